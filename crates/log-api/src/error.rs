@@ -1,0 +1,30 @@
+//! The few kinds of error a caller of a Log Store must tell apart.
+
+use perigee_types::DecodeError;
+
+/// Why a Log Store did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LogError {
+    /// The store could not be reached in time or is shutting down; trying again may help.
+    #[error("log store unavailable: {0}")]
+    Unavailable(String),
+    /// The request contradicts the state of the store (wrong offset, sealed PLog, old epoch). The
+    /// caller must look again before it goes on.
+    #[error("log store refused: {0}")]
+    Refused(String),
+    /// No such PLog.
+    #[error("log store has no {0}")]
+    NotFound(String),
+    /// Bytes on disk or on the wire fail their checksum or have the wrong form; names the object.
+    #[error("log store found corruption: {0}")]
+    Corrupt(String),
+    /// The disk failed or is full. The write was not acknowledged.
+    #[error("log store disk error: {0}")]
+    Disk(String),
+}
+
+impl From<DecodeError> for LogError {
+    fn from(e: DecodeError) -> Self {
+        Self::Corrupt(e.to_string())
+    }
+}

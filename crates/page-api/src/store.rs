@@ -1,0 +1,174 @@
+//! The [`PageStore`] trait and its messages.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use perigee_types::{DbId, Lsn, PageId, SliceId};
+
+use crate::PageError;
+
+/// Names a slice among all databases of a Page Store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SliceKey {
+    /// The only database whose pages the slice holds.
+    pub db: DbId,
+    /// The slice within that database.
+    pub slice: SliceId,
+}
+
+/// A piece of one slice's log: the parts of log groups `first_lsn..=last_lsn` that touch pages of
+/// the slice, in LSN order.
+///
+/// Fragments of a slice form a chain: `prev_lsn` is the `last_lsn` of the fragment before, or
+/// `Lsn(0)` for the first. A store never accepts a fragment across a hole (invariant P1), and
+/// answers a repeat of what it has with success (invariant P5).
+#[derive(Clone, Debug)]
+pub struct Fragment {
+    /// The slice.
+    pub slice: SliceKey,
+    /// Writer epoch; an old one is refused.
+    pub epoch: u64,
+    /// Position in the slice's chain: 1 for the first fragment, +1 each.
+    pub sequence: u64,
+    /// `last_lsn` of the fragment before this one.
+    pub prev_lsn: Lsn,
+    /// First LSN with a record in this fragment.
+    pub first_lsn: Lsn,
+    /// The slice has everything up to here once it has this fragment.
+    pub last_lsn: Lsn,
+    /// Encoded log groups (`redo::Group`), restricted to the slice's pages.
+    pub groups: Bytes,
+}
+
+/// Where a slice stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SliceStatus {
+    /// Sequence number of the last persistent fragment.
+    pub sequence: u64,
+    /// Everything up to this LSN is on disk (the slice persistent LSN).
+    pub persistent_lsn: Lsn,
+    /// Everything up to this LSN is consolidated into page versions.
+    pub consolidated_lsn: Lsn,
+    /// Bytes of log received and not yet consolidated; the SAL throttles on it.
+    pub backlog_bytes: u64,
+}
+
+/// A read of whole pages of one slice.
+#[derive(Clone, Debug)]
+pub struct ReadPages {
+    /// The slice all pages belong to.
+    pub slice: SliceKey,
+    /// Page versions as of this LSN are wanted: for each page, all log up to it and none above.
+    pub lsn: Lsn,
+    /// The pages, answered in this order.
+    pub pages: Vec<PageId>,
+}
+
+/// An NDP batch read: one sub-batch for one slice (taurus-ndp section IV.C.4).
+#[derive(Clone, Debug)]
+pub struct NdpRead {
+    /// The slice all pages belong to.
+    pub slice: SliceKey,
+    /// As in [`ReadPages`].
+    pub lsn: Lsn,
+    /// The pages, in the key order of the scan; replies refer to them by their index here.
+    pub pages: Vec<PageId>,
+    /// The NDP descriptor, interpreted by the store's plugin only.
+    pub descriptor: Bytes,
+}
+
+/// Why a store returned a page without having reduced it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NdpDecline {
+    /// The descriptor is of a version or has a program this store does not take.
+    Descriptor,
+    /// No capacity (threads, queue or memory) at the moment.
+    Busy,
+    /// The page is not of the kind or layout that the descriptor describes.
+    Page,
+    /// A test or an operator asked the store to decline.
+    Forced,
+}
+
+/// One part of an NDP reply.
+#[derive(Clone, Debug)]
+pub enum NdpItem {
+    /// An NDP batch (`ndp::NdpBatch`, encoded); it says itself which of the request's pages it
+    /// covers.
+    Reduced(Bytes),
+    /// The page at `index` of the request, unchanged, with the reason.
+    Declined {
+        /// Index into [`NdpRead::pages`].
+        index: u32,
+        /// Why.
+        reason: NdpDecline,
+        /// The page as [`PageStore::read_pages`] would return it.
+        page: Bytes,
+    },
+}
+
+/// A part of the answer to an NDP read. Every page of the request is covered by exactly one item
+/// over all replies; items come in any order.
+#[derive(Clone, Debug, Default)]
+pub struct NdpReply {
+    /// Results.
+    pub items: Vec<NdpItem>,
+    /// What these results cost the store.
+    pub usage: NdpUsage,
+}
+
+/// Work done in a Page Store for an NDP read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NdpUsage {
+    /// Pages read in storage.
+    pub pages: u64,
+    /// Bytes of pages processed in storage.
+    pub bytes_read: u64,
+    /// Thread CPU time spent, in nanoseconds.
+    pub cpu_nanos: u64,
+    /// True if a compiled (not interpreted) program ran.
+    pub compiled: bool,
+}
+
+/// The replies to one NDP read. Dropping it cancels the work in the store.
+pub type NdpStream = BoxStream<'static, Result<NdpReply, PageError>>;
+
+/// What a Page Store says of itself, for operators and metrics.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreStatus {
+    /// Every slice it holds.
+    pub slices: Vec<(SliceKey, SliceStatus)>,
+    /// Bytes of the newest version of every page.
+    pub live_bytes: u64,
+    /// Bytes its files take on disk.
+    pub disk_bytes: u64,
+}
+
+/// A Page Store. Implemented by the store itself (embedded mode) and by its gRPC client.
+///
+/// Every method is safe to cancel and may be repeated.
+#[async_trait]
+pub trait PageStore: Send + Sync + 'static {
+    /// Makes an empty slice; succeeds if it exists.
+    async fn create_slice(&self, slice: SliceKey, epoch: u64) -> Result<(), PageError>;
+
+    /// `WriteLogs`: when this returns, the fragment is on disk.
+    async fn write_logs(&self, fragment: Fragment) -> Result<SliceStatus, PageError>;
+
+    /// `ReadPage` for several pages: each answer is one page of [`perigee_types::PAGE_SIZE`]
+    /// bytes with a valid checksum. A page that does not exist at that LSN is an error.
+    async fn read_pages(&self, read: ReadPages) -> Result<Vec<Bytes>, PageError>;
+
+    /// The same for whole batches with near-data processing.
+    async fn ndp_read(&self, read: NdpRead) -> Result<NdpStream, PageError>;
+
+    /// `SetRecycleLSN`: versions that no read at or above `lsn` needs may be dropped. Never moves
+    /// backwards (invariant P8).
+    async fn set_recycle_lsn(&self, db: DbId, lsn: Lsn) -> Result<(), PageError>;
+
+    /// `GetPersistentLSN` and more.
+    async fn slice_status(&self, slice: SliceKey) -> Result<SliceStatus, PageError>;
+
+    /// Everything the store holds.
+    async fn status(&self) -> Result<StoreStatus, PageError>;
+}
