@@ -36,7 +36,12 @@ impl PageRef<'_> {
 
     fn dump_record(self, slot: u16, out: &mut String) {
         let record = self.record(slot);
-        let _ = write!(out, "  {slot} @{} len {}", self.record_offset(slot), record.len());
+        let _ = write!(
+            out,
+            "  {slot} @{} len {}",
+            self.record_offset(slot),
+            record.len()
+        );
         if RecordFlags(record[0]).is_deleted() {
             out.push_str(" deleted");
         }

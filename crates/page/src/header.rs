@@ -54,9 +54,15 @@ impl PageKind {
     /// The kind with this number.
     #[must_use]
     pub fn from_u8(n: u8) -> Option<Self> {
-        [Self::Clustered, Self::Secondary, Self::Inner, Self::Undo, Self::Meta]
-            .into_iter()
-            .find(|kind| *kind as u8 == n)
+        [
+            Self::Clustered,
+            Self::Secondary,
+            Self::Inner,
+            Self::Undo,
+            Self::Meta,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == n)
     }
 
     /// True for leaves of trees.
@@ -83,14 +89,23 @@ impl<'a> PageRef<'a> {
     /// A page over `bytes`; checks length, format version and kind, nothing more.
     pub fn new(bytes: &'a [u8]) -> Result<Self, PageFormatError> {
         let found = bytes.len();
-        let page =
-            Self(bytes.try_into().map_err(|_| PageFormatError::Length { found })?);
+        let page = Self(
+            bytes
+                .try_into()
+                .map_err(|_| PageFormatError::Length { found })?,
+        );
         let version = page.0[at::VERSION];
         if version != FORMAT_VERSION {
-            return Err(PageFormatError::Version { page: page.id(), version });
+            return Err(PageFormatError::Version {
+                page: page.id(),
+                version,
+            });
         }
         if PageKind::from_u8(page.0[at::KIND]).is_none() {
-            return Err(PageFormatError::Structure { page: page.id(), what: "unknown page kind" });
+            return Err(PageFormatError::Structure {
+                page: page.id(),
+                what: "unknown page kind",
+            });
         }
         Ok(page)
     }
@@ -204,21 +219,29 @@ impl<'a> PageRef<'a> {
     /// Appends the offsets of all records, in key order.
     pub fn record_offsets(self, out: &mut Vec<u16>) {
         let directory = &self.0[PAGE_SIZE - 2 * usize::from(self.slot_count())..];
-        out.extend(directory.rchunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]])));
+        out.extend(
+            directory
+                .rchunks_exact(2)
+                .map(|b| u16::from_le_bytes([b[0], b[1]])),
+        );
     }
 
     /// The record at `slot`.
     #[must_use]
     pub fn record(self, slot: u16) -> &'a [u8] {
         let tail = &self.0[usize::from(self.record_offset(slot))..self.heap_end()];
-        let len = self.shape().record_len(tail).expect("records of a verified page have a length");
+        let len = self
+            .shape()
+            .record_len(tail)
+            .expect("records of a verified page have a length");
         &tail[..len]
     }
 
     /// The key of the record at `slot`.
     #[must_use]
     pub fn key(self, slot: u16) -> &'a [u8] {
-        self.shape().key(&self.0[usize::from(self.record_offset(slot))..])
+        self.shape()
+            .key(&self.0[usize::from(self.record_offset(slot))..])
     }
 
     /// The header of the record at `slot` of a clustered leaf.
@@ -237,7 +260,11 @@ impl<'a> PageRef<'a> {
     /// Finds `key`: `Ok(slot)` of the record with it, else `Err(slot)` of the first greater one.
     pub fn search(self, key: &[u8]) -> Result<u16, u16> {
         let slot = self.lower_bound(key);
-        if slot < self.slot_count() && self.key(slot) == key { Ok(slot) } else { Err(slot) }
+        if slot < self.slot_count() && self.key(slot) == key {
+            Ok(slot)
+        } else {
+            Err(slot)
+        }
     }
 
     /// Slot of the first record whose key is not below `key`; the slot count if there is none.
@@ -273,7 +300,11 @@ impl<'a> PageRef<'a> {
         if found == expected {
             Ok(())
         } else {
-            Err(PageFormatError::Checksum { page: self.id(), found, expected })
+            Err(PageFormatError::Checksum {
+                page: self.id(),
+                found,
+                expected,
+            })
         }
     }
 

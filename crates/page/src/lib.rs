@@ -16,7 +16,7 @@ mod record;
 mod verify;
 
 pub use error::PageFormatError;
-pub use header::{PageKind, PageRef, HEADER_LEN};
+pub use header::{HEADER_LEN, PageKind, PageRef};
 pub use mutate::PageMut;
 pub use record::{
     CLUSTERED_HEADER_LEN, PLAIN_HEADER_LEN, RecordFlags, RecordHeader, RecordShape, inner_record,

@@ -42,7 +42,12 @@ impl<'a> PageMut<'a> {
         (db, index): (DbId, IndexId),
         shape: RecordShape,
         (prev, next): (PageId, PageId),
-    ) {
+    ) -> Result<(), PageFormatError> {
+        if kind.has_records() {
+            shape
+                .check(kind)
+                .map_err(|what| PageFormatError::Structure { page: id, what })?;
+        }
         self.0.fill(0);
         self.0[at::VERSION] = FORMAT_VERSION;
         self.0[at::KIND] = kind as u8;
@@ -57,6 +62,7 @@ impl<'a> PageMut<'a> {
         self.0[at::VAR_COUNT] = shape.var_count;
         self.0[at::RECORD_HEADER_LEN] = shape.header_len;
         self.set_links(prev, next);
+        Ok(())
     }
 
     /// Sets the sibling links; `PageId(0)` means none.
@@ -85,7 +91,10 @@ impl<'a> PageMut<'a> {
 
         let count = count as u16; // room for their slots was found
         let slots = self.as_ref().slot_count();
-        self.0.copy_within(slot_at(slots) + 2..slot_at(slot) + 2, slot_at(slots + count) + 2);
+        self.0.copy_within(
+            slot_at(slots) + 2..slot_at(slot) + 2,
+            slot_at(slots + count) + 2,
+        );
         self.put_u16(at::SLOTS, slots + count);
         let heap_end = self.as_ref().heap_end();
         self.0[heap_end..heap_end + records.len()].copy_from_slice(records);
@@ -117,7 +126,10 @@ impl<'a> PageMut<'a> {
             freed += record.len();
             deleted += u16::from(RecordFlags(record[0]).is_deleted());
         }
-        self.0.copy_within(slot_at(slots) + 2..slot_at(end) + 2, slot_at(slots - count) + 2);
+        self.0.copy_within(
+            slot_at(slots) + 2..slot_at(end) + 2,
+            slot_at(slots - count) + 2,
+        );
         self.put_u16(at::SLOTS, slots - count);
         self.add_deleted(0, deleted);
         if slots == count {
@@ -140,7 +152,10 @@ impl<'a> PageMut<'a> {
         let (old_len, was_deleted) = (old.len(), RecordFlags(old[0]).is_deleted());
         if record.len() <= old_len {
             let offset = usize::from(page.record_offset(slot));
-            self.put_u16(at::GARBAGE, (page.garbage() + old_len - record.len()) as u16);
+            self.put_u16(
+                at::GARBAGE,
+                (page.garbage() + old_len - record.len()) as u16,
+            );
             self.0[offset..offset + record.len()].copy_from_slice(record);
         } else {
             self.grow_record(slot, record, old_len)?;
@@ -171,7 +186,10 @@ impl<'a> PageMut<'a> {
         let at = usize::from(offset);
         if page.kind().has_records() || at < HEADER_LEN || at + bytes.len() > PAGE_SIZE {
             let what = "write outside the body of a page without records";
-            return Err(PageFormatError::Structure { page: page.id(), what });
+            return Err(PageFormatError::Structure {
+                page: page.id(),
+                what,
+            });
         }
         self.0[at..at + bytes.len()].copy_from_slice(bytes);
         Ok(())
@@ -267,25 +285,44 @@ impl<'a> PageMut<'a> {
         if page.kind().has_records() {
             return Ok(());
         }
-        Err(PageFormatError::Structure { page: page.id(), what: "page has no records" })
+        Err(PageFormatError::Structure {
+            page: page.id(),
+            what: "page has no records",
+        })
     }
 
     fn expect_slot(&self, slot: u16) -> Result<(), PageFormatError> {
         self.expect_records()?;
-        if slot < self.as_ref().slot_count() { Ok(()) } else { Err(self.no_slot(slot)) }
+        if slot < self.as_ref().slot_count() {
+            Ok(())
+        } else {
+            Err(self.no_slot(slot))
+        }
     }
 
     fn no_slot(&self, slot: u16) -> PageFormatError {
         let page = self.as_ref();
-        PageFormatError::Slot { page: page.id(), slot, slots: page.slot_count() }
+        PageFormatError::Slot {
+            page: page.id(),
+            slot,
+            slots: page.slot_count(),
+        }
     }
 
     fn bad_record(&self, slot: u16, what: &'static str) -> PageFormatError {
-        PageFormatError::Record { page: self.as_ref().id(), slot, what }
+        PageFormatError::Record {
+            page: self.as_ref().id(),
+            slot,
+            what,
+        }
     }
 
     fn full(&self, needed: usize, free: usize) -> PageFormatError {
-        PageFormatError::Full { page: self.as_ref().id(), needed, free }
+        PageFormatError::Full {
+            page: self.as_ref().id(),
+            needed,
+            free,
+        }
     }
 
     fn add_deleted(&mut self, added: u16, removed: u16) {

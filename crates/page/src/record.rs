@@ -8,7 +8,9 @@
 //!
 //! Var end `i` is the offset, from the start of the record, of the first byte after item `i`.
 
-use perigee_types::{PageId, RollPtr, TrxId};
+use perigee_types::{PAGE_SIZE, PageId, RollPtr, TrxId};
+
+use crate::PageKind;
 
 /// Length of the record header in clustered leaf pages: flags, transaction id, roll pointer.
 pub const CLUSTERED_HEADER_LEN: usize = 14;
@@ -72,6 +74,33 @@ impl RecordShape {
         }
     }
 
+    /// Checks that pages of this kind can have records of this shape; otherwise says what is wrong.
+    pub fn check(&self, kind: PageKind) -> Result<(), &'static str> {
+        let header_len = usize::from(self.header_len);
+        let expected = if kind == PageKind::Clustered {
+            CLUSTERED_HEADER_LEN
+        } else {
+            PLAIN_HEADER_LEN
+        };
+        let fixed_len = usize::from(self.fixed_len);
+        if header_len != expected || fixed_len < header_len || fixed_len > PAGE_SIZE {
+            return Err("record shape does not fit the page kind");
+        }
+        let key_end = usize::from(self.key_offset) + usize::from(self.key_len);
+        let key_inside = usize::from(self.key_offset) >= header_len && key_end <= fixed_len;
+        if if self.key_len > 0 {
+            !key_inside
+        } else {
+            self.var_count == 0
+        } {
+            return Err("record shape has no key");
+        }
+        if kind == PageKind::Inner && fixed_len < PLAIN_HEADER_LEN + 8 {
+            return Err("record shape has no child");
+        }
+        Ok(())
+    }
+
     /// True if records carry transaction id and roll pointer.
     #[must_use]
     pub fn is_clustered(&self) -> bool {
@@ -105,8 +134,11 @@ impl RecordShape {
     /// Variable-length item `item` of a record that [`RecordShape::record_len`] accepted.
     #[must_use]
     pub fn var_item<'a>(&self, record: &'a [u8], item: usize) -> &'a [u8] {
-        let start =
-            if item == 0 { self.var_data_offset() } else { self.var_end(record, item - 1) };
+        let start = if item == 0 {
+            self.var_data_offset()
+        } else {
+            self.var_end(record, item - 1)
+        };
         &record[start..self.var_end(record, item)]
     }
 
@@ -147,7 +179,10 @@ impl RecordHeader {
     /// The header's bytes.
     #[must_use]
     pub fn to_bytes(self) -> [u8; CLUSTERED_HEADER_LEN] {
-        assert!(self.trx <= TrxId::MAX && self.roll.0 < 1 << 56, "header field out of range");
+        assert!(
+            self.trx <= TrxId::MAX && self.roll.0 < 1 << 56,
+            "header field out of range"
+        );
         let mut out = [0; CLUSTERED_HEADER_LEN];
         out[0] = self.flags.0;
         out[1..7].copy_from_slice(&self.trx.0.to_le_bytes()[..6]);
@@ -164,7 +199,11 @@ impl RecordHeader {
 pub fn inner_record(shape: &RecordShape, key: &[u8], child: PageId) -> Vec<u8> {
     let mut record = vec![0; PLAIN_HEADER_LEN];
     if shape.key_len > 0 {
-        assert_eq!(key.len(), usize::from(shape.key_len), "key width of an inner page");
+        assert_eq!(
+            key.len(),
+            usize::from(shape.key_len),
+            "key width of an inner page"
+        );
         record.extend_from_slice(key);
         record.extend_from_slice(&child.0.to_le_bytes());
     } else {
@@ -174,6 +213,10 @@ pub fn inner_record(shape: &RecordShape, key: &[u8], child: PageId) -> Vec<u8> {
         record.extend_from_slice(&end.to_le_bytes());
         record.extend_from_slice(key);
     }
-    assert_eq!(shape.record_len(&record), Some(record.len()), "inner record of the wrong shape");
+    assert_eq!(
+        shape.record_len(&record),
+        Some(record.len()),
+        "inner record of the wrong shape"
+    );
     record
 }

@@ -3,7 +3,6 @@
 use perigee_types::PAGE_SIZE;
 
 use crate::header::{FORMAT_VERSION, HEADER_LEN, at};
-use crate::record::{CLUSTERED_HEADER_LEN, PLAIN_HEADER_LEN};
 use crate::{PageFormatError, PageKind, PageRef, RecordFlags, RecordHeader};
 
 impl PageRef<'_> {
@@ -22,7 +21,11 @@ impl PageRef<'_> {
             return Err(self.broken("unknown page kind"));
         };
         if !kind.has_records() {
-            return if self.slot_count() == 0 { Ok(()) } else { Err(self.broken("stray slots")) };
+            return if self.slot_count() == 0 {
+                Ok(())
+            } else {
+                Err(self.broken("stray slots"))
+            };
         }
         self.verify_header(kind)?;
         self.verify_heap()?;
@@ -30,22 +33,7 @@ impl PageRef<'_> {
     }
 
     fn verify_header(self, kind: PageKind) -> Result<(), PageFormatError> {
-        let shape = self.shape();
-        let header_len = usize::from(shape.header_len);
-        let expected =
-            if kind == PageKind::Clustered { CLUSTERED_HEADER_LEN } else { PLAIN_HEADER_LEN };
-        let fixed_len = usize::from(shape.fixed_len);
-        let key_end = usize::from(shape.key_offset) + usize::from(shape.key_len);
-        let key_inside = usize::from(shape.key_offset) >= header_len && key_end <= fixed_len;
-        if header_len != expected || fixed_len < header_len {
-            return Err(self.broken("record shape does not fit the page kind"));
-        }
-        if if shape.key_len > 0 { !key_inside } else { shape.var_count == 0 } {
-            return Err(self.broken("record shape has no key"));
-        }
-        if kind == PageKind::Inner && fixed_len < PLAIN_HEADER_LEN + 8 {
-            return Err(self.broken("record shape has no child"));
-        }
+        self.shape().check(kind).map_err(|what| self.broken(what))?;
         if (kind == PageKind::Inner) != (self.level() > 0) {
             return Err(self.broken("level does not fit the page kind"));
         }
@@ -63,7 +51,11 @@ impl PageRef<'_> {
         let mut total = 0;
         for slot in 0..self.slot_count() {
             let offset = usize::from(self.record_offset(slot));
-            let bad = |what| PageFormatError::Record { page: self.id(), slot, what };
+            let bad = |what| PageFormatError::Record {
+                page: self.id(),
+                slot,
+                what,
+            };
             if offset < HEADER_LEN || offset >= heap_end {
                 return Err(bad("offset outside the heap"));
             }
@@ -84,7 +76,11 @@ impl PageRef<'_> {
     fn verify_records(self, kind: PageKind) -> Result<(), PageFormatError> {
         let mut deleted = 0;
         for slot in 0..self.slot_count() {
-            let bad = |what| PageFormatError::Record { page: self.id(), slot, what };
+            let bad = |what| PageFormatError::Record {
+                page: self.id(),
+                slot,
+                what,
+            };
             let record = self.record(slot);
             if slot > 0 && self.key(slot - 1) >= self.key(slot) {
                 return Err(bad("keys are out of order"));
@@ -102,7 +98,10 @@ impl PageRef<'_> {
     }
 
     fn broken(self, what: &'static str) -> PageFormatError {
-        PageFormatError::Structure { page: self.id(), what }
+        PageFormatError::Structure {
+            page: self.id(),
+            what,
+        }
     }
 }
 

@@ -25,27 +25,35 @@ pub fn apply(page: &mut [u8; PAGE_SIZE], id: PageId, op: &Op) -> Result<(), Redo
         let found = PageRef::new(page).map_err(fail)?;
         if found.id() != id {
             let what = "the page has another id";
-            return Err(fail(PageFormatError::Structure { page: found.id(), what }));
+            return Err(fail(PageFormatError::Structure {
+                page: found.id(),
+                what,
+            }));
         }
     }
     let mut page = PageMut::new(page);
     match op {
-        Op::Format { kind, level, db, index, shape, prev, next } => {
-            page.format(id, (*kind, *level), (*db, *index), *shape, (*prev, *next));
-            Ok(())
-        }
-        Op::Insert { slot, trx, records } => {
-            page.insert(*slot, records).map(|()| page.raise_max_trx(*trx))
-        }
-        Op::Remove { slot, count, trx } => {
-            page.remove(*slot, *count).map(|()| page.raise_max_trx(*trx))
-        }
-        Op::Replace { slot, trx, record } => {
-            page.replace(*slot, record).map(|()| page.raise_max_trx(*trx))
-        }
-        Op::SetHeader { slot, trx, header } => {
-            page.set_header(*slot, header).map(|()| page.raise_max_trx(*trx))
-        }
+        Op::Format {
+            kind,
+            level,
+            db,
+            index,
+            shape,
+            prev,
+            next,
+        } => page.format(id, (*kind, *level), (*db, *index), *shape, (*prev, *next)),
+        Op::Insert { slot, trx, records } => page
+            .insert(*slot, records)
+            .map(|()| page.raise_max_trx(*trx)),
+        Op::Remove { slot, count, trx } => page
+            .remove(*slot, *count)
+            .map(|()| page.raise_max_trx(*trx)),
+        Op::Replace { slot, trx, record } => page
+            .replace(*slot, record)
+            .map(|()| page.raise_max_trx(*trx)),
+        Op::SetHeader { slot, trx, header } => page
+            .set_header(*slot, header)
+            .map(|()| page.raise_max_trx(*trx)),
         Op::SetLinks { prev, next } => {
             page.set_links(*prev, *next);
             Ok(())
@@ -71,7 +79,10 @@ pub fn apply_change(
         let what = "the first change of a page does not format it";
         return Err(RedoError {
             page: change.page,
-            cause: PageFormatError::Structure { page: change.page, what },
+            cause: PageFormatError::Structure {
+                page: change.page,
+                what,
+            },
         });
     }
     for op in &change.ops {

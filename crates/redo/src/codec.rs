@@ -20,22 +20,51 @@ mod tag {
 impl Op {
     fn encode(&self, w: &mut Writer) {
         match self {
-            Self::Format { kind, level, db, index, shape, prev, next } => {
-                w.u8(tag::FORMAT).u8(*kind as u8).u8(*level).u32(db.0).u32(index.0);
-                w.u16(shape.fixed_len).u16(shape.key_offset).u16(shape.key_len);
-                w.u8(shape.var_count).u8(shape.header_len).u64(prev.0).u64(next.0);
+            Self::Format {
+                kind,
+                level,
+                db,
+                index,
+                shape,
+                prev,
+                next,
+            } => {
+                w.u8(tag::FORMAT)
+                    .u8(*kind as u8)
+                    .u8(*level)
+                    .u32(db.0)
+                    .u32(index.0);
+                w.u16(shape.fixed_len)
+                    .u16(shape.key_offset)
+                    .u16(shape.key_len);
+                w.u8(shape.var_count)
+                    .u8(shape.header_len)
+                    .u64(prev.0)
+                    .u64(next.0);
             }
             Self::Insert { slot, trx, records } => {
-                w.u8(tag::INSERT).u16(*slot).u64(trx.0).u16(short(records)).raw(records);
+                w.u8(tag::INSERT)
+                    .u16(*slot)
+                    .u64(trx.0)
+                    .u16(short(records))
+                    .raw(records);
             }
             Self::Remove { slot, count, trx } => {
                 w.u8(tag::REMOVE).u16(*slot).u16(*count).u64(trx.0);
             }
             Self::Replace { slot, trx, record } => {
-                w.u8(tag::REPLACE).u16(*slot).u64(trx.0).u16(short(record)).raw(record);
+                w.u8(tag::REPLACE)
+                    .u16(*slot)
+                    .u64(trx.0)
+                    .u16(short(record))
+                    .raw(record);
             }
             Self::SetHeader { slot, trx, header } => {
-                w.u8(tag::SET_HEADER).u16(*slot).u64(trx.0).u16(short(header)).raw(header);
+                w.u8(tag::SET_HEADER)
+                    .u16(*slot)
+                    .u64(trx.0)
+                    .u16(short(header))
+                    .raw(header);
             }
             Self::SetLinks { prev, next } => {
                 w.u8(tag::SET_LINKS).u64(prev.0).u64(next.0);
@@ -49,8 +78,7 @@ impl Op {
     fn decode(r: &mut Reader<'_>, source: &Bytes) -> Result<Self, DecodeError> {
         Ok(match r.u8()? {
             tag::FORMAT => {
-                let kind =
-                    PageKind::from_u8(r.u8()?).ok_or(DecodeError::new("redo: page kind"))?;
+                let kind = PageKind::from_u8(r.u8()?).ok_or(DecodeError::new("redo: page kind"))?;
                 Self::Format {
                     kind,
                     level: r.u8()?,
@@ -72,9 +100,11 @@ impl Op {
                 trx: TrxId(r.u64()?),
                 records: short_bytes(r, source)?,
             },
-            tag::REMOVE => {
-                Self::Remove { slot: r.u16()?, count: r.u16()?, trx: TrxId(r.u64()?) }
-            }
+            tag::REMOVE => Self::Remove {
+                slot: r.u16()?,
+                count: r.u16()?,
+                trx: TrxId(r.u64()?),
+            },
             tag::REPLACE => Self::Replace {
                 slot: r.u16()?,
                 trx: TrxId(r.u64()?),
@@ -85,8 +115,14 @@ impl Op {
                 trx: TrxId(r.u64()?),
                 header: short_bytes(r, source)?,
             },
-            tag::SET_LINKS => Self::SetLinks { prev: PageId(r.u64()?), next: PageId(r.u64()?) },
-            tag::WRITE => Self::Write { offset: r.u16()?, bytes: short_bytes(r, source)? },
+            tag::SET_LINKS => Self::SetLinks {
+                prev: PageId(r.u64()?),
+                next: PageId(r.u64()?),
+            },
+            tag::WRITE => Self::Write {
+                offset: r.u16()?,
+                bytes: short_bytes(r, source)?,
+            },
             _ => return Err(DecodeError::new("redo: unknown operation")),
         })
     }
@@ -95,7 +131,15 @@ impl Op {
     #[must_use]
     pub fn dump(&self) -> String {
         match self {
-            Self::Format { kind, level, db, index, shape, prev, next } => format!(
+            Self::Format {
+                kind,
+                level,
+                db,
+                index,
+                shape,
+                prev,
+                next,
+            } => format!(
                 "format {kind:?} level {level} {db} {index} fixed {} key {}+{} vars {} prev {} next {}",
                 shape.fixed_len, shape.key_offset, shape.key_len, shape.var_count, prev.0, next.0
             ),
@@ -134,7 +178,10 @@ impl Group {
         while r.remaining() > 0 {
             let lsn = Lsn(r.u64()?);
             let body = r.bytes()?;
-            groups.push(Self { lsn, changes: decode_changes(body, bytes)? });
+            groups.push(Self {
+                lsn,
+                changes: decode_changes(body, bytes)?,
+            });
         }
         Ok(groups)
     }
@@ -147,7 +194,9 @@ fn decode_changes(body: &[u8], source: &Bytes) -> Result<Vec<Change>, DecodeErro
     for _ in 0..n {
         let page = PageId(r.u64()?);
         let n_ops = r.u16()?;
-        let ops = (0..n_ops).map(|_| Op::decode(&mut r, source)).collect::<Result<_, _>>()?;
+        let ops = (0..n_ops)
+            .map(|_| Op::decode(&mut r, source))
+            .collect::<Result<_, _>>()?;
         changes.push(Change { page, ops });
     }
     r.finish()?;
@@ -160,7 +209,11 @@ fn count(n: usize) -> u16 {
 
 /// Length of a payload, which always fits a page.
 fn short(payload: &Bytes) -> u16 {
-    assert!(payload.len() <= PAGE_SIZE, "redo payload of {} bytes", payload.len());
+    assert!(
+        payload.len() <= PAGE_SIZE,
+        "redo payload of {} bytes",
+        payload.len()
+    );
     payload.len() as u16
 }
 

@@ -27,8 +27,16 @@ impl Group {
     /// none: what one slice receives.
     #[must_use]
     pub fn restrict(&self, keep: impl Fn(PageId) -> bool) -> Option<Self> {
-        let changes: Vec<_> = self.changes.iter().filter(|c| keep(c.page)).cloned().collect();
-        (!changes.is_empty()).then_some(Self { lsn: self.lsn, changes })
+        let changes: Vec<_> = self
+            .changes
+            .iter()
+            .filter(|c| keep(c.page))
+            .cloned()
+            .collect();
+        (!changes.is_empty()).then_some(Self {
+            lsn: self.lsn,
+            changes,
+        })
     }
 
     /// The group as text, one line an operation.
