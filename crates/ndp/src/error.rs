@@ -1,0 +1,39 @@
+//! What can go wrong with descriptors, pages and batches.
+
+use perigee_types::PageId;
+
+/// Why near-data processing did not give a result.
+///
+/// A Page Store declines on every one of these; a frontend turns them into its own errors.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NdpError {
+    /// The descriptor is of a version this program does not know: the store declines, the
+    /// frontend processes the pages itself.
+    #[error("NDP descriptor version {found} is unknown, {known} is known")]
+    UnknownVersion {
+        /// Version of the descriptor.
+        found: u8,
+        /// Greatest version this program takes.
+        known: u8,
+    },
+    /// The descriptor is malformed or asks for something that storage does not do.
+    #[error("NDP descriptor: {what}")]
+    Descriptor {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The page is not a leaf of the index and layout that the descriptor describes, or broken.
+    #[error("{page}: {what}")]
+    Page {
+        /// Id the page claims.
+        page: PageId,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The batch is malformed, or belongs to another descriptor.
+    #[error("NDP batch: {what}")]
+    Batch {
+        /// What is wrong with it.
+        what: String,
+    },
+}
