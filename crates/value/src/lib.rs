@@ -1,11 +1,27 @@
 //! What record bytes mean: SQL types, values, row layouts, the row codec and the key encoding.
 //!
-//! The crate knows no page and no SQL text beyond literals of its types.
+//! The crate knows no page beyond the shape of records, and no SQL text beyond literals of its
+//! types. Everything is synchronous and without I/O; `docs/format/row.md` and `docs/format/key.md`
+//! describe the bytes.
 
+pub mod date;
+pub mod decimal;
+pub mod key;
+pub mod string;
+
+mod coerce;
 mod datum;
+mod error;
 mod layout;
+mod like;
+mod record;
+mod text;
 mod types;
 
-pub use datum::Datum;
-pub use layout::{ColumnLayout, Place, RowLayout};
+pub use datum::{Datum, ValueRef};
+pub use error::{LayoutError, RowError, ValueError, ValueErrorKind};
+pub use layout::{ColumnLayout, MAX_COLUMNS, MAX_KEY_LEN, MAX_RECORD_LEN, Place, RowLayout};
+pub use like::LikePattern;
+pub use record::{RecordView, encode_row, encode_text_row};
+pub use text::{format_double, format_float, format_value, parse_text, parse_text_ref};
 pub use types::{Collation, ColumnType};

@@ -1,4 +1,8 @@
-//! SQL column types.
+//! SQL column types: widths, names, wire form.
+
+use std::fmt;
+
+use perigee_types::{DecodeError, Reader, Writer};
 
 /// Collation of a string column: MySQL's collation number, kept in catalog, keys and descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,4 +57,173 @@ pub enum ColumnType {
         /// Order and equality.
         collation: Collation,
     },
+}
+
+impl ColumnType {
+    /// Greatest precision of a DECIMAL: what 128 bits hold. MySQL's own limit is 65.
+    pub const MAX_PRECISION: u8 = 38;
+
+    /// Greatest scale of a DECIMAL (MySQL's limit).
+    pub const MAX_SCALE: u8 = 30;
+
+    /// Bytes of a stored value, or `None` if its length varies.
+    #[must_use]
+    pub const fn stored_width(self) -> Option<u16> {
+        Some(match self {
+            Self::Int { bytes: 3, .. } => 4,
+            Self::Int { bytes, .. } => bytes as u16,
+            Self::Decimal {
+                precision: ..=9, ..
+            }
+            | Self::Float
+            | Self::Date => 4,
+            Self::Decimal {
+                precision: ..=18, ..
+            }
+            | Self::Double
+            | Self::DateTime { .. } => 8,
+            Self::Decimal { .. } => 16,
+            Self::Char { .. } | Self::Varchar { .. } => return None,
+        })
+    }
+
+    /// True for CHAR and VARCHAR.
+    #[must_use]
+    pub const fn is_string(self) -> bool {
+        self.stored_width().is_none()
+    }
+
+    /// Order and equality of a string type.
+    #[must_use]
+    pub const fn collation(self) -> Option<Collation> {
+        match self {
+            Self::Char { collation, .. } | Self::Varchar { collation, .. } => Some(collation),
+            _ => None,
+        }
+    }
+
+    /// Least and greatest value of an integer type.
+    #[must_use]
+    pub const fn int_range(bytes: u8, unsigned: bool) -> (i128, i128) {
+        let bits = 8 * bytes as u32;
+        if unsigned {
+            (0, (1 << bits) - 1)
+        } else {
+            (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+        }
+    }
+
+    /// Says what is wrong with the parameters of the type, if anything is.
+    pub fn check(self) -> Result<(), &'static str> {
+        let known = |c: Collation| c == Collation::UTF8MB4_BIN || c == Collation::BINARY;
+        match self {
+            Self::Int {
+                bytes: 1 | 2 | 3 | 4 | 8,
+                ..
+            } => Ok(()),
+            Self::Int { .. } => Err("integer width is not 1, 2, 3, 4 or 8"),
+            Self::Decimal { precision, scale } => {
+                if precision == 0 || precision > Self::MAX_PRECISION {
+                    Err("decimal precision is not 1 to 38")
+                } else if scale > precision || scale > Self::MAX_SCALE {
+                    Err("decimal scale exceeds the precision or 30")
+                } else {
+                    Ok(())
+                }
+            }
+            Self::DateTime { fsp: 7.. } => Err("more than 6 digits of fractional seconds"),
+            Self::Char { chars, collation } => {
+                if chars > 255 {
+                    Err("CHAR is longer than 255 characters")
+                } else if collation != Collation::UTF8MB4_BIN {
+                    Err("unknown collation of a CHAR")
+                } else {
+                    Ok(())
+                }
+            }
+            Self::Varchar { collation, .. } if !known(collation) => {
+                Err("unknown collation of a VARCHAR")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Appends the wire form: a tag and the parameters.
+    pub fn encode(self, w: &mut Writer) {
+        match self {
+            Self::Int { bytes, unsigned } => w.u8(1).u8(bytes).u8(u8::from(unsigned)),
+            Self::Decimal { precision, scale } => w.u8(2).u8(precision).u8(scale),
+            Self::Float => w.u8(3),
+            Self::Double => w.u8(4),
+            Self::Date => w.u8(5),
+            Self::DateTime { fsp } => w.u8(6).u8(fsp),
+            Self::Char { chars, collation } => w.u8(7).u16(chars).u16(collation.0),
+            Self::Varchar { chars, collation } => w.u8(8).u16(chars).u16(collation.0),
+        };
+    }
+
+    /// Reads what [`ColumnType::encode`] wrote and checks the parameters.
+    pub fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let ty = match r.u8()? {
+            1 => Self::Int {
+                bytes: r.u8()?,
+                unsigned: match r.u8()? {
+                    0 => false,
+                    1 => true,
+                    _ => return Err(DecodeError::new("column type: sign")),
+                },
+            },
+            2 => Self::Decimal {
+                precision: r.u8()?,
+                scale: r.u8()?,
+            },
+            3 => Self::Float,
+            4 => Self::Double,
+            5 => Self::Date,
+            6 => Self::DateTime { fsp: r.u8()? },
+            7 => Self::Char {
+                chars: r.u16()?,
+                collation: Collation(r.u16()?),
+            },
+            8 => Self::Varchar {
+                chars: r.u16()?,
+                collation: Collation(r.u16()?),
+            },
+            _ => return Err(DecodeError::new("column type: tag")),
+        };
+        ty.check().map_err(DecodeError::new)?;
+        Ok(ty)
+    }
+}
+
+impl fmt::Display for ColumnType {
+    /// The type as SHOW CREATE TABLE writes it, without collation.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int { bytes, unsigned } => {
+                f.write_str(match bytes {
+                    1 => "tinyint",
+                    2 => "smallint",
+                    3 => "mediumint",
+                    4 => "int",
+                    _ => "bigint",
+                })?;
+                f.write_str(if *unsigned { " unsigned" } else { "" })
+            }
+            Self::Decimal { precision, scale } => write!(f, "decimal({precision},{scale})"),
+            Self::Float => f.write_str("float"),
+            Self::Double => f.write_str("double"),
+            Self::Date => f.write_str("date"),
+            Self::DateTime { fsp: 0 } => f.write_str("datetime"),
+            Self::DateTime { fsp } => write!(f, "datetime({fsp})"),
+            Self::Char { chars, .. } => write!(f, "char({chars})"),
+            Self::Varchar {
+                chars,
+                collation: Collation::BINARY,
+            } => {
+                write!(f, "varbinary({chars})")
+            }
+            Self::Varchar { chars, .. } => write!(f, "varchar({chars})"),
+        }
+    }
 }

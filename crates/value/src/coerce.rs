@@ -1,0 +1,258 @@
+//! Conversion of a value to a column's type, as INSERT does in strict mode: rounding is silent,
+//! everything else that would change the value is an error.
+
+use crate::date::{self, is_valid_micros, round_micros};
+use crate::text::{day_from_number, format_value, micros_from_number};
+use crate::{ColumnType, Datum, ValueError, ValueErrorKind, ValueRef, decimal, parse_text};
+
+impl ColumnType {
+    /// `value`, which is of type `from`, as a value of this type. A truth value counts as the
+    /// integer 0 or 1; NULL stays NULL.
+    pub fn coerce(self, value: Datum, from: Self) -> Result<Datum, ValueError> {
+        let value = if let Datum::Bool(v) = value {
+            Datum::Int(i64::from(v))
+        } else {
+            value
+        };
+        match value {
+            Datum::Null => Ok(Datum::Null),
+            Datum::String(text) => parse_text(self, &text),
+            value => self.coerce_non_string(value, from),
+        }
+    }
+
+    fn coerce_non_string(self, value: Datum, from: Self) -> Result<Datum, ValueError> {
+        let error = |kind| {
+            let mut text = String::new();
+            format_value(from, value.as_ref(), &mut text);
+            ValueError::new(kind, self, text.as_bytes())
+        };
+        let out_of_range = || error(ValueErrorKind::OutOfRange);
+        match self {
+            Self::Int { bytes, unsigned } => {
+                let number = to_integer(&value, from).ok_or_else(out_of_range)?;
+                let (least, greatest) = Self::int_range(bytes, unsigned);
+                if !(least..=greatest).contains(&number) {
+                    return Err(out_of_range());
+                }
+                Ok(if unsigned {
+                    Datum::UInt(number as u64)
+                } else {
+                    Datum::Int(number as i64)
+                })
+            }
+            Self::Decimal { precision, scale } => {
+                let units = match (&value, from) {
+                    (Datum::Decimal(v), Self::Decimal { scale: from, .. }) => {
+                        decimal::rescale(*v, from, scale)
+                    }
+                    (Datum::Double(v), _) => decimal::from_f64(*v, scale),
+                    _ => to_integer(&value, from).and_then(|v| decimal::rescale(v, 0, scale)),
+                };
+                let fitting = units.filter(|units| decimal::fits(*units, precision));
+                fitting.map(Datum::Decimal).ok_or_else(out_of_range)
+            }
+            Self::Float | Self::Double => {
+                let number = to_double(&value, from).ok_or_else(out_of_range)?;
+                let number = if self == Self::Float {
+                    f64::from(number as f32)
+                } else {
+                    number
+                };
+                if number.is_finite() {
+                    Ok(Datum::Double(number))
+                } else {
+                    Err(out_of_range())
+                }
+            }
+            Self::Date => {
+                let days = match value {
+                    Datum::Date(v) => Some(v),
+                    Datum::DateTime(v) => Some(date::split_micros(v).0),
+                    _ => to_integer(&value, from).and_then(day_from_number),
+                };
+                days.map(Datum::Date)
+                    .ok_or_else(|| error(ValueErrorKind::Incorrect))
+            }
+            Self::DateTime { fsp } => {
+                let micros = match value {
+                    Datum::Date(v) => Some(date::day_to_micros(v)),
+                    Datum::DateTime(v) => Some(round_micros(v, fsp)),
+                    _ => to_integer(&value, from).and_then(micros_from_number),
+                };
+                let valid = micros.filter(|micros| is_valid_micros(*micros));
+                valid
+                    .map(Datum::DateTime)
+                    .ok_or_else(|| error(ValueErrorKind::Incorrect))
+            }
+            Self::Char { .. } | Self::Varchar { .. } => {
+                let mut text = String::new();
+                format_value(from, value.as_ref(), &mut text);
+                parse_text(self, text.as_bytes())
+            }
+        }
+    }
+}
+
+/// The value as an integer; dates as 19940131 and 19940131235959. Decimals round half away from
+/// zero, doubles half to even.
+fn to_integer(value: &Datum, from: ColumnType) -> Option<i128> {
+    match *value {
+        Datum::Int(v) => Some(i128::from(v)),
+        Datum::UInt(v) => Some(i128::from(v)),
+        Datum::Decimal(v) => match from {
+            ColumnType::Decimal { scale, .. } => decimal::rescale(v, scale, 0),
+            _ => Some(v),
+        },
+        Datum::Double(v) => {
+            // 2^64 bounds every integer type.
+            let rounded = v.round_ties_even();
+            (rounded.abs() < 1e20).then_some(rounded as i128)
+        }
+        Datum::Date(v) => Some(date_number(v)),
+        Datum::DateTime(v) => {
+            let (days, time) = date::split_micros(round_micros(v, 0));
+            let (hour, minute) = (i128::from(time.hour), i128::from(time.minute));
+            let clock = hour * 10_000 + minute * 100 + i128::from(time.second);
+            Some(date_number(days) * 1_000_000 + clock)
+        }
+        Datum::Null | Datum::String(_) | Datum::Bool(_) => None,
+    }
+}
+
+fn date_number(days: i32) -> i128 {
+    let date::Civil { year, month, day } = date::Civil::from_days(days);
+    i128::from(year) * 10_000 + i128::from(month) * 100 + i128::from(day)
+}
+
+fn to_double(value: &Datum, from: ColumnType) -> Option<f64> {
+    match (value, from) {
+        (Datum::Double(v), _) => Some(*v),
+        (Datum::Decimal(v), ColumnType::Decimal { scale, .. }) => Some(decimal::to_f64(*v, scale)),
+        (Datum::Int(v), _) => Some(*v as f64),
+        (Datum::UInt(v), _) => Some(*v as f64),
+        _ => to_integer(value, from).map(|v| v as f64),
+    }
+}
+
+/// Converts between owned and borrowed values.
+impl From<ValueRef<'_>> for Datum {
+    fn from(value: ValueRef<'_>) -> Self {
+        value.to_datum()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    const INT: ColumnType = ColumnType::Int {
+        bytes: 4,
+        unsigned: false,
+    };
+    const TINY: ColumnType = ColumnType::Int {
+        bytes: 1,
+        unsigned: true,
+    };
+    const DEC: ColumnType = ColumnType::Decimal {
+        precision: 5,
+        scale: 2,
+    };
+    const CHAR: ColumnType = ColumnType::Char {
+        chars: 10,
+        collation: crate::Collation::UTF8MB4_BIN,
+    };
+
+    #[test]
+    fn numbers_round_and_are_bounded() {
+        let wide = ColumnType::Decimal {
+            precision: 20,
+            scale: 4,
+        };
+        assert_eq!(
+            INT.coerce(Datum::Decimal(125_000), wide),
+            Ok(Datum::Int(13))
+        );
+        assert_eq!(
+            INT.coerce(Datum::Double(2.5), ColumnType::Double),
+            Ok(Datum::Int(2))
+        );
+        assert_eq!(
+            DEC.coerce(Datum::Decimal(10_050), wide),
+            Ok(Datum::Decimal(101))
+        );
+        assert_eq!(
+            DEC.coerce(Datum::Double(1.005), ColumnType::Double),
+            Ok(Datum::Decimal(101))
+        );
+        let kind = |r: Result<Datum, ValueError>| r.unwrap_err().kind;
+        assert_eq!(
+            kind(DEC.coerce(Datum::Int(1000), INT)),
+            ValueErrorKind::OutOfRange
+        );
+        assert_eq!(
+            kind(TINY.coerce(Datum::Int(-1), INT)),
+            ValueErrorKind::OutOfRange
+        );
+        assert_eq!(
+            kind(INT.coerce(Datum::Double(1e300), INT)),
+            ValueErrorKind::OutOfRange
+        );
+        assert_eq!(
+            kind(ColumnType::Float.coerce(Datum::Double(1e300), INT)),
+            ValueErrorKind::OutOfRange
+        );
+        assert_eq!(TINY.coerce(Datum::Bool(true), INT), Ok(Datum::UInt(1)));
+        assert_eq!(TINY.coerce(Datum::Null, INT), Ok(Datum::Null));
+    }
+
+    #[test]
+    fn dates_and_numbers() {
+        let day = parse_text(ColumnType::Date, b"1994-01-31").unwrap();
+        assert_eq!(
+            ColumnType::Date.coerce(Datum::Int(19_940_131), INT),
+            Ok(day.clone())
+        );
+        assert_eq!(
+            ColumnType::Date.coerce(Datum::Int(940_131), INT),
+            Ok(day.clone())
+        );
+        assert_eq!(
+            INT.coerce(day.clone(), ColumnType::Date),
+            Ok(Datum::Int(19_940_131))
+        );
+        let time = ColumnType::DateTime { fsp: 0 };
+        let noon = parse_text(time, b"1994-01-31 12:00:01").unwrap();
+        assert_eq!(
+            time.coerce(Datum::Int(19_940_131_120_001), INT),
+            Ok(noon.clone())
+        );
+        assert_eq!(ColumnType::Date.coerce(noon.clone(), time), Ok(day));
+        let big = ColumnType::Int {
+            bytes: 8,
+            unsigned: false,
+        };
+        assert_eq!(big.coerce(noon, time), Ok(Datum::Int(19_940_131_120_001)));
+        let bad = ColumnType::Date
+            .coerce(Datum::Int(19_940_231), INT)
+            .unwrap_err();
+        assert_eq!(
+            (bad.kind, &*bad.value),
+            (ValueErrorKind::Incorrect, "19940231")
+        );
+    }
+
+    #[test]
+    fn everything_becomes_text() {
+        let text = |value, from| match CHAR.coerce(value, from) {
+            Ok(Datum::String(text)) => String::from_utf8(text).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(text(Datum::Decimal(-5), DEC), "-0.05");
+        assert_eq!(text(Datum::Date(0), ColumnType::Date), "1970-01-01");
+        assert_eq!(text(Datum::Double(0.1), ColumnType::Double), "0.1");
+        let long = CHAR.coerce(Datum::Int(i64::MAX), INT).unwrap_err();
+        assert_eq!(long.kind, ValueErrorKind::TooLong);
+    }
+}

@@ -1,0 +1,184 @@
+//! DATE and DATETIME literals, by MySQL's rules: digits with punctuation between them or packed
+//! digits; two-digit years mean 1970 to 2069.
+
+use crate::date::{self, Civil};
+
+/// Microseconds since 1970-01-01 of a date, with or without a time; not rounded. `None` if the
+/// text is not one. White space around it is allowed.
+pub(super) fn parse(text: &[u8]) -> Option<i64> {
+    let text = text.trim_ascii();
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if digits == text.len() || (digits >= 12 && text[digits] == b'.') {
+        return parse_packed(&text[..digits], &text[digits..]);
+    }
+    let mut fields = Fields { text };
+    let (year, year_digits) = fields.number(4)?;
+    let year = match year_digits {
+        4 => year,
+        1 | 2 => full_year(year),
+        _ => return None,
+    };
+    fields.date_separator()?;
+    let (month, _) = fields.number(2)?;
+    fields.date_separator()?;
+    let (day, _) = fields.number(2)?;
+    let days = day_number(year, month, day)?;
+    if fields.text.is_empty() {
+        return Some(date::day_to_micros(days));
+    }
+    fields.time_separator()?;
+    let (hour, _) = fields.number(2)?;
+    let (mut minute, mut second, mut fraction) = (0, 0, 0);
+    if fields.take(b':') {
+        minute = fields.number(2)?.0;
+        if fields.take(b':') {
+            second = fields.number(2)?.0;
+            fraction = parse_fraction(fields.text)?;
+            fields.text = &[];
+        }
+    }
+    if !fields.text.is_empty() {
+        return None;
+    }
+    assemble(days, hour, minute, second, fraction)
+}
+
+/// `YYYYMMDD`, `YYMMDD`, and with `hhmmss` and a fraction behind them.
+fn parse_packed(digits: &[u8], rest: &[u8]) -> Option<i64> {
+    let year_digits = match digits.len() {
+        8 | 14 => 4,
+        6 | 12 => 2,
+        _ => return None,
+    };
+    let number = |from: usize, len: usize| {
+        digits[from..from + len]
+            .iter()
+            .fold(0, |n, digit| n * 10 + u32::from(digit - b'0'))
+    };
+    let year = number(0, year_digits);
+    let year = if year_digits == 2 {
+        full_year(year)
+    } else {
+        year
+    };
+    let days = day_number(year, number(year_digits, 2), number(year_digits + 2, 2))?;
+    if digits.len() < 12 {
+        return Some(date::day_to_micros(days));
+    }
+    let time = year_digits + 4;
+    let fraction = parse_fraction(rest)?;
+    assemble(
+        days,
+        number(time, 2),
+        number(time + 2, 2),
+        number(time + 4, 2),
+        fraction,
+    )
+}
+
+/// What an integer such as 19940131 or 19940131235959 means as a point in time.
+pub(super) fn from_number(number: i128) -> Option<i64> {
+    let number = u64::try_from(number).ok()?;
+    // 6 and 12 digits with a two-digit year may have lost leading zeros.
+    let (date, time) = match number {
+        101..=99_991_231 => (number, 0),
+        _ => (number / 1_000_000, number % 1_000_000),
+    };
+    let year = date / 10_000;
+    let year = if year < 100 {
+        full_year(year as u32)
+    } else {
+        u32::try_from(year).ok()?
+    };
+    let days = day_number(year, (date / 100 % 100) as u32, (date % 100) as u32)?;
+    assemble(
+        days,
+        (time / 10_000) as u32,
+        (time / 100 % 100) as u32,
+        (time % 100) as u32,
+        0,
+    )
+}
+
+fn full_year(two_digits: u32) -> u32 {
+    if two_digits < 70 {
+        2000 + two_digits
+    } else {
+        1900 + two_digits
+    }
+}
+
+fn day_number(year: u32, month: u32, day: u32) -> Option<i32> {
+    let (year, month) = (i32::try_from(year).ok()?, u8::try_from(month).ok()?);
+    Civil {
+        year,
+        month,
+        day: u8::try_from(day).ok()?,
+    }
+    .to_days()
+}
+
+fn assemble(days: i32, hour: u32, minute: u32, second: u32, fraction: i64) -> Option<i64> {
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let seconds = i64::from(hour * 3_600 + minute * 60 + second);
+    Some(date::day_to_micros(days) + seconds * 1_000_000 + fraction)
+}
+
+/// Empty, or a point and digits, as microseconds; the seventh digit rounds.
+fn parse_fraction(text: &[u8]) -> Option<i64> {
+    let Some((point, digits)) = text.split_first() else {
+        return Some(0);
+    };
+    if *point != b'.' || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digit = |i: usize| digits.get(i).map_or(0, |digit| i64::from(digit - b'0'));
+    let micros = (0..6).fold(0, |n, i| n * 10 + digit(i));
+    Some(micros + i64::from(digit(6) >= 5))
+}
+
+struct Fields<'a> {
+    text: &'a [u8],
+}
+
+impl Fields<'_> {
+    /// One to `most` digits; the value and their number.
+    fn number(&mut self, most: usize) -> Option<(u32, usize)> {
+        let len = self
+            .text
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        if len == 0 || len > most {
+            return None;
+        }
+        let value = self.text[..len]
+            .iter()
+            .fold(0, |n, digit| n * 10 + u32::from(digit - b'0'));
+        self.text = &self.text[len..];
+        Some((value, len))
+    }
+
+    fn date_separator(&mut self) -> Option<()> {
+        let (first, rest) = self.text.split_first()?;
+        first.is_ascii_punctuation().then(|| self.text = rest)
+    }
+
+    /// A `T` or spaces.
+    fn time_separator(&mut self) -> Option<()> {
+        if self.take(b'T') {
+            return Some(());
+        }
+        let spaces = self.text.iter().take_while(|byte| **byte == b' ').count();
+        self.text = &self.text[spaces..];
+        (spaces > 0).then_some(())
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.text.first() == Some(&byte);
+        self.text = &self.text[usize::from(found)..];
+        found
+    }
+}

@@ -1,0 +1,109 @@
+//! Value to text, as MySQL's text protocol shows it.
+
+use std::fmt::Write;
+
+use crate::{ColumnType, ValueRef, date, decimal};
+
+/// Positions of the decimal point beyond which MySQL writes an exponent (its `DBL_DIG`).
+const MAX_POINT: i32 = 15;
+
+/// Significant digits of a FLOAT (C's `FLT_DIG`).
+const FLOAT_DIGITS: usize = 6;
+
+/// Appends the text of a value of type `ty`; NULL appends nothing. Strings must be UTF-8 (others
+/// are shown with replacement characters).
+pub fn format_value(ty: ColumnType, value: ValueRef<'_>, out: &mut String) {
+    let written = match value {
+        ValueRef::Null => Ok(()),
+        ValueRef::Int(v) => write!(out, "{v}"),
+        ValueRef::UInt(v) => write!(out, "{v}"),
+        ValueRef::Bool(v) => write!(out, "{}", u8::from(v)),
+        ValueRef::Decimal(v) => {
+            let scale = if let ColumnType::Decimal { scale, .. } = ty {
+                scale
+            } else {
+                0
+            };
+            decimal::format(v, scale, out);
+            Ok(())
+        }
+        ValueRef::Double(v) => {
+            if ty == ColumnType::Float {
+                format_float(v, out);
+            } else {
+                format_double(v, out);
+            }
+            Ok(())
+        }
+        ValueRef::Date(v) => {
+            date::format_day(v, out);
+            Ok(())
+        }
+        ValueRef::DateTime(v) => {
+            let fsp = if let ColumnType::DateTime { fsp } = ty {
+                fsp
+            } else {
+                0
+            };
+            date::format_micros(v, fsp, out);
+            Ok(())
+        }
+        ValueRef::String(v) => {
+            out.push_str(&String::from_utf8_lossy(v));
+            Ok(())
+        }
+    };
+    written.expect("writing to a String cannot fail");
+}
+
+/// Appends a DOUBLE: the shortest digits that read back as the same number; an exponent if the
+/// point lies more than 15 places away.
+pub fn format_double(value: f64, out: &mut String) {
+    place_point(&format!("{value:e}"), out);
+}
+
+/// Appends a FLOAT: six significant digits.
+pub fn format_float(value: f64, out: &mut String) {
+    let digits = FLOAT_DIGITS - 1;
+    place_point(&format!("{value:.digits$e}"), out);
+}
+
+/// Rewrites Rust's `d.ddde±x`.
+fn place_point(scientific: &str, out: &mut String) {
+    let Some((mantissa, exponent)) = scientific.split_once('e') else {
+        // Not finite; no SQL value is.
+        out.push_str(scientific);
+        return;
+    };
+    let exponent: i32 = exponent.parse().expect("Rust writes an integer after e");
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", mantissa),
+    };
+    let mut digits: String = mantissa.chars().filter(|c| *c != '.').collect();
+    digits.truncate(digits.trim_end_matches('0').len().max(1));
+    out.push_str(sign);
+    let point = exponent + 1;
+    let len = digits.len() as i32;
+    if digits == "0" {
+        out.push('0');
+    } else if !(-MAX_POINT + 1..=MAX_POINT).contains(&point) {
+        out.push_str(&digits[..1]);
+        if len > 1 {
+            out.push('.');
+            out.push_str(&digits[1..]);
+        }
+        write!(out, "e{exponent}").expect("writing to a String cannot fail");
+    } else if point <= 0 {
+        out.push_str("0.");
+        out.extend(std::iter::repeat_n('0', point.unsigned_abs() as usize));
+        out.push_str(&digits);
+    } else if point >= len {
+        out.push_str(&digits);
+        out.extend(std::iter::repeat_n('0', (point - len) as usize));
+    } else {
+        out.push_str(&digits[..point as usize]);
+        out.push('.');
+        out.push_str(&digits[point as usize..]);
+    }
+}

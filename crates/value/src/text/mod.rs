@@ -1,0 +1,10 @@
+//! Text forms of values: what INSERT and LOAD DATA accept in strict mode, and what clients see.
+
+mod datetime;
+mod format;
+pub(crate) mod number;
+mod parse;
+
+pub use format::{format_double, format_float, format_value};
+pub(crate) use parse::{check_text, day_from_number, micros_from_number};
+pub use parse::{parse_text, parse_text_ref};

@@ -1,0 +1,160 @@
+//! Text to value, in strict mode: what does not fit is an error, never a changed value. Extra
+//! digits behind the point are rounded and spaces beyond a string's length dropped, as in MySQL.
+
+use super::datetime;
+use super::number::Number;
+use crate::date::{self, is_valid_micros, round_micros};
+use crate::string::{char_count, trim_end};
+use crate::{Collation, ColumnType, Datum, ValueError, ValueErrorKind, ValueRef, decimal};
+
+/// The value of type `ty` that `text` spells.
+pub fn parse_text(ty: ColumnType, text: &[u8]) -> Result<Datum, ValueError> {
+    parse_text_ref(ty, text).map(ValueRef::to_datum)
+}
+
+/// As [`parse_text`]; strings are borrowed from `text`.
+#[inline]
+pub fn parse_text_ref(ty: ColumnType, text: &[u8]) -> Result<ValueRef<'_>, ValueError> {
+    match ty {
+        ColumnType::Int { bytes, unsigned } => parse_int(ty, bytes, unsigned, text),
+        ColumnType::Decimal { precision, scale } => {
+            let units = parse_number(ty, scale, text)?;
+            if !decimal::fits(units, precision) {
+                return Err(ValueError::new(ValueErrorKind::OutOfRange, ty, text));
+            }
+            Ok(ValueRef::Decimal(units))
+        }
+        ColumnType::Float | ColumnType::Double => parse_double(ty, text),
+        ColumnType::Date => match datetime::parse(text) {
+            Some(micros) => Ok(ValueRef::Date(date::split_micros(micros).0)),
+            None => Err(ValueError::new(ValueErrorKind::Incorrect, ty, text)),
+        },
+        ColumnType::DateTime { fsp } => {
+            let micros = datetime::parse(text).map(|micros| round_micros(micros, fsp));
+            match micros.filter(|micros| is_valid_micros(*micros)) {
+                Some(micros) => Ok(ValueRef::DateTime(micros)),
+                None => Err(ValueError::new(ValueErrorKind::Incorrect, ty, text)),
+            }
+        }
+        ColumnType::Char { .. } | ColumnType::Varchar { .. } => {
+            check_text(ty, text).map(ValueRef::String)
+        }
+    }
+}
+
+/// Checks encoding and length of a string; gives the part to store.
+pub(crate) fn check_text(ty: ColumnType, text: &[u8]) -> Result<&[u8], ValueError> {
+    let (chars, collation, text) = match ty {
+        ColumnType::Char { chars, collation } => (chars, collation, trim_end(text)),
+        ColumnType::Varchar { chars, collation } => (chars, collation, text),
+        _ => unreachable!("the caller asks for string types only"),
+    };
+    let most = usize::from(chars);
+    let binary = collation == Collation::BINARY;
+    if !binary && !text.is_ascii() && std::str::from_utf8(text).is_err() {
+        return Err(ValueError::new(ValueErrorKind::Incorrect, ty, text));
+    }
+    if text.len() <= most || (!binary && char_count(text) <= most) {
+        return Ok(text);
+    }
+    if binary {
+        return Err(ValueError::new(ValueErrorKind::TooLong, ty, text));
+    }
+    // Only spaces may lie beyond the length.
+    let kept = crate::string::substring(text, 1, Some(i64::from(chars)));
+    if trim_end(text).len() <= kept.len() {
+        Ok(kept)
+    } else {
+        Err(ValueError::new(ValueErrorKind::TooLong, ty, text))
+    }
+}
+
+/// A day from an integer such as 19940131.
+pub(crate) fn day_from_number(number: i128) -> Option<i32> {
+    datetime::from_number(number).map(|micros| date::split_micros(micros).0)
+}
+
+/// A point in time from an integer such as 19940131235959.
+pub(crate) fn micros_from_number(number: i128) -> Option<i64> {
+    datetime::from_number(number)
+}
+
+#[inline]
+fn parse_int(
+    ty: ColumnType,
+    bytes: u8,
+    unsigned: bool,
+    text: &[u8],
+) -> Result<ValueRef<'_>, ValueError> {
+    let value = match parse_plain(text) {
+        Some(value) => i128::from(value),
+        None => parse_number(ty, 0, text)?,
+    };
+    let (least, greatest) = ColumnType::int_range(bytes, unsigned);
+    if value < least || value > greatest {
+        return Err(ValueError::new(ValueErrorKind::OutOfRange, ty, text));
+    }
+    Ok(if unsigned {
+        ValueRef::UInt(value as u64)
+    } else {
+        ValueRef::Int(value as i64)
+    })
+}
+
+/// The usual case: up to 18 digits and perhaps a minus.
+#[inline]
+fn parse_plain(text: &[u8]) -> Option<i64> {
+    let (negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, text),
+    };
+    if digits.is_empty() || digits.len() > 18 {
+        return None;
+    }
+    let mut value = 0;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + i64::from(digit);
+    }
+    Some(if negative { -value } else { value })
+}
+
+/// A number with nothing but white space around it, in units of 10^-`scale`.
+fn parse_number(ty: ColumnType, scale: u8, text: &[u8]) -> Result<i128, ValueError> {
+    let error = |kind| ValueError::new(kind, ty, text);
+    let trimmed = text.trim_ascii();
+    let (number, len) = Number::scan(trimmed).ok_or_else(|| error(ValueErrorKind::Incorrect))?;
+    if len < trimmed.len() {
+        return Err(error(ValueErrorKind::Truncated));
+    }
+    number
+        .to_units(scale)
+        .ok_or_else(|| error(ValueErrorKind::OutOfRange))
+}
+
+fn parse_double(ty: ColumnType, text: &[u8]) -> Result<ValueRef<'_>, ValueError> {
+    let error = |kind| ValueError::new(kind, ty, text);
+    let trimmed = text.trim_ascii();
+    let (_, len) = Number::scan(trimmed).ok_or_else(|| error(ValueErrorKind::Incorrect))?;
+    if len < trimmed.len() {
+        return Err(error(ValueErrorKind::Truncated));
+    }
+    // What `Number` scans is a subset of what `f64` reads.
+    let value: f64 = std::str::from_utf8(trimmed)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| error(ValueErrorKind::Incorrect))?;
+    let value = if ty == ColumnType::Float {
+        f64::from(value as f32)
+    } else {
+        value
+    };
+    if value.is_finite() {
+        Ok(ValueRef::Double(value))
+    } else {
+        Err(error(ValueErrorKind::OutOfRange))
+    }
+}
