@@ -7,6 +7,13 @@ use perigee_types::{DbId, Lsn, PageId, SliceId};
 
 use crate::PageError;
 
+/// Greatest length in bytes of the groups of a [`Fragment`]. Senders stay far below (some MiB); the
+/// bound protects the store's memory.
+pub const MAX_FRAGMENT: usize = 64 << 20;
+
+/// Greatest number of pages of one read: 1 GiB of answers.
+pub const MAX_PAGES: usize = 65_536;
+
 /// Names a slice among all databases of a Page Store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SliceKey {
@@ -14,6 +21,12 @@ pub struct SliceKey {
     pub db: DbId,
     /// The slice within that database.
     pub slice: SliceId,
+}
+
+impl std::fmt::Display for SliceKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.db, self.slice)
+    }
 }
 
 /// A piece of one slice's log: the parts of log groups `first_lsn..=last_lsn` that touch pages of

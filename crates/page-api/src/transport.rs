@@ -1,0 +1,171 @@
+//! What both ends of a connection share: HTTP/2 settings for whole-page streams, and sockets that
+//! count the bytes that cross them.
+//!
+//! The counters are the truth behind "bytes shipped": they count what the kernel is given and
+//! gives, HTTP/2 and gRPC framing included, before nothing and after everything.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tonic::codegen::Service;
+use tonic::codegen::http::Uri;
+use tonic::transport::server::Connected;
+
+/// HTTP/2 window of one call and, doubled, of one connection: at 1 GiB/s over a round trip of
+/// 8 ms, 8 MiB are on their way.
+pub(crate) const STREAM_WINDOW: u32 = 8 << 20;
+
+/// HTTP/2 frame length: large frames cost less per byte, and answers are whole pages by the dozen.
+pub(crate) const FRAME_LEN: u32 = 1 << 20;
+
+/// Bytes that crossed the sockets of a client or a server since it was made.
+#[derive(Debug, Default)]
+pub struct TransportBytes {
+    /// Bytes written to sockets.
+    pub sent: AtomicU64,
+    /// Bytes read from sockets.
+    pub received: AtomicU64,
+}
+
+impl TransportBytes {
+    /// `(sent, received)` now.
+    #[must_use]
+    pub fn snapshot(&self) -> (u64, u64) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (load(&self.sent), load(&self.received))
+    }
+}
+
+/// A byte stream that adds what crosses it to a [`TransportBytes`].
+#[derive(Debug)]
+pub struct Counted<T> {
+    io: T,
+    bytes: Arc<TransportBytes>,
+}
+
+impl<T> Counted<T> {
+    /// Counts the traffic of `io` in `bytes`.
+    pub fn new(io: T, bytes: Arc<TransportBytes>) -> Self {
+        Self { io, bytes }
+    }
+
+    fn count_sent(&self, n: usize) -> usize {
+        self.bytes.sent.fetch_add(n as u64, Ordering::Relaxed);
+        n
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Counted<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.io).poll_read(cx, buf))?;
+        let n = buf.filled().len() - before;
+        self.bytes.received.fetch_add(n as u64, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let n = ready!(Pin::new(&mut self.io).poll_write(cx, buf))?;
+        Poll::Ready(Ok(self.count_sent(n)))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let n = ready!(Pin::new(&mut self.io).poll_write_vectored(cx, bufs))?;
+        Poll::Ready(Ok(self.count_sent(n)))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+}
+
+impl<T: Connected> Connected for Counted<T> {
+    type ConnectInfo = T::ConnectInfo;
+
+    fn connect_info(&self) -> Self::ConnectInfo {
+        self.io.connect_info()
+    }
+}
+
+/// The connections that `listener` accepts, counted in `bytes`; to be given to
+/// `Router::serve_with_incoming`.
+pub fn incoming(
+    listener: TcpListener,
+    bytes: Arc<TransportBytes>,
+) -> impl Stream<Item = io::Result<Counted<TcpStream>>> + Send + 'static {
+    futures::stream::unfold((listener, bytes), |(listener, bytes)| async move {
+        let accepted = async {
+            let (socket, _) = listener.accept().await?;
+            socket.set_nodelay(true)?;
+            Ok(Counted::new(socket, bytes.clone()))
+        };
+        Some((accepted.await, (listener, bytes)))
+    })
+}
+
+/// Makes the connections of a client, counted.
+#[derive(Clone, Debug)]
+pub(crate) struct Connector {
+    bytes: Arc<TransportBytes>,
+}
+
+impl Connector {
+    pub(crate) fn new(bytes: Arc<TransportBytes>) -> Self {
+        Self { bytes }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Counted<TcpStream>>;
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<Self::Response>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let bytes = self.bytes.clone();
+        async move {
+            let no_host =
+                || io::Error::new(io::ErrorKind::InvalidInput, format!("no host in {uri}"));
+            let host = uri.host().ok_or_else(no_host)?;
+            // An IPv6 address stands in brackets in a URI and without them everywhere else.
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            let socket = TcpStream::connect((host, uri.port_u16().unwrap_or(80))).await?;
+            socket.set_nodelay(true)?;
+            Ok(TokioIo::new(Counted::new(socket, bytes)))
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,340 @@
+//! The conformance suite against the reference model, directly and through client and server over
+//! a real socket; and what only the transport can get wrong.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use perigee_page_api::conformance::{self, MemoryPageStore, ToyFormat};
+use perigee_page_api::{
+    ClientConfig, Fragment, NdpDecline, NdpItem, NdpRead, NdpReply, NdpStream, NdpUsage, PageError,
+    PageStore, PageStoreClient, ReadPages, SliceKey, SliceStatus, StoreStatus, TransportBytes,
+    incoming, serve, transport,
+};
+use perigee_types::{DbId, Lsn, PAGE_SIZE, PageId, SliceId};
+use tokio::net::TcpListener;
+
+/// Serves `store` on a port of its own until the test's runtime ends.
+async fn server(store: Arc<dyn PageStore>) -> (SocketAddr, Arc<TransportBytes>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let bytes = Arc::new(TransportBytes::default());
+    let connections = incoming(listener, bytes.clone());
+    tokio::spawn(async move {
+        let router = transport().add_service(serve(store));
+        router.serve_with_incoming(connections).await.unwrap();
+    });
+    (address, bytes)
+}
+
+fn client(address: SocketAddr, config: ClientConfig) -> PageStoreClient {
+    PageStoreClient::new(&format!("http://{address}"), config).unwrap()
+}
+
+const SLICE: SliceKey = SliceKey {
+    db: DbId(1),
+    slice: SliceId(2),
+};
+
+fn read(pages: u64) -> ReadPages {
+    ReadPages {
+        slice: SLICE,
+        lsn: Lsn(1),
+        pages: (0..pages).map(PageId).collect(),
+    }
+}
+
+fn ndp(pages: u64) -> NdpRead {
+    NdpRead {
+        slice: SLICE,
+        lsn: Lsn(1),
+        pages: (0..pages).map(PageId).collect(),
+        descriptor: Bytes::from_static(b"d"),
+    }
+}
+
+/// Answers reads as told; all else is unavailable.
+struct Scripted {
+    read: fn(ReadPages) -> Result<Vec<Bytes>, PageError>,
+    reply: fn(u32) -> Option<NdpReply>,
+    replies: AtomicUsize,
+    dropped: Arc<AtomicBool>,
+    delay: Duration,
+}
+
+impl Scripted {
+    fn new() -> Self {
+        Self {
+            read: |r| {
+                Ok(r.pages
+                    .iter()
+                    .map(|_| Bytes::from(vec![7; PAGE_SIZE]))
+                    .collect())
+            },
+            reply: |_| None,
+            replies: AtomicUsize::new(0),
+            dropped: Arc::default(),
+            delay: Duration::ZERO,
+        }
+    }
+}
+
+struct SetOnDrop(Arc<AtomicBool>);
+
+impl Drop for SetOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+fn unavailable<T>() -> Result<T, PageError> {
+    Err(PageError::Unavailable("scripted".into()))
+}
+
+#[async_trait]
+impl PageStore for Scripted {
+    async fn create_slice(&self, _: SliceKey, _: u64) -> Result<(), PageError> {
+        unavailable()
+    }
+    async fn write_logs(&self, _: Fragment) -> Result<SliceStatus, PageError> {
+        Ok(SliceStatus::default())
+    }
+    async fn read_pages(&self, read: ReadPages) -> Result<Vec<Bytes>, PageError> {
+        self.replies.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(self.delay).await;
+        (self.read)(read)
+    }
+    async fn ndp_read(&self, _: NdpRead) -> Result<NdpStream, PageError> {
+        let guard = SetOnDrop(self.dropped.clone());
+        let (reply, delay) = (self.reply, self.delay);
+        let replies = futures::stream::unfold((0, guard), move |(i, guard)| async move {
+            tokio::time::sleep(delay).await;
+            Some((Ok(reply(i)?), (i + 1, guard)))
+        });
+        Ok(replies.boxed())
+    }
+    async fn set_recycle_lsn(&self, _: DbId, _: Lsn) -> Result<(), PageError> {
+        tokio::time::sleep(self.delay).await;
+        Ok(())
+    }
+    async fn slice_status(&self, _: SliceKey) -> Result<SliceStatus, PageError> {
+        Err(PageError::Corrupt(format!("{SLICE} offset 17")))
+    }
+    async fn status(&self) -> Result<StoreStatus, PageError> {
+        unavailable()
+    }
+}
+
+#[tokio::test]
+async fn the_model_conforms() {
+    conformance::run(&MemoryPageStore::default(), &ToyFormat, 1).await;
+}
+
+#[tokio::test]
+async fn the_model_conforms_over_a_socket() {
+    let (address, _) = server(Arc::new(MemoryPageStore::default())).await;
+    conformance::run(&client(address, ClientConfig::default()), &ToyFormat, 1).await;
+}
+
+#[tokio::test]
+async fn bytes_are_counted_at_both_ends_of_the_socket() {
+    let (address, at_server) = server(Arc::new(Scripted::new())).await;
+    let client = client(address, ClientConfig::default());
+    let pages = client.read_pages(read(500)).await.unwrap();
+    assert_eq!(pages.len(), 500);
+    let (sent, received) = client.transport_bytes().snapshot();
+    let (server_sent, server_received) = at_server.snapshot();
+    assert_eq!((sent, received), (server_received, server_sent));
+    let payload = 500 * PAGE_SIZE as u64;
+    assert!(
+        received > payload && received < payload + payload / 50,
+        "{received} of {payload}"
+    );
+    assert!(
+        (500..20_000).contains(&sent),
+        "{sent} bytes sent for 500 page ids"
+    );
+}
+
+#[tokio::test]
+async fn errors_keep_their_kind_in_calls_and_streams() {
+    let store = Scripted {
+        read: |r| match r.pages[0].0 {
+            0 => Ok(r
+                .pages
+                .iter()
+                .map(|_| Bytes::from(vec![0; PAGE_SIZE]))
+                .collect()),
+            _ => Err(PageError::Recycled("page at lsn:1".into())),
+        },
+        ..Scripted::new()
+    };
+    let (address, _) = server(Arc::new(store)).await;
+    let client = client(address, ClientConfig::default());
+    let error = client.slice_status(SLICE).await.unwrap_err();
+    assert_eq!(error, PageError::Corrupt(format!("{SLICE} offset 17")));
+    // The second message of the stream fails.
+    let error = client.read_pages(read(100)).await.unwrap_err();
+    assert_eq!(error, PageError::Recycled("page at lsn:1".into()));
+}
+
+#[tokio::test]
+async fn nonsense_answers_are_not_believed() {
+    let fragment = Fragment {
+        slice: SLICE,
+        epoch: 1,
+        sequence: 1,
+        prev_lsn: Lsn(0),
+        first_lsn: Lsn(1),
+        last_lsn: Lsn(1),
+        groups: Bytes::new(),
+    };
+    let short = Scripted {
+        read: |_| Ok(vec![Bytes::from_static(b"short")]),
+        reply: |i| {
+            (i == 0).then(|| NdpReply {
+                items: vec![NdpItem::Declined {
+                    index: 3,
+                    reason: NdpDecline::Busy,
+                    page: Bytes::from(vec![0; PAGE_SIZE]),
+                }],
+                usage: NdpUsage::default(),
+            })
+        },
+        ..Scripted::new()
+    };
+    let (address, _) = server(Arc::new(short)).await;
+    let client = client(address, ClientConfig::default());
+    let written = client.write_logs(fragment).await;
+    assert!(matches!(written, Err(PageError::Corrupt(_))), "{written:?}");
+    let pages = client.read_pages(read(1)).await;
+    assert!(matches!(pages, Err(PageError::Corrupt(_))), "{pages:?}");
+    let pages = client.read_pages(read(70)).await;
+    assert!(matches!(pages, Err(PageError::Corrupt(_))), "{pages:?}");
+    let mut replies = client.ndp_read(ndp(3)).await.unwrap();
+    let reply = replies.next().await.unwrap();
+    assert!(matches!(reply, Err(PageError::Corrupt(_))), "{reply:?}");
+    assert!(replies.next().await.is_none(), "a failed stream is over");
+}
+
+#[tokio::test]
+async fn ndp_replies_arrive_as_they_are_made() {
+    let store = Scripted {
+        reply: |i| {
+            (i < 3).then(|| NdpReply {
+                items: vec![NdpItem::Reduced(Bytes::from(vec![i as u8; 5]))],
+                usage: NdpUsage {
+                    pages: 1,
+                    bytes_read: 2,
+                    cpu_nanos: 3,
+                    compiled: true,
+                },
+            })
+        },
+        ..Scripted::new()
+    };
+    let (address, _) = server(Arc::new(store)).await;
+    let replies = client(address, ClientConfig::default())
+        .ndp_read(ndp(3))
+        .await
+        .unwrap();
+    let replies: Vec<_> = replies.map(Result::unwrap).collect().await;
+    assert_eq!(replies.len(), 3);
+    for (i, reply) in replies.iter().enumerate() {
+        assert_eq!((reply.usage.pages, reply.usage.compiled), (1, true));
+        assert!(matches!(&reply.items[..], [NdpItem::Reduced(b)] if b[..] == [i as u8; 5]));
+    }
+}
+
+#[tokio::test]
+async fn dropping_a_stream_stops_the_work_in_the_store() {
+    let store = Scripted {
+        reply: |_| Some(NdpReply::default()),
+        delay: Duration::from_millis(5),
+        ..Scripted::new()
+    };
+    let dropped = store.dropped.clone();
+    let (address, _) = server(Arc::new(store)).await;
+    let client = client(address, ClientConfig::default());
+    let mut replies = client.ndp_read(ndp(3)).await.unwrap();
+    replies.next().await.unwrap().unwrap();
+    assert!(!dropped.load(Ordering::SeqCst));
+    drop(replies);
+    let start = Instant::now();
+    while !dropped.load(Ordering::SeqCst) {
+        assert!(
+            start.elapsed() < Duration::from_secs(5),
+            "the store's stream lives on"
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn dropping_a_read_stops_reading() {
+    let store = Arc::new(Scripted {
+        delay: Duration::from_millis(50),
+        ..Scripted::new()
+    });
+    let (address, _) = server(store.clone()).await;
+    let client = client(address, ClientConfig::default());
+    let call = client.read_pages(read(64 * 100));
+    assert!(
+        tokio::time::timeout(Duration::from_millis(200), call)
+            .await
+            .is_err()
+    );
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let after = store.replies.load(Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(store.replies.load(Ordering::SeqCst), after, "of 100 chunks");
+    assert!((1..60).contains(&after), "{after} of 100 chunks were read");
+}
+
+#[tokio::test]
+async fn every_call_has_a_deadline() {
+    let store = Scripted {
+        delay: Duration::from_secs(60),
+        ..Scripted::new()
+    };
+    let (address, _) = server(Arc::new(store)).await;
+    let config = ClientConfig {
+        call_timeout: Duration::from_millis(100),
+        read_timeout: Duration::from_millis(100),
+        ..ClientConfig::default()
+    };
+    let client = client(address, config);
+    let start = Instant::now();
+    let call = client.set_recycle_lsn(DbId(1), Lsn(1)).await;
+    assert!(matches!(call, Err(PageError::Unavailable(_))), "{call:?}");
+    let pages = client.read_pages(read(1)).await;
+    assert!(matches!(pages, Err(PageError::Unavailable(_))), "{pages:?}");
+    let mut replies = client.ndp_read(ndp(1)).await.unwrap();
+    let reply = replies.next().await.unwrap();
+    assert!(matches!(reply, Err(PageError::Unavailable(_))), "{reply:?}");
+    assert!(start.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_is_unavailable_and_found_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let client = client(address, ClientConfig::default());
+    let away = client.status().await;
+    assert!(matches!(away, Err(PageError::Unavailable(_))), "{away:?}");
+    let listener = TcpListener::bind(address).await.unwrap();
+    let connections = incoming(listener, Arc::default());
+    tokio::spawn(async move {
+        let router = transport().add_service(serve(Arc::new(MemoryPageStore::default())));
+        router.serve_with_incoming(connections).await.unwrap();
+    });
+    client.create_slice(SLICE, 1).await.unwrap();
+    assert_eq!(client.status().await.unwrap().slices.len(), 1);
+}
