@@ -1,1 +1,5 @@
-//! placeholder
+//! What tests and measurements compare Perigee with.
+
+mod mariadb;
+
+pub use mariadb::MariaDb;
