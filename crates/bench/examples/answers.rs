@@ -11,7 +11,9 @@ fn main() -> Result<(), BenchError> {
         load::generate(&data, scale, |_| {})?;
         let run = |schema: &str, sql: &str| {
             let server = MariaDb::start(&dir.join(format!("mariadb-{scale}")), &[]);
-            server.and_then(|s| s.query(schema, sql)).map_err(BenchError::io("MariaDB"))
+            server
+                .and_then(|s| s.query(schema, sql))
+                .map_err(BenchError::io("MariaDB"))
         };
         let mut script = format!("CREATE OR REPLACE DATABASE {0}; USE {0};", load::SCHEMA);
         for table in tpch::TABLES {

@@ -33,7 +33,9 @@ pub fn reference(scale: f64, query: usize) -> Option<&'static str> {
         0.1 => &SCALE_0_1,
         _ => return None,
     };
-    kept.iter().find(|(number, _)| *number == query).map(|(_, text)| *text)
+    kept.iter()
+        .find(|(number, _)| *number == query)
+        .map(|(_, text)| *text)
 }
 
 /// Rows in the form the answers are kept in: a row a line, values separated by tabs.
@@ -59,9 +61,15 @@ pub fn expect_equal(query: usize, what: &str, ours: &str, theirs: &str) -> Resul
     let mut pairs = ours.lines().zip(theirs.lines()).enumerate();
     let first = match pairs.find(|(_, (a, b))| a != b) {
         Some((row, (a, b))) => format!("row {}: {a:?} against {b:?}", row + 1),
-        None => format!("{} rows against {}", ours.lines().count(), theirs.lines().count()),
+        None => format!(
+            "{} rows against {}",
+            ours.lines().count(),
+            theirs.lines().count()
+        ),
     };
-    Err(BenchError::Unexpected(format!("Q{query} differs from {what}: {first}")))
+    Err(BenchError::Unexpected(format!(
+        "Q{query} differs from {what}: {first}"
+    )))
 }
 
 /// Writes an answer into a directory, as MariaDB gave it.

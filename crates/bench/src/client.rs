@@ -47,17 +47,17 @@ impl Client {
         Self::with_options(OptsBuilder::default().socket(Some(socket)), schema).await
     }
 
-    async fn with_options(
-        options: OptsBuilder,
-        schema: Option<&str>,
-    ) -> Result<Self, BenchError> {
-        let options = options.user(Some("root")).db_name(schema).local_infile_handler(Some(
-            |name: &[u8]| {
+    async fn with_options(options: OptsBuilder, schema: Option<&str>) -> Result<Self, BenchError> {
+        let options = options
+            .user(Some("root"))
+            .db_name(schema)
+            .local_infile_handler(Some(|name: &[u8]| {
                 let path = PathBuf::from(String::from_utf8_lossy(name).into_owned());
                 Box::pin(async move { open_infile(path).await }) as _
-            },
-        ));
-        Ok(Self { conn: Conn::new(options).await? })
+            }));
+        Ok(Self {
+            conn: Conn::new(options).await?,
+        })
     }
 
     /// Runs a statement and returns the rows of its first result.
@@ -66,7 +66,10 @@ impl Client {
     /// What the server answers, or a broken connection.
     pub async fn query(&mut self, sql: &str) -> Result<Rows, BenchError> {
         let rows: Vec<mysql_async::Row> = self.conn.query(sql).await?;
-        Ok(rows.into_iter().map(|row| row.unwrap().into_iter().map(text).collect()).collect())
+        Ok(rows
+            .into_iter()
+            .map(|row| row.unwrap().into_iter().map(text).collect())
+            .collect())
     }
 
     /// Runs a statement that returns no rows; gives the number of affected rows.
@@ -84,7 +87,10 @@ impl Client {
     /// What the server answers, or a result of another form.
     pub async fn number(&mut self, sql: &str) -> Result<f64, BenchError> {
         let rows = self.query(sql).await?;
-        let value = rows.first().and_then(|row| row.last()).and_then(Option::as_ref);
+        let value = rows
+            .first()
+            .and_then(|row| row.last())
+            .and_then(Option::as_ref);
         value
             .and_then(|text| text.parse().ok())
             .ok_or_else(|| BenchError::Unexpected(format!("{sql} gives {rows:?}, not a number")))

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -67,7 +68,12 @@ impl Cluster {
         }
         let args = frontend_args(&options, &log_store, &page_stores);
         let frontend = Process::start(&options, "frontend", &args)?;
-        Ok(Self { options, log_store, page_stores, frontend })
+        Ok(Self {
+            options,
+            log_store,
+            page_stores,
+            frontend,
+        })
     }
 
     /// Where the frontend listens.
@@ -187,7 +193,12 @@ impl Process {
     fn start(options: &ClusterOptions, name: &str, args: &[String]) -> Result<Self, BenchError> {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let args = args.to_vec();
-        let mut process = Self { name: name.to_owned(), args, address: any, child: None };
+        let mut process = Self {
+            name: name.to_owned(),
+            args,
+            address: any,
+            child: None,
+        };
         process.restart(options)?;
         Ok(process)
     }
@@ -200,9 +211,14 @@ impl Process {
         let (ready, log) = (path("ready"), path("log"));
         let _ = fs::remove_file(&ready);
         let what = format!("open {}", log.display());
-        let output =
-            File::options().append(true).create(true).open(&log).map_err(BenchError::io(what))?;
-        let errors = output.try_clone().map_err(BenchError::io("duplicate a file handle"))?;
+        let output = File::options()
+            .append(true)
+            .create(true)
+            .open(&log)
+            .map_err(BenchError::io(what))?;
+        let errors = output
+            .try_clone()
+            .map_err(BenchError::io("duplicate a file handle"))?;
         let child = Command::new(&options.binary)
             .args(&self.args)
             .arg("--listen")
@@ -213,7 +229,10 @@ impl Process {
             .stdout(output)
             .stderr(errors)
             .spawn()
-            .map_err(BenchError::io(format!("start {}", options.binary.display())))?;
+            .map_err(BenchError::io(format!(
+                "start {}",
+                options.binary.display()
+            )))?;
         self.child = Some(child);
         self.address = self.wait_until_ready(&ready, &log)?;
         Ok(())
@@ -228,7 +247,9 @@ impl Process {
                 return Ok(address);
             }
             let child = self.child.as_mut().expect("just started");
-            let ended = child.try_wait().map_err(BenchError::io("wait for a process"))?;
+            let ended = child
+                .try_wait()
+                .map_err(BenchError::io("wait for a process"))?;
             if let Some(status) = ended {
                 self.child = None;
                 return Err(self.failure(&format!("ended with {status}"), log));
@@ -253,20 +274,31 @@ impl Process {
     }
 
     fn kill(&mut self) -> Result<(), BenchError> {
-        let Some(mut child) = self.child.take() else { return Ok(()) };
-        child.kill().map_err(BenchError::io(format!("kill {}", self.name)))?;
-        child.wait().map_err(BenchError::io(format!("wait for {}", self.name)))?;
+        let Some(mut child) = self.child.take() else {
+            return Ok(());
+        };
+        child
+            .kill()
+            .map_err(BenchError::io(format!("kill {}", self.name)))?;
+        child
+            .wait()
+            .map_err(BenchError::io(format!("wait for {}", self.name)))?;
         Ok(())
     }
 
     fn stop(&mut self) -> Result<(), BenchError> {
-        let Some(mut child) = self.child.take() else { return Ok(()) };
+        let Some(mut child) = self.child.take() else {
+            return Ok(());
+        };
         let pid = child.id() as libc::pid_t;
         // SAFETY: `pid` is a child of ours that has not been waited for, so it names that process.
         unsafe { libc::kill(pid, libc::SIGTERM) };
         let begin = Instant::now();
         while begin.elapsed() < STOP_LIMIT {
-            match child.try_wait().map_err(BenchError::io("wait for a process"))? {
+            match child
+                .try_wait()
+                .map_err(BenchError::io("wait for a process"))?
+            {
                 Some(status) if status.success() => return Ok(()),
                 Some(status) => {
                     let text = format!("{} ended with {status}", self.name);
@@ -282,19 +314,34 @@ impl Process {
     fn cpu(&self) -> Result<Duration, BenchError> {
         let stat = self.proc_file("stat")?;
         // Fields after the command's closing parenthesis; user and system time are 14 and 15.
-        let fields: Vec<_> =
-            stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
+        let fields: Vec<_> = stat
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect();
+        let ticks = |i: usize| {
+            fields
+                .get(i)
+                .and_then(|f| f.parse::<u64>().ok())
+                .unwrap_or(0)
+        };
         // SAFETY: sysconf reads a constant of the system.
         let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
-        Ok(Duration::from_secs_f64((ticks(11) + ticks(12)) as f64 / per_second))
+        Ok(Duration::from_secs_f64(
+            (ticks(11) + ticks(12)) as f64 / per_second,
+        ))
     }
 
     fn memory(&self) -> Result<(u64, u64), BenchError> {
         let status = self.proc_file("status")?;
         let field = |name: &str| {
             let line = status.lines().find(|line| line.starts_with(name))?;
-            line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+            line.split_whitespace()
+                .nth(1)?
+                .parse::<u64>()
+                .ok()
+                .map(|kib| kib << 10)
         };
         Ok((field("VmRSS:").unwrap_or(0), field("VmHWM:").unwrap_or(0)))
     }
@@ -313,12 +360,15 @@ impl Drop for Process {
 }
 
 fn tree_bytes(path: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(path) else { return 0 };
+    let Ok(entries) = fs::read_dir(path) else {
+        return 0;
+    };
     entries
         .flatten()
         .map(|entry| match entry.metadata() {
             Ok(metadata) if metadata.is_dir() => tree_bytes(&entry.path()),
-            Ok(metadata) => metadata.len(),
+            // Blocks, not length: files are preallocated, and holes take nothing.
+            Ok(metadata) => 512 * metadata.blocks(),
             Err(_) => 0,
         })
         .sum()

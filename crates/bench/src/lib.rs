@@ -3,9 +3,12 @@
 pub mod answers;
 mod client;
 mod cluster;
+pub mod demo;
 mod error;
 pub mod load;
 mod measure;
+pub mod paper;
+pub mod report;
 pub mod tpch;
 
 pub use client::{Client, Rows};

@@ -16,11 +16,7 @@ pub const SCHEMA: &str = "tpch";
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn generate(
-    dir: &Path,
-    scale: f64,
-    mut progress: impl FnMut(&str),
-) -> Result<(), BenchError> {
+pub fn generate(dir: &Path, scale: f64, mut progress: impl FnMut(&str)) -> Result<(), BenchError> {
     fs::create_dir_all(dir).map_err(BenchError::io(format!("create {}", dir.display())))?;
     for table in TABLES {
         progress(table.name);
@@ -31,8 +27,10 @@ pub fn generate(
         }
         // Under another name until it is whole: an interrupted run leaves no half table behind.
         let partial = path.with_extension("partial");
-        let mut out =
-            BufWriter::with_capacity(1 << 20, File::create(&partial).map_err(BenchError::io(what()))?);
+        let mut out = BufWriter::with_capacity(
+            1 << 20,
+            File::create(&partial).map_err(BenchError::io(what()))?,
+        );
         write_table(table.name, scale, &mut out).map_err(BenchError::io(what()))?;
         out.flush().map_err(BenchError::io(what()))?;
         fs::rename(&partial, &path).map_err(BenchError::io(what()))?;
@@ -55,7 +53,9 @@ pub async fn load(
     dir: &Path,
     mut progress: impl FnMut(&str, u64, Duration),
 ) -> Result<(), BenchError> {
-    client.execute(&format!("CREATE DATABASE IF NOT EXISTS {SCHEMA}")).await?;
+    client
+        .execute(&format!("CREATE DATABASE IF NOT EXISTS {SCHEMA}"))
+        .await?;
     client.execute(&format!("USE {SCHEMA}")).await?;
     for table in TABLES {
         client.execute(&table.create()).await?;

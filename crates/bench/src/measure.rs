@@ -56,13 +56,21 @@ pub async fn measure(
 
 fn cost(before: [u64; 3], after: [u64; 3], cpu: Duration, time: Duration) -> Cost {
     let [bytes, pages, pages_pushed] = [0, 1, 2].map(|i| after[i] - before[i]);
-    Cost { bytes, pages, pages_pushed, cpu: cpu.as_secs_f64(), seconds: time.as_secs_f64() }
+    Cost {
+        bytes,
+        pages,
+        pages_pushed,
+        cpu: cpu.as_secs_f64(),
+        seconds: time.as_secs_f64(),
+    }
 }
 
 async fn counters(client: &mut Client) -> Result<[u64; 3], BenchError> {
     let mut out = [0; 3];
     for (value, name) in out.iter_mut().zip([BYTES, PAGES, PUSHED]) {
-        *value = client.number(&format!("SHOW GLOBAL STATUS LIKE '{name}'")).await? as u64;
+        *value = client
+            .number(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))
+            .await? as u64;
     }
     Ok(out)
 }

@@ -22,7 +22,10 @@ pub fn write_table(table: &str, scale: f64, out: &mut dyn Write) -> io::Result<u
         "partsupp" => write_rows(PartSuppGenerator::new(scale, 1, 1).iter(), out),
         "orders" => write_rows(OrderGenerator::new(scale, 1, 1).iter(), out),
         "lineitem" => write_rows(LineItemGenerator::new(scale, 1, 1).iter(), out),
-        _ => Err(io::Error::new(io::ErrorKind::NotFound, format!("no TPC-H table {table}"))),
+        _ => Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("no TPC-H table {table}"),
+        )),
     }
 }
 
@@ -61,7 +64,10 @@ mod tests {
         assert_eq!(write_table("nation", 0.01, &mut out).expect("memory"), 25);
         let text = String::from_utf8(out).expect("ASCII");
         assert!(text.starts_with("0|ALGERIA|0|"), "{text}");
-        assert!(text.lines().all(|line| line.ends_with('|') && line.matches('|').count() == 4));
+        assert!(
+            text.lines()
+                .all(|line| line.ends_with('|') && line.matches('|').count() == 4)
+        );
     }
 
     #[test]

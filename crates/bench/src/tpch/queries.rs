@@ -30,6 +30,11 @@ pub fn queries(scale: f64) -> Vec<(usize, String)> {
     let fraction = format!("{:.10}", 0.0001 / scale);
     QUERIES
         .iter()
-        .map(|query| (query.number, query.sql.trim().replace("{q11_fraction}", &fraction)))
+        .map(|query| {
+            (
+                query.number,
+                query.sql.trim().replace("{q11_fraction}", &fraction),
+            )
+        })
         .collect()
 }
