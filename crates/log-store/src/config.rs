@@ -1,0 +1,28 @@
+//! Settings of a Log Store.
+
+/// Settings of a Log Store; none of them changes what is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Memory for recent appends, which are read without touching the disk, in bytes.
+    pub cache_bytes: usize,
+    /// Calls that change something and run at once; each occupies a thread while it waits for the
+    /// disk.
+    pub writers: usize,
+    /// Reads that run at once.
+    pub readers: usize,
+    /// Calls of each of the two sorts that may wait for their turn; more are turned away.
+    pub waiting: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        // Recent log is wanted by read replicas a few milliseconds after it was written; 64 MiB is
+        // one PLog.
+        Self {
+            cache_bytes: 64 << 20,
+            writers: 64,
+            readers: 16,
+            waiting: 1024,
+        }
+    }
+}
