@@ -38,6 +38,58 @@ pub struct Cluster {
     frontend: Process,
 }
 
+/// One process that is everything (`perigee serve`); dropping it kills it.
+pub struct Embedded {
+    process: Process,
+}
+
+impl Embedded {
+    /// Starts it on `dir` with further arguments and waits until it serves.
+    ///
+    /// # Errors
+    /// If it does not start; the text names its log file.
+    pub fn start(binary: &Path, dir: &Path, args: &[String]) -> Result<Self, BenchError> {
+        fs::create_dir_all(dir).map_err(BenchError::io(format!("create {}", dir.display())))?;
+        let options = ClusterOptions {
+            binary: binary.to_owned(),
+            dir: dir.to_owned(),
+            page_stores: 0,
+            frontend_args: Vec::new(),
+            page_store_args: Vec::new(),
+        };
+        let data = dir.join("serve").to_string_lossy().into_owned();
+        let mut all = vec!["serve".to_owned(), "--data".to_owned(), data];
+        all.extend(args.iter().cloned());
+        Ok(Self {
+            process: Process::start(&options, "serve", &all)?,
+        })
+    }
+
+    /// A new connection.
+    ///
+    /// # Errors
+    /// If it cannot be reached.
+    pub async fn client(&self, schema: Option<&str>) -> Result<Client, BenchError> {
+        Client::connect(self.process.address, schema).await
+    }
+
+    /// Resident memory of the process in bytes: now and at its peak.
+    ///
+    /// # Errors
+    /// If the process is gone.
+    pub fn memory(&self) -> Result<(u64, u64), BenchError> {
+        self.process.memory()
+    }
+
+    /// Stops it in the orderly way.
+    ///
+    /// # Errors
+    /// If it does not end in time or ends with an error.
+    pub fn stop(&mut self) -> Result<(), BenchError> {
+        self.process.stop()
+    }
+}
+
 /// Names a process of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -66,7 +118,7 @@ impl Cluster {
             args.extend(options.page_store_args.iter().cloned());
             page_stores.push(Process::start(&options, &name, &args)?);
         }
-        let args = frontend_args(&options, &log_store, &page_stores);
+        let args = role_args(&options, &log_store, &page_stores);
         let frontend = Process::start(&options, "frontend", &args)?;
         Ok(Self {
             options,
@@ -137,6 +189,12 @@ impl Cluster {
         self.process_mut(role).restart(&options)
     }
 
+    /// The frontend's further arguments.
+    #[must_use]
+    pub fn frontend_args(&self) -> &[String] {
+        &self.options.frontend_args
+    }
+
     /// Restarts the frontend with other arguments.
     ///
     /// # Errors
@@ -144,7 +202,7 @@ impl Cluster {
     pub fn restart_frontend_with(&mut self, args: Vec<String>) -> Result<(), BenchError> {
         self.frontend.stop()?;
         self.options.frontend_args = args;
-        self.frontend.args = frontend_args(&self.options, &self.log_store, &self.page_stores);
+        self.frontend.args = role_args(&self.options, &self.log_store, &self.page_stores);
         let options = self.options.clone();
         self.frontend.restart(&options)
     }
@@ -171,7 +229,7 @@ fn store_args(options: &ClusterOptions, name: &str) -> Vec<String> {
     [name, "--data", dir.as_str()].map(str::to_owned).to_vec()
 }
 
-fn frontend_args(options: &ClusterOptions, log: &Process, pages: &[Process]) -> Vec<String> {
+fn role_args(options: &ClusterOptions, log: &Process, pages: &[Process]) -> Vec<String> {
     let mut args = vec!["frontend".to_owned()];
     args.extend(["--log-store".to_owned(), log.address.to_string()]);
     for page_store in pages {

@@ -3,15 +3,18 @@
 pub mod answers;
 mod client;
 mod cluster;
+pub mod commands;
 pub mod demo;
 mod error;
 pub mod load;
 mod measure;
+pub mod pairs;
 pub mod paper;
+pub mod parquet;
 pub mod report;
 pub mod tpch;
 
 pub use client::{Client, Rows};
-pub use cluster::{Cluster, ClusterOptions, Role};
+pub use cluster::{Cluster, ClusterOptions, Embedded, Role};
 pub use error::BenchError;
 pub use measure::{Cost, measure};

@@ -1,0 +1,12 @@
+//! `perigee bench …`: each command measures ratios in one run and returns them under the names that
+//! its JSON output has.
+
+mod load;
+mod peers;
+mod setup;
+mod tpch;
+
+pub use load::{LoadFigures, load};
+pub use peers::{PeerFigures, peers};
+pub use setup::BenchOptions;
+pub use tpch::{QueryFigures, TpchFigures, tpch};

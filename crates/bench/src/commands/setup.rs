@@ -1,0 +1,91 @@
+//! What the bench commands share: options, data, clusters as in the paper's section VII.B.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{BenchError, Cluster, ClusterOptions, load, tpch};
+
+/// What a bench command is asked to do.
+#[derive(Clone, Debug)]
+pub struct BenchOptions {
+    /// The `perigee` binary, for processes.
+    pub binary: PathBuf,
+    /// TPC-H scale factor.
+    pub scale: f64,
+    /// Directory for data and stores; data is kept between runs.
+    pub dir: PathBuf,
+    /// Interleaved pairs of runs for each query.
+    pub pairs: usize,
+}
+
+impl BenchOptions {
+    /// Directory of the data files, made if they are not there.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn data(&self) -> Result<PathBuf, BenchError> {
+        let data = self.dir.join(format!("tpch-{}", self.scale));
+        load::generate(&data, self.scale, |table| note(&format!("data: {table}")))?;
+        Ok(data)
+    }
+
+    /// An empty directory for stores.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn stores(&self, name: &str) -> Result<PathBuf, BenchError> {
+        let dir = self.dir.join(name);
+        match fs::remove_dir_all(&dir) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(BenchError::io(format!("remove {}", dir.display()))(e));
+            }
+            _ => {}
+        }
+        fs::create_dir_all(&dir).map_err(BenchError::io(format!("create {}", dir.display())))?;
+        Ok(dir)
+    }
+
+    /// A cluster of one frontend, one Log Store and two Page Stores with the data loaded; the
+    /// buffer pool is 20 % of the data.
+    ///
+    /// # Errors
+    /// If a process or the load fails.
+    pub async fn loaded_cluster(&self, data: &Path) -> Result<Cluster, BenchError> {
+        let dir = self.stores("cluster")?;
+        let pool = data_bytes(data) / 5;
+        let cluster = Cluster::start(ClusterOptions {
+            binary: self.binary.clone(),
+            dir,
+            page_stores: 2,
+            frontend_args: vec!["--buffer-pool".to_owned(), pool.to_string()],
+            page_store_args: Vec::new(),
+        })?;
+        let mut client = cluster.client(None).await?;
+        load::load(&mut client, data, |table, rows, time| {
+            note(&format!(
+                "load: {table}, {rows} rows in {:.2} s",
+                time.as_secs_f64()
+            ));
+        })
+        .await?;
+        client.close().await?;
+        Ok(cluster)
+    }
+}
+
+/// Bytes of the data files.
+#[must_use]
+pub fn data_bytes(data: &Path) -> u64 {
+    let files = tpch::TABLES
+        .iter()
+        .map(|table| load::file(data, table.name));
+    files
+        .filter_map(|file| fs::metadata(file).ok())
+        .map(|metadata| metadata.len())
+        .sum()
+}
+
+/// Says on standard error what is going on; standard output is for the figures.
+pub fn note(text: &str) {
+    eprintln!("{text}");
+}

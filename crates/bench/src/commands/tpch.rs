@@ -1,0 +1,236 @@
+//! `perigee bench tpch`: the paper's experiment of section VII.B and C on one machine.
+
+use serde::Serialize;
+
+use super::setup::{BenchOptions, note};
+use crate::pairs::Comparison;
+use crate::parquet::Parquet;
+use crate::{BenchError, Client, Cluster, Cost, Rows, answers, load, measure, report};
+
+/// Fewer bytes than this share of the bytes without NDP count as a gain.
+const GAIN: f64 = 0.95;
+
+/// What the command measures.
+#[derive(Clone, Debug, Serialize)]
+pub struct TpchFigures {
+    /// TPC-H scale factor.
+    pub scale: f64,
+    /// Bytes shipped over the 22 queries, NDP on ÷ off, each mode from a cold start.
+    pub bytes_ratio: f64,
+    /// CPU time of the frontend over the 22 queries, on ÷ off.
+    pub frontend_cpu_ratio: f64,
+    /// Time of the 22 queries, on ÷ off.
+    pub time_ratio: f64,
+    /// Queries that gain: at least 5 % fewer bytes and not slower, or an index plan at least as
+    /// fast.
+    pub gaining: usize,
+    /// The worst ratio of times on ÷ off among queries that are slower beyond doubt, else 1.
+    pub worst_slowdown: f64,
+    /// Time of the 22 queries without NDP ÷ DataFusion over Parquet.
+    pub off_vs_datafusion_parquet: f64,
+    /// Most memory the frontend's process had, in bytes.
+    pub frontend_peak_memory: u64,
+    /// Each query.
+    pub queries: Vec<QueryFigures>,
+}
+
+/// Figures of one query.
+#[derive(Clone, Debug, Serialize)]
+pub struct QueryFigures {
+    /// Its number.
+    pub query: usize,
+    /// Cost without NDP, cold sequence.
+    pub off: Cost,
+    /// Cost with NDP, cold sequence.
+    pub on: Cost,
+    /// Times of interleaved warm pairs, on against off.
+    pub slowdown: Comparison,
+    /// Seconds DataFusion takes over Parquet.
+    pub datafusion_parquet: f64,
+    /// The query gains from NDP.
+    pub gains: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If a process fails or answers differ.
+pub async fn tpch(options: &BenchOptions) -> Result<TpchFigures, BenchError> {
+    let data = options.data()?;
+    let mut cluster = options.loaded_cluster(&data).await?;
+    let queries = crate::tpch::queries(options.scale);
+    let args = cluster.frontend_args().to_vec();
+
+    cluster.restart_frontend_with(args.clone())?;
+    let off = sequence(&cluster, "OFF", &queries).await?;
+    cluster.restart_frontend_with(args)?;
+    let on = sequence(&cluster, "ON", &queries).await?;
+    for (i, (number, _)) in queries.iter().enumerate() {
+        let texts = [&on[i], &off[i]].map(|(rows, _)| answers::to_text(rows));
+        answers::expect_equal(*number, "the answer without NDP", &texts[0], &texts[1])?;
+    }
+    let peer = Parquet::open(&data, cores()).await?;
+    let mut client = cluster.client(Some(load::SCHEMA)).await?;
+    let mut figures = Vec::new();
+    for (i, (number, sql)) in queries.iter().enumerate() {
+        note(&format!("pairs: Q{number}"));
+        let slowdown = interleave(&mut client, sql, options.pairs).await?;
+        let datafusion_parquet = best(&peer, sql).await?;
+        let (off, on) = (off[i].1, on[i].1);
+        let gains = gains(&mut client, sql, &off, &on, &slowdown).await?;
+        figures.push(QueryFigures {
+            query: *number,
+            off,
+            on,
+            slowdown,
+            datafusion_parquet,
+            gains,
+        });
+    }
+    Ok(summary(
+        options.scale,
+        cluster.frontend_memory()?.1,
+        figures,
+    ))
+}
+
+/// All queries one after the other in one mode, on a frontend that has just started.
+async fn sequence(
+    cluster: &Cluster,
+    mode: &str,
+    queries: &[(usize, String)],
+) -> Result<Vec<(Rows, Cost)>, BenchError> {
+    let mut client = cluster.client(Some(load::SCHEMA)).await?;
+    client.execute(&format!("SET ndp_mode = {mode}")).await?;
+    let mut out = Vec::new();
+    for (number, sql) in queries {
+        let (rows, cost) = measure(cluster, &mut client, sql).await?;
+        note(&format!(
+            "NDP {mode}: Q{number} {:.3} s, {} bytes",
+            cost.seconds, cost.bytes
+        ));
+        out.push((rows, cost));
+    }
+    client.close().await?;
+    Ok(out)
+}
+
+async fn interleave(
+    client: &mut Client,
+    sql: &str,
+    pairs: usize,
+) -> Result<Comparison, BenchError> {
+    let mut times = Vec::new();
+    for pair in 0..pairs.max(2) {
+        let mut pair_times = [0.0; 2];
+        // Which one goes first changes, so that neither always finds what the other warmed.
+        let order = if pair % 2 == 0 { [0, 1] } else { [1, 0] };
+        for mode in order {
+            client
+                .execute(&format!("SET ndp_mode = {}", ["OFF", "ON"][mode]))
+                .await?;
+            let begin = std::time::Instant::now();
+            client.query(sql).await?;
+            pair_times[mode] = begin.elapsed().as_secs_f64();
+        }
+        times.push((pair_times[0], pair_times[1]));
+    }
+    client.execute("SET ndp_mode = ON").await?;
+    Ok(Comparison::of(&times))
+}
+
+/// Best of three runs of the peer.
+async fn best(peer: &Parquet, sql: &str) -> Result<f64, BenchError> {
+    let mut best = f64::INFINITY;
+    for _ in 0..3 {
+        best = best.min(peer.run(sql).await?.1);
+    }
+    Ok(best)
+}
+
+async fn gains(
+    client: &mut Client,
+    sql: &str,
+    off: &Cost,
+    on: &Cost,
+    slowdown: &Comparison,
+) -> Result<bool, BenchError> {
+    if slowdown.is_slower() {
+        return Ok(false);
+    }
+    if (on.bytes as f64) <= GAIN * off.bytes as f64 {
+        return Ok(true);
+    }
+    let plan = answers::to_text(&client.query(&format!("EXPLAIN {sql}")).await?);
+    let by_index = ["\tref\t", "\teq_ref\t", "\trange\t"]
+        .iter()
+        .any(|ty| plan.contains(ty));
+    Ok(by_index && on.pages_pushed == 0 && slowdown.ratio <= 1.0 + (1.0 - slowdown.low).abs())
+}
+
+fn summary(scale: f64, frontend_peak_memory: u64, queries: Vec<QueryFigures>) -> TpchFigures {
+    let (mut off, mut on) = (Cost::default(), Cost::default());
+    for query in &queries {
+        off.add(&query.off);
+        on.add(&query.on);
+    }
+    let slower = queries
+        .iter()
+        .filter(|q| q.slowdown.is_slower())
+        .map(|q| q.slowdown.ratio);
+    TpchFigures {
+        scale,
+        bytes_ratio: on.bytes as f64 / off.bytes as f64,
+        frontend_cpu_ratio: on.cpu / off.cpu,
+        time_ratio: on.seconds / off.seconds,
+        gaining: queries.iter().filter(|q| q.gains).count(),
+        worst_slowdown: slower.fold(1.0, f64::max),
+        off_vs_datafusion_parquet: off.seconds
+            / queries.iter().map(|q| q.datafusion_parquet).sum::<f64>(),
+        frontend_peak_memory,
+        queries,
+    }
+}
+
+impl TpchFigures {
+    /// The figures as a table for people.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut out = format!(
+            "bytes on/off {:.3}, frontend CPU on/off {:.3}, time on/off {:.3}, {} queries gain, \
+             worst slowdown {:.2}, off against DataFusion over Parquet {:.2}\n",
+            self.bytes_ratio,
+            self.frontend_cpu_ratio,
+            self.time_ratio,
+            self.gaining,
+            self.worst_slowdown,
+            self.off_vs_datafusion_parquet
+        );
+        for q in &self.queries {
+            let (bytes, cpu) = (
+                report::reduction(q.off.bytes as f64, q.on.bytes as f64),
+                report::reduction(q.off.cpu, q.on.cpu),
+            );
+            out += &format!(
+                "Q{:<3} bytes {:>6.1} %  CPU {:>6.1} %  time off {:.3} s on {:.3} s  pairs {:.2} \
+                 [{:.2}, {:.2}]  DataFusion {:.3} s{}\n",
+                q.query,
+                -bytes,
+                -cpu,
+                q.off.seconds,
+                q.on.seconds,
+                q.slowdown.ratio,
+                q.slowdown.low,
+                q.slowdown.high,
+                q.datafusion_parquet,
+                if q.gains { "  gains" } else { "" }
+            );
+        }
+        out
+    }
+}
+
+/// Partitions of a query: one a core.
+pub(super) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get())
+}

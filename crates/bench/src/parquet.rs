@@ -1,0 +1,133 @@
+//! The peer: DataFusion over Parquet files of the same data.
+
+use std::path::Path;
+use std::time::Instant;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::config::TableParquetOptions;
+use datafusion::dataframe::DataFrameWriteOptions;
+use datafusion::error::DataFusionError;
+use datafusion::prelude::{CsvReadOptions, ParquetReadOptions, SessionConfig, SessionContext};
+
+use crate::tpch::TABLES;
+use crate::{BenchError, load};
+
+/// DataFusion with the tables of TPC-H as Parquet files.
+pub struct Parquet {
+    context: SessionContext,
+}
+
+impl Parquet {
+    /// Writes Parquet files of the data in `dir`, unless they are there, and opens them with
+    /// `partitions` partitions a query.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub async fn open(dir: &Path, partitions: usize) -> Result<Self, BenchError> {
+        let config = SessionConfig::new().with_target_partitions(partitions);
+        let context = SessionContext::new_with_config(config);
+        for table in TABLES {
+            let path = dir.join(format!("{}.parquet", table.name));
+            if !path.exists() {
+                write(dir, table.name, table.definition, &path)
+                    .await
+                    .map_err(peer)?;
+            }
+            let path = path.to_string_lossy().into_owned();
+            let options = ParquetReadOptions::default();
+            context
+                .register_parquet(table.name, path, options)
+                .await
+                .map_err(peer)?;
+        }
+        Ok(Self { context })
+    }
+
+    /// Runs a query; gives the number of rows and the time in seconds.
+    ///
+    /// # Errors
+    /// What DataFusion says.
+    pub async fn run(&self, sql: &str) -> Result<(usize, f64), BenchError> {
+        let begin = Instant::now();
+        let batches = self
+            .context
+            .sql(sql)
+            .await
+            .map_err(peer)?
+            .collect()
+            .await
+            .map_err(peer)?;
+        let rows = batches.iter().map(|batch| batch.num_rows()).sum();
+        Ok((rows, begin.elapsed().as_secs_f64()))
+    }
+}
+
+fn peer(error: DataFusionError) -> BenchError {
+    BenchError::Unexpected(format!("DataFusion over Parquet: {error}"))
+}
+
+async fn write(
+    dir: &Path,
+    table: &str,
+    definition: &str,
+    path: &Path,
+) -> Result<(), DataFusionError> {
+    let context = SessionContext::new();
+    let schema = schema(definition);
+    let source = load::file(dir, table).to_string_lossy().into_owned();
+    let options = CsvReadOptions::new()
+        .schema(&schema)
+        .delimiter(b'|')
+        .has_header(false)
+        .file_extension(".tbl");
+    let frame = context.read_csv(source, options).await?;
+    let columns: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+    let frame = frame.select_columns(&columns[..columns.len() - 1])?;
+    let partial = path.with_extension("partial.parquet");
+    let target = partial.to_string_lossy().into_owned();
+    let single = DataFrameWriteOptions::new().with_single_file_output(true);
+    frame
+        .write_parquet(&target, single, Some(TableParquetOptions::default()))
+        .await?;
+    std::fs::rename(&partial, path)?;
+    Ok(())
+}
+
+/// The columns of a CREATE TABLE, and one more for the empty field that ends each line.
+fn schema(definition: &str) -> Schema {
+    let mut fields = Vec::new();
+    for column in definition.split(", ").map(str::trim) {
+        let mut words = column.split_whitespace();
+        let (Some(name), Some(ty)) = (words.next(), words.next()) else {
+            continue;
+        };
+        let ty = match ty.split('(').next() {
+            Some("INT") => DataType::Int32,
+            Some("DECIMAL") => DataType::Decimal128(15, 2),
+            Some("DATE") => DataType::Date32,
+            Some("CHAR" | "VARCHAR") => DataType::Utf8View,
+            _ => continue, // a key, or the rest of one
+        };
+        fields.push(Field::new(name, ty, false));
+    }
+    fields.push(Field::new("end_of_line", DataType::Utf8, true));
+    Schema::new(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_follow_the_table_definitions() {
+        let widths = [3, 4, 7, 8, 9, 5, 9, 16];
+        for (table, width) in TABLES.iter().zip(widths) {
+            assert_eq!(
+                schema(table.definition).fields().len(),
+                width + 1,
+                "{}",
+                table.name
+            );
+        }
+    }
+}
