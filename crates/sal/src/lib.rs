@@ -1,1 +1,40 @@
-//! placeholder
+//! The storage abstraction layer: the library inside a frontend through which everything reaches
+//! storage (taurus-2020 section 3.5).
+//!
+//! ```text
+//! append ─> log buffer ─> flusher ─> PLogs            (durable LSN: commits are acknowledged)
+//!                            └─> distributor ─> slices ─> Page Stores   (CV-LSN)
+//! read_pages, ndp_read ─> one request a slice, all at once ─> Page Stores
+//! ```
+//!
+//! Invariants:
+//! - L1: LSNs are given out without gaps, and a restart goes on where the log ends;
+//! - L5: the durable LSN never passes a group that the Log Store has not acknowledged, and nothing
+//!   above it is sent to a Page Store;
+//! - P9: the CV-LSN never passes the durable LSN, and advances by whole database log buffers;
+//! - a failure that cannot be retried stops the layer for good: nothing is acknowledged after it.
+//!
+//! It does not know what pages mean beyond the superblock's geometry, and it caches nothing.
+
+mod config;
+mod cv;
+mod distribute;
+mod error;
+mod flush;
+mod geometry;
+mod log_buffer;
+mod maintain;
+mod plogs;
+mod read;
+mod recover;
+mod retry;
+mod sal;
+mod slice;
+mod superblock;
+
+pub use config::SalConfig;
+pub use error::SalError;
+pub use geometry::Geometry;
+pub use read::{NdpPart, NdpParts};
+pub use sal::{LATEST, Progress, Sal};
+pub use superblock::{SUPERBLOCK, SUPERBLOCK_RESERVED};

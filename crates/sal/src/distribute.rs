@@ -1,0 +1,123 @@
+//! Cuts database log buffers by slice.
+//!
+//! A slice is made on its Page Store before anything of the buffer that brings it, or of a later
+//! one, is sent anywhere. So a restart that finds slices, all of them beyond some LSN, knows that
+//! no other slice has log at or below it.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use perigee_page_api::{SliceKey, SliceStatus};
+use perigee_redo::Group;
+use perigee_types::{Lsn, SliceId, Writer};
+use tokio::sync::mpsc;
+
+use crate::log_buffer::Buffer;
+use crate::retry::{Patience, retry};
+use crate::sal::Shared;
+use crate::slice::{Chunk, Slice};
+use crate::{Geometry, SalError};
+
+/// Distributes durable buffers until the layer ends.
+pub(crate) async fn run(shared: Arc<Shared>, mut buffers: mpsc::Receiver<Buffer>) {
+    while let Some(buffer) = buffers.recv().await {
+        if let Err(error) = distribute(&shared, &buffer).await {
+            shared.fail(error);
+            return;
+        }
+    }
+}
+
+/// Queues the parts of a buffer at their slices, without what a slice had before the database was
+/// opened.
+pub(crate) async fn distribute(shared: &Arc<Shared>, buffer: &Buffer) -> Result<(), SalError> {
+    let groups = decode(buffer)?;
+    let mut slices: BTreeMap<SliceId, Arc<Slice>> = BTreeMap::new();
+    for change in groups.iter().flat_map(|g| &g.changes) {
+        let id = shared.geometry.slice_of(change.page);
+        if let Entry::Vacant(unknown) = slices.entry(id) {
+            unknown.insert(slice(shared, id).await?);
+        }
+    }
+    let mut parts: BTreeMap<SliceId, (Lsn, Writer)> = BTreeMap::new();
+    for group in groups {
+        for id in slices_of(&shared.geometry, &group) {
+            if group.lsn <= slices[&id].base {
+                continue;
+            }
+            let (_, part) = parts
+                .entry(id)
+                .or_insert_with(|| (group.lsn, Writer::new()));
+            group
+                .restrict(|page| shared.geometry.slice_of(page) == id)
+                .expect("the group touches the slice")
+                .encode(part);
+        }
+    }
+    let number = shared
+        .cv
+        .lock()
+        .add(buffer.last, buffer.groups.len(), parts.len());
+    if parts.is_empty() {
+        shared.advance_cv();
+    }
+    for (id, (first, part)) in parts {
+        let groups = part.into_bytes().into();
+        slices[&id].push(Chunk {
+            buffer: Some(number),
+            first,
+            last: buffer.last,
+            groups,
+        });
+    }
+    Ok(())
+}
+
+/// The slice with this id; made if there is none.
+async fn slice(shared: &Arc<Shared>, id: SliceId) -> Result<Arc<Slice>, SalError> {
+    if let Some(slice) = shared.slices.read().get(&id) {
+        return Ok(slice.clone());
+    }
+    let key = SliceKey {
+        db: shared.config.db,
+        slice: id,
+    };
+    let store = &shared.stores[shared.geometry.store_of(id)].api;
+    let patience = Patience {
+        call: shared.config.call_timeout,
+        total: None,
+    };
+    let create = || store.create_slice(key, shared.epoch);
+    retry(&format!("creating {key}"), patience, create).await?;
+    Ok(shared.add_slice(id, SliceStatus::default()))
+}
+
+/// The groups of a buffer, which must be all of `first..=last`.
+pub(crate) fn decode(buffer: &Buffer) -> Result<Vec<Group>, SalError> {
+    let Buffer {
+        first,
+        last,
+        groups,
+    } = buffer;
+    let damaged = |what: String| {
+        SalError::Inconsistent(format!("log buffer with groups {first} to {last}: {what}"))
+    };
+    let groups = Group::decode_all(groups).map_err(|e| damaged(e.to_string()))?;
+    let expected = first.0..=last.0;
+    if !groups.iter().map(|g| g.lsn.0).eq(expected) {
+        return Err(damaged("holds other groups (L1)".to_owned()));
+    }
+    Ok(groups)
+}
+
+fn slices_of(geometry: &Geometry, group: &Group) -> Vec<SliceId> {
+    let mut ids: Vec<_> = group
+        .changes
+        .iter()
+        .map(|c| geometry.slice_of(c.page))
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}

@@ -1,0 +1,40 @@
+//! What can go wrong between a frontend and its storage.
+
+use std::sync::Arc;
+
+use perigee_log_api::LogError;
+use perigee_page_api::PageError;
+
+/// Why the storage layer did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SalError {
+    /// A Log Store failed.
+    #[error("{0}")]
+    Log(#[from] LogError),
+    /// A Page Store failed.
+    #[error("{0}")]
+    Page(#[from] PageError),
+    /// Log Store and Page Stores contradict each other, or the log is damaged; names the object.
+    #[error("{0}")]
+    Inconsistent(String),
+    /// The storage was made with other settings, by another version, or is not a database.
+    #[error("{0}")]
+    Incompatible(String),
+    /// An earlier failure stopped the layer; the frontend has to start again.
+    #[error("storage is stopped: {0}")]
+    Stopped(Arc<SalError>),
+    /// The layer was shut down.
+    #[error("storage is shut down")]
+    ShutDown,
+}
+
+impl SalError {
+    /// True if the same call may succeed later.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::Log(LogError::Unavailable(_)) | Self::Page(PageError::Unavailable(_))
+        )
+    }
+}

@@ -1,0 +1,112 @@
+//! Housekeeping: the recycle LSN goes to the Page Stores, log that they all have is deleted, and
+//! the backlog of stores that are behind is looked at.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use perigee_log_api::PlogKey;
+use perigee_types::Lsn;
+use tokio::time::{Instant, timeout};
+
+use crate::SalError;
+use crate::retry::once;
+use crate::sal::Shared;
+use crate::slice::Slice;
+
+/// While writers are throttled, the stores are asked for their backlog this often.
+const BACKLOG_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Runs until the layer ends. What fails here is tried again in the next round.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    let (mut recycled, mut due) = (Lsn(0), Instant::now());
+    loop {
+        let pause = due.saturating_duration_since(Instant::now());
+        if timeout(pause, shared.maintenance_wake.notified())
+            .await
+            .is_ok()
+            && Instant::now() < due
+        {
+            look_at_backlog(&shared).await;
+            tokio::time::sleep(BACKLOG_INTERVAL).await;
+            continue;
+        }
+        due = Instant::now() + shared.config.maintenance_interval;
+        look_at_backlog(&shared).await;
+        if let Err(error) = recycle(&shared, &mut recycled).await {
+            tracing::warn!("recycle LSN: {error}");
+        }
+        if let Err(error) = truncate(&shared).await {
+            tracing::warn!("log truncation: {error}");
+        }
+    }
+}
+
+async fn look_at_backlog(shared: &Shared) {
+    let behind: Vec<_> = slices(shared)
+        .into_iter()
+        .filter(|s| s.backlog() > 0)
+        .collect();
+    for slice in behind {
+        let ask = shared.stores[slice.store].api.slice_status(slice.key);
+        if let Ok(status) = once("slice status", shared.config.call_timeout, ask).await {
+            slice.set_backlog(status.backlog_bytes);
+        }
+    }
+}
+
+/// Forwards the recycle LSN once no slice is below it: an idle slice that is asked for its own
+/// persistent LSN must still answer.
+async fn recycle(shared: &Shared, done: &mut Lsn) -> Result<(), SalError> {
+    let cv = shared.progress.borrow().persistent;
+    let wanted = Lsn(shared.recycle.load(Ordering::Relaxed)).min(cv);
+    if wanted <= *done || !all_pass(shared, wanted, cv) {
+        return Ok(());
+    }
+    for store in &shared.stores {
+        let call = store.api.set_recycle_lsn(shared.config.db, wanted);
+        once("setting the recycle LSN", shared.config.call_timeout, call).await?;
+    }
+    *done = wanted;
+    Ok(())
+}
+
+/// Deletes PLogs of which every slice has everything (taurus-2020 section 4.3).
+async fn truncate(shared: &Shared) -> Result<(), SalError> {
+    let cv = shared.progress.borrow().persistent;
+    loop {
+        let Some(plog) = shared.plogs.lock().deletable(cv) else {
+            return Ok(());
+        };
+        if !all_pass(shared, cv, cv) {
+            return Ok(());
+        }
+        let key = PlogKey {
+            db: shared.config.db,
+            plog,
+        };
+        let delete = shared.log.delete(key, shared.epoch);
+        match once("deleting a PLog", shared.config.call_timeout, delete).await {
+            // An earlier attempt whose answer was lost.
+            Ok(()) | Err(perigee_log_api::LogError::NotFound(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        shared.plogs.lock().forget(plog);
+    }
+}
+
+/// True if every slice's persistent LSN is at least `lsn`; those below are told to go on to `cv`.
+fn all_pass(shared: &Shared, lsn: Lsn, cv: Lsn) -> bool {
+    let mut all = true;
+    for slice in slices(shared) {
+        if slice.persistent() < lsn {
+            slice.pass(cv);
+            all = false;
+        }
+    }
+    all
+}
+
+fn slices(shared: &Shared) -> Vec<Arc<Slice>> {
+    shared.slices.read().values().cloned().collect()
+}

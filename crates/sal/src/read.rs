@@ -1,0 +1,218 @@
+//! Reads: a request for many pages becomes one request for each slice concerned, all sent at once
+//! (taurus-ndp section IV.C.4).
+//!
+//! Each slice is asked for min(the LSN wanted, its persistent LSN), so that an idle slice can
+//! answer (SPEC's N6). That is the same version: a page that is not in the buffer pool has no
+//! change that its Page Store lacks (invariant P9).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::try_join_all;
+use futures::stream::{BoxStream, SelectAll, select_all};
+use futures::{Stream, StreamExt, stream};
+use perigee_page_api::{NdpRead, NdpReply, NdpStream, PageError, ReadPages};
+use perigee_types::{Lsn, PageId};
+
+use crate::SalError;
+use crate::retry::{Patience, once, retry};
+use crate::sal::{Sal, Shared};
+use crate::slice::Slice;
+
+/// One message of the answer to an NDP read, or the end of one slice's answer by an error.
+#[derive(Debug)]
+pub struct NdpPart {
+    /// The sub-batch: index `i` in `reply` (page runs, declined pages) means page `pages[i]` of the
+    /// whole request.
+    pub pages: Arc<[u32]>,
+    /// A message. After an error no more comes for this sub-batch; pages that no reply covered may
+    /// be asked for again.
+    pub reply: Result<NdpReply, SalError>,
+}
+
+/// The answer to an NDP read: messages of all slices as they come. Dropping it cancels the work in
+/// the Page Stores.
+pub type NdpParts = SelectAll<BoxStream<'static, NdpPart>>;
+
+/// A slice's share of a request: where in the request, and which pages.
+struct Share {
+    slice: Arc<Slice>,
+    indexes: Arc<[u32]>,
+    pages: Vec<PageId>,
+}
+
+impl Sal {
+    /// Reads pages as of `lsn` ([`LATEST`](crate::LATEST) for the newest there is); answers are in
+    /// the order of `pages`. Checksum and identity are for the caller to verify.
+    ///
+    /// # Errors
+    /// If a page does not exist at that LSN, or its Page Store cannot be reached in time.
+    pub async fn read_pages(&self, pages: &[PageId], lsn: Lsn) -> Result<Vec<Bytes>, SalError> {
+        self.check()?;
+        let shares = split(&self.shared, pages)?;
+        let reads = shares
+            .iter()
+            .map(|share| read_share(&self.shared, share, lsn));
+        let answers = try_join_all(reads).await?;
+        let mut all = vec![Bytes::new(); pages.len()];
+        for (share, answer) in shares.iter().zip(answers) {
+            for (index, page) in share.indexes.iter().zip(answer) {
+                all[*index as usize] = page;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Reads pages as of `lsn` with near-data processing: the sub-batches of all slices run at
+    /// once, and their messages come interleaved.
+    ///
+    /// # Errors
+    /// If a page lies in a slice that does not exist, or storage has stopped; all else is told in
+    /// the parts.
+    pub fn ndp_read(
+        &self,
+        pages: &[PageId],
+        lsn: Lsn,
+        descriptor: Bytes,
+    ) -> Result<NdpParts, SalError> {
+        self.check()?;
+        let shares = split(&self.shared, pages)?;
+        let parts = |share| ndp_parts(self.shared.clone(), share, lsn, descriptor.clone()).boxed();
+        Ok(select_all(shares.into_iter().map(parts)))
+    }
+}
+
+fn split(shared: &Shared, pages: &[PageId]) -> Result<Vec<Share>, SalError> {
+    let mut by_slice: BTreeMap<_, (Vec<u32>, Vec<PageId>)> = BTreeMap::new();
+    for (index, page) in pages.iter().enumerate() {
+        let (indexes, share) = by_slice.entry(shared.geometry.slice_of(*page)).or_default();
+        indexes.push(u32::try_from(index).expect("requests have fewer than 2^32 pages"));
+        share.push(*page);
+    }
+    let slices = shared.slices.read();
+    by_slice
+        .into_iter()
+        .map(|(id, (indexes, pages))| {
+            let slice = slices.get(&id).cloned().ok_or_else(|| {
+                let db = shared.config.db;
+                PageError::NotFound(format!("{} of {db}: {id} does not exist", pages[0]))
+            })?;
+            Ok(Share {
+                slice,
+                indexes: indexes.into(),
+                pages,
+            })
+        })
+        .collect()
+}
+
+async fn read_share(shared: &Shared, share: &Share, lsn: Lsn) -> Result<Vec<Bytes>, SalError> {
+    let what = format!("reading {} pages of {}", share.pages.len(), share.slice.key);
+    let api = &shared.stores[share.slice.store].api;
+    let config = &shared.config;
+    let patience = Patience {
+        call: config.call_timeout,
+        total: Some(config.read_timeout),
+    };
+    let read = || {
+        let lsn = lsn.min(share.slice.persistent());
+        let read = ReadPages {
+            slice: share.slice.key,
+            lsn,
+            pages: share.pages.clone(),
+        };
+        moved_on_is_unavailable(api.read_pages(read))
+    };
+    let pages = retry(&what, patience, read).await?;
+    if pages.len() != share.pages.len() {
+        let text = format!("{what}: {} came", pages.len());
+        return Err(PageError::Corrupt(text).into());
+    }
+    Ok(pages)
+}
+
+/// Between the choice of an LSN and its arrival at the store, the slice may have moved on and the
+/// version been recycled: with the LSN chosen again the read succeeds.
+async fn moved_on_is_unavailable<T>(
+    read: impl Future<Output = Result<T, PageError>>,
+) -> Result<T, PageError> {
+    read.await.map_err(|e| match e {
+        PageError::Recycled(text) | PageError::Behind(text) => PageError::Unavailable(text),
+        other => other,
+    })
+}
+
+fn ndp_parts(
+    shared: Arc<Shared>,
+    share: Share,
+    lsn: Lsn,
+    descriptor: Bytes,
+) -> impl Stream<Item = NdpPart> + Send + 'static {
+    let indexes = share.indexes.clone();
+    let limit = shared.config.call_timeout;
+    let first = async move { first_reply(&shared, &share, lsn, descriptor).await };
+    let replies = stream::once(first).flat_map(move |first| match first {
+        Ok(Some((reply, rest))) => {
+            let head = stream::iter([Ok(reply)]);
+            head.chain(timed(rest, limit)).boxed()
+        }
+        Ok(None) => stream::empty().boxed(),
+        Err(e) => stream::iter([Err(e)]).boxed(),
+    });
+    replies.map(move |reply| NdpPart {
+        pages: indexes.clone(),
+        reply: reply.map_err(SalError::from),
+    })
+}
+
+/// Sends the request until there is a first reply. Later the answer has to be taken as it is: only
+/// who reads it knows which pages it covers.
+async fn first_reply(
+    shared: &Shared,
+    share: &Share,
+    lsn: Lsn,
+    descriptor: Bytes,
+) -> Result<Option<(NdpReply, NdpStream)>, PageError> {
+    let api = &shared.stores[share.slice.store].api;
+    let config = &shared.config;
+    let what = format!(
+        "NDP read of {} pages of {}",
+        share.pages.len(),
+        share.slice.key
+    );
+    let patience = Patience {
+        call: config.call_timeout,
+        total: Some(config.read_timeout),
+    };
+    let open = || {
+        let request = NdpRead {
+            slice: share.slice.key,
+            lsn: lsn.min(share.slice.persistent()),
+            pages: share.pages.clone(),
+            descriptor: descriptor.clone(),
+        };
+        moved_on_is_unavailable(async {
+            let mut replies = api.ndp_read(request).await?;
+            let first = replies.next().await.transpose()?;
+            Ok(first.map(|first| (first, replies)))
+        })
+    };
+    retry(&what, patience, open).await
+}
+
+/// The rest of an answer; each message has a deadline, and an error ends it.
+fn timed(
+    replies: NdpStream,
+    limit: std::time::Duration,
+) -> impl Stream<Item = Result<NdpReply, PageError>> + Send {
+    stream::unfold(Some(replies), move |replies| async move {
+        let mut replies = replies?;
+        let next = async { Ok(replies.next().await) };
+        match once::<_, PageError>("NDP reply", limit, next).await {
+            Ok(Some(Ok(reply))) => Some((Ok(reply), Some(replies))),
+            Ok(None) => None,
+            Ok(Some(Err(e))) | Err(e) => Some((Err(e), None)),
+        }
+    })
+}

@@ -1,0 +1,331 @@
+//! Opening: the redo phase (taurus-2020 section 5.3). The frontend has nothing of its own; the end
+//! of the log is on the Log Store, the geometry in the superblock, and where each slice stands on
+//! its Page Store.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures::future::try_join_all;
+use perigee_log_api::{LogError, LogStore, PlogInfo, PlogKey};
+use perigee_page_api::{PageStore, ReadPages, SliceKey, SliceStatus};
+use perigee_types::{Lsn, SliceId};
+use tokio::sync::mpsc;
+
+use crate::distribute::{self, decode};
+use crate::log_buffer::Buffer;
+use crate::plogs::{PlogList, PlogWriter};
+use crate::retry::{Patience, retry};
+use crate::sal::{Shared, Start};
+use crate::{Geometry, SUPERBLOCK, SalConfig, SalError, flush, maintain, superblock};
+
+/// Bytes of log read at a time.
+const READ_BYTES: u64 = 4 << 20;
+
+/// Buffers that may wait between flusher and distributor. Their bytes are bounded by throttling.
+const DISTRIBUTOR_QUEUE: usize = 1024;
+
+/// A slice that a Page Store has: on which store it was found, and where it stands.
+type Found = Vec<(SliceId, usize, SliceStatus)>;
+
+struct Opening {
+    config: SalConfig,
+    log: Arc<dyn LogStore>,
+    stores: Vec<Arc<dyn PageStore>>,
+    patience: Patience,
+}
+
+/// Opens the database and starts the layer's tasks.
+pub(crate) async fn open(
+    config: SalConfig,
+    log: Arc<dyn LogStore>,
+    stores: Vec<Arc<dyn PageStore>>,
+) -> Result<Arc<Shared>, SalError> {
+    if stores.is_empty() {
+        return Err(SalError::Incompatible(
+            "a database needs a page store".to_owned(),
+        ));
+    }
+    let patience = Patience {
+        call: config.call_timeout,
+        total: Some(config.open_timeout),
+    };
+    let opening = Opening {
+        config,
+        log,
+        stores,
+        patience,
+    };
+    // Each opening has an epoch above all before: each makes a PLog later than all before it.
+    let plogs = opening.list().await?;
+    let epoch = plogs.last().map_or(0, |p| p.plog.plog.0) + 1;
+    let plogs = opening.seal(&plogs, epoch).await?;
+    if plogs.last().is_some_and(|p| p.plog.plog.0 >= epoch) {
+        let text = format!("another frontend is opening {}", opening.config.db);
+        return Err(LogError::Refused(text).into());
+    }
+    let (first, last) = opening.extent_of_log(&plogs)?;
+    let found = opening.fence_slices(epoch).await?;
+    opening.check_slices(&found, first, last)?;
+    let geometry = match last {
+        Lsn(0) => opening.new_geometry()?,
+        _ => opening.find_geometry(&plogs, first, &found).await?,
+    };
+    opening.check_places(&geometry, &found)?;
+
+    let list = PlogList::new(&plogs);
+    let start = Start {
+        geometry,
+        epoch,
+        last,
+        plogs: list,
+    };
+    let shared = Shared::new(
+        opening.config.clone(),
+        opening.log.clone(),
+        opening.stores.clone(),
+        start,
+    );
+    let started = opening.start(&shared, &plogs, &found, last).await;
+    if started.is_err() {
+        shared.fail(SalError::ShutDown);
+        shared.end_tasks();
+    }
+    started.map(|()| shared)
+}
+
+impl Opening {
+    async fn list(&self) -> Result<Vec<PlogInfo>, SalError> {
+        Ok(retry("listing PLogs", self.patience, || {
+            self.log.list(self.config.db)
+        })
+        .await?)
+    }
+
+    /// Seals what earlier writers left open, so that they cannot append any more, and lists again.
+    async fn seal(&self, plogs: &[PlogInfo], epoch: u64) -> Result<Vec<PlogInfo>, SalError> {
+        for info in plogs.iter().filter(|p| !p.sealed) {
+            let seal = || self.log.seal(info.plog, epoch);
+            retry(&format!("sealing {}", info.plog), self.patience, seal).await?;
+        }
+        self.list().await
+    }
+
+    /// First and last LSN of the log, which must not have a hole; zeros if it is empty.
+    fn extent_of_log(&self, plogs: &[PlogInfo]) -> Result<(Lsn, Lsn), SalError> {
+        let mut written = plogs.iter().filter(|p| p.length > 0);
+        let Some(oldest) = written.next() else {
+            return Ok((Lsn(0), Lsn(0)));
+        };
+        let mut last = oldest;
+        for next in written {
+            if next.first_lsn != last.last_lsn.next() {
+                return Err(SalError::Inconsistent(format!(
+                    "log is missing: {} ends with {}, {} begins with {} (L1)",
+                    last.plog, last.last_lsn, next.plog, next.first_lsn
+                )));
+            }
+            last = next;
+        }
+        Ok((oldest.first_lsn, last.last_lsn))
+    }
+
+    /// All slices of the database; from now on they refuse earlier writers.
+    async fn fence_slices(&self, epoch: u64) -> Result<Found, SalError> {
+        let per_store = self
+            .stores
+            .iter()
+            .enumerate()
+            .map(|(number, store)| async move {
+                let what = format!("page store {number}");
+                let status = retry(&what, self.patience, || store.status()).await?;
+                let mut found = Found::new();
+                for (key, _) in status
+                    .slices
+                    .iter()
+                    .filter(|(key, _)| key.db == self.config.db)
+                {
+                    retry(&what, self.patience, || store.create_slice(*key, epoch)).await?;
+                    let status = retry(&what, self.patience, || store.slice_status(*key)).await?;
+                    found.push((key.slice, number, status));
+                }
+                Ok::<_, SalError>(found)
+            });
+        Ok(try_join_all(per_store).await?.concat())
+    }
+
+    /// Page Stores hold nothing that the log does not have, and miss nothing that it no longer has.
+    fn check_slices(&self, found: &Found, first: Lsn, last: Lsn) -> Result<(), SalError> {
+        let db = self.config.db;
+        for (slice, store, status) in found {
+            let persistent = status.persistent_lsn;
+            if persistent > last {
+                return Err(SalError::Inconsistent(format!(
+                    "log was lost: {slice} of {db} on page store {store} has everything up to \
+                     {persistent}, the log ends with {last} (L1)"
+                )));
+            }
+            if persistent.next() < first {
+                return Err(SalError::Inconsistent(format!(
+                    "{slice} of {db} on page store {store} was lost or is old: it has everything \
+                     up to {persistent}, the log begins with {first} (P6)"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn new_geometry(&self) -> Result<Geometry, SalError> {
+        let stores = self.stores.len() as u32;
+        let geometry = Geometry {
+            extent_pages: Geometry::EXTENT_PAGES,
+            width: if self.config.width == 0 {
+                stores
+            } else {
+                self.config.width
+            },
+            slice_pages: self.config.slice_pages,
+            stores,
+        };
+        geometry.check().map_err(SalError::Incompatible)?;
+        Ok(geometry)
+    }
+
+    /// The geometry of an existing database: from the superblock's page or, if slice 0 does not
+    /// have it yet, from the first log group.
+    async fn find_geometry(
+        &self,
+        plogs: &[PlogInfo],
+        first: Lsn,
+        found: &Found,
+    ) -> Result<Geometry, SalError> {
+        let db = self.config.db;
+        if first == Lsn(1) {
+            let plog = plogs
+                .iter()
+                .find(|p| p.length > 0)
+                .expect("the log is not empty");
+            let read = || self.log.read(plog.plog, 0, 1);
+            let entries = retry(&format!("reading {}", plog.plog), self.patience, read).await?;
+            let entry = entries.into_iter().next().ok_or_else(|| empty(plog.plog))?;
+            let groups = decode(&buffer(entry))?;
+            return superblock::from_group(db, &groups[0]);
+        }
+        let slice = SliceKey {
+            db,
+            slice: SliceId(0),
+        };
+        let Some((_, store, status)) = found.iter().find(|(id, _, _)| *id == slice.slice) else {
+            return Err(SalError::Inconsistent(format!(
+                "{slice} is on none of the page stores"
+            )));
+        };
+        let read = || {
+            let read = ReadPages {
+                slice,
+                lsn: status.persistent_lsn,
+                pages: vec![SUPERBLOCK],
+            };
+            self.stores[*store].read_pages(read)
+        };
+        let pages = retry("reading the superblock", self.patience, read).await?;
+        superblock::from_page(db, pages.first().map_or(&[], |p| &p[..]))
+    }
+
+    fn check_places(&self, geometry: &Geometry, found: &Found) -> Result<(), SalError> {
+        let db = self.config.db;
+        let given = self.stores.len();
+        if geometry.stores as usize != given {
+            return Err(SalError::Incompatible(format!(
+                "{db} was made with {} page stores, {given} are given",
+                geometry.stores
+            )));
+        }
+        for (slice, store, _) in found {
+            let expected = geometry.store_of(*slice);
+            if *store != expected {
+                return Err(SalError::Incompatible(format!(
+                    "{slice} of {db} is on page store {store} and belongs on {expected}: \
+                     the page stores are not in the order of before"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the tasks, sends what slices miss, and makes the superblock of a new database.
+    async fn start(
+        &self,
+        shared: &Arc<Shared>,
+        plogs: &[PlogInfo],
+        found: &Found,
+        last: Lsn,
+    ) -> Result<(), SalError> {
+        for (id, _, status) in found {
+            shared.add_slice(*id, *status);
+        }
+        let behind = found
+            .iter()
+            .map(|(_, _, s)| s.persistent_lsn)
+            .min()
+            .unwrap_or(Lsn(0));
+        self.resend(shared, plogs, behind).await?;
+
+        let writer = PlogWriter::new(self.log.clone(), &self.config, shared.epoch);
+        let (sender, receiver) = mpsc::channel(DISTRIBUTOR_QUEUE);
+        shared.spawn("flusher", flush::run(shared.clone(), writer, sender));
+        shared.spawn("distributor", distribute::run(shared.clone(), receiver));
+        shared.spawn("maintenance", maintain::run(shared.clone()));
+
+        if last == Lsn(0) {
+            let first = superblock::first_group(self.config.db, &shared.geometry);
+            let lsn = shared.append(first);
+            assert_eq!(lsn, Lsn(1), "L1: the superblock is the first group");
+            shared.wait(|p| p.persistent >= lsn).await?;
+        }
+        Ok(())
+    }
+
+    /// Distributes the log above `behind` again; slices skip what they have.
+    async fn resend(
+        &self,
+        shared: &Arc<Shared>,
+        plogs: &[PlogInfo],
+        behind: Lsn,
+    ) -> Result<(), SalError> {
+        let mut end = Lsn(0);
+        for info in plogs.iter().filter(|p| p.length > 0) {
+            end = info.last_lsn;
+            let mut offset = 0;
+            while end > behind && offset < info.length {
+                let read = || self.log.read(info.plog, offset, READ_BYTES);
+                let what = format!("reading {}", info.plog);
+                let entries = retry(&what, self.patience, read).await?;
+                offset = entries.last().ok_or_else(|| empty(info.plog))?.next_offset;
+                for entry in entries.into_iter().filter(|e| e.last_lsn > behind) {
+                    shared
+                        .unpersisted
+                        .fetch_add(entry.payload.len(), Ordering::Relaxed);
+                    distribute::distribute(shared, &buffer(entry)).await?;
+                }
+                shared.wait_for_room().await?;
+            }
+        }
+        shared
+            .wait(|p| p.persistent >= end || end <= behind)
+            .await?;
+        shared.all_is_persistent(end);
+        Ok(())
+    }
+}
+
+fn buffer(entry: perigee_log_api::LogEntry) -> Buffer {
+    Buffer {
+        first: entry.first_lsn,
+        last: entry.last_lsn,
+        groups: entry.payload,
+    }
+}
+
+fn empty(plog: PlogKey) -> SalError {
+    SalError::Inconsistent(format!("{plog} ends before its length"))
+}
