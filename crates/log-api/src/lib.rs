@@ -18,7 +18,7 @@ mod store;
 
 pub use client::{ClientConfig, LogStoreClient};
 pub use error::LogError;
-pub use server::{LogStoreServer, serve, transport};
+pub use server::{LogStoreServer, connections, serve, transport};
 pub use store::{Append, LogEntry, LogStore, MAX_APPEND, PLOG_SIZE, PlogInfo, PlogKey};
 
 #[allow(

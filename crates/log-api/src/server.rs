@@ -9,7 +9,9 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryFutureExt};
 use perigee_types::{DbId, Lsn, PlogId, checksum};
+use tokio::net::TcpListener;
 use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
 use crate::proto::log_store_server;
@@ -40,16 +42,21 @@ pub fn serve(store: Arc<dyn LogStore>) -> LogStoreServer {
 }
 
 /// A [`Server`] with the transport settings a Log Store wants: wide windows, keepalive that finds
-/// dead clients, and a bound on the calls of one connection.
+/// dead clients, and a bound on the calls of one connection. To be fed by [`connections`].
 pub fn transport() -> Server {
     Server::builder()
-        .tcp_nodelay(true)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(2 * STREAM_WINDOW)
         .max_frame_size(FRAME_LEN)
         .max_concurrent_streams(CALLS_PER_CONNECTION)
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
+}
+
+/// The connections that `listener` accepts, for [`Server`]'s `serve_with_incoming`. Answers are
+/// sent at once: held back to be joined with later ones, an append would take 40 ms.
+pub fn connections(listener: TcpListener) -> TcpIncoming {
+    TcpIncoming::from(listener).with_nodelay(Some(true))
 }
 
 /// Translates between messages and the trait.

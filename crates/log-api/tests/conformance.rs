@@ -11,12 +11,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use perigee_log_api::conformance::{self, MemoryLogStore};
 use perigee_log_api::{
-    Append, ClientConfig, LogEntry, LogError, LogStore, LogStoreClient, PlogInfo, PlogKey, serve,
-    transport,
+    Append, ClientConfig, LogEntry, LogError, LogStore, LogStoreClient, PlogInfo, PlogKey,
+    connections, serve, transport,
 };
 use perigee_types::{DbId, Lsn, PlogId};
 use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
 
 /// A served store; it is stopped with [`Served::stop`] or with the test's runtime.
 struct Served {
@@ -46,7 +45,7 @@ async fn server(store: Arc<dyn LogStore>, address: &str) -> Served {
         };
         transport()
             .add_service(serve(store))
-            .serve_with_incoming_shutdown(TcpListenerStream::new(listener), stopped)
+            .serve_with_incoming_shutdown(connections(listener), stopped)
             .await
             .unwrap();
     });

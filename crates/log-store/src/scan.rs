@@ -371,3 +371,6 @@ pub(crate) fn header_at<S: Source + ?Sized>(
         None => damage(position, "an entry has a bad header"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -291,3 +291,6 @@ impl LogStore for LogStoreService {
         .await
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,10 +4,9 @@
 
 use std::sync::Arc;
 
-use perigee_log_api::{ClientConfig, LogStoreClient, conformance, serve, transport};
+use perigee_log_api::{ClientConfig, LogStoreClient, conformance, connections, serve, transport};
 use perigee_log_store::{Config, LogStoreService};
 use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
 
 #[tokio::test]
 async fn the_store_conforms() {
@@ -56,7 +55,7 @@ async fn the_store_conforms_over_a_socket() {
     tokio::spawn(
         transport()
             .add_service(serve(Arc::new(store)))
-            .serve_with_incoming(TcpListenerStream::new(listener)),
+            .serve_with_incoming(connections(listener)),
     );
     let client = LogStoreClient::new(&address, ClientConfig::default()).unwrap();
     conformance::run(&client, 0).await;

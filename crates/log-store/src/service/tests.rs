@@ -1,0 +1,197 @@
+//! The store on a disk that fails.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use bytes::Bytes;
+use perigee_types::PlogId;
+
+use super::*;
+
+const PLOG: PlogKey = PlogKey {
+    db: DbId(1),
+    plog: PlogId(1),
+};
+
+fn append(offset: u64, lsn: u64, len: usize) -> Append {
+    Append {
+        plog: PLOG,
+        epoch: 1,
+        offset,
+        first_lsn: Lsn(lsn),
+        last_lsn: Lsn(lsn),
+        payload: Bytes::from(vec![lsn as u8; len]),
+    }
+}
+
+fn open(dir: &Path) -> LogStoreService {
+    LogStoreService::open(dir, Config::default()).unwrap()
+}
+
+#[track_caller]
+fn assert_disk_error<T: std::fmt::Debug>(answer: Result<T, LogError>, contains: &str) {
+    match answer {
+        Err(LogError::Disk(text)) if text.contains(contains) => {}
+        other => panic!("expected a disk error with {contains:?}, got {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn after_a_failed_sync_the_store_refuses_everything() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    store.create_plog(PLOG, 1).await.unwrap();
+    store.append(append(0, 1, 100)).await.unwrap();
+    store.disk().faults.fail_sync.store(true, Ordering::SeqCst);
+    assert_disk_error(store.append(append(100, 2, 100)).await, "cannot sync");
+
+    // The fault is over, and a second sync would succeed. It is not tried.
+    let stopped = "the log store has stopped: ";
+    assert_disk_error(store.append(append(100, 2, 100)).await, stopped);
+    assert_disk_error(store.append(append(0, 1, 100)).await, stopped);
+    assert_disk_error(store.read(PLOG, 0, 100).await, stopped);
+    assert_disk_error(store.list(PLOG.db).await, stopped);
+    assert_disk_error(store.seal(PLOG, 1).await, stopped);
+    assert_disk_error(store.delete(PLOG, 1).await, stopped);
+    let other = PlogKey {
+        db: DbId(9),
+        plog: PlogId(1),
+    };
+    assert_disk_error(store.create_plog(other, 1).await, stopped);
+    drop(store);
+
+    // A new start reads what is there; the append that was not acknowledged may be.
+    let store = open(dir.path());
+    let entries = store.read(PLOG, 0, 1000).await.unwrap();
+    assert!((1..=2).contains(&entries.len()), "{entries:?}");
+    assert_eq!(entries[0].payload, vec![1; 100]);
+    let end = entries.last().unwrap().next_offset;
+    store
+        .append(append(end, entries.len() as u64 + 1, 50))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_failed_sync_of_an_epoch_or_a_new_file_stops_the_store_too() {
+    for epoch in [0, 1] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path());
+        store.disk().faults.fail_sync.store(true, Ordering::SeqCst);
+        assert_disk_error(store.create_plog(PLOG, epoch).await, "cannot sync");
+        assert_disk_error(store.list(PLOG.db).await, "has stopped");
+        drop(store);
+        let store = open(dir.path());
+        assert_eq!(store.list(PLOG.db).await, Ok(vec![]), "nothing was made");
+        store.create_plog(PLOG, epoch).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_the_append_and_nothing_else() {
+    // Whatever part of the frame fits. A long payload is written in three parts.
+    for (len, step) in [(300, 1), (100_000, 7919)] {
+        let frame = len + 64;
+        for space in (0..frame).step_by(step) {
+            let dir = tempfile::tempdir().unwrap();
+            let store = open(dir.path());
+            store.create_plog(PLOG, 1).await.unwrap();
+            store.append(append(0, 1, 500)).await.unwrap();
+            store.disk().faults.space.store(space, Ordering::SeqCst);
+            let answer = store.append(append(500, 2, len as usize)).await;
+            if answer == Ok(500 + len as u64) {
+                panic!("{space} bytes are no room for {frame}");
+            }
+            assert_disk_error(answer, "No space left on device");
+            assert_disk_error(
+                store.append(append(500, 2, 200)).await,
+                "No space left on device",
+            );
+            assert_eq!(
+                store.read(PLOG, 0, 9999).await.unwrap().len(),
+                1,
+                "still served"
+            );
+            store.disk().faults.space.store(-1, Ordering::SeqCst);
+            // Another, shorter append takes its place once there is room.
+            store.append(append(500, 2, 100)).await.unwrap();
+            store.append(append(600, 3, 100)).await.unwrap();
+            drop(store);
+            let store = open(dir.path());
+            assert_eq!(store.damage(), vec![], "with room for {space} bytes");
+            let entries = store.read(PLOG, 0, 9999).await.unwrap();
+            let lens: Vec<usize> = entries.iter().map(|e| e.payload.len()).collect();
+            assert_eq!(lens, vec![500, 100, 100], "with room for {space} bytes");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_crash_after_a_failed_append_leaves_what_was_acknowledged() {
+    for space in [1, 63, 64, 65, 200, 363] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path());
+        store.create_plog(PLOG, 1).await.unwrap();
+        store.append(append(0, 1, 500)).await.unwrap();
+        store.disk().faults.space.store(space, Ordering::SeqCst);
+        assert!(store.append(append(500, 2, 300)).await.is_err());
+        drop(store);
+        let store = open(dir.path());
+        assert_eq!(store.damage(), vec![]);
+        assert_eq!(store.list(PLOG.db).await.unwrap()[0].length, 500);
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_a_seal_which_can_be_repeated() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    store.create_plog(PLOG, 1).await.unwrap();
+    store.append(append(0, 1, 500)).await.unwrap();
+    store.disk().faults.space.store(100, Ordering::SeqCst);
+    assert_disk_error(store.seal(PLOG, 1).await, "No space left on device");
+    assert!(!store.list(PLOG.db).await.unwrap()[0].sealed);
+    store.disk().faults.space.store(-1, Ordering::SeqCst);
+    store.append(append(500, 2, 10)).await.unwrap();
+    assert_eq!(store.seal(PLOG, 1).await, Ok(510));
+    drop(store);
+    assert_eq!(open(dir.path()).seal(PLOG, 1).await, Ok(510));
+}
+
+#[tokio::test]
+async fn a_plog_made_again_after_its_deletion_is_a_new_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    for lsn in 1..4 {
+        store.create_plog(PLOG, 1).await.unwrap();
+        assert_eq!(
+            store.read(PLOG, 0, 100).await,
+            Ok(vec![]),
+            "nothing old in the cache"
+        );
+        store.append(append(0, lsn, 100)).await.unwrap();
+        assert_eq!(
+            store.read(PLOG, 0, 100).await.unwrap()[0].payload,
+            vec![lsn as u8; 100]
+        );
+        store.seal(PLOG, 1).await.unwrap();
+        store.delete(PLOG, 1).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_append_survives_the_caller_that_drops_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    store.create_plog(PLOG, 1).await.unwrap();
+    for i in 0..20 {
+        // Polled once: the work has been handed over.
+        let dropped = store.append(append(i * 100, i + 1, 100));
+        let _ = tokio::time::timeout(std::time::Duration::ZERO, dropped).await;
+        // The repeat waits for it and is acknowledged, whichever of the two comes first.
+        assert_eq!(
+            store.append(append(i * 100, i + 1, 100)).await,
+            Ok((i + 1) * 100)
+        );
+    }
+    assert_eq!(store.read(PLOG, 0, 99_999).await.unwrap().len(), 20);
+}
