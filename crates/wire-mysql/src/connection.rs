@@ -1,0 +1,514 @@
+//! One connection from its greeting to its end: takes commands, hands them to the session, sends
+//! what comes back. One task runs it; nothing here outlives it.
+//!
+//! While a statement runs the socket is watched: a client that closes it has the statement
+//! cancelled. A cancelled statement is always awaited, never dropped, so that the session can undo
+//! what it did; only the end of the server's own patience at shutdown cuts that short.
+
+use std::ops::ControlFlow;
+use std::str;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::Mutex;
+
+use crate::cancel::{CancelReason, CancelToken};
+use crate::channel::{ReceiveError, Receiver, SendError, Sender};
+use crate::column::{UTF8MB4_GENERAL_CI, is_utf8mb4};
+use crate::command::Command;
+use crate::config::ServerConfig;
+use crate::errors::{
+    CLIENT_INTERACTION_TIMEOUT, INVALID_CHARACTER_STRING, MALFORMED_PACKET, NO_SUCH_THREAD,
+    QUERY_INTERRUPTED, SERVER_SHUTDOWN, SqlError, UNKNOWN_COM_ERROR, UNSUPPORTED_PS,
+};
+use crate::flags::Capabilities;
+use crate::handshake::HandshakeResponse;
+use crate::login::{Login, LoginError};
+use crate::outlet::{ClientFile, Outlet, QuerySink};
+use crate::registry::{ConnectionRegistry, Registration, count};
+use crate::session::{Authenticator, ConnectionInfo, Frontend, OkInfo, Session};
+use crate::transport::Transport;
+
+/// How long a connection that ends with an error waits for the client to take it.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What all connections of a server share.
+pub(crate) struct ServerShared {
+    pub(crate) config: ServerConfig,
+    pub(crate) frontend: Arc<dyn Frontend>,
+    pub(crate) authenticator: Arc<dyn Authenticator>,
+    pub(crate) registry: ConnectionRegistry,
+    /// Cancelled when the server stops; idle connections then end.
+    pub(crate) stop: CancelToken,
+}
+
+/// Why a connection ends; for the log.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum End {
+    /// The client said goodbye.
+    #[error("the client quit")]
+    Quit,
+    /// Nobody logged in.
+    #[error("login failed: {0}")]
+    Login(#[from] LoginError),
+    /// The session could not be opened.
+    #[error("no session: {0}")]
+    NoSession(SqlError),
+    /// KILL.
+    #[error("killed")]
+    Killed,
+    /// The server stops.
+    #[error("the server shuts down")]
+    Shutdown,
+    /// Nothing usable came.
+    #[error(transparent)]
+    Receive(#[from] ReceiveError),
+    /// Nothing could be sent.
+    #[error(transparent)]
+    Send(#[from] SendError),
+}
+
+/// The end of a connection, and the error its client is still to be told.
+type Ended = (End, Option<SqlError>);
+
+/// Whether a connection goes on after a command.
+type Flow = ControlFlow<Ended>;
+
+/// A connection whose client has logged in.
+struct Connection {
+    shared: Arc<ServerShared>,
+    registration: Registration,
+    transport: Arc<Transport>,
+    receiver: Receiver,
+    outlet: Mutex<Outlet>,
+    session: Box<dyn Session>,
+    client: Capabilities,
+    collation: u16,
+    peer: std::net::SocketAddr,
+}
+
+/// Serves the client at `transport` until it leaves, fails or is told to go.
+pub(crate) async fn serve(
+    shared: Arc<ServerShared>,
+    registration: Registration,
+    transport: Transport,
+    peer: std::net::SocketAddr,
+) -> End {
+    let transport = Arc::new(transport);
+    let config = &shared.config;
+    let mut receiver = Receiver::new(Arc::clone(&transport), config.net_read_timeout);
+    let mut outlet = Outlet::new(Sender::new(
+        Arc::clone(&transport),
+        config.net_buffer_length,
+        config.net_write_timeout,
+    ));
+    let kill = registration.handle().kill_token().clone();
+    let connect = connect(&shared, &registration, &mut receiver, &mut outlet, peer);
+    let connected = tokio::select! {
+        biased;
+        _ = shared.stop.cancelled() => Err((End::Shutdown, Some(SERVER_SHUTDOWN.with(&[])))),
+        _ = kill.cancelled() => Err((End::Killed, Some(QUERY_INTERRUPTED.with(&[])))),
+        connected = connect => connected,
+    };
+    let (session, response) = match connected {
+        Ok(opened) => opened,
+        Err((end, answer)) => {
+            count(&shared.registry.live_counters().aborted_connects, 1);
+            say_farewell(&mut receiver, &mut outlet, &end, answer).await;
+            return end;
+        }
+    };
+    let mut connection = Connection {
+        client: response.capabilities,
+        collation: response.collation,
+        outlet: Mutex::new(outlet),
+        shared,
+        registration,
+        transport,
+        receiver,
+        session,
+        peer,
+    };
+    let (end, answer) = connection.run().await;
+    if !matches!(end, End::Quit) {
+        count(
+            &connection.shared.registry.live_counters().aborted_clients,
+            1,
+        );
+    }
+    say_farewell(
+        &mut connection.receiver,
+        connection.outlet.get_mut(),
+        &end,
+        answer,
+    )
+    .await;
+    end
+}
+
+/// Sends the error a connection ends with, if there is one. If the client may still be sending (a
+/// packet that was refused in its middle) that is taken from it first: closing a socket with unread
+/// bytes in it would take the error away from the client.
+async fn say_farewell(
+    receiver: &mut Receiver,
+    outlet: &mut Outlet,
+    end: &End,
+    answer: Option<SqlError>,
+) {
+    let Some(answer) = answer else { return };
+    outlet.err(&answer);
+    outlet.sender.hurry(FAREWELL);
+    let sent = outlet.sender.flush().await.is_ok();
+    let refused = matches!(
+        end,
+        End::Receive(ReceiveError::Frame(_)) | End::Login(LoginError::Receive(_))
+    );
+    if sent && refused {
+        receiver.discard(FAREWELL).await;
+    }
+}
+
+/// Logs the client in and opens its session.
+async fn connect(
+    shared: &ServerShared,
+    registration: &Registration,
+    receiver: &mut Receiver,
+    outlet: &mut Outlet,
+    peer: std::net::SocketAddr,
+) -> Result<(Box<dyn Session>, HandshakeResponse), Ended> {
+    let handle = registration.handle();
+    let patience = shared.config.connect_timeout;
+    let authenticator = &*shared.authenticator;
+    let mut login = Login {
+        receiver,
+        outlet,
+        authenticator,
+        peer,
+        patience,
+    };
+    let version = shared.frontend.server_version();
+    let greeting = login.greet(version, handle.id(), shared.config.default_auth);
+    let response = match tokio::time::timeout(patience, greeting).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => {
+            let answer = error.answer();
+            return Err((End::Login(error), answer));
+        }
+        Err(_) => return Err((End::Receive(ReceiveError::Idle(patience)), None)),
+    };
+    let session = open_session(shared, registration, &response, peer)
+        .await
+        .map_err(|error| (End::NoSession(error.clone()), Some(error)))?;
+    outlet.ok(&OkInfo::default(), session.status());
+    outlet
+        .sender
+        .flush()
+        .await
+        .map_err(|error| (End::Send(error), None))?;
+    Ok((session, response))
+}
+
+async fn open_session(
+    shared: &ServerShared,
+    registration: &Registration,
+    response: &HandshakeResponse,
+    peer: std::net::SocketAddr,
+) -> Result<Box<dyn Session>, SqlError> {
+    let handle = registration.handle();
+    let has = |capability| response.capabilities.has(capability);
+    handle.set_user(&response.user);
+    let info = ConnectionInfo {
+        id: handle.id(),
+        user: response.user.clone(),
+        peer,
+        database: response.database.clone(),
+        attributes: response.attributes.clone(),
+        collation: response.collation,
+        found_rows: has(Capabilities::FOUND_ROWS),
+        local_files: has(Capabilities::LOCAL_FILES),
+        interactive: has(Capabilities::INTERACTIVE),
+        connection: handle.clone(),
+        registry: shared.registry.clone(),
+    };
+    let mut session = shared.frontend.open_session(info).await?;
+    session.allow_multi_statements(has(Capabilities::MULTI_STATEMENTS));
+    handle.set_database(response.database.clone());
+    handle.end();
+    Ok(session)
+}
+
+impl Connection {
+    /// Takes commands until the end; gives the error the client is still to be told.
+    async fn run(&mut self) -> Ended {
+        loop {
+            let payload = match self.receive().await {
+                Ok(payload) => payload,
+                Err(end) => return end,
+            };
+            count(&self.shared.registry.live_counters().questions, 1);
+            let next = self.receiver.next_seq();
+            self.outlet.get_mut().sender.set_seq(next);
+            let flow = match Command::decode(&payload) {
+                Ok(command) => self.execute(command).await,
+                Err(error) => {
+                    tracing::debug!(id = self.id(), %error, "malformed command");
+                    self.answer(&MALFORMED_PACKET.with(&[]))
+                }
+            };
+            if let ControlFlow::Break(ended) = flow {
+                return ended;
+            }
+            if let Err(error) = self.outlet.get_mut().sender.flush().await {
+                return (End::Send(error), None);
+            }
+        }
+    }
+
+    fn id(&self) -> u32 {
+        self.registration.handle().id()
+    }
+
+    /// Waits for a command.
+    async fn receive(&mut self) -> Result<Bytes, Ended> {
+        let config = &self.shared.config;
+        let interactive = self.client.has(Capabilities::INTERACTIVE);
+        let idle = self.session.idle_timeout().unwrap_or(if interactive {
+            config.interactive_timeout
+        } else {
+            config.wait_timeout
+        });
+        let kill = self.registration.handle().kill_token();
+        self.receiver.expect_seq(0);
+        // What is said to a silent client is the answer to the command it sends next.
+        self.outlet.get_mut().sender.set_seq(1);
+        let received = tokio::select! {
+            biased;
+            _ = self.shared.stop.cancelled() => {
+                return Err((End::Shutdown, Some(SERVER_SHUTDOWN.with(&[]))));
+            }
+            _ = kill.cancelled() => {
+                return Err((End::Killed, Some(QUERY_INTERRUPTED.saying("Connection was killed"))));
+            }
+            received = self.receiver.payload(config.max_allowed_packet, idle) => received,
+        };
+        received.map_err(|error| {
+            let answer = match &error {
+                ReceiveError::Closed | ReceiveError::Io(_) => None,
+                ReceiveError::Idle(_) => Some(CLIENT_INTERACTION_TIMEOUT.with(&[])),
+                ReceiveError::Stalled(_) | ReceiveError::Frame(_) => Some(error.to_sql()),
+            };
+            let next = self.receiver.next_seq().wrapping_add(1);
+            self.outlet.get_mut().sender.set_seq(next);
+            (End::Receive(error), answer)
+        })
+    }
+
+    /// Answers with an error and goes on.
+    fn answer(&mut self, error: &SqlError) -> Flow {
+        self.outlet.get_mut().err(error);
+        ControlFlow::Continue(())
+    }
+
+    /// Answers with OK or an error and goes on.
+    fn verdict(&mut self, result: Result<(), SqlError>) -> Flow {
+        let status = self.session.status();
+        match result {
+            Ok(()) => self.outlet.get_mut().ok(&OkInfo::default(), status),
+            Err(error) => self.outlet.get_mut().err(&error),
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Executes one command; its answer is left in the outlet.
+    async fn execute(&mut self, command: Command) -> Flow {
+        let handle = self.registration.handle().clone();
+        if !matches!(command, Command::Query(_)) {
+            handle.begin(command.name(), None);
+        }
+        let flow = match command {
+            Command::Quit => ControlFlow::Break((End::Quit, None)),
+            Command::Ping => self.verdict(Ok(())),
+            Command::InitDb(name) => {
+                let result = self.session.use_database(&name).await;
+                if result.is_ok() {
+                    handle.set_database(Some(name));
+                }
+                self.verdict(result)
+            }
+            Command::FieldList { table, wildcard } => self.field_list(&table, &wildcard).await,
+            Command::Statistics => self.statistics(),
+            Command::ProcessKill(id) => self.process_kill(id),
+            Command::ResetConnection => {
+                let result = self.session.reset().await;
+                self.verdict(result)
+            }
+            Command::SetOption { multi_statements } => {
+                self.session.allow_multi_statements(multi_statements);
+                let status = self.session.status();
+                self.outlet.get_mut().eof(status);
+                ControlFlow::Continue(())
+            }
+            Command::ChangeUser(arguments) => self.change_user(&arguments).await,
+            Command::Prepared { answered: true } => self.answer(&UNSUPPORTED_PS.with(&[])),
+            Command::Prepared { answered: false } => ControlFlow::Continue(()),
+            Command::Query(text) => self.query(text).await,
+            Command::Unknown(_) => self.answer(&UNKNOWN_COM_ERROR.with(&[])),
+        };
+        handle.end();
+        flow
+    }
+
+    async fn query(&mut self, text: Bytes) -> Flow {
+        let sql = match str::from_utf8(&text) {
+            Ok(sql) => sql,
+            Err(error) => return self.answer(&not_utf8(&text, error.valid_up_to())),
+        };
+        let status = self.session.status();
+        let cancel = self
+            .registration
+            .handle()
+            .begin("Query", Some(text.clone()));
+        let collation = if is_utf8mb4(self.collation) {
+            self.collation
+        } else {
+            UTF8MB4_GENERAL_CI
+        };
+        let mut sink = QuerySink::new(&self.outlet, &cancel, collation, status);
+        let mut file = ClientFile::new(&self.outlet, &mut self.receiver, &cancel);
+        let running = self.session.query(sql, &mut sink, &mut file, &cancel);
+        let mut result = watched(running, &self.transport, &cancel).await;
+        assert!(
+            result.is_err() || !sink.is_inside_rows(),
+            "W2: a result set is not finished"
+        );
+        let drained = file.drain().await;
+        if result.is_err() && cancel.reason() == Some(CancelReason::Shutdown) {
+            result = Err(SERVER_SHUTDOWN.with(&[]));
+        }
+        if let Err(error) = drained {
+            return ControlFlow::Break((End::Receive(error), None));
+        }
+        let status = self.session.status();
+        let outlet = self.outlet.get_mut();
+        outlet.conclude(&result, status);
+        match cancel.reason() {
+            Some(CancelReason::ClientGone) => {
+                return ControlFlow::Break((End::Receive(ReceiveError::Closed), None));
+            }
+            // Nobody may be left to take what is still buffered.
+            Some(CancelReason::KillConnection | CancelReason::Shutdown) => {
+                outlet.sender.hurry(FAREWELL);
+            }
+            Some(CancelReason::KillQuery) | None => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn field_list(&mut self, table: &str, wildcard: &str) -> Flow {
+        let columns = match self.session.field_list(table, wildcard).await {
+            Ok(columns) => columns,
+            Err(error) => return self.answer(&error),
+        };
+        let status = self.session.status();
+        let outlet = self.outlet.get_mut();
+        for column in &columns {
+            outlet.sender.packet(|out| {
+                column.encode(UTF8MB4_GENERAL_CI, out);
+                out.extend_from_slice(&[crate::codec::NULL_MARK]); // its default value
+            });
+        }
+        outlet.eof(status);
+        ControlFlow::Continue(())
+    }
+
+    fn statistics(&mut self) -> Flow {
+        let registry = &self.shared.registry;
+        let uptime = registry.uptime();
+        let questions = registry.counters().questions;
+        let line = format!(
+            "Uptime: {}  Threads: {}  Questions: {questions}  Queries per second avg: {:.3}",
+            uptime.as_secs(),
+            registry.len(),
+            questions as f64 / uptime.as_secs_f64().max(1.0),
+        );
+        self.outlet
+            .get_mut()
+            .sender
+            .packet(|out| out.extend_from_slice(line.as_bytes()));
+        ControlFlow::Continue(())
+    }
+
+    fn process_kill(&mut self, id: u32) -> Flow {
+        if id == self.id() {
+            return ControlFlow::Break((End::Killed, Some(QUERY_INTERRUPTED.with(&[]))));
+        }
+        let result = self.shared.registry.kill_connection(id);
+        self.verdict(result.map_err(|_| NO_SUCH_THREAD.with(&[&id])))
+    }
+
+    /// Logs in as another user, in a new session; a failure ends the connection.
+    async fn change_user(&mut self, arguments: &[u8]) -> Flow {
+        let decoded = HandshakeResponse::decode_change_user(arguments, self.client, self.collation);
+        let response = match decoded {
+            Ok(response) => response,
+            Err(error) => {
+                let error = LoginError::Malformed(error);
+                let answer = error.answer();
+                return ControlFlow::Break((End::Login(error), answer));
+            }
+        };
+        let patience = self.shared.config.connect_timeout;
+        let mut login = Login {
+            receiver: &mut self.receiver,
+            outlet: self.outlet.get_mut(),
+            authenticator: &*self.shared.authenticator,
+            peer: self.peer,
+            patience,
+        };
+        // The greeting's nonce was used up by the first login: the client is asked anew.
+        match tokio::time::timeout(patience, login.prove(&response, None)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                let answer = error.answer();
+                return ControlFlow::Break((End::Login(error), answer));
+            }
+            Err(_) => {
+                return ControlFlow::Break((End::Receive(ReceiveError::Idle(patience)), None));
+            }
+        }
+        match open_session(&self.shared, &self.registration, &response, self.peer).await {
+            Ok(session) => {
+                self.session = session;
+                self.collation = response.collation;
+                self.verdict(Ok(()))
+            }
+            Err(error) => ControlFlow::Break((End::NoSession(error.clone()), Some(error))),
+        }
+    }
+}
+
+/// Runs a statement while the client's socket is watched.
+async fn watched(
+    running: impl Future<Output = Result<(), SqlError>>,
+    transport: &Transport,
+    cancel: &CancelToken,
+) -> Result<(), SqlError> {
+    tokio::pin!(running);
+    tokio::select! {
+        biased;
+        result = &mut running => return result,
+        () = transport.peer_gone() => cancel.cancel(CancelReason::ClientGone),
+    }
+    running.await
+}
+
+/// Error 1300 showing the first bytes that are not UTF-8.
+fn not_utf8(text: &[u8], valid: usize) -> SqlError {
+    let shown: String = text[valid..]
+        .iter()
+        .take(6)
+        .map(|byte| format!("\\x{byte:02X}"))
+        .collect();
+    INVALID_CHARACTER_STRING.with(&[&"utf8mb4", &shown])
+}

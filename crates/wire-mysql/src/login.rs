@@ -1,0 +1,154 @@
+//! The connection phase: greeting, response, perhaps a switch of the method, verdict. COM_CHANGE_USER
+//! goes through the second half of it again.
+//!
+//! A scramble is checked against the nonce of the greeting only if the client used the method that
+//! the greeting named. Otherwise the client is asked again, with a new nonce: what it sent first was
+//! made for a method it guessed, and may be nothing at all. A user that does not exist takes the
+//! same path as one with another password.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use perigee_types::DecodeError;
+
+use crate::auth::{AuthMethod, NONCE, is_empty_password, nonce};
+use crate::channel::{ReceiveError, Receiver, SendError};
+use crate::errors::{ACCESS_DENIED_ERROR, HANDSHAKE_ERROR, NOT_SUPPORTED_AUTH_MODE, SqlError};
+use crate::flags::Capabilities;
+use crate::handshake::{HandshakeResponse, put_auth_switch, put_fast_auth_success, put_greeting};
+use crate::outlet::Outlet;
+use crate::session::{Account, Authenticator};
+
+/// Longest packet taken of a client that has not logged in: a response with 64 KiB of attributes
+/// fits.
+const MAX_LOGIN_PACKET: usize = 128 * 1024;
+
+/// Why nobody is logged in.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoginError {
+    /// The client is told.
+    #[error("{0}")]
+    Refused(SqlError),
+    /// The client's packet makes no sense.
+    #[error(transparent)]
+    Malformed(#[from] DecodeError),
+    /// The client sent nothing usable.
+    #[error(transparent)]
+    Receive(#[from] ReceiveError),
+    /// The client cannot be reached.
+    #[error(transparent)]
+    Send(#[from] SendError),
+}
+
+impl LoginError {
+    /// What the client is told, if it can be told anything.
+    pub(crate) fn answer(&self) -> Option<SqlError> {
+        match self {
+            Self::Refused(error) => Some(error.clone()),
+            Self::Malformed(_) => Some(HANDSHAKE_ERROR.with(&[])),
+            Self::Receive(error @ ReceiveError::Frame(_)) => Some(error.to_sql()),
+            Self::Receive(_) | Self::Send(_) => None,
+        }
+    }
+}
+
+/// The two halves of a connection, and what decides about logins.
+pub(crate) struct Login<'a> {
+    pub(crate) receiver: &'a mut Receiver,
+    pub(crate) outlet: &'a mut Outlet,
+    pub(crate) authenticator: &'a dyn Authenticator,
+    pub(crate) peer: SocketAddr,
+    /// Longest silence of the client at each step.
+    pub(crate) patience: Duration,
+}
+
+impl Login<'_> {
+    /// Greets the client and lets it log in. The verdict, OK or ERR, is left to the caller.
+    pub(crate) async fn greet(
+        &mut self,
+        server_version: &str,
+        connection_id: u32,
+        offered: AuthMethod,
+    ) -> Result<HandshakeResponse, LoginError> {
+        let nonce = nonce();
+        self.outlet.sender.packet(|out| {
+            put_greeting(out, server_version, connection_id, &nonce, offered);
+        });
+        let payload = self.exchange().await?;
+        let mut response = HandshakeResponse::decode(&payload)?;
+        // A flag without its counterpart means nothing.
+        response.capabilities = response.capabilities.and(Capabilities::SERVER);
+        self.outlet.client = response.capabilities;
+        self.prove(&response, Some((offered, &nonce))).await?;
+        Ok(response)
+    }
+
+    /// Lets the client prove that it is the user it names. `greeted` is the method and nonce that
+    /// the client was told before it made its response; `None` if it must be asked anew.
+    pub(crate) async fn prove(
+        &mut self,
+        response: &HandshakeResponse,
+        greeted: Option<(AuthMethod, &[u8; NONCE])>,
+    ) -> Result<(), LoginError> {
+        let found = self.authenticator.account(&response.user, self.peer).await;
+        let account = found
+            .map_err(LoginError::Refused)?
+            .unwrap_or_else(Account::locked);
+        let names_methods = response.capabilities.has(Capabilities::PLUGIN_AUTH);
+        let named = match &response.method {
+            Some(name) => AuthMethod::by_name(name),
+            None => Some(AuthMethod::NativePassword),
+        };
+        let (method, nonce, proof) = match greeted {
+            Some((offered, nonce)) if named == Some(offered) || !names_methods => {
+                let method = if names_methods {
+                    offered
+                } else {
+                    AuthMethod::NativePassword
+                };
+                (method, *nonce, response.auth_response.clone())
+            }
+            _ if !names_methods => {
+                return Err(LoginError::Refused(NOT_SUPPORTED_AUTH_MODE.with(&[])));
+            }
+            _ => {
+                let method = named.unwrap_or(AuthMethod::CachingSha2Password);
+                let nonce = nonce();
+                self.outlet
+                    .sender
+                    .packet(|out| put_auth_switch(out, method, &nonce));
+                (method, nonce, self.exchange().await?)
+            }
+        };
+        if !account.accepts(method, &nonce, &proof) {
+            return Err(LoginError::Refused(self.denied(&response.user, &proof)));
+        }
+        if method == AuthMethod::CachingSha2Password && !is_empty_password(&proof) {
+            self.outlet.sender.packet(put_fast_auth_success);
+        }
+        Ok(())
+    }
+
+    fn denied(&self, user: &str, proof: &[u8]) -> SqlError {
+        let password = if is_empty_password(proof) {
+            "NO"
+        } else {
+            "YES"
+        };
+        ACCESS_DENIED_ERROR.with(&[&user, &self.peer.ip(), &password])
+    }
+
+    /// Sends what is buffered and takes the client's answer.
+    async fn exchange(&mut self) -> Result<bytes::Bytes, LoginError> {
+        self.outlet.sender.flush().await?;
+        self.receiver.expect_seq(self.outlet.sender.seq());
+        let payload = self.receiver.payload(MAX_LOGIN_PACKET, self.patience).await;
+        // An error is numbered as the answer to what was being received.
+        let next = self
+            .receiver
+            .next_seq()
+            .wrapping_add(u8::from(payload.is_err()));
+        self.outlet.sender.set_seq(next);
+        Ok(payload?)
+    }
+}
