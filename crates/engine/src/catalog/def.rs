@@ -1,0 +1,115 @@
+//! What a user defines: tables, their columns and indexes; and the wire form kept in the catalog.
+
+use perigee_types::{DecodeError, Reader, Writer};
+use perigee_value::{ColumnType, Datum};
+
+/// A column as CREATE TABLE gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnDef {
+    /// Name, in the user's spelling; compared without case.
+    pub name: String,
+    /// Type.
+    pub ty: ColumnType,
+    /// False for NOT NULL.
+    pub nullable: bool,
+    /// DEFAULT, if one is given. A nullable column without one defaults to NULL.
+    pub default: Option<Datum>,
+    /// COMMENT.
+    pub comment: String,
+}
+
+/// A secondary index as CREATE TABLE gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexDef {
+    /// Name.
+    pub name: String,
+    /// Table columns, in key order.
+    pub columns: Vec<u16>,
+    /// UNIQUE: no two rows agree in all key columns, unless one of them is NULL.
+    pub unique: bool,
+}
+
+/// A table as CREATE TABLE gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableDef {
+    /// The schema (in MySQL's words: database) it lies in.
+    pub schema: String,
+    /// Name.
+    pub name: String,
+    /// Columns in table order.
+    pub columns: Vec<ColumnDef>,
+    /// Primary key columns in key order; empty if the table has none, then rows are ordered by a
+    /// hidden row id.
+    pub primary_key: Vec<u16>,
+    /// Secondary indexes.
+    pub indexes: Vec<IndexDef>,
+    /// COMMENT.
+    pub comment: String,
+}
+
+impl TableDef {
+    /// Index of the column with this name, compared without case.
+    #[must_use]
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Appends the wire form.
+    pub fn encode(&self, w: &mut Writer) {
+        w.str(&self.schema).str(&self.name).str(&self.comment);
+        w.u16(self.columns.len() as u16);
+        for column in &self.columns {
+            w.str(&column.name).str(&column.comment).u8(u8::from(column.nullable));
+            column.ty.encode(w);
+            w.u8(u8::from(column.default.is_some()));
+            if let Some(value) = &column.default {
+                value.encode(w);
+            }
+        }
+        encode_columns(&self.primary_key, w);
+        w.u16(self.indexes.len() as u16);
+        for index in &self.indexes {
+            w.str(&index.name).u8(u8::from(index.unique));
+            encode_columns(&index.columns, w);
+        }
+    }
+
+    /// Reads what [`TableDef::encode`] wrote, checking that columns exist.
+    pub fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (schema, name, comment) = (r.str()?.into(), r.str()?.into(), r.str()?.into());
+        let count = r.u16()?;
+        let mut columns = Vec::new();
+        for _ in 0..count {
+            columns.push(ColumnDef {
+                name: r.str()?.into(),
+                comment: r.str()?.into(),
+                nullable: r.u8()? != 0,
+                ty: ColumnType::decode(r)?,
+                default: if r.u8()? == 0 { None } else { Some(Datum::decode(r)?) },
+            });
+        }
+        let primary_key = decode_columns(r, count)?;
+        let mut indexes = Vec::new();
+        for _ in 0..r.u16()? {
+            let (name, unique) = (r.str()?.into(), r.u8()? != 0);
+            indexes.push(IndexDef { name, unique, columns: decode_columns(r, count)? });
+        }
+        Ok(Self { schema, name, columns, primary_key, indexes, comment })
+    }
+}
+
+fn encode_columns(columns: &[u16], w: &mut Writer) {
+    w.u16(columns.len() as u16);
+    for column in columns {
+        w.u16(*column);
+    }
+}
+
+fn decode_columns(r: &mut Reader<'_>, count: u16) -> Result<Vec<u16>, DecodeError> {
+    let n = r.u16()?;
+    let columns = (0..n).map(|_| r.u16()).collect::<Result<Vec<_>, _>>()?;
+    if columns.iter().any(|c| *c >= count) {
+        return Err(DecodeError::new("catalog: column of a key"));
+    }
+    Ok(columns)
+}

@@ -1,0 +1,211 @@
+//! A table as the engine uses it: its definition, the layouts and roots of its indexes, and its
+//! statistics.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+use perigee_types::{DecodeError, IndexId, PageId, Reader, TableId, Writer};
+use perigee_value::{ColumnType, RowLayout};
+
+use super::{TableDef, TableStats};
+use crate::EngineError;
+
+/// In [`Index::columns`], stands for the hidden row id of a table without a primary key.
+pub const HIDDEN_ROW_ID: u16 = u16::MAX;
+
+/// Type of the hidden row id.
+const ROW_ID_TYPE: ColumnType = ColumnType::Int { bytes: 8, unsigned: true };
+
+/// Most secondary indexes a table may have (MySQL's limit).
+pub const MAX_INDEXES: usize = 64;
+
+/// An index of a table.
+#[derive(Clone, Debug)]
+pub struct Index {
+    /// Its id, which its pages carry.
+    pub id: IndexId,
+    /// Name, `PRIMARY` for the clustered one.
+    pub name: String,
+    /// Layout of its leaf records.
+    pub layout: Arc<RowLayout>,
+    /// The table column behind each column of the layout, or [`HIDDEN_ROW_ID`].
+    pub columns: Vec<u16>,
+    /// Number of leading key columns that the user named.
+    pub key_columns: usize,
+    /// Root page of its tree.
+    pub root: PageId,
+    /// True if rows with equal key columns are refused.
+    pub unique: bool,
+}
+
+impl Index {
+    /// Position in the layout of a table column.
+    #[must_use]
+    pub fn position(&self, table_column: u16) -> Option<u16> {
+        self.columns.iter().position(|c| *c == table_column).map(|i| i as u16)
+    }
+
+    /// True if the layout has all these table columns.
+    #[must_use]
+    pub fn covers(&self, table_columns: &[u16]) -> bool {
+        table_columns.iter().all(|c| self.columns.contains(c))
+    }
+}
+
+/// What the catalog keeps of an index besides its definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexRoot {
+    /// The index.
+    pub id: IndexId,
+    /// Root page of its tree.
+    pub root: PageId,
+}
+
+/// A table. Shared by all statements that use it; DDL and loads replace it in the catalog.
+#[derive(Debug)]
+pub struct Table {
+    /// Its id.
+    pub id: TableId,
+    /// Its definition.
+    pub def: TableDef,
+    /// Its indexes, the clustered one first, then as in the definition.
+    pub indexes: Vec<Index>,
+    /// Serialises writing statements on the table.
+    pub(crate) writer: Arc<tokio::sync::Mutex<()>>,
+    stats: RwLock<Arc<TableStats>>,
+    added_rows: AtomicU64,
+}
+
+impl Table {
+    /// Builds the table from its definition and the roots of its indexes.
+    pub fn new(
+        id: TableId,
+        def: TableDef,
+        roots: &[IndexRoot],
+        stats: TableStats,
+    ) -> Result<Self, EngineError> {
+        check(&def)?;
+        let mut indexes = vec![clustered(&def, roots[0])?];
+        for (index, root) in def.indexes.iter().zip(&roots[1..]) {
+            let (columns, layout) = secondary_layout(&def, &index.columns)?;
+            indexes.push(Index {
+                id: root.id,
+                name: index.name.clone(),
+                layout: Arc::new(layout),
+                columns,
+                key_columns: index.columns.len(),
+                root: root.root,
+                unique: index.unique,
+            });
+        }
+        assert_eq!(indexes.len(), roots.len(), "one root an index");
+        Ok(Self {
+            id,
+            def,
+            indexes,
+            writer: Arc::default(),
+            stats: RwLock::new(Arc::new(stats)),
+            added_rows: AtomicU64::new(0),
+        })
+    }
+
+    /// Statistics; rows include those inserted since they were gathered.
+    #[must_use]
+    pub fn stats(&self) -> Arc<TableStats> {
+        let stats = self.stats.read().clone();
+        match self.added_rows.load(Ordering::Relaxed) {
+            0 => stats,
+            added => Arc::new(TableStats { rows: stats.rows + added, ..(*stats).clone() }),
+        }
+    }
+
+    /// Counts rows that a committed transaction inserted.
+    pub(crate) fn add_rows(&self, rows: u64) {
+        self.added_rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// The clustered index.
+    #[must_use]
+    pub fn clustered(&self) -> &Index {
+        &self.indexes[0]
+    }
+
+    /// True if rows are ordered by a hidden row id.
+    #[must_use]
+    pub fn has_hidden_row_id(&self) -> bool {
+        self.def.primary_key.is_empty()
+    }
+
+    /// Appends the wire form kept in the catalog, without the statistics.
+    pub(crate) fn encode(&self, w: &mut Writer) {
+        w.u32(self.id.0);
+        self.def.encode(w);
+        for index in &self.indexes {
+            w.u32(index.id.0).u64(index.root.0);
+        }
+    }
+
+    /// Reads what [`Table::encode`] wrote.
+    pub(crate) fn decode(bytes: &[u8], stats: TableStats) -> Result<Self, EngineError> {
+        let corrupt = |e: DecodeError| EngineError::Corrupt(format!("catalog entry: {e}"));
+        let mut r = Reader::new(bytes, "catalog entry of a table");
+        let id = TableId(r.u32().map_err(corrupt)?);
+        let def = TableDef::decode(&mut r).map_err(corrupt)?;
+        let mut roots = Vec::new();
+        for _ in 0..=def.indexes.len() {
+            let id = IndexId(r.u32().map_err(corrupt)?);
+            roots.push(IndexRoot { id, root: PageId(r.u64().map_err(corrupt)?) });
+        }
+        r.finish().map_err(corrupt)?;
+        Self::new(id, def, &roots, stats)
+    }
+}
+
+fn check(def: &TableDef) -> Result<(), EngineError> {
+    if def.indexes.len() > MAX_INDEXES {
+        let n = def.indexes.len();
+        let text = format!("a table has at most {MAX_INDEXES} secondary indexes, not {n}");
+        return Err(EngineError::BadDefinition(text));
+    }
+    Ok(())
+}
+
+fn clustered(def: &TableDef, root: IndexRoot) -> Result<Index, EngineError> {
+    let mut types: Vec<_> = def.columns.iter().map(|c| (c.ty, c.nullable)).collect();
+    let mut columns: Vec<u16> = (0..def.columns.len() as u16).collect();
+    let mut key = def.primary_key.clone();
+    if key.is_empty() {
+        key.push(columns.len() as u16);
+        columns.push(HIDDEN_ROW_ID);
+        types.push((ROW_ID_TYPE, false));
+    }
+    let layout = RowLayout::clustered(&types, &key)
+        .map_err(|e| EngineError::BadDefinition(e.to_string()))?;
+    Ok(Index {
+        id: root.id,
+        name: "PRIMARY".to_owned(),
+        layout: Arc::new(layout),
+        columns,
+        key_columns: key.len(),
+        root: root.root,
+        unique: true,
+    })
+}
+
+/// Entry of a secondary index: its columns, then the primary key columns it lacks.
+fn secondary_layout(def: &TableDef, key: &[u16]) -> Result<(Vec<u16>, RowLayout), EngineError> {
+    let primary_key: &[u16] =
+        if def.primary_key.is_empty() { &[HIDDEN_ROW_ID] } else { &def.primary_key };
+    let columns = RowLayout::secondary_columns(key, primary_key);
+    let types: Vec<_> = columns
+        .iter()
+        .map(|c| match *c {
+            HIDDEN_ROW_ID => (ROW_ID_TYPE, false),
+            c => (def.columns[usize::from(c)].ty, def.columns[usize::from(c)].nullable),
+        })
+        .collect();
+    let layout =
+        RowLayout::secondary(&types).map_err(|e| EngineError::BadDefinition(e.to_string()))?;
+    Ok((columns, layout))
+}

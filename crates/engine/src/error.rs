@@ -1,0 +1,72 @@
+//! What can go wrong in the engine, in the terms a SQL layer must tell apart.
+
+use perigee_log_api::LogError;
+use perigee_page_api::PageError;
+
+/// Why the engine did not do what it was asked.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum EngineError {
+    /// No such schema.
+    #[error("unknown schema '{0}'")]
+    NoSuchSchema(String),
+    /// The schema exists already.
+    #[error("schema '{0}' exists")]
+    SchemaExists(String),
+    /// No such table.
+    #[error("table '{0}' does not exist")]
+    NoSuchTable(String),
+    /// The table exists already.
+    #[error("table '{0}' exists")]
+    TableExists(String),
+    /// A definition the engine cannot keep; the text says what and why.
+    #[error("bad definition: {0}")]
+    BadDefinition(String),
+    /// A row with this key exists.
+    #[error("duplicate entry '{value}' for key '{index}'")]
+    DuplicateKey {
+        /// Name of the index, `PRIMARY` for the primary key.
+        index: String,
+        /// The key's columns as text, joined by `-`.
+        value: String,
+    },
+    /// A row does not fit a page.
+    #[error("row of {bytes} bytes is too long, the limit is {limit}")]
+    RowTooLong {
+        /// Length of its record.
+        bytes: usize,
+        /// Greatest length.
+        limit: usize,
+    },
+    /// A key does not fit.
+    #[error("key of {bytes} bytes is too long, the limit is {limit}")]
+    KeyTooLong {
+        /// Its length.
+        bytes: usize,
+        /// Greatest length.
+        limit: usize,
+    },
+    /// An expression fails on a row of the result (overflow, range).
+    #[error("{0}")]
+    Evaluation(String),
+    /// More transactions write at once than there are transaction slots.
+    #[error("too many concurrent writing transactions, the limit is {0}")]
+    TooManyTransactions(usize),
+    /// The statement was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// The Log Stores cannot make log durable: nothing more is acknowledged.
+    #[error("{0}")]
+    Log(#[from] LogError),
+    /// The Page Stores cannot serve pages.
+    #[error("{0}")]
+    Page(#[from] PageError),
+    /// Stored bytes contradict their format; names the object.
+    #[error("corruption: {0}")]
+    Corrupt(String),
+    /// The storage belongs to another version or is not a database.
+    #[error("{0}")]
+    Incompatible(String),
+    /// The engine is shutting down.
+    #[error("the engine is shutting down")]
+    ShuttingDown,
+}

@@ -1,0 +1,139 @@
+//! Rows to records of every index of a table: the part of a load that runs on several threads.
+
+use std::sync::Arc;
+
+use perigee_page::{RecordFlags, RecordHeader};
+use perigee_types::{RollPtr, TrxId};
+use perigee_value::{Datum, RecordView, RowError, ValueError, ValueRef, encode_with, parse_text_ref};
+
+use super::collect::Collector;
+use super::runs::sorted;
+use crate::catalog::{HIDDEN_ROW_ID, MAX_INDEXES, Table};
+
+/// Makes records for rows of one table, all written by one transaction.
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    table: Arc<Table>,
+    trx: TrxId,
+}
+
+/// Encoded rows: for each index of the table its records, and statistics of the columns.
+#[derive(Debug)]
+pub struct Chunk {
+    pub(super) rows: u64,
+    pub(super) records: Vec<Vec<u8>>,
+    pub(super) columns: Vec<Collector>,
+    /// Hidden row id of the next row.
+    next_row_id: u64,
+}
+
+impl Chunk {
+    /// Number of rows in it.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+}
+
+impl Encoder {
+    /// An encoder for rows that `trx` inserts into `table`.
+    #[must_use]
+    pub fn new(table: Arc<Table>, trx: TrxId) -> Self {
+        Self { table, trx }
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// An empty chunk, whose rows get hidden row ids from `first_row_id` on if the table needs
+    /// them.
+    #[must_use]
+    pub fn chunk(&self, first_row_id: u64) -> Chunk {
+        Chunk {
+            rows: 0,
+            records: vec![Vec::new(); self.table.indexes.len()],
+            columns: vec![Collector::default(); self.table.def.columns.len()],
+            next_row_id: first_row_id,
+        }
+    }
+
+    /// Adds a row given as values of the table's columns. On error the chunk is unchanged.
+    pub fn push(&self, chunk: &mut Chunk, row: &[Datum]) -> Result<(), RowError> {
+        self.push_with(chunk, |column| Ok(row[column].as_ref()))
+    }
+
+    /// Adds a row given as text fields of the table's columns (`None` = NULL). On error the chunk
+    /// is unchanged.
+    pub fn push_text(
+        &self,
+        chunk: &mut Chunk,
+        fields: &[Option<&[u8]>],
+    ) -> Result<(), RowError> {
+        let columns = &self.table.def.columns;
+        self.push_with(chunk, |column| match fields[column] {
+            None => Ok(ValueRef::Null),
+            Some(text) => parse_text_ref(columns[column].ty, text),
+        })
+    }
+
+    /// Sorts the chunk's records, so that it can be merged with others.
+    pub fn finish(&self, chunk: &mut Chunk) {
+        for (index, records) in self.table.indexes.iter().zip(&mut chunk.records) {
+            *records = sorted(&index.layout.shape, std::mem::take(records));
+        }
+    }
+
+    fn push_with<'v>(
+        &self,
+        chunk: &mut Chunk,
+        value: impl Fn(usize) -> Result<ValueRef<'v>, ValueError>,
+    ) -> Result<(), RowError> {
+        let mut starts = [0; MAX_INDEXES + 1];
+        for (start, records) in starts.iter_mut().zip(&chunk.records) {
+            *start = records.len();
+        }
+        if let Err(e) = self.push_records(chunk, &value) {
+            for (start, records) in starts.iter().zip(&mut chunk.records) {
+                records.truncate(*start);
+            }
+            return Err(e);
+        }
+        let view = RecordView::new(&self.table.clustered().layout, &chunk.records[0][starts[0]..]);
+        for (column, collector) in chunk.columns.iter_mut().enumerate() {
+            collector.add(&view, column);
+        }
+        chunk.next_row_id += 1;
+        chunk.rows += 1;
+        Ok(())
+    }
+
+    /// Appends the clustered record and one entry for each secondary index.
+    fn push_records<'v>(
+        &self,
+        chunk: &mut Chunk,
+        value: &impl Fn(usize) -> Result<ValueRef<'v>, ValueError>,
+    ) -> Result<(), RowError> {
+        let header =
+            RecordHeader { flags: RecordFlags::default(), trx: self.trx, roll: RollPtr(0) };
+        let width = self.table.def.columns.len();
+        let row_id = ValueRef::UInt(chunk.next_row_id);
+        let (clustered, secondary) = chunk.records.split_at_mut(1);
+        let start = clustered[0].len();
+        encode_with(&self.table.clustered().layout, header, &mut clustered[0], |column| {
+            if column < width { value(column) } else { Ok(row_id) }
+        })?;
+        let view = RecordView::new(&self.table.clustered().layout, &clustered[0][start..]);
+        for (index, entries) in self.table.indexes[1..].iter().zip(secondary) {
+            encode_with(&index.layout, header, entries, |column| {
+                Ok(match index.columns[column] {
+                    HIDDEN_ROW_ID => row_id,
+                    column => view.value(usize::from(column)),
+                })
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,8 @@
+//! Bulk loads: rows become sorted runs of records for each index, the runs become trees.
+
+mod collect;
+mod distinct;
+mod encode;
+mod runs;
+
+pub use encode::{Chunk, Encoder};

@@ -1,0 +1,86 @@
+//! What a scan did, for EXPLAIN ANALYZE and the status variables (SPEC's N16).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use perigee_page_api::{NdpDecline, NdpUsage};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
+        /// Counters of a scan, or of all scans of an engine.
+        #[derive(Debug, Default)]
+        pub struct ScanCounters {
+            $($(#[$doc])* pub $field: AtomicU64,)*
+        }
+
+        impl ScanCounters {
+            /// Name and value of each counter.
+            #[must_use]
+            pub fn snapshot(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($field), self.$field.load(Ordering::Relaxed))),*]
+            }
+
+            /// Adds everything another scan counted.
+            pub(crate) fn absorb(&self, other: &Self) {
+                $(add(&self.$field, other.$field.load(Ordering::Relaxed));)*
+            }
+        }
+    };
+}
+
+counters! {
+    /// Batch reads.
+    batches,
+    /// Leaf pages that storage reduced.
+    pages_pushed,
+    /// Pages of `pages_pushed` that compiled code reduced.
+    pages_compiled,
+    /// Leaf pages that storage declined because of the descriptor.
+    pages_declined_descriptor,
+    /// Leaf pages that storage declined for want of capacity.
+    pages_declined_busy,
+    /// Leaf pages that storage declined because they are of another kind or layout.
+    pages_declined_page,
+    /// Leaf pages that storage declined because it was told to.
+    pages_declined_forced,
+    /// Leaf pages found in the buffer pool.
+    pages_from_pool,
+    /// Leaf pages read whole because the scan was not pushed.
+    pages_read,
+    /// Records that storage returned whole.
+    ambiguous_records,
+    /// Bytes of pages that storage went through.
+    bytes_read_in_storage,
+    /// Bytes of results and pages that came from storage.
+    bytes_shipped,
+    /// CPU time that storage spent, in nanoseconds.
+    storage_cpu_nanos,
+    /// Rows, or partial aggregate states, that the scan delivered.
+    rows,
+}
+
+impl ScanCounters {
+    /// Counts a page that storage did not reduce.
+    pub(crate) fn declined(&self, reason: NdpDecline) {
+        let counter = match reason {
+            NdpDecline::Descriptor => &self.pages_declined_descriptor,
+            NdpDecline::Busy => &self.pages_declined_busy,
+            NdpDecline::Page => &self.pages_declined_page,
+            NdpDecline::Forced => &self.pages_declined_forced,
+        };
+        add(counter, 1);
+    }
+
+    /// Counts what storage says its work took.
+    pub(crate) fn used(&self, usage: &NdpUsage) {
+        add(&self.bytes_read_in_storage, usage.bytes_read);
+        add(&self.storage_cpu_nanos, usage.cpu_nanos);
+        if usage.compiled {
+            add(&self.pages_compiled, usage.pages);
+        }
+    }
+}
+
+/// Adds to a counter.
+pub(crate) fn add(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Ordering::Relaxed);
+}

@@ -1,0 +1,86 @@
+//! What a scan or a lookup is asked to do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use perigee_expr::Program;
+use perigee_ndp::{Aggregate, KeyRange};
+
+use crate::catalog::Table;
+use crate::txn::ReadView;
+
+/// Set once to stop a statement; checked between batches and pages.
+#[derive(Clone, Debug, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// A token that is not set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks the statement to stop.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// True if [`CancelToken::cancel`] was called.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A scan of an index. Predicate, projection and aggregate are always completed by the scan;
+/// `ndp` only says where they run first.
+#[derive(Clone, Debug)]
+pub struct ScanRequest {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Index number in [`Table::indexes`], 0 is the clustered one.
+    pub index: usize,
+    /// Keys to visit.
+    pub range: KeyRange,
+    /// Visit them from the greatest to the least.
+    pub reverse: bool,
+    /// Deliver rows in key order; otherwise batches come in any order.
+    pub ordered: bool,
+    /// Columns of the index layout to deliver, in this order; ignored with an aggregate.
+    pub projection: Vec<u16>,
+    /// Only rows for which this is true; its columns are those of the index layout.
+    pub predicate: Option<Program>,
+    /// Partial aggregation; the output is partial states.
+    pub aggregate: Option<Aggregate>,
+    /// Let the Page Stores reduce the pages; otherwise whole pages are read and the same work is
+    /// done here.
+    pub ndp: bool,
+    /// Which versions are visible.
+    pub view: Arc<ReadView>,
+    /// Enough rows for the caller; the scan may stop after so many.
+    pub limit: Option<u64>,
+    /// Leaf pages per batch read; the engine's default if `None`.
+    pub look_ahead: Option<usize>,
+    /// Stops the scan.
+    pub cancel: CancelToken,
+}
+
+/// A read of all rows whose key begins with one of the given keys.
+#[derive(Clone, Debug)]
+pub struct LookupRequest {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Index number in [`Table::indexes`].
+    pub index: usize,
+    /// Encoded keys or key prefixes.
+    pub keys: Vec<Vec<u8>>,
+    /// Columns of the table to deliver. If the index does not have them all, rows are fetched from
+    /// the clustered index.
+    pub projection: Vec<u16>,
+    /// Only rows for which this is true; its columns are those of the clustered index's layout.
+    pub predicate: Option<Program>,
+    /// Which versions are visible.
+    pub view: Arc<ReadView>,
+    /// Stops the lookup.
+    pub cancel: CancelToken,
+}

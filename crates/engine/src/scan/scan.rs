@@ -1,0 +1,265 @@
+//! [`ScanHandle`]: a scan that has been planned, and its partitions.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt};
+use perigee_ndp::{Backend, Descriptor, Execution, NdpBatch, NdpError, Scanner};
+use perigee_types::TrxId;
+use tokio::sync::mpsc::{self, Receiver};
+use tokio::task::JoinHandle;
+
+use super::counters::{ScanCounters, add};
+use super::resolve::resolve;
+use super::source::{Cursor, Part, read_batches};
+use super::ScanRequest;
+use crate::btree::BTree;
+use crate::buffer::PageBytes;
+use crate::engine::Engine;
+use crate::EngineError;
+
+/// Rows of a batch that is made in the frontend.
+const ROWS_PER_BATCH: usize = 8192;
+
+/// Parts that may wait between the two halves of a partition. A part is at most a read of
+/// [`super::source`] or a message of a Page Store, so a scan's memory is bounded.
+const PARTS_WAITING: usize = 8;
+
+/// What all partitions of a scan share.
+pub(super) struct Shared {
+    pub engine: Arc<Engine>,
+    pub request: ScanRequest,
+    pub tree: BTree,
+    pub scanner: Arc<Scanner>,
+    pub descriptor: Bytes,
+    pub look_ahead: usize,
+    pub cursor: tokio::sync::Mutex<Cursor>,
+    pub counters: Arc<ScanCounters>,
+    delivered: AtomicU64,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.engine.counters.absorb(&self.counters);
+    }
+}
+
+/// A scan. Its partitions share the work and may run at the same time.
+#[derive(Clone)]
+pub struct ScanHandle {
+    shared: Arc<Shared>,
+}
+
+impl ScanHandle {
+    pub(crate) fn new(engine: Arc<Engine>, request: ScanRequest) -> Result<Self, EngineError> {
+        let index = &request.table.indexes[request.index];
+        let tree = engine.tree(index);
+        let watermark =
+            if engine.config.all_ambiguous { TrxId(0) } else { request.view.watermark() };
+        let mut descriptor =
+            Descriptor::new(engine.db(), index.id, (*index.layout).clone(), watermark);
+        descriptor.range = request.range.clone();
+        descriptor.reverse = request.reverse;
+        descriptor.projection.clone_from(&request.projection);
+        descriptor.predicate.clone_from(&request.predicate);
+        descriptor.aggregate.clone_from(&request.aggregate);
+        let encoded = if request.ndp { descriptor.encode().into() } else { Bytes::new() };
+        let backend =
+            if engine.config.interpret { Backend::Interpreter } else { Backend::Jit };
+        let scanner = Arc::new(Scanner::new(descriptor, backend)?);
+        let look_ahead = request.look_ahead.unwrap_or(engine.config.look_ahead).max(1);
+        let shared = Shared {
+            look_ahead,
+            engine,
+            request,
+            tree,
+            scanner,
+            descriptor: encoded,
+            cursor: tokio::sync::Mutex::new(Cursor::Start),
+            counters: Arc::default(),
+            delivered: AtomicU64::new(0),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Schema of the batches.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        self.shared.scanner.output_schema()
+    }
+
+    /// What the scan did so far.
+    #[must_use]
+    pub fn counters(&self) -> Arc<ScanCounters> {
+        self.shared.counters.clone()
+    }
+
+    /// True if predicate and expressions run as machine code in this process (and in a Page Store,
+    /// which says so in its usage).
+    #[must_use]
+    pub fn is_compiled(&self) -> bool {
+        self.shared.scanner.is_compiled()
+    }
+
+    /// A share of the scan's rows. Call it once for each partition; an ordered scan has one.
+    /// Dropping the stream stops its share, in storage too.
+    #[must_use]
+    pub fn partition(&self) -> BoxStream<'static, Result<RecordBatch, EngineError>> {
+        let (parts, incoming) = mpsc::channel(PARTS_WAITING);
+        let reader = tokio::spawn(read_batches(self.shared.clone(), parts));
+        let partition = Partition {
+            shared: self.shared.clone(),
+            execution: Execution::new(self.shared.scanner.clone()),
+            incoming,
+            collected: Vec::new(),
+            ready: Vec::new(),
+            reader: AbortOnDrop(reader),
+            at_end: false,
+        };
+        stream::unfold(partition, |mut partition| async move {
+            let next = partition.next().await;
+            next.transpose().map(|batch| (batch, partition))
+        })
+        .fuse()
+        .boxed()
+    }
+}
+
+/// Ends the reading half when the finishing half goes.
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The finishing half of a partition.
+struct Partition {
+    shared: Arc<Shared>,
+    execution: Execution,
+    incoming: Receiver<Result<Part, EngineError>>,
+    /// What is finished of the batch read at hand, with its place; an ordered scan only.
+    collected: Vec<(u32, RecordBatch)>,
+    /// What can be delivered, the next one last.
+    ready: Vec<RecordBatch>,
+    reader: AbortOnDrop,
+    at_end: bool,
+}
+
+impl Partition {
+    /// The next batch that is not empty.
+    async fn next(&mut self) -> Result<Option<RecordBatch>, EngineError> {
+        loop {
+            if self.is_limit_reached() {
+                self.reader.0.abort();
+                return Ok(None);
+            }
+            if let Some(batch) = self.ready.pop() {
+                let rows = batch.num_rows() as u64;
+                self.shared.delivered.fetch_add(rows, Ordering::Relaxed);
+                add(&self.shared.counters.rows, rows);
+                return Ok(Some(batch));
+            }
+            if self.at_end {
+                return Ok(None);
+            }
+            match self.incoming.recv().await {
+                Some(part) => self.take_part(part?).await?,
+                None => {
+                    self.at_end = true;
+                    self.flush().await?;
+                }
+            }
+        }
+    }
+
+    async fn take_part(&mut self, part: Part) -> Result<(), EngineError> {
+        match part {
+            Part::Reduced(batch) => self.finish(batch).await,
+            Part::Pages(pages) => {
+                for (index, page) in &pages {
+                    self.take_page(*index, page).await?;
+                }
+                if self.shared.request.ordered { self.flush().await } else { Ok(()) }
+            }
+            Part::EndOfBatch if self.shared.request.ordered => {
+                self.flush().await?;
+                self.restore_order();
+                Ok(())
+            }
+            Part::EndOfBatch => Ok(()),
+        }
+    }
+
+    async fn take_page(&mut self, index: u32, page: &PageBytes) -> Result<(), EngineError> {
+        match self.execution.page(index, page.page()) {
+            Err(NdpError::Full) => {
+                self.flush().await?;
+                self.execution.page(index, page.page())?;
+            }
+            done => done?,
+        }
+        if self.execution.rows() >= ROWS_PER_BATCH { self.flush().await } else { Ok(()) }
+    }
+
+    /// Finishes what the frontend's own execution has.
+    async fn flush(&mut self) -> Result<(), EngineError> {
+        let batch = self.execution.take();
+        if batch.rows == 0 && batch.ambiguous.is_empty() {
+            return Ok(());
+        }
+        self.finish(batch).await
+    }
+
+    async fn finish(&mut self, batch: NdpBatch) -> Result<(), EngineError> {
+        add(&self.shared.counters.ambiguous_records, batch.ambiguous.len() as u64);
+        let resolved = resolve(&self.shared, &batch).await?;
+        let finished = self.shared.scanner.finish(batch, &resolved)?;
+        if finished.batch.num_rows() == 0 {
+            return Ok(());
+        }
+        if !self.shared.request.ordered {
+            self.ready.push(finished.batch);
+            return Ok(());
+        }
+        let mut start = 0;
+        for (first, rows) in runs(&finished.page_rows) {
+            if rows > 0 {
+                self.collected.push((first, finished.batch.slice(start, rows)));
+            }
+            start += rows;
+        }
+        Ok(())
+    }
+
+    /// All of a batch read is collected: its rows can be delivered, in the order of its pages.
+    fn restore_order(&mut self) {
+        assert!(self.ready.is_empty(), "N4: the batch read before was delivered");
+        self.collected.sort_by_key(|(index, _)| std::cmp::Reverse(*index));
+        self.ready.extend(self.collected.drain(..).map(|(_, batch)| batch));
+    }
+
+    fn is_limit_reached(&self) -> bool {
+        let limit = self.shared.request.limit.unwrap_or(u64::MAX);
+        self.shared.request.aggregate.is_none()
+            && self.shared.delivered.load(Ordering::Relaxed) >= limit
+    }
+}
+
+/// Page runs that follow each other without a gap, as one: index of the first page, rows.
+fn runs(pages: &[(u32, u32)]) -> Vec<(u32, usize)> {
+    let mut out: Vec<(u32, usize)> = Vec::new();
+    let mut next = None;
+    for (index, rows) in pages {
+        match out.last_mut() {
+            Some((_, total)) if next == Some(*index) => *total += *rows as usize,
+            _ => out.push((*index, *rows as usize)),
+        }
+        next = Some(index + 1);
+    }
+    out
+}
