@@ -1,1 +1,18 @@
-//! placeholder
+//! Assembly: settings to running roles. The one place where concrete types meet.
+//!
+//! A role serves until it is told to stop, then ends in order. `embedded` hands the stores
+//! themselves to the SAL, `frontend` hands it their clients; nothing else differs.
+
+mod adapter;
+mod error;
+mod frontend;
+mod ready;
+mod settings;
+mod stores;
+
+pub use error::NodeError;
+pub use frontend::{run_embedded, run_frontend};
+pub use settings::{
+    EmbeddedSettings, FrontendSettings, LogStoreSettings, PageStoreSettings, Serving,
+};
+pub use stores::{run_log_store, run_page_store};

@@ -1,0 +1,79 @@
+//! What a role is told when it starts. Plain values: no component, no connection.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use perigee_types::DbId;
+
+/// Where a role serves.
+#[derive(Clone, Debug)]
+pub struct Serving {
+    /// Address to listen on; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// File to write the address to once the role serves.
+    pub ready_file: Option<PathBuf>,
+}
+
+/// Settings of a Log Store process.
+#[derive(Clone, Debug)]
+pub struct LogStoreSettings {
+    /// Where it serves.
+    pub serving: Serving,
+    /// Its directory.
+    pub data: PathBuf,
+}
+
+/// Settings of a Page Store process.
+#[derive(Clone, Debug)]
+pub struct PageStoreSettings {
+    /// Where it serves.
+    pub serving: Serving,
+    /// Its directory.
+    pub data: PathBuf,
+    /// Memory for page versions, in bytes.
+    pub pool_bytes: usize,
+    /// Threads for near-data processing; `None` for one a core.
+    pub ndp_threads: Option<usize>,
+    /// Declines every n-th page of NDP reads, for tests.
+    pub decline_every: Option<u32>,
+}
+
+/// Settings that a frontend has whether its stores are processes or in its own.
+#[derive(Clone, Debug)]
+pub struct FrontendSettings {
+    /// Where it serves MySQL clients.
+    pub serving: Serving,
+    /// The database whose frontend it is.
+    pub db: DbId,
+    /// Buffer pool, in bytes.
+    pub buffer_pool: usize,
+    /// Size of a slice in bytes, for a database that is made anew.
+    pub slice_bytes: u64,
+    /// Leaf pages a batch read asks for at most.
+    pub look_ahead: usize,
+    /// Memory of one query before it spills, in bytes.
+    pub query_memory: usize,
+    /// Where queries spill and loads sort.
+    pub temp_dir: Option<PathBuf>,
+    /// Threads for queries; `None` for one a core.
+    pub threads: Option<usize>,
+    /// Most connections at once.
+    pub max_connections: usize,
+    /// Run expressions in the interpreter instead of compiling them.
+    pub interpret: bool,
+    /// Make every record ambiguous to the Page Stores (watermark 0), for tests.
+    pub all_ambiguous: bool,
+}
+
+/// Settings of one process that is everything.
+#[derive(Clone, Debug)]
+pub struct EmbeddedSettings {
+    /// The frontend's part.
+    pub frontend: FrontendSettings,
+    /// Directory of the stores.
+    pub data: PathBuf,
+    /// Memory for page versions in the Page Store, in bytes.
+    pub pool_bytes: usize,
+    /// Declines every n-th page of NDP reads, for tests.
+    pub decline_every: Option<u32>,
+}

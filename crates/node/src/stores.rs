@@ -1,0 +1,70 @@
+//! The storage roles as processes.
+
+use std::sync::Arc;
+
+use perigee_log_store::LogStoreService;
+use perigee_page_store::PageStoreService;
+use tokio::task::spawn_blocking;
+use tonic::transport::server::TcpIncoming;
+
+use crate::ready::{announce, listen, told_to_stop};
+use crate::{LogStoreSettings, NodeError, PageStoreSettings};
+
+/// Runs a Log Store until the process is told to stop.
+///
+/// # Errors
+/// If the address or the directory cannot be used.
+pub async fn run_log_store(settings: LogStoreSettings) -> Result<(), NodeError> {
+    let (listener, address) = listen(&settings.serving).await?;
+    let dir = settings.data.clone();
+    let store = spawn_blocking(move || LogStoreService::open(dir, Default::default()))
+        .await
+        .map_err(NodeError::component)?
+        .map_err(NodeError::component)?;
+    announce(&settings.serving, "log store", address)?;
+    perigee_log_api::transport()
+        .add_service(perigee_log_api::serve(Arc::new(store)))
+        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), told_to_stop())
+        .await
+        .map_err(NodeError::component)
+}
+
+/// Runs a Page Store until the process is told to stop.
+///
+/// # Errors
+/// If the address or the directory cannot be used.
+pub async fn run_page_store(settings: PageStoreSettings) -> Result<(), NodeError> {
+    let (listener, address) = listen(&settings.serving).await?;
+    let dir = settings.data.clone();
+    let config = page_store_config(
+        settings.pool_bytes,
+        settings.ndp_threads,
+        settings.decline_every,
+    );
+    let store = spawn_blocking(move || PageStoreService::open(dir, config))
+        .await
+        .map_err(NodeError::component)?
+        .map_err(NodeError::component)?;
+    let bytes = Arc::default();
+    announce(&settings.serving, "page store", address)?;
+    perigee_page_api::transport()
+        .add_service(perigee_page_api::serve(Arc::new(store)))
+        .serve_with_incoming_shutdown(perigee_page_api::incoming(listener, bytes), told_to_stop())
+        .await
+        .map_err(NodeError::component)
+}
+
+/// The Page Store's own settings for what a role is told.
+pub(crate) fn page_store_config(
+    pool_bytes: usize,
+    ndp_threads: Option<usize>,
+    decline_every: Option<u32>,
+) -> perigee_page_store::Config {
+    let default = perigee_page_store::Config::default();
+    perigee_page_store::Config {
+        pool_bytes,
+        ndp_threads: ndp_threads.unwrap_or(default.ndp_threads),
+        decline_every,
+        ..default
+    }
+}

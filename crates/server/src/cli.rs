@@ -1,0 +1,228 @@
+//! The command line: what can be asked of the binary, and handing it on.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use perigee_node::{
+    EmbeddedSettings, FrontendSettings, LogStoreSettings, PageStoreSettings, Serving,
+};
+use perigee_types::DbId;
+
+use crate::size::Size;
+
+/// A MySQL-protocol database whose storage is disaggregated from its compute and which reduces data
+/// inside the storage (near-data processing).
+///
+/// Try `perigee demo` first. To use it: `perigee serve`, then `mariadb -h 127.0.0.1 -P 3306 -u root`.
+/// The environment variable PERIGEE_LOG sets what is logged (error, warn, info, debug, trace).
+#[derive(Debug, Parser)]
+#[command(name = "perigee", version)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Everything in one process over a local directory: the simplest way to run Perigee
+    Serve(Serve),
+    /// A SQL node: MySQL clients connect to it; it keeps nothing on disk
+    Frontend(Frontend),
+    /// A store for the log: what is committed is on its disk
+    LogStore(LogStore),
+    /// A store for pages, made from the log; reduces them for NDP scans
+    PageStore(PageStore),
+    /// Make TPC-H data, start a cluster on this machine, run the 22 queries with NDP off and on
+    Demo(Demo),
+}
+
+#[derive(Debug, Args)]
+struct Listen {
+    /// Address to listen on; port 0 takes any free port
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Write the address to this file once connections are accepted
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+}
+
+impl Listen {
+    fn serving(&self, default_port: u16) -> Serving {
+        let default = SocketAddr::from(([127, 0, 0, 1], default_port));
+        let listen = self.listen.unwrap_or(default);
+        Serving { listen, ready_file: self.ready_file.clone() }
+    }
+}
+
+#[derive(Debug, Args)]
+struct FrontendOptions {
+    #[command(flatten)]
+    listen: Listen,
+    /// Memory for pages in the frontend
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    buffer_pool: Size,
+    /// Size of the slices of a new database; each lies on one Page Store
+    #[arg(long, value_name = "SIZE", default_value = "10GiB")]
+    slice_size: Size,
+    /// Most leaf pages that one batch read asks for; bounds the memory of a scan
+    #[arg(long, value_name = "PAGES", default_value_t = 1000)]
+    look_ahead: usize,
+    /// Memory of all running queries before they spill to disk
+    #[arg(long, value_name = "SIZE", default_value = "2GiB")]
+    query_memory: Size,
+    /// Directory for what queries and loads spill
+    #[arg(long, value_name = "DIR")]
+    temp_dir: Option<PathBuf>,
+    /// Threads for queries; one a core if not given
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Most client connections at once
+    #[arg(long, value_name = "N", default_value_t = 151)]
+    max_connections: usize,
+    /// Number of the database in the stores, which serve many
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    database: u32,
+    /// Interpret expressions instead of compiling them
+    #[arg(long, hide = true)]
+    interpret: bool,
+    /// Make Page Stores return every record whole, as if none were surely visible
+    #[arg(long, hide = true)]
+    all_ambiguous: bool,
+}
+
+impl FrontendOptions {
+    fn settings(&self) -> FrontendSettings {
+        FrontendSettings {
+            serving: self.listen.serving(3306),
+            db: DbId(self.database),
+            buffer_pool: self.buffer_pool.0 as usize,
+            slice_bytes: self.slice_size.0,
+            look_ahead: self.look_ahead,
+            query_memory: self.query_memory.0 as usize,
+            temp_dir: self.temp_dir.clone(),
+            threads: self.threads,
+            max_connections: self.max_connections,
+            interpret: self.interpret,
+            all_ambiguous: self.all_ambiguous,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+struct Serve {
+    #[command(flatten)]
+    frontend: FrontendOptions,
+    /// Directory for log and pages
+    #[arg(long, value_name = "DIR", default_value = "perigee-data")]
+    data: PathBuf,
+    /// Memory for page versions in the Page Store
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    pool: Size,
+    /// Decline every n-th page of NDP reads
+    #[arg(long, value_name = "N", hide = true)]
+    decline_every: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+struct Frontend {
+    #[command(flatten)]
+    options: FrontendOptions,
+    /// Address of the Log Store
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7201")]
+    log_store: String,
+    /// Address of a Page Store; give it once for each, always in the same order
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7301")]
+    page_store: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct LogStore {
+    #[command(flatten)]
+    listen: Listen,
+    /// Directory for the log
+    #[arg(long, value_name = "DIR", default_value = "perigee-log")]
+    data: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct PageStore {
+    #[command(flatten)]
+    listen: Listen,
+    /// Directory for slices
+    #[arg(long, value_name = "DIR", default_value = "perigee-pages")]
+    data: PathBuf,
+    /// Memory for page versions
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    pool: Size,
+    /// Threads for near-data processing; one a core if not given
+    #[arg(long, value_name = "N")]
+    ndp_threads: Option<usize>,
+    /// Decline every n-th page of NDP reads
+    #[arg(long, value_name = "N", hide = true)]
+    decline_every: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+struct Demo {
+    /// TPC-H scale factor: 0.1 is about 100 MB of data
+    #[arg(long, default_value_t = 0.1)]
+    scale: f64,
+    /// Directory for data, stores and the report
+    #[arg(long, value_name = "DIR", default_value = "perigee-demo")]
+    dir: PathBuf,
+}
+
+/// Does what the command line asks; an error is for a person to read.
+pub fn run(cli: Cli) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| format!("cannot start threads: {e}"))?;
+    runtime.block_on(dispatch(cli.command))
+}
+
+async fn dispatch(command: Command) -> Result<(), String> {
+    match command {
+        Command::Serve(serve) => {
+            let settings = EmbeddedSettings {
+                frontend: serve.frontend.settings(),
+                data: serve.data,
+                pool_bytes: serve.pool.0 as usize,
+                decline_every: serve.decline_every,
+            };
+            perigee_node::run_embedded(settings).await.map_err(|e| e.to_string())
+        }
+        Command::Frontend(frontend) => {
+            let (log_store, page_stores) = (frontend.log_store, frontend.page_store);
+            let settings = frontend.options.settings();
+            perigee_node::run_frontend(settings, &log_store, &page_stores)
+                .await
+                .map_err(|e| e.to_string())
+        }
+        Command::LogStore(store) => {
+            let settings =
+                LogStoreSettings { serving: store.listen.serving(7201), data: store.data };
+            perigee_node::run_log_store(settings).await.map_err(|e| e.to_string())
+        }
+        Command::PageStore(store) => {
+            let settings = PageStoreSettings {
+                serving: store.listen.serving(7301),
+                data: store.data,
+                pool_bytes: store.pool.0 as usize,
+                ndp_threads: store.ndp_threads,
+                decline_every: store.decline_every,
+            };
+            perigee_node::run_page_store(settings).await.map_err(|e| e.to_string())
+        }
+        Command::Demo(demo) => run_demo(demo).await,
+    }
+}
+
+async fn run_demo(demo: Demo) -> Result<(), String> {
+    let binary = std::env::current_exe().map_err(|e| format!("cannot find this binary: {e}"))?;
+    let options = perigee_bench::demo::DemoOptions { binary, scale: demo.scale, dir: demo.dir };
+    let report = perigee_bench::demo::demo(&options).await.map_err(|e| e.to_string())?;
+    println!("the report is {}", report.display());
+    Ok(())
+}
