@@ -1,5 +1,7 @@
 //! What interpreter and JIT have in common: evaluating a program over many records of one page.
 
+use perigee_value::ValueRef;
+
 use crate::Type;
 
 /// Values of one expression over a run of records, one lane per record.
@@ -31,7 +33,140 @@ pub enum Lanes {
     },
 }
 
+impl Vector {
+    /// A vector without lanes for values of `ty`.
+    #[must_use]
+    pub fn new(ty: Type) -> Self {
+        Self {
+            lanes: Lanes::for_type(ty),
+            valid: None,
+        }
+    }
+
+    /// Number of lanes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// True if there is no lane.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Removes all lanes and keeps the memory.
+    pub fn clear(&mut self) {
+        self.valid = None;
+        match &mut self.lanes {
+            Lanes::I64(v) => v.clear(),
+            Lanes::U64(v) => v.clear(),
+            Lanes::I128(v) => v.clear(),
+            Lanes::F64(v) => v.clear(),
+            Lanes::Bytes { ends, data } => {
+                ends.clear();
+                data.clear();
+            }
+        }
+    }
+
+    /// True if the lane is NULL.
+    ///
+    /// # Panics
+    /// If there is no such lane.
+    #[must_use]
+    pub fn is_null(&self, lane: usize) -> bool {
+        self.valid.as_ref().is_some_and(|valid| valid[lane] == 0)
+    }
+
+    /// Appends a lane.
+    ///
+    /// # Panics
+    /// If the value has not the form of the lanes.
+    pub fn push(&mut self, value: ValueRef<'_>) {
+        let len = self.len();
+        match &mut self.valid {
+            Some(valid) => valid.push(u8::from(!value.is_null())),
+            None if value.is_null() => {
+                let mut valid = vec![1; len];
+                valid.push(0);
+                self.valid = Some(valid);
+            }
+            None => {}
+        }
+        match (&mut self.lanes, value) {
+            (Lanes::I64(v), ValueRef::Null) => v.push(0),
+            (Lanes::I64(v), ValueRef::Int(x) | ValueRef::DateTime(x)) => v.push(x),
+            (Lanes::I64(v), ValueRef::Date(x)) => v.push(i64::from(x)),
+            (Lanes::I64(v), ValueRef::Bool(x)) => v.push(i64::from(x)),
+            (Lanes::I64(v), ValueRef::Decimal(x)) => v.push(x as i64),
+            (Lanes::U64(v), ValueRef::Null) => v.push(0),
+            (Lanes::U64(v), ValueRef::UInt(x)) => v.push(x),
+            (Lanes::I128(v), ValueRef::Null) => v.push(0),
+            (Lanes::I128(v), ValueRef::Decimal(x)) => v.push(x),
+            (Lanes::F64(v), ValueRef::Null) => v.push(0.0),
+            (Lanes::F64(v), ValueRef::Double(x)) => v.push(x),
+            (Lanes::Bytes { ends, data }, ValueRef::Null | ValueRef::String(_)) => {
+                if let ValueRef::String(x) = value {
+                    data.extend_from_slice(x);
+                }
+                let end = u32::try_from(data.len()).expect("strings of one page are below 4 GiB");
+                ends.push(end);
+            }
+            (lanes, value) => panic!("E2: {value:?} in a vector of {lanes:?}"),
+        }
+    }
+
+    /// The value of a lane, of type `ty`, which is the type the vector was made for.
+    ///
+    /// # Panics
+    /// If there is no such lane or `ty` is not its type.
+    #[must_use]
+    pub fn get(&self, lane: usize, ty: Type) -> ValueRef<'_> {
+        if self.is_null(lane) {
+            return ValueRef::Null;
+        }
+        match (&self.lanes, ty) {
+            (Lanes::I64(v), Type::Int) => ValueRef::Int(v[lane]),
+            (Lanes::I64(v), Type::Bool) => ValueRef::Bool(v[lane] != 0),
+            (Lanes::I64(v), Type::Date) => ValueRef::Date(v[lane] as i32),
+            (Lanes::I64(v), Type::DateTime) => ValueRef::DateTime(v[lane]),
+            (Lanes::I64(v), Type::Decimal { .. }) => ValueRef::Decimal(i128::from(v[lane])),
+            (Lanes::I128(v), Type::Decimal { .. }) => ValueRef::Decimal(v[lane]),
+            (Lanes::U64(v), Type::UInt) => ValueRef::UInt(v[lane]),
+            (Lanes::F64(v), Type::Double) => ValueRef::Double(v[lane]),
+            (Lanes::Bytes { ends, data }, Type::String) => {
+                let start = if lane == 0 {
+                    0
+                } else {
+                    ends[lane - 1] as usize
+                };
+                ValueRef::String(&data[start..ends[lane] as usize])
+            }
+            (_, ty) => panic!("E2: a vector read as {ty}"),
+        }
+    }
+}
+
 impl Lanes {
+    /// Number of lanes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::I64(v) => v.len(),
+            Self::U64(v) => v.len(),
+            Self::I128(v) => v.len(),
+            Self::F64(v) => v.len(),
+            Self::Bytes { ends, .. } => ends.len(),
+        }
+    }
+
+    /// True if there is no lane.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Empty lanes of the form that values of `ty` take.
     #[must_use]
     pub fn for_type(ty: Type) -> Self {
@@ -42,7 +177,10 @@ impl Lanes {
             }
             Type::UInt => Self::U64(Vec::new()),
             Type::Double => Self::F64(Vec::new()),
-            Type::String => Self::Bytes { ends: Vec::new(), data: Vec::new() },
+            Type::String => Self::Bytes {
+                ends: Vec::new(),
+                data: Vec::new(),
+            },
         }
     }
 }

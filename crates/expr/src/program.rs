@@ -1,11 +1,20 @@
 //! The representation itself: a [`Program`] is a list of [`Node`]s in topological order.
 //!
-//! Invariants (established by `validate`, relied upon by interpreter and JIT):
-//! - a node refers to nodes with smaller ids only; there is no other control flow;
-//! - operands have the types that the node's documentation asks for; every conversion is a node;
-//! - columns exist in the record layout and have the stated type.
+//! Invariants (established by [`crate::validate`], relied upon by interpreter and JIT):
+//! - E1: a node refers to nodes with smaller ids only; there is no other control flow;
+//! - E2: operands have the types that the node's documentation asks for; every conversion is a
+//!   node; columns exist in the record layout and have the stated type;
+//! - E3: a node has at most [`crate::limits::MAX_DEPTH`] nodes below it on a path.
+//!
+//! `And`, `Or` and `Case` evaluate what they need, in order. Every other node evaluates all its
+//! operands, left to right, before it looks at them: an error of one is the node's error even
+//! where another one is NULL. `docs/expressions.md` has the rules of each operation in a table.
 
-use perigee_value::Datum;
+use std::fmt;
+
+use perigee_value::{ColumnType, Datum, RowLayout};
+
+use crate::{ExprError, validate};
 
 /// Index of a node in its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,6 +45,73 @@ pub enum Type {
     DateTime,
     /// Bytes of UTF-8 compared as `utf8mb4_bin` (PAD SPACE): trailing spaces do not count.
     String,
+}
+
+impl Type {
+    /// Type of the values of a column.
+    #[must_use]
+    pub const fn of(column: ColumnType) -> Self {
+        match column {
+            ColumnType::Int {
+                unsigned: false, ..
+            } => Self::Int,
+            ColumnType::Int { unsigned: true, .. } => Self::UInt,
+            ColumnType::Decimal { precision, scale } => Self::Decimal { precision, scale },
+            ColumnType::Float | ColumnType::Double => Self::Double,
+            ColumnType::Date => Self::Date,
+            ColumnType::DateTime { .. } => Self::DateTime,
+            ColumnType::Char { .. } | ColumnType::Varchar { .. } => Self::String,
+        }
+    }
+
+    /// Digits after the point of an exact number, else 0.
+    #[must_use]
+    pub const fn scale(self) -> u8 {
+        match self {
+            Self::Decimal { scale, .. } => scale,
+            _ => 0,
+        }
+    }
+
+    /// True if values of both types compare without conversion: same type, decimals of one scale.
+    #[must_use]
+    pub const fn comparable(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Decimal { scale: a, .. }, Self::Decimal { scale: b, .. }) => a == b,
+            _ => self.tag() == other.tag(),
+        }
+    }
+
+    pub(crate) const fn tag(self) -> u8 {
+        match self {
+            Self::Bool => 1,
+            Self::Int => 2,
+            Self::UInt => 3,
+            Self::Decimal { .. } => 4,
+            Self::Double => 5,
+            Self::Date => 6,
+            Self::DateTime => 7,
+            Self::String => 8,
+        }
+    }
+}
+
+impl fmt::Display for Type {
+    /// The name in dumps and in messages about values out of range.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bool => "BOOLEAN",
+            Self::Int => "BIGINT",
+            Self::UInt => "BIGINT UNSIGNED",
+            Self::Decimal { precision, scale } => {
+                return write!(f, "DECIMAL({precision},{scale})");
+            }
+            Self::Double => "DOUBLE",
+            Self::Date => "DATE",
+            Self::DateTime => "DATETIME",
+            Self::String => "VARCHAR",
+        })
+    }
 }
 
 /// `+`, `-`, `*` and the divisions.
@@ -130,8 +206,12 @@ pub enum Node {
     /// True if the operand is NULL, else false. Bool.
     IsNull(NodeId),
     /// `+ - * / DIV %` over two operands of one type: Int, UInt, Double, or Decimal (for Add,
-    /// Subtract and Modulo of one scale). `ty` is the result type; a value outside it is an
-    /// overflow error.
+    /// Subtract, Modulo and IntDivide of one scale). `ty` is the result type; a value outside it
+    /// is an overflow error. It is the operands' type (Decimal: any precision), except:
+    /// Multiply of Decimals has the sum of the scales, at most 30; Divide of Int, UInt or Decimal
+    /// is a Decimal whose scale is at least the dividend's and at most 38 minus the divisor's
+    /// scale plus the dividend's; IntDivide of Decimals is Int or UInt; there is no IntDivide of
+    /// Double.
     Arithmetic {
         /// Operator.
         op: Arithmetic,
@@ -142,10 +222,11 @@ pub enum Node {
         /// Result type.
         ty: Type,
     },
-    /// Unary minus, same type as the operand, with overflow check.
+    /// Unary minus of an Int, Decimal or Double, same type as the operand, with overflow check.
     Negate(NodeId),
     /// Conversion to another type by MySQL's rules for the listed pairs (validator): between Int,
-    /// UInt, Decimal (rescaling rounds half away from zero), Double; Date to DateTime; Bool to
+    /// UInt, Decimal (rescaling rounds half away from zero), Double (to integers half to even, to
+    /// decimals from the shortest decimal form half away from zero); Date to DateTime; Bool to
     /// Int. Out of range is an error.
     Cast {
         /// What is converted.
@@ -153,11 +234,13 @@ pub enum Node {
         /// Target type.
         ty: Type,
     },
-    /// `operand IN (list)` over constants of the operand's type; NULL as in SQL. Bool.
+    /// `operand IN (list)` over constants of the operand's type, which is not Bool: NULL if the
+    /// operand is, or if it is not in the list and `has_null`. Bool.
     In {
         /// What is looked for.
         operand: NodeId,
-        /// Constants of the operand's type, sorted and unique, no NULL.
+        /// Constants of the operand's type, at least one, sorted and unique, no NULL. Strings are
+        /// sorted, and unique, as SQL compares them.
         list: Vec<Datum>,
         /// Whether the SQL list contained NULL.
         has_null: bool,
@@ -200,11 +283,180 @@ pub enum Node {
     },
 }
 
+impl Node {
+    /// Calls `visit` with each operand, in order of evaluation.
+    pub fn for_each_operand(&self, mut visit: impl FnMut(NodeId)) {
+        match self {
+            Self::Column { .. } | Self::Constant { .. } => {}
+            Self::Compare { left, right, .. } | Self::Arithmetic { left, right, .. } => {
+                visit(*left);
+                visit(*right);
+            }
+            Self::And(operands) | Self::Or(operands) => operands.iter().copied().for_each(visit),
+            Self::Not(operand) | Self::IsNull(operand) | Self::Negate(operand) => visit(*operand),
+            Self::Cast { operand, .. }
+            | Self::In { operand, .. }
+            | Self::Like { operand, .. }
+            | Self::Extract { operand, .. }
+            | Self::Substring { operand, .. } => visit(*operand),
+            Self::Case {
+                branches,
+                otherwise,
+                ..
+            } => {
+                for (condition, value) in branches {
+                    visit(*condition);
+                    visit(*value);
+                }
+                otherwise.iter().copied().for_each(visit);
+            }
+        }
+    }
+}
+
+impl Node {
+    /// The same node with each operand `id` replaced by `map(id)`.
+    #[must_use]
+    pub fn with_operands(&self, map: impl Fn(NodeId) -> NodeId) -> Self {
+        let mut node = self.clone();
+        match &mut node {
+            Self::Column { .. } | Self::Constant { .. } => {}
+            Self::Compare { left, right, .. } | Self::Arithmetic { left, right, .. } => {
+                (*left, *right) = (map(*left), map(*right));
+            }
+            Self::And(operands) | Self::Or(operands) => {
+                operands.iter_mut().for_each(|id| *id = map(*id));
+            }
+            Self::Not(operand) | Self::IsNull(operand) | Self::Negate(operand) => {
+                *operand = map(*operand);
+            }
+            Self::Cast { operand, .. }
+            | Self::In { operand, .. }
+            | Self::Like { operand, .. }
+            | Self::Extract { operand, .. }
+            | Self::Substring { operand, .. } => *operand = map(*operand),
+            Self::Case {
+                branches,
+                otherwise,
+                ..
+            } => {
+                for (condition, value) in branches {
+                    (*condition, *value) = (map(*condition), map(*value));
+                }
+                *otherwise = otherwise.map(map);
+            }
+        }
+        node
+    }
+}
+
 /// A validated expression: its last node is its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
     /// Nodes, operands first.
     pub nodes: Vec<Node>,
+}
+
+impl Program {
+    /// The node whose value is the program's.
+    ///
+    /// # Panics
+    /// If the program has no nodes, which validation excludes.
+    #[must_use]
+    pub fn root(&self) -> NodeId {
+        let last = self
+            .nodes
+            .len()
+            .checked_sub(1)
+            .expect("E1: a program has nodes");
+        NodeId(last as u16)
+    }
+
+    /// The node with this id.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[usize::from(id.0)]
+    }
+
+    /// Type of every node, by id.
+    #[must_use]
+    pub fn types(&self) -> Vec<Type> {
+        let mut types: Vec<Type> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            types.push(node_type(node, &types));
+        }
+        types
+    }
+
+    /// Type of the program's value.
+    #[must_use]
+    pub fn result_type(&self) -> Type {
+        self.types()[usize::from(self.root().0)]
+    }
+
+    /// The columns it reads, sorted and unique.
+    #[must_use]
+    pub fn columns(&self) -> Vec<u16> {
+        let indexes = self.nodes.iter().filter_map(|node| match node {
+            Node::Column { index, .. } => Some(*index),
+            _ => None,
+        });
+        let mut columns: Vec<u16> = indexes.collect();
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+
+    /// The column, if the program is nothing else.
+    #[must_use]
+    pub fn as_column(&self) -> Option<u16> {
+        match self.nodes.last() {
+            Some(Node::Column { index, .. }) => Some(*index),
+            _ => None,
+        }
+    }
+
+    /// The same program over other column indexes: column `i` becomes `map(i)`. `None` if one has
+    /// no image.
+    #[must_use]
+    pub fn with_columns(&self, map: impl Fn(u16) -> Option<u16>) -> Option<Self> {
+        let mut nodes = self.nodes.clone();
+        for node in &mut nodes {
+            if let Node::Column { index, .. } = node {
+                *index = map(*index)?;
+            }
+        }
+        Some(Self { nodes })
+    }
+
+    /// Checks the invariants against a layout, as a store does with what it was sent.
+    pub fn check(&self, layout: &RowLayout) -> Result<(), ExprError> {
+        validate::check(&self.nodes, &validate::layout_columns(layout))
+    }
+}
+
+/// Type of a node whose operands have `types`.
+pub(crate) fn node_type(node: &Node, types: &[Type]) -> Type {
+    match node {
+        Node::Column { ty, .. }
+        | Node::Constant { ty, .. }
+        | Node::Arithmetic { ty, .. }
+        | Node::Cast { ty, .. }
+        | Node::Case { ty, .. } => *ty,
+        Node::Negate(operand) => types[usize::from(operand.0)],
+        Node::Extract { .. } => Type::Int,
+        Node::Substring { .. } => Type::String,
+        Node::Compare { .. }
+        | Node::And(_)
+        | Node::Or(_)
+        | Node::Not(_)
+        | Node::IsNull(_)
+        | Node::In { .. }
+        | Node::Like { .. } => Type::Bool,
+    }
 }
 
 /// Aggregate functions that storage can run. AVG is SUM and COUNT.

@@ -1,0 +1,616 @@
+//! Builds programs: infers result types by MySQL's rules, inserts the conversions that MySQL makes
+//! silently, folds constants, and shares equal nodes.
+//!
+//! It refuses what this representation cannot say with MySQL's meaning (strings as numbers, dates
+//! as numbers, decimals of more than 38 digits in comparisons); the caller keeps such expressions
+//! to itself.
+
+use perigee_value::{ColumnType, Datum, RowLayout, decimal, parse_text};
+
+use crate::{
+    Arithmetic, Comparison, DateField, ExprError, Interpreter, Node, NodeId, Program, Type,
+    validate, validate_values,
+};
+
+mod types;
+
+/// Digits that `/` adds to the scale of the dividend (MySQL's `div_precision_increment`).
+const DIVISION_DIGITS: u8 = 4;
+
+/// Builds one program node by node.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    nodes: Vec<Node>,
+    types: Vec<Type>,
+    /// Decimal digits that bound an integer node's magnitude.
+    digits: Vec<u8>,
+    /// Type and digits of each column that can be used.
+    columns: Vec<Option<(Type, u8)>>,
+}
+
+impl Builder {
+    /// A builder of programs over records of `layout`.
+    #[must_use]
+    pub fn new(layout: &RowLayout) -> Self {
+        let usable = validate::layout_columns(layout);
+        let columns = usable
+            .into_iter()
+            .zip(&layout.columns)
+            .map(|(usable, column)| {
+                let digits = match column.ty {
+                    ColumnType::Int { bytes: 1, .. } => 3,
+                    ColumnType::Int { bytes: 2, .. } => 5,
+                    ColumnType::Int { bytes: 3, .. } => 8,
+                    ColumnType::Int { bytes: 4, .. } => 10,
+                    _ => types::default_digits(Type::of(column.ty)),
+                };
+                usable.map(|ty| (ty, digits))
+            });
+        Self::with_columns(columns.collect())
+    }
+
+    /// A builder of programs over rows of values: column `i` has type `columns[i]`.
+    #[must_use]
+    pub fn over_values(columns: &[Type]) -> Self {
+        let columns = columns
+            .iter()
+            .map(|ty| Some((*ty, types::default_digits(*ty))));
+        Self::with_columns(columns.collect())
+    }
+
+    fn with_columns(columns: Vec<Option<(Type, u8)>>) -> Self {
+        Self {
+            nodes: Vec::new(),
+            types: Vec::new(),
+            digits: Vec::new(),
+            columns,
+        }
+    }
+
+    /// Type of a node.
+    #[must_use]
+    pub fn ty(&self, id: NodeId) -> Type {
+        self.types[usize::from(id.0)]
+    }
+
+    /// The node's value if it is a constant.
+    #[must_use]
+    pub fn as_constant(&self, id: NodeId) -> Option<&Datum> {
+        match &self.nodes[usize::from(id.0)] {
+            Node::Constant { value, .. } => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The program whose value is `root`, without nodes that it does not need.
+    pub fn finish(self, root: NodeId) -> Result<Program, ExprError> {
+        let columns: Vec<_> = self
+            .columns
+            .iter()
+            .map(|column| column.map(|(ty, _)| ty))
+            .collect();
+        let mut needed = vec![false; self.nodes.len()];
+        needed[usize::from(root.0)] = true;
+        for (index, node) in self.nodes.iter().enumerate().rev() {
+            if needed[index] {
+                node.for_each_operand(|operand| needed[usize::from(operand.0)] = true);
+            }
+        }
+        let mut renumbered = vec![NodeId(0); self.nodes.len()];
+        let mut nodes = Vec::new();
+        for (index, node) in self.nodes.iter().enumerate().take(usize::from(root.0) + 1) {
+            if needed[index] {
+                renumbered[index] = NodeId(nodes.len() as u16);
+                nodes.push(node.with_operands(|id| renumbered[usize::from(id.0)]));
+            }
+        }
+        validate::check(&nodes, &columns)?;
+        Ok(Program { nodes })
+    }
+
+    // -- leaves ------------------------------------------------------------------------------
+
+    /// A column.
+    pub fn column(&mut self, index: u16) -> Result<NodeId, ExprError> {
+        let column = self.columns.get(usize::from(index)).copied().flatten();
+        let Some((ty, digits)) = column else {
+            let node = NodeId(self.nodes.len() as u16);
+            return Err(ExprError::Column {
+                node,
+                column: index,
+                ty: Type::String,
+            });
+        };
+        let id = self.push(Node::Column { index, ty })?;
+        self.digits[usize::from(id.0)] = digits;
+        Ok(id)
+    }
+
+    /// A constant of a type; NULL takes any.
+    pub fn constant(&mut self, value: Datum, ty: Type) -> Result<NodeId, ExprError> {
+        validate::check_constant(&value, ty)?;
+        let digits = match value {
+            Datum::Int(v) => decimal::digits(i128::from(v)),
+            Datum::UInt(v) => decimal::digits(i128::from(v)),
+            _ => types::default_digits(ty),
+        };
+        let id = self.push(Node::Constant { value, ty })?;
+        self.digits[usize::from(id.0)] = digits;
+        Ok(id)
+    }
+
+    /// NULL of a type.
+    pub fn null(&mut self, ty: Type) -> Result<NodeId, ExprError> {
+        self.constant(Datum::Null, ty)
+    }
+
+    /// An integer.
+    pub fn int(&mut self, value: i64) -> Result<NodeId, ExprError> {
+        self.constant(Datum::Int(value), Type::Int)
+    }
+
+    /// A decimal literal: `units` of 10^-`scale`, of no more precision than it needs.
+    pub fn decimal(&mut self, units: i128, scale: u8) -> Result<NodeId, ExprError> {
+        let precision = decimal::digits(units).max(scale).max(1);
+        self.constant(Datum::Decimal(units), Type::Decimal { precision, scale })
+    }
+
+    /// A date: days since 1970-01-01.
+    pub fn date(&mut self, days: i32) -> Result<NodeId, ExprError> {
+        self.constant(Datum::Date(days), Type::Date)
+    }
+
+    /// A string.
+    pub fn string(&mut self, text: &str) -> Result<NodeId, ExprError> {
+        self.constant(Datum::String(text.as_bytes().to_vec()), Type::String)
+    }
+
+    // -- truth values ------------------------------------------------------------------------
+
+    /// A comparison. Numbers are compared exactly unless one is a DOUBLE; a string constant is
+    /// read as a date if the other side is one.
+    pub fn compare(
+        &mut self,
+        op: Comparison,
+        left: NodeId,
+        right: NodeId,
+    ) -> Result<NodeId, ExprError> {
+        let (left, right) = self.comparable(left, right)?;
+        self.push(Node::Compare { op, left, right })
+    }
+
+    /// `x BETWEEN low AND high`.
+    pub fn between(
+        &mut self,
+        operand: NodeId,
+        low: NodeId,
+        high: NodeId,
+    ) -> Result<NodeId, ExprError> {
+        let low = self.compare(Comparison::GreaterOrEqual, operand, low)?;
+        let high = self.compare(Comparison::LessOrEqual, operand, high)?;
+        self.and(vec![low, high])
+    }
+
+    /// AND; numbers are compared with zero.
+    pub fn and(&mut self, operands: Vec<NodeId>) -> Result<NodeId, ExprError> {
+        let operands = self.conditions(operands, |node| match node {
+            Node::And(inner) => Some(inner.clone()),
+            _ => None,
+        })?;
+        if let [single] = operands[..] {
+            Ok(single)
+        } else {
+            self.push(Node::And(operands))
+        }
+    }
+
+    /// OR; numbers are compared with zero.
+    pub fn or(&mut self, operands: Vec<NodeId>) -> Result<NodeId, ExprError> {
+        let operands = self.conditions(operands, |node| match node {
+            Node::Or(inner) => Some(inner.clone()),
+            _ => None,
+        })?;
+        if let [single] = operands[..] {
+            Ok(single)
+        } else {
+            self.push(Node::Or(operands))
+        }
+    }
+
+    /// Operands as truth values, nested lists of the same operator spliced in.
+    fn conditions(
+        &mut self,
+        operands: Vec<NodeId>,
+        nested: impl Fn(&Node) -> Option<Vec<NodeId>>,
+    ) -> Result<Vec<NodeId>, ExprError> {
+        let mut flat = Vec::with_capacity(operands.len());
+        for operand in operands {
+            let operand = self.truth(operand)?;
+            match nested(&self.nodes[usize::from(operand.0)]) {
+                Some(inner) => flat.extend(inner),
+                None => flat.push(operand),
+            }
+        }
+        Ok(flat)
+    }
+
+    /// NOT; a number is compared with zero.
+    pub fn not(&mut self, operand: NodeId) -> Result<NodeId, ExprError> {
+        let operand = self.truth(operand)?;
+        self.push(Node::Not(operand))
+    }
+
+    /// IS NULL.
+    pub fn is_null(&mut self, operand: NodeId) -> Result<NodeId, ExprError> {
+        self.push(Node::IsNull(operand))
+    }
+
+    /// A value as a truth value: a number is true if it is not zero.
+    pub fn truth(&mut self, operand: NodeId) -> Result<NodeId, ExprError> {
+        let ty = self.ty(operand);
+        let zero = match ty {
+            Type::Bool => return Ok(operand),
+            Type::Int => Datum::Int(0),
+            Type::UInt => Datum::UInt(0),
+            Type::Decimal { .. } => Datum::Decimal(0),
+            Type::Double => Datum::Double(0.0),
+            _ => {
+                return Err(ExprError::Operands {
+                    what: "truth",
+                    left: ty,
+                    right: ty,
+                });
+            }
+        };
+        let zero = self.constant(zero, ty)?;
+        self.push(Node::Compare {
+            op: Comparison::NotEqual,
+            left: operand,
+            right: zero,
+        })
+    }
+
+    /// `operand IN (constants)`, each with its type; NULL allowed.
+    pub fn in_list(
+        &mut self,
+        operand: NodeId,
+        list: &[(Datum, Type)],
+    ) -> Result<NodeId, ExprError> {
+        let has_null = list.iter().any(|(value, _)| value.is_null());
+        let mut items = Vec::with_capacity(list.len());
+        let mut operand = operand;
+        for (value, ty) in list.iter().filter(|(value, _)| !value.is_null()) {
+            let item = self.constant(value.clone(), *ty)?;
+            // The operand may have to become wider for one item; the others follow below.
+            let (wider, item) = self.comparable(operand, item)?;
+            operand = wider;
+            items.push(item);
+        }
+        if items.is_empty() {
+            return self.null(Type::Bool);
+        }
+        let ty = self.ty(operand);
+        if ty == Type::Bool {
+            operand = self.cast(operand, Type::Int)?;
+        }
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            let (same, item) = self.comparable(operand, item)?;
+            match self.as_constant(item) {
+                Some(value) if same == operand => values.push(value.clone()),
+                _ => {
+                    return Err(ExprError::Operands {
+                        what: "IN",
+                        left: ty,
+                        right: self.ty(item),
+                    });
+                }
+            }
+        }
+        values.sort_by(|a, b| crate::operations::order(a.as_ref(), b.as_ref()));
+        values.dedup_by(|a, b| crate::operations::order(a.as_ref(), b.as_ref()).is_eq());
+        self.push(Node::In {
+            operand,
+            list: values,
+            has_null,
+        })
+    }
+
+    /// `operand LIKE pattern ESCAPE escape`.
+    pub fn like(
+        &mut self,
+        operand: NodeId,
+        pattern: &str,
+        escape: char,
+    ) -> Result<NodeId, ExprError> {
+        self.push(Node::Like {
+            operand,
+            pattern: pattern.to_owned(),
+            escape,
+        })
+    }
+
+    // -- numbers -----------------------------------------------------------------------------
+
+    /// `+ - * / DIV %`.
+    pub fn arithmetic(
+        &mut self,
+        op: Arithmetic,
+        left: NodeId,
+        right: NodeId,
+    ) -> Result<NodeId, ExprError> {
+        let (left, right) = (self.number(left)?, self.number(right)?);
+        match (self.ty(left), self.ty(right)) {
+            (Type::Int, Type::Int) | (Type::UInt, Type::UInt) => {
+                self.integer_arithmetic(op, left, right)
+            }
+            (Type::Int, Type::UInt) | (Type::UInt, Type::Int) => {
+                self.mixed_sign_arithmetic(op, left, right)
+            }
+            (a, b) if a == Type::Double || b == Type::Double => {
+                let left = self.convert(left, Type::Double)?;
+                let right = self.convert(right, Type::Double)?;
+                self.push(Node::Arithmetic {
+                    op,
+                    left,
+                    right,
+                    ty: Type::Double,
+                })
+            }
+            (a, b) => {
+                let unsigned = a == Type::UInt || b == Type::UInt;
+                self.decimal_arithmetic(op, left, right, unsigned)
+            }
+        }
+    }
+
+    fn integer_arithmetic(
+        &mut self,
+        op: Arithmetic,
+        left: NodeId,
+        right: NodeId,
+    ) -> Result<NodeId, ExprError> {
+        let (ty, a, b) = (self.ty(left), self.digits_of(left), self.digits_of(right));
+        let most = types::default_digits(ty);
+        let (ty, digits) = match op {
+            Arithmetic::Divide => {
+                let precision = a + DIVISION_DIGITS;
+                (
+                    Type::Decimal {
+                        precision,
+                        scale: DIVISION_DIGITS,
+                    },
+                    most,
+                )
+            }
+            Arithmetic::Add | Arithmetic::Subtract => (ty, most.min(a.max(b) + 1)),
+            Arithmetic::Multiply => (ty, most.min(a + b)),
+            Arithmetic::IntDivide => (ty, a),
+            Arithmetic::Modulo => (ty, a.min(b)),
+        };
+        let id = self.push(Node::Arithmetic {
+            op,
+            left,
+            right,
+            ty,
+        })?;
+        let slot = &mut self.digits[usize::from(id.0)];
+        *slot = digits.min(*slot);
+        Ok(id)
+    }
+
+    /// One signed and one unsigned operand: MySQL's result is unsigned, and an error if it is
+    /// negative. Computed in decimals, which hold both.
+    fn mixed_sign_arithmetic(
+        &mut self,
+        op: Arithmetic,
+        left: NodeId,
+        right: NodeId,
+    ) -> Result<NodeId, ExprError> {
+        let wide = Type::Decimal {
+            precision: 20,
+            scale: 0,
+        };
+        // The remainder has the sign and the type of the dividend.
+        let ty = match op {
+            Arithmetic::Divide => None,
+            Arithmetic::Modulo => Some(self.ty(left)),
+            _ => Some(Type::UInt),
+        };
+        let (left, right) = (self.convert(left, wide)?, self.convert(right, wide)?);
+        let result = self.decimal_arithmetic(op, left, right, true)?;
+        ty.map_or(Ok(result), |ty| self.convert(result, ty))
+    }
+
+    fn decimal_arithmetic(
+        &mut self,
+        op: Arithmetic,
+        left: NodeId,
+        right: NodeId,
+        unsigned: bool,
+    ) -> Result<NodeId, ExprError> {
+        let (left, right) = (self.as_decimal(left)?, self.as_decimal(right)?);
+        let (a, b) = (
+            types::Digits::of(self.ty(left)),
+            types::Digits::of(self.ty(right)),
+        );
+        let one_scale = !matches!(op, Arithmetic::Multiply | Arithmetic::Divide);
+        let (left, right) = if one_scale {
+            let scale = a.scale.max(b.scale);
+            (self.rescale(left, scale)?, self.rescale(right, scale)?)
+        } else {
+            (left, right)
+        };
+        let ty = match op {
+            Arithmetic::IntDivide if unsigned => Type::UInt,
+            Arithmetic::IntDivide => Type::Int,
+            _ => types::decimal_result(op, a, b),
+        };
+        self.push(Node::Arithmetic {
+            op,
+            left,
+            right,
+            ty,
+        })
+    }
+
+    /// Unary minus.
+    pub fn negate(&mut self, operand: NodeId) -> Result<NodeId, ExprError> {
+        let operand = self.number(operand)?;
+        if self.ty(operand) != Type::UInt {
+            return self.push(Node::Negate(operand));
+        }
+        // The result is signed, and 2^63 has a negative.
+        let wide = self.convert(
+            operand,
+            Type::Decimal {
+                precision: 20,
+                scale: 0,
+            },
+        )?;
+        let negative = self.push(Node::Negate(wide))?;
+        self.convert(negative, Type::Int)
+    }
+
+    /// Conversion to another type; out of range is an error.
+    pub fn cast(&mut self, operand: NodeId, ty: Type) -> Result<NodeId, ExprError> {
+        self.convert(operand, ty)
+    }
+
+    // -- others ------------------------------------------------------------------------------
+
+    /// EXTRACT, YEAR, MONTH, ...
+    pub fn extract(&mut self, field: DateField, operand: NodeId) -> Result<NodeId, ExprError> {
+        let id = self.push(Node::Extract { field, operand })?;
+        self.digits[usize::from(id.0)] = if field == DateField::Year { 4 } else { 2 };
+        Ok(id)
+    }
+
+    /// SUBSTRING with constant positions.
+    pub fn substring(
+        &mut self,
+        operand: NodeId,
+        start: i64,
+        length: Option<i64>,
+    ) -> Result<NodeId, ExprError> {
+        self.push(Node::Substring {
+            operand,
+            start,
+            length,
+        })
+    }
+
+    /// CASE WHEN: values take their common type.
+    pub fn case(
+        &mut self,
+        branches: &[(NodeId, NodeId)],
+        otherwise: Option<NodeId>,
+    ) -> Result<NodeId, ExprError> {
+        let values = branches.iter().map(|(_, value)| *value).chain(otherwise);
+        let values: Vec<NodeId> = values.collect();
+        let ty = self.common_type(&values)?;
+        let mut converted = Vec::with_capacity(branches.len());
+        for (condition, value) in branches {
+            converted.push((self.truth(*condition)?, self.convert(*value, ty)?));
+        }
+        let otherwise = otherwise.map(|value| self.convert(value, ty)).transpose()?;
+        self.push(Node::Case {
+            branches: converted,
+            otherwise,
+            ty,
+        })
+    }
+
+    /// IFNULL and COALESCE: the first value that is not NULL.
+    pub fn coalesce(&mut self, values: &[NodeId]) -> Result<NodeId, ExprError> {
+        let Some((last, others)) = values.split_last() else {
+            return self.null(Type::Int);
+        };
+        let mut branches = Vec::with_capacity(others.len());
+        for value in others {
+            let null = self.is_null(*value)?;
+            branches.push((self.not(null)?, *value));
+        }
+        if branches.is_empty() {
+            return Ok(*last);
+        }
+        self.case(&branches, Some(*last))
+    }
+
+    // -- inside ------------------------------------------------------------------------------
+
+    /// Adds a node, or finds its twin, or the constant that it comes to.
+    fn push(&mut self, node: Node) -> Result<NodeId, ExprError> {
+        if self.nodes.len() >= usize::from(u16::MAX) {
+            return Err(ExprError::NodeCount(self.nodes.len()));
+        }
+        let node = self.fold(&node).unwrap_or(node);
+        if let Some(index) = self.nodes.iter().position(|known| *known == node) {
+            return Ok(NodeId(index as u16));
+        }
+        let ty = crate::program::node_type(&node, &self.types);
+        self.digits.push(types::default_digits(ty));
+        if let Node::Constant {
+            value: Datum::Int(v),
+            ..
+        } = node
+        {
+            self.digits[self.nodes.len()] = decimal::digits(i128::from(v));
+        }
+        self.types.push(ty);
+        self.nodes.push(node);
+        Ok(NodeId((self.nodes.len() - 1) as u16))
+    }
+
+    /// The constant that a node over constants comes to, unless its evaluation is an error (then
+    /// it stays, to be an error where it is evaluated) or the node is not valid.
+    fn fold(&self, node: &Node) -> Option<Node> {
+        let mut nodes = Vec::new();
+        let mut ids = Vec::new();
+        let mut all = true;
+        node.for_each_operand(|id| {
+            let operand = &self.nodes[usize::from(id.0)];
+            all &= matches!(operand, Node::Constant { .. });
+            nodes.push(operand.clone());
+            ids.push(id);
+        });
+        if ids.is_empty() || !all {
+            return None;
+        }
+        let place = |id| {
+            ids.iter()
+                .position(|known| *known == id)
+                .unwrap_or_default()
+        };
+        nodes.push(node.with_operands(|id| NodeId(place(id) as u16)));
+        let program = validate_values(nodes, &[]).ok()?;
+        let ty = program.result_type();
+        let value = Interpreter::over_values(&program, &[])
+            .row(&[])
+            .ok()?
+            .to_datum();
+        Some(Node::Constant { value, ty })
+    }
+
+    fn digits_of(&self, id: NodeId) -> u8 {
+        self.digits[usize::from(id.0)]
+    }
+
+    /// Reads a string constant as the date type that the other side has.
+    fn date_of_string(&mut self, text: &[u8]) -> Result<NodeId, ExprError> {
+        let ty = ColumnType::DateTime { fsp: 6 };
+        let value = parse_text(ty, text).map_err(|_| ExprError::Constant {
+            value: Datum::String(text.to_vec()),
+            ty: Type::DateTime,
+        })?;
+        match value {
+            Datum::DateTime(micros) if micros % perigee_value::date::DAY_MICROS == 0 => {
+                self.date((micros / perigee_value::date::DAY_MICROS) as i32)
+            }
+            value => self.constant(value, Type::DateTime),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
