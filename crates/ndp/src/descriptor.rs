@@ -3,9 +3,13 @@
 
 use std::ops::Bound;
 
-use perigee_expr::{AggregateFunction, Program};
-use perigee_types::{DbId, IndexId, TrxId};
+use bytes::Bytes;
+use perigee_expr::{AggregateFunction, Program, Type};
+use perigee_types::{DbId, DecodeError, IndexId, Reader, TrxId, Writer, checksum};
 use perigee_value::RowLayout;
+
+use crate::NdpError;
+use crate::batch::MAX_COLUMNS;
 
 /// Aggregation of everything that passes the predicate.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,15 +53,6 @@ pub struct Descriptor {
     pub watermark: TrxId,
 }
 
-/// How programs are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
-    /// Compiled to machine code; what cannot be compiled is interpreted.
-    Jit,
-    /// Interpreted.
-    Interpreter,
-}
-
 impl KeyRange {
     /// Every key.
     pub const ALL: Self = Self {
@@ -65,6 +60,16 @@ impl KeyRange {
         upper: Bound::Unbounded,
     };
 }
+
+/// Version of the wire form; 1 is the first.
+const VERSION: u8 = 1;
+const MAGIC: [u8; 4] = *b"PNDD";
+/// Magic, checksum, version.
+const HEADER_LEN: usize = 9;
+/// Greatest length of an encoded descriptor: many long IN lists.
+pub const MAX_DESCRIPTOR_LEN: usize = 32 << 20;
+/// Greatest number of grouping expressions and of functions.
+const MAX_AGGREGATES: usize = 1024;
 
 impl Descriptor {
     /// A scan of whole pages that delivers nothing but row counts; set the public fields for more.
@@ -81,5 +86,263 @@ impl Descriptor {
             aggregate: None,
             watermark,
         }
+    }
+
+    /// All programs in it.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &Program> {
+        let aggregate = self.aggregate.iter().flat_map(|aggregate| {
+            let arguments = aggregate
+                .functions
+                .iter()
+                .filter_map(|(_, argument)| argument.as_ref());
+            aggregate.group_by.iter().chain(arguments)
+        });
+        self.predicate.iter().chain(aggregate)
+    }
+
+    /// The wire form: `docs/format/descriptor.md`.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let mut w = Writer::new();
+        w.raw(&MAGIC).u32(0).u8(VERSION);
+        w.u32(self.db.0).u32(self.index.0).u64(self.watermark.0);
+        w.u8(u8::from(self.reverse));
+        self.layout.encode(&mut w);
+        encode_bound(&self.range.lower, &mut w);
+        encode_bound(&self.range.upper, &mut w);
+        w.u16(self.projection.len() as u16);
+        for column in &self.projection {
+            w.u16(*column);
+        }
+        encode_program(self.predicate.as_ref(), &mut w);
+        w.u8(u8::from(self.aggregate.is_some()));
+        if let Some(Aggregate {
+            group_by,
+            functions,
+        }) = &self.aggregate
+        {
+            w.u16(group_by.len() as u16).u16(functions.len() as u16);
+            for program in group_by {
+                program.encode(&mut w);
+            }
+            for (function, argument) in functions {
+                w.u8(function_code(*function));
+                encode_program(argument.as_ref(), &mut w);
+            }
+        }
+        let mut bytes = w.into_bytes();
+        let crc = checksum(&bytes[8..]);
+        bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+        bytes.into()
+    }
+
+    /// Reads the wire form and validates everything in it.
+    ///
+    /// # Errors
+    /// [`NdpError::UnknownVersion`] if it is of another version than this program knows;
+    /// [`NdpError::Descriptor`] if anything else is wrong with it.
+    pub fn decode(bytes: &[u8]) -> Result<Self, NdpError> {
+        let invalid = |what: &str| NdpError::Descriptor {
+            what: what.to_owned(),
+        };
+        if bytes.len() < HEADER_LEN || bytes.len() > MAX_DESCRIPTOR_LEN {
+            return Err(invalid("its length is out of bounds"));
+        }
+        if bytes[..4] != MAGIC {
+            return Err(invalid("no magic number"));
+        }
+        if bytes[4..8] != checksum(&bytes[8..]).to_le_bytes() {
+            return Err(invalid("checksum does not match"));
+        }
+        if bytes[8] != VERSION {
+            return Err(NdpError::UnknownVersion {
+                found: bytes[8],
+                known: VERSION,
+            });
+        }
+        let decoded = Self::decode_body(&bytes[HEADER_LEN..]);
+        let descriptor = decoded.map_err(|e| NdpError::Descriptor {
+            what: e.to_string(),
+        })?;
+        descriptor.validate()?;
+        Ok(descriptor)
+    }
+
+    fn decode_body(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(bytes, "descriptor");
+        let (db, index) = (DbId(r.u32()?), IndexId(r.u32()?));
+        let watermark = TrxId(r.u64()?);
+        let reverse = decode_flag(&mut r)?;
+        let layout = RowLayout::decode(&mut r)?;
+        let range = KeyRange {
+            lower: decode_bound(&mut r)?,
+            upper: decode_bound(&mut r)?,
+        };
+        let columns = r.u16()?;
+        let projection = (0..columns).map(|_| r.u16()).collect::<Result<_, _>>()?;
+        let predicate = decode_program(&mut r)?;
+        let aggregate = if decode_flag(&mut r)? {
+            let (groups, functions) = (r.u16()?, r.u16()?);
+            let group_by = (0..groups)
+                .map(|_| Program::decode(&mut r))
+                .collect::<Result<_, DecodeError>>()?;
+            let functions = (0..functions)
+                .map(|_| Ok((decode_function(&mut r)?, decode_program(&mut r)?)))
+                .collect::<Result<_, DecodeError>>()?;
+            Some(Aggregate {
+                group_by,
+                functions,
+            })
+        } else {
+            None
+        };
+        r.finish()?;
+        Ok(Self {
+            db,
+            index,
+            layout,
+            range,
+            reverse,
+            projection,
+            predicate,
+            aggregate,
+            watermark,
+        })
+    }
+
+    /// Checks that it describes something that storage does: programs against the layout,
+    /// column numbers, argument types, limits.
+    pub fn validate(&self) -> Result<(), NdpError> {
+        let invalid = |what: String| Err(NdpError::Descriptor { what });
+        let mut w = Writer::new();
+        self.layout.encode(&mut w);
+        let layout = w.into_bytes();
+        if RowLayout::decode(&mut Reader::new(&layout, "layout")).as_ref() != Ok(&self.layout) {
+            return invalid("its layout does not follow from the column types".to_owned());
+        }
+        let columns = self.layout.columns.len();
+        if self.projection.len() > MAX_COLUMNS {
+            return invalid(format!("{} columns are projected", self.projection.len()));
+        }
+        if let Some(column) = self.projection.iter().find(|c| usize::from(**c) >= columns) {
+            return invalid(format!("column {column} of {columns} is projected"));
+        }
+        if self.watermark > TrxId::MAX {
+            return invalid(format!("watermark {} is no transaction id", self.watermark));
+        }
+        for program in self.programs() {
+            if let Err(error) = program.check(&self.layout) {
+                return invalid(error.to_string());
+            }
+        }
+        if let Some(predicate) = &self.predicate
+            && predicate.result_type() != Type::Bool
+        {
+            return invalid("its predicate is no condition".to_owned());
+        }
+        self.aggregate.as_ref().map_or(Ok(()), Aggregate::validate)
+    }
+
+    /// Names the descriptor: in the echo that batches carry, and in descriptor caches. Whoever
+    /// caches must compare the bytes too: tenants choose their descriptors.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        hash_bytes(&self.encode())
+    }
+}
+
+/// [`Descriptor::hash`] of an encoded descriptor: FNV-1a over its bytes, 64 bits.
+#[must_use]
+pub fn hash_bytes(encoded: &[u8]) -> u64 {
+    encoded.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+impl Aggregate {
+    fn validate(&self) -> Result<(), NdpError> {
+        let invalid = |what: String| Err(NdpError::Descriptor { what });
+        let (groups, functions) = (self.group_by.len(), self.functions.len());
+        if groups + functions == 0 || groups > MAX_AGGREGATES || functions > MAX_AGGREGATES {
+            return invalid(format!(
+                "{groups} grouping expressions, {functions} functions"
+            ));
+        }
+        for (function, argument) in &self.functions {
+            let argument = argument.as_ref().map(Program::result_type);
+            let fits = match (function, argument) {
+                (AggregateFunction::CountAll, argument) => argument.is_none(),
+                (_, None) => false,
+                (AggregateFunction::Count, _) => true,
+                // Doubles only with an accumulation that does not depend on the order of rows.
+                (AggregateFunction::Sum, Some(ty)) => {
+                    matches!(ty, Type::Int | Type::UInt | Type::Decimal { .. })
+                }
+                (AggregateFunction::Min | AggregateFunction::Max, Some(_)) => true,
+            };
+            if !fits {
+                return invalid(format!(
+                    "{function:?} over {argument:?} is not done in storage"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn function_code(function: AggregateFunction) -> u8 {
+    match function {
+        AggregateFunction::CountAll => 1,
+        AggregateFunction::Count => 2,
+        AggregateFunction::Sum => 3,
+        AggregateFunction::Min => 4,
+        AggregateFunction::Max => 5,
+    }
+}
+
+fn decode_function(r: &mut Reader<'_>) -> Result<AggregateFunction, DecodeError> {
+    Ok(match r.u8()? {
+        1 => AggregateFunction::CountAll,
+        2 => AggregateFunction::Count,
+        3 => AggregateFunction::Sum,
+        4 => AggregateFunction::Min,
+        5 => AggregateFunction::Max,
+        _ => return Err(DecodeError::new("descriptor: aggregate function")),
+    })
+}
+
+fn encode_program(program: Option<&Program>, w: &mut Writer) {
+    w.u8(u8::from(program.is_some()));
+    if let Some(program) = program {
+        program.encode(w);
+    }
+}
+
+fn decode_program(r: &mut Reader<'_>) -> Result<Option<Program>, DecodeError> {
+    decode_flag(r)?.then(|| Program::decode(r)).transpose()
+}
+
+fn encode_bound(bound: &Bound<Vec<u8>>, w: &mut Writer) {
+    match bound {
+        Bound::Unbounded => w.u8(0),
+        Bound::Included(prefix) => w.u8(1).bytes(prefix),
+        Bound::Excluded(prefix) => w.u8(2).bytes(prefix),
+    };
+}
+
+fn decode_bound(r: &mut Reader<'_>) -> Result<Bound<Vec<u8>>, DecodeError> {
+    Ok(match r.u8()? {
+        0 => Bound::Unbounded,
+        1 => Bound::Included(r.bytes()?.to_vec()),
+        2 => Bound::Excluded(r.bytes()?.to_vec()),
+        _ => return Err(DecodeError::new("descriptor: key range")),
+    })
+}
+
+fn decode_flag(r: &mut Reader<'_>) -> Result<bool, DecodeError> {
+    match r.u8()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(DecodeError::new("descriptor: flag")),
     }
 }

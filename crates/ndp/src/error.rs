@@ -1,5 +1,6 @@
 //! What can go wrong with descriptors, pages and batches.
 
+use perigee_expr::EvalError;
 use perigee_types::PageId;
 
 /// Why near-data processing did not give a result.
@@ -36,4 +37,10 @@ pub enum NdpError {
         /// What is wrong with it.
         what: String,
     },
+    /// The batch of an execution has no room for more: take it first.
+    #[error("NDP batch is full")]
+    Full,
+    /// Evaluating an expression over a visible record is an error. Only the frontend raises it.
+    #[error(transparent)]
+    Evaluation(#[from] EvalError),
 }

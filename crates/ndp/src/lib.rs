@@ -2,22 +2,37 @@
 //! completes it (taurus-ndp sections III to V; `docs/ndp.md`).
 //!
 //! A scan sends a [`Descriptor`]. Whoever has pages, be it a Page Store or the frontend itself
-//! (pages that are cached, that a store declined, or that were not pushed), runs an `Execution`
+//! (pages that are cached, that a store declined, or that were not pushed), runs an [`Execution`]
 //! over them and gets an [`NdpBatch`]: reduced columns or partial aggregate states, and whole
 //! *ambiguous* records, whose visibility storage cannot tell. The frontend resolves those through
-//! undo and `Scanner::finish` completes the batch to Arrow arrays.
+//! undo and [`Scanner::finish`] completes the batch to Arrow arrays.
 //!
 //! Law: the finished rows are those of a plain scan of the visible versions, for every page,
 //! descriptor and watermark, whichever pages were processed where.
 //!
 //! The crate is pure: no I/O, no threads, no clock. It knows neither SQL text nor undo.
 
+mod aggregate;
+mod arrow;
 mod batch;
 mod chunk;
 mod descriptor;
 mod error;
+mod execution;
+mod expression;
+mod finish;
+mod gather;
 mod narrow;
+mod scanner;
+mod schema;
+mod visibility;
 
+pub use aggregate::AggregateBudget;
 pub use batch::{Ambiguous, AmbiguousKind, MAX_COLUMNS, MAX_ROWS, NdpBatch, PageRun};
-pub use descriptor::{Aggregate, Backend, Descriptor, KeyRange};
+pub use descriptor::{Aggregate, Descriptor, KeyRange, MAX_DESCRIPTOR_LEN, hash_bytes};
 pub use error::NdpError;
+pub use execution::Execution;
+pub use expression::Backend;
+pub use finish::Finished;
+pub use scanner::Scanner;
+pub use schema::{column_data_type, value_data_type};

@@ -1,0 +1,384 @@
+//! Accumulators: the state of one aggregate function for every group.
+//!
+//! Sums are exact. Those of 64-bit lanes cannot leave 128 bits; those of 128-bit lanes are kept as
+//! high and low halves and, should a total not fit the decimal that carries it, are given out in
+//! several partial rows. So no sum fails in storage; whether the grand total is representable is
+//! for the frontend to say.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use perigee_expr::{AggregateFunction, Lanes, Type, Vector};
+use perigee_value::string;
+
+/// Greatest magnitude of a partial sum: what a decimal of 38 digits holds.
+const MAX_SUM: i128 = 10_i128.pow(38) - 1;
+
+/// Groups of a run of rows.
+#[derive(Clone, Copy)]
+pub(crate) enum Groups<'a> {
+    /// All rows belong to group 0.
+    One,
+    /// The group of each row of the run.
+    Many(&'a [u32]),
+}
+
+/// A part of a sum that did not fit the group's row.
+pub(crate) struct Leftover {
+    pub(crate) group: usize,
+    pub(crate) value: i128,
+}
+
+/// State of one function, by group.
+pub(crate) enum State {
+    Count(Vec<i64>),
+    Sum { sums: Vec<i128>, seen: Vec<u8> },
+    WideSum { sums: Vec<WideSum>, seen: Vec<u8> },
+    I64(Extremes<i64>),
+    U64(Extremes<u64>),
+    I128(Extremes<i128>),
+    F64(Extremes<f64>),
+    Bytes(Extremes<Vec<u8>>),
+}
+
+/// A sum of 128-bit values: `high * 2^64 + low`.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct WideSum {
+    high: i128,
+    low: u128,
+}
+
+/// Least or greatest values.
+pub(crate) struct Extremes<T> {
+    max: bool,
+    values: Vec<T>,
+    seen: Vec<u8>,
+}
+
+impl State {
+    /// The state of `function` over an argument of type `argument`, without groups.
+    ///
+    /// # Panics
+    /// If the function does not take the argument: descriptors are validated.
+    pub(crate) fn new(function: AggregateFunction, argument: Option<Type>) -> Self {
+        let max = function == AggregateFunction::Max;
+        let lanes = argument.map(Lanes::for_type);
+        match (function, lanes) {
+            (AggregateFunction::CountAll | AggregateFunction::Count, _) => Self::Count(Vec::new()),
+            (AggregateFunction::Sum, Some(Lanes::I64(_) | Lanes::U64(_))) => Self::Sum {
+                sums: Vec::new(),
+                seen: Vec::new(),
+            },
+            (AggregateFunction::Sum, Some(Lanes::I128(_))) => Self::WideSum {
+                sums: Vec::new(),
+                seen: Vec::new(),
+            },
+            (AggregateFunction::Sum, _) => panic!("N1: this argument cannot be summed in storage"),
+            (_, Some(Lanes::I64(_))) => Self::I64(Extremes::new(max)),
+            (_, Some(Lanes::U64(_))) => Self::U64(Extremes::new(max)),
+            (_, Some(Lanes::I128(_))) => Self::I128(Extremes::new(max)),
+            (_, Some(Lanes::F64(_))) => Self::F64(Extremes::new(max)),
+            (_, Some(Lanes::Bytes { .. })) => Self::Bytes(Extremes::new(max)),
+            (_, None) => panic!("N1: MIN and MAX have an argument"),
+        }
+    }
+
+    /// Bytes that one more group takes, strings aside.
+    pub(crate) fn group_bytes(&self) -> usize {
+        match self {
+            Self::Count(_) => 8,
+            Self::Sum { .. } => 17,
+            Self::WideSum { .. } => 33,
+            Self::I64(_) | Self::U64(_) | Self::F64(_) => 9,
+            Self::I128(_) => 17,
+            Self::Bytes(_) => 33,
+        }
+    }
+
+    /// Makes room for `groups` groups; new ones have seen nothing.
+    pub(crate) fn resize(&mut self, groups: usize) {
+        match self {
+            Self::Count(counts) => counts.resize(groups, 0),
+            Self::Sum { sums, seen } => {
+                sums.resize(groups, 0);
+                seen.resize(groups, 0);
+            }
+            Self::WideSum { sums, seen } => {
+                sums.resize(groups, WideSum::default());
+                seen.resize(groups, 0);
+            }
+            Self::I64(extremes) => extremes.resize(groups),
+            Self::U64(extremes) => extremes.resize(groups),
+            Self::I128(extremes) => extremes.resize(groups),
+            Self::F64(extremes) => extremes.resize(groups),
+            Self::Bytes(extremes) => extremes.resize(groups),
+        }
+    }
+
+    /// Takes in rows `rows` of `argument` (none for `COUNT(*)`).
+    pub(crate) fn update(
+        &mut self,
+        argument: Option<&Vector>,
+        rows: Range<usize>,
+        groups: Groups<'_>,
+    ) {
+        let valid = argument.and_then(|argument| argument.valid.as_deref());
+        match (self, argument.map(|argument| &argument.lanes)) {
+            (Self::Count(counts), _) => count(counts, rows, groups, valid),
+            (Self::Sum { sums, seen }, Some(Lanes::I64(lanes))) => match (groups, valid) {
+                (Groups::One, None) => {
+                    seen[0] |= u8::from(!rows.is_empty());
+                    sums[0] += sum(&lanes[rows]);
+                }
+                _ => each(rows, groups, valid, |row, group| {
+                    seen[group] = 1;
+                    sums[group] = sums[group].wrapping_add(lanes[row].into());
+                }),
+            },
+            (Self::Sum { sums, seen }, Some(Lanes::U64(lanes))) => {
+                each(rows, groups, valid, |row, group| {
+                    seen[group] = 1;
+                    sums[group] = sums[group].wrapping_add(lanes[row].into());
+                });
+            }
+            (Self::WideSum { sums, seen }, Some(Lanes::I128(lanes))) => {
+                each(rows, groups, valid, |row, group| {
+                    seen[group] = 1;
+                    sums[group].add(lanes[row]);
+                });
+            }
+            (Self::I64(extremes), Some(Lanes::I64(lanes))) => {
+                each(rows, groups, valid, |row, g| {
+                    extremes.take(g, lanes[row], i64::cmp)
+                });
+            }
+            (Self::U64(extremes), Some(Lanes::U64(lanes))) => {
+                each(rows, groups, valid, |row, g| {
+                    extremes.take(g, lanes[row], u64::cmp)
+                });
+            }
+            (Self::I128(extremes), Some(Lanes::I128(lanes))) => {
+                each(rows, groups, valid, |row, g| {
+                    extremes.take(g, lanes[row], i128::cmp)
+                });
+            }
+            (Self::F64(extremes), Some(Lanes::F64(lanes))) => {
+                each(rows, groups, valid, |row, g| {
+                    extremes.take(g, lanes[row], f64::total_cmp)
+                });
+            }
+            (Self::Bytes(extremes), Some(Lanes::Bytes { ends, data })) => {
+                each(rows, groups, valid, |row, group| {
+                    let start = if row == 0 { 0 } else { ends[row - 1] as usize };
+                    extremes.take_bytes(group, &data[start..ends[row] as usize]);
+                });
+            }
+            _ => panic!("N1: an argument has the lanes of its type"),
+        }
+    }
+
+    /// Appends the state of every group to `out` and forgets all groups.
+    pub(crate) fn emit(&mut self, out: &mut Vector, leftovers: &mut Vec<Leftover>) {
+        match (self, &mut out.lanes) {
+            (Self::Count(counts), Lanes::I64(lanes)) => {
+                lanes.append(counts);
+                if let Some(valid) = &mut out.valid {
+                    valid.resize(lanes.len(), 1);
+                }
+            }
+            (Self::Sum { sums, seen }, Lanes::I128(lanes)) => {
+                lanes.append(sums);
+                extend_validity(out, seen);
+            }
+            (Self::WideSum { sums, seen }, Lanes::I128(lanes)) => {
+                for (group, sum) in sums.drain(..).enumerate() {
+                    let mut pieces = sum.pieces();
+                    lanes.extend(pieces.next());
+                    leftovers.extend(pieces.map(|value| Leftover { group, value }));
+                }
+                extend_validity(out, seen);
+            }
+            (Self::I64(extremes), Lanes::I64(lanes)) => {
+                lanes.append(&mut extremes.values);
+                extend_validity(out, &mut extremes.seen);
+            }
+            (Self::U64(extremes), Lanes::U64(lanes)) => {
+                lanes.append(&mut extremes.values);
+                extend_validity(out, &mut extremes.seen);
+            }
+            (Self::I128(extremes), Lanes::I128(lanes)) => {
+                lanes.append(&mut extremes.values);
+                extend_validity(out, &mut extremes.seen);
+            }
+            (Self::F64(extremes), Lanes::F64(lanes)) => {
+                lanes.append(&mut extremes.values);
+                extend_validity(out, &mut extremes.seen);
+            }
+            (Self::Bytes(extremes), Lanes::Bytes { ends, data }) => {
+                for value in extremes.values.drain(..) {
+                    data.extend_from_slice(&value);
+                    ends.push(data.len() as u32);
+                }
+                extend_validity(out, &mut extremes.seen);
+            }
+            _ => panic!("N1: a state is given out in the lanes of its type"),
+        }
+    }
+
+    /// An empty vector that takes what [`State::emit`] gives.
+    pub(crate) fn vector(&self) -> Vector {
+        let lanes = match self {
+            Self::Count(_) | Self::I64(_) => Lanes::I64(Vec::new()),
+            Self::Sum { .. } | Self::WideSum { .. } | Self::I128(_) => Lanes::I128(Vec::new()),
+            Self::U64(_) => Lanes::U64(Vec::new()),
+            Self::F64(_) => Lanes::F64(Vec::new()),
+            Self::Bytes(_) => Lanes::Bytes {
+                ends: Vec::new(),
+                data: Vec::new(),
+            },
+        };
+        Vector { lanes, valid: None }
+    }
+}
+
+/// Appends validity for the lanes that were just appended; empties `seen`.
+pub(crate) fn extend_validity(out: &mut Vector, seen: &mut Vec<u8>) {
+    let before = out.len() - seen.len();
+    if out.valid.is_none() && seen.contains(&0) {
+        out.valid = Some(vec![1; before]);
+    }
+    if let Some(valid) = &mut out.valid {
+        valid.append(seen);
+    }
+    seen.clear();
+}
+
+/// Calls `f` with each row that is not NULL and its group.
+#[inline]
+fn each(
+    rows: Range<usize>,
+    groups: Groups<'_>,
+    valid: Option<&[u8]>,
+    mut f: impl FnMut(usize, usize),
+) {
+    match (groups, valid) {
+        (Groups::One, None) => rows.for_each(|row| f(row, 0)),
+        (Groups::One, Some(valid)) => {
+            rows.filter(|row| valid[*row] != 0)
+                .for_each(|row| f(row, 0));
+        }
+        (Groups::Many(groups), None) => {
+            rows.zip(groups)
+                .for_each(|(row, group)| f(row, *group as usize));
+        }
+        (Groups::Many(groups), Some(valid)) => rows
+            .zip(groups)
+            .filter(|(row, _)| valid[*row] != 0)
+            .for_each(|(row, group)| f(row, *group as usize)),
+    }
+}
+
+fn count(counts: &mut [i64], rows: Range<usize>, groups: Groups<'_>, valid: Option<&[u8]>) {
+    match (groups, valid) {
+        (Groups::One, None) => counts[0] += rows.len() as i64,
+        _ => each(rows, groups, valid, |_, group| counts[group] += 1),
+    }
+}
+
+/// Sum of 64-bit numbers: the halves are summed apart, which vectorises and cannot overflow.
+fn sum(values: &[i64]) -> i128 {
+    values
+        .chunks(1 << 30)
+        .map(|chunk| {
+            let (mut high, mut low) = (0_i64, 0_u64);
+            for value in chunk {
+                high = high.wrapping_add(value >> 32);
+                low = low.wrapping_add(*value as u64 & 0xffff_ffff);
+            }
+            (i128::from(high) << 32) + i128::from(low)
+        })
+        .sum()
+}
+
+impl WideSum {
+    /// Cannot overflow: each half grows by less than 2^64.
+    #[inline]
+    fn add(&mut self, value: i128) {
+        self.high = self.high.wrapping_add(value >> 64);
+        self.low = self
+            .low
+            .wrapping_add((value as u128) & u128::from(u64::MAX));
+    }
+
+    /// Values of at most [`MAX_SUM`] in magnitude whose sum is this one; at least one.
+    fn pieces(self) -> impl Iterator<Item = i128> {
+        let mut rest = Some(self);
+        std::iter::from_fn(move || {
+            let mut sum = rest.take()?;
+            // Carry, so that 0 <= low < 2^64 and the sign is that of `high`.
+            sum.high += (sum.low >> 64) as i128;
+            sum.low &= u128::from(u64::MAX);
+            let small = i64::try_from(sum.high)
+                .ok()
+                .map(|high| i128::from(high) << 64 | sum.low as i128)
+                .filter(|value| (-MAX_SUM..=MAX_SUM).contains(value));
+            if small.is_some() {
+                return small;
+            }
+            let piece = if sum.high < 0 { -MAX_SUM } else { MAX_SUM };
+            sum.add(-piece);
+            rest = Some(sum);
+            Some(piece)
+        })
+    }
+}
+
+impl<T: Clone + Default> Extremes<T> {
+    fn new(max: bool) -> Self {
+        Self {
+            max,
+            values: Vec::new(),
+            seen: Vec::new(),
+        }
+    }
+
+    fn resize(&mut self, groups: usize) {
+        self.values.resize(groups, T::default());
+        self.seen.resize(groups, 0);
+    }
+
+    #[inline]
+    fn wanted(&self, ordering: Ordering) -> bool {
+        ordering
+            == if self.max {
+                Ordering::Greater
+            } else {
+                Ordering::Less
+            }
+    }
+}
+
+impl<T: Copy + Default> Extremes<T> {
+    #[inline]
+    fn take(&mut self, group: usize, value: T, compare: fn(&T, &T) -> Ordering) {
+        if self.seen[group] == 0 || self.wanted(compare(&value, &self.values[group])) {
+            self.values[group] = value;
+            self.seen[group] = 1;
+        }
+    }
+}
+
+impl Extremes<Vec<u8>> {
+    /// Strings that differ in trailing spaces only are equal: of these the one that is first in
+    /// byte order is the least, so that the result does not depend on the order of the rows.
+    fn take_bytes(&mut self, group: usize, value: &[u8]) {
+        let best = &self.values[group];
+        if self.seen[group] == 0
+            || self.wanted(string::compare(value, best).then_with(|| value.cmp(best)))
+        {
+            self.values[group].clear();
+            self.values[group].extend_from_slice(value);
+            self.seen[group] = 1;
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! [`Execution`]: one worker's run over some pages of a request.
+//!
+//! Page by page: which records are visible, which of these pass the predicate, and either their
+//! projected columns are appended to the output or they are taken into the aggregates. Records
+//! that storage cannot decide on are kept whole, with their position among the rows.
+//!
+//! A page is taken in as a whole or, if it is found broken, not at all.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use perigee_expr::Vector;
+use perigee_page::PageRef;
+use perigee_types::PAGE_SIZE;
+
+use crate::aggregate::Aggregation;
+use crate::batch::{Ambiguous, AmbiguousKind, Column, MAX_ROWS, NdpBatch, PageRun};
+use crate::gather::Gather;
+use crate::scanner::Scanner;
+use crate::{NdpError, visibility};
+
+/// A run of a [`Scanner`] over pages of one request, by one worker.
+pub struct Execution {
+    scanner: Arc<Scanner>,
+    pages: Vec<PageRun>,
+    /// Rows in `columns`.
+    rows: usize,
+    columns: Vec<Vector>,
+    aggregation: Option<Aggregation>,
+    ambiguous: Vec<Kept>,
+    /// Bytes of the ambiguous records, one after the other.
+    kept_bytes: Vec<u8>,
+    scratch: Scratch,
+}
+
+/// An ambiguous record before it has a place of its own.
+struct Kept {
+    page: u32,
+    row: u32,
+    kind: AmbiguousKind,
+    len: usize,
+}
+
+/// Offsets of records of the page at hand; kept to reuse their memory.
+#[derive(Default)]
+struct Scratch {
+    located: Vec<u16>,
+    visible: Vec<u16>,
+    ambiguous: Vec<u16>,
+    pass: Vec<u16>,
+    failed: Vec<u16>,
+}
+
+/// Offsets in a buffer of records, or the page they are on, together with how to measure them.
+#[derive(Clone, Copy)]
+struct Records<'a> {
+    base: &'a [u8],
+    /// Where records may extend to.
+    limit: usize,
+    scanner: &'a Scanner,
+}
+
+impl Records<'_> {
+    /// The record at an offset, if it lies inside.
+    fn get(&self, at: u16) -> Option<&[u8]> {
+        let tail = &self.base[usize::from(at)..self.limit];
+        let len = self.scanner.descriptor.layout.shape.record_len(tail)?;
+        Some(&tail[..len])
+    }
+}
+
+impl Execution {
+    /// A run that has seen no page yet.
+    #[must_use]
+    pub fn new(scanner: Arc<Scanner>) -> Self {
+        let aggregation = scanner
+            .aggregate
+            .as_ref()
+            .map(|p| Aggregation::new(p, scanner.budget));
+        let mut new = Self {
+            scanner,
+            pages: Vec::new(),
+            rows: 0,
+            columns: Vec::new(),
+            aggregation,
+            ambiguous: Vec::new(),
+            kept_bytes: Vec::new(),
+            scratch: Scratch::default(),
+        };
+        new.columns = new.empty_columns();
+        new
+    }
+
+    /// The scanner it runs.
+    #[must_use]
+    pub fn scanner(&self) -> &Arc<Scanner> {
+        &self.scanner
+    }
+
+    /// Rows ready to be taken. With an aggregate these are the groups that left the table because
+    /// it was full: those still in it become rows when the batch is taken.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Takes in the page with this index in the request; `page` need not have been verified.
+    ///
+    /// # Errors
+    /// [`NdpError::Page`] if it is not a page that the descriptor describes, or broken;
+    /// [`NdpError::Full`] if the batch has no room for it and must be taken first. Either way the
+    /// page left no trace.
+    pub fn page(&mut self, index: u32, page: PageRef<'_>) -> Result<(), NdpError> {
+        let scanner = Arc::clone(&self.scanner);
+        visibility::check_page(&scanner.descriptor, page)?;
+        self.check_room(usize::from(page.slot_count()))?;
+        if scanner.only_counts() && visibility::all_visible(&scanner.descriptor, page) {
+            let rows = self.count(&scanner, usize::from(page.slot_count()));
+            self.pages.push(PageRun {
+                index,
+                rows,
+                ambiguous: 0,
+            });
+            return Ok(());
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let done = self.records_of_page(&scanner, index, page, &mut scratch);
+        scratch.clear();
+        self.scratch = scratch;
+        done
+    }
+
+    fn records_of_page(
+        &mut self,
+        scanner: &Scanner,
+        index: u32,
+        page: PageRef<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), NdpError> {
+        let descriptor = &scanner.descriptor;
+        visibility::locate(descriptor, page, scanner.reads_items, &mut scratch.located)?;
+        if descriptor.reverse {
+            scratch.located.reverse();
+        }
+        let Scratch {
+            located,
+            visible,
+            ambiguous,
+            ..
+        } = scratch;
+        let visible = if visibility::all_visible(descriptor, page) {
+            &*located
+        } else {
+            visibility::divide(descriptor, page, located, visible, ambiguous);
+            &*visible
+        };
+        let limit = visibility::heap_limit(page);
+        let records = Records {
+            base: page.bytes(),
+            limit,
+            scanner,
+        };
+        let broken = NdpError::Page {
+            page: page.id(),
+            what: "record reaches outside the heap",
+        };
+        if ambiguous.iter().any(|&at| records.get(at).is_none()) {
+            return Err(broken);
+        }
+        let pass = &mut scratch.pass;
+        let failed = &mut scratch.failed;
+        let pass = filter(scanner, records.base, visible, pass, failed);
+        let rows = self.absorb(records, pass, failed).ok_or(broken)?;
+        let run = PageRun {
+            index,
+            rows,
+            ambiguous: (ambiguous.len() + failed.len()) as u32,
+        };
+        if run.ambiguous > 0 {
+            self.keep(records, located, pass, ambiguous, failed);
+        }
+        self.pages.push(run);
+        Ok(())
+    }
+
+    /// Appends rows or aggregates them; records that fail are added to `failed`, in the order of
+    /// the page. `None`, and nothing done, if a record that failed cannot be returned.
+    fn absorb(&mut self, records: Records<'_>, pass: &[u16], failed: &mut Vec<u16>) -> Option<u32> {
+        let scanner = records.scanner;
+        if let (Some(plan), Some(aggregation)) = (&scanner.aggregate, &mut self.aggregation) {
+            let failures = aggregation.evaluate(plan, records.base, pass);
+            let failed_before = failed.len();
+            failed.extend(failures.iter().map(|&position| pass[position as usize]));
+            if failed.iter().any(|&at| records.get(at).is_none()) {
+                return None;
+            }
+            self.rows += if failures.is_empty() {
+                aggregation.accumulate(plan, pass.len(), &mut self.columns)
+            } else {
+                let late = &failed[failed_before..];
+                let rest: Vec<u16> = pass
+                    .iter()
+                    .copied()
+                    .filter(|at| !late.contains(at))
+                    .collect();
+                let failures = aggregation.evaluate(plan, records.base, &rest);
+                assert!(
+                    failures.is_empty(),
+                    "N1: what did not fail does not fail again"
+                );
+                aggregation.accumulate(plan, rest.len(), &mut self.columns)
+            };
+            return Some(0);
+        }
+        if failed.iter().any(|&at| records.get(at).is_none()) {
+            return None;
+        }
+        for (gather, column) in scanner.projection.iter().zip(&mut self.columns) {
+            gather.append(records.base, pass, column);
+        }
+        self.rows += pass.len();
+        Some(pass.len() as u32)
+    }
+
+    /// Keeps ambiguous and failed records whole, with the number of rows before each.
+    fn keep(
+        &mut self,
+        records: Records<'_>,
+        located: &[u16],
+        pass: &[u16],
+        ambiguous: &[u16],
+        failed: &[u16],
+    ) {
+        let aggregated = self.aggregation.is_some();
+        let page = self.pages.len() as u32;
+        let (mut pass, mut ambiguous) = (pass.iter().peekable(), ambiguous.iter().peekable());
+        let mut row = 0;
+        for at in located {
+            let kind = if ambiguous.next_if_eq(&at).is_some() {
+                AmbiguousKind::Unresolved
+            } else if failed.contains(at) {
+                // Few, if any: an error in an expression is the exception.
+                pass.next_if_eq(&at);
+                AmbiguousKind::Failed
+            } else {
+                row += u32::from(pass.next_if_eq(&at).is_some());
+                continue;
+            };
+            let record = records.get(*at).expect("it was measured before");
+            self.kept_bytes.extend_from_slice(record);
+            let row = if aggregated { 0 } else { row };
+            self.ambiguous.push(Kept {
+                page,
+                row,
+                kind,
+                len: record.len(),
+            });
+        }
+    }
+
+    /// Takes in one record that is known to be visible, such as a version that the frontend found
+    /// through undo. True if it passed the predicate; its row follows those of the same `index`.
+    ///
+    /// # Errors
+    /// [`NdpError::Evaluation`] if an expression over it fails, [`NdpError::Batch`] if the record
+    /// does not have the layout's shape, [`NdpError::Full`] as for pages.
+    pub fn record(&mut self, index: u32, record: &[u8]) -> Result<bool, NdpError> {
+        let shape = &self.scanner.descriptor.layout.shape;
+        if shape.record_len(record) != Some(record.len()) || record.len() > PAGE_SIZE {
+            return Err(NdpError::Batch {
+                what: "record of another shape".to_owned(),
+            });
+        }
+        self.check_room(1)?;
+        let passed = self.records(record, &[0])?;
+        let rows = self.shown(passed.len());
+        match self.pages.last_mut() {
+            Some(run) if run.index == index => run.rows += rows,
+            _ => self.pages.push(PageRun {
+                index,
+                rows,
+                ambiguous: 0,
+            }),
+        }
+        Ok(!passed.is_empty())
+    }
+
+    /// Takes in visible records at these offsets of `base`, which the layout's shape accepts;
+    /// returns the offsets of those that passed. The pages do not count them.
+    pub(crate) fn records(&mut self, base: &[u8], offsets: &[u16]) -> Result<Vec<u16>, NdpError> {
+        let scanner = Arc::clone(&self.scanner);
+        let (mut pass, mut failed) = (Vec::new(), Vec::new());
+        let pass = filter(&scanner, base, offsets, &mut pass, &mut failed).to_vec();
+        let records = Records {
+            base,
+            limit: base.len(),
+            scanner: &scanner,
+        };
+        self.absorb(records, &pass, &mut failed)
+            .expect("the caller measured every record");
+        match failed.first() {
+            None => Ok(pass),
+            Some(&at) => Err(scanner.failure(records.get(at).expect("measured")).into()),
+        }
+    }
+
+    /// Number that a page shows for rows: none if they are aggregated.
+    fn shown(&self, rows: usize) -> u32 {
+        if self.aggregation.is_some() {
+            0
+        } else {
+            rows as u32
+        }
+    }
+
+    /// Takes in visible records of which only the number matters.
+    fn count(&mut self, scanner: &Scanner, rows: usize) -> u32 {
+        match (&scanner.aggregate, &mut self.aggregation) {
+            (Some(plan), Some(aggregation)) => aggregation.count(plan, rows),
+            _ => self.rows += rows,
+        }
+        self.shown(rows)
+    }
+
+    fn check_room(&self, records: usize) -> Result<(), NdpError> {
+        let waiting = self.aggregation.as_ref().map_or(0, Aggregation::groups);
+        let rows = self.rows + waiting + records;
+        let fits = rows <= MAX_ROWS
+            && self.ambiguous.len() + records <= MAX_ROWS
+            && self.pages.len() < MAX_ROWS;
+        if fits { Ok(()) } else { Err(NdpError::Full) }
+    }
+
+    /// What there is so far, as a batch; the run goes on with nothing.
+    pub fn take(&mut self) -> NdpBatch {
+        if let (Some(plan), Some(aggregation)) = (&self.scanner.aggregate, &mut self.aggregation) {
+            self.rows += aggregation.flush(plan, &mut self.columns);
+        }
+        let empty = self.empty_columns();
+        let columns = std::mem::replace(&mut self.columns, empty);
+        let mut bytes = Bytes::from(std::mem::take(&mut self.kept_bytes));
+        let ambiguous = self.ambiguous.drain(..).map(|kept| Ambiguous {
+            page: kept.page,
+            row: kept.row,
+            kind: kept.kind,
+            record: bytes.split_to(kept.len),
+        });
+        NdpBatch {
+            descriptor: self.scanner.hash,
+            pages: std::mem::take(&mut self.pages),
+            rows: std::mem::take(&mut self.rows),
+            ambiguous: ambiguous.collect(),
+            aggregated: self.aggregation.is_some(),
+            columns: columns.into_iter().map(Column::Lanes).collect(),
+        }
+    }
+
+    fn empty_columns(&self) -> Vec<Vector> {
+        match (&self.scanner.aggregate, &self.aggregation) {
+            (Some(plan), Some(aggregation)) => aggregation.columns(plan),
+            _ => self.scanner.projection.iter().map(Gather::vector).collect(),
+        }
+    }
+}
+
+impl Scratch {
+    fn clear(&mut self) {
+        for offsets in [
+            &mut self.located,
+            &mut self.visible,
+            &mut self.ambiguous,
+            &mut self.pass,
+            &mut self.failed,
+        ] {
+            offsets.clear();
+        }
+    }
+}
+
+/// The records for which the predicate is true: all of them if there is none.
+fn filter<'a>(
+    scanner: &Scanner,
+    base: &[u8],
+    records: &'a [u16],
+    pass: &'a mut Vec<u16>,
+    failed: &mut Vec<u16>,
+) -> &'a [u16] {
+    match &scanner.predicate {
+        None => records,
+        Some(predicate) => {
+            predicate.evaluator().filter(base, records, pass, failed);
+            pass
+        }
+    }
+}

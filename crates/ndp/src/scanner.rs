@@ -1,0 +1,128 @@
+//! [`Scanner`]: a descriptor made ready to run, shared by the workers that run it.
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use perigee_expr::{EvalError, Interpreter};
+use perigee_value::Place;
+
+use crate::aggregate::{AggregateBudget, AggregatePlan};
+use crate::expression::{Backend, Expression};
+use crate::gather::Gather;
+use crate::schema::output_schema;
+use crate::{Descriptor, KeyRange, NdpError};
+
+/// A validated descriptor with its programs compiled and its projection planned.
+///
+/// Immutable and shared by all workers; making one costs compilation, so Page Stores cache it by
+/// [`Descriptor::hash`] (taurus-ndp section IV.D.1).
+pub struct Scanner {
+    pub(crate) descriptor: Descriptor,
+    pub(crate) hash: u64,
+    pub(crate) schema: SchemaRef,
+    pub(crate) predicate: Option<Expression>,
+    pub(crate) projection: Vec<Gather>,
+    pub(crate) aggregate: Option<AggregatePlan>,
+    pub(crate) budget: AggregateBudget,
+    /// Something reads variable-length items, so their end offsets are checked first.
+    pub(crate) reads_items: bool,
+}
+
+impl Scanner {
+    /// Validates the descriptor and compiles its programs with `backend`.
+    pub fn new(descriptor: Descriptor, backend: Backend) -> Result<Self, NdpError> {
+        Self::with_budget(descriptor, backend, AggregateBudget::DEFAULT)
+    }
+
+    /// As [`Scanner::new`], with a memory budget for the groups of each execution.
+    pub fn with_budget(
+        descriptor: Descriptor,
+        backend: Backend,
+        budget: AggregateBudget,
+    ) -> Result<Self, NdpError> {
+        descriptor.validate()?;
+        let layout = &descriptor.layout;
+        let predicate = descriptor.predicate.as_ref();
+        let predicate = predicate.map(|p| Expression::new(p, layout, backend));
+        let aggregate = descriptor.aggregate.as_ref();
+        let aggregate = aggregate.map(|a| AggregatePlan::new(a, layout, backend));
+        let projection = match aggregate {
+            Some(_) => Vec::new(),
+            None => descriptor
+                .projection
+                .iter()
+                .map(|&i| Gather::new(layout, i))
+                .collect(),
+        };
+        Ok(Self {
+            hash: descriptor.hash(),
+            schema: Arc::new(output_schema(&descriptor)),
+            predicate,
+            projection,
+            aggregate,
+            budget,
+            reads_items: reads_items(&descriptor),
+            descriptor,
+        })
+    }
+
+    /// What it was made of.
+    #[must_use]
+    pub fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// Schema of finished batches: the projected columns, named `c` and their number in the
+    /// layout; or grouping columns `g0`, `g1`, … and function states `f0`, `f1`, ….
+    #[must_use]
+    pub fn output_schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// True if every program runs as machine code.
+    #[must_use]
+    pub fn is_compiled(&self) -> bool {
+        self.predicate.as_ref().is_none_or(Expression::is_compiled)
+            && self
+                .aggregate
+                .as_ref()
+                .is_none_or(AggregatePlan::is_compiled)
+    }
+
+    /// The error of a record over which an expression failed.
+    ///
+    /// # Panics
+    /// If none fails: every evaluator has the interpreter's meaning.
+    pub(crate) fn failure(&self, record: &[u8]) -> EvalError {
+        let layout = &self.descriptor.layout;
+        let failure = self.descriptor.programs().find_map(|program| {
+            let interpreter = Interpreter::new(program, layout);
+            interpreter.record(record).err()
+        });
+        failure.expect("N1: what fails in one evaluator fails in all")
+    }
+
+    /// True if nothing in a record needs to be read to know what a visible one contributes.
+    pub(crate) fn only_counts(&self) -> bool {
+        let nothing_wanted = match &self.aggregate {
+            Some(plan) => plan.only_counts(),
+            None => self.projection.is_empty(),
+        };
+        nothing_wanted && self.predicate.is_none() && self.descriptor.range == KeyRange::ALL
+    }
+}
+
+/// True if running the descriptor looks at variable-length items of records.
+fn reads_items(descriptor: &Descriptor) -> bool {
+    let layout = &descriptor.layout;
+    let is_item =
+        |index: u16| matches!(layout.columns[usize::from(index)].place, Place::Var { .. });
+    let key_is_item = layout.shape.key_len == 0 && descriptor.range != KeyRange::ALL;
+    let projects_item =
+        descriptor.aggregate.is_none() && descriptor.projection.iter().any(|&i| is_item(i));
+    key_is_item
+        || projects_item
+        || descriptor
+            .programs()
+            .any(|p| p.columns().into_iter().any(is_item))
+}

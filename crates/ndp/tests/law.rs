@@ -1,0 +1,602 @@
+//! The law of near-data processing: what storage makes of pages and the frontend completes is what
+//! a plain scan of the visible versions gives, for every layout, predicate, projection, aggregate,
+//! watermark and any subset of pages declined.
+//!
+//! Cases are random; a failure names its seed. `PERIGEE_LAW_CASES` runs more of them.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod support;
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+
+use bytes::Bytes;
+use perigee_expr::{
+    AggregateFunction, Arithmetic, Builder, Comparison, Interpreter, NodeId, Program, Type,
+};
+use perigee_ndp::{
+    Aggregate, AggregateBudget, Backend, Descriptor, Execution, KeyRange, NdpError, Scanner,
+};
+use perigee_page::PageRef;
+use perigee_types::TrxId;
+use perigee_value::{ColumnType, Datum, RecordView, RowLayout, key, string};
+use std::sync::Arc;
+use support::*;
+
+const PAGES: usize = 4;
+const MAX_TRX: u64 = 20;
+
+/// Pages, what their ambiguous records turn out to be, and what to do with them.
+struct Case {
+    descriptor: Descriptor,
+    budget: AggregateBudget,
+    pages: Vec<PageBytes>,
+    /// Per page its records in key order.
+    records: Vec<Vec<Vec<u8>>>,
+    /// Versions that the read view sees of records that storage cannot decide on.
+    versions: HashMap<Vec<u8>, Option<Bytes>>,
+}
+
+fn random_layout(r: &mut Random) -> RowLayout {
+    let columns: Vec<(ColumnType, bool)> = (0..1 + r.below(7))
+        .map(|_| (random_type(r), r.chance(40)))
+        .collect();
+    if r.chance(25) {
+        return RowLayout::secondary(&columns).unwrap();
+    }
+    let mut key: Vec<u16> = (0..columns.len() as u16).collect();
+    while key.len() > 2 || (key.len() > 1 && r.chance(60)) {
+        key.remove(r.below(key.len()));
+    }
+    if r.chance(50) {
+        key.reverse();
+    }
+    let not_null = |(i, (ty, nullable)): (usize, &(ColumnType, bool))| {
+        (*ty, *nullable && !key.contains(&(i as u16)))
+    };
+    let columns: Vec<_> = columns.iter().enumerate().map(not_null).collect();
+    RowLayout::clustered(&columns, &key).unwrap()
+}
+
+fn random_row(r: &mut Random, layout: &RowLayout) -> Vec<Datum> {
+    let values = layout.columns.iter().map(|column| {
+        if column.null_bit.is_some() && r.chance(25) {
+            Datum::Null
+        } else {
+            random_value(r, column.ty, false)
+        }
+    });
+    values.collect()
+}
+
+fn key_of(layout: &RowLayout, values: &[Datum]) -> Vec<u8> {
+    let mut out = Vec::new();
+    key::encode_key_of_row(layout, values, &mut out).unwrap();
+    out
+}
+
+/// A column that programs can use.
+fn random_column(
+    r: &mut Random,
+    b: &mut Builder,
+    layout: &RowLayout,
+) -> Option<(NodeId, ColumnType)> {
+    let index = r.below(layout.columns.len());
+    let id = b.column(index as u16).ok()?;
+    Some((id, layout.columns[index].ty))
+}
+
+fn random_condition(
+    r: &mut Random,
+    b: &mut Builder,
+    layout: &RowLayout,
+    depth: usize,
+) -> Option<NodeId> {
+    const OPERATORS: [Comparison; 7] = [
+        Comparison::Equal,
+        Comparison::NotEqual,
+        Comparison::Less,
+        Comparison::LessOrEqual,
+        Comparison::Greater,
+        Comparison::GreaterOrEqual,
+        Comparison::NullSafeEqual,
+    ];
+    if depth > 0 && r.chance(60) {
+        let left = random_condition(r, b, layout, depth - 1)?;
+        let right = random_condition(r, b, layout, depth - 1)?;
+        return match r.below(3) {
+            0 => b.and(vec![left, right]).ok(),
+            1 => b.or(vec![left, right]).ok(),
+            _ => b.not(left).ok(),
+        };
+    }
+    let (column, ty) = random_column(r, b, layout)?;
+    let constant = random_value(r, ty, false);
+    match r.below(5) {
+        0 => b.is_null(column).ok(),
+        1 => {
+            let (other, _) = random_column(r, b, layout)?;
+            let sum = b.arithmetic(Arithmetic::Add, column, other).ok()?;
+            let zero = b.int(0).ok()?;
+            b.compare(*r.pick(&OPERATORS), sum, zero).ok()
+        }
+        _ => {
+            let constant = b.constant(constant, Type::of(ty)).ok()?;
+            b.compare(*r.pick(&OPERATORS), column, constant).ok()
+        }
+    }
+}
+
+fn random_value_program(r: &mut Random, layout: &RowLayout) -> Option<Program> {
+    let mut b = Builder::new(layout);
+    let (column, _) = random_column(r, &mut b, layout)?;
+    let root = match r.below(4) {
+        0 => {
+            let (other, _) = random_column(r, &mut b, layout)?;
+            let op = *r.pick(&[Arithmetic::Add, Arithmetic::Multiply, Arithmetic::Divide]);
+            b.arithmetic(op, column, other).ok()?
+        }
+        1 => {
+            let (other, _) = random_column(r, &mut b, layout)?;
+            b.compare(Comparison::Less, column, other).ok()?
+        }
+        _ => column,
+    };
+    b.finish(root).ok()
+}
+
+fn random_aggregate(r: &mut Random, layout: &RowLayout) -> Option<Aggregate> {
+    let group_by = match r.below(3) {
+        0 => Vec::new(),
+        n => (0..n)
+            .filter_map(|_| random_value_program(r, layout))
+            .collect(),
+    };
+    let functions = (0..r.below(6)).filter_map(|_| {
+        let argument = random_value_program(r, layout)?;
+        let exact = matches!(
+            argument.result_type(),
+            Type::Int | Type::UInt | Type::Decimal { .. }
+        );
+        Some(match r.below(5) {
+            0 => (AggregateFunction::CountAll, None),
+            1 => (AggregateFunction::Count, Some(argument)),
+            2 => (AggregateFunction::Min, Some(argument)),
+            3 => (AggregateFunction::Max, Some(argument)),
+            _ if exact => (AggregateFunction::Sum, Some(argument)),
+            _ => (AggregateFunction::Count, Some(argument)),
+        })
+    });
+    let aggregate = Aggregate {
+        group_by,
+        functions: functions.collect(),
+    };
+    (aggregate.group_by.len() + aggregate.functions.len() > 0).then_some(aggregate)
+}
+
+fn random_range(r: &mut Random, keys: &[Vec<u8>]) -> KeyRange {
+    let mut bound = || {
+        let key = r.pick(keys);
+        let prefix = key[..r.below(key.len() + 1)].to_vec();
+        match r.below(3) {
+            0 => Bound::Unbounded,
+            1 => Bound::Included(prefix),
+            _ => Bound::Excluded(prefix),
+        }
+    };
+    KeyRange {
+        lower: bound(),
+        upper: bound(),
+    }
+}
+
+impl Case {
+    fn random(seed: u64) -> Self {
+        let r = &mut Random(seed);
+        let layout = random_layout(r);
+        let mut rows: BTreeMap<Vec<u8>, Vec<Datum>> = BTreeMap::new();
+        for _ in 0..1 + r.below(80) {
+            let values = random_row(r, &layout);
+            rows.insert(key_of(&layout, &values), values);
+        }
+        let watermark = *r.pick(&[0, 1, MAX_TRX / 2, MAX_TRX, MAX_TRX + 1, TrxId::MAX.0]);
+        let mut case = Self {
+            descriptor: descriptor(&layout, watermark),
+            budget: AggregateBudget {
+                groups: 1 + r.below(6),
+                bytes: 1 << 20,
+            },
+            pages: Vec::new(),
+            records: vec![Vec::new(); PAGES],
+            versions: HashMap::new(),
+        };
+        let keys: Vec<_> = rows.keys().cloned().collect();
+        let (deletes, old) = (r.chance(50), r.chance(30));
+        for (i, values) in rows.into_values().enumerate() {
+            let trx = if old {
+                0
+            } else {
+                r.below(MAX_TRX as usize + 1) as u64
+            };
+            let row = Row {
+                values,
+                trx,
+                deleted: deletes && r.chance(30),
+            };
+            let record = encode(&layout, &row);
+            let version = random_version(r, &layout, row);
+            case.versions.insert(record.clone(), version);
+            case.records[i * PAGES / keys.len()].push(record);
+        }
+        for (id, records) in case.records.iter().enumerate() {
+            let max_trx = if old {
+                0
+            } else {
+                r.below(2) as u64 * (MAX_TRX - 1) + 1
+            };
+            let max_trx = if layout.is_clustered() && !old {
+                MAX_TRX
+            } else {
+                max_trx
+            };
+            case.pages
+                .push(page(&layout, 1 + id as u64, max_trx, records));
+        }
+        if r.chance(75) {
+            let mut b = Builder::new(&layout);
+            let root = random_condition(r, &mut b, &layout, 2);
+            case.descriptor.predicate = root.and_then(|root| b.finish(root).ok());
+        }
+        if r.chance(30) {
+            case.descriptor.range = random_range(r, &keys);
+        }
+        case.descriptor.reverse = r.chance(25);
+        case.descriptor.projection = (0..r.below(5))
+            .map(|_| r.below(layout.columns.len()) as u16)
+            .collect();
+        if r.chance(50) {
+            case.descriptor.aggregate = random_aggregate(r, &layout);
+        }
+        case
+    }
+
+    /// True if storage can tell that the record on this page is visible.
+    fn decided(&self, page: usize, record: &[u8]) -> bool {
+        let watermark = self.descriptor.watermark;
+        if self.descriptor.layout.is_clustered() {
+            perigee_page::RecordHeader::read(record).trx < watermark
+        } else {
+            PageRef::new(&self.pages[page][..]).unwrap().max_trx() < watermark
+        }
+    }
+
+    /// The version of a record that the scan sees.
+    fn version(&self, page: usize, record: &[u8]) -> Option<Bytes> {
+        if !self.decided(page, record) {
+            return self.versions[record].clone();
+        }
+        let deleted = perigee_page::RecordFlags(record[0]).is_deleted();
+        (!deleted).then(|| Bytes::copy_from_slice(record))
+    }
+
+    fn in_range(&self, key: &[u8]) -> bool {
+        let lower = match &self.descriptor.range.lower {
+            Bound::Unbounded => true,
+            Bound::Included(prefix) => key >= prefix.as_slice(),
+            Bound::Excluded(prefix) => key > prefix.as_slice() && !key.starts_with(prefix),
+        };
+        let upper = match &self.descriptor.range.upper {
+            Bound::Unbounded => true,
+            Bound::Included(prefix) => key <= prefix.as_slice() || key.starts_with(prefix),
+            Bound::Excluded(prefix) => key < prefix.as_slice(),
+        };
+        lower && upper
+    }
+
+    /// Per page the visible versions for which the predicate is true, in scan order; `None` if an
+    /// expression fails.
+    fn plain_scan(&self) -> Option<Vec<Vec<Bytes>>> {
+        let Descriptor {
+            layout, predicate, ..
+        } = &self.descriptor;
+        let predicate = predicate.as_ref().map(|p| Interpreter::new(p, layout));
+        let pages = self.records.iter().enumerate().map(|(page, records)| {
+            let mut out = Vec::new();
+            for record in records {
+                let version = self
+                    .version(page, record)
+                    .filter(|v| self.in_range(layout.shape.key(v)));
+                let Some(version) = version else { continue };
+                let passes = match &predicate {
+                    None => true,
+                    Some(predicate) => {
+                        predicate.record(&version).ok()?.to_datum() == Datum::Bool(true)
+                    }
+                };
+                if passes {
+                    out.push(version.clone());
+                }
+            }
+            if self.descriptor.reverse {
+                out.reverse();
+            }
+            Some(out)
+        });
+        pages.collect()
+    }
+
+    /// Runs the pages on two stores and in the frontend, in any order, and completes the batches.
+    fn run(&self, seed: u64, backend: Backend) -> Result<Vec<Vec<Datum>>, NdpError> {
+        let r = &mut Random(seed);
+        let scanner =
+            Scanner::with_budget(self.descriptor.clone(), backend, self.budget).map(Arc::new)?;
+        let mut order: Vec<usize> = (0..PAGES).collect();
+        for i in 1..PAGES {
+            order.swap(i, r.below(i + 1));
+        }
+        let mut executions: Vec<_> = (0..3).map(|_| Execution::new(scanner.clone())).collect();
+        for index in order {
+            let page = PageRef::new(&self.pages[index][..]).unwrap();
+            executions[r.below(3)].page(index as u32, page).unwrap();
+        }
+        let mut found: Vec<Vec<Vec<Datum>>> = vec![Vec::new(); PAGES];
+        let mut covered = 0;
+        for (i, execution) in executions.iter_mut().enumerate() {
+            let batch = if i == 0 {
+                execution.take()
+            } else {
+                over_the_wire(execution)
+            };
+            let pages: Vec<_> = batch.pages.iter().map(|run| run.index as usize).collect();
+            let resolved: Vec<_> = batch
+                .ambiguous
+                .iter()
+                .map(|a| self.version(pages[a.page as usize], &a.record))
+                .collect();
+            let finished = scanner.finish(batch, &resolved)?;
+            let mut rows = rows(&finished.batch).into_iter();
+            assert_eq!(finished.batch.schema(), scanner.output_schema());
+            covered += finished.page_rows.len();
+            for (index, n) in finished.page_rows {
+                found[index as usize].extend(rows.by_ref().take(n as usize));
+            }
+            assert!(self.descriptor.aggregate.is_some() || rows.len() == 0);
+            found[0].extend(rows);
+        }
+        assert_eq!(covered, PAGES);
+        Ok(found.concat())
+    }
+}
+
+/// What the read view sees of a record: itself, an older version with the same key, or nothing.
+fn random_version(r: &mut Random, layout: &RowLayout, mut row: Row) -> Option<Bytes> {
+    if r.chance(30) {
+        return None;
+    }
+    row.deleted = false;
+    if layout.is_clustered() && r.chance(50) {
+        let key = &layout.key;
+        for (i, value) in random_row(r, layout).into_iter().enumerate() {
+            if !key.contains(&(i as u16)) {
+                row.values[i] = value;
+            }
+        }
+    }
+    Some(encode(layout, &row).into())
+}
+
+fn expected_rows(case: &Case, versions: &[Vec<Bytes>]) -> Vec<Vec<Datum>> {
+    let layout = &case.descriptor.layout;
+    let row = |version: &Bytes| {
+        let view = RecordView::new(layout, version);
+        let columns = case.descriptor.projection.iter();
+        columns
+            .map(|&column| view.get(column.into()).unwrap())
+            .collect()
+    };
+    versions.iter().flatten().map(row).collect()
+}
+
+/// State of a function: a count, a sum in two halves, or an extreme.
+#[derive(Clone, Debug, PartialEq)]
+enum State {
+    Count(i64),
+    Sum(Option<(i128, i128)>),
+    Extreme(Datum),
+}
+
+fn halves(value: i128) -> (i128, i128) {
+    (value >> 64, value & i128::from(u64::MAX))
+}
+
+impl State {
+    fn of(function: AggregateFunction, value: &Datum) -> Self {
+        let number = match *value {
+            Datum::Int(v) => i128::from(v),
+            Datum::UInt(v) => i128::from(v),
+            Datum::Decimal(v) => v,
+            _ => 0,
+        };
+        match function {
+            AggregateFunction::CountAll => Self::Count(1),
+            AggregateFunction::Count => Self::Count(i64::from(!value.is_null())),
+            AggregateFunction::Sum => Self::Sum((!value.is_null()).then(|| halves(number))),
+            _ => Self::Extreme(value.clone()),
+        }
+    }
+
+    /// The state that a partial row shows.
+    fn shown(function: AggregateFunction, value: &Datum) -> Self {
+        match (function, value) {
+            (AggregateFunction::CountAll | AggregateFunction::Count, Datum::Int(n)) => {
+                Self::Count(*n)
+            }
+            _ => Self::of(function, value),
+        }
+    }
+
+    fn merge(&mut self, function: AggregateFunction, other: Self) {
+        match (self, other) {
+            (Self::Count(a), Self::Count(b)) => *a += b,
+            (Self::Sum(a), Self::Sum(b)) => {
+                if let Some((high, low)) = b {
+                    let (h, l) = a.unwrap_or_default();
+                    let (carry, low) = halves(l + low);
+                    *a = Some((h + high + carry, low));
+                }
+            }
+            (Self::Extreme(a), Self::Extreme(b)) => {
+                let wanted = match function {
+                    AggregateFunction::Min => std::cmp::Ordering::Less,
+                    _ => std::cmp::Ordering::Greater,
+                };
+                if a.is_null() || (!b.is_null() && compare(&b, a) == wanted) {
+                    *a = b;
+                }
+            }
+            _ => panic!("states of one function"),
+        }
+    }
+}
+
+fn compare(a: &Datum, b: &Datum) -> std::cmp::Ordering {
+    match (a, b) {
+        (Datum::Int(a), Datum::Int(b)) | (Datum::DateTime(a), Datum::DateTime(b)) => a.cmp(b),
+        (Datum::UInt(a), Datum::UInt(b)) => a.cmp(b),
+        (Datum::Decimal(a), Datum::Decimal(b)) => a.cmp(b),
+        (Datum::Date(a), Datum::Date(b)) => a.cmp(b),
+        (Datum::Bool(a), Datum::Bool(b)) => a.cmp(b),
+        (Datum::Double(a), Datum::Double(b)) => a.partial_cmp(b).unwrap(),
+        (Datum::String(a), Datum::String(b)) => string::compare(a, b).then_with(|| a.cmp(b)),
+        _ => panic!("{a:?} and {b:?} do not compare"),
+    }
+}
+
+type Totals = BTreeMap<String, Vec<State>>;
+
+fn merge_into(totals: &mut Totals, aggregate: &Aggregate, key: String, states: Vec<State>) {
+    match totals.entry(key) {
+        std::collections::btree_map::Entry::Vacant(entry) => {
+            entry.insert(states);
+        }
+        std::collections::btree_map::Entry::Occupied(mut entry) => {
+            let functions = aggregate.functions.iter().map(|(function, _)| *function);
+            for ((own, new), function) in entry.get_mut().iter_mut().zip(states).zip(functions) {
+                own.merge(function, new);
+            }
+        }
+    }
+}
+
+/// Totals over the visible versions; `None` if an expression fails.
+fn expected_totals(case: &Case, aggregate: &Aggregate, versions: &[Vec<Bytes>]) -> Option<Totals> {
+    let layout = &case.descriptor.layout;
+    let evaluate = |program: &Program, version: &Bytes| {
+        Some(
+            Interpreter::new(program, layout)
+                .record(version)
+                .ok()?
+                .to_datum(),
+        )
+    };
+    let mut totals = Totals::new();
+    for version in versions.iter().flatten() {
+        let mut key = Vec::new();
+        for program in &aggregate.group_by {
+            key.push(match evaluate(program, version)? {
+                Datum::String(text) => Datum::String(string::trim_end(&text).to_vec()),
+                Datum::Double(v) => Datum::Double(v + 0.0),
+                value => value,
+            });
+        }
+        let mut states = Vec::new();
+        for (function, argument) in &aggregate.functions {
+            let value = match argument {
+                Some(program) => evaluate(program, version)?,
+                None => Datum::Null,
+            };
+            states.push(State::of(*function, &value));
+        }
+        merge_into(&mut totals, aggregate, format!("{key:?}"), states);
+    }
+    Some(totals)
+}
+
+fn totals_of_partial_rows(aggregate: &Aggregate, rows: Vec<Vec<Datum>>) -> Totals {
+    let mut totals = Totals::new();
+    for row in rows {
+        let (key, states) = row.split_at(aggregate.group_by.len());
+        let states = aggregate.functions.iter().zip(states);
+        let states = states
+            .map(|((function, _), value)| State::shown(*function, value))
+            .collect();
+        merge_into(&mut totals, aggregate, format!("{key:?}"), states);
+    }
+    totals
+}
+
+/// Names the seed of the case that panics.
+struct Name(u64);
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the case has seed {}", self.0);
+        }
+    }
+}
+
+fn check(seed: u64) -> (bool, bool) {
+    let _name = Name(seed);
+    let case = Case::random(seed);
+    let scan = case.plain_scan();
+    for backend in [Backend::Jit, Backend::Interpreter] {
+        let found = case.run(seed, backend);
+        match &case.descriptor.aggregate {
+            None => match &scan {
+                Some(versions) => assert_eq!(found.unwrap(), expected_rows(&case, versions)),
+                None => assert!(matches!(found, Err(NdpError::Evaluation(_)))),
+            },
+            Some(aggregate) => {
+                let expected = scan
+                    .as_ref()
+                    .and_then(|v| expected_totals(&case, aggregate, v));
+                match expected {
+                    Some(totals) => {
+                        let found = totals_of_partial_rows(aggregate, found.unwrap());
+                        assert_eq!(found, totals);
+                    }
+                    None => assert!(matches!(found, Err(NdpError::Evaluation(_)))),
+                }
+            }
+        }
+    }
+    (
+        scan.is_some_and(|pages| !pages.concat().is_empty()),
+        case.descriptor.aggregate.is_some(),
+    )
+}
+
+#[test]
+fn finished_rows_are_those_of_a_plain_scan() {
+    let cases = std::env::var("PERIGEE_LAW_CASES")
+        .ok()
+        .and_then(|n| n.parse().ok());
+    let cases: u64 = cases.unwrap_or(1500);
+    let (mut with_rows, mut aggregated) = (0, 0);
+    for seed in 0..cases {
+        let (rows, aggregate) = check(seed);
+        with_rows += u64::from(rows);
+        aggregated += u64::from(aggregate);
+    }
+    // The law says nothing about empty results.
+    assert!(
+        with_rows > cases / 3,
+        "{with_rows} of {cases} cases have rows"
+    );
+    assert!(
+        aggregated > cases / 5,
+        "{aggregated} of {cases} cases aggregate"
+    );
+}
