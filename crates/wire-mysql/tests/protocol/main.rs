@@ -1,0 +1,12 @@
+//! The server as its clients see it: a scripted session behind real sockets, driven by packets made
+//! by hand and by the `mariadb` command line.
+#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+
+mod cancel;
+mod client;
+mod files;
+mod limits;
+mod login;
+mod mariadb;
+mod results;
+mod script;
