@@ -1,0 +1,189 @@
+//! Small files that say what a directory is: the store's identity and lock, a slice's epoch, a
+//! database's recycle LSN.
+//!
+//! Each is replaced as a whole (write beside, sync, rename, sync the directory), so that a crash
+//! leaves the old or the new one.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::Path;
+
+use perigee_page_api::{PageError, SliceKey};
+use perigee_types::{DbId, Lsn, Reader, Writer, checksum};
+
+use crate::failstop::{FailStop, disk};
+use crate::segment::sync_dir;
+
+/// Version of the layout of a store's directory.
+const FORMAT: &str = "1";
+
+const STORE_FILE: &str = "STORE";
+const LOCK_FILE: &str = "LOCK";
+const SLICE_FILE: &str = "SLICE";
+const RECYCLE_FILE: &str = "RECYCLE";
+
+const SLICE_MAGIC: &[u8; 8] = b"PERISLIC";
+const RECYCLE_MAGIC: &[u8; 8] = b"PERIRECY";
+
+/// What this store is, in its identity file; other stores have other words there.
+const KIND: &str = "page-store";
+
+/// Checks that `dir` is a Page Store of this format, or makes it one if it is empty, and locks it
+/// for as long as the returned file lives.
+pub(crate) fn claim_store(dir: &Path, stop: &FailStop) -> Result<File, PageError> {
+    fs::create_dir_all(dir).map_err(|e| disk("creation of", dir, &e))?;
+    let is_new = !check_store(dir)?;
+    let lock_path = dir.join(LOCK_FILE);
+    let lock = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&lock_path);
+    let lock = lock.map_err(|e| disk("creation of", &lock_path, &e))?;
+    lock.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => {
+            PageError::Refused(format!("{} is in use by another process", dir.display()))
+        }
+        TryLockError::Error(e) => disk("locking of", &lock_path, &e),
+    })?;
+    if is_new && !check_store(dir)? {
+        let line = format!("perigee {KIND} {FORMAT}\n");
+        replace(&dir.join(STORE_FILE), line.as_bytes(), stop)?;
+    }
+    Ok(lock)
+}
+
+/// True if `dir` is a Page Store of this format, false if it is empty; all else is refused.
+fn check_store(dir: &Path) -> Result<bool, PageError> {
+    let place = dir.display();
+    let Some(bytes) = read_if_there(&dir.join(STORE_FILE))? else {
+        let entries = fs::read_dir(dir).map_err(|e| disk("listing of", dir, &e))?;
+        for entry in entries {
+            let name = entry.map_err(|e| disk("listing of", dir, &e))?.file_name();
+            if name != LOCK_FILE && name != "STORE.new" && name != "lost+found" {
+                let text = format!("{place} is no {KIND}: it has no file STORE but holds {name:?}");
+                return Err(PageError::Refused(text));
+            }
+        }
+        return Ok(false);
+    };
+    let line = std::str::from_utf8(&bytes)
+        .ok()
+        .and_then(|text| text.strip_suffix('\n'));
+    let words: Vec<&str> = line
+        .map(|line| line.split(' ').collect())
+        .unwrap_or_default();
+    match words[..] {
+        ["perigee", kind, _] if kind != KIND => Err(PageError::Refused(format!(
+            "{place} holds a {kind}, expected a {KIND}"
+        ))),
+        ["perigee", _, version] if version != FORMAT => Err(PageError::Refused(format!(
+            "{place} is a {KIND} of format {version}, this program knows format {FORMAT}"
+        ))),
+        ["perigee", _, _] => Ok(true),
+        _ => Err(PageError::Corrupt(format!(
+            "{place}/{STORE_FILE} does not say what the directory is"
+        ))),
+    }
+}
+
+/// Makes the epoch of a slice durable.
+pub(crate) fn write_slice(
+    dir: &Path,
+    slice: SliceKey,
+    epoch: u64,
+    stop: &FailStop,
+) -> Result<(), PageError> {
+    let mut w = Writer::new();
+    w.u32(slice.db.0).u32(slice.slice.0).u64(epoch);
+    write(&dir.join(SLICE_FILE), SLICE_MAGIC, &w.into_bytes(), stop)
+}
+
+/// The epoch of the slice in `dir`; `None` if the creation of the slice was never finished.
+pub(crate) fn read_slice(dir: &Path, slice: SliceKey) -> Result<Option<u64>, PageError> {
+    let path = dir.join(SLICE_FILE);
+    let Some(bytes) = read_if_there(&path)? else {
+        return Ok(None);
+    };
+    let mut r = Reader::new(unseal(&path, SLICE_MAGIC, &bytes)?, "SLICE file");
+    let fields = r.u32().and_then(|db| Ok((db, r.u32()?, r.u64()?)));
+    match fields {
+        Ok((db, number, epoch)) if (db, number) == (slice.db.0, slice.slice.0) => Ok(Some(epoch)),
+        _ => {
+            let path = path.display();
+            Err(PageError::Corrupt(format!(
+                "{slice}, file {path}: it is another slice's"
+            )))
+        }
+    }
+}
+
+/// Makes the recycle LSN of a database durable.
+pub(crate) fn write_recycle(
+    dir: &Path,
+    db: DbId,
+    lsn: Lsn,
+    stop: &FailStop,
+) -> Result<(), PageError> {
+    let mut w = Writer::new();
+    w.u32(db.0).u64(lsn.0);
+    write(
+        &dir.join(RECYCLE_FILE),
+        RECYCLE_MAGIC,
+        &w.into_bytes(),
+        stop,
+    )
+}
+
+/// The recycle LSN of the database in `dir`; 0 if none was ever set.
+pub(crate) fn read_recycle(dir: &Path, db: DbId) -> Result<Lsn, PageError> {
+    let path = dir.join(RECYCLE_FILE);
+    let Some(bytes) = read_if_there(&path)? else {
+        return Ok(Lsn(0));
+    };
+    let mut r = Reader::new(unseal(&path, RECYCLE_MAGIC, &bytes)?, "RECYCLE file");
+    match r.u32().and_then(|found| Ok((found, r.u64()?))) {
+        Ok((found, lsn)) if found == db.0 => Ok(Lsn(lsn)),
+        _ => {
+            let path = path.display();
+            Err(PageError::Corrupt(format!(
+                "{db}, file {path}: it is another database's"
+            )))
+        }
+    }
+}
+
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, PageError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(disk("read of", path, &e)),
+    }
+}
+
+/// Replaces a file by magic, body and checksum.
+fn write(path: &Path, magic: &[u8; 8], body: &[u8], stop: &FailStop) -> Result<(), PageError> {
+    let mut bytes = magic.to_vec();
+    bytes.extend_from_slice(body);
+    bytes.extend_from_slice(&checksum(&bytes).to_le_bytes());
+    replace(path, &bytes, stop)
+}
+
+/// Replaces a file as a whole, durably.
+fn replace(path: &Path, bytes: &[u8], stop: &FailStop) -> Result<(), PageError> {
+    let beside = path.with_extension("new");
+    let dir = path.parent().expect("these files lie in a directory");
+    let mut file = File::create(&beside).map_err(|e| disk("creation of", &beside, &e))?;
+    file.write_all(bytes)
+        .map_err(|e| disk("write of", &beside, &e))?;
+    file.sync_all().map_err(|e| stop.sync_failed(&beside, &e))?;
+    fs::rename(&beside, path).map_err(|e| disk("replacement of", path, &e))?;
+    sync_dir(dir, stop)
+}
+
+fn unseal<'a>(path: &Path, magic: &[u8; 8], bytes: &'a [u8]) -> Result<&'a [u8], PageError> {
+    let good = bytes.split_last_chunk::<4>().and_then(|(all, sum)| {
+        (checksum(all).to_le_bytes() == *sum).then(|| all.strip_prefix(magic))?
+    });
+    good.ok_or_else(|| PageError::Corrupt(format!("file {}: it is damaged", path.display())))
+}

@@ -1,0 +1,156 @@
+//! Opening a segment after a restart: by its index if it is sealed, else by reading it all.
+//!
+//! A scan ends at the first frame that is not whole. If the segment was synced beyond that point
+//! the frame was acknowledged once and is damaged: that is reported and never cut away. Otherwise
+//! it is the torn end of the last write, which nobody was told of, and is cut.
+
+use std::fs::{self, OpenOptions};
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use perigee_page::PageRef;
+use perigee_page_api::PageError;
+use perigee_types::checksum;
+
+use crate::failstop::{FailStop, disk};
+use crate::frame::{
+    self, ChainStart, FRAME_HEADER, FrameHeader, FrameKind, IndexEntry, SEGMENT_HEADER, SegmentId,
+    SegmentKind,
+};
+use crate::segment::{Segment, SegmentIndex};
+
+/// A segment that was found in a slice's directory.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub segment: Arc<Segment>,
+    pub start: ChainStart,
+    /// Its frames in order, without the index frame.
+    pub frames: Vec<IndexEntry>,
+    /// Where the next frame goes; `None` if the segment is sealed.
+    pub end: Option<u64>,
+}
+
+/// Opens the segment at `path`. `last` says that it is the youngest of its kind: only that one may
+/// have a torn end. `None` means that not even its creation was finished, and it was removed.
+pub(crate) fn open_segment(
+    id: SegmentId,
+    path: &Path,
+    last: bool,
+    stop: &FailStop,
+) -> Result<Option<Found>, PageError> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(|e| disk("opening of", path, &e))?;
+    let size = file
+        .metadata()
+        .map_err(|e| disk("opening of", path, &e))?
+        .len();
+    let mut header = Vec::with_capacity(SEGMENT_HEADER);
+    (&mut file)
+        .take(SEGMENT_HEADER as u64)
+        .read_to_end(&mut header)
+        .map_err(|e| disk("read of", path, &e))?;
+    let start = match frame::decode_segment_header(&header, id) {
+        Ok(start) => start,
+        Err(_) if last && size < SEGMENT_HEADER as u64 => {
+            tracing::warn!("{} was never finished and is removed", path.display());
+            fs::remove_file(path).map_err(|e| disk("deletion of", path, &e))?;
+            return Ok(None);
+        }
+        Err(what) => {
+            let (slice, path) = (id.slice, path.display());
+            return Err(PageError::Corrupt(format!("{slice}, file {path}: {what}")));
+        }
+    };
+    let segment = Arc::new(Segment::new(id, path.to_owned(), file, size));
+    let (frames, end) = match segment.read_index()? {
+        SegmentIndex::Good(frames) => (frames, None),
+        SegmentIndex::Damaged(end) => (scan(&segment, end, false)?.0, None),
+        SegmentIndex::None if last => {
+            let (frames, end) = scan(&segment, size, true)?;
+            // What was read may be in the page cache only; from here on it counts as durable.
+            let file = segment.file();
+            file.set_len(end)
+                .map_err(|e| disk("truncation of", path, &e))?;
+            file.sync_all().map_err(|e| stop.sync_failed(path, &e))?;
+            segment.set_size(end);
+            (frames, Some(end))
+        }
+        SegmentIndex::None => (scan(&segment, size, false)?.0, None),
+    };
+    Ok(Some(Found {
+        segment,
+        start,
+        frames,
+        end,
+    }))
+}
+
+/// Reads all frames before `limit`; returns them and the offset behind the last good one.
+fn scan(segment: &Segment, limit: u64, last: bool) -> Result<(Vec<IndexEntry>, u64), PageError> {
+    let mut bytes = vec![0; limit as usize];
+    segment.read(&mut bytes, 0)?;
+    let mut frames = Vec::new();
+    let mut offset = SEGMENT_HEADER as u64;
+    loop {
+        let rest = &bytes[offset as usize..];
+        if is_zero(rest) {
+            return Ok((frames, offset));
+        }
+        let header = FrameHeader::decode(rest, segment.id(), offset);
+        let whole = header.filter(|h| h.end(offset) <= bytes.len() as u64);
+        if let Some(h) = whole {
+            let payload = &rest[FRAME_HEADER..FRAME_HEADER + h.payload_len as usize];
+            let good = payload_is_good(&h, payload);
+            if h.kind == FrameKind::Index {
+                // Sealing was interrupted, or the trailer is damaged.
+                return Ok((frames, offset));
+            }
+            // A damaged page version is found again, and named, when it is read.
+            let page = segment.id().kind == SegmentKind::Pages;
+            if good || page && was_synced(segment, &bytes, offset, last) {
+                frames.push(IndexEntry {
+                    id: h.id,
+                    lsn: h.lsn,
+                    offset,
+                });
+                offset = h.end(offset);
+                continue;
+            }
+        }
+        if was_synced(segment, &bytes, offset, last) {
+            return Err(segment.corrupt(offset, "a frame that was synced is damaged"));
+        }
+        let (path, cut) = (segment.path().display(), rest.len());
+        tracing::warn!("{path}: torn end at offset {offset}, {cut} bytes are cut");
+        return Ok((frames, offset));
+    }
+}
+
+/// True if the segment was synced beyond `offset`: a later frame says so, or a later segment.
+fn was_synced(segment: &Segment, bytes: &[u8], offset: u64, last: bool) -> bool {
+    !last
+        || (offset as usize + 1..bytes.len().saturating_sub(FRAME_HEADER - 1)).any(|at| {
+            bytes[at] == b'P'
+                && FrameHeader::decode(&bytes[at..], segment.id(), at as u64)
+                    .is_some_and(|later| later.synced > offset)
+        })
+}
+
+fn payload_is_good(header: &FrameHeader, payload: &[u8]) -> bool {
+    match header.kind {
+        FrameKind::Page => PageRef::new(payload).is_ok_and(|page| {
+            page.verify_checksum().is_ok() && payload[..4] == header.payload_crc.to_le_bytes()
+        }),
+        FrameKind::Fragment | FrameKind::Index => checksum(payload) == header.payload_crc,
+    }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    let mut chunks = bytes.chunks_exact(4096);
+    // Comparing whole blocks is a memcmp; most ends are preallocated and long.
+    chunks.by_ref().all(|c| c == [0; 4096]) && chunks.remainder().iter().all(|b| *b == 0)
+}

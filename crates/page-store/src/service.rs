@@ -1,0 +1,343 @@
+//! The Page Store itself: slices of many databases in a directory, behind the [`PageStore`] trait.
+//!
+//! Work that blocks runs on the runtime's blocking threads; a call that is dropped lets it finish.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex, RwLock};
+use perigee_page_api::{
+    Fragment, MAX_PAGES, NdpRead, NdpStream, PageError, PageStore, ReadPages, SliceKey,
+    SliceStatus, StoreStatus,
+};
+use perigee_types::{DbId, Lsn, PAGE_SIZE, SliceId};
+
+use crate::config::Config;
+use crate::failstop::{FailStop, disk};
+use crate::fragment::LogCache;
+use crate::identity;
+use crate::pool::{Pool, Use};
+use crate::segment::sync_dir;
+use crate::slice::{Shared, Slice, Tenant};
+use crate::worker::{Slices, Workers};
+
+/// A slice, or why it cannot be used.
+type SliceOrError = Result<Arc<Slice>, PageError>;
+
+/// A Page Store over a local directory.
+#[derive(Debug)]
+pub struct PageStoreService {
+    store: Arc<Store>,
+    /// Ends the background threads when the service is dropped.
+    _workers: Workers,
+    /// Keeps other processes out.
+    _lock: File,
+}
+
+#[derive(Debug)]
+struct Store {
+    dir: PathBuf,
+    shared: Arc<Shared>,
+    slices: RwLock<BTreeMap<SliceKey, SliceOrError>>,
+    tenants: Mutex<BTreeMap<DbId, Arc<Tenant>>>,
+    next_number: AtomicU32,
+    /// One slice is created at a time.
+    creating: Mutex<()>,
+}
+
+impl Slices for Store {
+    fn all(&self) -> Vec<Arc<Slice>> {
+        self.slices
+            .read()
+            .values()
+            .filter_map(|s| s.as_ref().ok().cloned())
+            .collect()
+    }
+}
+
+/// Directory of a database.
+fn db_name(db: DbId) -> String {
+    format!("db-{}", db.0)
+}
+
+/// Directory of a slice in that of its database.
+fn slice_name(slice: SliceId) -> String {
+    format!("slice-{}", slice.0)
+}
+
+impl PageStoreService {
+    /// Opens the store in `dir`, or makes an empty one. Blocks until every slice is open. A slice
+    /// that is damaged does not keep the others from being served; calls to it say what is wrong.
+    ///
+    /// # Errors
+    /// [`PageError::Refused`] if the directory is another kind of store, of another version, or in
+    /// use; [`PageError::Disk`] if it cannot be read or written.
+    pub fn open(dir: impl AsRef<Path>, config: Config) -> Result<Self, PageError> {
+        let dir = dir.as_ref();
+        let shared = Arc::new(Shared {
+            stop: FailStop::default(),
+            pool: Pool::new(config.pool_bytes),
+            cache: LogCache::new(config.log_cache_bytes),
+            backlog: AtomicU64::new(0),
+            work: Condvar::new(),
+            work_latch: Mutex::new(()),
+            config,
+        });
+        let lock = identity::claim_store(dir, &shared.stop)?;
+        let store = Arc::new(Store {
+            dir: dir.to_owned(),
+            shared: shared.clone(),
+            slices: RwLock::default(),
+            tenants: Mutex::default(),
+            next_number: AtomicU32::new(0),
+            creating: Mutex::new(()),
+        });
+        store.open_all()?;
+        let slices: Arc<dyn Slices> = store.clone();
+        let workers = Workers::start(shared.config.consolidators, &shared, &slices)
+            .map_err(|e| PageError::Unavailable(format!("no threads: {e}")))?;
+        Ok(Self {
+            store,
+            _workers: workers,
+            _lock: lock,
+        })
+    }
+
+    /// Hits and misses of the pool since the store was opened.
+    #[must_use]
+    pub fn pool_counts(&self) -> (u64, u64) {
+        self.store.shared.pool.counts()
+    }
+
+    /// Runs `work` where it may block. A panic in it stops the store.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, PageError> + Send + 'static,
+    ) -> Result<T, PageError> {
+        let store = self.store.clone();
+        match tokio::task::spawn_blocking(move || work(&store)).await {
+            Ok(result) => result,
+            Err(error) => {
+                let stop = &self.store.shared.stop;
+                if error.is_panic() {
+                    stop.stop("a request panicked".into());
+                }
+                stop.check()?;
+                Err(PageError::Unavailable("the store is shutting down".into()))
+            }
+        }
+    }
+}
+
+impl Store {
+    fn open_all(&self) -> Result<(), PageError> {
+        for (db, db_dir) in numbered(&self.dir, "db-")? {
+            let tenant = self.open_tenant(DbId(db), db_dir.clone());
+            for (slice, dir) in numbered(&db_dir, "slice-")? {
+                let key = SliceKey {
+                    db: DbId(db),
+                    slice: SliceId(slice),
+                };
+                let opened = match &tenant {
+                    Ok(tenant) => self.open_slice(key, &dir, tenant),
+                    Err(error) => Err(error.clone()),
+                };
+                match opened {
+                    Ok(None) => {}
+                    Ok(Some(slice)) => {
+                        self.slices.write().insert(key, Ok(slice));
+                    }
+                    Err(error @ PageError::Corrupt(_)) => {
+                        tracing::error!("{key} is not served: {error}");
+                        self.slices.write().insert(key, Err(error));
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn open_tenant(&self, db: DbId, dir: PathBuf) -> Result<Arc<Tenant>, PageError> {
+        let recycle = identity::read_recycle(&dir, db)?;
+        let tenant = Arc::new(Tenant::new(dir, recycle));
+        self.tenants.lock().insert(db, tenant.clone());
+        Ok(tenant)
+    }
+
+    /// Opens a slice; `None` if its creation was never finished.
+    fn open_slice(
+        &self,
+        key: SliceKey,
+        dir: &Path,
+        tenant: &Arc<Tenant>,
+    ) -> Result<Option<Arc<Slice>>, PageError> {
+        let Some(epoch) = identity::read_slice(dir, key)? else {
+            return Ok(None);
+        };
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        let (shared, tenant) = (self.shared.clone(), tenant.clone());
+        Slice::open(key, number, dir, shared, tenant, epoch).map(|slice| Some(Arc::new(slice)))
+    }
+
+    fn slice(&self, key: SliceKey) -> SliceOrError {
+        let slices = self.slices.read();
+        slices
+            .get(&key)
+            .cloned()
+            .unwrap_or_else(|| Err(PageError::NotFound(key.to_string())))
+    }
+
+    fn tenant(&self, db: DbId) -> Result<Arc<Tenant>, PageError> {
+        if let Some(tenant) = self.tenants.lock().get(&db) {
+            return Ok(tenant.clone());
+        }
+        let dir = self.dir.join(db_name(db));
+        if !dir.is_dir() {
+            fs::create_dir(&dir).map_err(|e| disk("creation of", &dir, &e))?;
+            sync_dir(&self.dir, &self.shared.stop)?;
+        }
+        self.open_tenant(db, dir)
+    }
+
+    fn create_slice(&self, key: SliceKey, epoch: u64) -> Result<(), PageError> {
+        let stop = &self.shared.stop;
+        stop.check()?;
+        let _one_at_a_time = self.creating.lock();
+        match self.slice(key) {
+            Ok(slice) => return raise_epoch(&slice, epoch, stop),
+            Err(PageError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let tenant = self.tenant(key.db)?;
+        let dir = tenant.dir.join(slice_name(key.slice));
+        if !dir.is_dir() {
+            fs::create_dir(&dir).map_err(|e| disk("creation of", &dir, &e))?;
+            sync_dir(&tenant.dir, stop)?;
+        }
+        identity::write_slice(&dir, key, epoch, stop)?;
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        let slice = Slice::empty(key, number, &dir, self.shared.clone(), tenant, epoch);
+        self.slices.write().insert(key, Ok(Arc::new(slice)));
+        Ok(())
+    }
+
+    fn set_recycle_lsn(&self, db: DbId, lsn: Lsn) -> Result<(), PageError> {
+        self.shared.stop.check()?;
+        let tenant = {
+            let _one_at_a_time = self.creating.lock();
+            self.tenant(db)?
+        };
+        let _one_at_a_time = tenant.advancing.lock();
+        if lsn > tenant.recycle_lsn() {
+            // Durable first: what is dropped because of it may come back with a restart.
+            identity::write_recycle(&tenant.dir, db, lsn, &self.shared.stop)?;
+            tenant.set_recycle_lsn(lsn);
+        }
+        Ok(())
+    }
+
+    fn status(&self) -> StoreStatus {
+        let mut status = StoreStatus::default();
+        for (key, slice) in self.slices.read().iter() {
+            let Ok(slice) = slice else { continue };
+            status.slices.push((*key, slice.status()));
+            status.live_bytes += slice.directory.pages() * PAGE_SIZE as u64;
+            status.disk_bytes += slice.disk_bytes();
+        }
+        status
+    }
+}
+
+/// A new epoch fences the writers before it, durably.
+fn raise_epoch(slice: &Slice, epoch: u64, stop: &FailStop) -> Result<(), PageError> {
+    let current = slice.appender.lock().epoch();
+    if epoch < current {
+        let text = format!(
+            "epoch {epoch} of {} is over, {current} has begun",
+            slice.key
+        );
+        return Err(PageError::Refused(text));
+    }
+    if epoch > current {
+        identity::write_slice(&slice.dir, slice.key, epoch, stop)?;
+        slice.appender.lock().set_epoch(epoch);
+    }
+    Ok(())
+}
+
+/// Subdirectories whose names are a prefix and a number.
+fn numbered(dir: &Path, prefix: &str) -> Result<Vec<(u32, PathBuf)>, PageError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).map_err(|e| disk("listing of", dir, &e))? {
+        let entry = entry.map_err(|e| disk("listing of", dir, &e))?;
+        let name = entry.file_name();
+        let number = name
+            .to_str()
+            .and_then(|n| n.strip_prefix(prefix)?.parse().ok());
+        if let Some(number) = number
+            && entry.path().is_dir()
+        {
+            found.push((number, entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[async_trait]
+impl PageStore for PageStoreService {
+    async fn create_slice(&self, slice: SliceKey, epoch: u64) -> Result<(), PageError> {
+        self.blocking(move |store| store.create_slice(slice, epoch))
+            .await
+    }
+
+    async fn write_logs(&self, fragment: Fragment) -> Result<SliceStatus, PageError> {
+        let slice = self.store.slice(fragment.slice)?;
+        self.blocking(move |_| slice.write(fragment)).await
+    }
+
+    async fn read_pages(&self, read: ReadPages) -> Result<Vec<Bytes>, PageError> {
+        let slice = self.store.slice(read.slice)?;
+        if read.pages.len() > MAX_PAGES {
+            let text = format!(
+                "read of {} pages, {MAX_PAGES} are the most",
+                read.pages.len()
+            );
+            return Err(PageError::Refused(text));
+        }
+        if let Some(pages) = slice.read_from_memory(read.lsn, &read.pages, Use::Wanted)? {
+            return Ok(pages);
+        }
+        self.blocking(move |_| slice.read_blocking(read.lsn, &read.pages, Use::Wanted))
+            .await
+    }
+
+    async fn ndp_read(&self, read: NdpRead) -> Result<NdpStream, PageError> {
+        let _ = read;
+        Err(PageError::Unavailable(
+            "near-data processing is not there yet".into(),
+        ))
+    }
+
+    async fn set_recycle_lsn(&self, db: DbId, lsn: Lsn) -> Result<(), PageError> {
+        self.blocking(move |store| store.set_recycle_lsn(db, lsn))
+            .await
+    }
+
+    async fn slice_status(&self, slice: SliceKey) -> Result<SliceStatus, PageError> {
+        let slice = self.store.slice(slice)?;
+        self.store.shared.stop.check()?;
+        Ok(slice.status())
+    }
+
+    async fn status(&self) -> Result<StoreStatus, PageError> {
+        self.store.shared.stop.check()?;
+        Ok(self.store.status())
+    }
+}

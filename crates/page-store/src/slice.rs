@@ -1,0 +1,223 @@
+//! A slice: its files, its log directory, and where its log stands.
+//!
+//! Who may do what:
+//! - *writers* (`append`) extend the log, one at a time, the appender's flag says who;
+//! - *the worker* (`consolidate`, `collect`), one at a time, holds the `worker` mutex: it writes
+//!   page segments, drops versions and deletes files;
+//! - *readers* (`read`) take what they need from the log directory and hold it by `Arc`.
+//!
+//! Order of latches: appender, queue, log cache, directory shard, fragment, segments. None is held
+//! during I/O; the worker's mutex is an exclusive right, not a latch, and nobody waits for it.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+use perigee_page_api::{PageError, SliceKey, SliceStatus};
+use perigee_types::{Lsn, PageId};
+
+use crate::append::Appender;
+use crate::config::Config;
+use crate::directory::Directory;
+use crate::failstop::FailStop;
+use crate::fragment::{LogCache, LogFragment};
+use crate::frame::SegmentKind;
+use crate::pool::Pool;
+use crate::segment::{Segment, SegmentWriter};
+
+/// What all slices of a store share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub config: Config,
+    pub stop: FailStop,
+    pub pool: Pool,
+    pub cache: LogCache,
+    /// Bytes of log of all slices that wait for consolidation.
+    pub backlog: AtomicU64,
+    /// Wakes the workers early.
+    pub work: Condvar,
+    pub work_latch: Mutex<()>,
+}
+
+/// What the slices of a database share.
+#[derive(Debug)]
+pub(crate) struct Tenant {
+    pub dir: PathBuf,
+    /// The recycle LSN; durable before it is here.
+    recycle: AtomicU64,
+    /// Held while the recycle LSN is made durable, so that it only grows on disk too.
+    pub advancing: Mutex<()>,
+}
+
+impl Tenant {
+    pub(crate) fn new(dir: PathBuf, recycle: Lsn) -> Self {
+        Self {
+            dir,
+            recycle: AtomicU64::new(recycle.0),
+            advancing: Mutex::new(()),
+        }
+    }
+
+    pub(crate) fn recycle_lsn(&self) -> Lsn {
+        Lsn(self.recycle.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_recycle_lsn(&self, lsn: Lsn) {
+        self.recycle.fetch_max(lsn.0, Ordering::AcqRel);
+    }
+}
+
+/// Fragments that wait for consolidation, in arrival order.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    pub fragments: VecDeque<(Arc<LogFragment>, Instant)>,
+    pub backlog: u64,
+    pub last_arrival: Option<Instant>,
+}
+
+/// What only the worker touches.
+#[derive(Debug, Default)]
+pub(crate) struct Worker {
+    /// Where page versions are appended.
+    pub pages: Option<SegmentWriter>,
+    /// Number of the next page segment.
+    pub next_number: u64,
+    /// Pages with versions or records that can be dropped once the recycle LSN is there.
+    pub unpruned: BinaryHeap<Reverse<(Lsn, PageId)>>,
+    /// The recycle LSN up to which `unpruned` was worked off.
+    pub pruned: Lsn,
+    /// Page segments that could not be rewritten because they are damaged.
+    pub damaged: Vec<u64>,
+    /// After an error the worker waits until then.
+    pub pause: Option<Instant>,
+}
+
+/// A slice.
+#[derive(Debug)]
+pub(crate) struct Slice {
+    pub key: SliceKey,
+    /// Names the slice in the pool.
+    pub number: u32,
+    pub dir: PathBuf,
+    pub shared: Arc<Shared>,
+    pub tenant: Arc<Tenant>,
+    pub directory: Directory,
+    pub appender: Mutex<Appender>,
+    /// Something changed in the appender.
+    pub appended: Condvar,
+    /// The slice persistent LSN; records up to it are in the directory.
+    pub persistent: AtomicU64,
+    pub queue: Mutex<Queue>,
+    pub worker: Mutex<Worker>,
+    /// Every segment file there is.
+    pub segments: Mutex<BTreeMap<(SegmentKind, u64), Arc<Segment>>>,
+}
+
+impl Slice {
+    /// A slice without log.
+    pub(crate) fn empty(
+        key: SliceKey,
+        number: u32,
+        dir: &Path,
+        shared: Arc<Shared>,
+        tenant: Arc<Tenant>,
+        epoch: u64,
+    ) -> Self {
+        Self {
+            key,
+            number,
+            dir: dir.to_owned(),
+            shared,
+            tenant,
+            directory: Directory::new(),
+            appender: Mutex::new(Appender::new(epoch)),
+            appended: Condvar::new(),
+            persistent: AtomicU64::new(0),
+            queue: Mutex::default(),
+            worker: Mutex::default(),
+            segments: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn persistent_lsn(&self) -> Lsn {
+        Lsn(self.persistent.load(Ordering::Acquire))
+    }
+
+    /// Everything up to this LSN is in page versions.
+    pub(crate) fn consolidated_lsn(&self) -> Lsn {
+        // First the end, then the queue: what arrives in between only makes the answer older.
+        let persistent = self.persistent_lsn();
+        let queue = self.queue.lock();
+        queue
+            .fragments
+            .front()
+            .map_or(persistent, |(fragment, _)| fragment.prev_lsn)
+    }
+
+    pub(crate) fn status(&self) -> SliceStatus {
+        let (sequence, persistent_lsn) = self.appender.lock().persistent();
+        SliceStatus {
+            sequence,
+            persistent_lsn,
+            consolidated_lsn: self.consolidated_lsn().min(persistent_lsn),
+            backlog_bytes: self.queue.lock().backlog,
+        }
+    }
+
+    /// Bytes of the files.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        self.segments.lock().values().map(|s| s.size()).sum()
+    }
+
+    /// Lists a new segment file.
+    pub(crate) fn add_segment(&self, segment: &Arc<Segment>) {
+        let id = segment.id();
+        self.segments
+            .lock()
+            .insert((id.kind, id.number), segment.clone());
+    }
+
+    /// Deletes a segment file that nobody needs.
+    pub(crate) fn delete_segment(&self, segment: &Segment) -> Result<(), PageError> {
+        let id = segment.id();
+        assert!(
+            segment.live() == 0,
+            "P8: {} is still needed",
+            segment.path().display()
+        );
+        segment.delete()?;
+        self.segments.lock().remove(&(id.kind, id.number));
+        tracing::debug!("deleted {}", segment.path().display());
+        Ok(())
+    }
+
+    /// Adds a fragment to those that wait for consolidation.
+    pub(crate) fn enqueue(&self, fragment: Arc<LogFragment>) {
+        let now = Instant::now();
+        let bytes = fragment.log_bytes();
+        let mut queue = self.queue.lock();
+        queue.backlog += bytes;
+        queue.last_arrival = Some(now);
+        queue.fragments.push_back((fragment, now));
+        drop(queue);
+        let before = self.shared.backlog.fetch_add(bytes, Ordering::Relaxed);
+        if before + bytes >= self.shared.config.consolidate_above {
+            self.shared.work.notify_one();
+        }
+    }
+
+    /// The oldest fragment is consolidated.
+    pub(crate) fn dequeue(&self) {
+        let mut queue = self.queue.lock();
+        let front = queue.fragments.pop_front();
+        let (fragment, _) = front.expect("only the worker takes fragments off the queue");
+        fragment.set_consolidated();
+        let bytes = fragment.log_bytes();
+        queue.backlog -= bytes;
+        self.shared.backlog.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
