@@ -1,0 +1,192 @@
+//! From a program to machine code: one function per mode, with the loop over records inside.
+//!
+//! - `value`: a node to a register, `predicate`: a truth value to branches;
+//! - `column`, `number`, `cast`, `date`, `text`, `list`: the operations.
+//!
+//! Invariants of the code made:
+//! - it evaluates what the interpreter evaluates, in the same order, so that the same records
+//!   fail: an operand whose evaluation can fail is skipped exactly if the interpreter skips it;
+//! - a NULL's register holds some value of its form, which no trapping instruction and no helper
+//!   gets to see;
+//! - it reads the record below its constant part (J1) and variable-length items after a bounds
+//!   check, and writes `out`, `valid` and `failed` at most once per record.
+
+mod call;
+mod cast;
+mod column;
+mod date;
+mod emit;
+mod evaluate;
+mod filter;
+mod list;
+mod number;
+mod predicate;
+mod text;
+mod value;
+
+use std::collections::HashMap;
+
+use cranelift_codegen::ir::{Block, StackSlot, StackSlotData, StackSlotKind, Value};
+use cranelift_codegen::isa::TargetFrontendConfig;
+use cranelift_frontend::FunctionBuilder;
+use perigee_expr::{Node, NodeId, Program};
+
+use crate::JitError;
+use crate::constants::Constants;
+use crate::facts::{Fact, Facts};
+
+pub(crate) use evaluate::compile_evaluate;
+pub(crate) use filter::compile_filter;
+
+/// Greatest number of operations of a function. A node that several nodes share is evaluated once
+/// on each path, but its code can be there once per path; what people write has some tens.
+const MAX_OPERATIONS: u32 = 20_000;
+
+/// What a function is made from.
+pub(crate) struct Source<'a> {
+    pub program: &'a Program,
+    pub facts: &'a Facts,
+}
+
+/// Physical form of a value.
+#[derive(Clone, Copy)]
+enum Lane {
+    /// I64: integers (unsigned ones by bit pattern), dates, truth values, short decimals.
+    Narrow(Value),
+    /// I128: decimals whose range exceeds 64 bits.
+    Wide(Value),
+    /// F64.
+    Double(Value),
+    /// Address and number of bytes (I64 both).
+    Text { start: Value, len: Value },
+}
+
+/// Whether a value is NULL.
+#[derive(Clone, Copy)]
+enum Null {
+    Never,
+    Always,
+    /// I8: 1 = NULL, 0 = not NULL.
+    Flag(Value),
+}
+
+/// A value in registers.
+#[derive(Clone, Copy)]
+struct Val {
+    lane: Lane,
+    null: Null,
+}
+
+/// Where a predicate goes on.
+#[derive(Clone, Copy)]
+struct Targets {
+    yes: Block,
+    no: Block,
+    null: Block,
+}
+
+/// State of code generation inside the loop over records.
+struct Compiler<'a, 'f> {
+    b: FunctionBuilder<'f>,
+    program: &'a Program,
+    facts: &'a Facts,
+    constants: &'a mut Constants,
+    /// Address of the record.
+    record: Value,
+    /// Address after the last byte of the page.
+    limit: Value,
+    /// Where helpers leave results.
+    slot: StackSlot,
+    /// Where evaluation goes on if it is an error.
+    fail: Block,
+    /// Where it goes if the record does not keep to its shape.
+    corrupt: Block,
+    /// Values computed in blocks that dominate the current one.
+    memo: HashMap<NodeId, Val>,
+    /// Keys of `memo` in order of insertion.
+    memo_order: Vec<NodeId>,
+    /// Operations written so far.
+    operations: u32,
+}
+
+/// A point to which the memo can be taken back.
+#[derive(Clone, Copy)]
+struct Scope(usize);
+
+impl<'a, 'f> Compiler<'a, 'f> {
+    /// State at the start of a record's code; `place` is the record's address and the address
+    /// after the last byte that may be read.
+    fn new(
+        mut b: FunctionBuilder<'f>,
+        source: &Source<'a>,
+        constants: &'a mut Constants,
+        place: (Value, Value),
+        fail: Block,
+        corrupt: Block,
+    ) -> Self {
+        let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 16, 4);
+        Self {
+            slot: b.create_sized_stack_slot(slot),
+            b,
+            program: source.program,
+            facts: source.facts,
+            constants,
+            record: place.0,
+            limit: place.1,
+            fail,
+            corrupt,
+            memo: HashMap::new(),
+            memo_order: Vec::new(),
+            operations: 0,
+        }
+    }
+
+    /// Counts an operation; true if there are too many. Generation then ends soon, and what it
+    /// made is thrown away.
+    fn count_operation(&mut self) -> bool {
+        self.operations = self.operations.saturating_add(1);
+        self.operations > MAX_OPERATIONS
+    }
+
+    /// The finished function, unless it is too large.
+    fn finish(self, config: TargetFrontendConfig) -> Result<(), JitError> {
+        let too_large = self.operations > MAX_OPERATIONS;
+        self.b.finalize(config);
+        if too_large {
+            return Err(JitError::TooLarge {
+                limit: MAX_OPERATIONS,
+            });
+        }
+        Ok(())
+    }
+
+    fn node(&self, id: NodeId) -> &'a Node {
+        &self.program.nodes[usize::from(id.0)]
+    }
+
+    fn fact(&self, id: NodeId) -> Fact {
+        *self.facts.of(id)
+    }
+
+    fn root(&self) -> NodeId {
+        NodeId((self.program.nodes.len() - 1) as u16)
+    }
+
+    /// Begins code that does not always run.
+    fn enter(&self) -> Scope {
+        Scope(self.memo_order.len())
+    }
+
+    /// Forgets the values that were computed since.
+    fn leave(&mut self, scope: Scope) {
+        for id in self.memo_order.drain(scope.0..) {
+            self.memo.remove(&id);
+        }
+    }
+
+    fn remember(&mut self, id: NodeId, val: Val) {
+        if self.memo.insert(id, val).is_none() {
+            self.memo_order.push(id);
+        }
+    }
+}
