@@ -1,7 +1,6 @@
 //! What can go wrong in the engine, in the terms a SQL layer must tell apart.
 
-use perigee_log_api::LogError;
-use perigee_page_api::PageError;
+use perigee_sal::SalError;
 
 /// Why the engine did not do what it was asked.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -54,12 +53,9 @@ pub enum EngineError {
     /// The statement was cancelled.
     #[error("cancelled")]
     Cancelled,
-    /// The Log Stores cannot make log durable: nothing more is acknowledged.
+    /// Storage cannot make log durable or serve pages.
     #[error("{0}")]
-    Log(#[from] LogError),
-    /// The Page Stores cannot serve pages.
-    #[error("{0}")]
-    Page(#[from] PageError),
+    Storage(#[from] SalError),
     /// Stored bytes contradict their format; names the object.
     #[error("corruption: {0}")]
     Corrupt(String),

@@ -1,0 +1,129 @@
+//! Ranges of keys. Keys compare bytewise, so that every range of keys or key prefixes is a half-open
+//! range of byte strings.
+
+use std::ops::Bound;
+
+/// The keys from `lower` on and below `upper`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeySpan {
+    /// First key; empty for no bound.
+    pub lower: Vec<u8>,
+    /// First key above the span; `None` for no bound.
+    pub upper: Option<Vec<u8>>,
+}
+
+impl KeySpan {
+    /// Every key.
+    #[must_use]
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Every key that begins with `prefix`.
+    #[must_use]
+    pub fn prefix(prefix: &[u8]) -> Self {
+        Self {
+            lower: prefix.to_vec(),
+            upper: after_prefix(prefix),
+        }
+    }
+
+    /// The keys between bounds that are key prefixes: `Included(p)` takes in every key that begins
+    /// with `p`, `Excluded(p)` none of them.
+    #[must_use]
+    pub fn from_bounds(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Self {
+        let (lower, nothing) = match lower {
+            Bound::Unbounded => (Vec::new(), false),
+            Bound::Included(p) => (p.to_vec(), false),
+            Bound::Excluded(p) => (
+                after_prefix(p).unwrap_or_default(),
+                after_prefix(p).is_none(),
+            ),
+        };
+        let upper = match upper {
+            Bound::Unbounded => None,
+            Bound::Included(p) => after_prefix(p),
+            Bound::Excluded(p) => Some(p.to_vec()),
+        };
+        // Nothing lies after the greatest prefix.
+        Self {
+            lower,
+            upper: if nothing { Some(Vec::new()) } else { upper },
+        }
+    }
+
+    /// The keys of the span that are above `key`.
+    #[must_use]
+    pub fn after(&self, key: &[u8]) -> Self {
+        let mut lower = key.to_vec();
+        lower.push(0);
+        Self {
+            lower: lower.max(self.lower.clone()),
+            upper: self.upper.clone(),
+        }
+    }
+
+    /// The keys of the span that are below `key`.
+    #[must_use]
+    pub fn before(&self, key: &[u8]) -> Self {
+        let upper = match &self.upper {
+            Some(upper) if upper.as_slice() < key => upper.clone(),
+            _ => key.to_vec(),
+        };
+        Self {
+            lower: self.lower.clone(),
+            upper: Some(upper),
+        }
+    }
+
+    /// True if no key can lie in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.upper
+            .as_ref()
+            .is_some_and(|upper| *upper <= self.lower)
+    }
+
+    /// True if `key` lies in it.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.lower.as_slice() <= key && self.upper.as_ref().is_none_or(|u| key < u.as_slice())
+    }
+}
+
+/// The least byte string above every one that begins with `prefix`, if there is one.
+fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|b| *b != 0xff)?;
+    let mut after = prefix[..=last].to_vec();
+    after[last] += 1;
+    Some(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_prefixes() {
+        use Bound::{Excluded, Included, Unbounded};
+        let span = |l: Bound<&[u8]>, u: Bound<&[u8]>| KeySpan::from_bounds(l, u);
+        let s = span(Included(b"b"), Included(b"d"));
+        assert!(s.contains(b"b") && s.contains(b"dzz") && !s.contains(b"e") && !s.contains(b"az"));
+        let s = span(Excluded(b"b"), Excluded(b"d"));
+        assert!(!s.contains(b"bx") && s.contains(b"c") && !s.contains(b"d"));
+        assert!(span(Excluded(&[0xff]), Unbounded).is_empty());
+        assert!(!span(Included(&[0xff]), Included(&[0xff, 0xff])).is_empty());
+        assert!(span(Unbounded, Included(&[0xff])).contains(&[0xff, 0xff, 7]));
+        assert!(KeySpan::all().contains(b"") && KeySpan::all().contains(&[0xff; 9]));
+    }
+
+    #[test]
+    fn what_follows_a_key_is_the_rest() {
+        let s = KeySpan::prefix(b"ab");
+        assert!(!s.after(b"ab").contains(b"ab") && s.after(b"ab").contains(b"ab\0"));
+        assert_eq!(s.after(b"a"), s);
+        assert!(s.before(b"abc").contains(b"abb") && !s.before(b"abc").contains(b"abc"));
+        assert_eq!(s.before(b"b"), s);
+        assert!(s.before(b"ab").is_empty());
+    }
+}

@@ -1,0 +1,347 @@
+//! [`BufferPool`].
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::try_join_all;
+use parking_lot::{Mutex, RwLock};
+use perigee_page::PageRef;
+use perigee_page_api::PageError;
+use perigee_sal::{LATEST, SUPERBLOCK, Sal, SalError};
+use perigee_types::{IndexId, Lsn, PAGE_SIZE, PageId};
+use tokio::time::{Instant, timeout_at};
+
+use super::flight::{Flight, FlightSeat};
+use super::shard::Shard;
+use super::{Frame, LoadedPage, Page, PageBytes, PageLoad};
+use crate::EngineError;
+use crate::mtr::Allocator;
+
+/// Pages of one read request of the pool: an extent, so that it goes to one slice, and short enough
+/// for others to wait for one of its pages.
+const FLIGHT_PAGES: usize = 64;
+
+/// Shards: more than there are cores, so that two threads rarely meet.
+const MAX_SHARDS: usize = 16;
+
+/// A shard has at least this many frames, so that chance does not fill one and leave another empty.
+const MIN_SHARD_FRAMES: usize = 256;
+
+/// How long a full pool is waited for.
+const ROOM_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How often a full pool is looked at.
+const ROOM_LOOK: Duration = Duration::from_millis(20);
+
+/// What a page is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// A look-up, or an inner page: likely to be used again.
+    Point,
+    /// A scan: likely to be used once.
+    Scan,
+}
+
+/// What the pool did since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolCounters {
+    /// Pages found in the pool.
+    pub hits: u64,
+    /// Pages read from Page Stores.
+    pub misses: u64,
+    /// Pages in the pool now.
+    pub resident: usize,
+}
+
+/// The buffer pool of a frontend.
+pub struct BufferPool {
+    sal: Arc<Sal>,
+    shards: Box<[Mutex<Shard>]>,
+    /// The flight of each page that is on its way. Locked before a shard.
+    flights: Mutex<HashMap<PageId, Flight>>,
+    capacity: usize,
+    resident: AtomicUsize,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    superblock: OnceLock<Arc<Frame>>,
+    allocator: Allocator,
+    tree_latches: Mutex<HashMap<IndexId, Arc<RwLock<()>>>>,
+    this: Weak<Self>,
+}
+
+impl BufferPool {
+    /// A pool of `bytes` bytes of pages over the database that `sal` opened.
+    ///
+    /// # Errors
+    /// If the superblock cannot be read.
+    pub async fn open(sal: Arc<Sal>, bytes: usize) -> Result<Arc<Self>, EngineError> {
+        let capacity = (bytes / PAGE_SIZE).max(8);
+        let shards = (capacity / MIN_SHARD_FRAMES).clamp(1, MAX_SHARDS);
+        let shard = || Shard::new(capacity.div_ceil(shards));
+        let pool = Arc::new_cyclic(|this| Self {
+            sal,
+            shards: (0..shards).map(|_| Mutex::new(shard())).collect(),
+            flights: Mutex::default(),
+            capacity,
+            resident: AtomicUsize::new(0),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            superblock: OnceLock::new(),
+            allocator: Allocator::default(),
+            tree_latches: Mutex::default(),
+            this: this.clone(),
+        });
+        let superblock = pool.fetch(SUPERBLOCK, Access::Point).await?;
+        pool.superblock.set(superblock).expect("set once");
+        Ok(pool)
+    }
+
+    /// The storage layer below.
+    #[must_use]
+    pub fn sal(&self) -> &Arc<Sal> {
+        &self.sal
+    }
+
+    /// The page if it is in the pool.
+    #[must_use]
+    pub fn get_resident(&self, page: PageId, access: Access) -> Option<Arc<Frame>> {
+        let frame = self.shard(page).lock().frames.get(&page).cloned()?;
+        self.note_hit(&frame, access);
+        Some(frame)
+    }
+
+    /// The page; reads it if it is not in the pool.
+    pub async fn fetch(&self, page: PageId, access: Access) -> Result<Arc<Frame>, EngineError> {
+        let load = self
+            .load(&[page], access)
+            .pop()
+            .expect("one page was asked for");
+        Ok(load.land().await?.frame)
+    }
+
+    /// The pages, in this order; reads those that are not in the pool, all at once.
+    pub async fn fetch_many(
+        &self,
+        pages: &[PageId],
+        access: Access,
+    ) -> Result<Vec<Arc<Frame>>, EngineError> {
+        let loads = self.load(pages, access).into_iter().map(PageLoad::land);
+        Ok(try_join_all(loads)
+            .await?
+            .into_iter()
+            .map(|p| p.frame)
+            .collect())
+    }
+
+    /// What [`BufferPool::fetch_many`] awaits: each page as it is now, or a seat in the flight that
+    /// brings it. Does not wait for reads, only for latches; so it may be called under a latch of a
+    /// page above.
+    ///
+    /// From now on nobody can change a page that is on its way without having landed it: what
+    /// comes is the page as it is at this moment.
+    #[must_use]
+    pub fn load(&self, pages: &[PageId], access: Access) -> Vec<PageLoad> {
+        let mut loads: Vec<_> = pages
+            .iter()
+            .map(|p| self.load_resident(*p, access))
+            .collect();
+        if loads.iter().all(Option::is_some) {
+            return loads.into_iter().flatten().collect();
+        }
+        let mut flights = self.flights.lock();
+        let mut missing = Vec::new();
+        for (page, load) in pages
+            .iter()
+            .zip(&mut loads)
+            .filter(|(_, load)| load.is_none())
+        {
+            // It may have landed since we looked.
+            *load = self.load_resident(*page, access);
+            if load.is_none() && !flights.contains_key(page) {
+                missing.push(*page);
+            }
+        }
+        missing.sort_unstable();
+        missing.dedup();
+        for chunk in missing.chunks(FLIGHT_PAGES) {
+            let flight = self.flight(chunk.to_vec());
+            flights.extend(chunk.iter().map(|page| (*page, flight.clone())));
+        }
+        let seat = |page: PageId| FlightSeat {
+            page,
+            flight: flights[&page].clone(),
+        };
+        let loads = loads.into_iter().zip(pages);
+        loads
+            .map(|(load, page)| load.unwrap_or_else(|| PageLoad::Loading(seat(*page))))
+            .collect()
+    }
+
+    fn load_resident(&self, page: PageId, access: Access) -> Option<PageLoad> {
+        let frame = self.get_resident(page, access)?;
+        let page = frame.page();
+        Some(PageLoad::Resident(LoadedPage { frame, page }))
+    }
+
+    /// A read of `ids`, sorted and none of them in the pool or on its way.
+    fn flight(&self, ids: Vec<PageId>) -> Flight {
+        // Not an `Arc`: the pool keeps the flight.
+        let pool = self.this.clone();
+        async move {
+            let pool = pool.upgrade().ok_or(EngineError::ShuttingDown)?;
+            pool.fly(&ids).await
+        }
+        .boxed()
+        .shared()
+    }
+
+    async fn fly(&self, ids: &[PageId]) -> Result<Arc<[LoadedPage]>, EngineError> {
+        let read = self.read(ids).await;
+        let mut flights = self.flights.lock();
+        if let Ok(pages) = &read {
+            self.misses.fetch_add(ids.len() as u64, Ordering::Relaxed);
+            pages.iter().for_each(|p| self.insert(p.frame.clone()));
+        }
+        ids.iter().for_each(|id| drop(flights.remove(id)));
+        read
+    }
+
+    async fn read(&self, ids: &[PageId]) -> Result<Arc<[LoadedPage]>, EngineError> {
+        self.wait_for_room().await?;
+        let answers = self.sal.read_pages(ids, LATEST).await?;
+        let loaded = |(id, bytes): (&PageId, Bytes)| {
+            let page = verified(&self.sal, *id, &bytes)?;
+            let (index, lsn) = (page.get().index(), page.get().lsn());
+            let frame = Frame::new(*id, index, lsn, page.bytes().clone());
+            Ok(LoadedPage { frame, page })
+        };
+        ids.iter().zip(answers).map(loaded).collect()
+    }
+
+    /// Adds the frame of a page that no one has seen yet. The page has no content before its
+    /// first operation, which formats it.
+    pub(crate) fn create(&self, page: PageId, index: IndexId) -> Arc<Frame> {
+        let frame = Frame::new(page, index, Lsn(0), Arc::new([0; PAGE_SIZE]));
+        self.insert(frame.clone());
+        frame
+    }
+
+    fn insert(&self, frame: Arc<Frame>) {
+        self.resident.fetch_add(1, Ordering::Relaxed);
+        let evicted = self.shard(frame.id()).lock().insert(frame, &self.sal);
+        self.resident.fetch_sub(evicted, Ordering::Relaxed);
+    }
+
+    /// Waits until writing may go on: until Page Stores have caught up and the pool has room.
+    /// Called before each mini-transaction, without latches.
+    pub async fn admit(&self) -> Result<(), EngineError> {
+        self.sal.throttle().await?;
+        self.wait_for_room().await
+    }
+
+    /// Waits while the pool is well beyond its capacity, because its pages are pinned or their log
+    /// is on no Page Store (invariant P9).
+    async fn wait_for_room(&self) -> Result<(), EngineError> {
+        let most = self.capacity + self.capacity / 8 + FLIGHT_PAGES;
+        if self.resident.load(Ordering::Relaxed) <= most {
+            return Ok(());
+        }
+        let give_up = Instant::now() + ROOM_TIMEOUT;
+        let mut progress = self.sal.watch();
+        while self.resident.load(Ordering::Relaxed) > most {
+            self.shrink();
+            self.sal.check()?;
+            let now = Instant::now();
+            if now > give_up {
+                return Err(full().into());
+            }
+            if self.resident.load(Ordering::Relaxed) > most {
+                let _ = timeout_at(now + ROOM_LOOK, progress.changed()).await;
+            }
+        }
+        Ok(())
+    }
+
+    fn shrink(&self) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            let target = shard.capacity;
+            let evicted = shard.shrink(target, &self.sal);
+            drop(shard);
+            self.resident.fetch_sub(evicted, Ordering::Relaxed);
+        }
+    }
+
+    /// The superblock, which never leaves the pool.
+    pub(crate) fn superblock(&self) -> &Arc<Frame> {
+        self.superblock.get().expect("set when the pool was opened")
+    }
+
+    pub(crate) fn allocator(&self) -> &Allocator {
+        &self.allocator
+    }
+
+    /// The tree latch of an index, the same for all who ask.
+    pub(crate) fn tree_latch(&self, index: IndexId) -> Arc<RwLock<()>> {
+        self.tree_latches.lock().entry(index).or_default().clone()
+    }
+
+    /// Pages of an index that are in the pool (SPEC's N2).
+    #[must_use]
+    pub fn resident(&self, index: IndexId) -> usize {
+        self.shards.iter().map(|s| s.lock().resident(index)).sum()
+    }
+
+    /// Capacity in pages.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// What the pool did.
+    #[must_use]
+    pub fn counters(&self) -> PoolCounters {
+        PoolCounters {
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+            resident: self.resident.load(Ordering::Relaxed),
+        }
+    }
+
+    fn shard(&self, page: PageId) -> &Mutex<Shard> {
+        // Neighbours go to different shards.
+        &self.shards[(page.0 % self.shards.len() as u64) as usize]
+    }
+
+    fn note_hit(&self, frame: &Frame, access: Access) {
+        self.hits.fetch_add(1, Ordering::Relaxed);
+        if access == Access::Point {
+            frame.reference();
+        }
+    }
+}
+
+/// Checks that bytes from a Page Store are the page that was asked for.
+pub(crate) fn verified(sal: &Sal, id: PageId, bytes: &[u8]) -> Result<Page, EngineError> {
+    let corrupt = |what: String| EngineError::Corrupt(format!("{id} from its page store: {what}"));
+    let page = PageRef::new(bytes).map_err(|e| corrupt(e.to_string()))?;
+    page.verify_checksum().map_err(|e| corrupt(e.to_string()))?;
+    if (page.id(), page.db()) != (id, sal.db()) {
+        return Err(corrupt(format!("it is {} of {}", page.id(), page.db())));
+    }
+    if cfg!(debug_assertions) {
+        page.verify().map_err(|e| corrupt(e.to_string()))?;
+    }
+    let mut copy: Arc<PageBytes> = Arc::new([0; PAGE_SIZE]);
+    Arc::make_mut(&mut copy).copy_from_slice(bytes);
+    Ok(Page::new(copy))
+}
+
+fn full() -> SalError {
+    let text = "the buffer pool is full of pages that are pinned or on no page store yet";
+    SalError::Page(PageError::Unavailable(text.to_owned()))
+}
