@@ -19,8 +19,9 @@ use crate::column::{UTF8MB4_GENERAL_CI, is_utf8mb4};
 use crate::command::Command;
 use crate::config::ServerConfig;
 use crate::errors::{
-    CLIENT_INTERACTION_TIMEOUT, INVALID_CHARACTER_STRING, MALFORMED_PACKET, NO_SUCH_THREAD,
-    QUERY_INTERRUPTED, SERVER_SHUTDOWN, SqlError, UNKNOWN_COM_ERROR, UNSUPPORTED_PS,
+    CLIENT_INTERACTION_TIMEOUT, CON_COUNT_ERROR, INVALID_CHARACTER_STRING, MALFORMED_PACKET,
+    NO_SUCH_THREAD, QUERY_INTERRUPTED, SERVER_SHUTDOWN, SqlError, UNKNOWN_COM_ERROR,
+    UNSUPPORTED_PS,
 };
 use crate::flags::Capabilities;
 use crate::handshake::HandshakeResponse;
@@ -145,6 +146,35 @@ pub(crate) async fn serve(
     )
     .await;
     end
+}
+
+/// Tells the client at `transport` that there are too many connections. Only after the greeting: a
+/// client cannot know the form of an error that comes in its place, and some do not believe it.
+pub(crate) async fn refuse(
+    shared: Arc<ServerShared>,
+    transport: Transport,
+    peer: std::net::SocketAddr,
+) {
+    let transport = Arc::new(transport);
+    let config = &shared.config;
+    let mut receiver = Receiver::new(Arc::clone(&transport), FAREWELL);
+    let mut outlet = Outlet::new(Sender::new(transport, config.net_buffer_length, FAREWELL));
+    let mut login = Login {
+        receiver: &mut receiver,
+        outlet: &mut outlet,
+        authenticator: &*shared.authenticator,
+        peer,
+        patience: FAREWELL,
+    };
+    let version = shared.frontend.server_version();
+    let nonce = crate::auth::nonce();
+    let introduction = login.introduce(version, 0, config.default_auth, &nonce);
+    if let Ok(Ok(_)) = tokio::time::timeout(FAREWELL, introduction).await {
+        outlet.err(&CON_COUNT_ERROR.with(&[]));
+        if let Err(error) = outlet.sender.flush().await {
+            tracing::debug!(%peer, %error, "a refused client is not told so");
+        }
+    }
 }
 
 /// Sends the error a connection ends with, if there is one. If the client may still be sending (a

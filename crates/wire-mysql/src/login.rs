@@ -71,15 +71,29 @@ impl Login<'_> {
         offered: AuthMethod,
     ) -> Result<HandshakeResponse, LoginError> {
         let nonce = nonce();
+        let response = self
+            .introduce(server_version, connection_id, offered, &nonce)
+            .await?;
+        self.prove(&response, Some((offered, &nonce))).await?;
+        Ok(response)
+    }
+
+    /// Greets the client and takes its response, without looking at who it is.
+    pub(crate) async fn introduce(
+        &mut self,
+        server_version: &str,
+        connection_id: u32,
+        offered: AuthMethod,
+        nonce: &[u8; NONCE],
+    ) -> Result<HandshakeResponse, LoginError> {
         self.outlet.sender.packet(|out| {
-            put_greeting(out, server_version, connection_id, &nonce, offered);
+            put_greeting(out, server_version, connection_id, nonce, offered);
         });
         let payload = self.exchange().await?;
         let mut response = HandshakeResponse::decode(&payload)?;
         // A flag without its counterpart means nothing.
         response.capabilities = response.capabilities.and(Capabilities::SERVER);
         self.outlet.client = response.capabilities;
-        self.prove(&response, Some((offered, &nonce))).await?;
         Ok(response)
     }
 

@@ -15,20 +15,16 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
 use futures::FutureExt as _;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::cancel::{CancelReason, CancelToken};
 use crate::config::ServerConfig;
-use crate::connection::{End, ServerShared, serve};
-use crate::errors::CON_COUNT_ERROR;
-use crate::frame;
+use crate::connection::{End, ServerShared, refuse, serve};
 use crate::registry::{ConnectionRegistry, Registration, count};
-use crate::response::put_err;
 use crate::session::{Authenticator, Frontend};
 use crate::transport::Transport;
 
@@ -37,9 +33,6 @@ const BACKLOG: u32 = 1024;
 
 /// Most refusals under way at a time; beyond that the socket is closed without a word.
 const MAX_REFUSALS: usize = 64;
-
-/// How long a refused client may take to read that it is refused.
-const REFUSAL: Duration = Duration::from_secs(1);
 
 /// Pause after a failed accept, which is nearly always a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -232,7 +225,8 @@ fn admit(
             count(&counters.refused_connections, 1);
             tracing::warn!(%peer, limit = shared.config.max_connections, "too many connections");
             if refusals.len() < MAX_REFUSALS {
-                refusals.spawn(refuse(tcp));
+                let transport = Transport::new(tcp, shared.registry.clone());
+                refusals.spawn(refuse(Arc::clone(shared), transport, peer));
             }
         }
     }
@@ -262,27 +256,6 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or(panic.downcast_ref::<&str>().copied())
         .unwrap_or("(no message)")
-}
-
-/// Says error 1040 in place of a greeting.
-async fn refuse(tcp: TcpStream) {
-    let mut out = BytesMut::new();
-    let start = frame::begin(&mut out);
-    put_err(&mut out, &CON_COUNT_ERROR.with(&[]));
-    frame::end(&mut out, start, &mut 0);
-    let send = async {
-        let mut sent = 0;
-        while sent < out.len() && tcp.writable().await.is_ok() {
-            match tcp.try_write(&out[sent..]) {
-                Ok(n) => sent += n,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return,
-            }
-        }
-    };
-    if timeout(REFUSAL, send).await.is_err() {
-        tracing::debug!("a refused client did not read that it is refused");
-    }
 }
 
 async fn stop(

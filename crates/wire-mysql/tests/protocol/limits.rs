@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
-use crate::client::{Answer, Client};
+use crate::client::{Answer, Client, MODERN};
 use crate::script::{Seen, start};
 
 #[tokio::test]
@@ -55,10 +54,17 @@ async fn one_connection_too_many_gets_1040() {
     let address = server.address();
     let first = Client::root(address).await;
     let mut second = Client::root(address).await;
-    let mut refused = TcpStream::connect(address).await.unwrap();
-    let mut packet = Vec::new();
-    refused.read_to_end(&mut packet).await.unwrap();
-    assert_eq!(packet, b"\x1d\0\0\0\xff\x10\x04#08004Too many connections");
+    let (mut refused, answer) = Client::login(address, MODERN, "root", "", None).await;
+    let message = "Too many connections".to_owned();
+    assert_eq!(
+        answer,
+        Answer::Err {
+            errno: 1040,
+            state: "08004".into(),
+            message
+        }
+    );
+    refused.expect_end().await;
     assert_eq!(server.registry().counters().refused_connections, 1);
     assert_eq!(second.query("SELECT 1").await.value(), "1");
     drop(first);
@@ -71,7 +77,7 @@ async fn one_connection_too_many_gets_1040() {
 #[tokio::test]
 async fn a_silent_client_is_sent_away() {
     let (server, _) = start(|config| config.wait_timeout = Duration::from_millis(50));
-    let capabilities = crate::client::MODERN.without(perigee_wire_mysql::Capabilities::INTERACTIVE);
+    let capabilities = MODERN.without(perigee_wire_mysql::Capabilities::INTERACTIVE);
     let (mut client, _) = Client::login(server.address(), capabilities, "root", "", None).await;
     client.seq = 1;
     assert_eq!(client.result().await.errno(), 4031);
