@@ -3,6 +3,7 @@
 //! Work that blocks runs on the runtime's blocking threads; a call that is dropped lets it finish.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,12 +16,15 @@ use perigee_page_api::{
     Fragment, MAX_PAGES, NdpRead, NdpStream, PageError, PageStore, ReadPages, SliceKey,
     SliceStatus, StoreStatus,
 };
-use perigee_types::{DbId, Lsn, PAGE_SIZE, SliceId};
+use perigee_types::{DbId, Lsn, PAGE_SIZE, PageId, SliceId};
 
 use crate::config::Config;
+use crate::descriptors::DescriptorCache;
 use crate::failstop::{FailStop, disk};
 use crate::fragment::LogCache;
 use crate::identity;
+use crate::ndp::NdpPool;
+use crate::plugin::{NdpPlugin, PerigeePlugin};
 use crate::pool::{Pool, Use};
 use crate::segment::sync_dir;
 use crate::slice::{Shared, Slice, Tenant};
@@ -29,8 +33,7 @@ use crate::worker::{Slices, Workers};
 /// A slice, or why it cannot be used.
 type SliceOrError = Result<Arc<Slice>, PageError>;
 
-/// A Page Store over a local directory.
-#[derive(Debug)]
+/// A Page Store over a local directory. Its async methods need a tokio runtime.
 pub struct PageStoreService {
     store: Arc<Store>,
     /// Ends the background threads when the service is dropped.
@@ -39,15 +42,24 @@ pub struct PageStoreService {
     _lock: File,
 }
 
-#[derive(Debug)]
-struct Store {
+/// What the calls of a service share, and outlive it with.
+pub(crate) struct Store {
     dir: PathBuf,
     shared: Arc<Shared>,
+    pub(crate) plugin: Arc<dyn NdpPlugin>,
+    pub(crate) descriptors: DescriptorCache,
+    pub(crate) ndp: NdpPool,
     slices: RwLock<BTreeMap<SliceKey, SliceOrError>>,
     tenants: Mutex<BTreeMap<DbId, Arc<Tenant>>>,
     next_number: AtomicU32,
     /// One slice is created at a time.
     creating: Mutex<()>,
+}
+
+impl fmt::Debug for PageStoreService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PageStoreService in {}", self.store.dir.display())
+    }
 }
 
 impl Slices for Store {
@@ -71,14 +83,28 @@ fn slice_name(slice: SliceId) -> String {
 }
 
 impl PageStoreService {
-    /// Opens the store in `dir`, or makes an empty one. Blocks until every slice is open. A slice
-    /// that is damaged does not keep the others from being served; calls to it say what is wrong.
+    /// Opens the store in `dir`, or makes an empty one, with Perigee's own NDP. Blocks until every
+    /// slice is open. A slice that is damaged does not keep the others from being served; calls to
+    /// it say what is wrong.
     ///
     /// # Errors
     /// [`PageError::Refused`] if the directory is another kind of store, of another version, or in
     /// use; [`PageError::Disk`] if it cannot be read or written.
     pub fn open(dir: impl AsRef<Path>, config: Config) -> Result<Self, PageError> {
+        Self::open_with_plugin(dir, config, Arc::new(PerigeePlugin::default()))
+    }
+
+    /// As [`PageStoreService::open`], with another interpreter of NDP descriptors.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_with_plugin(
+        dir: impl AsRef<Path>,
+        config: Config,
+        plugin: Arc<dyn NdpPlugin>,
+    ) -> Result<Self, PageError> {
         let dir = dir.as_ref();
+        let no_threads = |e| PageError::Unavailable(format!("no threads: {e}"));
         let shared = Arc::new(Shared {
             stop: FailStop::default(),
             pool: Pool::new(config.pool_bytes),
@@ -88,10 +114,15 @@ impl PageStoreService {
             work_latch: Mutex::new(()),
             config,
         });
+        let config = &shared.config;
         let lock = identity::claim_store(dir, &shared.stop)?;
+        let ndp = NdpPool::start(config.ndp_threads, config.ndp_queue, config.decline_every);
         let store = Arc::new(Store {
             dir: dir.to_owned(),
             shared: shared.clone(),
+            plugin,
+            descriptors: DescriptorCache::new(config.descriptor_cache),
+            ndp: ndp.map_err(no_threads)?,
             slices: RwLock::default(),
             tenants: Mutex::default(),
             next_number: AtomicU32::new(0),
@@ -99,11 +130,10 @@ impl PageStoreService {
         });
         store.open_all()?;
         let slices: Arc<dyn Slices> = store.clone();
-        let workers = Workers::start(shared.config.consolidators, &shared, &slices)
-            .map_err(|e| PageError::Unavailable(format!("no threads: {e}")))?;
+        let workers = Workers::start(config.consolidators, &shared, &slices);
         Ok(Self {
             store,
-            _workers: workers,
+            _workers: workers.map_err(no_threads)?,
             _lock: lock,
         })
     }
@@ -113,17 +143,19 @@ impl PageStoreService {
     pub fn pool_counts(&self) -> (u64, u64) {
         self.store.shared.pool.counts()
     }
+}
 
+impl Store {
     /// Runs `work` where it may block. A panic in it stops the store.
     async fn blocking<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Store) -> Result<T, PageError> + Send + 'static,
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T, PageError> + Send + 'static,
     ) -> Result<T, PageError> {
-        let store = self.store.clone();
+        let store = self.clone();
         match tokio::task::spawn_blocking(move || work(&store)).await {
             Ok(result) => result,
             Err(error) => {
-                let stop = &self.store.shared.stop;
+                let stop = &self.shared.stop;
                 if error.is_panic() {
                     stop.stop("a request panicked".into());
                 }
@@ -132,9 +164,21 @@ impl PageStoreService {
             }
         }
     }
-}
 
-impl Store {
+    /// Page versions as of an LSN.
+    pub(crate) async fn read_pages(
+        self: &Arc<Self>,
+        read: ReadPages,
+    ) -> Result<Vec<Bytes>, PageError> {
+        let slice = self.slice(read.slice)?;
+        check_count(&read.pages)?;
+        if let Some(pages) = slice.read_from_memory(read.lsn, &read.pages, Use::Wanted)? {
+            return Ok(pages);
+        }
+        self.blocking(move |_| slice.read_blocking(read.lsn, &read.pages, Use::Wanted))
+            .await
+    }
+
     fn open_all(&self) -> Result<(), PageError> {
         for (db, db_dir) in numbered(&self.dir, "db-")? {
             let tenant = self.open_tenant(DbId(db), db_dir.clone());
@@ -185,7 +229,7 @@ impl Store {
         Slice::open(key, number, dir, shared, tenant, epoch).map(|slice| Some(Arc::new(slice)))
     }
 
-    fn slice(&self, key: SliceKey) -> SliceOrError {
+    pub(crate) fn slice(&self, key: SliceKey) -> SliceOrError {
         let slices = self.slices.read();
         slices
             .get(&key)
@@ -290,43 +334,39 @@ fn numbered(dir: &Path, prefix: &str) -> Result<Vec<(u32, PathBuf)>, PageError> 
     Ok(found)
 }
 
+fn check_count(pages: &[PageId]) -> Result<(), PageError> {
+    if pages.len() > MAX_PAGES {
+        let text = format!("read of {} pages, {MAX_PAGES} are the most", pages.len());
+        return Err(PageError::Refused(text));
+    }
+    Ok(())
+}
+
 #[async_trait]
 impl PageStore for PageStoreService {
     async fn create_slice(&self, slice: SliceKey, epoch: u64) -> Result<(), PageError> {
-        self.blocking(move |store| store.create_slice(slice, epoch))
+        self.store
+            .blocking(move |store| store.create_slice(slice, epoch))
             .await
     }
 
     async fn write_logs(&self, fragment: Fragment) -> Result<SliceStatus, PageError> {
         let slice = self.store.slice(fragment.slice)?;
-        self.blocking(move |_| slice.write(fragment)).await
+        self.store.blocking(move |_| slice.write(fragment)).await
     }
 
     async fn read_pages(&self, read: ReadPages) -> Result<Vec<Bytes>, PageError> {
-        let slice = self.store.slice(read.slice)?;
-        if read.pages.len() > MAX_PAGES {
-            let text = format!(
-                "read of {} pages, {MAX_PAGES} are the most",
-                read.pages.len()
-            );
-            return Err(PageError::Refused(text));
-        }
-        if let Some(pages) = slice.read_from_memory(read.lsn, &read.pages, Use::Wanted)? {
-            return Ok(pages);
-        }
-        self.blocking(move |_| slice.read_blocking(read.lsn, &read.pages, Use::Wanted))
-            .await
+        self.store.read_pages(read).await
     }
 
     async fn ndp_read(&self, read: NdpRead) -> Result<NdpStream, PageError> {
-        let _ = read;
-        Err(PageError::Unavailable(
-            "near-data processing is not there yet".into(),
-        ))
+        check_count(&read.pages)?;
+        self.store.ndp_read(read).await
     }
 
     async fn set_recycle_lsn(&self, db: DbId, lsn: Lsn) -> Result<(), PageError> {
-        self.blocking(move |store| store.set_recycle_lsn(db, lsn))
+        self.store
+            .blocking(move |store| store.set_recycle_lsn(db, lsn))
             .await
     }
 
