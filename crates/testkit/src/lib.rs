@@ -1,5 +1,10 @@
-//! What tests and measurements compare Perigee with.
+//! What tests and measurements compare Perigee with, and stores to test it on.
 
+mod faults;
 mod mariadb;
+mod replay;
 
+pub use faults::{Faults, Faulty};
 pub use mariadb::MariaDb;
+pub use perigee_log_api::conformance::MemoryLogStore;
+pub use replay::ReplayPageStore;
