@@ -39,7 +39,11 @@ impl MariaDb {
             .arg(format!("--datadir={}", data.display()))
             .arg(format!("--socket={}", socket_of(&dir).display()))
             .arg(format!("--pid-file={}", dir.join("pid").display()))
-            .args(["--skip-networking", "--local-infile=1", "--character-set-server=utf8mb4"])
+            .args([
+                "--skip-networking",
+                "--local-infile=1",
+                "--character-set-server=utf8mb4",
+            ])
             .arg("--collation-server=utf8mb4_bin")
             .args(args)
             .stdin(Stdio::null())
@@ -70,7 +74,10 @@ impl MariaDb {
     /// # Errors
     /// If the client is not installed or the server answers with an error, which the text quotes.
     pub fn query(&self, schema: &str, sql: &str) -> io::Result<String> {
-        let output = self.client().args(["--batch", "--raw", "-N", "-e", sql, schema]).output();
+        let output = self
+            .client()
+            .args(["--batch", "--raw", "-N", "-e", sql, schema])
+            .output();
         let output = output.map_err(|e| missing("mariadb", &e))?;
         success(output, sql).map(|out| String::from_utf8_lossy(&out).into_owned())
     }
@@ -82,7 +89,11 @@ impl MariaDb {
         command
             .arg("--no-defaults")
             .arg(format!("--socket={}", self.socket().display()))
-            .args(["--user=root", "--local-infile=1", "--default-character-set=utf8mb4"]);
+            .args([
+                "--user=root",
+                "--local-infile=1",
+                "--default-character-set=utf8mb4",
+            ]);
         command
     }
 
@@ -99,7 +110,10 @@ impl MariaDb {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        Err(io::Error::new(io::ErrorKind::TimedOut, "mariadbd does not start in time"))
+        Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "mariadbd does not start in time",
+        ))
     }
 }
 
@@ -111,12 +125,19 @@ impl Drop for MariaDb {
 }
 
 fn install(data: &Path) -> io::Result<()> {
-    let output = Command::new(program(&["mariadb-install-db", "/usr/bin/mysql_install_db"]))
-        .arg("--no-defaults")
-        .arg(format!("--datadir={}", data.display()))
-        .args(["--user=root", "--auth-root-authentication-method=normal", "--skip-test-db"])
-        .output()
-        .map_err(|e| missing("mariadb-install-db", &e))?;
+    let output = Command::new(program(&[
+        "mariadb-install-db",
+        "/usr/bin/mysql_install_db",
+    ]))
+    .arg("--no-defaults")
+    .arg(format!("--datadir={}", data.display()))
+    .args([
+        "--user=root",
+        "--auth-root-authentication-method=normal",
+        "--skip-test-db",
+    ])
+    .output()
+    .map_err(|e| missing("mariadb-install-db", &e))?;
     success(output, "mariadb-install-db").map(drop)
 }
 
@@ -130,13 +151,21 @@ fn success(output: Output, what: &str) -> io::Result<Vec<u8>> {
 
 fn missing(program: &str, error: &io::Error) -> io::Error {
     let hint = "install MariaDB (scripts/install-test-peers does)";
-    io::Error::new(error.kind(), format!("cannot run {program}: {error}; {hint}"))
+    io::Error::new(
+        error.kind(),
+        format!("cannot run {program}: {error}; {hint}"),
+    )
 }
 
 fn program(candidates: &[&'static str]) -> &'static str {
-    let found = candidates.iter().find(|c| c.starts_with('/') && Path::new(c).exists());
+    let found = candidates
+        .iter()
+        .find(|c| c.starts_with('/') && Path::new(c).exists());
     found.copied().unwrap_or_else(|| {
-        candidates.iter().find(|c| !c.starts_with('/')).expect("a bare name is among them")
+        candidates
+            .iter()
+            .find(|c| !c.starts_with('/'))
+            .expect("a bare name is among them")
     })
 }
 

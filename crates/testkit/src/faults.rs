@@ -1,0 +1,205 @@
+//! Stores that fail on command: around any store, a switchboard of faults.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use perigee_log_api::{Append, LogEntry, LogError, LogStore, PlogInfo, PlogKey};
+use perigee_page_api::{
+    Fragment, NdpRead, NdpStream, PageError, PageStore, ReadPages, SliceKey, SliceStatus,
+    StoreStatus,
+};
+use perigee_types::{DbId, Lsn};
+use tokio::sync::watch;
+
+/// Faults of one store, set by a test and shared with a [`Faulty`].
+#[derive(Debug, Default)]
+pub struct Faults {
+    reject: AtomicUsize,
+    lose: AtomicUsize,
+    stopped: watch::Sender<bool>,
+    broken_disk: watch::Sender<bool>,
+}
+
+impl Faults {
+    /// The next `calls` calls fail without being carried out.
+    pub fn reject(&self, calls: usize) {
+        self.reject.store(calls, Ordering::SeqCst);
+    }
+
+    /// The next `calls` calls are carried out, and the answers lost.
+    pub fn lose_answers(&self, calls: usize) {
+        self.lose.store(calls, Ordering::SeqCst);
+    }
+
+    /// From now on calls wait until [`Faults::go_on`].
+    pub fn stop(&self) {
+        self.stopped.send_replace(true);
+    }
+
+    /// Ends [`Faults::stop`].
+    pub fn go_on(&self) {
+        self.stopped.send_replace(false);
+    }
+
+    /// From now on writes fail with a disk error.
+    pub fn break_disk(&self) {
+        self.broken_disk.send_replace(true);
+    }
+
+    /// Faults that were asked for and have not happened yet.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.reject.load(Ordering::SeqCst) + self.lose.load(Ordering::SeqCst)
+    }
+
+    async fn apply<T, E>(
+        &self,
+        call: impl Future<Output = Result<T, E>>,
+        unavailable: impl Fn(String) -> E,
+    ) -> Result<T, E> {
+        let mut stopped = self.stopped.subscribe();
+        stopped
+            .wait_for(|stopped| !stopped)
+            .await
+            .expect("the sender lives in self");
+        if take(&self.reject) {
+            return Err(unavailable("rejected by the test".to_owned()));
+        }
+        let answer = call.await;
+        if take(&self.lose) {
+            return Err(unavailable("answer lost by the test".to_owned()));
+        }
+        answer
+    }
+
+    fn disk_is_broken(&self) -> bool {
+        *self.broken_disk.borrow()
+    }
+}
+
+fn take(left: &AtomicUsize) -> bool {
+    left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1))
+        .is_ok()
+}
+
+/// A store with faults.
+#[derive(Debug, Default)]
+pub struct Faulty<S> {
+    /// The store itself.
+    pub store: S,
+    /// Its faults.
+    pub faults: Arc<Faults>,
+}
+
+impl<S> Faulty<S> {
+    /// `store` with no faults yet.
+    pub fn new(store: S) -> Self {
+        Self {
+            store,
+            faults: Arc::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl<S: LogStore> LogStore for Faulty<S> {
+    async fn create_plog(&self, plog: PlogKey, epoch: u64) -> Result<(), LogError> {
+        self.faults
+            .apply(self.store.create_plog(plog, epoch), LogError::Unavailable)
+            .await
+    }
+
+    async fn append(&self, append: Append) -> Result<u64, LogError> {
+        if self.faults.disk_is_broken() {
+            return Err(LogError::Disk("broken by the test".to_owned()));
+        }
+        self.faults
+            .apply(self.store.append(append), LogError::Unavailable)
+            .await
+    }
+
+    async fn read(
+        &self,
+        plog: PlogKey,
+        offset: u64,
+        max_bytes: u64,
+    ) -> Result<Vec<LogEntry>, LogError> {
+        self.faults
+            .apply(
+                self.store.read(plog, offset, max_bytes),
+                LogError::Unavailable,
+            )
+            .await
+    }
+
+    async fn seal(&self, plog: PlogKey, epoch: u64) -> Result<u64, LogError> {
+        self.faults
+            .apply(self.store.seal(plog, epoch), LogError::Unavailable)
+            .await
+    }
+
+    async fn list(&self, db: DbId) -> Result<Vec<PlogInfo>, LogError> {
+        self.faults
+            .apply(self.store.list(db), LogError::Unavailable)
+            .await
+    }
+
+    async fn delete(&self, plog: PlogKey, epoch: u64) -> Result<(), LogError> {
+        self.faults
+            .apply(self.store.delete(plog, epoch), LogError::Unavailable)
+            .await
+    }
+}
+
+#[async_trait]
+impl<S: PageStore> PageStore for Faulty<S> {
+    async fn create_slice(&self, slice: SliceKey, epoch: u64) -> Result<(), PageError> {
+        self.faults
+            .apply(
+                self.store.create_slice(slice, epoch),
+                PageError::Unavailable,
+            )
+            .await
+    }
+
+    async fn write_logs(&self, fragment: Fragment) -> Result<SliceStatus, PageError> {
+        if self.faults.disk_is_broken() {
+            return Err(PageError::Disk("broken by the test".to_owned()));
+        }
+        self.faults
+            .apply(self.store.write_logs(fragment), PageError::Unavailable)
+            .await
+    }
+
+    async fn read_pages(&self, read: ReadPages) -> Result<Vec<Bytes>, PageError> {
+        self.faults
+            .apply(self.store.read_pages(read), PageError::Unavailable)
+            .await
+    }
+
+    async fn ndp_read(&self, read: NdpRead) -> Result<NdpStream, PageError> {
+        self.faults
+            .apply(self.store.ndp_read(read), PageError::Unavailable)
+            .await
+    }
+
+    async fn set_recycle_lsn(&self, db: DbId, lsn: Lsn) -> Result<(), PageError> {
+        self.faults
+            .apply(self.store.set_recycle_lsn(db, lsn), PageError::Unavailable)
+            .await
+    }
+
+    async fn slice_status(&self, slice: SliceKey) -> Result<SliceStatus, PageError> {
+        self.faults
+            .apply(self.store.slice_status(slice), PageError::Unavailable)
+            .await
+    }
+
+    async fn status(&self) -> Result<StoreStatus, PageError> {
+        self.faults
+            .apply(self.store.status(), PageError::Unavailable)
+            .await
+    }
+}
