@@ -1,0 +1,7 @@
+//! The storage abstraction layer over stores in memory, with faults.
+#![allow(clippy::unwrap_used, reason = "test code")]
+
+mod cluster;
+mod reads;
+mod recovery;
+mod write_path;

@@ -1,0 +1,235 @@
+//! Opening after a crash at any point, and refusing storage that does not fit together.
+
+use std::sync::Arc;
+
+use crate::cluster::{Cluster, DB, Model, config};
+use perigee_log_api::LogStore;
+use perigee_page_api::{PageStore, SliceKey};
+use perigee_sal::{LATEST, Sal, SalConfig, SalError};
+use perigee_testkit::{Faulty, MemoryLogStore};
+use perigee_types::{Lsn, SliceId};
+use proptest::prelude::*;
+
+#[tokio::test]
+async fn a_frontend_on_an_empty_machine_finds_the_database() {
+    let cluster = Cluster::new(3);
+    let sal = cluster.open().await;
+    let (geometry, epoch) = (sal.geometry(), sal.epoch());
+    assert_eq!(
+        (geometry.width, geometry.stores, geometry.slice_pages),
+        (3, 3, 128)
+    );
+    let mut model = Model::default();
+    let lsn = model.write(&sal, &[64, 128, 192, 1000], 7);
+    sal.wait_durable(lsn).await.unwrap();
+    drop(sal);
+    // Its own settings for new databases do not matter.
+    let other = SalConfig {
+        slice_pages: 640,
+        width: 1,
+        ..config()
+    };
+    let sal = cluster.open_with(other).await.unwrap();
+    assert_eq!(sal.geometry(), geometry);
+    assert!(sal.epoch() > epoch && sal.last_lsn() == lsn && sal.cv_lsn() == lsn);
+    model.check(&sal, LATEST).await;
+    let next = model.write(&sal, &[64], 8);
+    assert_eq!(next, lsn.next(), "L1: LSNs go on across writers");
+    sal.wait_page_persistent(next).await.unwrap();
+    model.check(&sal, LATEST).await;
+}
+
+#[tokio::test]
+async fn the_geometry_is_found_in_the_log_before_it_reaches_a_page() {
+    let cluster = Cluster::new(2);
+    let sal = cluster.open().await;
+    drop(sal);
+    cluster.pages[0].store.lose_slice(SliceKey {
+        db: DB,
+        slice: SliceId(0),
+    });
+    let sal = cluster.open().await;
+    assert_eq!(sal.geometry().stores, 2);
+    sal.read_pages(&[perigee_sal::SUPERBLOCK], LATEST)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_slice_that_lost_its_log_gets_it_again() {
+    let cluster = Cluster::new(2);
+    let sal = cluster.open().await;
+    let mut model = Model::default();
+    for i in 1..=20 {
+        model.write(&sal, &[64 + i, 128 + i], i);
+    }
+    sal.wait_page_persistent(sal.last_lsn()).await.unwrap();
+    drop(sal);
+    cluster.pages[1].store.lose_slice(SliceKey {
+        db: DB,
+        slice: SliceId(1),
+    });
+    let slice = SliceKey {
+        db: DB,
+        slice: SliceId(1),
+    };
+    cluster.pages[1].create_slice(slice, 1).await.unwrap();
+    let sal = cluster.open().await;
+    model.check(&sal, LATEST).await;
+}
+
+#[tokio::test]
+async fn lost_log_is_noticed() {
+    let mut cluster = Cluster::new(1);
+    let sal = cluster.open().await;
+    let lsn = Model::default().write(&sal, &[64, 65], 1);
+    sal.wait_page_persistent(lsn).await.unwrap();
+    drop(sal);
+    cluster.log = Arc::new(Faulty::new(MemoryLogStore::default()));
+    let refused = cluster.open_with(config()).await.map(drop).unwrap_err();
+    let text = refused.to_string();
+    assert!(matches!(refused, SalError::Inconsistent(_)), "{text}");
+    assert!(
+        text.contains("log was lost") && text.contains("slice:0"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_hole_in_the_log_is_noticed() {
+    let cluster = Cluster::new(1);
+    let config = SalConfig {
+        plog_bytes: 300,
+        log_buffer_bytes: 100,
+        ..config()
+    };
+    // Nothing is truncated while the Page Store is away.
+    let sal = cluster.open_with(config.clone()).await.unwrap();
+    cluster.pages[0].faults.stop();
+    let mut model = Model::default();
+    for i in 1..=20 {
+        let lsn = model.write(&sal, &[64], i);
+        sal.wait_durable(lsn).await.unwrap();
+    }
+    drop(sal);
+    cluster.pages[0].faults.go_on();
+    let plogs = cluster.log.list(DB).await.unwrap();
+    assert!(plogs.len() > 4, "{plogs:?}");
+    let middle = plogs[plogs.len() / 2];
+    cluster.log.store.delete(middle.plog, 99).await.unwrap();
+    let refused = cluster.open_with(config).await.map(drop).unwrap_err();
+    let text = refused.to_string();
+    assert!(
+        text.contains("log is missing") && text.contains("L1"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn page_stores_belong_to_the_database_in_their_order() {
+    let cluster = Cluster::new(2);
+    let sal = cluster.open().await;
+    let lsn = Model::default().write(&sal, &[64, 128], 1);
+    sal.wait_page_persistent(lsn).await.unwrap();
+    drop(sal);
+    let open = |stores| Sal::open(config(), cluster.log.clone() as Arc<dyn LogStore>, stores);
+    let mut swapped = cluster.stores();
+    swapped.reverse();
+    let mut fewer = cluster.stores();
+    fewer.pop();
+    for (stores, word) in [
+        (swapped, "order"),
+        (fewer, "made with 2 page stores"),
+        (vec![], "needs"),
+    ] {
+        let refused = open(stores).await.map(drop).unwrap_err();
+        assert!(matches!(refused, SalError::Incompatible(_)), "{refused}");
+        assert!(refused.to_string().contains(word), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn opening_waits_for_stores_and_gives_up_in_the_end() {
+    let cluster = Cluster::new(2);
+    cluster.log.faults.reject(3);
+    cluster.pages[1].faults.reject(3);
+    drop(cluster.open().await);
+    cluster.pages[1].faults.reject(1_000_000);
+    let refused = cluster.open_with(config()).await.map(drop).unwrap_err();
+    assert!(refused.is_transient(), "{refused}");
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Append a group with changes of these pages.
+    Write(Vec<u64>),
+    /// Wait until the last group is durable.
+    Commit,
+    /// A Page Store stops or goes on.
+    Toggle(usize),
+    /// The frontend dies and another one starts.
+    Crash,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => prop::collection::btree_set(64_u64..700, 1..4)
+            .prop_map(|p| Step::Write(p.into_iter().collect())),
+        2 => Just(Step::Commit),
+        2 => (0..3_usize).prop_map(Step::Toggle),
+        1 => Just(Step::Crash),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// What was acknowledged is there after every crash, and what was not is there as a whole or
+    /// not at all, up to one LSN.
+    #[test]
+    fn nothing_acknowledged_is_lost(steps in prop::collection::vec(step(), 1..60)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let cluster = Cluster::new(3);
+            let config = SalConfig { plog_bytes: 2000, log_buffer_bytes: 200, ..config() };
+            let mut sal = cluster.open_with(config.clone()).await.unwrap();
+            // The model after each LSN; the superblock has LSN 1.
+            let mut history = vec![Model::default(); 2];
+            let mut stopped = [false; 3];
+            let mut committed = Lsn(1);
+            for (i, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Write(pages) => {
+                        let mut model = history.last().unwrap().clone();
+                        let lsn = model.write(&sal, &pages, i as u64 + 1);
+                        assert_eq!(lsn, Lsn(history.len() as u64));
+                        history.push(model);
+                    }
+                    Step::Commit => {
+                        committed = sal.last_lsn();
+                        sal.wait_durable(committed).await.unwrap();
+                    }
+                    Step::Toggle(store) => {
+                        stopped[store] = !stopped[store];
+                        let faults = &cluster.pages[store].faults;
+                        if stopped[store] { faults.stop() } else { faults.go_on() }
+                    }
+                    Step::Crash => {
+                        drop(sal);
+                        cluster.pages.iter().for_each(|p| p.faults.go_on());
+                        stopped = [false; 3];
+                        sal = cluster.open_with(config.clone()).await.unwrap();
+                        let last = sal.last_lsn();
+                        assert!(last >= committed && last.0 < history.len() as u64);
+                        history.truncate(last.0 as usize + 1);
+                        history.last().unwrap().check(&sal, LATEST).await;
+                        assert_eq!(sal.cv_lsn(), last);
+                    }
+                }
+            }
+            cluster.pages.iter().for_each(|p| p.faults.go_on());
+            sal.wait_page_persistent(sal.last_lsn()).await.unwrap();
+            history.last().unwrap().check(&sal, LATEST).await;
+        });
+    }
+}

@@ -1,0 +1,284 @@
+//! What is acknowledged when, and what happens when stores fail.
+
+use std::time::Duration;
+
+use crate::cluster::{Cluster, DB, Model, config, eventually};
+use perigee_page_api::SliceKey;
+use perigee_sal::{LATEST, SalConfig, SalError};
+use perigee_types::{Lsn, PageId, SliceId};
+use tokio::time::timeout;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_appended_can_be_read_at_every_lsn() {
+    let cluster = Cluster::new(2);
+    let sal = cluster.open().await;
+    let mut model = Model::default();
+    let mut history = Vec::new();
+    for i in 1..=60 {
+        // Up to five pages of one group, over several slices.
+        let pages: Vec<_> = (0..1 + i % 5)
+            .map(|n| 64 * (1 + (i * 7 + n) % 6) + i % 3)
+            .collect();
+        let lsn = model.write(&sal, &pages, i);
+        assert_eq!(lsn, Lsn(i + 1), "L1: LSNs have no gaps");
+        history.push((lsn, model.clone()));
+    }
+    sal.wait_page_persistent(sal.last_lsn()).await.unwrap();
+    assert_eq!(sal.cv_lsn(), sal.last_lsn());
+    for (lsn, model) in &history {
+        model.check(&sal, *lsn).await;
+    }
+    model.check(&sal, LATEST).await;
+    sal.shutdown().await.unwrap();
+    assert_eq!(
+        sal.wait_durable(Lsn(1)).await,
+        Ok(()),
+        "what is durable stays so"
+    );
+    let after = sal.append(Vec::new());
+    assert_eq!(sal.wait_durable(after).await, Err(SalError::ShutDown));
+}
+
+#[tokio::test]
+async fn a_commit_waits_for_the_log_store_only() {
+    let cluster = Cluster::new(1);
+    let sal = cluster.open().await;
+    let mut model = Model::default();
+    cluster.pages[0].faults.stop();
+    let lsn = model.write(&sal, &[70], 1);
+    sal.wait_durable(lsn).await.unwrap();
+    let persistent = sal.wait_page_persistent(lsn);
+    assert!(
+        timeout(Duration::from_millis(30), persistent)
+            .await
+            .is_err()
+    );
+    assert!(
+        sal.cv_lsn() < lsn && sal.persistent_lsn_of(PageId(70)) < lsn,
+        "P9"
+    );
+    cluster.pages[0].faults.go_on();
+    sal.wait_page_persistent(lsn).await.unwrap();
+
+    cluster.log.faults.stop();
+    let lsn = model.write(&sal, &[70], 2);
+    assert!(
+        timeout(Duration::from_millis(30), sal.wait_durable(lsn))
+            .await
+            .is_err()
+    );
+    assert!(
+        sal.durable_lsn() < lsn && sal.persistent_lsn_of(PageId(70)) < lsn,
+        "L5"
+    );
+    cluster.log.faults.go_on();
+    sal.wait_durable(lsn).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_cv_lsn_waits_for_the_slowest_slice() {
+    let cluster = Cluster::new(2);
+    let sal = cluster.open().await;
+    let mut model = Model::default();
+    // Extents 2 and 4 are in slice 0, extents 1 and 3 in slice 1, on another store.
+    let slow = model.write(&sal, &[64], 1);
+    sal.wait_page_persistent(slow).await.unwrap();
+    cluster.pages[1].faults.stop();
+    let both = model.write(&sal, &[65, 128], 2);
+    sal.wait_durable(both).await.unwrap();
+    let fast = model.write(&sal, &[129], 3);
+    sal.wait_durable(fast).await.unwrap();
+    eventually("the other slice goes on", || {
+        sal.persistent_lsn_of(PageId(129)) >= fast
+    })
+    .await;
+    assert_eq!(sal.cv_lsn(), slow, "CV moves by whole buffers");
+    cluster.pages[1].faults.go_on();
+    sal.wait_page_persistent(fast).await.unwrap();
+    model.check(&sal, LATEST).await;
+}
+
+#[tokio::test]
+async fn unavailable_stores_are_tried_again() {
+    let cluster = Cluster::new(2);
+    let sal = cluster.open().await;
+    let mut model = Model::default();
+    for i in 1..=30 {
+        let faults = [
+            &cluster.log.faults,
+            &cluster.pages[0].faults,
+            &cluster.pages[1].faults,
+        ];
+        let chosen = faults[i as usize % 3];
+        if i % 2 == 0 {
+            chosen.reject(2)
+        } else {
+            chosen.lose_answers(1)
+        }
+        let lsn = model.write(&sal, &[64 + i, 128 + i, 300], i);
+        sal.wait_page_persistent(lsn).await.unwrap();
+    }
+    model.check(&sal, LATEST).await;
+    let faults = [
+        &cluster.log.faults,
+        &cluster.pages[0].faults,
+        &cluster.pages[1].faults,
+    ];
+    assert_eq!(faults.map(|f| f.pending()), [0; 3], "every fault happened");
+}
+
+#[tokio::test]
+async fn a_log_store_that_stays_away_stops_the_layer() {
+    let cluster = Cluster::new(1);
+    let sal = cluster.open().await;
+    let mut model = Model::default();
+    cluster.log.faults.reject(1_000_000);
+    let lsn = model.write(&sal, &[70], 1);
+    let stopped = sal.wait_durable(lsn).await;
+    assert!(matches!(&stopped, Err(SalError::Stopped(_))), "{stopped:?}");
+    cluster.log.faults.reject(0);
+    let later = model.write(&sal, &[71], 2);
+    assert_eq!(later, lsn.next());
+    for refused in [
+        sal.wait_durable(later).await,
+        sal.wait_page_persistent(later).await,
+        sal.throttle().await,
+        sal.read_pages(&[PageId(1)], LATEST).await.map(drop),
+    ] {
+        assert_eq!(refused, stopped, "nothing is acknowledged after a failure");
+    }
+    drop(sal);
+    let again = cluster.open().await;
+    assert!(
+        again.last_lsn() < lsn,
+        "what was not acknowledged is not there"
+    );
+}
+
+#[tokio::test]
+async fn disk_errors_stop_the_layer() {
+    for broken in ["log", "pages"] {
+        let cluster = Cluster::new(1);
+        let sal = cluster.open().await;
+        match broken {
+            "log" => cluster.log.faults.break_disk(),
+            _ => cluster.pages[0].faults.break_disk(),
+        }
+        let lsn = Model::default().write(&sal, &[70], 1);
+        let stopped = sal.wait_page_persistent(lsn).await;
+        let text = stopped.unwrap_err().to_string();
+        assert!(
+            text.contains("stopped") && text.contains("disk error"),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn writers_wait_while_page_stores_are_behind() {
+    let cluster = Cluster::new(1);
+    let config = SalConfig {
+        max_unpersisted_bytes: 2000,
+        ..config()
+    };
+    let sal = cluster.open_with(config).await.unwrap();
+    let mut model = Model::default();
+    cluster.pages[0].faults.stop();
+    let mut appended = 0;
+    let refused = loop {
+        match sal.throttle().await {
+            Ok(()) => drop(model.write(&sal, &[70 + appended % 3], 1 + appended)),
+            Err(error) => break error,
+        }
+        appended += 1;
+        assert!(appended < 1000, "writers are never throttled");
+    };
+    assert!(
+        refused.is_transient() && refused.to_string().contains("no page store"),
+        "{refused}"
+    );
+    assert!(appended > 3);
+    cluster.pages[0].faults.go_on();
+    sal.throttle().await.unwrap();
+    sal.wait_page_persistent(sal.last_lsn()).await.unwrap();
+    model.check(&sal, LATEST).await;
+}
+
+#[tokio::test]
+async fn a_later_frontend_locks_out_the_one_before() {
+    let cluster = Cluster::new(1);
+    let old = cluster.open().await;
+    let mut model = Model::default();
+    let lsn = model.write(&old, &[70], 1);
+    old.wait_page_persistent(lsn).await.unwrap();
+    let kept = model.clone();
+    let new = cluster.open().await;
+    assert!(new.epoch() > old.epoch());
+    let lost = model.write(&old, &[70], 2);
+    let refused = old.wait_durable(lost).await;
+    assert!(
+        matches!(refused, Err(SalError::Stopped(_))),
+        "S7: {refused:?}"
+    );
+    kept.check(&new, LATEST).await;
+}
+
+#[tokio::test]
+async fn plogs_follow_each_other_and_go_when_no_store_needs_them() {
+    let cluster = Cluster::new(2);
+    let config = SalConfig {
+        plog_bytes: 4000,
+        log_buffer_bytes: 600,
+        ..config()
+    };
+    let sal = cluster.open_with(config.clone()).await.unwrap();
+    let mut model = Model::default();
+    // Slice 1 gets a record once and is idle from then on.
+    model.write(&sal, &[64], 1);
+    for i in 1..=400 {
+        model.write(&sal, &[130 + i % 7], i);
+        if i % 50 == 0 {
+            sal.wait_durable(sal.last_lsn()).await.unwrap();
+        }
+    }
+    sal.wait_page_persistent(sal.last_lsn()).await.unwrap();
+    let list = || async {
+        perigee_log_api::LogStore::list(&*cluster.log, DB)
+            .await
+            .unwrap()
+    };
+    for _ in 0..1000 {
+        if list().await.len() == 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let left = list().await;
+    assert_eq!(
+        left.len(),
+        1,
+        "the log is truncated to its last PLog: {left:?}"
+    );
+    assert!(
+        left[0].plog.plog.0 > 3 && left[0].first_lsn > Lsn(1),
+        "{left:?}"
+    );
+    drop(sal);
+
+    let sal = cluster.open_with(config.clone()).await.unwrap();
+    model.check(&sal, LATEST).await;
+    drop(sal);
+    let slice = SliceKey {
+        db: DB,
+        slice: SliceId(1),
+    };
+    cluster.pages[1].store.lose_slice(slice);
+    perigee_page_api::PageStore::create_slice(&*cluster.pages[1], slice, 1)
+        .await
+        .unwrap();
+    let refused = cluster.open_with(config).await.map(drop).unwrap_err();
+    assert!(
+        refused.to_string().contains("slice:1") && refused.to_string().contains("P6"),
+        "{refused}"
+    );
+}
