@@ -99,7 +99,7 @@ async fn lost_log_is_noticed() {
 async fn a_hole_in_the_log_is_noticed() {
     let cluster = Cluster::new(1);
     let config = SalConfig {
-        plog_bytes: 300,
+        plog_bytes: 100,
         log_buffer_bytes: 100,
         ..config()
     };
@@ -111,12 +111,13 @@ async fn a_hole_in_the_log_is_noticed() {
         let lsn = model.write(&sal, &[64], i);
         sal.wait_durable(lsn).await.unwrap();
     }
+    let epoch = sal.epoch();
     drop(sal);
     cluster.pages[0].faults.go_on();
     let plogs = cluster.log.list(DB).await.unwrap();
     assert!(plogs.len() > 4, "{plogs:?}");
     let middle = plogs[plogs.len() / 2];
-    cluster.log.store.delete(middle.plog, 99).await.unwrap();
+    cluster.log.store.delete(middle.plog, epoch).await.unwrap();
     let refused = cluster.open_with(config).await.map(drop).unwrap_err();
     let text = refused.to_string();
     assert!(
