@@ -1,5 +1,6 @@
 //! [`ReplayPageStore`]: a Page Store of real pages in its simplest form. It keeps every log record
-//! for ever and answers every read by replaying from empty. It forgets everything when dropped.
+//! for ever and answers reads of old versions by replaying from empty. It forgets everything when
+//! dropped.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,13 @@ use perigee_types::{DbId, Lsn, PAGE_SIZE, PageId};
 struct Slice {
     epoch: u64,
     status: SliceStatus,
-    pages: BTreeMap<PageId, Vec<(Lsn, Change)>>,
+    pages: BTreeMap<PageId, History>,
+}
+
+struct History {
+    changes: Vec<(Lsn, Change)>,
+    /// After all changes; a read of the newest version need not replay.
+    newest: Box<[u8; PAGE_SIZE]>,
 }
 
 #[derive(Default)]
@@ -70,14 +77,18 @@ impl ReplayPageStore {
 
 impl Slice {
     fn replay(&self, slice: SliceKey, id: PageId, lsn: Lsn) -> Result<Bytes, PageError> {
-        let mut page = Box::new([0; PAGE_SIZE]);
-        let changes = self.pages.get(&id).map_or(&[][..], Vec::as_slice);
+        let missing = || PageError::NotFound(format!("{id} of {slice} at {lsn}"));
+        let History { changes, newest } = self.pages.get(&id).ok_or_else(missing)?;
         let seen = &changes[..changes.partition_point(|(at, _)| *at <= lsn)];
         if seen.is_empty() {
-            return Err(PageError::NotFound(format!("{id} of {slice} at {lsn}")));
+            return Err(missing());
         }
-        for (at, change) in seen {
-            apply_change(&mut page, *at, change).map_err(|e| PageError::Corrupt(e.to_string()))?;
+        let mut page = newest.clone();
+        if seen.len() < changes.len() {
+            page.fill(0);
+            for (at, change) in seen {
+                apply(&mut page, *at, change)?;
+            }
         }
         PageMut::new(&mut page).seal();
         Ok(Bytes::copy_from_slice(&page[..]))
@@ -107,10 +118,13 @@ impl Slice {
             .map_err(|e| PageError::Refused(format!("{name}: {e}")))?;
         for group in groups {
             for change in group.changes {
-                self.pages
-                    .entry(change.page)
-                    .or_default()
-                    .push((group.lsn, change));
+                let empty = || History {
+                    changes: Vec::new(),
+                    newest: Box::new([0; PAGE_SIZE]),
+                };
+                let history = self.pages.entry(change.page).or_insert_with(empty);
+                apply(&mut history.newest, group.lsn, &change)?;
+                history.changes.push((group.lsn, change));
             }
         }
         self.epoch = fragment.epoch;
@@ -121,6 +135,17 @@ impl Slice {
             backlog_bytes: 0,
         };
         Ok(*status)
+    }
+}
+
+fn apply(page: &mut [u8; PAGE_SIZE], lsn: Lsn, change: &Change) -> Result<(), PageError> {
+    match apply_change(page, lsn, change) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(PageError::Corrupt(format!(
+            "{lsn} of {} comes twice",
+            change.page
+        ))),
+        Err(e) => Err(PageError::Corrupt(e.to_string())),
     }
 }
 
