@@ -1,6 +1,8 @@
 //! What can go wrong in the engine, in the terms a SQL layer must tell apart.
 
+use perigee_ndp::NdpError;
 use perigee_sal::SalError;
+use perigee_value::RowError;
 
 /// Why the engine did not do what it was asked.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -44,6 +46,14 @@ pub enum EngineError {
         /// Greatest length.
         limit: usize,
     },
+    /// A row cannot be stored: a value does not fit its column.
+    #[error("row {number}: {error}")]
+    Row {
+        /// Its number in the statement, from 0.
+        number: u64,
+        /// What is wrong.
+        error: RowError,
+    },
     /// An expression fails on a row of the result (overflow, range).
     #[error("{0}")]
     Evaluation(String),
@@ -56,6 +66,9 @@ pub enum EngineError {
     /// Storage cannot make log durable or serve pages.
     #[error("{0}")]
     Storage(#[from] SalError),
+    /// A temporary file of a load cannot be written or read.
+    #[error("temporary file: {0}")]
+    TemporaryFile(String),
     /// Stored bytes contradict their format; names the object.
     #[error("corruption: {0}")]
     Corrupt(String),
@@ -65,4 +78,13 @@ pub enum EngineError {
     /// The engine is shutting down.
     #[error("the engine is shutting down")]
     ShuttingDown,
+}
+
+impl From<NdpError> for EngineError {
+    fn from(error: NdpError) -> Self {
+        match error {
+            NdpError::Evaluation(e) => Self::Evaluation(e.to_string()),
+            other => Self::Corrupt(other.to_string()),
+        }
+    }
 }

@@ -3,10 +3,24 @@
 //!
 //! Everything is in pages, and pages are changed through the log (*the log is the database*): a
 //! frontend has no files.
+//!
+//! [`Engine`] is the façade; SQL needs it, the types it takes and gives, and nothing below.
 
 pub mod btree;
 pub mod buffer;
+pub mod catalog;
+mod engine;
 mod error;
+mod load;
 pub mod mtr;
+pub mod scan;
+pub mod txn;
 
+/// What of near-data processing the façade's types mention.
+pub mod ndp {
+    pub use perigee_ndp::{Aggregate, KeyRange, column_data_type, value_data_type};
+}
+
+pub use engine::{Engine, EngineConfig};
 pub use error::EngineError;
+pub use load::{BulkLoad, Chunk, Encoder};

@@ -92,6 +92,21 @@ impl Tree {
     }
 }
 
+impl Tree {
+    /// Empties the tree: its root becomes an empty leaf. Other pages are not used again.
+    pub async fn clear(&self) -> Result<(), EngineError> {
+        let pool = &self.pool;
+        let root = pool.fetch(self.spec.root, Access::Point).await?;
+        pool.admit().await?;
+        let _tree = self.latch.write();
+        let mut mtr = Mtr::new(pool);
+        let page = mtr.latch(&root);
+        mtr.apply(page, self.format(0, PageId(0), PageId(0)));
+        let _ = mtr.commit();
+        Ok(())
+    }
+}
+
 impl Filling {
     fn fits(&self, len: usize, room: usize) -> bool {
         self.records.is_empty() || self.used + len + SLOT_LEN <= room

@@ -120,6 +120,12 @@ impl Table {
         }
     }
 
+    /// Replaces the statistics by new ones.
+    pub(crate) fn set_stats(&self, stats: TableStats) {
+        *self.stats.write() = Arc::new(stats);
+        self.added_rows.store(0, Ordering::Relaxed);
+    }
+
     /// Counts rows that a committed transaction inserted.
     pub(crate) fn add_rows(&self, rows: u64) {
         self.added_rows.fetch_add(rows, Ordering::Relaxed);

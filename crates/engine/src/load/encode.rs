@@ -60,6 +60,21 @@ impl Encoder {
         }
     }
 
+    /// The clustered record of a row.
+    pub(crate) fn clustered(&self, row: &[Datum], row_id: u64) -> Result<Vec<u8>, RowError> {
+        let header =
+            RecordHeader { flags: RecordFlags::default(), trx: self.trx, roll: RollPtr(0) };
+        let expected = self.table.def.columns.len();
+        if row.len() != expected {
+            return Err(RowError::ColumnCount { expected, got: row.len() });
+        }
+        let mut record = Vec::new();
+        encode_with(&self.table.clustered().layout, header, &mut record, |column| {
+            Ok(row.get(column).map_or(ValueRef::UInt(row_id), Datum::as_ref))
+        })?;
+        Ok(record)
+    }
+
     /// Adds a row given as values of the table's columns. On error the chunk is unchanged.
     pub fn push(&self, chunk: &mut Chunk, row: &[Datum]) -> Result<(), RowError> {
         self.push_with(chunk, |column| Ok(row[column].as_ref()))

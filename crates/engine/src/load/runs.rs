@@ -58,6 +58,12 @@ impl Runs {
         Self { shape, memory: Vec::new(), memory_bytes: 0, budget, files: Vec::new() }
     }
 
+    /// No runs of records of the same shape, with the same budget.
+    #[must_use]
+    pub fn like(&self) -> Self {
+        Self::new(self.shape, self.budget)
+    }
+
     /// Adds a run sorted by [`sorted`].
     ///
     /// # Errors

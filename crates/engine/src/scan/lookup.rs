@@ -1,16 +1,17 @@
 //! Lookups: all rows whose key begins with one of many given keys, for point and short range access
 //! and for index nested-loop joins.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use perigee_ndp::{Backend, Descriptor, Execution, KeyRange, NdpError, Scanner};
+use perigee_ndp::{Backend, Descriptor, Execution, NdpError, Scanner};
 use perigee_types::TrxId;
 
 use super::LookupRequest;
 use super::resolve::{clustered_key, is_visible};
 use crate::EngineError;
+use crate::btree::{KeySpan, Tree};
+use crate::buffer::Access;
 use crate::engine::Engine;
 
 /// Keys between two looks at the cancel token.
@@ -68,9 +69,7 @@ impl Engine {
     ) -> Result<Vec<Vec<u8>>, EngineError> {
         let table = &request.table;
         let index = &table.indexes[request.index];
-        let range =
-            KeyRange { lower: Bound::Included(key.to_vec()), upper: Bound::Included(key.to_vec()) };
-        let mut records = self.tree(index).records_in(&range).await?;
+        let mut records = records_with(&self.tree(index), key).await?;
         if request.index > 0 {
             let clustered = self.tree(table.clustered());
             let mut rows = Vec::with_capacity(records.len());
@@ -82,6 +81,17 @@ impl Engine {
         records.retain(|row| is_visible(row, &request.view));
         Ok(records)
     }
+}
+
+/// All records of a tree whose key begins with a prefix.
+async fn records_with(tree: &Tree, prefix: &[u8]) -> Result<Vec<Vec<u8>>, EngineError> {
+    let mut cursor = tree.range(KeySpan::prefix(prefix), false, Access::Point);
+    let mut records = Vec::new();
+    while let Some(run) = cursor.next().await? {
+        let page = run.page.get();
+        records.extend(run.slots.map(|slot| page.record(slot).to_vec()));
+    }
+    Ok(records)
 }
 
 /// Batches so far.

@@ -1,7 +1,14 @@
 //! Scans and lookups (taurus-ndp section IV.C).
 
 mod counters;
+mod lookup;
 mod request;
+mod resolve;
+#[expect(clippy::module_inception, reason = "the scan itself")]
+mod scan;
+mod source;
 
 pub use counters::ScanCounters;
+pub use lookup::Lookup;
 pub use request::{CancelToken, LookupRequest, ScanRequest};
+pub use scan::ScanHandle;

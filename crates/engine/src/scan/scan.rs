@@ -1,5 +1,6 @@
 //! [`ScanHandle`]: a scan that has been planned, and its partitions.
 
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,10 +15,10 @@ use tokio::task::JoinHandle;
 
 use super::counters::{ScanCounters, add};
 use super::resolve::resolve;
-use super::source::{Cursor, Part, read_batches};
+use super::source::{Part, read_batches};
 use super::ScanRequest;
-use crate::btree::BTree;
-use crate::buffer::PageBytes;
+use crate::btree::{KeySpan, Tree};
+use crate::buffer::Page;
 use crate::engine::Engine;
 use crate::EngineError;
 
@@ -32,11 +33,12 @@ const PARTS_WAITING: usize = 8;
 pub(super) struct Shared {
     pub engine: Arc<Engine>,
     pub request: ScanRequest,
-    pub tree: BTree,
+    pub tree: Tree,
     pub scanner: Arc<Scanner>,
     pub descriptor: Bytes,
     pub look_ahead: usize,
-    pub cursor: tokio::sync::Mutex<Cursor>,
+    /// What is left of the range; `None` at the end.
+    pub cursor: tokio::sync::Mutex<Option<KeySpan>>,
     pub counters: Arc<ScanCounters>,
     delivered: AtomicU64,
 }
@@ -71,6 +73,9 @@ impl ScanHandle {
             if engine.config.interpret { Backend::Interpreter } else { Backend::Jit };
         let scanner = Arc::new(Scanner::new(descriptor, backend)?);
         let look_ahead = request.look_ahead.unwrap_or(engine.config.look_ahead).max(1);
+        let range = &request.range;
+        let span =
+            KeySpan::from_bounds(as_slice(&range.lower), as_slice(&range.upper));
         let shared = Shared {
             look_ahead,
             engine,
@@ -78,7 +83,7 @@ impl ScanHandle {
             tree,
             scanner,
             descriptor: encoded,
-            cursor: tokio::sync::Mutex::new(Cursor::Start),
+            cursor: tokio::sync::Mutex::new(Some(span)),
             counters: Arc::default(),
             delivered: AtomicU64::new(0),
         };
@@ -195,11 +200,11 @@ impl Partition {
         }
     }
 
-    async fn take_page(&mut self, index: u32, page: &PageBytes) -> Result<(), EngineError> {
-        match self.execution.page(index, page.page()) {
+    async fn take_page(&mut self, index: u32, page: &Page) -> Result<(), EngineError> {
+        match self.execution.page(index, page.get()) {
             Err(NdpError::Full) => {
                 self.flush().await?;
-                self.execution.page(index, page.page())?;
+                self.execution.page(index, page.get())?;
             }
             done => done?,
         }
@@ -248,6 +253,10 @@ impl Partition {
         self.shared.request.aggregate.is_none()
             && self.shared.delivered.load(Ordering::Relaxed) >= limit
     }
+}
+
+fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
 }
 
 /// Page runs that follow each other without a gap, as one: index of the first page, rows.

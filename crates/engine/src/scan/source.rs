@@ -7,48 +7,37 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::StreamExt;
 use perigee_ndp::NdpBatch;
 use perigee_page_api::NdpItem;
 use perigee_sal::NdpPart;
-use perigee_types::PageId;
+use perigee_page::PageRef;
+use perigee_types::{Lsn, PAGE_SIZE, PageId};
 use tokio::sync::mpsc::Sender;
 
 use super::counters::add;
 use super::scan::Shared;
 use crate::EngineError;
-use crate::btree::{LeafBatch, Position};
-use crate::buffer::PageBytes;
+use crate::btree::{BatchRequest, KeySpan, LeafBatch, LeafState};
+use crate::buffer::{Page, PageLoad};
+use crate::txn::LsnPin;
 
-/// Whole pages asked for in one request: large enough that requests cost little, small enough that
+/// Whole pages handed over at once: large enough that handing over costs little, small enough that
 /// work on the first pages begins while the last are on their way.
-const PAGES_PER_READ: usize = 64;
-
-/// Such requests on their way at once.
-const READS_IN_FLIGHT: usize = 4;
+const PAGES_PER_PART: usize = 32;
 
 /// What the reading half hands over.
 pub(super) enum Part {
     /// Pages reduced in storage; page runs have their index in the batch.
     Reduced(NdpBatch),
     /// Whole pages, with their index in the batch.
-    Pages(Vec<(u32, PageBytes)>),
+    Pages(Vec<(u32, Page)>),
     /// All of a batch was handed over.
     EndOfBatch,
 }
 
-/// The cursor that partitions share.
-pub(super) enum Cursor {
-    /// The scan has not begun.
-    Start,
-    /// The next batch begins here.
-    At(Position),
-    /// There is no further batch.
-    End,
-}
-
 type Parts = Sender<Result<Part, EngineError>>;
+type Batch = LeafBatch<LsnPin>;
 
 /// Reads batches until none is left or nobody listens any more.
 pub(super) async fn read_batches(shared: Arc<Shared>, parts: Parts) {
@@ -60,7 +49,6 @@ pub(super) async fn read_batches(shared: Arc<Shared>, parts: Parts) {
 async fn try_read_batches(shared: &Shared, parts: &Parts) -> Result<(), EngineError> {
     while let Some(batch) = next_batch(shared).await? {
         add(&shared.counters.batches, 1);
-        let _pin = shared.engine.registry.pin(batch.lsn);
         if !read_batch(shared, batch, parts).await? {
             return Ok(());
         }
@@ -68,87 +56,116 @@ async fn try_read_batches(shared: &Shared, parts: &Parts) -> Result<(), EngineEr
     Ok(())
 }
 
-async fn next_batch(shared: &Shared) -> Result<Option<LeafBatch>, EngineError> {
+/// The next batch, and the cursor moved behind it.
+async fn next_batch(shared: &Shared) -> Result<Option<Batch>, EngineError> {
     let mut cursor = shared.cursor.lock().await;
     if shared.request.cancel.is_cancelled() {
         return Err(EngineError::Cancelled);
     }
-    let from = match &*cursor {
-        Cursor::Start => None,
-        Cursor::At(position) => Some(position),
-        Cursor::End => return Ok(None),
+    let Some(span) = cursor.as_ref().filter(|span: &&KeySpan| !span.is_empty()) else {
+        return Ok(None);
     };
-    let request = &shared.request;
-    let tree = &shared.tree;
-    let batch = tree.leaf_batch(&request.range, from, request.reverse, shared.look_ahead).await?;
-    *cursor = batch.resume.clone().map_or(Cursor::End, Cursor::At);
+    let request = BatchRequest {
+        span,
+        reverse: shared.request.reverse,
+        max_pages: shared.look_ahead,
+        load: !shared.request.ndp,
+    };
+    let (registry, sal) = (&shared.engine.registry, &shared.engine.sal);
+    let pin = || {
+        let pin = registry.pin(|| sal.last_lsn());
+        (pin.lsn(), pin)
+    };
+    let batch = shared.tree.leaf_batch(request, pin).await?;
+    cursor.clone_from(&batch.rest);
     Ok(Some(batch))
 }
 
 /// Reads one batch; false if nobody listens any more.
-async fn read_batch(
-    shared: &Shared,
-    batch: LeafBatch,
-    parts: &Parts,
-) -> Result<bool, EngineError> {
-    let (mut cached, mut missing) = (Vec::new(), Vec::new());
-    for (index, leaf) in batch.leaves.into_iter().enumerate() {
-        match leaf.resident {
-            Some(page) => cached.push((index as u32, page)),
-            None => missing.push((index as u32, leaf.id)),
+async fn read_batch(shared: &Shared, batch: Batch, parts: &Parts) -> Result<bool, EngineError> {
+    let (mut cached, mut loading, mut stored) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, leaf) in (0..).zip(batch.leaves) {
+        match leaf.state {
+            LeafState::Resident(page) => cached.push((index, page)),
+            LeafState::Loading(load) => loading.push((index, load)),
+            LeafState::Stored => stored.push((index, leaf.page)),
         }
     }
-    shared.engine.after_batch_request().await?;
     add(&shared.counters.pages_from_pool, cached.len() as u64);
-    if !cached.is_empty() && parts.send(Ok(Part::Pages(cached))).await.is_err() {
-        return Ok(false);
+    add(&shared.counters.pages_read, loading.len() as u64);
+    add(&shared.counters.bytes_shipped, (loading.len() * PAGE_SIZE) as u64);
+    for pages in cached.chunks(PAGES_PER_PART) {
+        if parts.send(Ok(Part::Pages(pages.to_vec()))).await.is_err() {
+            return Ok(false);
+        }
     }
-    let listening = if missing.is_empty() {
-        true
-    } else if shared.request.ndp {
-        read_reduced(shared, batch.lsn, &missing, parts).await?
-    } else {
-        add(&shared.counters.pages_read, missing.len() as u64);
-        read_whole(shared, batch.lsn, &missing, parts).await?
-    };
+    let listening = land(shared, loading, parts).await?
+        && (stored.is_empty() || read_reduced(shared, batch.lsn, &stored, parts).await?);
     Ok(listening && parts.send(Ok(Part::EndOfBatch)).await.is_ok())
 }
 
-/// Reads whole pages, and keeps them in the buffer pool as an ordinary scan does.
+/// Hands over pages that are on their way to the buffer pool as they arrive.
+async fn land(
+    shared: &Shared,
+    loading: Vec<(u32, PageLoad)>,
+    parts: &Parts,
+) -> Result<bool, EngineError> {
+    let mut arrived = Vec::with_capacity(PAGES_PER_PART);
+    let mut left = loading.len();
+    for (index, load) in loading {
+        arrived.push((index, load.land().await?.page));
+        left -= 1;
+        if arrived.len() == PAGES_PER_PART || left == 0 {
+            if shared.request.cancel.is_cancelled() {
+                return Err(EngineError::Cancelled);
+            }
+            if parts.send(Ok(Part::Pages(std::mem::take(&mut arrived)))).await.is_err() {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Reads whole pages as of an LSN, past the buffer pool.
 async fn read_whole(
     shared: &Shared,
-    lsn: perigee_types::Lsn,
+    lsn: Lsn,
     pages: &[(u32, PageId)],
     parts: &Parts,
 ) -> Result<bool, EngineError> {
-    let (sal, pool) = (&shared.engine.sal, &shared.engine.pool);
-    let reads = stream::iter(pages.chunks(PAGES_PER_READ).map(|chunk| async move {
+    add(&shared.counters.pages_read, pages.len() as u64);
+    for chunk in pages.chunks(PAGES_PER_PART) {
         let ids: Vec<_> = chunk.iter().map(|(_, id)| *id).collect();
-        let bytes = sal.read_pages(&ids, lsn).await?;
+        let bytes = shared.engine.sal.read_pages(&ids, lsn).await?;
         let mut out = Vec::with_capacity(chunk.len());
         for ((index, id), bytes) in chunk.iter().zip(bytes) {
             add(&shared.counters.bytes_shipped, bytes.len() as u64);
-            out.push((*index, pool.offer(*id, bytes, lsn)?));
+            out.push((*index, received(*id, &bytes)?));
         }
-        Ok::<_, EngineError>(out)
-    }));
-    let mut reads = reads.buffered(READS_IN_FLIGHT);
-    while let Some(pages) = reads.try_next().await? {
-        if shared.request.cancel.is_cancelled() {
-            return Err(EngineError::Cancelled);
-        }
-        if parts.send(Ok(Part::Pages(pages))).await.is_err() {
+        if parts.send(Ok(Part::Pages(out))).await.is_err() {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
+/// A page as it came from storage, checked.
+fn received(id: PageId, bytes: &[u8]) -> Result<Page, EngineError> {
+    let corrupt = |e| EngineError::Corrupt(format!("{id} as read from storage: {e}"));
+    let page = PageRef::new(bytes).map_err(corrupt)?;
+    page.verify_checksum().map_err(corrupt)?;
+    if page.id() != id {
+        return Err(EngineError::Corrupt(format!("{} came instead of {id}", page.id())));
+    }
+    Ok(Page::new(Arc::new(*page.bytes())))
+}
+
 /// Reads pages reduced by storage. What no reply covered, because a store failed in between, is read
 /// whole: near-data processing never decides whether a query succeeds.
 async fn read_reduced(
     shared: &Shared,
-    lsn: perigee_types::Lsn,
+    lsn: Lsn,
     pages: &[(u32, PageId)],
     parts: &Parts,
 ) -> Result<bool, EngineError> {
@@ -209,7 +226,7 @@ fn take_item(
             shared.counters.declined(reason);
             add(&shared.counters.bytes_shipped, page.len() as u64);
             let (index, id) = claim(index)?;
-            Ok(Part::Pages(vec![(index, PageBytes::received(id, Bytes::clone(&page))?)]))
+            Ok(Part::Pages(vec![(index, received(id, &page)?)]))
         }
     }
 }

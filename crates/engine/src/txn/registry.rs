@@ -58,17 +58,22 @@ impl Registry {
         ReadView::new(state.active.iter().copied().collect(), state.next, own)
     }
 
-    /// Keeps page versions as of `lsn` readable until the pin is dropped (SPEC's N6).
+    /// Keeps page versions as of the LSN that `now` gives readable until the pin is dropped (SPEC's
+    /// N6). `now` is called under the lock under which the recycle LSN is chosen.
     #[must_use]
-    pub fn pin(self: &Arc<Self>, lsn: Lsn) -> LsnPin {
-        *self.state.lock().pins.entry(lsn).or_default() += 1;
+    pub fn pin(self: &Arc<Self>, now: impl FnOnce() -> Lsn) -> LsnPin {
+        let mut state = self.state.lock();
+        let lsn = now();
+        *state.pins.entry(lsn).or_default() += 1;
         LsnPin { registry: self.clone(), lsn }
     }
 
-    /// The least LSN that a running read needs; `otherwise` if none runs.
+    /// The least LSN that a running read needs; what `otherwise` gives if none runs.
     #[must_use]
-    pub fn oldest_pin(&self, otherwise: Lsn) -> Lsn {
-        self.state.lock().pins.keys().next().map_or(otherwise, |lsn| (*lsn).min(otherwise))
+    pub fn oldest_pin(&self, otherwise: impl FnOnce() -> Lsn) -> Lsn {
+        let state = self.state.lock();
+        let otherwise = otherwise();
+        state.pins.keys().next().map_or(otherwise, |lsn| (*lsn).min(otherwise))
     }
 }
 
@@ -118,13 +123,13 @@ mod tests {
     #[test]
     fn the_oldest_pin_wins() {
         let registry = Registry::new(TrxId(1), []);
-        assert_eq!(registry.oldest_pin(Lsn(50)), Lsn(50));
-        let (a, b, c) = (registry.pin(Lsn(7)), registry.pin(Lsn(7)), registry.pin(Lsn(9)));
+        assert_eq!(registry.oldest_pin(|| Lsn(50)), Lsn(50));
+        let (a, b, c) = (registry.pin(|| Lsn(7)), registry.pin(|| Lsn(7)), registry.pin(|| Lsn(9)));
         drop(a);
-        assert_eq!(registry.oldest_pin(Lsn(50)), Lsn(7));
+        assert_eq!(registry.oldest_pin(|| Lsn(50)), Lsn(7));
         drop(b);
-        assert_eq!(registry.oldest_pin(Lsn(50)), Lsn(9));
+        assert_eq!(registry.oldest_pin(|| Lsn(50)), Lsn(9));
         drop(c);
-        assert_eq!(registry.oldest_pin(Lsn(50)), Lsn(50));
+        assert_eq!(registry.oldest_pin(|| Lsn(50)), Lsn(50));
     }
 }

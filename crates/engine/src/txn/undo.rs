@@ -8,7 +8,8 @@
 //! 0   8  transaction that wrote the records
 //! 8   8  next page of the chain, 0 if none
 //! 16  2  end: offset in the page of the first byte after the records
-//! 18  …  records, each: length of what follows 2, kind 1, table 4, key of the clustered index
+//! 18  …  records, each: length of what follows 2, kind 1 (1 insert, 2 load), table 4, and for an
+//!        insert the key of the clustered index
 //! ```
 
 use bytes::Bytes;
@@ -24,6 +25,7 @@ const END: usize = HEADER_LEN + 16;
 const RECORDS: usize = HEADER_LEN + 18;
 const RECORD_HEADER: usize = 7;
 const KIND_INSERT: u8 = 1;
+const KIND_LOAD: u8 = 2;
 
 /// What it takes to undo one change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,19 +37,30 @@ pub enum UndoRecord {
         /// Encoded key of the clustered index.
         key: Vec<u8>,
     },
+    /// Undo of a load into an empty table: empty its trees.
+    Load {
+        /// The table.
+        table: TableId,
+    },
 }
 
 impl UndoRecord {
+    fn parts(&self) -> (u8, TableId, &[u8]) {
+        match self {
+            Self::Insert { table, key } => (KIND_INSERT, *table, key),
+            Self::Load { table } => (KIND_LOAD, *table, &[]),
+        }
+    }
+
     fn encoded_len(&self) -> usize {
-        let Self::Insert { key, .. } = self;
-        RECORD_HEADER + key.len()
+        RECORD_HEADER + self.parts().2.len()
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        let Self::Insert { table, key } = self;
+        let (kind, table, key) = self.parts();
         let len = (self.encoded_len() - 2) as u16; // keys are shorter than a page
         out.extend(len.to_le_bytes());
-        out.push(KIND_INSERT);
+        out.push(kind);
         out.extend(table.0.to_le_bytes());
         out.extend(key);
     }
@@ -95,11 +108,12 @@ impl<'a> UndoPage<'a> {
             let (record, tail) = tail.split_at_checked(len).ok_or_else(corrupt)?;
             let (&[kind, t0, t1, t2, t3], key) =
                 record.split_first_chunk::<5>().ok_or_else(corrupt)?;
-            if kind != KIND_INSERT {
-                return Err(corrupt());
-            }
             let table = TableId(u32::from_le_bytes([t0, t1, t2, t3]));
-            records.push(UndoRecord::Insert { table, key: key.to_vec() });
+            records.push(match kind {
+                KIND_INSERT => UndoRecord::Insert { table, key: key.to_vec() },
+                KIND_LOAD => UndoRecord::Load { table },
+                _ => return Err(corrupt()),
+            });
             rest = tail;
         }
         if rest.is_empty() { Ok(records) } else { Err(corrupt()) }

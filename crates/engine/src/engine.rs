@@ -1,0 +1,258 @@
+//! [`Engine`]: the façade of everything below SQL.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use perigee_page::{PageKind, PageRef, RecordShape};
+use perigee_redo::Op;
+use perigee_sal::Sal;
+use perigee_types::{DbId, IndexId, Lsn, PageId, TrxId};
+use tokio::task::JoinHandle;
+
+use crate::EngineError;
+use crate::btree::{Tree, TreeSpec};
+use crate::buffer::{Access, BufferPool, Frame};
+use crate::catalog::{CATALOG_ROOT, Catalog, Index, Table, catalog_shape};
+use crate::mtr::Mtr;
+use crate::scan::{ScanCounters, ScanHandle, ScanRequest};
+use crate::txn::system::{self, Counter, SYSTEM_PAGE};
+use crate::txn::{ReadView, Registry, Slots, roll_back_unfinished};
+
+/// Index id that pages outside of trees carry.
+const NO_INDEX: IndexId = IndexId(0);
+
+/// How often Page Stores are told which page versions nobody needs.
+const RECYCLE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Settings of an engine.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Buffer pool, in bytes.
+    pub buffer_pool: usize,
+    /// Leaf pages of a batch read, if the scan does not say.
+    pub look_ahead: usize,
+    /// Memory of a load for sorting, in bytes; more is spilled to temporary files.
+    pub sort_memory: usize,
+    /// Directory of temporary files; the system's if `None`.
+    pub temp_dir: Option<PathBuf>,
+    /// Interpret expressions instead of compiling them.
+    pub interpret: bool,
+    /// Send watermark 0 with every scan, so that storage decides on no record; for tests.
+    pub all_ambiguous: bool,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            buffer_pool: 256 << 20,
+            look_ahead: 1000,
+            sort_memory: 256 << 20,
+            temp_dir: None,
+            interpret: false,
+            all_ambiguous: false,
+        }
+    }
+}
+
+/// The engine of a frontend.
+pub struct Engine {
+    pub(crate) sal: Arc<Sal>,
+    pub(crate) pool: Arc<BufferPool>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) slots: Slots,
+    pub(crate) catalog: Catalog,
+    pub(crate) config: EngineConfig,
+    pub(crate) counters: ScanCounters,
+    /// The system page stays in the pool.
+    pub(crate) system: Arc<Frame>,
+    next_row: AtomicU64,
+    recycler: JoinHandle<()>,
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.recycler.abort();
+    }
+}
+
+impl Engine {
+    /// Opens the database that `sal` has opened: makes its system pages if it is new, otherwise
+    /// reads the catalog and rolls back what a crash left unfinished.
+    ///
+    /// # Errors
+    /// If storage fails, or what it has is damaged or of another version.
+    pub async fn open(sal: Arc<Sal>, config: EngineConfig) -> Result<Arc<Self>, EngineError> {
+        let pool = BufferPool::open(sal.clone(), config.buffer_pool).await?;
+        // The first log group makes the superblock, the second the system pages.
+        if sal.last_lsn() <= Lsn(1) {
+            let lsn = make_system_pages(&pool);
+            sal.wait_durable(lsn).await?;
+        }
+        let system = pool.fetch(SYSTEM_PAGE, Access::Point).await?;
+        let (next, next_row, unfinished) = system.read(|page| {
+            let unfinished: Vec<_> = (0..system::SLOTS)
+                .map(|slot| (slot, system::slot(page, slot)))
+                .filter(|(_, slot)| slot.trx != TrxId(0))
+                .collect();
+            let next = TrxId(system::counter(page, Counter::Trx).max(1));
+            (next, system::counter(page, Counter::Row), unfinished)
+        });
+        let registry = Registry::new(next, unfinished.iter().map(|(_, slot)| slot.trx));
+        let recycler = tokio::spawn(recycle(sal.clone(), registry.clone()));
+        let catalog = Catalog::open(&pool).await?;
+        let engine = Arc::new(Self {
+            slots: Slots::new(unfinished.iter().map(|(slot, _)| *slot)),
+            sal,
+            pool,
+            registry,
+            catalog,
+            config,
+            counters: ScanCounters::default(),
+            system,
+            next_row: AtomicU64::new(next_row),
+            recycler,
+        });
+        roll_back_unfinished(&engine, unfinished).await?;
+        Ok(engine)
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn db(&self) -> DbId {
+        self.sal.db()
+    }
+
+    /// The storage layer.
+    #[must_use]
+    pub fn sal(&self) -> &Arc<Sal> {
+        &self.sal
+    }
+
+    /// The buffer pool.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<BufferPool> {
+        &self.pool
+    }
+
+    /// What all scans did since the engine was opened.
+    #[must_use]
+    pub fn scan_counters(&self) -> &ScanCounters {
+        &self.counters
+    }
+
+    /// Settings.
+    #[must_use]
+    pub fn config(&self) -> &EngineConfig {
+        &self.config
+    }
+
+    /// A view of what has committed.
+    #[must_use]
+    pub fn read_view(&self) -> Arc<ReadView> {
+        Arc::new(self.registry.view(None))
+    }
+
+    /// A scan, to be run in any number of partitions.
+    ///
+    /// # Errors
+    /// If the request is not one that can be run.
+    pub fn scan(self: &Arc<Self>, request: ScanRequest) -> Result<ScanHandle, EngineError> {
+        ScanHandle::new(self.clone(), request)
+    }
+
+    /// Pages of an index that are in the buffer pool.
+    #[must_use]
+    pub fn resident_pages(&self, index: &Index) -> u64 {
+        self.pool.resident(index.id) as u64
+    }
+
+    /// Names of all schemas.
+    #[must_use]
+    pub fn schemas(&self) -> Vec<String> {
+        self.catalog.schemas()
+    }
+
+    /// All tables of a schema, by name.
+    #[must_use]
+    pub fn tables(&self, schema: &str) -> Vec<Arc<Table>> {
+        self.catalog.tables(schema)
+    }
+
+    /// A table.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchSchema`] and [`EngineError::NoSuchTable`].
+    pub fn table(&self, schema: &str, name: &str) -> Result<Arc<Table>, EngineError> {
+        self.catalog.table(schema, name)
+    }
+
+    /// Writes everything and ends; nothing can be done afterwards.
+    ///
+    /// # Errors
+    /// If storage fails; what was acknowledged is safe nevertheless.
+    pub async fn shutdown(&self) -> Result<(), EngineError> {
+        Ok(self.sal.shutdown().await?)
+    }
+
+    /// The first of `count` hidden row ids for rows of a table; 0 if it needs none.
+    #[must_use]
+    pub fn row_ids(&self, table: &Table, count: u64) -> u64 {
+        if !table.has_hidden_row_id() {
+            return 0;
+        }
+        let first = self.next_row.fetch_add(count, Ordering::Relaxed);
+        self.reserve(Counter::Row, first + count);
+        first
+    }
+
+    /// The tree of an index.
+    pub(crate) fn tree(&self, index: &Index) -> Tree {
+        Tree::open(&self.pool, tree_spec(index))
+    }
+}
+
+/// The tree of an index in the tree's own terms.
+pub(crate) fn tree_spec(index: &Index) -> TreeSpec {
+    let shape = index.layout.shape;
+    let kind = if shape.is_clustered() { PageKind::Clustered } else { PageKind::Secondary };
+    TreeSpec { index: index.id, root: index.root, kind, shape }
+}
+
+fn make_system_pages(pool: &BufferPool) -> Lsn {
+    let db = pool.sal().db();
+    let none = PageId(0);
+    let format = |kind, index, shape| Op::Format {
+        kind,
+        level: 0,
+        db,
+        index,
+        shape,
+        prev: none,
+        next: none,
+    };
+    let mut mtr = Mtr::new(pool);
+    let system = mtr.create(SYSTEM_PAGE, NO_INDEX);
+    mtr.apply(system, format(PageKind::Meta, NO_INDEX, RecordShape::default()));
+    for counter in [Counter::Trx, Counter::Row, Counter::Table] {
+        mtr.apply(system, system::set_counter(counter, 1));
+    }
+    mtr.apply(system, system::set_counter(Counter::Index, u64::from(CATALOG_ROOT.index.0) + 1));
+    let catalog = mtr.create(CATALOG_ROOT.root, CATALOG_ROOT.index);
+    mtr.apply(catalog, format(PageKind::Secondary, CATALOG_ROOT.index, catalog_shape()));
+    mtr.commit()
+}
+
+/// Tells Page Stores from time to time which page versions nobody needs any more.
+async fn recycle(sal: Arc<Sal>, registry: Arc<Registry>) {
+    loop {
+        tokio::time::sleep(RECYCLE_INTERVAL).await;
+        sal.set_recycle_lsn(registry.oldest_pin(|| sal.cv_lsn()));
+    }
+}
+
+/// Reads a number from the system page.
+pub(crate) fn system_counter(page: PageRef<'_>, counter: Counter) -> u64 {
+    system::counter(page, counter)
+}

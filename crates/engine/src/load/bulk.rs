@@ -1,0 +1,362 @@
+//! [`BulkLoad`]: many rows into a table as one transaction.
+//!
+//! An empty table's trees are built from sorted records, page after page through the log. Rows that
+//! come in key order, as exported files have them, go straight into pages; the first
+//! [`DECIDE_BYTES`] of them decide. Otherwise they are sorted first, in bounded memory. A table with
+//! rows gets the new ones by ordinary inserts.
+//!
+//! Chunks are pushed in the order of the rows; they are encoded and sorted elsewhere, on as many
+//! threads as one likes.
+
+use std::io;
+use std::sync::Arc;
+
+use perigee_page::RecordShape;
+use perigee_types::TrxId;
+use perigee_value::RecordView;
+
+use super::collect::Collector;
+use super::encode::{Chunk, Encoder};
+use super::runs::{Merge, Runs};
+use crate::EngineError;
+use crate::btree::{Builder, Built, KeySpan, Tree};
+use crate::catalog::{Index, Table, TableStats};
+use crate::engine::Engine;
+use crate::txn::Transaction;
+
+/// Pages of a built tree are filled to so many sixteenths, as InnoDB does: ascending inserts go to
+/// new pages, others find a little room.
+const FILL: usize = 15;
+
+/// Bytes of clustered records that show whether rows come in key order.
+const DECIDE_BYTES: usize = 16 << 20;
+
+/// Rows of an ordinary insert at a time.
+const INSERT_ROWS: usize = 1024;
+
+/// A load under way. Dropping it undoes it in the background.
+pub struct BulkLoad {
+    engine: Arc<Engine>,
+    table: Arc<Table>,
+    trx: TrxId,
+    transaction: Transaction,
+    rows: u64,
+    columns: Vec<Collector>,
+    mode: Mode,
+}
+
+/// What happens to records.
+enum Mode {
+    /// The table has rows: records are inserted.
+    Insert,
+    /// The table is empty: records of each index are collected, or pages of the clustered one built.
+    Build { clustered: Clustered, secondary: Vec<Runs> },
+}
+
+/// How far the clustered index is.
+enum Clustered {
+    /// Records so far, and whether they came in key order; the greatest key.
+    Undecided { runs: Runs, bytes: usize, in_order: bool, last: Vec<u8> },
+    /// They come in key order. Those that do not, after all, are inserted in the end.
+    Streaming { builder: Box<Builder>, last: Vec<u8>, late: Runs },
+}
+
+impl Engine {
+    /// Begins to load rows into a table, of which this becomes the only writer.
+    ///
+    /// # Errors
+    /// What storage says.
+    pub async fn bulk_load(
+        self: &Arc<Self>,
+        table: &Arc<Table>,
+    ) -> Result<BulkLoad, EngineError> {
+        let mut transaction = self.begin();
+        let trx = transaction.write_to(table).await?;
+        let is_empty = self.tree(table.clustered()).first_in(KeySpan::all()).await?.is_none();
+        let runs = |index: &Index| Runs::new(index.layout.shape, self.config.sort_memory);
+        let mode = if is_empty {
+            transaction.log_load(table).await?;
+            let clustered = Clustered::Undecided {
+                runs: runs(table.clustered()),
+                bytes: 0,
+                in_order: true,
+                last: Vec::new(),
+            };
+            let secondary = table.indexes[1..].iter().map(runs).collect();
+            Mode::Build { clustered, secondary }
+        } else {
+            Mode::Insert
+        };
+        Ok(BulkLoad {
+            engine: self.clone(),
+            table: table.clone(),
+            trx,
+            transaction,
+            rows: 0,
+            columns: Vec::new(),
+            mode,
+        })
+    }
+}
+
+impl BulkLoad {
+    /// What makes chunks of the load.
+    #[must_use]
+    pub fn encoder(&self) -> Encoder {
+        Encoder::new(self.table.clone(), self.trx)
+    }
+
+    /// Adds a chunk that [`Encoder::finish`] was called on.
+    ///
+    /// # Errors
+    /// [`EngineError::DuplicateKey`], or what storage or the disk for temporary files says. The
+    /// load has to be rolled back.
+    pub async fn push(&mut self, chunk: Chunk) -> Result<(), EngineError> {
+        self.rows += chunk.rows;
+        if self.columns.is_empty() {
+            self.columns = chunk.columns;
+        } else {
+            let pairs = self.columns.iter_mut().zip(chunk.columns);
+            pairs.for_each(|(all, new)| all.merge(new));
+        }
+        let mut records = chunk.records.into_iter();
+        let clustered_records = records.next().expect("every table has a clustered index");
+        match &mut self.mode {
+            Mode::Insert => {
+                insert_all(&mut self.transaction, &self.table, clustered_records).await
+            }
+            Mode::Build { clustered, secondary } => {
+                for (runs, records) in secondary.iter_mut().zip(records) {
+                    runs.push(records).map_err(|e| spill(&e))?;
+                }
+                let tree = self.engine.tree(self.table.clustered());
+                clustered.push(&self.table, &tree, self.trx, clustered_records).await
+            }
+        }
+    }
+
+    /// Completes the load and commits it; returns the number of rows.
+    ///
+    /// # Errors
+    /// As [`BulkLoad::push`]; then everything is undone.
+    pub async fn finish(mut self) -> Result<u64, EngineError> {
+        match self.complete().await {
+            Ok(()) => {
+                self.transaction.commit().await?;
+                Ok(self.rows)
+            }
+            Err(e) => {
+                self.transaction.rollback().await?;
+                Err(e)
+            }
+        }
+    }
+
+    /// Undoes everything.
+    ///
+    /// # Errors
+    /// If storage fails; then the next start undoes it.
+    pub async fn rollback(self) -> Result<(), EngineError> {
+        self.transaction.rollback().await
+    }
+
+    async fn complete(&mut self) -> Result<(), EngineError> {
+        let Mode::Build { clustered, secondary } = std::mem::replace(&mut self.mode, Mode::Insert)
+        else {
+            return Ok(());
+        };
+        let tree = self.engine.tree(self.table.clustered());
+        let (builder, late) = clustered.into_builder(&self.table, &tree, self.trx).await?;
+        let mut builds = Vec::new();
+        for (number, runs) in (1..).zip(secondary) {
+            let (engine, table, trx) = (self.engine.clone(), self.table.clone(), self.trx);
+            builds.push(tokio::spawn(build_secondary(engine, table, number, trx, runs)));
+        }
+        let mut built = Vec::new();
+        for build in builds {
+            built.push(build.await.map_err(|e| EngineError::Corrupt(e.to_string()))??);
+        }
+        let mut leaf_pages = vec![0];
+        for builder in built {
+            leaf_pages.push(builder.finish().await?.leaf_pages);
+        }
+        let Built { leaf_pages: clustered_pages, .. } = builder.finish().await?;
+        leaf_pages[0] = clustered_pages;
+        insert_late(&mut self.transaction, &self.table, late).await?;
+        let columns = std::mem::take(&mut self.columns);
+        let columns = columns.into_iter().map(Collector::finish).collect();
+        let stats = TableStats { rows: self.rows, columns, leaf_pages };
+        self.engine.catalog.store_stats(&self.table, stats).await
+    }
+}
+
+impl Clustered {
+    async fn push(
+        &mut self,
+        table: &Table,
+        tree: &Tree,
+        trx: TrxId,
+        records: Vec<u8>,
+    ) -> Result<(), EngineError> {
+        let shape = tree.spec().shape;
+        let Some((first, greatest)) = key_range(&shape, &records) else { return Ok(()) };
+        match self {
+            Self::Undecided { runs, bytes, in_order, last } => {
+                *in_order &= *bytes == 0 || *last < first;
+                *bytes += records.len();
+                *last = greatest;
+                runs.push(records).map_err(|e| spill(&e))?;
+                if *in_order && *bytes > DECIDE_BYTES {
+                    let last = std::mem::take(last);
+                    let merge = take(runs).merge().map_err(|e| spill(&e))?;
+                    let mut builder = Box::new(tree.build(trx, FILL));
+                    build_from(&mut builder, merge, table, table.clustered()).await?;
+                    *self = Self::Streaming { builder, last, late: take(runs) };
+                }
+                Ok(())
+            }
+            Self::Streaming { builder, last, late } => {
+                if *last >= first {
+                    return late.push(records).map_err(|e| spill(&e));
+                }
+                *last = greatest;
+                let mut runs = Runs::new(shape, usize::MAX);
+                runs.push(records).map_err(|e| spill(&e))?;
+                let merge = runs.merge().map_err(|e| spill(&e))?;
+                build_from(builder, merge, table, table.clustered()).await
+            }
+        }
+    }
+
+    /// The tree with all records in it but those that came late.
+    async fn into_builder(
+        self,
+        table: &Table,
+        tree: &Tree,
+        trx: TrxId,
+    ) -> Result<(Box<Builder>, Runs), EngineError> {
+        match self {
+            Self::Streaming { builder, late, .. } => Ok((builder, late)),
+            Self::Undecided { runs, .. } => {
+                let mut builder = Box::new(tree.build(trx, FILL));
+                let merge = runs.merge().map_err(|e| spill(&e))?;
+                build_from(&mut builder, merge, table, table.clustered()).await?;
+                Ok((builder, Runs::new(tree.spec().shape, 0)))
+            }
+        }
+    }
+}
+
+/// Takes all runs out.
+fn take(runs: &mut Runs) -> Runs {
+    let empty = runs.like();
+    std::mem::replace(runs, empty)
+}
+
+async fn build_secondary(
+    engine: Arc<Engine>,
+    table: Arc<Table>,
+    number: usize,
+    trx: TrxId,
+    runs: Runs,
+) -> Result<Builder, EngineError> {
+    let index = &table.indexes[number];
+    let mut builder = engine.tree(index).build(trx, FILL);
+    let merge = runs.merge().map_err(|e| spill(&e))?;
+    build_from(&mut builder, merge, &table, index).await?;
+    Ok(builder)
+}
+
+/// Adds all records of a merge, refusing equal keys.
+async fn build_from(
+    builder: &mut Builder,
+    mut merge: Merge,
+    table: &Table,
+    index: &Index,
+) -> Result<(), EngineError> {
+    let shape = index.layout.shape;
+    let mut before: Vec<u8> = Vec::new();
+    while let Some(record) = merge.next().map_err(|e| spill(&e))? {
+        if !before.is_empty() && same_key(index, &shape, &before, record) {
+            return Err(duplicate(table, index, record));
+        }
+        before.clear();
+        before.extend_from_slice(record);
+        if builder.add(record)? {
+            builder.write_group().await?;
+        }
+    }
+    Ok(())
+}
+
+/// True if two records that follow each other may not be in the index together.
+fn same_key(index: &Index, shape: &RecordShape, a: &[u8], b: &[u8]) -> bool {
+    if shape.key(a) == shape.key(b) {
+        return true;
+    }
+    if !index.unique || shape.is_clustered() {
+        return false;
+    }
+    let (a, b) = (RecordView::new(&index.layout, a), RecordView::new(&index.layout, b));
+    (0..index.key_columns).all(|c| !a.is_null(c) && a.value(c) == b.value(c))
+}
+
+fn duplicate(table: &Table, index: &Index, record: &[u8]) -> EngineError {
+    let view = RecordView::new(&index.layout, record);
+    let _ = table;
+    let texts: Vec<_> = index.layout.key[..index.key_columns]
+        .iter()
+        .map(|column| {
+            let mut text = String::new();
+            let column = usize::from(*column);
+            let ty = index.layout.columns[column].ty;
+            perigee_value::format_value(ty, view.value(column), &mut text);
+            text
+        })
+        .collect();
+    EngineError::DuplicateKey { index: index.name.clone(), value: texts.join("-") }
+}
+
+async fn insert_late(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    late: Runs,
+) -> Result<(), EngineError> {
+    let mut merge = late.merge().map_err(|e| spill(&e))?;
+    let mut records = Vec::new();
+    while let Some(record) = merge.next().map_err(|e| spill(&e))? {
+        records.push(record.to_vec());
+        if records.len() == INSERT_ROWS {
+            transaction.insert_records(table, std::mem::take(&mut records)).await?;
+        }
+    }
+    transaction.insert_records(table, records).await
+}
+
+async fn insert_all(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    records: Vec<u8>,
+) -> Result<(), EngineError> {
+    let shape = table.clustered().layout.shape;
+    let mut runs = Runs::new(shape, usize::MAX);
+    runs.push(records).map_err(|e| spill(&e))?;
+    insert_late(transaction, table, runs).await
+}
+
+/// First and last key of sorted records.
+fn key_range(shape: &RecordShape, records: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let mut at = 0;
+    let mut range: Option<(Vec<u8>, &[u8])> = None;
+    while at < records.len() {
+        let len = shape.record_len(&records[at..]).expect("chunks hold whole records");
+        let key = shape.key(&records[at..at + len]);
+        range = Some((range.map_or_else(|| key.to_vec(), |(first, _)| first), key));
+        at += len;
+    }
+    range.map(|(first, last)| (first, last.to_vec()))
+}
+
+fn spill(error: &io::Error) -> EngineError {
+    EngineError::TemporaryFile(error.to_string())
+}
