@@ -315,6 +315,19 @@ fn arithmetic() {
             let column = b.column(column)?;
             b.negate(column)
         });
+        // The least number has a negative among the decimals, in more than 64 bits.
+        check(&table, |b| {
+            let column = b.column(column)?;
+            let wide = b.cast(
+                column,
+                Type::Decimal {
+                    precision: 34,
+                    scale: 0,
+                },
+            )?;
+            let negative = b.negate(wide)?;
+            b.negate(negative)
+        });
     }
 }
 

@@ -27,7 +27,10 @@ fn compare(part: u64, nodes: usize, predicates: bool) {
     let mut too_large = 0;
     for page in 0..programs / PROGRAMS_PER_PAGE {
         let seed = (first + page) * 4 + part;
-        let options = Options { nodes, ..Options::default() };
+        let options = Options {
+            nodes,
+            ..Options::default()
+        };
         let mut generator = Generator::with_options(seed, options);
         let layout = generator.layout();
         let rows: Vec<_> = (0..20).map(|_| generator.row(&layout)).collect();

@@ -281,23 +281,22 @@ impl Compiler<'_, '_> {
     pub(super) fn negate(&mut self, operand: NodeId, fact: &Fact) -> Val {
         let val = self.value(operand);
         let null = val.null;
-        let from = self.fact(operand).range;
+        let exact = self.fact(operand).range.negate();
         let lane = match val.lane {
             Lane::Double(v) => Lane::Double(self.b.ins().fneg(v)),
-            Lane::Wide(v) => {
-                let zero = self.wide_int(0);
-                let result = self.b.ins().isub(zero, v);
-                self.in_type(Lane::Wide(result), from.negate(), null, fact)
-            }
-            _ => {
-                let zero = self.int(0);
-                let value = val.narrow();
-                if !from.negate().is_some_and(|r| r.fits_i64()) {
-                    let bad = self.b.ins().icmp_imm_s(IntCC::Equal, value, i64::MIN);
+            Lane::Narrow(v) if fact.ty == Type::Int || exact.is_some_and(Interval::fits_i64) => {
+                if !exact.is_some_and(Interval::fits_i64) {
+                    let bad = self.b.ins().icmp_imm_s(IntCC::Equal, v, i64::MIN);
                     self.fail_if(bad, null);
                 }
-                let result = self.b.ins().isub(zero, value);
-                self.as_fact(Lane::Narrow(result), fact)
+                let negative = self.b.ins().ineg(v);
+                self.as_fact(Lane::Narrow(negative), fact)
+            }
+            _ => {
+                let value = self.widen(val);
+                let zero = self.wide_int(0);
+                let negative = self.b.ins().isub(zero, value);
+                self.in_type(Lane::Wide(negative), exact, null, fact)
             }
         };
         Val { lane, null }
