@@ -20,6 +20,9 @@ use parking_lot::Mutex;
 
 use crate::cancel::{CancelReason, CancelToken};
 
+/// Most bytes of a statement that a list shows; a bulk INSERT may have millions.
+const MAX_SHOWN: usize = 16 * 1024;
+
 /// What SHOW PROCESSLIST shows of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessInfo {
@@ -37,7 +40,7 @@ pub struct ProcessInfo {
     pub elapsed: Duration,
     /// `Killed` once it was told to stop, else what the session says.
     pub state: String,
-    /// The text of the statement that runs.
+    /// The text of the statement that runs, its first 16 KiB at most.
     pub statement: Option<String>,
 }
 
@@ -289,7 +292,9 @@ impl Entry {
         } else {
             &activity.state
         };
-        let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+        let shown = |bytes: &Bytes| {
+            String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_SHOWN)]).into_owned()
+        };
         ProcessInfo {
             id: self.id,
             user: activity.user.clone(),
@@ -298,7 +303,7 @@ impl Entry {
             command: activity.command,
             elapsed: activity.since.elapsed(),
             state: state.to_owned(),
-            statement: activity.statement.as_ref().map(text),
+            statement: activity.statement.as_ref().map(shown),
         }
     }
 

@@ -37,6 +37,9 @@ const MAX_REFUSALS: usize = 64;
 /// Pause after a failed accept, which is nearly always a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long dropped connections may take to be gone.
+const ABORT: Duration = Duration::from_secs(1);
+
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
@@ -278,7 +281,9 @@ async fn stop(
     let dropped = connections.len();
     if dropped > 0 {
         tracing::error!(dropped, "dropping connections that do not end");
-        connections.shutdown().await;
+        // A task that never yields cannot be dropped, and is left behind.
+        connections.abort_all();
+        drained(&mut connections, Instant::now() + ABORT).await;
     }
     ShutdownReport {
         cancelled: true,

@@ -25,6 +25,23 @@ async fn sleeping(server: &Server, id: u32) {
         .unwrap();
 }
 
+/// Waits until connection `id` runs a statement.
+async fn running(server: &Server, id: u32) {
+    let runs = async {
+        while !server
+            .registry()
+            .list()
+            .iter()
+            .any(|p| p.id == id && p.command == "Query")
+        {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), runs)
+        .await
+        .unwrap();
+}
+
 #[tokio::test]
 async fn kill_query_ends_the_statement_and_not_the_connection() {
     let (server, seen) = start(|_| {});
@@ -202,7 +219,7 @@ async fn a_stop_lets_statements_finish() {
     let (server, _) = start(|_| {});
     let mut client = Client::root(server.address()).await;
     client.command(b"\x03NAP").await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    running(&server, client.id).await;
     let report = server.shutdown(ShutdownPatience::default()).await;
     assert_eq!(
         report,
@@ -237,7 +254,7 @@ async fn a_stop_drops_statements_that_heed_nothing() {
     let (server, seen) = start(|_| {});
     let mut client = Client::root(server.address()).await;
     client.command(b"\x03STUCK").await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    running(&server, client.id).await;
     let patience = ShutdownPatience {
         finish: Duration::ZERO,
         undo: Duration::from_millis(50),
@@ -289,6 +306,21 @@ async fn a_port_in_use_is_a_clear_error() {
         server.address()
     );
     assert_eq!(error.to_string(), expected);
+}
+
+#[tokio::test]
+async fn an_address_of_another_machine_cannot_be_listened_on() {
+    let config = ServerConfig {
+        listen: ([192, 0, 2, 1], 0).into(),
+        ..ServerConfig::default()
+    };
+    let accounts = std::sync::Arc::new(perigee_wire_mysql::StaticAccounts::default());
+    let error = Server::start(config, std::sync::Arc::new(Script::default()), accounts);
+    let message = error.err().unwrap().to_string();
+    assert!(
+        message.starts_with("cannot listen on 192.0.2.1:0: "),
+        "{message}"
+    );
 }
 
 #[test]

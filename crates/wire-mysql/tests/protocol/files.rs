@@ -116,7 +116,7 @@ async fn a_client_that_leaves_in_the_middle_ends_the_statement() {
 
 #[tokio::test]
 async fn a_client_that_stops_sending_is_given_up() {
-    let (server, seen) = start(|config| config.net_read_timeout = Duration::from_millis(100));
+    let (server, seen) = start(|config| config.net_read_timeout = Duration::from_millis(300));
     let mut client = Client::root(server.address()).await;
     asked(&mut client, "LOAD x", "x").await;
     client.send(b"half a file").await;
