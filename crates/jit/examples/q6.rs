@@ -228,25 +228,26 @@ fn evaluate_with(evaluator: &dyn Evaluator) -> impl FnMut(&Page, &[u16]) -> u64 
     }
 }
 
-fn report(what: &str, native: Option<(f64, u64)>, jit: (f64, u64), interpreter: (f64, u64)) {
-    assert_eq!(jit.1, interpreter.1, "results of {what}");
-    println!("{what}\n  compiled     {:7.2} ns/record", jit.0);
+/// Prints the times in nanoseconds per record after checking that all results agree.
+fn report(what: &str, compiled: (f64, u64), native: Option<(f64, u64)>, interpreted: (f64, u64)) {
+    assert_eq!(compiled.1, interpreted.1, "results of {what}");
+    println!("{what}\n  compiled     {:7.2} ns/record", compiled.0);
     if let Some(native) = native {
-        assert_eq!(jit.1, native.1, "results of {what}");
+        assert_eq!(compiled.1, native.1, "results of {what}");
+        let ratio = compiled.0 / native.0;
         println!(
-            "  native       {:7.2} ns/record; compiled / native {:.2}",
-            native.0,
-            jit.0 / native.0
+            "  native       {:7.2} ns/record, compiled / native {ratio:.2}",
+            native.0
         );
     }
+    let ratio = interpreted.0 / compiled.0;
     println!(
-        "  interpreter  {:7.2} ns/record, {:.1} times compiled",
-        interpreter.0,
-        interpreter.0 / jit.0
+        "  interpreter  {:7.2} ns/record, interpreter / compiled {ratio:.1}",
+        interpreted.0
     );
 }
 
-fn compile_times(layout: &RowLayout, program: &Program) {
+fn compile_times(what: &str, layout: &RowLayout, program: &Program) {
     let time = || {
         let start = Instant::now();
         black_box(JitEvaluator::compile(program, layout).unwrap());
@@ -256,50 +257,31 @@ fn compile_times(layout: &RowLayout, program: &Program) {
     let mut others: Vec<u128> = (0..101).map(|_| time()).collect();
     others.sort_unstable();
     println!(
-        "compiling Q6: first {first} us, then {} us (median)",
+        "compiling {what}: first {first} us, then {} us (median)",
         others[50]
     );
 }
 
-fn main() {
-    let mebibytes = std::env::args()
-        .nth(1)
-        .map_or(1024, |text| text.parse().unwrap());
-    let layout = lineitem();
-    compile_times(&layout, &q6(&layout));
-    let pages = pages(&layout, mebibytes);
-    let bytes = pages.len() * PAGE_SIZE;
-    let records: usize = pages
-        .iter()
-        .map(|p| usize::from(PageRef::new(p).unwrap().slot_count()))
-        .sum();
-    println!(
-        "{mebibytes} MiB, {:.1} records per page",
-        records as f64 / pages.len() as f64
-    );
-
-    let mut bandwidth = f64::MAX;
+/// Bytes per second of a sum over all pages.
+fn read_bandwidth(pages: &[Page]) -> f64 {
+    let mut best = f64::MAX;
     for _ in 0..5 {
         let start = Instant::now();
-        let sum = pages
-            .iter()
-            .flat_map(|page| page.as_chunks::<8>().0)
-            .fold(0u64, |sum, word| {
-                sum.wrapping_add(u64::from_ne_bytes(*word))
-            });
-        black_box(sum);
-        bandwidth = bandwidth.min(start.elapsed().as_secs_f64());
+        let words = pages.iter().flat_map(|page| page.as_chunks::<8>().0);
+        black_box(words.fold(0u64, |sum, word| {
+            sum.wrapping_add(u64::from_ne_bytes(*word))
+        }));
+        best = best.min(start.elapsed().as_secs_f64());
     }
-    let bandwidth = bytes as f64 / bandwidth;
+    size_of_val(pages) as f64 / best
+}
 
-    let (ship, discount) = (offset(&layout, SHIPDATE), offset(&layout, DISCOUNT));
-    let (quantity, price, tax) = (
-        offset(&layout, QUANTITY),
-        offset(&layout, PRICE),
-        offset(&layout, TAX),
-    );
+/// The Q6 predicate as one writes it for this layout.
+fn native_q6(layout: &RowLayout) -> impl FnMut(&Page, &[u16]) -> u64 {
+    let (ship, discount) = (offset(layout, SHIPDATE), offset(layout, DISCOUNT));
+    let quantity = offset(layout, QUANTITY);
     let mut pass = Vec::new();
-    let native = measure(&pages, |page, records| {
+    move |page, records| {
         pass.clear();
         for record in records {
             let at = usize::from(*record);
@@ -314,32 +296,15 @@ fn main() {
             }
         }
         pass.iter().map(|at| u64::from(*at)).sum()
-    });
-    let program = q6(&layout);
-    let compiled = JitEvaluator::compile(&program, &layout).unwrap();
-    let jit = measure(&pages, filter_with(&compiled));
-    let interpreter = Interpreter::new(&program, &layout);
-    let interpreted = measure(&pages[..pages.len() / 8], filter_with(&interpreter));
-    let jit_part = measure(&pages[..pages.len() / 8], filter_with(&compiled));
-    report("Q6 predicate", None, jit_part, interpreted);
-    println!(
-        "  all pages    {:7.2} ns/record; native {:.2}; compiled / native {:.2}",
-        jit.0,
-        native.0,
-        jit.0 / native.0
-    );
-    assert_eq!(jit.1, native.1);
-    let speed = bytes as f64 / (jit.0 * records as f64) * 1e9;
-    println!(
-        "  {:.1} GB/s of pages, memory reads {:.1} GB/s, ratio {:.2}",
-        speed / 1e9,
-        bandwidth / 1e9,
-        speed / bandwidth
-    );
+    }
+}
 
-    let some = &pages[..pages.len() / 8];
+/// The charge as one writes it for this layout and data.
+fn native_charge(layout: &RowLayout) -> impl FnMut(&Page, &[u16]) -> u64 {
+    let (price, discount) = (offset(layout, PRICE), offset(layout, DISCOUNT));
+    let tax = offset(layout, TAX);
     let mut lanes: Vec<i128> = Vec::new();
-    let native = measure(some, |page, records| {
+    move |page, records| {
         lanes.clear();
         lanes.extend(records.iter().map(|record| {
             let at = usize::from(*record);
@@ -348,22 +313,46 @@ fn main() {
             net * i128::from(100 + field(tax))
         }));
         lanes.iter().sum::<i128>() as u64
-    });
-    for (what, program, native) in [("Q1 charge", charge(&layout), Some(native))] {
-        let compiled = JitEvaluator::compile(&program, &layout).unwrap();
-        let interpreter = Interpreter::new(&program, &layout);
-        let (jit, interpreted) = (
-            measure(some, evaluate_with(&compiled)),
-            measure(some, evaluate_with(&interpreter)),
-        );
-        report(what, native, jit, interpreted);
     }
-    let program = shipmode(&layout);
-    let compiled = JitEvaluator::compile(&program, &layout).unwrap();
-    let interpreter = Interpreter::new(&program, &layout);
-    let (jit, interpreted) = (
-        measure(some, filter_with(&compiled)),
-        measure(some, filter_with(&interpreter)),
+}
+
+fn main() {
+    let mebibytes = std::env::args()
+        .nth(1)
+        .map_or(1024, |text| text.parse().unwrap());
+    let layout = lineitem();
+    let (q6, charge, shipmode) = (q6(&layout), charge(&layout), shipmode(&layout));
+    compile_times("Q6", &layout, &q6);
+    compile_times("the charge", &layout, &charge);
+    let pages = pages(&layout, mebibytes);
+    let slots = pages
+        .iter()
+        .map(|page| usize::from(PageRef::new(page).unwrap().slot_count()));
+    let per_page = slots.sum::<usize>() as f64 / pages.len() as f64;
+    println!("{mebibytes} MiB, {per_page:.1} records per page");
+
+    let bandwidth = read_bandwidth(&pages);
+    let compiled = JitEvaluator::compile(&q6, &layout).unwrap();
+    let native = measure(&pages, native_q6(&layout));
+    let jit = measure(&pages, filter_with(&compiled));
+    let interpreted = measure(&pages, filter_with(&Interpreter::new(&q6, &layout)));
+    report("Q6 predicate", jit, Some(native), interpreted);
+    let speed = PAGE_SIZE as f64 / (jit.0 * per_page) * 1e9;
+    println!(
+        "  {:.1} GB/s of pages, memory reads {:.1} GB/s, ratio {:.2}",
+        speed / 1e9,
+        bandwidth / 1e9,
+        speed / bandwidth
     );
-    report("l_shipmode IN ('MAIL', 'SHIP')", None, jit, interpreted);
+
+    let compiled = JitEvaluator::compile(&charge, &layout).unwrap();
+    let native = measure(&pages, native_charge(&layout));
+    let jit = measure(&pages, evaluate_with(&compiled));
+    let interpreted = measure(&pages, evaluate_with(&Interpreter::new(&charge, &layout)));
+    report("Q1 charge", jit, Some(native), interpreted);
+
+    let compiled = JitEvaluator::compile(&shipmode, &layout).unwrap();
+    let jit = measure(&pages, filter_with(&compiled));
+    let interpreted = measure(&pages, filter_with(&Interpreter::new(&shipmode, &layout)));
+    report("l_shipmode IN ('MAIL', 'SHIP')", jit, None, interpreted);
 }

@@ -5,6 +5,7 @@
 
 mod support;
 
+use perigee_expr::limits::MAX_DEPTH;
 use perigee_expr::{
     Arithmetic, Builder, Comparison, DateField, Evaluator, ExprError, Node, NodeId, Program, Type,
     Vector,
@@ -406,6 +407,24 @@ fn lists() {
             });
         }
     }
+    let short: [&[&str]; 4] = [
+        &["AIR", "MAIL"],
+        &["a", "MAIL", "SHIP", "AIR"],
+        &["AIR REG", "a", "REG AIR"],
+        &["é", "13é", "b", "\u{1}", "AIR   ", "1234567", "12345"],
+    ];
+    for list in short {
+        let list: Vec<(Datum, Type)> = list
+            .iter()
+            .map(|v| (Datum::String(v.as_bytes().to_vec()), Type::String))
+            .collect();
+        for column in [16, 17, 34, 35] {
+            assert!(check(&table, |b| {
+                let column = b.column(column)?;
+                b.in_list(column, &list)
+            }));
+        }
+    }
     let doubles: Vec<_> = (0..20)
         .map(|v| (Datum::Double(f64::from(v) / 2.0), Type::Double))
         .collect();
@@ -693,26 +712,14 @@ fn errors_and_nulls() {
     assert_eq!((failed, out.valid), (vec![0, 2], Some(vec![0, 0, 0])));
 }
 
-/// The deepest program that the validator accepts compiles on a thread's default stack.
+/// The deepest programs that the validator accepts compile on a thread's default stack.
 #[test]
 fn deep_programs() {
-    let layout = RowLayout::clustered(
-        &[(
-            ColumnType::Int {
-                bytes: 4,
-                unsigned: false,
-            },
-            true,
-        )],
-        &[],
-    );
-    let layout = layout.unwrap_or_else(|_| {
-        let int = ColumnType::Int {
-            bytes: 4,
-            unsigned: false,
-        };
-        RowLayout::clustered(&[(int, false), (int, true)], &[0]).unwrap()
-    });
+    let int = ColumnType::Int {
+        bytes: 4,
+        unsigned: false,
+    };
+    let layout = RowLayout::clustered(&[(int, false), (int, true)], &[0]).unwrap();
     let row = |v: i64| {
         vec![
             Datum::Int(v),
@@ -724,7 +731,7 @@ fn deep_programs() {
         ]
     };
     let page = Page::new(&layout, &[row(1), row(2), row(3)]);
-    let mut nodes = vec![
+    let leaves = [
         Node::Column {
             index: 1,
             ty: Type::Int,
@@ -739,19 +746,49 @@ fn deep_programs() {
             right: NodeId(1),
         },
     ];
-    while nodes.len() < 250 {
-        let last = NodeId(nodes.len() as u16 - 1);
-        nodes.push(match nodes.len() % 3 {
-            0 => Node::And(vec![last, NodeId(2)]),
-            1 => Node::Or(vec![NodeId(2), last]),
-            _ => Node::Case {
-                branches: vec![(last, NodeId(2))],
-                otherwise: Some(last),
-                ty: Type::Bool,
-            },
-        });
+    let deep = |next: &dyn Fn(usize, NodeId) -> Node| {
+        let mut nodes = leaves.to_vec();
+        while nodes.len() < MAX_DEPTH + 1 {
+            let last = NodeId(nodes.len() as u16 - 1);
+            nodes.push(next(nodes.len(), last));
+        }
+        Program { nodes }
+    };
+    let case = |when, then, ty| Node::Case {
+        branches: vec![(when, then)],
+        otherwise: None,
+        ty,
+    };
+    let conditions = deep(&|at, last| match at % 4 {
+        0 => Node::And(vec![last, NodeId(2)]),
+        1 => Node::Or(vec![NodeId(2), last]),
+        2 => Node::Not(last),
+        _ => case(last, NodeId(2), Type::Bool),
+    });
+    let values = deep(&|at, last| {
+        if at == 3 {
+            return Node::Cast {
+                operand: last,
+                ty: Type::Int,
+            };
+        }
+        if at % 2 == 0 {
+            let (op, left) = (Arithmetic::Subtract, NodeId(0));
+            return Node::Arithmetic {
+                op,
+                left,
+                right: last,
+                ty: Type::Int,
+            };
+        }
+        case(NodeId(2), last, Type::Int)
+    });
+    for program in [conditions, values] {
+        program.check(&layout).unwrap();
+        assert!(assert_same(&program, &layout, &page));
+        let mut deeper = program;
+        let root = deeper.root();
+        deeper.nodes.push(Node::IsNull(root));
+        assert!(deeper.check(&layout).is_err(), "these are the deepest");
     }
-    let program = Program { nodes };
-    program.check(&layout).unwrap();
-    assert_same(&program, &layout, &page);
 }

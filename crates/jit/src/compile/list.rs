@@ -1,4 +1,7 @@
-//! IN: small sets of integers become branches or a bit map, others a search by a helper.
+//! IN: small sets become branches, a bit map or comparisons in registers, others a search by a
+//! helper.
+
+use std::collections::BTreeMap;
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
@@ -6,6 +9,7 @@ use cranelift_frontend::Switch;
 use perigee_expr::{NodeId, Type};
 use perigee_value::{Datum, string};
 
+use super::emit::access;
 use super::{Compiler, Lane, Targets, Val};
 use crate::facts::integer;
 use crate::interval::{ALL_I64, ALL_U64};
@@ -128,22 +132,86 @@ impl Compiler<'_, '_> {
             _ => None,
         });
         let strings: Vec<Box<[u8]>> = strings.collect();
-        if strings.len() <= MAX_COMPARISONS {
-            for literal in &strings {
-                let next = self.b.create_block();
-                self.equals_literal(val, literal, yes, next);
-                self.b.switch_to_block(next);
-            }
-            return self.goto(absent);
+        if strings.len() > MAX_COMPARISONS {
+            return self.search_strings(val, strings, yes, absent);
         }
-        let list = self.constants.keep(strings);
+        if strings
+            .iter()
+            .all(|literal| (1..=8).contains(&literal.len()))
+        {
+            return self.in_short_strings(val, strings, yes, absent);
+        }
+        for literal in &strings {
+            let next = self.b.create_block();
+            self.equals_literal(val, literal, yes, next);
+            self.b.switch_to_block(next);
+        }
+        self.goto(absent);
+    }
+
+    fn search_strings(&mut self, val: Val, list: Vec<Box<[u8]>>, yes: Block, absent: Block) {
+        let list = self.constants.keep(list);
         let list = self.address(list);
         let (start, len) = val.text();
-        self.search(
-            runtime::in_strings as *const u8,
-            &[list, start, len],
-            yes,
-            absent,
-        );
+        let helper = runtime::in_strings as *const u8;
+        self.search(helper, &[list, start, len], yes, absent);
+    }
+
+    /// Constants that fit a register: one load for all of the string's length, one branch. Only a
+    /// string that ends in a space can equal a constant of another length.
+    fn in_short_strings(&mut self, val: Val, list: Vec<Box<[u8]>>, yes: Block, absent: Block) {
+        let (start, len) = val.text();
+        let mut by_length: BTreeMap<usize, Vec<i64>> = BTreeMap::new();
+        for literal in &list {
+            let mut bytes = [0; 8];
+            bytes[..literal.len()].copy_from_slice(literal);
+            by_length
+                .entry(literal.len())
+                .or_default()
+                .push(i64::from_le_bytes(bytes));
+        }
+        let (unequal, not_empty) = (self.b.create_block(), self.b.create_block());
+        let padded = self.b.create_block();
+        self.b.set_cold_block(padded);
+        let mut switch = Switch::new();
+        let mut groups = Vec::new();
+        for (length, literals) in by_length {
+            let block = self.b.create_block();
+            switch.set_entry(length as u128, block);
+            groups.push((block, length, literals));
+        }
+        switch.emit(&mut self.b, len, unequal);
+        for (block, length, literals) in groups {
+            self.b.switch_to_block(block);
+            let found = self.load_exactly(start, length);
+            let mut equal = self.b.ins().iconst(types::I8, 0);
+            for literal in literals {
+                let literal = self.int(literal);
+                let this = self.b.ins().icmp(IntCC::Equal, found, literal);
+                equal = self.b.ins().bor(equal, this);
+            }
+            self.b.ins().brif(equal, yes, &[], unequal, &[]);
+        }
+        self.b.switch_to_block(unequal);
+        self.b.ins().brif(len, not_empty, &[], absent, &[]);
+        self.b.switch_to_block(not_empty);
+        let end = self.b.ins().iadd(start, len);
+        let last = self.b.ins().uload8(types::I64, access(), end, -1);
+        let is_space = self.b.ins().icmp_imm_u(IntCC::Equal, last, i64::from(b' '));
+        self.b.ins().brif(is_space, padded, &[], absent, &[]);
+        self.b.switch_to_block(padded);
+        self.search_strings(val, list, yes, absent);
+    }
+
+    /// 1 to 8 bytes as an integer, by two loads that overlap if there is none of that width.
+    fn load_exactly(&mut self, start: Value, bytes: usize) -> Value {
+        let width = 1 << bytes.ilog2();
+        let low = self.load_bytes(start, 0, width);
+        if width == bytes {
+            return low;
+        }
+        let high = self.load_bytes(start, bytes - width, width);
+        let high = self.b.ins().ishl_imm_u(high, 8 * (bytes - width) as i64);
+        self.b.ins().bor(low, high)
     }
 }

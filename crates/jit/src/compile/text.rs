@@ -131,7 +131,7 @@ impl Compiler<'_, '_> {
     }
 
     /// 1, 2, 4 or 8 bytes as an integer.
-    fn load_bytes(&mut self, start: Value, offset: usize, bytes: usize) -> Value {
+    pub(super) fn load_bytes(&mut self, start: Value, offset: usize, bytes: usize) -> Value {
         let (flags, offset) = (access(), offset as i32);
         let ins = self.b.ins();
         match bytes {
