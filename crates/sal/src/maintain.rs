@@ -19,7 +19,7 @@ const BACKLOG_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs until the layer ends. What fails here is tried again in the next round.
 pub(crate) async fn run(shared: Arc<Shared>) {
-    let (mut recycled, mut due) = (Lsn(0), Instant::now());
+    let (mut recycled, mut due) = (Lsn(0), Instant::now() + shared.config.maintenance_interval);
     loop {
         let pause = due.saturating_duration_since(Instant::now());
         if timeout(pause, shared.maintenance_wake.notified())

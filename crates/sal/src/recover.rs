@@ -88,7 +88,7 @@ pub(crate) async fn open(
     let started = opening.start(&shared, &plogs, &found, last).await;
     if started.is_err() {
         shared.fail(SalError::ShutDown);
-        shared.end_tasks();
+        drop(shared.end_tasks());
     }
     started.map(|()| shared)
 }

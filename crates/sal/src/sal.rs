@@ -14,7 +14,7 @@ use perigee_page_api::{PageError, PageStore, SliceKey, SliceStatus, StoreStatus}
 use perigee_redo::{Change, Group};
 use perigee_types::{DbId, Lsn, PageId, SliceId, Writer};
 use tokio::sync::{Notify, watch};
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::cv::CvTracker;
@@ -60,7 +60,7 @@ pub(crate) struct Shared {
     pub plogs: Mutex<PlogList>,
     pub recycle: AtomicU64,
     pub maintenance_wake: Notify,
-    tasks: Mutex<Vec<AbortHandle>>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// A Page Store and the fragments that may be on their way to it.
@@ -124,7 +124,7 @@ impl Shared {
                 shared.fail(SalError::Inconsistent(format!("the {name} task panicked")));
             }
         };
-        self.tasks.lock().push(tokio::spawn(guarded).abort_handle());
+        self.tasks.lock().push(tokio::spawn(guarded));
     }
 
     /// Stops the layer for good: the first reason counts.
@@ -237,8 +237,11 @@ impl Shared {
             .send_modify(|p| p.persistent = p.persistent.max(lsn));
     }
 
-    pub fn end_tasks(&self) {
-        self.tasks.lock().drain(..).for_each(|task| task.abort());
+    /// Tells the tasks to end where they are, and returns them.
+    pub fn end_tasks(&self) -> Vec<JoinHandle<()>> {
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        tasks.iter().for_each(JoinHandle::abort);
+        tasks
     }
 }
 
@@ -414,17 +417,21 @@ impl Sal {
         Ok(futures::future::try_join_all(self.shared.stores.iter().map(ask)).await?)
     }
 
-    /// Writes everything to Log Stores and Page Stores and ends. Later calls fail.
+    /// Writes everything to Log Stores and Page Stores and ends: when this returns, no task uses a
+    /// store any more. Later calls fail.
     pub async fn shutdown(&self) -> Result<(), SalError> {
         let result = self.wait_page_persistent(self.last_lsn()).await;
         self.shared.fail(SalError::ShutDown);
-        self.shared.end_tasks();
+        for task in self.shared.end_tasks() {
+            // Aborted or panicked: it has ended.
+            let _ = task.await;
+        }
         result
     }
 }
 
 impl Drop for Sal {
     fn drop(&mut self) {
-        self.shared.end_tasks();
+        drop(self.shared.end_tasks());
     }
 }

@@ -22,8 +22,6 @@ mod cursor;
 mod descend;
 mod span;
 mod split;
-#[cfg(test)]
-mod tests;
 mod verify;
 
 use std::sync::Arc;

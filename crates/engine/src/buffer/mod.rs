@@ -16,8 +16,6 @@ mod flight;
 mod frame;
 mod pool;
 mod shard;
-#[cfg(test)]
-mod tests;
 
 pub use flight::{LoadedPage, PageLoad};
 pub use frame::{Frame, Page, PageBytes};

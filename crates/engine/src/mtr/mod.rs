@@ -9,8 +9,6 @@
 //! - a mini-transaction never lives across an await: it is not `Send`.
 
 mod allocate;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 

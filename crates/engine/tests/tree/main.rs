@@ -1,0 +1,11 @@
+//! Buffer pool, mini-transactions and B+-trees over the storage layer, with stores in memory and
+//! on disk.
+#![allow(clippy::unwrap_used, reason = "test code")]
+
+mod batch;
+mod build;
+mod concurrency;
+mod database;
+mod disk;
+mod model;
+mod pool;
