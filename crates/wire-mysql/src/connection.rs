@@ -5,73 +5,30 @@
 //! cancelled. A cancelled statement is always awaited, never dropped, so that the session can undo
 //! what it did; only the end of the server's own patience at shutdown cuts that short.
 
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::str;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::Mutex;
 
+use crate::admission::{End, Ended, FAREWELL, ServerShared, connect, open_session, say_farewell};
 use crate::cancel::{CancelReason, CancelToken};
-use crate::channel::{ReceiveError, Receiver, SendError, Sender};
+use crate::channel::{ReceiveError, Receiver, Sender};
 use crate::column::{UTF8MB4_GENERAL_CI, is_utf8mb4};
 use crate::command::Command;
-use crate::config::ServerConfig;
 use crate::errors::{
-    CLIENT_INTERACTION_TIMEOUT, CON_COUNT_ERROR, INVALID_CHARACTER_STRING, MALFORMED_PACKET,
-    NO_SUCH_THREAD, QUERY_INTERRUPTED, SERVER_SHUTDOWN, SqlError, UNKNOWN_COM_ERROR,
-    UNSUPPORTED_PS,
+    CLIENT_INTERACTION_TIMEOUT, INVALID_CHARACTER_STRING, MALFORMED_PACKET, NO_SUCH_THREAD,
+    QUERY_INTERRUPTED, SERVER_SHUTDOWN, SqlError, UNKNOWN_COM_ERROR, UNSUPPORTED_PS,
 };
 use crate::flags::Capabilities;
 use crate::handshake::HandshakeResponse;
 use crate::login::{Login, LoginError};
 use crate::outlet::{ClientFile, Outlet, QuerySink};
-use crate::registry::{ConnectionRegistry, Registration, count};
-use crate::session::{Authenticator, ConnectionInfo, Frontend, OkInfo, Session};
+use crate::registry::{Registration, count};
+use crate::session::{OkInfo, Session};
 use crate::transport::Transport;
-
-/// How long a connection that ends with an error waits for the client to take it.
-const FAREWELL: Duration = Duration::from_secs(2);
-
-/// What all connections of a server share.
-pub(crate) struct ServerShared {
-    pub(crate) config: ServerConfig,
-    pub(crate) frontend: Arc<dyn Frontend>,
-    pub(crate) authenticator: Arc<dyn Authenticator>,
-    pub(crate) registry: ConnectionRegistry,
-    /// Cancelled when the server stops; idle connections then end.
-    pub(crate) stop: CancelToken,
-}
-
-/// Why a connection ends; for the log.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum End {
-    /// The client said goodbye.
-    #[error("the client quit")]
-    Quit,
-    /// Nobody logged in.
-    #[error("login failed: {0}")]
-    Login(#[from] LoginError),
-    /// The session could not be opened.
-    #[error("no session: {0}")]
-    NoSession(SqlError),
-    /// KILL.
-    #[error("killed")]
-    Killed,
-    /// The server stops.
-    #[error("the server shuts down")]
-    Shutdown,
-    /// Nothing usable came.
-    #[error(transparent)]
-    Receive(#[from] ReceiveError),
-    /// Nothing could be sent.
-    #[error(transparent)]
-    Send(#[from] SendError),
-}
-
-/// The end of a connection, and the error its client is still to be told.
-type Ended = (End, Option<SqlError>);
 
 /// Whether a connection goes on after a command.
 type Flow = ControlFlow<Ended>;
@@ -86,7 +43,7 @@ struct Connection {
     session: Box<dyn Session>,
     client: Capabilities,
     collation: u16,
-    peer: std::net::SocketAddr,
+    peer: SocketAddr,
 }
 
 /// Serves the client at `transport` until it leaves, fails or is told to go.
@@ -94,7 +51,7 @@ pub(crate) async fn serve(
     shared: Arc<ServerShared>,
     registration: Registration,
     transport: Transport,
-    peer: std::net::SocketAddr,
+    peer: SocketAddr,
 ) -> End {
     let transport = Arc::new(transport);
     let config = &shared.config;
@@ -146,126 +103,6 @@ pub(crate) async fn serve(
     )
     .await;
     end
-}
-
-/// Tells the client at `transport` that there are too many connections. Only after the greeting: a
-/// client cannot know the form of an error that comes in its place, and some do not believe it.
-pub(crate) async fn refuse(
-    shared: Arc<ServerShared>,
-    transport: Transport,
-    peer: std::net::SocketAddr,
-) {
-    let transport = Arc::new(transport);
-    let config = &shared.config;
-    let mut receiver = Receiver::new(Arc::clone(&transport), FAREWELL);
-    let mut outlet = Outlet::new(Sender::new(transport, config.net_buffer_length, FAREWELL));
-    let mut login = Login {
-        receiver: &mut receiver,
-        outlet: &mut outlet,
-        authenticator: &*shared.authenticator,
-        peer,
-        patience: FAREWELL,
-    };
-    let version = shared.frontend.server_version();
-    let nonce = crate::auth::nonce();
-    let introduction = login.introduce(version, 0, config.default_auth, &nonce);
-    if let Ok(Ok(_)) = tokio::time::timeout(FAREWELL, introduction).await {
-        outlet.err(&CON_COUNT_ERROR.with(&[]));
-        if let Err(error) = outlet.sender.flush().await {
-            tracing::debug!(%peer, %error, "a refused client is not told so");
-        }
-    }
-}
-
-/// Sends the error a connection ends with, if there is one. If the client may still be sending (a
-/// packet that was refused in its middle) that is taken from it first: closing a socket with unread
-/// bytes in it would take the error away from the client.
-async fn say_farewell(
-    receiver: &mut Receiver,
-    outlet: &mut Outlet,
-    end: &End,
-    answer: Option<SqlError>,
-) {
-    let Some(answer) = answer else { return };
-    outlet.err(&answer);
-    outlet.sender.hurry(FAREWELL);
-    let sent = outlet.sender.flush().await.is_ok();
-    let refused = matches!(
-        end,
-        End::Receive(ReceiveError::Frame(_)) | End::Login(LoginError::Receive(_))
-    );
-    if sent && refused {
-        receiver.discard(FAREWELL).await;
-    }
-}
-
-/// Logs the client in and opens its session.
-async fn connect(
-    shared: &ServerShared,
-    registration: &Registration,
-    receiver: &mut Receiver,
-    outlet: &mut Outlet,
-    peer: std::net::SocketAddr,
-) -> Result<(Box<dyn Session>, HandshakeResponse), Ended> {
-    let handle = registration.handle();
-    let patience = shared.config.connect_timeout;
-    let authenticator = &*shared.authenticator;
-    let mut login = Login {
-        receiver,
-        outlet,
-        authenticator,
-        peer,
-        patience,
-    };
-    let version = shared.frontend.server_version();
-    let greeting = login.greet(version, handle.id(), shared.config.default_auth);
-    let response = match tokio::time::timeout(patience, greeting).await {
-        Ok(Ok(response)) => response,
-        Ok(Err(error)) => {
-            let answer = error.answer();
-            return Err((End::Login(error), answer));
-        }
-        Err(_) => return Err((End::Receive(ReceiveError::Idle(patience)), None)),
-    };
-    let session = open_session(shared, registration, &response, peer)
-        .await
-        .map_err(|error| (End::NoSession(error.clone()), Some(error)))?;
-    outlet.ok(&OkInfo::default(), session.status());
-    outlet
-        .sender
-        .flush()
-        .await
-        .map_err(|error| (End::Send(error), None))?;
-    Ok((session, response))
-}
-
-async fn open_session(
-    shared: &ServerShared,
-    registration: &Registration,
-    response: &HandshakeResponse,
-    peer: std::net::SocketAddr,
-) -> Result<Box<dyn Session>, SqlError> {
-    let handle = registration.handle();
-    let has = |capability| response.capabilities.has(capability);
-    handle.set_user(&response.user);
-    let info = ConnectionInfo {
-        id: handle.id(),
-        user: response.user.clone(),
-        peer,
-        database: response.database.clone(),
-        attributes: response.attributes.clone(),
-        collation: response.collation,
-        found_rows: has(Capabilities::FOUND_ROWS),
-        local_files: has(Capabilities::LOCAL_FILES),
-        interactive: has(Capabilities::INTERACTIVE),
-        connection: handle.clone(),
-        registry: shared.registry.clone(),
-    };
-    let mut session = shared.frontend.open_session(info).await?;
-    session.allow_multi_statements(has(Capabilities::MULTI_STATEMENTS));
-    handle.set_database(response.database.clone());
-    handle.end();
-    Ok(session)
 }
 
 impl Connection {
@@ -412,7 +249,13 @@ impl Connection {
             result.is_err() || !sink.is_inside_rows(),
             "W2: a result set is not finished"
         );
-        let drained = file.drain().await;
+        // A client may have much left to send; a killed connection does not wait for it.
+        let kill = self.registration.handle().kill_token();
+        let drained = tokio::select! {
+            biased;
+            drained = file.drain() => drained,
+            _ = kill.cancelled() => return ControlFlow::Break((End::Killed, None)),
+        };
         if result.is_err() && cancel.reason() == Some(CancelReason::Shutdown) {
             result = Err(SERVER_SHUTDOWN.with(&[]));
         }

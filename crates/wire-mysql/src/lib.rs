@@ -20,6 +20,7 @@
 //!
 //! Not here: SQL, storage, DataFusion; compression and TLS are not spoken.
 
+mod admission;
 mod auth;
 mod cancel;
 mod cells;

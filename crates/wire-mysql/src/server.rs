@@ -21,9 +21,10 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
+use crate::admission::{End, ServerShared, refuse};
 use crate::cancel::{CancelReason, CancelToken};
 use crate::config::ServerConfig;
-use crate::connection::{End, ServerShared, refuse, serve};
+use crate::connection::serve;
 use crate::registry::{ConnectionRegistry, Registration, count};
 use crate::session::{Authenticator, Frontend};
 use crate::transport::Transport;

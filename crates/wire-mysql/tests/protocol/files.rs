@@ -142,6 +142,18 @@ async fn a_load_can_be_killed() {
 }
 
 #[tokio::test]
+async fn a_killed_connection_does_not_wait_for_the_rest_of_a_file() {
+    let (server, seen) = start(|_| {});
+    let mut client = Client::root(server.address()).await;
+    asked(&mut client, "LOAD BADLY x", "x").await;
+    client.send(b"part").await; // the session fails, and the rest is awaited
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    server.registry().kill_connection(client.id).unwrap();
+    client.expect_end().await;
+    Seen::wait(&seen.dropped, 1).await;
+}
+
+#[tokio::test]
 async fn a_file_is_read_no_faster_than_the_session_takes_it() {
     let (server, seen) = start(|_| {});
     let mut client = Client::root(server.address()).await;

@@ -1,0 +1,177 @@
+//! How a connection begins and ends: login and session, refusal, the last error.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::auth::nonce;
+use crate::cancel::CancelToken;
+use crate::channel::{ReceiveError, Receiver, SendError, Sender};
+use crate::config::ServerConfig;
+use crate::errors::{CON_COUNT_ERROR, SqlError};
+use crate::flags::Capabilities;
+use crate::handshake::HandshakeResponse;
+use crate::login::{Login, LoginError};
+use crate::outlet::Outlet;
+use crate::registry::{ConnectionRegistry, Registration};
+use crate::session::{Authenticator, ConnectionInfo, Frontend, OkInfo, Session};
+use crate::transport::Transport;
+
+/// How long a connection that ends with an error waits for the client to take it.
+pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What all connections of a server share.
+pub(crate) struct ServerShared {
+    pub(crate) config: ServerConfig,
+    pub(crate) frontend: Arc<dyn Frontend>,
+    pub(crate) authenticator: Arc<dyn Authenticator>,
+    pub(crate) registry: ConnectionRegistry,
+    /// Cancelled when the server stops; idle connections then end.
+    pub(crate) stop: CancelToken,
+}
+
+/// Why a connection ends; for the log.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum End {
+    /// The client said goodbye.
+    #[error("the client quit")]
+    Quit,
+    /// Nobody logged in.
+    #[error("login failed: {0}")]
+    Login(#[from] LoginError),
+    /// The session could not be opened.
+    #[error("no session: {0}")]
+    NoSession(SqlError),
+    /// KILL.
+    #[error("killed")]
+    Killed,
+    /// The server stops.
+    #[error("the server shuts down")]
+    Shutdown,
+    /// Nothing usable came.
+    #[error(transparent)]
+    Receive(#[from] ReceiveError),
+    /// Nothing could be sent.
+    #[error(transparent)]
+    Send(#[from] SendError),
+}
+
+/// The end of a connection, and the error its client is still to be told.
+pub(crate) type Ended = (End, Option<SqlError>);
+
+/// Logs the client in and opens its session.
+pub(crate) async fn connect(
+    shared: &ServerShared,
+    registration: &Registration,
+    receiver: &mut Receiver,
+    outlet: &mut Outlet,
+    peer: SocketAddr,
+) -> Result<(Box<dyn Session>, HandshakeResponse), Ended> {
+    let handle = registration.handle();
+    let patience = shared.config.connect_timeout;
+    let authenticator = &*shared.authenticator;
+    let mut login = Login {
+        receiver,
+        outlet,
+        authenticator,
+        peer,
+        patience,
+    };
+    let version = shared.frontend.server_version();
+    let greeting = login.greet(version, handle.id(), shared.config.default_auth);
+    let response = match tokio::time::timeout(patience, greeting).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => {
+            let answer = error.answer();
+            return Err((End::Login(error), answer));
+        }
+        Err(_) => return Err((End::Receive(ReceiveError::Idle(patience)), None)),
+    };
+    let session = open_session(shared, registration, &response, peer)
+        .await
+        .map_err(|error| (End::NoSession(error.clone()), Some(error)))?;
+    outlet.ok(&OkInfo::default(), session.status());
+    outlet
+        .sender
+        .flush()
+        .await
+        .map_err(|error| (End::Send(error), None))?;
+    Ok((session, response))
+}
+
+/// Opens the session of a client that has logged in.
+pub(crate) async fn open_session(
+    shared: &ServerShared,
+    registration: &Registration,
+    response: &HandshakeResponse,
+    peer: SocketAddr,
+) -> Result<Box<dyn Session>, SqlError> {
+    let handle = registration.handle();
+    let has = |capability| response.capabilities.has(capability);
+    handle.set_user(&response.user);
+    let info = ConnectionInfo {
+        id: handle.id(),
+        user: response.user.clone(),
+        peer,
+        database: response.database.clone(),
+        attributes: response.attributes.clone(),
+        collation: response.collation,
+        found_rows: has(Capabilities::FOUND_ROWS),
+        local_files: has(Capabilities::LOCAL_FILES),
+        interactive: has(Capabilities::INTERACTIVE),
+        connection: handle.clone(),
+        registry: shared.registry.clone(),
+    };
+    let mut session = shared.frontend.open_session(info).await?;
+    session.allow_multi_statements(has(Capabilities::MULTI_STATEMENTS));
+    handle.set_database(response.database.clone());
+    handle.end();
+    Ok(session)
+}
+
+/// Tells the client at `transport` that there are too many connections. Only after the greeting: a
+/// client cannot know the form of an error that comes in its place, and some do not believe it.
+pub(crate) async fn refuse(shared: Arc<ServerShared>, transport: Transport, peer: SocketAddr) {
+    let transport = Arc::new(transport);
+    let config = &shared.config;
+    let mut receiver = Receiver::new(Arc::clone(&transport), FAREWELL);
+    let mut outlet = Outlet::new(Sender::new(transport, config.net_buffer_length, FAREWELL));
+    let mut login = Login {
+        receiver: &mut receiver,
+        outlet: &mut outlet,
+        authenticator: &*shared.authenticator,
+        peer,
+        patience: FAREWELL,
+    };
+    let version = shared.frontend.server_version();
+    let nonce = nonce();
+    let introduction = login.introduce(version, 0, config.default_auth, &nonce);
+    if let Ok(Ok(_)) = tokio::time::timeout(FAREWELL, introduction).await {
+        outlet.err(&CON_COUNT_ERROR.with(&[]));
+        if let Err(error) = outlet.sender.flush().await {
+            tracing::debug!(%peer, %error, "a refused client is not told so");
+        }
+    }
+}
+
+/// Sends the error a connection ends with, if there is one. If the client may still be sending (a
+/// packet that was refused in its middle) that is taken from it first: closing a socket with unread
+/// bytes in it would take the error away from the client.
+pub(crate) async fn say_farewell(
+    receiver: &mut Receiver,
+    outlet: &mut Outlet,
+    end: &End,
+    answer: Option<SqlError>,
+) {
+    let Some(answer) = answer else { return };
+    outlet.err(&answer);
+    outlet.sender.hurry(FAREWELL);
+    let sent = outlet.sender.flush().await.is_ok();
+    let refused = matches!(
+        end,
+        End::Receive(ReceiveError::Frame(_)) | End::Login(LoginError::Receive(_))
+    );
+    if sent && refused {
+        receiver.discard(FAREWELL).await;
+    }
+}
