@@ -50,18 +50,22 @@ impl Disk {
 
     /// Syncs the contents of `file`; stops the store if that fails.
     pub(crate) fn sync(&self, file: &File, path: &Path) -> Result<(), LogError> {
-        #[cfg(test)]
-        let synced = self.faults.sync().and_then(|()| file.sync_data());
-        #[cfg(not(test))]
-        let synced = file.sync_data();
-        synced.map_err(|e| self.stop(&disk_error("sync", path, &e).to_string()))
+        self.before_sync()
+            .and_then(|()| file.sync_data())
+            .map_err(|e| self.stop(&disk_error("sync", path, &e).to_string()))
     }
 
     /// Syncs the entries of a directory; stops the store if that fails.
     pub(crate) fn sync_directory(&self, dir: &Path) -> Result<(), LogError> {
         let file = File::open(dir).map_err(|e| disk_error("open", dir, &e))?;
-        file.sync_all()
-            .map_err(|e| self.stop(&disk_error("sync", dir, &e).to_string()))
+        let synced = self.before_sync().and_then(|()| file.sync_all());
+        synced.map_err(|e| self.stop(&disk_error("sync", dir, &e).to_string()))
+    }
+
+    fn before_sync(&self) -> io::Result<()> {
+        #[cfg(test)]
+        self.faults.sync()?;
+        Ok(())
     }
 
     /// Cuts `file` to `len` bytes; stops the store if that fails, for what follows those bytes
@@ -116,12 +120,12 @@ pub(crate) mod faults {
     use std::fs::File;
     use std::io;
     use std::os::unix::fs::FileExt;
-    use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+    use std::sync::atomic::{AtomicI64, Ordering};
 
     #[derive(Debug)]
     pub(crate) struct Faults {
-        /// The next sync fails.
-        pub(crate) fail_sync: AtomicBool,
+        /// Syncs that still succeed before one fails; negative: all succeed.
+        pub(crate) syncs: AtomicI64,
         /// Bytes that can still be written before the disk is full; negative: no limit.
         pub(crate) space: AtomicI64,
     }
@@ -129,7 +133,7 @@ pub(crate) mod faults {
     impl Default for Faults {
         fn default() -> Self {
             Self {
-                fail_sync: AtomicBool::new(false),
+                syncs: AtomicI64::new(-1),
                 space: AtomicI64::new(-1),
             }
         }
@@ -137,7 +141,9 @@ pub(crate) mod faults {
 
     impl Faults {
         pub(super) fn sync(&self) -> io::Result<()> {
-            if self.fail_sync.swap(false, Ordering::SeqCst) {
+            if self.syncs.load(Ordering::SeqCst) >= 0
+                && self.syncs.fetch_sub(1, Ordering::SeqCst) == 0
+            {
                 return Err(io::Error::from_raw_os_error(libc::EIO));
             }
             Ok(())

@@ -25,11 +25,11 @@ pub(crate) const TRAILER_LEN: usize = 8;
 
 const FRAME_MAGIC: u32 = u32::from_le_bytes(*b"PLFR");
 
-/// Ends a frame's header. Its last byte is not zero, so a header that was written up to some byte
-/// only is told from a whole one by its last byte.
+/// Ends a frame's header.
 const HEADER_END: u32 = u32::from_le_bytes(*b"HEAD");
 
-/// Ends a frame; its last byte is not zero for the same reason.
+/// Ends a frame. Its last byte is not zero, so a frame that was written up to some byte only is told
+/// from a whole one by its last byte.
 const FRAME_END: u32 = u32::from_le_bytes(*b"TAIL");
 
 /// The unit that a disk writes whole or not at all.

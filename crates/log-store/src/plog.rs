@@ -373,3 +373,41 @@ fn forget_cached_pages(file: &File) {
 /// Drops the clean pages of `file` from the page cache, as far as the system does so.
 #[cfg(not(target_os = "linux"))]
 fn forget_cached_pages(_file: &File) {}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use bytes::Bytes;
+    use perigee_types::{DbId, PlogId};
+
+    use super::*;
+
+    #[test]
+    fn an_epoch_that_ends_while_a_call_waits_for_the_plog_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Disk::default();
+        let key = PlogKey {
+            db: DbId(1),
+            plog: PlogId(1),
+        };
+        let epoch = Epoch::open(key.db, dir.path()).unwrap();
+        let plog = Plog::create(&disk, dir.path().join("plog"), key, 1).unwrap();
+        // Both calls were admitted with epoch 1 and come to the PLog after epoch 2 began.
+        epoch.admit(&disk, 1).unwrap();
+        epoch.admit(&disk, 2).unwrap();
+        let append = Append {
+            plog: key,
+            epoch: 1,
+            offset: 0,
+            first_lsn: Lsn(1),
+            last_lsn: Lsn(1),
+            payload: Bytes::from_static(b"late"),
+        };
+        let answer = plog.append(&disk, &epoch, &Cache::new(0), &append);
+        assert!(matches!(answer, Err(LogError::Refused(_))), "{answer:?}");
+        let answer = plog.seal(&disk, &epoch, 1);
+        assert!(matches!(answer, Err(LogError::Refused(_))), "{answer:?}");
+        assert_eq!(plog.info().length, 0);
+    }
+}

@@ -251,8 +251,8 @@ fn judge_header<S: Source + ?Sized>(
         // The first sector of the frame was not written, others were.
         last < position + MAX_FRAME_LEN && !header_follows(window, contents.file_crc, after, last)?
     } else {
-        // Written up to some byte of the header. The header's last byte is never zero.
-        header[FRAME_HEADER_LEN - 1] == 0 && last < after
+        // Not written beyond the header. A frame never ends in zeros.
+        last < after
     };
     if torn {
         return Ok(Tail::Torn);

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// Bytes read at once from a file whose frames are smaller.
-const WINDOW: usize = 256 << 10;
+const WINDOW: usize = 64 << 10;
 
 /// Something with bytes at positions: a file, or a slice in tests.
 pub(crate) trait Source {

@@ -248,7 +248,7 @@ async fn run(calls: Vec<Call>, cache_bytes: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
     fn the_store_answers_as_the_model(

@@ -41,7 +41,7 @@ async fn after_a_failed_sync_the_store_refuses_everything() {
     let store = open(dir.path());
     store.create_plog(PLOG, 1).await.unwrap();
     store.append(append(0, 1, 100)).await.unwrap();
-    store.disk().faults.fail_sync.store(true, Ordering::SeqCst);
+    store.disk().faults.syncs.store(0, Ordering::SeqCst);
     assert_disk_error(store.append(append(100, 2, 100)).await, "cannot sync");
 
     // The fault is over, and a second sync would succeed. It is not tried.
@@ -71,25 +71,78 @@ async fn after_a_failed_sync_the_store_refuses_everything() {
         .unwrap();
 }
 
-#[tokio::test]
-async fn a_failed_sync_of_an_epoch_or_a_new_file_stops_the_store_too() {
-    for epoch in [0, 1] {
+/// Runs `call` on new stores, letting its first sync fail, then its second and so on, until it
+/// succeeds. Returns how many syncs it needs, each of which must stop the store when it fails.
+async fn count_syncs<T: std::fmt::Debug>(
+    prepare: impl AsyncFn(&LogStoreService),
+    call: impl AsyncFn(&LogStoreService) -> Result<T, LogError>,
+) -> i64 {
+    for syncs in 0.. {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path());
-        store.disk().faults.fail_sync.store(true, Ordering::SeqCst);
-        assert_disk_error(store.create_plog(PLOG, epoch).await, "cannot sync");
+        prepare(&store).await;
+        store.disk().faults.syncs.store(syncs, Ordering::SeqCst);
+        let answer = call(&store).await;
+        if answer.is_ok() {
+            assert!(store.list(PLOG.db).await.is_ok());
+            return syncs;
+        }
+        assert_disk_error(answer, "cannot sync");
         assert_disk_error(store.list(PLOG.db).await, "has stopped");
         drop(store);
         let store = open(dir.path());
-        assert_eq!(store.list(PLOG.db).await, Ok(vec![]), "nothing was made");
-        store.create_plog(PLOG, epoch).await.unwrap();
+        assert_eq!(store.damage(), vec![]);
+        assert!(store.list(PLOG.db).await.is_ok());
     }
+    unreachable!("no call needs that many syncs");
+}
+
+#[tokio::test]
+async fn what_is_acknowledged_was_synced() {
+    let nothing = async |_: &LogStoreService| ();
+    let created = async |store: &LogStoreService| store.create_plog(PLOG, 1).await.unwrap();
+    let sealed = async |store: &LogStoreService| {
+        created(store).await;
+        store.seal(PLOG, 1).await.unwrap();
+    };
+    let create = async |store: &LogStoreService| store.create_plog(PLOG, 1).await;
+    // The directory that holds the database's, the database's, the epoch and its name, the PLog
+    // and its name.
+    assert_eq!(count_syncs(nothing, create).await, 6);
+    let second = PlogKey {
+        plog: PlogId(2),
+        ..PLOG
+    };
+    assert_eq!(
+        count_syncs(created, async |s| s.create_plog(second, 1).await).await,
+        2
+    );
+    assert_eq!(
+        count_syncs(created, async |s| s.append(append(0, 1, 100)).await).await,
+        1
+    );
+    assert_eq!(
+        count_syncs(created, async |s| s.append(append(0, 1, 900_000)).await).await,
+        1
+    );
+    assert_eq!(
+        count_syncs(created, async |s| s.seal(PLOG, 1).await).await,
+        1
+    );
+    assert_eq!(
+        count_syncs(created, async |s| s.seal(PLOG, 2).await).await,
+        3
+    );
+    assert_eq!(
+        count_syncs(sealed, async |s| s.delete(PLOG, 1).await).await,
+        1
+    );
 }
 
 #[tokio::test]
 async fn a_full_disk_fails_the_append_and_nothing_else() {
     // Whatever part of the frame fits. A long payload is written in three parts.
-    for (len, step) in [(300, 1), (100_000, 7919)] {
+    for (len, after, step) in [(300, 100, 1), (400_000, 100_000, 31_337)] {
         let frame = len + 64;
         for space in (0..frame).step_by(step) {
             let dir = tempfile::tempdir().unwrap();
@@ -113,14 +166,17 @@ async fn a_full_disk_fails_the_append_and_nothing_else() {
             );
             store.disk().faults.space.store(-1, Ordering::SeqCst);
             // Another, shorter append takes its place once there is room.
-            store.append(append(500, 2, 100)).await.unwrap();
-            store.append(append(600, 3, 100)).await.unwrap();
+            store.append(append(500, 2, after)).await.unwrap();
+            store
+                .append(append(500 + after as u64, 3, 100))
+                .await
+                .unwrap();
             drop(store);
             let store = open(dir.path());
             assert_eq!(store.damage(), vec![], "with room for {space} bytes");
-            let entries = store.read(PLOG, 0, 9999).await.unwrap();
+            let entries = store.read(PLOG, 0, u64::MAX).await.unwrap();
             let lens: Vec<usize> = entries.iter().map(|e| e.payload.len()).collect();
-            assert_eq!(lens, vec![500, 100, 100], "with room for {space} bytes");
+            assert_eq!(lens, vec![500, after, 100], "with room for {space} bytes");
         }
     }
 }
