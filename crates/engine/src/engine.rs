@@ -216,8 +216,17 @@ impl Engine {
 /// The tree of an index in the tree's own terms.
 pub(crate) fn tree_spec(index: &Index) -> TreeSpec {
     let shape = index.layout.shape;
-    let kind = if shape.is_clustered() { PageKind::Clustered } else { PageKind::Secondary };
-    TreeSpec { index: index.id, root: index.root, kind, shape }
+    let kind = if shape.is_clustered() {
+        PageKind::Clustered
+    } else {
+        PageKind::Secondary
+    };
+    TreeSpec {
+        index: index.id,
+        root: index.root,
+        kind,
+        shape,
+    }
 }
 
 fn make_system_pages(pool: &BufferPool) -> Lsn {
@@ -234,13 +243,22 @@ fn make_system_pages(pool: &BufferPool) -> Lsn {
     };
     let mut mtr = Mtr::new(pool);
     let system = mtr.create(SYSTEM_PAGE, NO_INDEX);
-    mtr.apply(system, format(PageKind::Meta, NO_INDEX, RecordShape::default()));
+    mtr.apply(
+        system,
+        format(PageKind::Meta, NO_INDEX, RecordShape::default()),
+    );
     for counter in [Counter::Trx, Counter::Row, Counter::Table] {
         mtr.apply(system, system::set_counter(counter, 1));
     }
-    mtr.apply(system, system::set_counter(Counter::Index, u64::from(CATALOG_ROOT.index.0) + 1));
+    mtr.apply(
+        system,
+        system::set_counter(Counter::Index, u64::from(CATALOG_ROOT.index.0) + 1),
+    );
     let catalog = mtr.create(CATALOG_ROOT.root, CATALOG_ROOT.index);
-    mtr.apply(catalog, format(PageKind::Secondary, CATALOG_ROOT.index, catalog_shape()));
+    mtr.apply(
+        catalog,
+        format(PageKind::Secondary, CATALOG_ROOT.index, catalog_shape()),
+    );
     mtr.commit()
 }
 

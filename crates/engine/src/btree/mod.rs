@@ -20,6 +20,7 @@ mod build;
 mod change;
 mod cursor;
 mod descend;
+mod estimate;
 mod span;
 mod split;
 mod verify;

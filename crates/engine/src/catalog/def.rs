@@ -51,7 +51,9 @@ impl TableDef {
     /// Index of the column with this name, compared without case.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
+        self.columns
+            .iter()
+            .position(|c| c.name.eq_ignore_ascii_case(name))
     }
 
     /// Appends the wire form.
@@ -59,7 +61,9 @@ impl TableDef {
         w.str(&self.schema).str(&self.name).str(&self.comment);
         w.u16(self.columns.len() as u16);
         for column in &self.columns {
-            w.str(&column.name).str(&column.comment).u8(u8::from(column.nullable));
+            w.str(&column.name)
+                .str(&column.comment)
+                .u8(u8::from(column.nullable));
             column.ty.encode(w);
             w.u8(u8::from(column.default.is_some()));
             if let Some(value) = &column.default {
@@ -85,16 +89,31 @@ impl TableDef {
                 comment: r.str()?.into(),
                 nullable: r.u8()? != 0,
                 ty: ColumnType::decode(r)?,
-                default: if r.u8()? == 0 { None } else { Some(Datum::decode(r)?) },
+                default: if r.u8()? == 0 {
+                    None
+                } else {
+                    Some(Datum::decode(r)?)
+                },
             });
         }
         let primary_key = decode_columns(r, count)?;
         let mut indexes = Vec::new();
         for _ in 0..r.u16()? {
             let (name, unique) = (r.str()?.into(), r.u8()? != 0);
-            indexes.push(IndexDef { name, unique, columns: decode_columns(r, count)? });
+            indexes.push(IndexDef {
+                name,
+                unique,
+                columns: decode_columns(r, count)?,
+            });
         }
-        Ok(Self { schema, name, columns, primary_key, indexes, comment })
+        Ok(Self {
+            schema,
+            name,
+            columns,
+            primary_key,
+            indexes,
+            comment,
+        })
     }
 }
 

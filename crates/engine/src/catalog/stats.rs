@@ -34,7 +34,9 @@ impl TableStats {
     pub fn encode(&self, w: &mut Writer) {
         w.u64(self.rows).u16(self.columns.len() as u16);
         for column in &self.columns {
-            w.u64(column.distinct).u64(column.nulls).u32(column.average_width.to_bits());
+            w.u64(column.distinct)
+                .u64(column.nulls)
+                .u32(column.average_width.to_bits());
             for bound in [&column.min, &column.max] {
                 bound.as_ref().unwrap_or(&Datum::Null).encode(w);
             }
@@ -47,13 +49,22 @@ impl TableStats {
 
     /// Reads what [`TableStats::encode`] wrote.
     pub fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let mut stats = Self { rows: r.u64()?, ..Self::default() };
+        let mut stats = Self {
+            rows: r.u64()?,
+            ..Self::default()
+        };
         for _ in 0..r.u16()? {
             let (distinct, nulls) = (r.u64()?, r.u64()?);
             let average_width = f32::from_bits(r.u32()?);
             let mut bound = || Ok(Some(Datum::decode(r)?).filter(|v| *v != Datum::Null));
             let (min, max) = (bound()?, bound()?);
-            stats.columns.push(ColumnStats { distinct, nulls, min, max, average_width });
+            stats.columns.push(ColumnStats {
+                distinct,
+                nulls,
+                min,
+                max,
+                average_width,
+            });
         }
         for _ in 0..r.u16()? {
             stats.leaf_pages.push(r.u64()?);

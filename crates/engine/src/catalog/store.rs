@@ -90,11 +90,18 @@ impl Catalog {
             let page = run.page.get();
             for slot in run.slots {
                 let (shape, record) = (page.shape(), page.record(slot));
-                entries.insert(shape.var_item(record, 0).to_vec(), shape.var_item(record, 1).to_vec());
+                entries.insert(
+                    shape.var_item(record, 0).to_vec(),
+                    shape.var_item(record, 1).to_vec(),
+                );
             }
         }
         let schemas = RwLock::new(decode(&entries)?);
-        Ok(Self { tree, schemas, ddl: tokio::sync::Mutex::default() })
+        Ok(Self {
+            tree,
+            schemas,
+            ddl: tokio::sync::Mutex::default(),
+        })
     }
 
     pub(crate) fn schemas(&self) -> Vec<String> {
@@ -103,13 +110,16 @@ impl Catalog {
 
     pub(crate) fn tables(&self, schema: &str) -> Vec<Arc<Table>> {
         let schemas = self.schemas.read();
-        schemas.get(schema).map_or_else(Vec::new, |tables| tables.values().cloned().collect())
+        schemas
+            .get(schema)
+            .map_or_else(Vec::new, |tables| tables.values().cloned().collect())
     }
 
     pub(crate) fn table(&self, schema: &str, name: &str) -> Result<Arc<Table>, EngineError> {
         let schemas = self.schemas.read();
-        let tables =
-            schemas.get(schema).ok_or_else(|| EngineError::NoSuchSchema(schema.to_owned()))?;
+        let tables = schemas
+            .get(schema)
+            .ok_or_else(|| EngineError::NoSuchSchema(schema.to_owned()))?;
         let missing = || EngineError::NoSuchTable(format!("{schema}.{name}"));
         tables.get(name).cloned().ok_or_else(missing)
     }
@@ -117,7 +127,11 @@ impl Catalog {
     /// The table with this id.
     pub(crate) fn table_by_id(&self, id: TableId) -> Option<Arc<Table>> {
         let schemas = self.schemas.read();
-        schemas.values().flat_map(BTreeMap::values).find(|table| table.id == id).cloned()
+        schemas
+            .values()
+            .flat_map(BTreeMap::values)
+            .find(|table| table.id == id)
+            .cloned()
     }
 
     async fn insert(&self, key: &[u8], value: &[u8]) -> Result<Lsn, EngineError> {
@@ -125,13 +139,19 @@ impl Catalog {
             Inserted::Done(lsn) => Ok(lsn),
             Inserted::Duplicate(_) => {
                 let name = String::from_utf8_lossy(key).into_owned();
-                Err(EngineError::Corrupt(format!("catalog entry {name} exists unexpectedly")))
+                Err(EngineError::Corrupt(format!(
+                    "catalog entry {name} exists unexpectedly"
+                )))
             }
         }
     }
 
     async fn remove(&self, key: &[u8]) -> Result<Option<Lsn>, EngineError> {
-        match self.tree.update(key, TrxId(0), |_| RecordChange::Remove).await? {
+        match self
+            .tree
+            .update(key, TrxId(0), |_| RecordChange::Remove)
+            .await?
+        {
             Updated::Done(lsn) => Ok(Some(lsn)),
             Updated::Kept | Updated::NotFound => Ok(None),
         }
@@ -149,8 +169,10 @@ impl Catalog {
         let key = stats_key(table.id);
         let record = record(&key, &w.into_bytes())?;
         let replace = record.clone();
-        let updated =
-            self.tree.update(&key, TrxId(0), |_| RecordChange::Replace(replace.clone())).await?;
+        let updated = self
+            .tree
+            .update(&key, TrxId(0), |_| RecordChange::Replace(replace.clone()))
+            .await?;
         if updated == Updated::NotFound {
             self.tree.insert(&record, TrxId(0)).await?;
         }
@@ -172,9 +194,8 @@ fn decode(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Schemas, EngineError> 
                 let corrupt = |e| EngineError::Corrupt(format!("catalog statistics: {e}"));
                 let id = Reader::new(value, "catalog entry").u32().map_err(corrupt)?;
                 let stats = match entries.get(&stats_key(TableId(id))) {
-                    Some(bytes) => {
-                        TableStats::decode(&mut Reader::new(bytes, "statistics")).map_err(corrupt)?
-                    }
+                    Some(bytes) => TableStats::decode(&mut Reader::new(bytes, "statistics"))
+                        .map_err(corrupt)?,
                     None => TableStats::default(),
                 };
                 let table = Table::decode(value, stats)?;
@@ -182,7 +203,11 @@ fn decode(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Schemas, EngineError> 
                 tables.insert(table.def.name.clone(), Arc::new(table));
             }
             Some((b'x', _)) => {}
-            _ => return Err(EngineError::Corrupt("catalog entry of unknown kind".to_owned())),
+            _ => {
+                return Err(EngineError::Corrupt(
+                    "catalog entry of unknown kind".to_owned(),
+                ));
+            }
         }
     }
     Ok(schemas)
@@ -200,7 +225,10 @@ impl Engine {
         }
         let lsn = self.catalog.insert(&schema_key(name), &[]).await?;
         self.sal.wait_durable(lsn).await?;
-        self.catalog.schemas.write().insert(name.to_owned(), BTreeMap::new());
+        self.catalog
+            .schemas
+            .write()
+            .insert(name.to_owned(), BTreeMap::new());
         Ok(())
     }
 
@@ -236,7 +264,10 @@ impl Engine {
             Err(e) => return Err(e),
         }
         // Roots and ids come with their log group; a trial table checks the definition before.
-        let none = IndexRoot { id: IndexId(0), root: PageId(0) };
+        let none = IndexRoot {
+            id: IndexId(0),
+            root: PageId(0),
+        };
         let trial = Table::new(
             TableId(0),
             def.clone(),
@@ -294,7 +325,10 @@ impl Engine {
             let spec = crate::engine::tree_spec(index);
             let id = IndexId(number as u32);
             let made = Tree::create(&mut mtr, &self.pool, id, spec.kind, spec.shape);
-            roots.push(IndexRoot { id, root: made.root });
+            roots.push(IndexRoot {
+                id,
+                root: made.root,
+            });
         }
         let _ = mtr.commit();
         (TableId(id as u32), roots)

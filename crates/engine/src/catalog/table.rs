@@ -15,7 +15,10 @@ use crate::EngineError;
 pub const HIDDEN_ROW_ID: u16 = u16::MAX;
 
 /// Type of the hidden row id.
-const ROW_ID_TYPE: ColumnType = ColumnType::Int { bytes: 8, unsigned: true };
+const ROW_ID_TYPE: ColumnType = ColumnType::Int {
+    bytes: 8,
+    unsigned: true,
+};
 
 /// Most secondary indexes a table may have (MySQL's limit).
 pub const MAX_INDEXES: usize = 64;
@@ -43,7 +46,10 @@ impl Index {
     /// Position in the layout of a table column.
     #[must_use]
     pub fn position(&self, table_column: u16) -> Option<u16> {
-        self.columns.iter().position(|c| *c == table_column).map(|i| i as u16)
+        self.columns
+            .iter()
+            .position(|c| *c == table_column)
+            .map(|i| i as u16)
     }
 
     /// True if the layout has all these table columns.
@@ -116,7 +122,10 @@ impl Table {
         let stats = self.stats.read().clone();
         match self.added_rows.load(Ordering::Relaxed) {
             0 => stats,
-            added => Arc::new(TableStats { rows: stats.rows + added, ..(*stats).clone() }),
+            added => Arc::new(TableStats {
+                rows: stats.rows + added,
+                ..(*stats).clone()
+            }),
         }
     }
 
@@ -161,7 +170,10 @@ impl Table {
         let mut roots = Vec::new();
         for _ in 0..=def.indexes.len() {
             let id = IndexId(r.u32().map_err(corrupt)?);
-            roots.push(IndexRoot { id, root: PageId(r.u64().map_err(corrupt)?) });
+            roots.push(IndexRoot {
+                id,
+                root: PageId(r.u64().map_err(corrupt)?),
+            });
         }
         r.finish().map_err(corrupt)?;
         Self::new(id, def, &roots, stats)
@@ -201,14 +213,20 @@ fn clustered(def: &TableDef, root: IndexRoot) -> Result<Index, EngineError> {
 
 /// Entry of a secondary index: its columns, then the primary key columns it lacks.
 fn secondary_layout(def: &TableDef, key: &[u16]) -> Result<(Vec<u16>, RowLayout), EngineError> {
-    let primary_key: &[u16] =
-        if def.primary_key.is_empty() { &[HIDDEN_ROW_ID] } else { &def.primary_key };
+    let primary_key: &[u16] = if def.primary_key.is_empty() {
+        &[HIDDEN_ROW_ID]
+    } else {
+        &def.primary_key
+    };
     let columns = RowLayout::secondary_columns(key, primary_key);
     let types: Vec<_> = columns
         .iter()
         .map(|c| match *c {
             HIDDEN_ROW_ID => (ROW_ID_TYPE, false),
-            c => (def.columns[usize::from(c)].ty, def.columns[usize::from(c)].nullable),
+            c => (
+                def.columns[usize::from(c)].ty,
+                def.columns[usize::from(c)].nullable,
+            ),
         })
         .collect();
     let layout =

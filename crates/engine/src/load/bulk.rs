@@ -50,15 +50,27 @@ enum Mode {
     /// The table has rows: records are inserted.
     Insert,
     /// The table is empty: records of each index are collected, or pages of the clustered one built.
-    Build { clustered: Clustered, secondary: Vec<Runs> },
+    Build {
+        clustered: Clustered,
+        secondary: Vec<Runs>,
+    },
 }
 
 /// How far the clustered index is.
 enum Clustered {
     /// Records so far, and whether they came in key order; the greatest key.
-    Undecided { runs: Runs, bytes: usize, in_order: bool, last: Vec<u8> },
+    Undecided {
+        runs: Runs,
+        bytes: usize,
+        in_order: bool,
+        last: Vec<u8>,
+    },
     /// They come in key order. Those that do not, after all, are inserted in the end.
-    Streaming { builder: Box<Builder>, last: Vec<u8>, late: Runs },
+    Streaming {
+        builder: Box<Builder>,
+        last: Vec<u8>,
+        late: Runs,
+    },
 }
 
 impl Engine {
@@ -66,13 +78,14 @@ impl Engine {
     ///
     /// # Errors
     /// What storage says.
-    pub async fn bulk_load(
-        self: &Arc<Self>,
-        table: &Arc<Table>,
-    ) -> Result<BulkLoad, EngineError> {
+    pub async fn bulk_load(self: &Arc<Self>, table: &Arc<Table>) -> Result<BulkLoad, EngineError> {
         let mut transaction = self.begin();
         let trx = transaction.write_to(table).await?;
-        let is_empty = self.tree(table.clustered()).first_in(KeySpan::all()).await?.is_none();
+        let is_empty = self
+            .tree(table.clustered())
+            .first_in(KeySpan::all())
+            .await?
+            .is_none();
         let runs = |index: &Index| Runs::new(index.layout.shape, self.config.sort_memory);
         let mode = if is_empty {
             transaction.log_load(table).await?;
@@ -83,7 +96,10 @@ impl Engine {
                 last: Vec::new(),
             };
             let secondary = table.indexes[1..].iter().map(runs).collect();
-            Mode::Build { clustered, secondary }
+            Mode::Build {
+                clustered,
+                secondary,
+            }
         } else {
             Mode::Insert
         };
@@ -122,15 +138,18 @@ impl BulkLoad {
         let mut records = chunk.records.into_iter();
         let clustered_records = records.next().expect("every table has a clustered index");
         match &mut self.mode {
-            Mode::Insert => {
-                insert_all(&mut self.transaction, &self.table, clustered_records).await
-            }
-            Mode::Build { clustered, secondary } => {
+            Mode::Insert => insert_all(&mut self.transaction, &self.table, clustered_records).await,
+            Mode::Build {
+                clustered,
+                secondary,
+            } => {
                 for (runs, records) in secondary.iter_mut().zip(records) {
                     runs.push(records).map_err(|e| spill(&e))?;
                 }
                 let tree = self.engine.tree(self.table.clustered());
-                clustered.push(&self.table, &tree, self.trx, clustered_records).await
+                clustered
+                    .push(&self.table, &tree, self.trx, clustered_records)
+                    .await
             }
         }
     }
@@ -161,7 +180,10 @@ impl BulkLoad {
     }
 
     async fn complete(&mut self) -> Result<(), EngineError> {
-        let Mode::Build { clustered, secondary } = std::mem::replace(&mut self.mode, Mode::Insert)
+        let Mode::Build {
+            clustered,
+            secondary,
+        } = std::mem::replace(&mut self.mode, Mode::Insert)
         else {
             return Ok(());
         };
@@ -170,22 +192,35 @@ impl BulkLoad {
         let mut builds = Vec::new();
         for (number, runs) in (1..).zip(secondary) {
             let (engine, table, trx) = (self.engine.clone(), self.table.clone(), self.trx);
-            builds.push(tokio::spawn(build_secondary(engine, table, number, trx, runs)));
+            builds.push(tokio::spawn(build_secondary(
+                engine, table, number, trx, runs,
+            )));
         }
         let mut built = Vec::new();
         for build in builds {
-            built.push(build.await.map_err(|e| EngineError::Corrupt(e.to_string()))??);
+            built.push(
+                build
+                    .await
+                    .map_err(|e| EngineError::Corrupt(e.to_string()))??,
+            );
         }
         let mut leaf_pages = vec![0];
         for builder in built {
             leaf_pages.push(builder.finish().await?.leaf_pages);
         }
-        let Built { leaf_pages: clustered_pages, .. } = builder.finish().await?;
+        let Built {
+            leaf_pages: clustered_pages,
+            ..
+        } = builder.finish().await?;
         leaf_pages[0] = clustered_pages;
         insert_late(&mut self.transaction, &self.table, late).await?;
         let columns = std::mem::take(&mut self.columns);
         let columns = columns.into_iter().map(Collector::finish).collect();
-        let stats = TableStats { rows: self.rows, columns, leaf_pages };
+        let stats = TableStats {
+            rows: self.rows,
+            columns,
+            leaf_pages,
+        };
         self.engine.catalog.store_stats(&self.table, stats).await
     }
 }
@@ -199,9 +234,16 @@ impl Clustered {
         records: Vec<u8>,
     ) -> Result<(), EngineError> {
         let shape = tree.spec().shape;
-        let Some((first, greatest)) = key_range(&shape, &records) else { return Ok(()) };
+        let Some((first, greatest)) = key_range(&shape, &records) else {
+            return Ok(());
+        };
         match self {
-            Self::Undecided { runs, bytes, in_order, last } => {
+            Self::Undecided {
+                runs,
+                bytes,
+                in_order,
+                last,
+            } => {
                 *in_order &= *bytes == 0 || *last < first;
                 *bytes += records.len();
                 *last = greatest;
@@ -211,11 +253,19 @@ impl Clustered {
                     let merge = take(runs).merge().map_err(|e| spill(&e))?;
                     let mut builder = Box::new(tree.build(trx, FILL));
                     build_from(&mut builder, merge, table, table.clustered()).await?;
-                    *self = Self::Streaming { builder, last, late: take(runs) };
+                    *self = Self::Streaming {
+                        builder,
+                        last,
+                        late: take(runs),
+                    };
                 }
                 Ok(())
             }
-            Self::Streaming { builder, last, late } => {
+            Self::Streaming {
+                builder,
+                last,
+                late,
+            } => {
                 if *last >= first {
                     return late.push(records).map_err(|e| spill(&e));
                 }
@@ -297,7 +347,10 @@ fn same_key(index: &Index, shape: &RecordShape, a: &[u8], b: &[u8]) -> bool {
     if !index.unique || shape.is_clustered() {
         return false;
     }
-    let (a, b) = (RecordView::new(&index.layout, a), RecordView::new(&index.layout, b));
+    let (a, b) = (
+        RecordView::new(&index.layout, a),
+        RecordView::new(&index.layout, b),
+    );
     (0..index.key_columns).all(|c| !a.is_null(c) && a.value(c) == b.value(c))
 }
 
@@ -314,7 +367,10 @@ fn duplicate(table: &Table, index: &Index, record: &[u8]) -> EngineError {
             text
         })
         .collect();
-    EngineError::DuplicateKey { index: index.name.clone(), value: texts.join("-") }
+    EngineError::DuplicateKey {
+        index: index.name.clone(),
+        value: texts.join("-"),
+    }
 }
 
 async fn insert_late(
@@ -327,7 +383,9 @@ async fn insert_late(
     while let Some(record) = merge.next().map_err(|e| spill(&e))? {
         records.push(record.to_vec());
         if records.len() == INSERT_ROWS {
-            transaction.insert_records(table, std::mem::take(&mut records)).await?;
+            transaction
+                .insert_records(table, std::mem::take(&mut records))
+                .await?;
         }
     }
     transaction.insert_records(table, records).await
@@ -349,7 +407,9 @@ fn key_range(shape: &RecordShape, records: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> 
     let mut at = 0;
     let mut range: Option<(Vec<u8>, &[u8])> = None;
     while at < records.len() {
-        let len = shape.record_len(&records[at..]).expect("chunks hold whole records");
+        let len = shape
+            .record_len(&records[at..])
+            .expect("chunks hold whole records");
         let key = shape.key(&records[at..at + len]);
         range = Some((range.map_or_else(|| key.to_vec(), |(first, _)| first), key));
         at += len;

@@ -52,8 +52,16 @@ impl Collector {
         self.bytes += other.bytes;
         self.bounds = match (self.bounds.take(), other.bounds) {
             (Some((a, b)), Some((c, d))) => Some((
-                if compare(c.as_ref(), a.as_ref()) == Ordering::Less { c } else { a },
-                if compare(d.as_ref(), b.as_ref()) == Ordering::Greater { d } else { b },
+                if compare(c.as_ref(), a.as_ref()) == Ordering::Less {
+                    c
+                } else {
+                    a
+                },
+                if compare(d.as_ref(), b.as_ref()) == Ordering::Greater {
+                    d
+                } else {
+                    b
+                },
             )),
             (one, other) => one.or(other),
         };
@@ -69,7 +77,11 @@ impl Collector {
             nulls: self.nulls,
             min,
             max,
-            average_width: if values > 0 { self.bytes as f32 / values as f32 } else { 0.0 },
+            average_width: if values > 0 {
+                self.bytes as f32 / values as f32
+            } else {
+                0.0
+            },
         }
     }
 }

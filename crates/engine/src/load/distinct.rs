@@ -12,7 +12,9 @@ pub struct Distinct {
 
 impl Default for Distinct {
     fn default() -> Self {
-        Self { registers: Box::new([0; 1 << BITS]) }
+        Self {
+            registers: Box::new([0; 1 << BITS]),
+        }
     }
 }
 
@@ -35,7 +37,11 @@ impl Distinct {
     #[must_use]
     pub fn estimate(&self) -> u64 {
         let m = f64::from(1_u32 << BITS);
-        let sum: f64 = self.registers.iter().map(|rank| 0.5_f64.powi(i32::from(*rank))).sum();
+        let sum: f64 = self
+            .registers
+            .iter()
+            .map(|rank| 0.5_f64.powi(i32::from(*rank)))
+            .sum();
         let raw = 0.7213 / (1.0 + 1.079 / m) * m * m / sum;
         let empty = self.registers.iter().filter(|rank| **rank == 0).count();
         if raw <= 2.5 * m && empty > 0 {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use perigee_page::{RecordFlags, RecordHeader};
 use perigee_types::{RollPtr, TrxId};
-use perigee_value::{Datum, RecordView, RowError, ValueError, ValueRef, encode_with, parse_text_ref};
+use perigee_value::{
+    Datum, RecordView, RowError, ValueError, ValueRef, encode_with, parse_text_ref,
+};
 
 use super::collect::Collector;
 use super::runs::sorted;
@@ -62,16 +64,29 @@ impl Encoder {
 
     /// The clustered record of a row.
     pub(crate) fn clustered(&self, row: &[Datum], row_id: u64) -> Result<Vec<u8>, RowError> {
-        let header =
-            RecordHeader { flags: RecordFlags::default(), trx: self.trx, roll: RollPtr(0) };
+        let header = RecordHeader {
+            flags: RecordFlags::default(),
+            trx: self.trx,
+            roll: RollPtr(0),
+        };
         let expected = self.table.def.columns.len();
         if row.len() != expected {
-            return Err(RowError::ColumnCount { expected, got: row.len() });
+            return Err(RowError::ColumnCount {
+                expected,
+                got: row.len(),
+            });
         }
         let mut record = Vec::new();
-        encode_with(&self.table.clustered().layout, header, &mut record, |column| {
-            Ok(row.get(column).map_or(ValueRef::UInt(row_id), Datum::as_ref))
-        })?;
+        encode_with(
+            &self.table.clustered().layout,
+            header,
+            &mut record,
+            |column| {
+                Ok(row
+                    .get(column)
+                    .map_or(ValueRef::UInt(row_id), Datum::as_ref))
+            },
+        )?;
         Ok(record)
     }
 
@@ -82,11 +97,7 @@ impl Encoder {
 
     /// Adds a row given as text fields of the table's columns (`None` = NULL). On error the chunk
     /// is unchanged.
-    pub fn push_text(
-        &self,
-        chunk: &mut Chunk,
-        fields: &[Option<&[u8]>],
-    ) -> Result<(), RowError> {
+    pub fn push_text(&self, chunk: &mut Chunk, fields: &[Option<&[u8]>]) -> Result<(), RowError> {
         let columns = &self.table.def.columns;
         self.push_with(chunk, |column| match fields[column] {
             None => Ok(ValueRef::Null),
@@ -116,7 +127,10 @@ impl Encoder {
             }
             return Err(e);
         }
-        let view = RecordView::new(&self.table.clustered().layout, &chunk.records[0][starts[0]..]);
+        let view = RecordView::new(
+            &self.table.clustered().layout,
+            &chunk.records[0][starts[0]..],
+        );
         for (column, collector) in chunk.columns.iter_mut().enumerate() {
             collector.add(&view, column);
         }
@@ -131,15 +145,27 @@ impl Encoder {
         chunk: &mut Chunk,
         value: &impl Fn(usize) -> Result<ValueRef<'v>, ValueError>,
     ) -> Result<(), RowError> {
-        let header =
-            RecordHeader { flags: RecordFlags::default(), trx: self.trx, roll: RollPtr(0) };
+        let header = RecordHeader {
+            flags: RecordFlags::default(),
+            trx: self.trx,
+            roll: RollPtr(0),
+        };
         let width = self.table.def.columns.len();
         let row_id = ValueRef::UInt(chunk.next_row_id);
         let (clustered, secondary) = chunk.records.split_at_mut(1);
         let start = clustered[0].len();
-        encode_with(&self.table.clustered().layout, header, &mut clustered[0], |column| {
-            if column < width { value(column) } else { Ok(row_id) }
-        })?;
+        encode_with(
+            &self.table.clustered().layout,
+            header,
+            &mut clustered[0],
+            |column| {
+                if column < width {
+                    value(column)
+                } else {
+                    Ok(row_id)
+                }
+            },
+        )?;
         let view = RecordView::new(&self.table.clustered().layout, &clustered[0][start..]);
         for (index, entries) in self.table.indexes[1..].iter().zip(secondary) {
             encode_with(&index.layout, header, entries, |column| {

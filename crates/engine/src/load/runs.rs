@@ -55,7 +55,13 @@ impl Runs {
     /// No runs yet; more than `budget` bytes are spilled to temporary files.
     #[must_use]
     pub fn new(shape: RecordShape, budget: usize) -> Self {
-        Self { shape, memory: Vec::new(), memory_bytes: 0, budget, files: Vec::new() }
+        Self {
+            shape,
+            memory: Vec::new(),
+            memory_bytes: 0,
+            budget,
+            files: Vec::new(),
+        }
     }
 
     /// No runs of records of the same shape, with the same budget.
@@ -71,7 +77,11 @@ impl Runs {
     pub fn push(&mut self, run: Vec<u8>) -> io::Result<()> {
         self.memory_bytes += run.len();
         self.memory.push(run);
-        if self.memory_bytes > self.budget { self.spill() } else { Ok(()) }
+        if self.memory_bytes > self.budget {
+            self.spill()
+        } else {
+            Ok(())
+        }
     }
 
     /// All records in key order; records with equal keys follow each other.
@@ -84,14 +94,21 @@ impl Runs {
             file.rewind()?;
             sources.push(Source::File(BufReader::with_capacity(IO_BUFFER, file)));
         }
-        sources.extend(self.memory.drain(..).map(|run| Source::Memory { run, at: 0 }));
+        sources.extend(
+            self.memory
+                .drain(..)
+                .map(|run| Source::Memory { run, at: 0 }),
+        );
         Merge::new(self.shape, sources)
     }
 
     /// Merges everything in memory into one file.
     fn spill(&mut self) -> io::Result<()> {
-        let sources =
-            self.memory.drain(..).map(|run| Source::Memory { run, at: 0 }).collect::<Vec<_>>();
+        let sources = self
+            .memory
+            .drain(..)
+            .map(|run| Source::Memory { run, at: 0 })
+            .collect::<Vec<_>>();
         self.memory_bytes = 0;
         let mut merge = Merge::new(self.shape, sources)?;
         let mut out = BufWriter::with_capacity(IO_BUFFER, tempfile::tempfile()?);
@@ -99,7 +116,8 @@ impl Runs {
             out.write_all(&(record.len() as u32).to_le_bytes())?;
             out.write_all(record)?;
         }
-        self.files.push(out.into_inner().map_err(io::IntoInnerError::into_error)?);
+        self.files
+            .push(out.into_inner().map_err(io::IntoInnerError::into_error)?);
         Ok(())
     }
 }
@@ -178,7 +196,10 @@ impl PartialOrd for Head {
 impl Ord for Head {
     /// Reversed: the heap gives the greatest, the merge wants the least.
     fn cmp(&self, other: &Self) -> Ordering {
-        other.key().cmp(self.key()).then(other.source.cmp(&self.source))
+        other
+            .key()
+            .cmp(self.key())
+            .then(other.source.cmp(&self.source))
     }
 }
 
@@ -194,9 +215,18 @@ pub struct Merge {
 
 impl Merge {
     fn new(shape: RecordShape, sources: Vec<Source>) -> io::Result<Self> {
-        let mut merge = Self { shape, sources, heap: BinaryHeap::new(), taken: None };
+        let mut merge = Self {
+            shape,
+            sources,
+            heap: BinaryHeap::new(),
+            taken: None,
+        };
         for source in 0..merge.sources.len() {
-            let head = Head { record: Vec::new(), key: (0, 0), source };
+            let head = Head {
+                record: Vec::new(),
+                key: (0, 0),
+                source,
+            };
             merge.refill(head)?;
         }
         Ok(merge)
@@ -206,7 +236,10 @@ impl Merge {
     ///
     /// # Errors
     /// If a spilled run cannot be read.
-    #[expect(clippy::should_implement_trait, reason = "lends its buffer and can fail")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "lends its buffer and can fail"
+    )]
     pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
         if let Some(head) = self.taken.take() {
             self.refill(head)?;
@@ -228,8 +261,13 @@ impl Merge {
 mod tests {
     use super::*;
 
-    const SHAPE: RecordShape =
-        RecordShape { fixed_len: 5, key_offset: 1, key_len: 4, var_count: 1, header_len: 1 };
+    const SHAPE: RecordShape = RecordShape {
+        fixed_len: 5,
+        key_offset: 1,
+        key_len: 4,
+        var_count: 1,
+        header_len: 1,
+    };
 
     fn record(key: u32, value: &[u8]) -> Vec<u8> {
         let mut out = vec![0];
@@ -265,6 +303,13 @@ mod tests {
 
     #[test]
     fn no_runs_give_no_records() {
-        assert_eq!(Runs::new(SHAPE, 0).merge().expect("nothing").next().expect("nothing"), None);
+        assert_eq!(
+            Runs::new(SHAPE, 0)
+                .merge()
+                .expect("nothing")
+                .next()
+                .expect("nothing"),
+            None
+        );
     }
 }

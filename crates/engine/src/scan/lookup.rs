@@ -34,11 +34,19 @@ impl Engine {
     pub async fn lookup(self: &Arc<Self>, request: &LookupRequest) -> Result<Lookup, EngineError> {
         let table = &request.table;
         let clustered = table.clustered();
-        let mut descriptor =
-            Descriptor::new(self.db(), clustered.id, (*clustered.layout).clone(), TrxId(0));
+        let mut descriptor = Descriptor::new(
+            self.db(),
+            clustered.id,
+            (*clustered.layout).clone(),
+            TrxId(0),
+        );
         descriptor.projection.clone_from(&request.projection);
         descriptor.predicate.clone_from(&request.predicate);
-        let backend = if self.config.interpret { Backend::Interpreter } else { Backend::Jit };
+        let backend = if self.config.interpret {
+            Backend::Interpreter
+        } else {
+            Backend::Jit
+        };
         let scanner = Arc::new(Scanner::new(descriptor, backend)?);
         let mut execution = Execution::new(scanner.clone());
         let mut found = Found::default();
@@ -109,7 +117,8 @@ impl Found {
     ) -> Result<(), EngineError> {
         let finished = scanner.finish(execution.take(), &[])?;
         for (key, rows) in finished.page_rows {
-            self.key_of_row.extend(std::iter::repeat_n(key, rows as usize));
+            self.key_of_row
+                .extend(std::iter::repeat_n(key, rows as usize));
         }
         self.batches.push(finished.batch);
         Ok(())
@@ -118,9 +127,14 @@ impl Found {
     fn into_lookup(self, scanner: &Scanner) -> Result<Lookup, EngineError> {
         let batch = match <[RecordBatch; 1]>::try_from(self.batches) {
             Ok([only]) => only,
-            Err(batches) => arrow_select::concat::concat_batches(&scanner.output_schema(), &batches)
-                .map_err(|e| EngineError::Evaluation(e.to_string()))?,
+            Err(batches) => {
+                arrow_select::concat::concat_batches(&scanner.output_schema(), &batches)
+                    .map_err(|e| EngineError::Evaluation(e.to_string()))?
+            }
         };
-        Ok(Lookup { batch, key_of_row: self.key_of_row })
+        Ok(Lookup {
+            batch,
+            key_of_row: self.key_of_row,
+        })
     }
 }

@@ -23,10 +23,7 @@ pub(super) async fn resolve(
     Ok(resolved)
 }
 
-async fn resolve_one(
-    shared: &Shared,
-    ambiguous: &Ambiguous,
-) -> Result<Option<Bytes>, EngineError> {
+async fn resolve_one(shared: &Shared, ambiguous: &Ambiguous) -> Result<Option<Bytes>, EngineError> {
     let record = &ambiguous.record;
     let request = &shared.request;
     let visible = match ambiguous.kind {
@@ -61,7 +58,9 @@ async fn entry_is_visible(
     }
     let key = clustered_key(table, index, entry)?;
     let clustered = engine.tree(table.clustered());
-    let Some(row) = clustered.get(&key).await? else { return Ok(false) };
+    let Some(row) = clustered.get(&key).await? else {
+        return Ok(false);
+    };
     Ok(is_visible(&row, view) && entry_matches(table, index, entry, &row))
 }
 
@@ -78,7 +77,9 @@ pub(super) fn clustered_key(
         .iter()
         .map(|column| {
             let table_column = table.clustered().columns[usize::from(*column)];
-            let position = index.position(table_column).expect("entries have the primary key");
+            let position = index
+                .position(table_column)
+                .expect("entries have the primary key");
             view.value(usize::from(position)).to_datum()
         })
         .collect();

@@ -13,14 +13,14 @@ use perigee_types::TrxId;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::JoinHandle;
 
+use super::ScanRequest;
 use super::counters::{ScanCounters, add};
 use super::resolve::resolve;
 use super::source::{Part, read_batches};
-use super::ScanRequest;
+use crate::EngineError;
 use crate::btree::{KeySpan, Tree};
 use crate::buffer::Page;
 use crate::engine::Engine;
-use crate::EngineError;
 
 /// Rows of a batch that is made in the frontend.
 const ROWS_PER_BATCH: usize = 8192;
@@ -55,12 +55,26 @@ pub struct ScanHandle {
     shared: Arc<Shared>,
 }
 
+impl std::fmt::Debug for ScanHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let request = &self.shared.request;
+        write!(
+            f,
+            "scan of {} by index {}",
+            request.table.def.name, request.index
+        )
+    }
+}
+
 impl ScanHandle {
     pub(crate) fn new(engine: Arc<Engine>, request: ScanRequest) -> Result<Self, EngineError> {
         let index = &request.table.indexes[request.index];
         let tree = engine.tree(index);
-        let watermark =
-            if engine.config.all_ambiguous { TrxId(0) } else { request.view.watermark() };
+        let watermark = if engine.config.all_ambiguous {
+            TrxId(0)
+        } else {
+            request.view.watermark()
+        };
         let mut descriptor =
             Descriptor::new(engine.db(), index.id, (*index.layout).clone(), watermark);
         descriptor.range = request.range.clone();
@@ -68,14 +82,23 @@ impl ScanHandle {
         descriptor.projection.clone_from(&request.projection);
         descriptor.predicate.clone_from(&request.predicate);
         descriptor.aggregate.clone_from(&request.aggregate);
-        let encoded = if request.ndp { descriptor.encode().into() } else { Bytes::new() };
-        let backend =
-            if engine.config.interpret { Backend::Interpreter } else { Backend::Jit };
+        let encoded = if request.ndp {
+            descriptor.encode().into()
+        } else {
+            Bytes::new()
+        };
+        let backend = if engine.config.interpret {
+            Backend::Interpreter
+        } else {
+            Backend::Jit
+        };
         let scanner = Arc::new(Scanner::new(descriptor, backend)?);
-        let look_ahead = request.look_ahead.unwrap_or(engine.config.look_ahead).max(1);
+        let look_ahead = request
+            .look_ahead
+            .unwrap_or(engine.config.look_ahead)
+            .max(1);
         let range = &request.range;
-        let span =
-            KeySpan::from_bounds(as_slice(&range.lower), as_slice(&range.upper));
+        let span = KeySpan::from_bounds(as_slice(&range.lower), as_slice(&range.upper));
         let shared = Shared {
             look_ahead,
             engine,
@@ -87,7 +110,9 @@ impl ScanHandle {
             counters: Arc::default(),
             delivered: AtomicU64::new(0),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
     }
 
     /// Schema of the batches.
@@ -189,7 +214,11 @@ impl Partition {
                 for (index, page) in &pages {
                     self.take_page(*index, page).await?;
                 }
-                if self.shared.request.ordered { self.flush().await } else { Ok(()) }
+                if self.shared.request.ordered {
+                    self.flush().await
+                } else {
+                    Ok(())
+                }
             }
             Part::EndOfBatch if self.shared.request.ordered => {
                 self.flush().await?;
@@ -208,7 +237,11 @@ impl Partition {
             }
             done => done?,
         }
-        if self.execution.rows() >= ROWS_PER_BATCH { self.flush().await } else { Ok(()) }
+        if self.execution.rows() >= ROWS_PER_BATCH {
+            self.flush().await
+        } else {
+            Ok(())
+        }
     }
 
     /// Finishes what the frontend's own execution has.
@@ -221,7 +254,10 @@ impl Partition {
     }
 
     async fn finish(&mut self, batch: NdpBatch) -> Result<(), EngineError> {
-        add(&self.shared.counters.ambiguous_records, batch.ambiguous.len() as u64);
+        add(
+            &self.shared.counters.ambiguous_records,
+            batch.ambiguous.len() as u64,
+        );
         let resolved = resolve(&self.shared, &batch).await?;
         let finished = self.shared.scanner.finish(batch, &resolved)?;
         if finished.batch.num_rows() == 0 {
@@ -234,7 +270,8 @@ impl Partition {
         let mut start = 0;
         for (first, rows) in runs(&finished.page_rows) {
             if rows > 0 {
-                self.collected.push((first, finished.batch.slice(start, rows)));
+                self.collected
+                    .push((first, finished.batch.slice(start, rows)));
             }
             start += rows;
         }
@@ -243,9 +280,14 @@ impl Partition {
 
     /// All of a batch read is collected: its rows can be delivered, in the order of its pages.
     fn restore_order(&mut self) {
-        assert!(self.ready.is_empty(), "N4: the batch read before was delivered");
-        self.collected.sort_by_key(|(index, _)| std::cmp::Reverse(*index));
-        self.ready.extend(self.collected.drain(..).map(|(_, batch)| batch));
+        assert!(
+            self.ready.is_empty(),
+            "N4: the batch read before was delivered"
+        );
+        self.collected
+            .sort_by_key(|(index, _)| std::cmp::Reverse(*index));
+        self.ready
+            .extend(self.collected.drain(..).map(|(_, batch)| batch));
     }
 
     fn is_limit_reached(&self) -> bool {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use perigee_ndp::NdpBatch;
+use perigee_page::PageRef;
 use perigee_page_api::NdpItem;
 use perigee_sal::NdpPart;
-use perigee_page::PageRef;
 use perigee_types::{Lsn, PAGE_SIZE, PageId};
 use tokio::sync::mpsc::Sender;
 
@@ -93,7 +93,10 @@ async fn read_batch(shared: &Shared, batch: Batch, parts: &Parts) -> Result<bool
     }
     add(&shared.counters.pages_from_pool, cached.len() as u64);
     add(&shared.counters.pages_read, loading.len() as u64);
-    add(&shared.counters.bytes_shipped, (loading.len() * PAGE_SIZE) as u64);
+    add(
+        &shared.counters.bytes_shipped,
+        (loading.len() * PAGE_SIZE) as u64,
+    );
     for pages in cached.chunks(PAGES_PER_PART) {
         if parts.send(Ok(Part::Pages(pages.to_vec()))).await.is_err() {
             return Ok(false);
@@ -119,7 +122,11 @@ async fn land(
             if shared.request.cancel.is_cancelled() {
                 return Err(EngineError::Cancelled);
             }
-            if parts.send(Ok(Part::Pages(std::mem::take(&mut arrived)))).await.is_err() {
+            if parts
+                .send(Ok(Part::Pages(std::mem::take(&mut arrived))))
+                .await
+                .is_err()
+            {
                 return Ok(false);
             }
         }
@@ -156,7 +163,10 @@ fn received(id: PageId, bytes: &[u8]) -> Result<Page, EngineError> {
     let page = PageRef::new(bytes).map_err(corrupt)?;
     page.verify_checksum().map_err(corrupt)?;
     if page.id() != id {
-        return Err(EngineError::Corrupt(format!("{} came instead of {id}", page.id())));
+        return Err(EngineError::Corrupt(format!(
+            "{} came instead of {id}",
+            page.id()
+        )));
     }
     Ok(Page::new(Arc::new(*page.bytes())))
 }
@@ -171,8 +181,15 @@ async fn read_reduced(
 ) -> Result<bool, EngineError> {
     let ids: Vec<_> = pages.iter().map(|(_, id)| *id).collect();
     let mut covered = vec![false; pages.len()];
-    let mut replies = shared.engine.sal.ndp_read(&ids, lsn, shared.descriptor.clone())?;
-    while let Some(NdpPart { pages: places, reply }) = replies.next().await {
+    let mut replies = shared
+        .engine
+        .sal
+        .ndp_read(&ids, lsn, shared.descriptor.clone())?;
+    while let Some(NdpPart {
+        pages: places,
+        reply,
+    }) = replies.next().await
+    {
         if shared.request.cancel.is_cancelled() {
             return Err(EngineError::Cancelled);
         }
@@ -191,9 +208,17 @@ async fn read_reduced(
             }
         }
     }
-    let left: Vec<_> =
-        pages.iter().zip(&covered).filter(|(_, covered)| !**covered).map(|(p, _)| *p).collect();
-    if left.is_empty() { Ok(true) } else { read_whole(shared, lsn, &left, parts).await }
+    let left: Vec<_> = pages
+        .iter()
+        .zip(&covered)
+        .filter(|(_, covered)| !**covered)
+        .map(|(p, _)| *p)
+        .collect();
+    if left.is_empty() {
+        Ok(true)
+    } else {
+        read_whole(shared, lsn, &left, parts).await
+    }
 }
 
 /// An item of a reply with its page indexes changed from those of the sub-batch to those of the
@@ -209,7 +234,9 @@ fn take_item(
         let place = places.get(index as usize).map(|place| *place as usize);
         match place.filter(|place| !std::mem::replace(&mut covered[*place], true)) {
             Some(place) => Ok(pages[place]),
-            None => Err(EngineError::Corrupt(format!("N5: NDP reply covers page {index} wrongly"))),
+            None => Err(EngineError::Corrupt(format!(
+                "N5: NDP reply covers page {index} wrongly"
+            ))),
         }
     };
     match item {
@@ -222,7 +249,11 @@ fn take_item(
             add(&shared.counters.pages_pushed, batch.pages.len() as u64);
             Ok(Part::Reduced(batch))
         }
-        NdpItem::Declined { index, reason, page } => {
+        NdpItem::Declined {
+            index,
+            reason,
+            page,
+        } => {
             shared.counters.declined(reason);
             add(&shared.counters.bytes_shipped, page.len() as u64);
             let (index, id) = claim(index)?;

@@ -50,7 +50,16 @@ impl UndoLog {
         let next = kept.as_ref().and_then(|_| next_of(&mtr, page));
         mtr.apply(page, undo::begin_page(trx, next));
         let current = mtr.frame(page).clone();
-        mtr.apply(system, system::set_slot(slot, Slot { trx, undo: current.id() }));
+        mtr.apply(
+            system,
+            system::set_slot(
+                slot,
+                Slot {
+                    trx,
+                    undo: current.id(),
+                },
+            ),
+        );
         let _ = mtr.commit();
         Self { trx, slot, current }
     }
@@ -92,7 +101,9 @@ impl UndoLog {
 
     /// Goes on to the next page of the chain, a new one if there is none.
     async fn go_on(&mut self, pool: &BufferPool) -> Result<(), EngineError> {
-        let next = self.current.read(|page| UndoPage::new(page).map(UndoPage::next))?;
+        let next = self
+            .current
+            .read(|page| UndoPage::new(page).map(UndoPage::next))?;
         let next = match next {
             Some(id) => Some(pool.fetch(id, Access::Point).await?),
             None => None,
@@ -127,7 +138,15 @@ fn create_page(mtr: &mut Mtr<'_>, pool: &BufferPool) -> Latched {
     let none = PageId(0);
     let db = pool.sal().db();
     let (index, shape) = (NO_INDEX, RecordShape::default());
-    let format = Op::Format { kind: PageKind::Undo, level: 0, db, index, shape, prev: none, next: none };
+    let format = Op::Format {
+        kind: PageKind::Undo,
+        level: 0,
+        db,
+        index,
+        shape,
+        prev: none,
+        next: none,
+    };
     mtr.apply(page, format);
     page
 }

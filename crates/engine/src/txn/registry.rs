@@ -27,8 +27,14 @@ impl Registry {
     /// rolled back.
     #[must_use]
     pub fn new(next: TrxId, active: impl IntoIterator<Item = TrxId>) -> Arc<Self> {
-        let state = State { next, active: active.into_iter().collect(), pins: BTreeMap::new() };
-        Arc::new(Self { state: Mutex::new(state) })
+        let state = State {
+            next,
+            active: active.into_iter().collect(),
+            pins: BTreeMap::new(),
+        };
+        Arc::new(Self {
+            state: Mutex::new(state),
+        })
     }
 
     /// Hands out the id of a new transaction, which is active from now on.
@@ -65,7 +71,10 @@ impl Registry {
         let mut state = self.state.lock();
         let lsn = now();
         *state.pins.entry(lsn).or_default() += 1;
-        LsnPin { registry: self.clone(), lsn }
+        LsnPin {
+            registry: self.clone(),
+            lsn,
+        }
     }
 
     /// The least LSN that a running read needs; what `otherwise` gives if none runs.
@@ -73,7 +82,11 @@ impl Registry {
     pub fn oldest_pin(&self, otherwise: impl FnOnce() -> Lsn) -> Lsn {
         let state = self.state.lock();
         let otherwise = otherwise();
-        state.pins.keys().next().map_or(otherwise, |lsn| (*lsn).min(otherwise))
+        state
+            .pins
+            .keys()
+            .next()
+            .map_or(otherwise, |lsn| (*lsn).min(otherwise))
     }
 }
 
@@ -95,7 +108,10 @@ impl LsnPin {
 impl Drop for LsnPin {
     fn drop(&mut self) {
         let mut state = self.registry.state.lock();
-        let count = state.pins.get_mut(&self.lsn).expect("P8: a pin is counted once");
+        let count = state
+            .pins
+            .get_mut(&self.lsn)
+            .expect("P8: a pin is counted once");
         *count -= 1;
         if *count == 0 {
             state.pins.remove(&self.lsn);
@@ -124,7 +140,11 @@ mod tests {
     fn the_oldest_pin_wins() {
         let registry = Registry::new(TrxId(1), []);
         assert_eq!(registry.oldest_pin(|| Lsn(50)), Lsn(50));
-        let (a, b, c) = (registry.pin(|| Lsn(7)), registry.pin(|| Lsn(7)), registry.pin(|| Lsn(9)));
+        let (a, b, c) = (
+            registry.pin(|| Lsn(7)),
+            registry.pin(|| Lsn(7)),
+            registry.pin(|| Lsn(9)),
+        );
         drop(a);
         assert_eq!(registry.oldest_pin(|| Lsn(50)), Lsn(7));
         drop(b);

@@ -20,16 +20,24 @@ impl Slots {
         for slot in taken {
             free.remove(&slot);
         }
-        Self { free: Mutex::new(free) }
+        Self {
+            free: Mutex::new(free),
+        }
     }
 
     /// Takes the first free slot: low slots are used most, so that few undo pages are.
     pub(crate) fn take(&self) -> Result<usize, EngineError> {
-        self.free.lock().pop_first().ok_or(EngineError::TooManyTransactions(SLOTS))
+        self.free
+            .lock()
+            .pop_first()
+            .ok_or(EngineError::TooManyTransactions(SLOTS))
     }
 
     /// Gives a slot back.
     pub(crate) fn give_back(&self, slot: usize) {
-        assert!(self.free.lock().insert(slot), "transaction slot {slot} is given back twice");
+        assert!(
+            self.free.lock().insert(slot),
+            "transaction slot {slot} is given back twice"
+        );
     }
 }

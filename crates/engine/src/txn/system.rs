@@ -77,7 +77,10 @@ pub fn set_counter(counter: Counter, value: u64) -> Op {
 pub fn slot(page: PageRef<'_>, slot: usize) -> Slot {
     let bytes = body(page, slot_offset(slot), SLOT_LEN);
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-    Slot { trx: TrxId(number(0)), undo: PageId(number(8)) }
+    Slot {
+        trx: TrxId(number(0)),
+        undo: PageId(number(8)),
+    }
 }
 
 /// The operation that sets a slot.
@@ -107,7 +110,10 @@ fn body(page: PageRef<'_>, offset: usize, len: usize) -> &[u8] {
 }
 
 fn write(offset: usize, bytes: &[u8]) -> Op {
-    Op::Write { offset: (HEADER_LEN + offset) as u16, bytes: Bytes::copy_from_slice(bytes) }
+    Op::Write {
+        offset: (HEADER_LEN + offset) as u16,
+        bytes: Bytes::copy_from_slice(bytes),
+    }
 }
 
 #[cfg(test)]
@@ -130,7 +136,10 @@ mod tests {
             prev: none,
             next: none,
         };
-        let last = Slot { trx: TrxId(9), undo: PageId(77) };
+        let last = Slot {
+            trx: TrxId(9),
+            undo: PageId(77),
+        };
         let ops = [
             format,
             set_counter(Counter::Trx, 1 << 40),

@@ -53,7 +53,10 @@ impl Engine {
     /// A transaction that has done nothing yet.
     #[must_use]
     pub fn begin(self: &Arc<Self>) -> Transaction {
-        Transaction { engine: self.clone(), writing: None }
+        Transaction {
+            engine: self.clone(),
+            writing: None,
+        }
     }
 
     /// Makes sure that ids up to `id` are reserved in the system page.
@@ -121,14 +124,21 @@ impl Transaction {
         let shape = table.clustered().layout.shape;
         let undo: Vec<_> = records
             .iter()
-            .map(|record| UndoRecord::Insert { table: table.id, key: shape.key(record).to_vec() })
+            .map(|record| UndoRecord::Insert {
+                table: table.id,
+                key: shape.key(record).to_vec(),
+            })
             .collect();
         let writing = self.writing.as_mut().expect("write_to came first");
         let pointers = writing.undo.append(&self.engine.pool, &undo).await?;
         for (record, roll) in records.iter_mut().zip(pointers) {
             insert_row(&self.engine, table, writing.trx, roll, record).await?;
         }
-        writing.tables.get_mut(&table.id).expect("write_to came first").rows += count;
+        writing
+            .tables
+            .get_mut(&table.id)
+            .expect("write_to came first")
+            .rows += count;
         Ok(())
     }
 
@@ -136,7 +146,11 @@ impl Transaction {
     pub(crate) async fn log_load(&mut self, table: &Table) -> Result<(), EngineError> {
         let writing = self.writing.as_mut().expect("write_to came first");
         let undo = UndoRecord::Load { table: table.id };
-        writing.undo.append(&self.engine.pool, &[undo]).await.map(drop)
+        writing
+            .undo
+            .append(&self.engine.pool, &[undo])
+            .await
+            .map(drop)
     }
 
     /// Makes this the only writer of a table, and a transaction with an id and an undo log.
@@ -147,7 +161,11 @@ impl Transaction {
         let writing = self.writing.as_mut().expect("just set");
         if !writing.tables.contains_key(&table.id) {
             let writer = table.writer.clone().lock_owned().await;
-            let written = WrittenTable { table: table.clone(), rows: 0, _writer: writer };
+            let written = WrittenTable {
+                table: table.clone(),
+                rows: 0,
+                _writer: writer,
+            };
             writing.tables.insert(table.id, written);
         }
         Ok(writing.trx)
@@ -158,7 +176,9 @@ impl Transaction {
     /// # Errors
     /// If storage fails; then only the next start knows whether the commit took place.
     pub async fn commit(mut self) -> Result<(), EngineError> {
-        let Some(writing) = self.writing.take() else { return Ok(()) };
+        let Some(writing) = self.writing.take() else {
+            return Ok(());
+        };
         let engine = &self.engine;
         let lsn = free_slot(engine, writing.undo.slot());
         engine.sal.wait_durable(lsn).await?;
@@ -184,7 +204,9 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        let Some(writing) = self.writing.take() else { return };
+        let Some(writing) = self.writing.take() else {
+            return;
+        };
         let engine = self.engine.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
@@ -201,7 +223,11 @@ async fn start_writing(engine: &Arc<Engine>) -> Result<Writing, EngineError> {
     let trx = engine.registry.begin();
     engine.reserve(Counter::Trx, trx.0);
     match UndoLog::begin(engine, slot, trx).await {
-        Ok(undo) => Ok(Writing { trx, undo, tables: HashMap::new() }),
+        Ok(undo) => Ok(Writing {
+            trx,
+            undo,
+            tables: HashMap::new(),
+        }),
         Err(e) => {
             engine.registry.end(trx);
             engine.slots.give_back(slot);
@@ -215,7 +241,16 @@ fn free_slot(engine: &Engine, slot: usize) -> Lsn {
     let mut mtr = Mtr::new(&engine.pool);
     let page = mtr.latch(&engine.system);
     let undo = system::slot(mtr.page(page), slot).undo;
-    mtr.apply(page, system::set_slot(slot, Slot { trx: TrxId(0), undo }));
+    mtr.apply(
+        page,
+        system::set_slot(
+            slot,
+            Slot {
+                trx: TrxId(0),
+                undo,
+            },
+        ),
+    );
     mtr.commit()
 }
 
@@ -227,7 +262,11 @@ async fn insert_row(
     roll: RollPtr,
     record: &mut [u8],
 ) -> Result<(), EngineError> {
-    let header = RecordHeader { flags: RecordFlags::default(), trx, roll };
+    let header = RecordHeader {
+        flags: RecordFlags::default(),
+        trx,
+        roll,
+    };
     record[..CLUSTERED_HEADER_LEN].copy_from_slice(&header.to_bytes());
     let clustered = table.clustered();
     if let Inserted::Duplicate(_) = engine.tree(clustered).insert(record, trx).await? {
@@ -255,16 +294,23 @@ pub(crate) fn entry_of(
 ) -> Result<Vec<u8>, EngineError> {
     let row = RecordView::new(&table.clustered().layout, record);
     let mut entry = Vec::new();
-    encode_with(&index.layout, RecordHeader::default(), &mut entry, |column| {
-        Ok(row.value(row_column(table, index.columns[column])))
-    })
+    encode_with(
+        &index.layout,
+        RecordHeader::default(),
+        &mut entry,
+        |column| Ok(row.value(row_column(table, index.columns[column]))),
+    )
     .map_err(|e| row_error(&e))?;
     Ok(entry)
 }
 
 /// Position in a clustered record of a table column or the hidden row id.
 fn row_column(table: &Table, column: u16) -> usize {
-    if column == HIDDEN_ROW_ID { table.def.columns.len() } else { usize::from(column) }
+    if column == HIDDEN_ROW_ID {
+        table.def.columns.len()
+    } else {
+        usize::from(column)
+    }
 }
 
 fn row_error(error: &RowError) -> EngineError {
@@ -273,9 +319,10 @@ fn row_error(error: &RowError) -> EngineError {
             bytes: *bytes,
             limit: crate::btree::MAX_RECORD_LEN,
         },
-        RowError::KeyTooLong(bytes) => {
-            EngineError::KeyTooLong { bytes: *bytes, limit: crate::btree::MAX_KEY_LEN }
-        }
+        RowError::KeyTooLong(bytes) => EngineError::KeyTooLong {
+            bytes: *bytes,
+            limit: crate::btree::MAX_KEY_LEN,
+        },
         other => EngineError::Corrupt(other.to_string()),
     }
 }
@@ -316,12 +363,20 @@ fn duplicate(table: &Table, index: &Index, record: &[u8]) -> EngineError {
             text
         })
         .collect();
-    EngineError::DuplicateKey { index: index.name.clone(), value: texts.join("-") }
+    EngineError::DuplicateKey {
+        index: index.name.clone(),
+        value: texts.join("-"),
+    }
 }
 
 async fn roll_back(engine: &Arc<Engine>, writing: Writing) -> Result<(), EngineError> {
-    let slot = engine.system.read(|page| system::slot(page, writing.undo.slot()));
-    assert_eq!(slot.trx, writing.trx, "A2: the slot is still the transaction's");
+    let slot = engine
+        .system
+        .read(|page| system::slot(page, writing.undo.slot()));
+    assert_eq!(
+        slot.trx, writing.trx,
+        "A2: the slot is still the transaction's"
+    );
     undo_all(engine, slot).await?;
     let _ = free_slot(engine, writing.undo.slot());
     engine.registry.end(writing.trx);
@@ -354,14 +409,12 @@ async fn undo_all(engine: &Arc<Engine>, slot: Slot) -> Result<(), EngineError> {
     Ok(())
 }
 
-async fn undo_one(
-    engine: &Arc<Engine>,
-    trx: TrxId,
-    record: UndoRecord,
-) -> Result<(), EngineError> {
+async fn undo_one(engine: &Arc<Engine>, trx: TrxId, record: UndoRecord) -> Result<(), EngineError> {
     let (UndoRecord::Insert { table, .. } | UndoRecord::Load { table }) = record;
     // The table may have been dropped meanwhile.
-    let Some(table) = engine.catalog.table_by_id(table) else { return Ok(()) };
+    let Some(table) = engine.catalog.table_by_id(table) else {
+        return Ok(());
+    };
     match record {
         UndoRecord::Insert { key, .. } => undo_insert(engine, &table, trx, &key).await,
         UndoRecord::Load { .. } => {
@@ -382,14 +435,19 @@ async fn undo_insert(
     key: &[u8],
 ) -> Result<(), EngineError> {
     let clustered = engine.tree(table.clustered());
-    let Some(row) = clustered.get(key).await? else { return Ok(()) };
+    let Some(row) = clustered.get(key).await? else {
+        return Ok(());
+    };
     if RecordHeader::read(&row).trx != trx {
         return Ok(());
     }
     for index in &table.indexes[1..] {
         let entry = entry_of(table, index, &row)?;
         let key = index.layout.shape.key(&entry);
-        engine.tree(index).update(key, trx, |_| RecordChange::Remove).await?;
+        engine
+            .tree(index)
+            .update(key, trx, |_| RecordChange::Remove)
+            .await?;
     }
     clustered.update(key, trx, |_| RecordChange::Remove).await?;
     Ok(())

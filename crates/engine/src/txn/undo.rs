@@ -75,7 +75,10 @@ impl<'a> UndoPage<'a> {
     pub fn new(page: PageRef<'a>) -> Result<Self, EngineError> {
         let undo = Self(page);
         if !(RECORDS..=PAGE_SIZE).contains(&undo.end()) {
-            return Err(EngineError::Corrupt(format!("undo {}: end outside the page", page.id())));
+            return Err(EngineError::Corrupt(format!(
+                "undo {}: end outside the page",
+                page.id()
+            )));
         }
         Ok(undo)
     }
@@ -110,17 +113,27 @@ impl<'a> UndoPage<'a> {
                 record.split_first_chunk::<5>().ok_or_else(corrupt)?;
             let table = TableId(u32::from_le_bytes([t0, t1, t2, t3]));
             records.push(match kind {
-                KIND_INSERT => UndoRecord::Insert { table, key: key.to_vec() },
+                KIND_INSERT => UndoRecord::Insert {
+                    table,
+                    key: key.to_vec(),
+                },
                 KIND_LOAD => UndoRecord::Load { table },
                 _ => return Err(corrupt()),
             });
             rest = tail;
         }
-        if rest.is_empty() { Ok(records) } else { Err(corrupt()) }
+        if rest.is_empty() {
+            Ok(records)
+        } else {
+            Err(corrupt())
+        }
     }
 
     fn end(self) -> usize {
-        usize::from(u16::from_le_bytes([self.0.bytes()[END], self.0.bytes()[END + 1]]))
+        usize::from(u16::from_le_bytes([
+            self.0.bytes()[END],
+            self.0.bytes()[END + 1],
+        ]))
     }
 
     fn u64(self, at: usize) -> u64 {
@@ -135,13 +148,19 @@ pub fn begin_page(trx: TrxId, next: Option<PageId>) -> Op {
     let mut bytes = trx.0.to_le_bytes().to_vec();
     bytes.extend(next.unwrap_or_default().0.to_le_bytes());
     bytes.extend((RECORDS as u16).to_le_bytes());
-    Op::Write { offset: TRX as u16, bytes: Bytes::from(bytes) }
+    Op::Write {
+        offset: TRX as u16,
+        bytes: Bytes::from(bytes),
+    }
 }
 
 /// The operation that links a new page behind an undo page.
 #[must_use]
 pub fn link(next: PageId) -> Op {
-    Op::Write { offset: NEXT as u16, bytes: Bytes::copy_from_slice(&next.0.to_le_bytes()) }
+    Op::Write {
+        offset: NEXT as u16,
+        bytes: Bytes::copy_from_slice(&next.0.to_le_bytes()),
+    }
 }
 
 /// How many of `records` fit the page, the operations that append them, and their roll pointers.
@@ -156,7 +175,10 @@ pub fn append(page: UndoPage<'_>, records: &[UndoRecord]) -> (Vec<Op>, Vec<RollP
         record.encode(&mut bytes);
     }
     let end = (page.end() + bytes.len()) as u16;
-    let write = |offset: usize, bytes| Op::Write { offset: offset as u16, bytes };
+    let write = |offset: usize, bytes| Op::Write {
+        offset: offset as u16,
+        bytes,
+    };
     let ops = vec![
         write(page.end(), Bytes::from(bytes)),
         write(END, Bytes::copy_from_slice(&end.to_le_bytes())),
@@ -191,7 +213,10 @@ mod tests {
     }
 
     fn record(n: u32, len: usize) -> UndoRecord {
-        UndoRecord::Insert { table: TableId(n), key: vec![n as u8; len] }
+        UndoRecord::Insert {
+            table: TableId(n),
+            key: vec![n as u8; len],
+        }
     }
 
     #[test]
@@ -203,7 +228,8 @@ mod tests {
             let view = UndoPage::new(PageRef::new(&*page).expect("page")).expect("undo page");
             let batch = &records[written..(written + 7).min(records.len())];
             let (ops, pointers) = append(view, batch);
-            ops.iter().for_each(|op| apply(&mut page, ID, op).expect("applies"));
+            ops.iter()
+                .for_each(|op| apply(&mut page, ID, op).expect("applies"));
             assert!(pointers.iter().all(|p| p.page() == ID));
             written += pointers.len();
             if pointers.len() < batch.len() {
@@ -221,7 +247,8 @@ mod tests {
         let mut page = empty_page();
         let view = UndoPage::new(PageRef::new(&*page).expect("page")).expect("undo page");
         let (ops, _) = append(view, &[record(1, 10)]);
-        ops.iter().for_each(|op| apply(&mut page, ID, op).expect("applies"));
+        ops.iter()
+            .for_each(|op| apply(&mut page, ID, op).expect("applies"));
         for (at, byte) in [(RECORDS, 200), (RECORDS + 2, 9), (END, 0), (END + 1, 0xff)] {
             let mut broken = page.clone();
             broken[at] = byte;

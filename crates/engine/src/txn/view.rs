@@ -21,9 +21,17 @@ impl ReadView {
     /// the next transaction will get.
     #[must_use]
     pub fn new(active: Vec<TrxId>, next: TrxId, own: Option<TrxId>) -> Self {
-        assert!(active.is_sorted() && active.last().is_none_or(|last| *last < next), "V1");
+        assert!(
+            active.is_sorted() && active.last().is_none_or(|last| *last < next),
+            "V1"
+        );
         let low = active.first().copied().unwrap_or(next);
-        Self { low, high: next, active, own }
+        Self {
+            low,
+            high: next,
+            active,
+            own,
+        }
     }
 
     /// The low watermark: what an NDP descriptor carries (taurus-ndp section IV.C.1).

@@ -59,7 +59,8 @@ async fn a_tree_survives_restarts_of_frontend_and_stores() {
             .await
             .unwrap();
     }
-    builder.finish().await.unwrap();
+    let built = builder.finish().await.unwrap();
+    pool.sal().wait_durable(built.lsn).await.unwrap();
     drop((loaded, grown, pool));
     let mut last = 0;
     for round in 0..4_u32 {

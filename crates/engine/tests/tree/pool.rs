@@ -178,3 +178,69 @@ async fn a_snapshot_keeps_its_version() {
     assert_eq!((before.get().slot_count(), before.get().lsn()), (5, lsn));
     assert_eq!(frame.page().get().slot_count(), 6);
 }
+
+#[tokio::test]
+async fn leaves_of_many_keys_are_fetched_together() {
+    let database = Database::new();
+    let pool = database.open(1000).await;
+    let tree = fixed_tree(&pool).await;
+    fill(&tree, 5000).await;
+    pool.sal()
+        .wait_page_persistent(pool.sal().last_lsn())
+        .await
+        .unwrap();
+    let spec = *tree.spec();
+    drop((tree, pool));
+    let pool = database.open(1000).await;
+    let tree = reopen(&pool, &spec);
+    let keys: Vec<_> = (0..5000_u32)
+        .step_by(97)
+        .map(|n| n.to_be_bytes().to_vec())
+        .collect();
+    tree.prefetch(&keys).await.unwrap();
+    let misses = pool.counters().misses;
+    for key in &keys {
+        assert!(tree.get(key).await.unwrap().is_some());
+    }
+    assert_eq!(pool.counters().misses, misses, "nothing is read one by one");
+    assert!(misses > 40);
+}
+
+#[tokio::test]
+async fn shares_of_ranges_are_estimated_from_inner_pages() {
+    let database = Database::new();
+    let pool = database.open(1000).await;
+    let tree = fixed_tree(&pool).await;
+    assert_eq!(tree.estimate_share(&KeySpan::all()), 1.0);
+    fill(&tree, 5000).await;
+    let span = |lower: u32, upper: u32| KeySpan {
+        lower: lower.to_be_bytes().to_vec(),
+        upper: Some(upper.to_be_bytes().to_vec()),
+    };
+    let exact = |lower: u32, upper: u32| f64::from(upper - lower) / 5000.0;
+    for (lower, upper) in [(0, 5000), (1000, 2000), (4990, 5000), (17, 18), (300, 300)] {
+        let (found, exact) = (
+            tree.estimate_share(&span(lower, upper)),
+            exact(lower, upper),
+        );
+        assert!(
+            (found - exact).abs() < 0.01,
+            "{lower}..{upper}: {found}, exactly {exact}"
+        );
+    }
+    pool.sal()
+        .wait_page_persistent(pool.sal().last_lsn())
+        .await
+        .unwrap();
+    let spec = *tree.spec();
+    drop((tree, pool));
+    let pool = database.open(1000).await;
+    let tree = reopen(&pool, &spec);
+    pool.fetch(spec.root, Access::Point).await.unwrap();
+    let (misses, found) = (
+        pool.counters().misses,
+        tree.estimate_share(&span(1000, 2000)),
+    );
+    assert!((found - 0.2).abs() < 0.02, "from the root alone: {found}");
+    assert_eq!(pool.counters().misses, misses);
+}

@@ -1,0 +1,403 @@
+//! The engine over real stores on disk: DDL, inserts, loads, scans with and without near-data
+//! processing, restarts.
+#![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Int32Type, Int64Type};
+use arrow_array::{Array, RecordBatch};
+use futures::TryStreamExt;
+use perigee_engine::catalog::{ColumnDef, IndexDef, Table, TableDef};
+use perigee_engine::ndp::{Aggregate, KeyRange};
+use perigee_engine::scan::{CancelToken, LookupRequest, ScanRequest};
+use perigee_engine::{Engine, EngineConfig, EngineError};
+use perigee_expr::{AggregateFunction, Builder, Comparison, Program};
+use perigee_log_store::LogStoreService;
+use perigee_page_store::PageStoreService;
+use perigee_sal::{Sal, SalConfig};
+use perigee_types::DbId;
+use perigee_value::{Collation, ColumnType, Datum, key};
+
+const INT: ColumnType = ColumnType::Int {
+    bytes: 4,
+    unsigned: false,
+};
+const MONEY: ColumnType = ColumnType::Decimal {
+    precision: 15,
+    scale: 2,
+};
+const TEXT: ColumnType = ColumnType::Varchar {
+    chars: 100,
+    collation: Collation::UTF8MB4_BIN,
+};
+
+async fn open(dir: &Path, config: EngineConfig) -> Arc<Engine> {
+    let log = LogStoreService::open(dir.join("log"), Default::default()).unwrap();
+    let mut stores: Vec<Arc<dyn perigee_page_api::PageStore>> = Vec::new();
+    for store in ["pages-0", "pages-1"] {
+        stores.push(Arc::new(
+            PageStoreService::open(dir.join(store), Default::default()).unwrap(),
+        ));
+    }
+    let sal = Sal::open(SalConfig::new(DbId(1)), Arc::new(log), stores)
+        .await
+        .unwrap();
+    Engine::open(sal, config).await.unwrap()
+}
+
+fn column(name: &str, ty: ColumnType, nullable: bool) -> ColumnDef {
+    ColumnDef {
+        name: name.into(),
+        ty,
+        nullable,
+        default: None,
+        comment: String::new(),
+    }
+}
+
+fn definition(name: &str) -> TableDef {
+    TableDef {
+        schema: "test".into(),
+        name: name.into(),
+        columns: vec![
+            column("id", INT, false),
+            column("amount", MONEY, true),
+            column("note", TEXT, false),
+        ],
+        primary_key: vec![0],
+        indexes: vec![IndexDef {
+            name: "by_amount".into(),
+            columns: vec![1],
+            unique: false,
+        }],
+        comment: String::new(),
+    }
+}
+
+fn row(id: i64) -> Vec<Datum> {
+    let amount = if id % 10 == 0 {
+        Datum::Null
+    } else {
+        Datum::Decimal(i128::from(id % 1000))
+    };
+    vec![
+        Datum::Int(id),
+        amount,
+        Datum::String(format!("note number {id}").into_bytes()),
+    ]
+}
+
+fn request(engine: &Engine, table: &Arc<Table>, ndp: bool) -> ScanRequest {
+    ScanRequest {
+        table: table.clone(),
+        index: 0,
+        range: KeyRange::ALL,
+        reverse: false,
+        ordered: true,
+        projection: vec![0, 1, 2],
+        predicate: None,
+        aggregate: None,
+        ndp,
+        view: engine.read_view(),
+        limit: None,
+        look_ahead: Some(50),
+        cancel: CancelToken::new(),
+    }
+}
+
+async fn run(engine: &Arc<Engine>, request: ScanRequest) -> Vec<RecordBatch> {
+    engine
+        .scan(request)
+        .unwrap()
+        .partition()
+        .try_collect()
+        .await
+        .unwrap()
+}
+
+fn ids(batches: &[RecordBatch]) -> Vec<i32> {
+    let column = |b: &RecordBatch| b.column(0).as_primitive::<Int32Type>().values().to_vec();
+    batches.iter().flat_map(column).collect()
+}
+
+/// `amount < units`, over the clustered layout.
+fn below(table: &Table, units: i128) -> Program {
+    let mut builder = Builder::new(&table.clustered().layout);
+    let amount = builder.column(1).unwrap();
+    let limit = builder.decimal(units, 2).unwrap();
+    let less = builder.compare(Comparison::Less, amount, limit).unwrap();
+    builder.finish(less).unwrap()
+}
+
+async fn insert(engine: &Arc<Engine>, table: &Arc<Table>, ids: impl Iterator<Item = i64>) {
+    let rows: Vec<_> = ids.map(row).collect();
+    let mut transaction = engine.begin();
+    transaction.insert(table, &rows).await.unwrap();
+    transaction.commit().await.unwrap();
+}
+
+async fn load(engine: &Arc<Engine>, table: &Arc<Table>, ids: impl Iterator<Item = i64>) -> u64 {
+    let mut load = engine.bulk_load(table).await.unwrap();
+    let encoder = load.encoder();
+    let rows: Vec<_> = ids.map(row).collect();
+    for rows in rows.chunks(1000) {
+        let mut chunk = encoder.chunk(engine.row_ids(table, rows.len() as u64));
+        rows.iter()
+            .for_each(|row| encoder.push(&mut chunk, row).unwrap());
+        encoder.finish(&mut chunk);
+        load.push(chunk).await.unwrap();
+    }
+    load.finish().await.unwrap()
+}
+
+/// Runs one life of a process: when this returns, nothing of it is left.
+fn live<T>(life: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(life)
+}
+
+#[test]
+fn scans_agree_with_and_without_ndp_after_inserts_and_loads() {
+    for loaded in [false, true] {
+        for all_ambiguous in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let config = EngineConfig {
+                all_ambiguous,
+                buffer_pool: 8 << 20,
+                ..Default::default()
+            };
+            let count = if loaded { 20_000 } else { 2_000 };
+            live(async {
+                let engine = open(dir.path(), config.clone()).await;
+                engine.create_schema("test").await.unwrap();
+                let table = engine.create_table(definition("t")).await.unwrap();
+                // A permutation: 7 does not divide the count.
+                let shuffled = (0..count).map(|i| i * 7 % count);
+                if loaded {
+                    assert_eq!(load(&engine, &table, shuffled).await, count as u64);
+                } else {
+                    insert(&engine, &table, shuffled).await;
+                }
+                check_scans(&engine, &table, count).await;
+                engine.shutdown().await.unwrap();
+            });
+            live(async {
+                let engine = open(dir.path(), config).await;
+                let table = engine.table("test", "t").unwrap();
+                check_scans(&engine, &table, count).await;
+            });
+        }
+    }
+}
+
+async fn check_scans(engine: &Arc<Engine>, table: &Arc<Table>, count: i64) {
+    let all: Vec<i32> = (0..count as i32).collect();
+    let few: Vec<i32> = all
+        .iter()
+        .copied()
+        .filter(|i| i % 10 != 0 && i % 1000 < 50)
+        .collect();
+    for ndp in [true, false, true] {
+        assert_eq!(
+            ids(&run(engine, request(engine, table, ndp)).await),
+            all,
+            "ndp {ndp}"
+        );
+        let backwards = ScanRequest {
+            reverse: true,
+            ..request(engine, table, ndp)
+        };
+        let reversed: Vec<_> = all.iter().rev().copied().collect();
+        assert_eq!(ids(&run(engine, backwards).await), reversed, "ndp {ndp}");
+        let filtered = ScanRequest {
+            predicate: Some(below(table, 50)),
+            ..request(engine, table, ndp)
+        };
+        assert_eq!(ids(&run(engine, filtered).await), few, "ndp {ndp}");
+        check_range(engine, table, ndp).await;
+        check_aggregate(engine, table, ndp, &few).await;
+        check_secondary(engine, table, ndp, count).await;
+    }
+    check_lookup(engine, table, count).await;
+}
+
+async fn check_range(engine: &Arc<Engine>, table: &Arc<Table>, ndp: bool) {
+    let bound = |id: i64| {
+        let mut out = Vec::new();
+        key::encode_key(&table.clustered().layout, &[Datum::Int(id)], &mut out).unwrap();
+        out
+    };
+    let range = KeyRange {
+        lower: Bound::Excluded(bound(100)),
+        upper: Bound::Included(bound(1234)),
+    };
+    let ranged = ScanRequest {
+        range,
+        ..request(engine, table, ndp)
+    };
+    assert_eq!(
+        ids(&run(engine, ranged).await),
+        (101..=1234).collect::<Vec<_>>()
+    );
+}
+
+async fn check_aggregate(engine: &Arc<Engine>, table: &Arc<Table>, ndp: bool, few: &[i32]) {
+    let mut builder = Builder::new(&table.clustered().layout);
+    let amount = builder.column(1).unwrap();
+    let amount = builder.finish(amount).unwrap();
+    let functions = vec![
+        (AggregateFunction::CountAll, None),
+        (AggregateFunction::Sum, Some(amount)),
+    ];
+    let aggregated = ScanRequest {
+        predicate: Some(below(table, 50)),
+        aggregate: Some(Aggregate {
+            group_by: vec![],
+            functions,
+        }),
+        ordered: false,
+        ..request(engine, table, ndp)
+    };
+    let (mut count, mut sum) = (0, 0);
+    for batch in run(engine, aggregated).await {
+        count += batch
+            .column(0)
+            .as_primitive::<Int64Type>()
+            .values()
+            .iter()
+            .sum::<i64>();
+        let sums = batch.column(1).as_primitive::<Decimal128Type>();
+        sum += (0..sums.len())
+            .filter(|i| sums.is_valid(*i))
+            .map(|i| sums.value(i))
+            .sum::<i128>();
+    }
+    assert_eq!(count, few.len() as i64, "ndp {ndp}");
+    assert_eq!(
+        sum,
+        few.iter().map(|i| i128::from(i % 1000)).sum::<i128>(),
+        "ndp {ndp}"
+    );
+}
+
+async fn check_secondary(engine: &Arc<Engine>, table: &Arc<Table>, ndp: bool, count: i64) {
+    let by_amount = ScanRequest {
+        index: 1,
+        projection: vec![1, 0],
+        ..request(engine, table, ndp)
+    };
+    let found = ids(&run(engine, by_amount).await);
+    let mut expected: Vec<_> = (0..count as i32).collect();
+    expected.sort_by_key(|i| (if i % 10 == 0 { -1 } else { i % 1000 }, *i));
+    assert_eq!(found, expected, "ndp {ndp}");
+}
+
+async fn check_lookup(engine: &Arc<Engine>, table: &Arc<Table>, count: i64) {
+    let keys = [7_i64, 999, 3]
+        .map(|amount| {
+            let mut out = Vec::new();
+            let value = [Datum::Decimal(i128::from(amount))];
+            key::encode_key(&table.indexes[1].layout, &value, &mut out).unwrap();
+            out
+        })
+        .to_vec();
+    let lookup = LookupRequest {
+        table: table.clone(),
+        index: 1,
+        keys,
+        projection: vec![0, 2],
+        predicate: None,
+        view: engine.read_view(),
+        cancel: CancelToken::new(),
+    };
+    let found = engine.lookup(&lookup).await.unwrap();
+    let with = |amount: i64| (0..count).filter(move |i| i % 1000 == amount);
+    let expected: Vec<_> = with(7)
+        .chain(with(999))
+        .chain(with(3))
+        .map(|i| i as i32)
+        .collect();
+    assert_eq!(ids(&[found.batch]), expected);
+    let numbers: Vec<_> = expected
+        .iter()
+        .map(|i| {
+            if i % 1000 == 7 {
+                0
+            } else if i % 1000 == 999 {
+                1
+            } else {
+                2
+            }
+        })
+        .collect();
+    assert_eq!(found.key_of_row, numbers);
+}
+
+#[test]
+fn uncommitted_rows_are_invisible_and_rolled_back_even_by_a_crash() {
+    let dir = tempfile::tempdir().unwrap();
+    let unfinished = live(async {
+        let engine = open(dir.path(), EngineConfig::default()).await;
+        engine.create_schema("test").await.unwrap();
+        let table = engine.create_table(definition("t")).await.unwrap();
+        insert(&engine, &table, 0..100).await;
+
+        let mut transaction = engine.begin();
+        transaction
+            .insert(&table, &(100..200).map(row).collect::<Vec<_>>())
+            .await
+            .unwrap();
+        expect_first(&engine, &table, 100).await;
+        transaction.rollback().await.unwrap();
+        expect_first(&engine, &table, 100).await;
+
+        let mut transaction = engine.begin();
+        let error = transaction
+            .insert(&table, &[row(300), row(5)])
+            .await
+            .unwrap_err();
+        let EngineError::DuplicateKey { index, value } = error else {
+            panic!("{error}")
+        };
+        assert_eq!((index.as_str(), value.as_str()), ("PRIMARY", "5"));
+        transaction.rollback().await.unwrap();
+
+        let mut transaction = engine.begin();
+        transaction
+            .insert(&table, &(400..900).map(row).collect::<Vec<_>>())
+            .await
+            .unwrap();
+        engine
+            .sal()
+            .wait_durable(engine.sal().last_lsn())
+            .await
+            .unwrap();
+        transaction
+    });
+    // Without a runtime nothing is rolled back: as if the process died here.
+    drop(unfinished);
+    live(async {
+        let engine = open(dir.path(), EngineConfig::default()).await;
+        let table = engine.table("test", "t").unwrap();
+        expect_first(&engine, &table, 100).await;
+        insert(&engine, &table, 100..150).await;
+        expect_first(&engine, &table, 150).await;
+    });
+}
+
+async fn expect_first(engine: &Arc<Engine>, table: &Arc<Table>, count: i32) {
+    for ndp in [true, false] {
+        let committed: Vec<_> = (0..count).collect();
+        assert_eq!(
+            ids(&run(engine, request(engine, table, ndp)).await),
+            committed,
+            "ndp {ndp}"
+        );
+    }
+}
