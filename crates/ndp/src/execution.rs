@@ -138,7 +138,7 @@ impl Execution {
         scratch: &mut Scratch,
     ) -> Result<(), NdpError> {
         let descriptor = &scanner.descriptor;
-        visibility::locate(descriptor, page, scanner.reads_items, &mut scratch.located)?;
+        visibility::locate(descriptor, page, scanner.items_read, &mut scratch.located)?;
         if descriptor.reverse {
             scratch.located.reverse();
         }
@@ -195,7 +195,7 @@ impl Execution {
                 return None;
             }
             self.rows += if failures.is_empty() {
-                aggregation.accumulate(plan, pass.len(), &mut self.columns)
+                aggregation.accumulate(plan, records.base, pass, &mut self.columns)
             } else {
                 let late = &failed[failed_before..];
                 let rest: Vec<u16> = pass
@@ -208,7 +208,7 @@ impl Execution {
                     failures.is_empty(),
                     "N1: what did not fail does not fail again"
                 );
-                aggregation.accumulate(plan, rest.len(), &mut self.columns)
+                aggregation.accumulate(plan, records.base, &rest, &mut self.columns)
             };
             return Some(0);
         }

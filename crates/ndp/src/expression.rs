@@ -50,10 +50,6 @@ impl Expression {
         self.compiled
     }
 
-    pub(crate) fn program(&self) -> &Program {
-        &self.program
-    }
-
     pub(crate) fn evaluator(&self) -> &dyn Evaluator {
         &*self.evaluator
     }
@@ -100,6 +96,11 @@ impl Operand {
     /// An empty vector of the form of its values.
     pub(crate) fn vector(&self) -> Vector {
         Vector::new(self.expression.ty)
+    }
+
+    /// The column, if it is a string that can be read straight from the records.
+    pub(crate) fn item(&self) -> Option<&Gather> {
+        self.column.as_ref().filter(|column| column.is_item())
     }
 
     /// Appends the values of records to `out`, and the positions of those that fail to `failed`.

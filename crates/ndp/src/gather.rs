@@ -118,11 +118,6 @@ impl Gather {
         Vector { lanes, valid: None }
     }
 
-    /// True if reading it looks at the end offsets of variable-length items.
-    pub(crate) fn reads_items(&self) -> bool {
-        matches!(self.form, Form::Item { .. })
-    }
-
     /// Appends the column's value of each record.
     pub(crate) fn append(&self, base: &[u8], records: &[u16], out: &mut Vector) {
         self.append_validity(base, records, out);
@@ -172,6 +167,33 @@ impl Gather {
             }
             _ => panic!("N1: a vector has the form of its column"),
         }
+    }
+
+    /// Start and end in `base` of the variable-length item that the column is; `None` if it is NULL.
+    ///
+    /// # Panics
+    /// If the column is a number.
+    #[inline]
+    pub(crate) fn item(&self, base: &[u8], record: u16) -> Option<(usize, usize)> {
+        let Form::Item { ends, item, data } = self.form else {
+            panic!("N1: only strings are items");
+        };
+        let at = usize::from(record);
+        if self
+            .null
+            .is_some_and(|NullBit { offset, bit }| base[at + offset] >> bit & 1 != 0)
+        {
+            return None;
+        }
+        let load = |at: usize| usize::from(u16::from_le_bytes([base[at], base[at + 1]]));
+        let end_at = at + ends + 2 * item;
+        let start = if item == 0 { data } else { load(end_at - 2) };
+        Some((at + start, at + load(end_at)))
+    }
+
+    /// True if the column is a variable-length item.
+    pub(crate) fn is_item(&self) -> bool {
+        matches!(self.form, Form::Item { .. })
     }
 
     fn append_validity(&self, base: &[u8], records: &[u16], out: &mut Vector) {
@@ -262,6 +284,9 @@ fn floats(base: &[u8], records: &[u16], offset: usize, form: (u8, bool), out: &m
     }
 }
 
+/// Strings up to this length are copied by one load and one store, whatever their length.
+const SHORT: usize = 16;
+
 /// Appends variable-length items; `place` is where the end offsets begin, the item's number and
 /// where the first item begins.
 fn items(
@@ -274,11 +299,27 @@ fn items(
     let (end_offsets, item, data) = place;
     let load = |at: usize| usize::from(u16::from_le_bytes([base[at], base[at + 1]]));
     ends.reserve(records.len());
+    let mut filled = out.len();
+    // Room behind the last string, for the copies that write more than they keep.
+    out.resize(filled + SHORT * (records.len() + 1), 0);
     for &record in records {
         let at = usize::from(record);
         let end_at = at + end_offsets + 2 * item;
-        let start = if item == 0 { data } else { load(end_at - 2) };
-        out.extend_from_slice(&base[at + start..at + load(end_at)]);
-        ends.push(out.len() as u32);
+        let start = at + if item == 0 { data } else { load(end_at - 2) };
+        let len = at + load(end_at) - start;
+        match base.get(start..start + SHORT) {
+            Some(window) if len <= SHORT && filled + SHORT <= out.len() => {
+                out[filled..filled + SHORT].copy_from_slice(window);
+            }
+            _ => {
+                if filled + len > out.len() {
+                    out.resize(2 * out.len() + len, 0);
+                }
+                out[filled..filled + len].copy_from_slice(&base[start..start + len]);
+            }
+        }
+        filled += len;
+        ends.push(filled as u32);
     }
+    out.truncate(filled);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use perigee_expr::{EvalError, Interpreter};
+use perigee_expr::{EvalError, Interpreter, Program};
 use perigee_value::Place;
 
 use crate::aggregate::{AggregateBudget, AggregatePlan};
@@ -24,8 +24,8 @@ pub struct Scanner {
     pub(crate) projection: Vec<Gather>,
     pub(crate) aggregate: Option<AggregatePlan>,
     pub(crate) budget: AggregateBudget,
-    /// Something reads variable-length items, so their end offsets are checked first.
-    pub(crate) reads_items: bool,
+    /// So many leading variable-length items are read: their end offsets are checked first.
+    pub(crate) items_read: usize,
 }
 
 impl Scanner {
@@ -61,7 +61,7 @@ impl Scanner {
             projection,
             aggregate,
             budget,
-            reads_items: reads_items(&descriptor),
+            items_read: items_read(&descriptor),
             descriptor,
         })
     }
@@ -112,17 +112,19 @@ impl Scanner {
     }
 }
 
-/// True if running the descriptor looks at variable-length items of records.
-fn reads_items(descriptor: &Descriptor) -> bool {
+/// Number of leading variable-length items of records that running the descriptor looks at.
+fn items_read(descriptor: &Descriptor) -> usize {
     let layout = &descriptor.layout;
-    let is_item =
-        |index: u16| matches!(layout.columns[usize::from(index)].place, Place::Var { .. });
-    let key_is_item = layout.shape.key_len == 0 && descriptor.range != KeyRange::ALL;
-    let projects_item =
-        descriptor.aggregate.is_none() && descriptor.projection.iter().any(|&i| is_item(i));
-    key_is_item
-        || projects_item
-        || descriptor
-            .programs()
-            .any(|p| p.columns().into_iter().any(is_item))
+    let item = |index: u16| match layout.columns[usize::from(index)].place {
+        Place::Var { item } => usize::from(item) + 1,
+        Place::Key { .. } | Place::Fixed { .. } => 0,
+    };
+    let projected = descriptor
+        .projection
+        .iter()
+        .filter(|_| descriptor.aggregate.is_none());
+    let evaluated = descriptor.programs().flat_map(Program::columns);
+    let key = layout.shape.key_len == 0 && descriptor.range != KeyRange::ALL;
+    let columns = projected.copied().chain(evaluated).map(item);
+    columns.chain([usize::from(key)]).max().unwrap_or(0)
 }

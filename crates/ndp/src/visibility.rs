@@ -10,7 +10,7 @@
 
 use std::ops::{Bound, Range};
 
-use perigee_page::{HEADER_LEN, PageKind, PageRef, RecordFlags};
+use perigee_page::{HEADER_LEN, PageKind, PageRef, RecordFlags, RecordShape};
 use perigee_types::{PAGE_SIZE, TrxId};
 
 use crate::{Descriptor, KeyRange, NdpError};
@@ -51,12 +51,12 @@ pub(crate) fn all_visible(descriptor: &Descriptor, page: PageRef<'_>) -> bool {
 }
 
 /// Appends the offsets of the page's records inside the key range, in key order, after checking
-/// that each has room for its fixed part and, if `items` is asked for, that its variable-length
-/// items lie inside the page.
+/// that each has room for its fixed part and that its first `items` variable-length items lie
+/// inside the page.
 pub(crate) fn locate(
     descriptor: &Descriptor,
     page: PageRef<'_>,
-    items: bool,
+    items: usize,
     out: &mut Vec<u16>,
 ) -> Result<(), NdpError> {
     let shape = &descriptor.layout.shape;
@@ -65,17 +65,19 @@ pub(crate) fn locate(
         page: page.id(),
         what,
     };
-    page.record_offsets(out);
+    // The slot directory grows down from the end of the page.
+    let directory = bytes[limit..].as_chunks::<2>().0;
+    out.extend(directory.iter().rev().map(|slot| u16::from_le_bytes(*slot)));
     let last = limit.checked_sub(shape.var_data_offset());
     let last = last.ok_or_else(|| broken("no room for a record"))?;
-    if out
-        .iter()
-        .any(|&at| usize::from(at) < HEADER_LEN || usize::from(at) > last)
-    {
+    let bounds = |(min, max): (u16, u16), &at: &u16| (min.min(at), max.max(at));
+    let (min, max) = out.iter().fold((u16::MAX, 0), bounds);
+    if usize::from(min) < HEADER_LEN || usize::from(max) > last {
         return Err(broken("record offset outside the heap"));
     }
-    let whole = |at: &u16| shape.record_len(&bytes[usize::from(*at)..limit]).is_some();
-    if items && !out.iter().all(whole) {
+    // Not `all`: without exits the loop is one straight run over the page.
+    let fit = |fit: bool, &at: &u16| fit & items_fit(shape, items, bytes, (at, limit));
+    if items > 0 && !out.iter().fold(true, fit) {
         return Err(broken("record reaches outside the heap"));
     }
     if descriptor.range != KeyRange::ALL {
@@ -86,6 +88,27 @@ pub(crate) fn locate(
         out.drain(..inside.start);
     }
     Ok(())
+}
+
+/// True if the first `items` items of the record at `at`, which has room for its fixed part, follow
+/// each other and end before `limit`.
+#[inline]
+fn items_fit(
+    shape: &RecordShape,
+    items: usize,
+    bytes: &[u8; PAGE_SIZE],
+    (at, limit): (u16, usize),
+) -> bool {
+    let at = usize::from(at);
+    let mut end = shape.var_data_offset();
+    let ends = &bytes[at + usize::from(shape.fixed_len)..][..2 * items];
+    let mut increasing = true;
+    for next in ends.as_chunks::<2>().0 {
+        let next = usize::from(u16::from_le_bytes(*next));
+        increasing &= next >= end;
+        end = next;
+    }
+    increasing & (at + end <= limit)
 }
 
 /// The slots whose keys lie in the range.

@@ -6,13 +6,17 @@
 //! output as partial rows and the table starts anew, which is never an error.
 
 mod groups;
+mod keys;
 mod state;
+
+use std::ops::Range;
 
 use perigee_expr::{AggregateFunction, Lanes, Program, Type, Vector};
 use perigee_value::{Collation, ColumnType, RowLayout};
 
 pub use groups::AggregateBudget;
-use groups::{GroupTable, KeyPart, push_lane};
+use groups::GroupTable;
+use keys::{KeyPart, KeyValues};
 use state::{Groups, Leftover, State, extend_validity};
 
 use crate::Aggregate;
@@ -105,38 +109,24 @@ fn key_part(key: &Operand, layout: &RowLayout) -> KeyPart {
         .program()
         .as_column()
         .map(|i| layout.columns[usize::from(i)].ty);
-    let (trim, packed) = match (key.result_type(), column) {
-        (
-            _,
-            Some(ColumnType::Char { chars, collation } | ColumnType::Varchar { chars, collation }),
-        ) => {
-            // Up to four bytes a character in UTF-8; more than 15 bytes are never packed.
-            let bytes = u8::try_from(u32::from(chars) * 4)
-                .ok()
-                .filter(|bytes| *bytes < 16);
-            (collation != Collation::BINARY, bytes)
-        }
-        (_, Some(ty)) => (
-            false,
-            ty.stored_width()
-                .map(|width| width as u8)
-                .filter(|w| *w <= 8),
-        ),
-        (Type::String, None) => (true, None),
-        (Type::Bool, None) => (false, Some(1)),
-        (Type::Date, None) => (false, Some(4)),
-        (Type::Decimal { precision, .. }, None) if precision > 18 => (false, None),
-        (_, None) => (false, Some(8)),
+    let trim = match column {
+        // Stored without trailing spaces.
+        Some(ColumnType::Char { .. }) => false,
+        Some(ColumnType::Varchar { collation, .. }) => collation != Collation::BINARY,
+        _ => key.result_type() == Type::String,
     };
-    // FLOAT is evaluated as a double.
-    let packed = if key.result_type() == Type::Double {
-        Some(8)
-    } else {
-        packed
+    let width = match (key.result_type(), column.and_then(ColumnType::stored_width)) {
+        // FLOAT is evaluated as a double.
+        (Type::Double, _) => 8,
+        (_, Some(stored)) => stored as u8,
+        (Type::Bool, None) => 1,
+        (Type::Date, None) => 4,
+        (Type::Decimal { precision, .. }, None) if precision > 18 => 16,
+        (_, None) => 8,
     };
     KeyPart {
         trim,
-        packed,
+        width,
         nullable: key.is_nullable(),
     }
 }
@@ -214,7 +204,12 @@ impl Aggregation {
         records: &[u16],
     ) -> Vec<u32> {
         let mut failures = Vec::new();
-        let keys = plan.keys.iter().zip(&mut self.keys);
+        // String columns are read when the groups are looked up.
+        let keys = plan
+            .keys
+            .iter()
+            .zip(&mut self.keys)
+            .filter(|(key, _)| key.item().is_none());
         for (operand, vector) in keys.chain(plan.arguments.iter().zip(&mut self.arguments)) {
             vector.clear();
             operand.evaluate(base, records, vector, &mut failures);
@@ -224,119 +219,150 @@ impl Aggregation {
         failures
     }
 
-    /// Takes in the `rows` records that were just evaluated. Groups that exceed the budget go to
-    /// `out` as partial rows; returns their number.
+    /// Takes in the records that were just evaluated. Groups that exceed the budget go to `out` as
+    /// partial rows; returns their number.
     pub(crate) fn accumulate(
         &mut self,
         plan: &AggregatePlan,
-        rows: usize,
+        base: &[u8],
+        records: &[u16],
         out: &mut [Vector],
     ) -> usize {
-        let Some(table) = &mut self.table else {
-            self.update(plan, 0, rows, 1);
+        let rows = records.len();
+        let Some(mut table) = self.table.take() else {
+            self.update(plan, 0..rows, 1, Groups::One);
             return 0;
         };
-        table.load(&self.keys, rows);
+        let vectors = std::mem::take(&mut self.keys);
+        let mut groups = std::mem::take(&mut self.groups);
+        let keys: Vec<_> = plan
+            .keys
+            .iter()
+            .zip(&vectors)
+            .map(|(key, vector)| match key.item() {
+                Some(gather) => KeyValues::Items {
+                    gather,
+                    base,
+                    records,
+                },
+                None => KeyValues::Lanes(vector),
+            })
+            .collect();
+        table.load(&keys, rows);
         let (mut done, mut flushed) = (0, 0);
         while done < rows {
-            let table = self.table.as_mut().expect("there are keys");
-            let upto = table.assign(&self.keys, done, rows, &mut self.groups);
-            let groups = table.len();
-            self.update(plan, done, upto, groups);
+            let upto = table.assign(&keys, done, rows, &mut groups);
+            self.update(plan, done..upto, table.len(), Groups::Many(&groups));
             if upto < rows {
-                flushed += self.flush(plan, out);
+                assert!(
+                    table.len() > 0,
+                    "N8: an empty table takes at least one group"
+                );
+                flushed += self.flush_table(plan, &mut table, out);
             }
-            assert!(
-                upto > done || groups > 0,
-                "N8: an empty table takes at least one group"
-            );
             done = upto;
         }
+        self.keys = vectors;
+        self.groups = groups;
+        self.table = Some(table);
         flushed
     }
 
-    /// Brings the rows `from..upto` into the states of their groups.
-    fn update(&mut self, plan: &AggregatePlan, from: usize, upto: usize, groups: usize) {
-        let of_rows = if self.table.is_some() {
-            Groups::Many(&self.groups)
-        } else {
-            Groups::One
-        };
+    /// Brings rows into the states of their groups.
+    fn update(
+        &mut self,
+        plan: &AggregatePlan,
+        rows: Range<usize>,
+        groups: usize,
+        of_rows: Groups<'_>,
+    ) {
         for (state, plan) in self.states.iter_mut().zip(&plan.states) {
             state.resize(groups);
             let argument = plan.argument.map(|i| &self.arguments[i]);
-            state.update(argument, from..upto, of_rows);
+            state.update(argument, rows.clone(), of_rows);
         }
-        self.rows += (upto - from) as u64;
+        self.rows += rows.len() as u64;
     }
 
     /// Moves every group into `out` as partial rows; returns their number.
     ///
     /// A scalar aggregate gives one row, or none if no record was taken in.
     pub(crate) fn flush(&mut self, plan: &AggregatePlan, out: &mut [Vector]) -> usize {
-        let groups = self
-            .table
-            .as_ref()
-            .map_or(usize::from(self.rows > 0), GroupTable::len);
-        self.rows = 0;
+        match self.table.take() {
+            Some(mut table) => {
+                let rows = self.flush_table(plan, &mut table, out);
+                self.table = Some(table);
+                rows
+            }
+            None if self.rows == 0 => 0,
+            None => 1 + self.flush_states(plan, out, |_| ()),
+        }
+    }
+
+    fn flush_table(
+        &mut self,
+        plan: &AggregatePlan,
+        table: &mut GroupTable,
+        out: &mut [Vector],
+    ) -> usize {
+        let groups = table.len();
         if groups == 0 {
             return 0;
         }
-        let (key_columns, function_columns) = out.split_at_mut(plan.keys.len());
+        let (keys, functions) = out.split_at_mut(plan.keys.len());
+        for (column, values) in keys.iter_mut().zip(table.keys()) {
+            append(column, values);
+        }
+        let more = self.flush_states(plan, functions, |group| {
+            for ((column, values), part) in keys.iter_mut().zip(table.keys()).zip(table.parts()) {
+                KeyValues::Lanes(values).push(part, group, column);
+            }
+        });
+        table.clear();
+        groups + more
+    }
+
+    /// Moves the states into the columns of the functions; parts of sums that do not fit the row
+    /// of their group get rows of their own, for which `push_key` is called with the group.
+    /// Returns the number of those.
+    fn flush_states(
+        &mut self,
+        plan: &AggregatePlan,
+        functions: &mut [Vector],
+        mut push_key: impl FnMut(usize),
+    ) -> usize {
+        self.rows = 0;
         let mut leftovers: Vec<(usize, Leftover)> = Vec::new();
-        for (i, state) in self.states.iter_mut().enumerate() {
+        for i in 0..self.states.len() {
+            let state = &mut self.states[i];
             let mut shown = state.vector();
             let mut rest = Vec::new();
             state.emit(&mut shown, &mut rest);
-            for (column, output) in function_columns.iter_mut().zip(&plan.outputs) {
-                if *output == i {
-                    append(column, &shown);
-                }
+            for (column, _) in functions
+                .iter_mut()
+                .zip(&plan.outputs)
+                .filter(|(_, o)| **o == i)
+            {
+                append(column, &shown);
             }
             leftovers.extend(rest.into_iter().map(|leftover| (i, leftover)));
         }
-        if let Some(table) = &self.table {
-            for (column, keys) in key_columns.iter_mut().zip(table.keys()) {
-                append(column, keys);
-            }
-        }
-        for (state, leftover) in &leftovers {
-            self.add_leftover(plan, (*state, leftover), key_columns, function_columns);
-        }
-        if let Some(table) = &mut self.table {
-            table.clear();
-        }
-        groups + leftovers.len()
-    }
-
-    /// Adds a partial row of a group in which nothing but one part of a sum has a value.
-    fn add_leftover(
-        &mut self,
-        plan: &AggregatePlan,
-        (state, leftover): (usize, &Leftover),
-        keys: &mut [Vector],
-        functions: &mut [Vector],
-    ) {
-        if let Some(table) = &self.table {
-            for (column, values) in keys.iter_mut().zip(table.keys()) {
-                push_lane(column, values, leftover.group, false);
-            }
-        }
-        for (column, output) in functions.iter_mut().zip(&plan.outputs) {
-            if *output == state {
-                let row = Vector {
-                    lanes: Lanes::I128(vec![leftover.value]),
-                    valid: None,
-                };
-                append(column, &row);
-            } else {
+        for (state, Leftover { group, value }) in &leftovers {
+            push_key(*group);
+            for (column, output) in functions.iter_mut().zip(&plan.outputs) {
                 let other = &mut self.states[*output];
-                other.resize(1);
                 let mut row = other.vector();
-                other.emit(&mut row, &mut Vec::new());
+                if output == state {
+                    row.lanes = Lanes::I128(vec![*value]);
+                } else {
+                    // As of a group that has seen nothing.
+                    other.resize(1);
+                    other.emit(&mut row, &mut Vec::new());
+                }
                 append(column, &row);
             }
         }
+        leftovers.len()
     }
 }
 

@@ -1,0 +1,282 @@
+//! Group keys of a run of rows, and the codes by which they are told apart.
+//!
+//! A code is the key's values one after the other, each delimiting itself, so that two keys are
+//! equal if and only if their codes are: NULL equals NULL, strings that differ in trailing spaces
+//! are equal (unless their collation is binary), -0.0 equals 0.0. Codes of at most 16 bytes are
+//! *packed* into a number; longer ones are bytes.
+
+use perigee_expr::{Lanes, Vector};
+use perigee_value::string;
+
+use crate::gather::Gather;
+
+/// How the values of one key are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyPart {
+    /// Trailing spaces do not count.
+    pub(crate) trim: bool,
+    /// Bytes that tell two numbers apart; strings have a length instead.
+    pub(crate) width: u8,
+    /// Whether it can be NULL.
+    pub(crate) nullable: bool,
+}
+
+/// Values of one key for a run of rows.
+#[derive(Clone, Copy)]
+pub(crate) enum KeyValues<'a> {
+    /// As they were evaluated.
+    Lanes(&'a Vector),
+    /// A string column, read straight from the records.
+    Items {
+        gather: &'a Gather,
+        base: &'a [u8],
+        records: &'a [u16],
+    },
+}
+
+/// Codes of a run of rows.
+#[derive(Default)]
+pub(crate) struct RowCodes {
+    packed: Vec<u128>,
+    /// Bytes of each packed code, or more than 16 if the key does not fit.
+    used: Vec<u8>,
+    /// The code at hand of those that do not fit.
+    bytes: Vec<u8>,
+}
+
+/// Longest packed code.
+const PACKED: usize = 16;
+/// In `used`: the key does not fit.
+const TOO_LONG: u8 = 0xff;
+
+/// First byte of a nullable value or of a string that is NULL; strings begin with length + 1.
+const NULL: u8 = 0;
+const NOT_NULL: u8 = 1;
+
+impl KeyValues<'_> {
+    /// The string of a row; `None` if it is NULL.
+    #[inline]
+    fn string(&self, row: usize) -> Option<&[u8]> {
+        match self {
+            Self::Items {
+                gather,
+                base,
+                records,
+            } => gather
+                .item(base, records[row])
+                .map(|(start, end)| &base[start..end]),
+            Self::Lanes(Vector {
+                lanes: Lanes::Bytes { ends, data },
+                valid,
+            }) => {
+                let null = valid.as_ref().is_some_and(|valid| valid[row] == 0);
+                let start = if row == 0 { 0 } else { ends[row - 1] as usize };
+                (!null).then(|| &data[start..ends[row] as usize])
+            }
+            Self::Lanes(_) => panic!("N1: only strings have bytes"),
+        }
+    }
+
+    /// Appends the value of a row to `to`. Strings that are compared without trailing spaces are
+    /// given out without them, so that partial rows of one group carry one and the same key.
+    pub(crate) fn push(&self, part: &KeyPart, row: usize, to: &mut Vector) {
+        let valid = match (self, &mut to.lanes) {
+            (Self::Lanes(from), lanes) if !matches!(lanes, Lanes::Bytes { .. }) => {
+                match (lanes, &from.lanes) {
+                    (Lanes::I64(to), Lanes::I64(from)) => to.push(from[row]),
+                    (Lanes::U64(to), Lanes::U64(from)) => to.push(from[row]),
+                    (Lanes::I128(to), Lanes::I128(from)) => to.push(from[row]),
+                    (Lanes::F64(to), Lanes::F64(from)) => to.push(from[row] + 0.0),
+                    _ => panic!("N1: values of one key have one form"),
+                }
+                from.valid.as_ref().is_none_or(|valid| valid[row] != 0)
+            }
+            (_, Lanes::Bytes { ends, data }) => {
+                let string = self.string(row);
+                let bytes = string.unwrap_or_default();
+                data.extend_from_slice(if part.trim {
+                    string::trim_end(bytes)
+                } else {
+                    bytes
+                });
+                ends.push(data.len() as u32);
+                string.is_some()
+            }
+            _ => panic!("N1: only strings are items"),
+        };
+        if let Some(own) = &mut to.valid {
+            own.push(valid.into());
+        } else if !valid {
+            let mut own = vec![1; to.len()];
+            own[to.len() - 1] = 0;
+            to.valid = Some(own);
+        }
+    }
+}
+
+impl RowCodes {
+    /// Packs the keys of `rows` rows, as far as they fit.
+    pub(crate) fn load(&mut self, parts: &[KeyPart], keys: &[KeyValues<'_>], rows: usize) {
+        self.packed.clear();
+        self.packed.resize(rows, 0);
+        self.used.clear();
+        self.used.resize(rows, 0);
+        for (part, key) in parts.iter().zip(keys) {
+            match key {
+                KeyValues::Items {
+                    gather,
+                    base,
+                    records,
+                } => {
+                    let spans = records.iter().map(|&record| gather.item(base, record));
+                    self.pack_strings(part, base, spans);
+                }
+                KeyValues::Lanes(vector) => self.pack_lanes(part, vector),
+            }
+        }
+    }
+
+    fn pack_lanes(&mut self, part: &KeyPart, vector: &Vector) {
+        let valid = vector.valid.as_deref();
+        match &vector.lanes {
+            Lanes::I64(lanes) => self.pack_numbers(part, lanes.iter().map(|v| *v as u128), valid),
+            Lanes::U64(lanes) => self.pack_numbers(part, lanes.iter().map(|v| *v as u128), valid),
+            Lanes::I128(lanes) => self.pack_numbers(part, lanes.iter().map(|v| *v as u128), valid),
+            Lanes::F64(lanes) => {
+                self.pack_numbers(
+                    part,
+                    lanes.iter().map(|v| (v + 0.0).to_bits().into()),
+                    valid,
+                );
+            }
+            Lanes::Bytes { ends, data } => {
+                let mut start = 0;
+                let spans = ends.iter().enumerate().map(|(row, &end)| {
+                    let span = (start, end as usize);
+                    start = end as usize;
+                    valid.is_none_or(|valid| valid[row] != 0).then_some(span)
+                });
+                self.pack_strings(part, data, spans);
+            }
+        }
+    }
+
+    fn pack_numbers(
+        &mut self,
+        part: &KeyPart,
+        values: impl Iterator<Item = u128>,
+        valid: Option<&[u8]>,
+    ) {
+        let width = part.width;
+        let mask = u128::MAX >> (128 - 8 * u32::from(width));
+        let codes = self.packed.iter_mut().zip(&mut self.used);
+        for (row, ((code, used), value)) in codes.zip(values).enumerate() {
+            if part.nullable {
+                let not_null = valid.is_none_or(|valid| valid[row] != 0);
+                append(
+                    code,
+                    used,
+                    u128::from(if not_null { NOT_NULL } else { NULL }),
+                    1,
+                );
+                if !not_null {
+                    continue;
+                }
+            }
+            append(code, used, value & mask, width);
+        }
+    }
+
+    fn pack_strings(
+        &mut self,
+        part: &KeyPart,
+        data: &[u8],
+        spans: impl Iterator<Item = Option<(usize, usize)>>,
+    ) {
+        for ((code, used), span) in self.packed.iter_mut().zip(&mut self.used).zip(spans) {
+            let Some((start, end)) = span else {
+                append(code, used, NULL.into(), 1);
+                continue;
+            };
+            let mut len = end - start;
+            if part.trim {
+                len = string::trim_end(&data[start..end]).len();
+            }
+            if len >= PACKED {
+                *used = TOO_LONG;
+                continue;
+            }
+            let value = match data.get(start..start + PACKED) {
+                // The bytes behind the string are masked away.
+                Some(window) => {
+                    let window = u128::from_le_bytes(window.try_into().expect("16 bytes"));
+                    window & ((1 << (8 * len)) - 1)
+                }
+                None => {
+                    let mut value = [0; PACKED];
+                    value[..len].copy_from_slice(&data[start..start + len]);
+                    u128::from_le_bytes(value)
+                }
+            };
+            append(code, used, value << 8 | (len as u128 + 1), len as u8 + 1);
+        }
+    }
+
+    /// The packed code of a row, if its key fits.
+    #[inline]
+    pub(crate) fn packed(&self, row: usize) -> Option<u128> {
+        (self.used[row] != TOO_LONG).then(|| self.packed[row])
+    }
+
+    /// The code of a row as bytes.
+    pub(crate) fn bytes(&mut self, parts: &[KeyPart], keys: &[KeyValues<'_>], row: usize) -> &[u8] {
+        self.bytes.clear();
+        for (part, key) in parts.iter().zip(keys) {
+            encode(part, key, row, &mut self.bytes);
+        }
+        &self.bytes
+    }
+}
+
+/// Appends `width` bytes to a packed code, if they fit.
+#[inline]
+fn append(code: &mut u128, used: &mut u8, value: u128, width: u8) {
+    // No code of 16 bytes is followed by another part, so the shift is below 128.
+    if *used as usize + width as usize <= PACKED {
+        *code |= value << (8 * u32::from(*used));
+        *used += width;
+    } else {
+        *used = TOO_LONG;
+    }
+}
+
+fn encode(part: &KeyPart, key: &KeyValues<'_>, row: usize, out: &mut Vec<u8>) {
+    let vector = match key {
+        KeyValues::Lanes(vector) if !matches!(vector.lanes, Lanes::Bytes { .. }) => vector,
+        _ => {
+            let string = key.string(row);
+            out.push(if string.is_some() { NOT_NULL } else { NULL });
+            let string = string.unwrap_or_default();
+            let string = if part.trim {
+                string::trim_end(string)
+            } else {
+                string
+            };
+            out.extend_from_slice(&(string.len() as u32).to_le_bytes());
+            out.extend_from_slice(string);
+            return;
+        }
+    };
+    if vector.valid.as_ref().is_some_and(|valid| valid[row] == 0) {
+        out.push(NULL);
+        return;
+    }
+    out.push(NOT_NULL);
+    match &vector.lanes {
+        Lanes::I64(lanes) => out.extend_from_slice(&lanes[row].to_le_bytes()),
+        Lanes::U64(lanes) => out.extend_from_slice(&lanes[row].to_le_bytes()),
+        Lanes::I128(lanes) => out.extend_from_slice(&lanes[row].to_le_bytes()),
+        Lanes::F64(lanes) => out.extend_from_slice(&(lanes[row] + 0.0).to_bits().to_le_bytes()),
+        Lanes::Bytes { .. } => panic!("N1: strings were encoded above"),
+    }
+}
