@@ -1,0 +1,159 @@
+//! Table accesses as EXPLAIN shows them (taurus-ndp, Listing 2; SPEC's N16).
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use datafusion::physical_plan::ExecutionPlan;
+use perigee_engine::catalog::HIDDEN_ROW_ID;
+
+use super::exec::{PageScanExec, as_page_scan};
+
+/// One row of EXPLAIN.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccessRow {
+    /// Table.
+    pub table: String,
+    /// How it is read: `ALL`, `index`, `range`, `ref`, `const`, in MySQL's words.
+    pub access_type: &'static str,
+    /// Indexes that could have been used.
+    pub possible_keys: Option<String>,
+    /// The index used.
+    pub key: Option<String>,
+    /// Rows the access is expected to visit.
+    pub rows: u64,
+    /// Share of them that is expected to remain, in per cent.
+    pub filtered: f64,
+    /// Everything else, near-data processing above all.
+    pub extra: String,
+    /// What it did, if it ran: name and value of each counter.
+    pub counters: Vec<(&'static str, u64)>,
+}
+
+/// The table accesses of a plan, in the order in which they are written in it.
+#[must_use]
+pub fn describe(plan: &Arc<dyn ExecutionPlan>) -> Vec<AccessRow> {
+    let mut rows = Vec::new();
+    visit(plan, &mut rows);
+    rows
+}
+
+fn visit(plan: &Arc<dyn ExecutionPlan>, rows: &mut Vec<AccessRow>) {
+    if let Some(scan) = as_page_scan(plan) {
+        rows.push(row(scan));
+    }
+    for child in plan.children() {
+        visit(child, rows);
+    }
+}
+
+fn row(scan: &PageScanExec) -> AccessRow {
+    let index = &scan.table.indexes[scan.path.index];
+    let names = |numbers: &[usize]| {
+        let names: Vec<_> = numbers.iter().map(|n| scan.table.indexes[*n].name.as_str()).collect();
+        (!names.is_empty()).then(|| names.join(","))
+    };
+    let visited = scan.stats.rows as f64 * scan.path.share;
+    AccessRow {
+        table: scan.table.def.name.clone(),
+        access_type: access_type(scan),
+        possible_keys: names(&scan.path.possible),
+        key: (scan.path.index > 0 || scan.path.share < 1.0).then(|| index.name.clone()),
+        rows: visited.ceil() as u64,
+        filtered: (100.0 * scan.estimated_rows() / visited.max(1.0)).min(100.0),
+        extra: extra(scan),
+        counters: scan.counters().map(|c| c.snapshot()).unwrap_or_default(),
+    }
+}
+
+fn access_type(scan: &PageScanExec) -> &'static str {
+    let index = &scan.table.indexes[scan.path.index];
+    let all_equal = scan.path.equal_columns == index.key_columns;
+    match (scan.path.share < 1.0, scan.path.index) {
+        (true, _) if all_equal && index.unique => "const",
+        (true, _) if scan.path.equal_columns > 0 && scan.path.range.lower == scan.path.range.upper => {
+            "ref"
+        }
+        (true, _) => "range",
+        (false, 0) => "ALL",
+        (false, _) => "index",
+    }
+}
+
+fn extra(scan: &PageScanExec) -> String {
+    let mut parts = Vec::new();
+    if scan.ndp.filter
+        && let Some(condition) = condition(scan)
+    {
+        parts.push(format!("Using pushed NDP condition {condition}"));
+    }
+    if scan.ndp.columns {
+        parts.push("Using pushed NDP columns".to_owned());
+    }
+    if scan.ndp.aggregate {
+        parts.push("Using pushed NDP aggregate".to_owned());
+    }
+    if !scan.ndp.any() {
+        if let Some(condition) = condition(scan) {
+            parts.push(format!("Using where {condition}"));
+        }
+        parts.push(format!("NDP not used: {}", scan.ndp.reasons.join("; ")));
+    } else if !scan.ndp.reasons.is_empty() {
+        parts.push(format!("not pushed: {}", scan.ndp.reasons.join(", ")));
+    }
+    if !scan.path.fetch && scan.path.index > 0 {
+        parts.push("Using index".to_owned());
+    }
+    if scan.order.as_ref().is_some_and(|order| order.reverse) {
+        parts.push("Backward index scan".to_owned());
+    }
+    parts.join("; ")
+}
+
+/// The condition in MySQL's spelling, with qualified column names.
+fn condition(scan: &PageScanExec) -> Option<String> {
+    let program = scan.predicate().ok().flatten()?;
+    let record_index = if scan.path.fetch { 0 } else { scan.path.index };
+    let def = &scan.table.def;
+    let names: Vec<String> = scan.table.indexes[record_index]
+        .columns
+        .iter()
+        .map(|column| match *column {
+            HIDDEN_ROW_ID => "row_id".to_owned(),
+            column => {
+                format!("{}.{}.{}", def.schema, def.name, def.columns[usize::from(column)].name)
+            }
+        })
+        .collect();
+    Some(program.display(&names))
+}
+
+/// The accesses of a plan that ran, with what each did, for EXPLAIN ANALYZE.
+#[must_use]
+pub fn analyze(plan: &Arc<dyn ExecutionPlan>) -> String {
+    let mut out = String::new();
+    for access in describe(plan) {
+        let key = access.key.as_deref().unwrap_or("-");
+        let _ = writeln!(
+            out,
+            "{}: {} by {key}, {} rows expected; {}",
+            access.table, access.access_type, access.rows, access.extra
+        );
+        let compiled =
+            access.counters.iter().find(|(name, _)| *name == "pages_compiled").map_or(0, |c| c.1);
+        for (name, value) in &access.counters {
+            let _ = writeln!(out, "    {name}: {value}");
+        }
+        let _ = writeln!(
+            out,
+            "    code: {}",
+            if compiled > 0 || is_compiled(plan, &access.table) { "compiled" } else { "interpreted" }
+        );
+    }
+    out
+}
+
+fn is_compiled(plan: &Arc<dyn ExecutionPlan>, table: &str) -> bool {
+    let here = as_page_scan(plan)
+        .is_some_and(|scan| scan.table().def.name == table && scan.is_compiled());
+    here || plan.children().into_iter().any(|child| is_compiled(child, table))
+}

@@ -1,0 +1,536 @@
+//! [`PageScanExec`]: the leaf of a plan that reads a table through an index.
+//!
+//! The node is complete without near-data processing: it delivers rows that pass its predicate, or
+//! partial aggregate states. `ndp_rule` decides which of its parts run in storage.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result as DfResult, Statistics, exec_err, internal_datafusion_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{
+    EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr, expressions,
+};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, EmissionType, SchedulingType,
+};
+use datafusion::physical_plan::sort_pushdown::SortOrderPushdownResult;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use futures::{StreamExt, TryStreamExt, stream};
+use perigee_engine::catalog::{Table, TableStats};
+use perigee_engine::ndp::Aggregate;
+use perigee_engine::scan::{LookupRequest, ScanCounters, ScanHandle, ScanRequest};
+use perigee_expr::Program;
+
+use super::AccessContext;
+use super::convert::{Binding, convert_all};
+use super::estimate::conjunction_factor;
+use super::paths::{AccessPath, choose};
+use super::stats::table_statistics;
+use super::engine_error;
+
+/// What of an access runs in storage, decided after planning (SPEC's N1).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NdpChoice {
+    /// The predicate.
+    pub filter: bool,
+    /// The projection.
+    pub columns: bool,
+    /// The aggregation.
+    pub aggregate: bool,
+    /// Why nothing is pushed, or why a part is not.
+    pub reasons: Vec<String>,
+}
+
+impl NdpChoice {
+    /// True if the access is an NDP scan.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.filter || self.columns || self.aggregate
+    }
+}
+
+/// Partial aggregation by the scan.
+#[derive(Clone, Debug)]
+pub struct ScanAggregate {
+    /// Programs over the index's layout.
+    pub aggregate: Aggregate,
+    /// Columns that a partial aggregation of DataFusion would deliver.
+    pub schema: SchemaRef,
+}
+
+/// A table access.
+#[derive(Debug, Clone)]
+pub struct PageScanExec {
+    pub(super) context: AccessContext,
+    pub(super) table: Arc<Table>,
+    pub(super) stats: Arc<TableStats>,
+    pub(super) table_schema: SchemaRef,
+    pub(super) path: AccessPath,
+    /// Table columns to deliver, in this order.
+    pub(super) projection: Vec<usize>,
+    /// A conjunction over table columns; all of it is evaluated by the scan.
+    pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
+    pub(super) limit: Option<usize>,
+    /// Rows in key order, perhaps backwards.
+    pub(super) order: Option<ScanOrder>,
+    pub(super) aggregate: Option<ScanAggregate>,
+    pub(super) ndp: NdpChoice,
+    properties: Arc<PlanProperties>,
+    run: Arc<OnceLock<ScanHandle>>,
+}
+
+/// The order in which an ordered scan delivers rows.
+#[derive(Clone, Debug)]
+pub struct ScanOrder {
+    /// From the greatest key to the least.
+    pub reverse: bool,
+    /// The order in terms of the scan's output.
+    pub by: Vec<PhysicalSortExpr>,
+}
+
+impl PageScanExec {
+    /// Plans an access: chooses the path for the filters and columns.
+    ///
+    /// # Errors
+    /// If a filter is not one that `TableProvider::supports_filters_pushdown` accepted.
+    pub fn plan(
+        context: AccessContext,
+        table: Arc<Table>,
+        table_schema: SchemaRef,
+        projection: Vec<usize>,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        limit: Option<usize>,
+    ) -> DfResult<Self> {
+        let stats = table.stats();
+        let mut needed: Vec<u16> = projection.iter().map(|c| *c as u16).collect();
+        for filter in &filters {
+            let columns = datafusion::physical_expr::utils::collect_columns(filter);
+            needed.extend(columns.iter().map(|c| c.index() as u16));
+        }
+        let filters: Vec<_> = filters
+            .iter()
+            .flat_map(|f| datafusion::physical_expr::split_conjunction(f).into_iter().cloned())
+            .collect();
+        let path = choose(&table, &stats, &filters, &needed);
+        let exec = Self {
+            properties: Arc::new(properties(
+                &table_schema.project(&projection)?.into(),
+                None,
+                1,
+            )),
+            context,
+            table,
+            stats,
+            table_schema,
+            path,
+            projection,
+            filters,
+            limit,
+            order: None,
+            aggregate: None,
+            ndp: NdpChoice::default(),
+            run: Arc::default(),
+        };
+        Ok(exec.rebuilt())
+    }
+
+    /// The node with its properties computed anew after a change, not yet run.
+    pub(super) fn rebuilt(mut self) -> Self {
+        let schema = self.output_schema();
+        let partitions = self.properties.output_partitioning().partition_count();
+        self.properties = Arc::new(properties(&schema, self.order.as_ref(), partitions));
+        self.run = Arc::default();
+        self
+    }
+
+    /// The node with so many partitions; an ordered scan and a lookup have one.
+    pub(super) fn with_partitions(mut self, partitions: usize) -> Self {
+        let partitions = if self.order.is_some() || self.path.fetch { 1 } else { partitions };
+        let schema = self.output_schema();
+        self.properties = Arc::new(properties(&schema, self.order.as_ref(), partitions.max(1)));
+        self.run = Arc::default();
+        self
+    }
+
+    fn output_schema(&self) -> SchemaRef {
+        match &self.aggregate {
+            Some(aggregate) => aggregate.schema.clone(),
+            None => Arc::new(
+                self.table_schema.project(&self.projection).expect("columns of the table"),
+            ),
+        }
+    }
+
+    /// Position in the path's index layout of each table column.
+    pub(super) fn positions(&self) -> Vec<Option<u16>> {
+        let index = &self.table.indexes[self.record_index()];
+        let columns = 0..self.table_schema.fields().len() as u16;
+        columns.map(|column| index.position(column)).collect()
+    }
+
+    /// The index whose records are evaluated: the clustered one if rows are fetched from it.
+    fn record_index(&self) -> usize {
+        if self.path.fetch { 0 } else { self.path.index }
+    }
+
+    /// The conjunction of the filters as a program over the path's records.
+    pub(super) fn predicate(&self) -> DfResult<Option<Program>> {
+        if self.filters.is_empty() {
+            return Ok(None);
+        }
+        let positions = self.positions();
+        let layout = &self.table.indexes[self.record_index()].layout;
+        convert_all(&self.filters, &Binding { layout, positions: &positions })
+            .map(Some)
+            .ok_or_else(|| internal_datafusion_err!("Q2: a filter was accepted and cannot be run"))
+    }
+
+    /// Share of the table's rows that is expected to pass the filters.
+    pub(super) fn filter_factor(&self) -> f64 {
+        conjunction_factor(&self.filters, &self.stats)
+    }
+
+    /// Rows the access is expected to deliver.
+    #[must_use]
+    pub fn estimated_rows(&self) -> f64 {
+        self.stats.rows as f64 * self.filter_factor()
+    }
+
+    /// Leaf pages the access is expected to visit.
+    pub(super) fn estimated_pages(&self) -> f64 {
+        let pages = self.stats.leaf_pages.get(self.path.index).copied();
+        let pages = pages.unwrap_or(self.stats.rows / 100);
+        pages as f64 * self.path.share
+    }
+
+    /// What the access did, if it ran.
+    #[must_use]
+    pub fn counters(&self) -> Option<Arc<ScanCounters>> {
+        self.run.get().map(ScanHandle::counters)
+    }
+
+    /// True if the access ran compiled code in this process.
+    #[must_use]
+    pub fn is_compiled(&self) -> bool {
+        self.run.get().is_some_and(ScanHandle::is_compiled)
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    fn request(&self) -> DfResult<ScanRequest> {
+        let positions = self.positions();
+        let index = &self.table.indexes[self.path.index];
+        let projection = if self.aggregate.is_some() {
+            Vec::new()
+        } else if self.ndp.any() && !self.ndp.columns {
+            (0..index.columns.len() as u16).collect()
+        } else {
+            self.projection
+                .iter()
+                .map(|c| positions[*c].ok_or_else(|| internal_datafusion_err!("Q3: column {c}")))
+                .collect::<DfResult<_>>()?
+        };
+        Ok(ScanRequest {
+            table: self.table.clone(),
+            index: self.path.index,
+            range: self.path.range.clone(),
+            reverse: self.order.as_ref().is_some_and(|order| order.reverse),
+            ordered: self.order.is_some(),
+            projection,
+            predicate: self.predicate()?,
+            aggregate: self.aggregate.as_ref().map(|a| a.aggregate.clone()),
+            ndp: self.ndp.any(),
+            view: self.context.view.clone(),
+            limit: self.limit.map(|limit| limit as u64),
+            look_ahead: self.context.settings.look_ahead,
+            cancel: self.context.cancel.clone(),
+        })
+    }
+
+    /// The scan that all partitions share; begun by the first one.
+    fn handle(&self) -> DfResult<ScanHandle> {
+        if let Some(handle) = self.run.get() {
+            return Ok(handle.clone());
+        }
+        let handle =
+            self.context.engine.scan(self.request()?).map_err(|e| engine_error(e))?;
+        Ok(self.run.get_or_init(|| handle).clone())
+    }
+
+    /// Brings a batch of the scan into the columns that the plan expects.
+    fn shape(&self, batch: &RecordBatch, schema: &SchemaRef) -> DfResult<RecordBatch> {
+        let columns: Vec<ArrayRef> = if self.aggregate.is_none() && self.ndp.any() && !self.ndp.columns
+        {
+            let positions = self.positions();
+            let at = |c: &usize| usize::from(positions[*c].unwrap_or_default());
+            self.projection.iter().map(|c| batch.column(at(c)).clone()).collect()
+        } else {
+            batch.columns().to_vec()
+        };
+        let columns = columns
+            .into_iter()
+            .zip(schema.fields())
+            .map(|(column, field)| with_type(column, field.data_type()))
+            .collect::<DfResult<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+    }
+
+    /// A lookup by one key prefix, with rows fetched from the clustered index.
+    fn lookup(&self) -> DfResult<SendableRecordBatchStream> {
+        let std::ops::Bound::Included(prefix) = self.path.range.lower.clone() else {
+            return exec_err!("Q4: a lookup without a key");
+        };
+        let request = LookupRequest {
+            table: self.table.clone(),
+            index: self.path.index,
+            keys: vec![prefix],
+            projection: self.projection.iter().map(|c| *c as u16).collect(),
+            predicate: self.predicate()?,
+            view: self.context.view.clone(),
+            cancel: self.context.cancel.clone(),
+        };
+        let (engine, exec, schema) =
+            (self.context.engine.clone(), self.clone(), self.schema());
+        let batch = async move {
+            let lookup = engine.lookup(&request).await;
+            let lookup = lookup.map_err(|e| engine_error(e))?;
+            exec.shape(&lookup.batch, &schema)
+        };
+        let stream = stream::once(batch);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream)))
+    }
+}
+
+/// A column of the scan as one of the plan: the same values, perhaps with another decimal precision.
+pub(super) fn with_type(column: ArrayRef, ty: &DataType) -> DfResult<ArrayRef> {
+    match (column.data_type(), ty) {
+        (have, want) if have == want => Ok(column),
+        (DataType::Decimal128(_, a), DataType::Decimal128(precision, b)) if a == b => {
+            let relabelled = column.as_primitive::<Decimal128Type>().clone();
+            Ok(Arc::new(relabelled.with_precision_and_scale(*precision, *b)?))
+        }
+        _ => Ok(cast(&column, ty)?),
+    }
+}
+
+fn properties(
+    schema: &SchemaRef,
+    order: Option<&ScanOrder>,
+    partitions: usize,
+) -> PlanProperties {
+    let mut equivalence = EquivalenceProperties::new(schema.clone());
+    if let Some(ordering) = order.and_then(|order| LexOrdering::new(order.by.clone())) {
+        equivalence.add_ordering(ordering);
+    }
+    PlanProperties::new(
+        equivalence,
+        Partitioning::UnknownPartitioning(partitions),
+        EmissionType::Incremental,
+        Boundedness::Bounded,
+    )
+    .with_scheduling_type(SchedulingType::Cooperative)
+}
+
+impl DisplayAs for PageScanExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let index = &self.table.indexes[self.path.index];
+        write!(f, "PageScanExec: table={}, index={}", self.table.def.name, index.name)?;
+        if !self.filters.is_empty() {
+            let texts: Vec<_> = self.filters.iter().map(ToString::to_string).collect();
+            write!(f, ", predicate={}", texts.join(" AND "))?;
+        }
+        if self.ndp.any() {
+            let NdpChoice { filter, columns, aggregate, .. } = &self.ndp;
+            write!(f, ", ndp=[filter={filter}, columns={columns}, aggregate={aggregate}]")?;
+        }
+        if let Some(limit) = self.limit {
+            write!(f, ", fetch={limit}")?;
+        }
+        Ok(())
+    }
+}
+
+#[allow(deprecated, reason = "with_new_children is deprecated and still required")]
+impl ExecutionPlan for PageScanExec {
+    fn name(&self) -> &str {
+        "PageScanExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
+    ) -> DfResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn reset_state(self: Arc<Self>) -> DfResult<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new((*self).clone().rebuilt()))
+    }
+
+    fn repartitioned(
+        &self,
+        target_partitions: usize,
+        _: &datafusion::config::ConfigOptions,
+    ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+        let small = self.estimated_pages() < 16.0;
+        if small || self.order.is_some() || self.path.fetch {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(self.clone().with_partitions(target_partitions))))
+    }
+
+    fn execute(
+        &self,
+        _partition: usize,
+        _: Arc<TaskContext>,
+    ) -> DfResult<SendableRecordBatchStream> {
+        if self.path.fetch {
+            return self.lookup();
+        }
+        let (exec, schema) = (self.clone(), self.schema());
+        let batches = self
+            .handle()?
+            .partition()
+            .map_err(|e| engine_error(e))
+            .map(move |batch| batch.and_then(|batch| exec.shape(&batch, &schema)));
+        let schema = self.schema();
+        match self.limit {
+            Some(limit) if self.aggregate.is_none() => {
+                let limited = limit_rows(batches, limit);
+                Ok(Box::pin(RecordBatchStreamAdapter::new(schema, limited)))
+            }
+            _ => Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches))),
+        }
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> DfResult<Arc<Statistics>> {
+        if self.aggregate.is_some() {
+            return Ok(Arc::new(Statistics::new_unknown(&self.schema())));
+        }
+        let factor = self.filter_factor();
+        let stats = table_statistics(&self.stats, &self.table_schema, &self.projection, factor);
+        Ok(Arc::new(stats))
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        let mut limited = self.clone();
+        limited.limit = limit;
+        Some(Arc::new(limited.rebuilt()))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit
+    }
+
+    /// A sort by the leading columns of the index's key is not needed: the scan delivers its order.
+    fn try_pushdown_sort(
+        &self,
+        order: &[PhysicalSortExpr],
+    ) -> DfResult<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
+        let Some(reverse) = self.delivers(order) else {
+            return Ok(SortOrderPushdownResult::Unsupported);
+        };
+        let mut ordered = self.clone();
+        ordered.order = Some(ScanOrder { reverse, by: order.to_vec() });
+        let ordered = ordered.with_partitions(1);
+        Ok(SortOrderPushdownResult::Exact { inner: Arc::new(ordered) })
+    }
+}
+
+impl PageScanExec {
+    /// Whether the index's order, forwards or backwards, is the one asked for. Key columns that are
+    /// compared for equality may be left out, since they are constant.
+    fn delivers(&self, order: &[PhysicalSortExpr]) -> Option<bool> {
+        if self.aggregate.is_some() || self.path.fetch || order.is_empty() {
+            return None;
+        }
+        let index = &self.table.indexes[self.path.index];
+        let reverse = order[0].options.descending;
+        let mut key = index.layout.key.iter().map(|c| index.columns[usize::from(*c)]);
+        for sort in order {
+            let column = sort.expr.downcast_ref::<expressions::Column>()?;
+            let table_column = *self.projection.get(column.index())? as u16;
+            let ty = self.table.def.columns[usize::from(table_column)].ty;
+            // Encoded strings compare as the collation does, Arrow's bytewise: keep the sort.
+            let is_string = ty.is_string();
+            // NULL is the least value in MySQL, as in keys.
+            let nulls_ok = sort.options.nulls_first != reverse;
+            if is_string || sort.options.descending != reverse || !nulls_ok {
+                return None;
+            }
+            let mut skipped = 0;
+            loop {
+                if key.next()? == table_column {
+                    break;
+                }
+                skipped += 1;
+                if skipped > self.path.equal_columns {
+                    return None;
+                }
+            }
+        }
+        Some(reverse)
+    }
+}
+
+/// The first `limit` rows of a stream.
+fn limit_rows(
+    batches: impl futures::Stream<Item = DfResult<RecordBatch>> + Send + 'static,
+    limit: usize,
+) -> impl futures::Stream<Item = DfResult<RecordBatch>> + Send {
+    batches.boxed().scan(limit, |left, batch| {
+        if *left == 0 {
+            return futures::future::ready(None);
+        }
+        let batch = batch.map(|batch| {
+            let rows = batch.num_rows().min(*left);
+            *left -= rows;
+            batch.slice(0, rows)
+        });
+        futures::future::ready(Some(batch))
+    })
+}
+
+/// The node, if a plan node is one.
+#[must_use]
+pub fn as_page_scan(plan: &Arc<dyn ExecutionPlan>) -> Option<&PageScanExec> {
+    plan.downcast_ref::<PageScanExec>()
+}
+
+/// A schema without metadata of the table, for expressions made over it.
+pub(super) fn bare(schema: &Schema) -> Schema {
+    Schema::new(schema.fields().clone())
+}

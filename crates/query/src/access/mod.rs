@@ -1,0 +1,23 @@
+//! Table access: the engine's tables in DataFusion's terms, the choice of access paths, and
+//! near-data processing as a step after planning (taurus-ndp section IV.B).
+
+mod convert;
+mod describe;
+mod estimate;
+mod exec;
+mod ndp_rule;
+mod paths;
+mod settings;
+mod stats;
+mod table;
+
+pub use describe::{AccessRow, analyze, describe};
+pub use exec::{NdpChoice, PageScanExec, as_page_scan};
+pub use ndp_rule::physical_rules;
+pub use settings::{AccessContext, NdpMode, NdpSettings};
+pub use table::{TableAccess, schema_provider, table_schema};
+
+/// An error of the engine on its way through DataFusion.
+fn engine_error(error: perigee_engine::EngineError) -> datafusion::error::DataFusionError {
+    datafusion::error::DataFusionError::External(Box::new(error))
+}

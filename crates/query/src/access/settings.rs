@@ -1,0 +1,67 @@
+//! What a statement brings along to its table accesses, and the variables that steer them.
+
+use std::sync::Arc;
+
+use perigee_engine::Engine;
+use perigee_engine::scan::CancelToken;
+use perigee_engine::txn::ReadView;
+
+/// `ndp_mode` (SPEC's N17).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NdpMode {
+    /// Never.
+    Off,
+    /// Where it pays.
+    On,
+    /// Where it pays, on read replicas only: off on the master.
+    ReplicaOn,
+}
+
+/// Variables that decide whether an access is pushed (taurus-ndp section IV.B).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NdpSettings {
+    /// `ndp_mode`.
+    pub mode: NdpMode,
+    /// `ndp_min_pages`: an access is pushed only if it is expected to read at least so many pages
+    /// that are not in the buffer pool. The paper uses 10,000 for 100 GB.
+    pub min_pages: u64,
+    /// `ndp_max_filter_factor`: a predicate is pushed only if at most this share of the rows is
+    /// expected to pass.
+    pub max_filter_factor: f64,
+    /// `ndp_min_width_reduction`: columns are projected in storage only if rows become narrower
+    /// by at least this share.
+    pub min_width_reduction: f64,
+    /// `ndp_max_pages_look_ahead`; `None` for the engine's.
+    pub look_ahead: Option<usize>,
+}
+
+impl Default for NdpSettings {
+    fn default() -> Self {
+        Self {
+            mode: NdpMode::On,
+            min_pages: 100,
+            max_filter_factor: 0.9,
+            min_width_reduction: 0.1,
+            look_ahead: None,
+        }
+    }
+}
+
+/// What the accesses of one statement share.
+#[derive(Clone)]
+pub struct AccessContext {
+    /// The engine.
+    pub engine: Arc<Engine>,
+    /// Which versions the statement sees.
+    pub view: Arc<ReadView>,
+    /// Stops the statement.
+    pub cancel: CancelToken,
+    /// Variables as they were when the statement began.
+    pub settings: NdpSettings,
+}
+
+impl std::fmt::Debug for AccessContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AccessContext").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,212 @@
+//! Tables of the engine as DataFusion sees them. Providers live as long as one statement: they carry
+//! its read view.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::catalog::{SchemaProvider, Session, TableProvider};
+use datafusion::common::{DFSchema, Result as DfResult, Statistics};
+use datafusion::execution::context::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
+use datafusion::physical_plan::ExecutionPlan;
+use perigee_engine::catalog::Table;
+use perigee_engine::ndp::column_data_type;
+use perigee_value::ColumnType;
+
+use super::AccessContext;
+use super::convert::{Binding, convert};
+use super::exec::PageScanExec;
+use super::stats::table_statistics;
+use crate::plan::metadata::{self, Origin};
+
+/// Column flags of the protocol.
+const NOT_NULL: u16 = 1;
+const PRIMARY_KEY: u16 = 2;
+const UNIQUE_KEY: u16 = 4;
+const MULTIPLE_KEY: u16 = 8;
+const UNSIGNED: u16 = 32;
+
+/// The Arrow schema of a table, with what clients are told of each column as metadata.
+#[must_use]
+pub fn table_schema(table: &Table) -> SchemaRef {
+    let fields: Vec<_> = table
+        .def
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(i, column)| {
+            let origin = Origin {
+                schema: table.def.schema.clone(),
+                table: table.def.name.clone(),
+                column: column.name.clone(),
+                ty: column.ty.to_string(),
+                flags: flags(table, i as u16),
+            };
+            let fsp = match column.ty {
+                ColumnType::DateTime { fsp } => Some(fsp),
+                _ => None,
+            };
+            Field::new(column.name.to_lowercase(), column_data_type(column.ty), column.nullable)
+                .with_metadata(metadata::of_column(&origin, fsp))
+        })
+        .collect();
+    Arc::new(Schema::new(fields))
+}
+
+fn flags(table: &Table, column: u16) -> u16 {
+    let def = &table.def.columns[usize::from(column)];
+    let mut flags = if def.nullable { 0 } else { NOT_NULL };
+    if table.def.primary_key.contains(&column) {
+        flags |= PRIMARY_KEY;
+    }
+    for index in &table.def.indexes {
+        match index.columns[..] {
+            [only] if only == column && index.unique => flags |= UNIQUE_KEY,
+            [first, ..] if first == column => flags |= MULTIPLE_KEY,
+            _ => {}
+        }
+    }
+    if matches!(def.ty, ColumnType::Int { unsigned: true, .. }) {
+        flags |= UNSIGNED;
+    }
+    flags
+}
+
+/// One table, for one statement.
+#[derive(Debug)]
+pub struct TableAccess {
+    context: AccessContext,
+    table: Arc<Table>,
+    schema: SchemaRef,
+}
+
+impl TableAccess {
+    /// The table as a statement sees it.
+    #[must_use]
+    pub fn new(context: AccessContext, table: Arc<Table>) -> Self {
+        let schema = table_schema(&table);
+        Self { context, table, schema }
+    }
+
+    /// A filter over the table's columns as a physical expression.
+    fn physical(&self, filter: &Expr) -> DfResult<Arc<dyn PhysicalExpr>> {
+        let schema = DFSchema::try_from(self.schema.as_ref().clone())?;
+        let filter = filter.clone().transform_columns()?;
+        create_physical_expr(
+            &filter,
+            &schema,
+            &ExecutionProps::new(),
+            &PhysicalPlanningContext::default(),
+        )
+    }
+}
+
+/// Filters name columns with their table's alias; the table's schema has them bare.
+trait WithoutQualifiers: Sized {
+    fn transform_columns(self) -> DfResult<Self>;
+}
+
+impl WithoutQualifiers for Expr {
+    fn transform_columns(self) -> DfResult<Self> {
+        use datafusion::common::Column;
+        use datafusion::common::tree_node::{Transformed, TreeNode};
+        self.transform(|expr| match expr {
+            Expr::Column(column) if column.relation.is_some() => {
+                Ok(Transformed::yes(Expr::Column(Column::new_unqualified(column.name))))
+            }
+            other => Ok(Transformed::no(other)),
+        })
+        .map(|transformed| transformed.data)
+    }
+}
+
+#[async_trait]
+impl TableProvider for TableAccess {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        let columns: Vec<_> = (0..self.schema.fields().len()).collect();
+        let stats = self.table.stats();
+        Some(table_statistics(&stats, &self.schema, &columns, 1.0))
+    }
+
+    /// What storage can evaluate is taken over exactly: the scan gives only rows for which it is
+    /// true, wherever it is evaluated. The rest stays above.
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> DfResult<Vec<TableProviderFilterPushDown>> {
+        let layout = &self.table.clustered().layout;
+        let positions: Vec<_> = (0..self.schema.fields().len() as u16).map(Some).collect();
+        let binding = Binding { layout, positions: &positions };
+        let decide = |filter: &&Expr| {
+            let program = self.physical(filter).ok().and_then(|expr| convert(&expr, &binding));
+            match program {
+                Some(_) => TableProviderFilterPushDown::Exact,
+                None => TableProviderFilterPushDown::Unsupported,
+            }
+        };
+        Ok(filters.iter().map(decide).collect())
+    }
+
+    async fn scan(
+        &self,
+        _: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let all = || (0..self.schema.fields().len()).collect();
+        let projection = projection.cloned().unwrap_or_else(all);
+        let filters =
+            filters.iter().map(|f| self.physical(f)).collect::<DfResult<Vec<_>>>()?;
+        let exec = PageScanExec::plan(
+            self.context.clone(),
+            self.table.clone(),
+            self.schema.clone(),
+            projection,
+            filters,
+            limit,
+        )?;
+        Ok(Arc::new(exec))
+    }
+}
+
+/// The tables of one MySQL schema, for one statement.
+#[derive(Debug)]
+pub struct SchemaAccess {
+    context: AccessContext,
+    schema: String,
+}
+
+/// The tables of the schema with this name.
+#[must_use]
+pub fn schema_provider(context: &AccessContext, schema: &str) -> Arc<dyn SchemaProvider> {
+    Arc::new(SchemaAccess { context: context.clone(), schema: schema.to_owned() })
+}
+
+#[async_trait]
+impl SchemaProvider for SchemaAccess {
+    fn table_names(&self) -> Vec<String> {
+        let tables = self.context.engine.tables(&self.schema);
+        tables.iter().map(|table| table.def.name.clone()).collect()
+    }
+
+    async fn table(&self, name: &str) -> DfResult<Option<Arc<dyn TableProvider>>> {
+        let table = self.context.engine.table(&self.schema, name).ok();
+        Ok(table.map(|table| Arc::new(TableAccess::new(self.context.clone(), table)) as _))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.context.engine.table(&self.schema, name).is_ok()
+    }
+}
