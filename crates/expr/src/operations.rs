@@ -155,7 +155,7 @@ fn divide_exact<'a>(a: i128, b: i128, types: (Type, Type), ty: Type) -> Outcome<
         return Ok(ValueRef::Null);
     }
     exact(
-        decimal::divide(a, b, types.1.scale() + ty.scale() - types.0.scale()),
+        decimal::divide(a, b, (types.0.scale(), types.1.scale()), ty.scale()),
         ty,
     )
 }
@@ -255,7 +255,7 @@ pub fn extract(field: DateField, value: ValueRef<'_>) -> i64 {
     let civil = || date::Civil::from_days(days);
     match field {
         DateField::Year => i64::from(civil().year),
-        DateField::Quarter => i64::from((civil().month + 2) / 3),
+        DateField::Quarter => i64::from(civil().month.div_ceil(3)),
         DateField::Month => i64::from(civil().month),
         DateField::Day => i64::from(civil().day),
         DateField::Hour => time.map_or(0, |time| i64::from(time.hour)),

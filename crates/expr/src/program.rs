@@ -124,7 +124,8 @@ pub enum Arithmetic {
     /// Multiplication.
     Multiply,
     /// MySQL's `/`: on exact operands the result has four more digits of scale than the dividend,
-    /// rounded half away from zero; division by zero is NULL.
+    /// rounded half away from zero (`perigee_value::decimal::divide` has the exception); division
+    /// by zero is NULL.
     Divide,
     /// `DIV`: integer quotient, NULL on zero.
     IntDivide,

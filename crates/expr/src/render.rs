@@ -162,6 +162,15 @@ impl<S: AsRef<str>> Renderer<'_, S> {
         });
     }
 
+    /// A quotient or remainder of decimals. There it can be a negative zero, which is not equal to
+    /// zero.
+    fn plus_zero(&mut self, left: NodeId, operator: &str, right: NodeId) {
+        self.group(|r| {
+            r.binary(left, operator, right);
+            r.text(" + 0");
+        });
+    }
+
     fn node(&mut self, id: NodeId) {
         if self.style == Style::Explain && self.out.len() > MAX_DISPLAY {
             self.text("...");
@@ -192,8 +201,16 @@ impl<S: AsRef<str>> Renderer<'_, S> {
             } if self.style == Style::Sql && *ty != Type::Double => {
                 // Inside an expression MySQL keeps more digits than its result shows.
                 self.text("cast(");
-                self.binary(*left, "/", *right);
+                self.plus_zero(*left, "/", *right);
                 let _ = write!(self.out, " as {})", cast_name(*ty));
+            }
+            Node::Arithmetic {
+                op: Arithmetic::Modulo,
+                left,
+                right,
+                ty: Type::Decimal { .. },
+            } if self.style == Style::Sql => {
+                self.plus_zero(*left, "%", *right);
             }
             Node::Arithmetic {
                 op, left, right, ..
@@ -308,7 +325,7 @@ impl<S: AsRef<str>> Renderer<'_, S> {
             r.string(pattern.as_bytes());
             if r.style == Style::Sql || escape != '\\' {
                 r.text(" escape ");
-                r.string(escape.to_string().as_bytes());
+                r.text(&quote(escape.to_string().as_bytes()));
             }
         });
     }
@@ -351,7 +368,11 @@ impl<S: AsRef<str>> Renderer<'_, S> {
             }
             (Datum::String(v), _) => self.string(v),
             _ => {
-                let text = constant_text(value, ty);
+                let mut text = constant_text(value, ty);
+                if matches!(ty, Type::Decimal { scale: 0, .. }) {
+                    // Without the point it would be an integer.
+                    text.push('.');
+                }
                 self.group(|r| r.text(&text));
             }
         }
@@ -362,11 +383,12 @@ impl<S: AsRef<str>> Renderer<'_, S> {
             let quoted = quote(text);
             return self.text(&quoted);
         }
-        self.text("_utf8mb4 X'");
+        // The collation of a bare literal would be the server's default.
+        self.text("(_utf8mb4 X'");
         for byte in text {
             let _ = write!(self.out, "{byte:02x}");
         }
-        self.text("'");
+        self.text("' collate utf8mb4_bin)");
     }
 }
 
@@ -496,7 +518,8 @@ mod tests {
         assert_eq!(
             program.to_sql(&["d", "n", "s"]),
             "((d >= (DATE'1994-01-01')) and (n in ((1),(3))) and \
-             (s not like _utf8mb4 X'6974277325' escape _utf8mb4 X'5c'))"
+             (s not like (_utf8mb4 X'6974277325' collate utf8mb4_bin) \
+             escape '\\\\'))"
         );
     }
 

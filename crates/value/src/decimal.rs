@@ -86,26 +86,59 @@ pub fn multiply(a: i128, b: i128, drop: u8) -> Option<i128> {
         Some(product) if drop == 0 => Some(product),
         Some(product) => divide_round(product, pow10(drop)),
         None if drop == 0 => None,
-        None => multiply_divide(a, b, pow10(drop)),
+        None => multiply_divide(a, b, pow10(drop), Rounding::HalfAway),
     }
 }
 
-/// `a * 10^shift / b`, rounded; `None` if `b` is zero or it does not fit 128 bits. `shift` is
-/// `scale of b + scale of the quotient - scale of a`.
+/// `a / b` in units of 10^-`scale`, as MySQL divides numbers of the scales `scales`: the quotient
+/// is cut off after [`quotient_digits`] digits and then rounded. `None` if `b` is zero or it does
+/// not fit 128 bits.
 ///
 /// # Panics
-/// If `shift` is above 38.
+/// If `scale` is below that of `a`, or `scale` and that of `b` exceed that of `a` by more than 38.
 #[inline]
 #[must_use]
-pub fn divide(a: i128, b: i128, shift: u8) -> Option<i128> {
-    match a.checked_mul(pow10(shift)) {
-        Some(scaled) => divide_round(scaled, b),
-        None => multiply_divide(a, pow10(shift), b),
+pub fn divide(a: i128, b: i128, scales: (u8, u8), scale: u8) -> Option<i128> {
+    let digits = quotient_digits(scales.0, scales.1);
+    if scale < digits {
+        // Cutting off further behind does not change the rounding.
+        shift_divide(a, b, scales.1 + scale - scales.0, Rounding::HalfAway)
+    } else {
+        let shift = scales.1 + digits - scales.0;
+        shift_divide(a, b, shift, Rounding::Cut)?.checked_mul(pow10(scale - digits))
     }
 }
 
-/// `a * b / c`, rounded, with a 256-bit product.
-fn multiply_divide(a: i128, b: i128, c: i128) -> Option<i128> {
+/// Digits behind the point to which MySQL computes a quotient: it keeps decimals in groups of nine
+/// digits, and adds groups until there are four digits more than both scales. So a dividend with
+/// 5, 14 or 23 of them divided by an integer has a result that is cut off, not rounded.
+#[must_use]
+pub const fn quotient_digits(dividend: u8, divisor: u8) -> u8 {
+    const GROUP: u8 = 9;
+    const MORE: u8 = 4;
+    let grouped = dividend.next_multiple_of(GROUP) + divisor.next_multiple_of(GROUP);
+    let spare = grouped - dividend - divisor;
+    (grouped + MORE.saturating_sub(spare)).next_multiple_of(GROUP)
+}
+
+/// What happens to the digits that do not fit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rounding {
+    HalfAway,
+    Cut,
+}
+
+/// `a * 10^shift / b`.
+fn shift_divide(a: i128, b: i128, shift: u8, rounding: Rounding) -> Option<i128> {
+    match a.checked_mul(pow10(shift)) {
+        Some(scaled) if rounding == Rounding::HalfAway => divide_round(scaled, b),
+        Some(scaled) => scaled.checked_div(b),
+        None => multiply_divide(a, pow10(shift), b, rounding),
+    }
+}
+
+/// `a * b / c` with a 256-bit product.
+fn multiply_divide(a: i128, b: i128, c: i128, rounding: Rounding) -> Option<i128> {
     if c == 0 {
         return None;
     }
@@ -126,7 +159,7 @@ fn multiply_divide(a: i128, b: i128, c: i128) -> Option<i128> {
             quotient |= 1;
         }
     }
-    if rest >= divisor - rest {
+    if rounding == Rounding::HalfAway && rest >= divisor - rest {
         quotient = quotient.checked_add(1)?;
     }
     if negative {
@@ -171,7 +204,7 @@ pub fn from_f64(value: f64, scale: u8) -> Option<i128> {
     if !value.is_finite() {
         return None;
     }
-    let text = format!("{value:e}");
+    let text = crate::text::shortest(value);
     Number::scan(text.as_bytes())?.0.to_units(scale)
 }
 
@@ -213,12 +246,27 @@ mod tests {
 
     #[test]
     fn division_keeps_the_asked_scale() {
-        assert_eq!(divide(1, 3, 4), Some(3333));
-        assert_eq!(divide(200, 3, 4), Some(666_667));
-        assert_eq!(divide(POW10[37], 3, 10), None);
-        assert_eq!(divide(POW10[37], POW10[20], 10), Some(POW10[27]));
+        assert_eq!(divide(1, 3, (0, 0), 4), Some(3333));
+        assert_eq!(divide(200, 3, (2, 0), 6), Some(666_667));
+        assert_eq!(divide(POW10[37], 3, (0, 0), 5), None);
+        assert_eq!(divide(POW10[37], POW10[20], (0, 2), 8), Some(POW10[27]));
+        assert_eq!(divide(5, 0, (0, 0), 4), None);
         assert_eq!(multiply(POW10[30], POW10[30], 30), Some(POW10[30]));
         assert_eq!(multiply(POW10[30], POW10[30], 0), None);
+    }
+
+    #[test]
+    fn quotients_have_groups_of_nine_digits() {
+        assert_eq!(quotient_digits(0, 0), 9);
+        assert_eq!(quotient_digits(2, 2), 18);
+        assert_eq!(quotient_digits(9, 0), 18);
+        // MySQL: 0.00002 / 3 is 0.000006666, 0.0002 / 3 is 0.00006667.
+        assert_eq!(
+            (quotient_digits(5, 0), divide(2, 3, (5, 0), 9)),
+            (9, Some(6666))
+        );
+        assert_eq!(divide(2, 3, (4, 0), 8), Some(6667));
+        assert_eq!(divide(-2, 3, (0, 0), 11), Some(-66_666_666_600));
     }
 
     #[test]
@@ -265,13 +313,16 @@ mod tests {
         #[test]
         fn wide_multiply_divide_agrees_with_narrow(a: i64, b: i64, c: i64) {
             let (a, b, c) = (i128::from(a), i128::from(b), i128::from(c));
-            prop_assert_eq!(multiply_divide(a, b, c), if c == 0 { None } else { divide_round(a * b, c) });
+            let product = a * b;
+            let wide = |rounding| multiply_divide(a, b, c, rounding);
+            prop_assert_eq!(wide(Rounding::HalfAway), divide_round(product, c));
+            prop_assert_eq!(wide(Rounding::Cut), product.checked_div(c));
         }
 
         #[test]
         fn wide_division_inverts_multiplication(a: i128, b: i128) {
             prop_assume!(b != 0 && a != i128::MIN);
-            prop_assert_eq!(multiply_divide(a, b, b), Some(a));
+            prop_assert_eq!(multiply_divide(a, b, b, Rounding::HalfAway), Some(a));
         }
 
         #[test]

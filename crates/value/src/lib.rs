@@ -22,6 +22,6 @@ pub use datum::{Datum, ValueRef};
 pub use error::{LayoutError, RowError, ValueError, ValueErrorKind};
 pub use layout::{ColumnLayout, MAX_COLUMNS, MAX_KEY_LEN, MAX_RECORD_LEN, Place, RowLayout};
 pub use like::LikePattern;
-pub use record::{RecordView, encode_row, encode_text_row};
+pub use record::{RecordView, encode_row, encode_text_row, encode_with};
 pub use text::{format_double, format_float, format_value, parse_text, parse_text_ref};
 pub use types::{Collation, ColumnType};

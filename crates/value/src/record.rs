@@ -21,7 +21,7 @@ pub fn encode_row(
     out: &mut Vec<u8>,
 ) -> Result<(), RowError> {
     check_count(layout, row.len())?;
-    encode(layout, header, out, |column| Ok(row[column].as_ref()))
+    encode_with(layout, header, out, |column| Ok(row[column].as_ref()))
 }
 
 /// As [`encode_row`], from text fields (`None` = NULL) as LOAD DATA gives them.
@@ -32,7 +32,7 @@ pub fn encode_text_row(
     out: &mut Vec<u8>,
 ) -> Result<(), RowError> {
     check_count(layout, fields.len())?;
-    encode(layout, header, out, |column| match fields[column] {
+    encode_with(layout, header, out, |column| match fields[column] {
         None => Ok(ValueRef::Null),
         Some(text) => parse_text_ref(layout.columns[column].ty, text),
     })
@@ -45,7 +45,8 @@ fn check_count(layout: &RowLayout, got: usize) -> Result<(), RowError> {
     }
 }
 
-fn encode<'v>(
+/// As [`encode_row`], with `value` giving the value of each column of the layout.
+pub fn encode_with<'v>(
     layout: &RowLayout,
     header: RecordHeader,
     out: &mut Vec<u8>,

@@ -83,7 +83,11 @@ impl Builder {
     /// A truth value as the integer that it is in arithmetic.
     pub(super) fn number(&mut self, id: NodeId) -> Result<NodeId, ExprError> {
         match self.ty(id) {
-            Type::Bool => self.convert(id, Type::Int),
+            Type::Bool => {
+                let id = self.convert(id, Type::Int)?;
+                self.digits[usize::from(id.0)] = 1;
+                Ok(id)
+            }
             Type::Int | Type::UInt | Type::Decimal { .. } | Type::Double => Ok(id),
             ty => Err(ExprError::Operands {
                 what: "arithmetic",

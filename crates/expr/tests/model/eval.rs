@@ -235,8 +235,15 @@ fn exact_arithmetic(
             .times(b)
             .rescaled(types.0.scale() + types.1.scale(), ty.scale()),
         Divide => {
-            let shift = types.1.scale() + ty.scale() - types.0.scale();
-            a.shifted(shift.into()).divided_round(b)
+            let (from, by, to) = (types.0.scale(), types.1.scale(), ty.scale());
+            // As many groups of nine digits as both operands have, and one more if that leaves
+            // less than four digits beyond their scales.
+            let mut groups = from.div_ceil(9) + by.div_ceil(9);
+            if groups * 9 < from + by + 4 {
+                groups += 1;
+            }
+            let long = a.shifted(usize::from(by + 9 * groups - from)).divided(b).0;
+            long.rescaled(9 * groups, to)
         }
         IntDivide => a.divided(b).0,
         Modulo => a.divided(b).1,
@@ -285,26 +292,24 @@ fn cast(value: Value, from: Type, to: Type) -> Option<Value> {
     }
 }
 
-/// The shortest decimal form of a double, rounded to units of 10^-scale.
+/// The decimal form of as few digits as read back as the same double, rounded to units of
+/// 10^-scale.
 fn shortest_decimal(value: f64, scale: u8) -> Big {
-    let text = format!("{value}");
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let negative = whole.starts_with('-');
-    let mut units = Big::new(0);
-    for digit in whole
-        .trim_start_matches('-')
-        .chars()
-        .chain(fraction.chars())
-    {
-        units = units
-            .shifted(1)
-            .plus(&Big::new(digit.to_digit(10).unwrap().into()));
+    let mut texts = (0..17).map(|digits| format!("{value:.digits$e}"));
+    let text = texts.find(|text| text.parse() == Ok(value)).unwrap();
+    let (mantissa, exponent) = text.split_once('e').unwrap();
+    let fraction = mantissa
+        .split_once('.')
+        .map_or(0, |(_, digits)| digits.len() as i64);
+    let digits: i128 = mantissa.replace('.', "").parse().unwrap();
+    // digits * 10^shift units
+    let shift = exponent.parse::<i64>().unwrap() - fraction + i64::from(scale);
+    let zeros = shift.unsigned_abs() as usize;
+    if shift >= 0 {
+        Big::new(digits).shifted(zeros)
+    } else {
+        Big::new(digits).divided_round(&Big::new(1).shifted(zeros))
     }
-    let mut scaled = units.shifted(scale.into());
-    if !fraction.is_empty() {
-        scaled = scaled.divided_round(&Big::new(1).shifted(fraction.len()));
-    }
-    if negative { scaled.negated() } else { scaled }
 }
 
 fn like(text: &[char], pattern: &[char], escape: char) -> bool {

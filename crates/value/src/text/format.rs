@@ -57,9 +57,28 @@ pub fn format_value(ty: ColumnType, value: ValueRef<'_>, out: &mut String) {
 }
 
 /// Appends a DOUBLE: the shortest digits that read back as the same number; an exponent if the
-/// point lies more than 15 places away.
+/// point lies more than 15 places away and no digit behind it.
 pub fn format_double(value: f64, out: &mut String) {
-    place_point(&format!("{value:e}"), out);
+    place_point(&shortest(value), out);
+}
+
+/// The shortest `d.ddde±x` that reads back as `value`. Where two of them are equally near, it is
+/// the one with the even last digit, as C's `dtoa` gives it; Rust's shortest form is the greater.
+pub(crate) fn shortest(value: f64) -> String {
+    let text = format!("{value:e}");
+    let mantissa = text.split('e').next().unwrap_or_default();
+    let digits = mantissa.bytes().filter(u8::is_ascii_digit).count();
+    // A halfway case has a digit more than a double can have.
+    if digits < 16 {
+        return text;
+    }
+    // Rust's rounding to a number of digits is half to even.
+    let rounded = format!("{value:.*e}", digits - 1);
+    if rounded.parse() == Ok(value) {
+        rounded
+    } else {
+        text
+    }
 }
 
 /// Appends a FLOAT: six significant digits.
@@ -87,7 +106,7 @@ fn place_point(scientific: &str, out: &mut String) {
     let len = digits.len() as i32;
     if digits == "0" {
         out.push('0');
-    } else if !(-MAX_POINT + 1..=MAX_POINT).contains(&point) {
+    } else if point < -MAX_POINT + 1 || (point > MAX_POINT && point >= len) {
         out.push_str(&digits[..1]);
         if len > 1 {
             out.push('.');
