@@ -136,7 +136,7 @@ async fn the_last_append_can_be_repeated_after_a_restart() {
 async fn an_append_torn_at_any_byte_is_removed_and_written_again() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let last = vec![7; 900];
+    let last = vec![7; 300];
     fill(&store, key(1), &[vec![1; 100], last.clone()]).await;
     drop(store);
     let path = file_of(dir.path(), 1);

