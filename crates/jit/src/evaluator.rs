@@ -74,6 +74,7 @@ fn compile(program: &Program, layout: &RowLayout, ty: Type) -> Result<Compiled, 
     let source = Source {
         program,
         facts: &facts,
+        shape: layout.shape,
     };
     let mut constants = Constants::default();
     let mut builder = Builder::new()?;

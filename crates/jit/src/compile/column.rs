@@ -152,6 +152,26 @@ impl Compiler<'_, '_> {
         }
     }
 
+    /// Length of the record, which is corrupt if it leaves the page.
+    pub(super) fn record_len(&mut self) -> Value {
+        let shape = self.shape;
+        let Some(items_before) = shape.var_count.checked_sub(1) else {
+            return self.int(i64::from(shape.fixed_len));
+        };
+        let last_end = i32::from(shape.fixed_len) + 2 * i32::from(items_before);
+        let len = self
+            .b
+            .ins()
+            .uload16(types::I64, access(), self.record, last_end);
+        let end = self.b.ins().iadd(self.record, len);
+        let outside = self
+            .b
+            .ins()
+            .icmp(IntCC::UnsignedGreaterThan, end, self.limit);
+        self.leave_if(outside, self.corrupt);
+        len
+    }
+
     /// A variable-length item; a record whose ends lead out of the page is corrupt.
     fn load_text(&mut self, start: TextStart, end_offset: u16) -> Lane {
         let from = match start {

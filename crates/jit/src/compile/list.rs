@@ -1,8 +1,6 @@
 //! IN: small sets become branches, a bit map or comparisons in registers, others a search by a
 //! helper.
 
-use std::collections::BTreeMap;
-
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 use cranelift_frontend::Switch;
@@ -135,10 +133,7 @@ impl Compiler<'_, '_> {
         if strings.len() > MAX_COMPARISONS {
             return self.search_strings(val, strings, yes, absent);
         }
-        if strings
-            .iter()
-            .all(|literal| (1..=8).contains(&literal.len()))
-        {
+        if strings.iter().all(|literal| literal.len() <= 8) {
             return self.in_short_strings(val, strings, yes, absent);
         }
         for literal in &strings {
@@ -157,61 +152,61 @@ impl Compiler<'_, '_> {
         self.search(helper, &[list, start, len], yes, absent);
     }
 
-    /// Constants that fit a register: one load for all of the string's length, one branch. Only a
-    /// string that ends in a space can equal a constant of another length.
+    /// Constants that fit a register: the string's first eight bytes, filled up with spaces, are
+    /// compared with all of them, and one branch follows. Filling up is what PAD SPACE means; only
+    /// a string of more bytes may differ behind them.
     fn in_short_strings(&mut self, val: Val, list: Vec<Box<[u8]>>, yes: Block, absent: Block) {
         let (start, len) = val.text();
-        let mut by_length: BTreeMap<usize, Vec<i64>> = BTreeMap::new();
+        let (slow, found) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(slow);
+        self.leave_unless_readable(start, slow);
+        let bytes = self.b.ins().load(types::I64, access(), start, 0);
+        let bits = self.b.ins().ishl_imm_u(len, 3);
+        let ones = self.int(-1);
+        let behind = self.b.ins().ishl(ones, bits);
+        let none = self.int(0);
+        let short = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, len, 8);
+        let behind = self.b.ins().select(short, behind, none);
+        let text = self.b.ins().band_not(bytes, behind);
+        let spaces = self
+            .b
+            .ins()
+            .band_imm_s(behind, i64::from_le_bytes([b' '; 8]));
+        let text = self.b.ins().bor(text, spaces);
+        let mut equal = self.b.ins().iconst(types::I8, 0);
         for literal in &list {
-            let mut bytes = [0; 8];
+            let mut bytes = [b' '; 8];
             bytes[..literal.len()].copy_from_slice(literal);
-            by_length
-                .entry(literal.len())
-                .or_default()
-                .push(i64::from_le_bytes(bytes));
+            let literal = self.int(i64::from_le_bytes(bytes));
+            let this = self.b.ins().icmp(IntCC::Equal, text, literal);
+            equal = self.b.ins().bor(equal, this);
         }
-        let (unequal, not_empty) = (self.b.create_block(), self.b.create_block());
-        let padded = self.b.create_block();
-        self.b.set_cold_block(padded);
-        let mut switch = Switch::new();
-        let mut groups = Vec::new();
-        for (length, literals) in by_length {
-            let block = self.b.create_block();
-            switch.set_entry(length as u128, block);
-            groups.push((block, length, literals));
-        }
-        switch.emit(&mut self.b, len, unequal);
-        for (block, length, literals) in groups {
-            self.b.switch_to_block(block);
-            let found = self.load_exactly(start, length);
-            let mut equal = self.b.ins().iconst(types::I8, 0);
-            for literal in literals {
-                let literal = self.int(literal);
-                let this = self.b.ins().icmp(IntCC::Equal, found, literal);
-                equal = self.b.ins().bor(equal, this);
-            }
-            self.b.ins().brif(equal, yes, &[], unequal, &[]);
-        }
-        self.b.switch_to_block(unequal);
-        self.b.ins().brif(len, not_empty, &[], absent, &[]);
-        self.b.switch_to_block(not_empty);
-        let end = self.b.ins().iadd(start, len);
-        let last = self.b.ins().uload8(types::I64, access(), end, -1);
-        let is_space = self.b.ins().icmp_imm_u(IntCC::Equal, last, i64::from(b' '));
-        self.b.ins().brif(is_space, padded, &[], absent, &[]);
-        self.b.switch_to_block(padded);
+        self.b.ins().brif(equal, found, &[], absent, &[]);
+        self.b.switch_to_block(found);
+        let all = self
+            .b
+            .ins()
+            .icmp_imm_u(IntCC::UnsignedLessThanOrEqual, len, 8);
+        self.b.ins().brif(all, yes, &[], slow, &[]);
+        self.b.switch_to_block(slow);
         self.search_strings(val, list, yes, absent);
     }
 
-    /// 1 to 8 bytes as an integer, by two loads that overlap if there is none of that width.
-    fn load_exactly(&mut self, start: Value, bytes: usize) -> Value {
-        let width = 1 << bytes.ilog2();
-        let low = self.load_bytes(start, 0, width);
-        if width == bytes {
-            return low;
-        }
-        let high = self.load_bytes(start, bytes - width, width);
-        let high = self.b.ins().ishl_imm_u(high, 8 * (bytes - width) as i64);
-        self.b.ins().bor(low, high)
+    /// Goes on at `slow` unless eight bytes from `start` lie in the record (a string near its end,
+    /// or a constant).
+    fn leave_unless_readable(&mut self, start: Value, slow: Block) {
+        let record_len = self.record_len();
+        let at = self.b.ins().isub(start, self.record);
+        let end = self.b.ins().iadd_imm_s(at, 8);
+        let outside = self
+            .b
+            .ins()
+            .icmp(IntCC::UnsignedGreaterThan, at, record_len);
+        let beyond = self
+            .b
+            .ins()
+            .icmp(IntCC::UnsignedGreaterThan, end, record_len);
+        let bad = self.b.ins().bor(outside, beyond);
+        self.leave_if(bad, slow);
     }
 }

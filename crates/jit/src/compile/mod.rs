@@ -30,6 +30,7 @@ use cranelift_codegen::ir::{Block, StackSlot, StackSlotData, StackSlotKind, Valu
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::FunctionBuilder;
 use perigee_expr::{Node, NodeId, Program};
+use perigee_page::RecordShape;
 
 use crate::JitError;
 use crate::constants::Constants;
@@ -46,6 +47,7 @@ const MAX_OPERATIONS: u32 = 20_000;
 pub(crate) struct Source<'a> {
     pub program: &'a Program,
     pub facts: &'a Facts,
+    pub shape: RecordShape,
 }
 
 /// Physical form of a value.
@@ -90,6 +92,7 @@ struct Compiler<'a, 'f> {
     b: FunctionBuilder<'f>,
     program: &'a Program,
     facts: &'a Facts,
+    shape: RecordShape,
     constants: &'a mut Constants,
     /// Address of the record.
     record: Value,
@@ -130,6 +133,7 @@ impl<'a, 'f> Compiler<'a, 'f> {
             b,
             program: source.program,
             facts: source.facts,
+            shape: source.shape,
             constants,
             record: place.0,
             limit: place.1,

@@ -129,9 +129,8 @@ impl Compiler<'_, '_> {
         }
         let (x, y) = (self.widen(l), self.widen(r));
         let result = self.plain(op, x, y);
-        if exact.is_none() {
-            self.fail_if_wrapped(op, x, y, result, null);
-        }
+        // A sum that wraps is outside of its type as well: below 2 * 10^38 in magnitude, it comes
+        // out beyond 2^128 - 2 * 10^38, and types end at 10^38.
         self.in_type(Lane::Wide(result), exact, null, fact)
     }
 
@@ -160,22 +159,6 @@ impl Compiler<'_, '_> {
         let low = self.b.ins().imul(a, b);
         let high = self.b.ins().smulhi(a, b);
         self.b.ins().iconcat(low, high)
-    }
-
-    /// Makes the record fail if a 128-bit sum or difference wrapped.
-    fn fail_if_wrapped(&mut self, op: Arithmetic, x: Value, y: Value, result: Value, null: Null) {
-        // The sign of the result is wrong exactly if both terms of x = result + (-y), or of
-        // result = x + y, agree in sign and the sum does not.
-        let from_x = self.b.ins().bxor(x, result);
-        let other = if op == Arithmetic::Add {
-            self.b.ins().bxor(y, result)
-        } else {
-            self.b.ins().bxor(x, y)
-        };
-        let wrapped = self.b.ins().band(from_x, other);
-        let (_, high) = self.b.ins().isplit(wrapped);
-        let wrapped = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, high, 0);
-        self.fail_if(wrapped, null);
     }
 
     /// Product of two numbers of which at least one may exceed 64 bits. Most values of wide types
