@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use perigee_bench::commands;
 use perigee_node::{
     EmbeddedSettings, FrontendSettings, LogStoreSettings, PageStoreSettings, Serving,
 };
@@ -35,6 +36,38 @@ enum Command {
     PageStore(PageStore),
     /// Make TPC-H data, start a cluster on this machine, run the 22 queries with NDP off and on
     Demo(Demo),
+    /// Measure; each figure is a ratio between contenders in one run
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// The Page Store half of NDP on Q6 over pages in memory, one thread: against memory bandwidth
+    /// and a loop written by hand
+    Scan(BenchArgs),
+    /// The 22 queries of TPC-H with NDP off and on, on a cluster of processes: bytes, CPU, time
+    Tpch(BenchArgs),
+    /// The 22 queries in one process, against DataFusion over Parquet files of the same data
+    Peers(BenchArgs),
+    /// Bulk load and size, against MariaDB with InnoDB
+    Load(BenchArgs),
+}
+
+#[derive(Debug, Args)]
+struct BenchArgs {
+    /// TPC-H scale factor: 1 is about 1 GB of data
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// Interleaved pairs of runs for each query
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pairs: usize,
+    /// Directory for data and stores
+    #[arg(long, value_name = "DIR", default_value = "perigee-bench")]
+    dir: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -51,7 +84,10 @@ impl Listen {
     fn serving(&self, default_port: u16) -> Serving {
         let default = SocketAddr::from(([127, 0, 0, 1], default_port));
         let listen = self.listen.unwrap_or(default);
-        Serving { listen, ready_file: self.ready_file.clone() }
+        Serving {
+            listen,
+            ready_file: self.ready_file.clone(),
+        }
     }
 }
 
@@ -191,7 +227,9 @@ async fn dispatch(command: Command) -> Result<(), String> {
                 pool_bytes: serve.pool.0 as usize,
                 decline_every: serve.decline_every,
             };
-            perigee_node::run_embedded(settings).await.map_err(|e| e.to_string())
+            perigee_node::run_embedded(settings)
+                .await
+                .map_err(|e| e.to_string())
         }
         Command::Frontend(frontend) => {
             let (log_store, page_stores) = (frontend.log_store, frontend.page_store);
@@ -201,9 +239,13 @@ async fn dispatch(command: Command) -> Result<(), String> {
                 .map_err(|e| e.to_string())
         }
         Command::LogStore(store) => {
-            let settings =
-                LogStoreSettings { serving: store.listen.serving(7201), data: store.data };
-            perigee_node::run_log_store(settings).await.map_err(|e| e.to_string())
+            let settings = LogStoreSettings {
+                serving: store.listen.serving(7201),
+                data: store.data,
+            };
+            perigee_node::run_log_store(settings)
+                .await
+                .map_err(|e| e.to_string())
         }
         Command::PageStore(store) => {
             let settings = PageStoreSettings {
@@ -213,16 +255,74 @@ async fn dispatch(command: Command) -> Result<(), String> {
                 ndp_threads: store.ndp_threads,
                 decline_every: store.decline_every,
             };
-            perigee_node::run_page_store(settings).await.map_err(|e| e.to_string())
+            perigee_node::run_page_store(settings)
+                .await
+                .map_err(|e| e.to_string())
         }
         Command::Demo(demo) => run_demo(demo).await,
+        Command::Bench(bench) => run_bench(bench).await,
     }
+}
+
+async fn run_bench(bench: Bench) -> Result<(), String> {
+    let options = |args: &BenchArgs| {
+        let binary =
+            std::env::current_exe().map_err(|e| format!("cannot find this binary: {e}"))?;
+        let (scale, dir, pairs) = (args.scale, args.dir.clone(), args.pairs);
+        Ok::<_, String>(commands::BenchOptions {
+            binary,
+            scale,
+            dir,
+            pairs,
+        })
+    };
+    let text = |e: perigee_bench::BenchError| e.to_string();
+    match bench {
+        Bench::Scan(args) => print_figures(args.json, &commands::scan().map_err(text)?, None),
+        Bench::Tpch(args) => {
+            let figures = commands::tpch(&options(&args)?).await.map_err(text)?;
+            print_figures(args.json, &figures, Some(figures.table()))
+        }
+        Bench::Peers(args) => {
+            let figures = commands::peers(&options(&args)?).await.map_err(text)?;
+            print_figures(args.json, &figures, None)
+        }
+        Bench::Load(args) => {
+            let figures = commands::load(&options(&args)?).await.map_err(text)?;
+            print_figures(args.json, &figures, None)
+        }
+    }
+}
+
+/// Prints figures as one JSON object, or for a person: as their table, or a line each.
+fn print_figures(
+    json: bool,
+    figures: &impl serde::Serialize,
+    table: Option<String>,
+) -> Result<(), String> {
+    let value = serde_json::to_value(figures).map_err(|e| e.to_string())?;
+    match (json, table, value.as_object()) {
+        (false, Some(table), _) => print!("{table}"),
+        (false, None, Some(fields)) => {
+            for (name, value) in fields {
+                println!("{name}: {value}");
+            }
+        }
+        _ => println!("{value}"),
+    }
+    Ok(())
 }
 
 async fn run_demo(demo: Demo) -> Result<(), String> {
     let binary = std::env::current_exe().map_err(|e| format!("cannot find this binary: {e}"))?;
-    let options = perigee_bench::demo::DemoOptions { binary, scale: demo.scale, dir: demo.dir };
-    let report = perigee_bench::demo::demo(&options).await.map_err(|e| e.to_string())?;
+    let options = perigee_bench::demo::DemoOptions {
+        binary,
+        scale: demo.scale,
+        dir: demo.dir,
+    };
+    let report = perigee_bench::demo::demo(&options)
+        .await
+        .map_err(|e| e.to_string())?;
     println!("the report is {}", report.display());
     Ok(())
 }

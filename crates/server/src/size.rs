@@ -10,7 +10,9 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let digits = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         let shift = match unit.trim().to_ascii_lowercase().as_str() {
             "" | "b" => 0,
@@ -20,8 +22,13 @@ impl FromStr for Size {
             "t" | "tb" | "tib" => 40,
             _ => return Err(format!("{unit:?} is no unit; use KiB, MiB, GiB or TiB")),
         };
-        let number: u64 = number.parse().map_err(|_| format!("{text:?} is not a size"))?;
-        number.checked_mul(1 << shift).map(Self).ok_or_else(|| format!("{text} is too large"))
+        let number: u64 = number
+            .parse()
+            .map_err(|_| format!("{text:?} is not a size"))?;
+        number
+            .checked_mul(1 << shift)
+            .map(Self)
+            .ok_or_else(|| format!("{text} is too large"))
     }
 }
 
@@ -31,7 +38,12 @@ mod tests {
 
     #[test]
     fn sizes_are_read_with_and_without_unit() {
-        for (text, bytes) in [("0", 0), ("4096", 4096), ("16K", 16 << 10), ("3GiB", 3 << 30)] {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("16K", 16 << 10),
+            ("3GiB", 3 << 30),
+        ] {
             assert_eq!(text.parse(), Ok(Size(bytes)));
         }
     }

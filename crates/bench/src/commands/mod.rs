@@ -3,10 +3,12 @@
 
 mod load;
 mod peers;
+mod scan;
 mod setup;
 mod tpch;
 
 pub use load::{LoadFigures, load};
 pub use peers::{PeerFigures, peers};
+pub use scan::{ScanFigures, scan};
 pub use setup::BenchOptions;
 pub use tpch::{QueryFigures, TpchFigures, tpch};
