@@ -181,12 +181,16 @@ fn put_strings(out: &mut Vec<u8>, ends: &[u32], data: &[u8]) -> u8 {
     let plain = plain_size(spans(ends).map(|(start, end)| end - start));
     if let Some(dictionary) = Dictionary::find(ends, data, plain) {
         out.extend_from_slice(&(dictionary.entries.len() as u16).to_le_bytes());
-        let lengths = dictionary.entries.iter().map(|entry| entry.len());
+        let lengths = dictionary.entries.iter().map(|entry| entry.string.len());
         put_lengths(out, lengths);
-        let total: usize = dictionary.entries.iter().map(|entry| entry.len()).sum();
+        let total: usize = dictionary
+            .entries
+            .iter()
+            .map(|entry| entry.string.len())
+            .sum();
         out.extend_from_slice(&(total as u32).to_le_bytes());
         for entry in &dictionary.entries {
-            out.extend_from_slice(entry);
+            out.extend_from_slice(entry.string);
         }
         out.extend_from_slice(&dictionary.codes);
         return DICTIONARY;
@@ -220,8 +224,52 @@ fn plain_size(lengths: impl Iterator<Item = usize> + Clone) -> usize {
 
 /// The distinct strings of a column and the number of each row's string among them.
 struct Dictionary<'a> {
-    entries: Vec<&'a [u8]>,
+    entries: Vec<Entry<'a>>,
     codes: Vec<u8>,
+}
+
+/// A string with its length and its first and last eight bytes, which are all of it if it has at
+/// most 16; comparing these first saves a call per comparison.
+#[derive(Clone, Copy)]
+struct Entry<'a> {
+    head: u64,
+    tail: u64,
+    string: &'a [u8],
+}
+
+impl<'a> Entry<'a> {
+    #[inline]
+    fn new(data: &'a [u8], start: usize, end: usize) -> Self {
+        let string = &data[start..end];
+        let (head, tail) = match (string.first_chunk(), string.last_chunk()) {
+            (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
+            _ => {
+                let word = match data[start..].first_chunk() {
+                    Some(window) => u64::from_le_bytes(*window),
+                    None => {
+                        let mut window = [0; 8];
+                        window[..string.len()].copy_from_slice(string);
+                        u64::from_le_bytes(window)
+                    }
+                };
+                (word & ((1 << (8 * string.len())) - 1), 0)
+            }
+        };
+        Self { head, tail, string }
+    }
+
+    #[inline]
+    fn is(&self, other: &Self) -> bool {
+        let len = self.string.len();
+        (self.head, self.tail, len) == (other.head, other.tail, other.string.len())
+            && (len <= 16 || self.string == other.string)
+    }
+
+    #[inline]
+    fn hash(&self) -> u64 {
+        let mixed = (self.head ^ self.tail.rotate_left(29)).wrapping_add(self.string.len() as u64);
+        mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
 }
 
 impl<'a> Dictionary<'a> {
@@ -238,14 +286,14 @@ impl<'a> Dictionary<'a> {
         let mut table = [0_u16; 4 * MAX_ENTRIES];
         let mut entry_bytes = 0;
         for (row, (start, end)) in spans(ends).enumerate() {
-            let string = &data[start..end];
-            let code = found.code(&mut table, string)?;
+            let entry = Entry::new(data, start, end);
+            let code = found.code(&mut table, &entry)?;
             if usize::from(code) == found.entries.len() {
-                entry_bytes += string.len() + 4;
+                entry_bytes += entry.string.len() + 4;
                 if entry_bytes + rows >= plain {
                     return None;
                 }
-                found.entries.push(string);
+                found.entries.push(entry);
             }
             found.codes.push(code);
             if row + 1 == DICTIONARY_SAMPLE && found.entries.len() > DICTIONARY_SAMPLE / 2 {
@@ -255,15 +303,10 @@ impl<'a> Dictionary<'a> {
         Some(found)
     }
 
-    /// Number of `string`; the number of entries if it is new; `None` if there is no room.
-    fn code(&self, table: &mut [u16; 4 * MAX_ENTRIES], string: &[u8]) -> Option<u8> {
-        // The last entry is often the right one: rows come in key order.
-        if let Some(&code) = self.codes.last()
-            && self.entries[usize::from(code)] == string
-        {
-            return Some(code);
-        }
-        let mut at = (short_hash(string) >> 54) as usize;
+    /// Number of a string; the number of entries if it is new; `None` if there is no room.
+    #[inline]
+    fn code(&self, table: &mut [u16; 4 * MAX_ENTRIES], entry: &Entry<'_>) -> Option<u8> {
+        let mut at = (entry.hash() >> 54) as usize;
         loop {
             match table[at] {
                 0 if self.entries.len() == MAX_ENTRIES => return None,
@@ -271,26 +314,13 @@ impl<'a> Dictionary<'a> {
                     table[at] = self.entries.len() as u16 + 1;
                     return Some(self.entries.len() as u8);
                 }
-                taken if self.entries[usize::from(taken) - 1] == string => {
+                taken if self.entries[usize::from(taken) - 1].is(entry) => {
                     return Some((taken - 1) as u8);
                 }
                 _ => at = (at + 1) % table.len(),
             }
         }
     }
-}
-
-/// A hash of the length and the first and last eight bytes: enough to tell few strings apart.
-fn short_hash(string: &[u8]) -> u64 {
-    let word = |bytes: &[u8]| {
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        u64::from_le_bytes(word)
-    };
-    let head = word(&string[..string.len().min(8)]);
-    let tail = word(&string[string.len().saturating_sub(8)..]);
-    let mixed = (head ^ tail.rotate_left(29)).wrapping_add(string.len() as u64);
-    mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 impl Chunk {

@@ -163,32 +163,43 @@ impl Gather {
                     data: out_data,
                 },
             ) => {
-                items(base, records, (ends, item, data), out_ends, out_data);
+                copy_items(base, records, (ends, item, data), out_ends, out_data);
             }
             _ => panic!("N1: a vector has the form of its column"),
         }
     }
 
     /// Start and end in `base` of the variable-length item that the column is; `None` if it is NULL.
+    pub(crate) fn item(&self, base: &[u8], record: u16) -> Option<(usize, usize)> {
+        self.items(base, &[record])
+            .next()
+            .expect("one for each record")
+    }
+
+    /// [`Gather::item`] of each record.
     ///
     /// # Panics
     /// If the column is a number.
     #[inline]
-    pub(crate) fn item(&self, base: &[u8], record: u16) -> Option<(usize, usize)> {
+    pub(crate) fn items<'a>(
+        &self,
+        base: &'a [u8],
+        records: &'a [u16],
+    ) -> impl Iterator<Item = Option<(usize, usize)>> + use<'a> {
         let Form::Item { ends, item, data } = self.form else {
             panic!("N1: only strings are items");
         };
-        let at = usize::from(record);
-        if self
+        let (null_at, null_mask) = self
             .null
-            .is_some_and(|NullBit { offset, bit }| base[at + offset] >> bit & 1 != 0)
-        {
-            return None;
-        }
+            .map_or((0, 0), |null| (null.offset, 1 << null.bit));
         let load = |at: usize| usize::from(u16::from_le_bytes([base[at], base[at + 1]]));
-        let end_at = at + ends + 2 * item;
-        let start = if item == 0 { data } else { load(end_at - 2) };
-        Some((at + start, at + load(end_at)))
+        records.iter().map(move |&record| {
+            let at = usize::from(record);
+            let end_at = at + ends + 2 * item;
+            let start = if item == 0 { data } else { load(end_at - 2) };
+            let not_null = base[at + null_at] & null_mask == 0;
+            not_null.then(|| (at + start, at + load(end_at)))
+        })
     }
 
     /// True if the column is a variable-length item.
@@ -289,7 +300,7 @@ const SHORT: usize = 16;
 
 /// Appends variable-length items; `place` is where the end offsets begin, the item's number and
 /// where the first item begins.
-fn items(
+fn copy_items(
     base: &[u8],
     records: &[u16],
     place: (usize, usize, usize),
@@ -298,28 +309,29 @@ fn items(
 ) {
     let (end_offsets, item, data) = place;
     let load = |at: usize| usize::from(u16::from_le_bytes([base[at], base[at + 1]]));
-    ends.reserve(records.len());
-    let mut filled = out.len();
-    // Room behind the last string, for the copies that write more than they keep.
-    out.resize(filled + SHORT * (records.len() + 1), 0);
-    for &record in records {
+    let start_of = |at: usize, end_at: usize| at + if item == 0 { data } else { load(end_at - 2) };
+    let before = out.len();
+    let mut filled = before;
+    ends.extend(records.iter().map(|&record| {
         let at = usize::from(record);
         let end_at = at + end_offsets + 2 * item;
-        let start = at + if item == 0 { data } else { load(end_at - 2) };
-        let len = at + load(end_at) - start;
+        filled += at + load(end_at) - start_of(at, end_at);
+        filled as u32
+    }));
+    // Room behind the last string, for the copies that write more than they keep.
+    out.resize(filled + SHORT, 0);
+    let mut filled = before;
+    for (&record, &end) in records.iter().zip(&ends[ends.len() - records.len()..]) {
+        let at = usize::from(record);
+        let start = start_of(at, at + end_offsets + 2 * item);
+        let len = end as usize - filled;
         match base.get(start..start + SHORT) {
-            Some(window) if len <= SHORT && filled + SHORT <= out.len() => {
+            Some(window) if len <= SHORT => {
                 out[filled..filled + SHORT].copy_from_slice(window);
             }
-            _ => {
-                if filled + len > out.len() {
-                    out.resize(2 * out.len() + len, 0);
-                }
-                out[filled..filled + len].copy_from_slice(&base[start..start + len]);
-            }
+            _ => out[filled..filled + len].copy_from_slice(&base[start..start + len]),
         }
-        filled += len;
-        ends.push(filled as u32);
+        filled = end as usize;
     }
     out.truncate(filled);
 }

@@ -272,8 +272,8 @@ impl Slots {
 
     fn clear(&mut self) {
         self.len = 0;
-        self.slots.clear();
-        self.slots.resize(MIN_SLOTS, 0);
+        // As many groups may come again.
+        self.slots.fill(0);
     }
 }
 

@@ -37,17 +37,53 @@ pub(crate) enum KeyValues<'a> {
 /// Codes of a run of rows.
 #[derive(Default)]
 pub(crate) struct RowCodes {
-    packed: Vec<u128>,
-    /// Bytes of each packed code, or more than 16 if the key does not fit.
-    used: Vec<u8>,
+    packed: Vec<Code>,
     /// The code at hand of those that do not fit.
     bytes: Vec<u8>,
 }
 
 /// Longest packed code.
 const PACKED: usize = 16;
-/// In `used`: the key does not fit.
+
+/// A code in the making. Each part is written with one store of 16 bytes, whatever its length: the
+/// bytes behind it are zeros that the next part overwrites.
+#[derive(Clone, Copy)]
+struct Code {
+    bytes: [u8; 2 * PACKED + 1],
+    /// Bytes of the code; more than 16 if it is too long, and then nothing more is written.
+    len: u8,
+}
+
+const EMPTY: Code = Code {
+    bytes: [0; 2 * PACKED + 1],
+    len: 0,
+};
 const TOO_LONG: u8 = 0xff;
+
+impl Code {
+    /// Appends the low `width` bytes of a value that has zeros above them, if they fit.
+    #[inline]
+    fn append(&mut self, value: u128, width: usize) {
+        let len = usize::from(self.len);
+        if len + width > PACKED {
+            self.len = TOO_LONG;
+            return;
+        }
+        self.bytes[len..len + PACKED].copy_from_slice(&value.to_le_bytes());
+        self.len += width as u8;
+    }
+}
+
+/// Mask of the low `n` bytes.
+const MASKS: [u128; PACKED + 1] = {
+    let mut masks = [u128::MAX; PACKED + 1];
+    let mut n = 0;
+    while n < PACKED {
+        masks[n] = (1 << (8 * n)) - 1;
+        n += 1;
+    }
+    masks
+};
 
 /// First byte of a nullable value or of a string that is NULL; strings begin with length + 1.
 const NULL: u8 = 0;
@@ -118,9 +154,7 @@ impl RowCodes {
     /// Packs the keys of `rows` rows, as far as they fit.
     pub(crate) fn load(&mut self, parts: &[KeyPart], keys: &[KeyValues<'_>], rows: usize) {
         self.packed.clear();
-        self.packed.resize(rows, 0);
-        self.used.clear();
-        self.used.resize(rows, 0);
+        self.packed.resize(rows, EMPTY);
         for (part, key) in parts.iter().zip(keys) {
             match key {
                 KeyValues::Items {
@@ -128,8 +162,7 @@ impl RowCodes {
                     base,
                     records,
                 } => {
-                    let spans = records.iter().map(|&record| gather.item(base, record));
-                    self.pack_strings(part, base, spans);
+                    self.pack_strings(part, base, gather.items(base, records));
                 }
                 KeyValues::Lanes(vector) => self.pack_lanes(part, vector),
             }
@@ -167,23 +200,16 @@ impl RowCodes {
         values: impl Iterator<Item = u128>,
         valid: Option<&[u8]>,
     ) {
-        let width = part.width;
-        let mask = u128::MAX >> (128 - 8 * u32::from(width));
-        let codes = self.packed.iter_mut().zip(&mut self.used);
-        for (row, ((code, used), value)) in codes.zip(values).enumerate() {
+        let width = usize::from(part.width);
+        for (row, (code, value)) in self.packed.iter_mut().zip(values).enumerate() {
             if part.nullable {
                 let not_null = valid.is_none_or(|valid| valid[row] != 0);
-                append(
-                    code,
-                    used,
-                    u128::from(if not_null { NOT_NULL } else { NULL }),
-                    1,
-                );
+                code.append(if not_null { NOT_NULL } else { NULL }.into(), 1);
                 if !not_null {
                     continue;
                 }
             }
-            append(code, used, value & mask, width);
+            code.append(value & MASKS[width], width);
         }
     }
 
@@ -193,9 +219,9 @@ impl RowCodes {
         data: &[u8],
         spans: impl Iterator<Item = Option<(usize, usize)>>,
     ) {
-        for ((code, used), span) in self.packed.iter_mut().zip(&mut self.used).zip(spans) {
+        for (code, span) in self.packed.iter_mut().zip(spans) {
             let Some((start, end)) = span else {
-                append(code, used, NULL.into(), 1);
+                code.append(NULL.into(), 1);
                 continue;
             };
             let mut len = end - start;
@@ -203,29 +229,31 @@ impl RowCodes {
                 len = string::trim_end(&data[start..end]).len();
             }
             if len >= PACKED {
-                *used = TOO_LONG;
+                code.len = TOO_LONG;
                 continue;
             }
-            let value = match data.get(start..start + PACKED) {
-                // The bytes behind the string are masked away.
-                Some(window) => {
-                    let window = u128::from_le_bytes(window.try_into().expect("16 bytes"));
-                    window & ((1 << (8 * len)) - 1)
-                }
+            let window = match data.get(start..start + PACKED) {
+                Some(window) => u128::from_le_bytes(window.try_into().expect("16 bytes")),
                 None => {
-                    let mut value = [0; PACKED];
-                    value[..len].copy_from_slice(&data[start..start + len]);
-                    u128::from_le_bytes(value)
+                    let mut window = [0; PACKED];
+                    window[..len].copy_from_slice(&data[start..start + len]);
+                    u128::from_le_bytes(window)
                 }
             };
-            append(code, used, value << 8 | (len as u128 + 1), len as u8 + 1);
+            // The bytes behind the string are masked away.
+            code.append((window & MASKS[len]) << 8 | (len as u128 + 1), len + 1);
         }
     }
 
     /// The packed code of a row, if its key fits.
     #[inline]
     pub(crate) fn packed(&self, row: usize) -> Option<u128> {
-        (self.used[row] != TOO_LONG).then(|| self.packed[row])
+        let code = &self.packed[row];
+        let bytes = code
+            .bytes
+            .first_chunk()
+            .expect("a code has room for 16 bytes");
+        (code.len != TOO_LONG).then(|| u128::from_le_bytes(*bytes))
     }
 
     /// The code of a row as bytes.
@@ -235,18 +263,6 @@ impl RowCodes {
             encode(part, key, row, &mut self.bytes);
         }
         &self.bytes
-    }
-}
-
-/// Appends `width` bytes to a packed code, if they fit.
-#[inline]
-fn append(code: &mut u128, used: &mut u8, value: u128, width: u8) {
-    // No code of 16 bytes is followed by another part, so the shift is below 128.
-    if *used as usize + width as usize <= PACKED {
-        *code |= value << (8 * u32::from(*used));
-        *used += width;
-    } else {
-        *used = TOO_LONG;
     }
 }
 

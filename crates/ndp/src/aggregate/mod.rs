@@ -17,7 +17,7 @@ use perigee_value::{Collation, ColumnType, RowLayout};
 pub use groups::AggregateBudget;
 use groups::GroupTable;
 use keys::{KeyPart, KeyValues};
-use state::{Groups, Leftover, State, extend_validity};
+use state::{FEW, Groups, Leftover, State, count_few, extend_validity};
 
 use crate::Aggregate;
 use crate::expression::{Backend, Operand};
@@ -252,7 +252,7 @@ impl Aggregation {
         let (mut done, mut flushed) = (0, 0);
         while done < rows {
             let upto = table.assign(&keys, done, rows, &mut groups);
-            self.update(plan, done..upto, table.len(), Groups::Many(&groups));
+            self.update_groups(plan, done..upto, table.len(), &groups);
             if upto < rows {
                 assert!(
                     table.len() > 0,
@@ -266,6 +266,21 @@ impl Aggregation {
         self.groups = groups;
         self.table = Some(table);
         flushed
+    }
+
+    fn update_groups(
+        &mut self,
+        plan: &AggregatePlan,
+        rows: Range<usize>,
+        len: usize,
+        groups: &[u32],
+    ) {
+        if len <= FEW {
+            let counts = &count_few(groups);
+            self.update(plan, rows, len, Groups::Few { groups, counts });
+        } else {
+            self.update(plan, rows, len, Groups::Many(groups));
+        }
     }
 
     /// Brings rows into the states of their groups.

@@ -19,9 +19,20 @@ const MAX_SUM: i128 = 10_i128.pow(38) - 1;
 pub(crate) enum Groups<'a> {
     /// All rows belong to group 0.
     One,
+    /// The group of each row of the run; all are below [`FEW`], and `counts` has their sizes.
+    Few {
+        groups: &'a [u32],
+        counts: &'a [u32; FEW],
+    },
     /// The group of each row of the run.
     Many(&'a [u32]),
 }
+
+/// So many groups fit accumulators on the stack.
+pub(crate) const FEW: usize = 16;
+/// Neighbouring rows, which often are of one group, go to different accumulators, so that they need
+/// not wait for each other.
+const WAYS: usize = 4;
 
 /// A part of a sum that did not fit the group's row.
 pub(crate) struct Leftover {
@@ -41,10 +52,10 @@ pub(crate) enum State {
     Bytes(Extremes<Vec<u8>>),
 }
 
-/// A sum of 128-bit values: `high * 2^64 + low`.
+/// A sum of 128-bit values in 192 bits: `top * 2^128 + low`.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct WideSum {
-    high: i128,
+    top: i64,
     low: u128,
 }
 
@@ -122,6 +133,11 @@ impl State {
         rows: Range<usize>,
         groups: Groups<'_>,
     ) {
+        if let Groups::Few { groups, counts } = groups
+            && self.update_few(argument, rows.clone(), groups, counts)
+        {
+            return;
+        }
         let valid = argument.and_then(|argument| argument.valid.as_deref());
         match (self, argument.map(|argument| &argument.lanes)) {
             (Self::Count(counts), _) => count(counts, rows, groups, valid),
@@ -175,6 +191,53 @@ impl State {
             }
             _ => panic!("N1: an argument has the lanes of its type"),
         }
+    }
+
+    /// As [`State::update`], where there is a faster way for few groups; false if there is none.
+    fn update_few(
+        &mut self,
+        argument: Option<&Vector>,
+        rows: Range<usize>,
+        groups: &[u32],
+        counts: &[u32; FEW],
+    ) -> bool {
+        if argument.is_some_and(|argument| argument.valid.is_some()) {
+            return false;
+        }
+        let mark = |seen: &mut [u8]| {
+            seen.iter_mut()
+                .zip(counts)
+                .for_each(|(seen, n)| *seen |= u8::from(*n > 0));
+        };
+        match (self, argument.map(|argument| &argument.lanes)) {
+            (Self::Count(own), _) => {
+                own.iter_mut()
+                    .zip(counts)
+                    .for_each(|(own, n)| *own += i64::from(*n));
+            }
+            (Self::Sum { sums, seen }, Some(Lanes::I64(lanes))) => {
+                mark(seen);
+                let run = sum_few(&lanes[rows], groups, |sum: &mut i128, v: &i64| {
+                    *sum = sum.wrapping_add((*v).into());
+                });
+                for way in &run {
+                    sums.iter_mut()
+                        .zip(way)
+                        .for_each(|(sum, run)| *sum = sum.wrapping_add(*run));
+                }
+            }
+            (Self::WideSum { sums, seen }, Some(Lanes::I128(lanes))) => {
+                mark(seen);
+                let run = sum_few(&lanes[rows], groups, |sum: &mut WideSum, v| sum.add(*v));
+                for way in &run {
+                    sums.iter_mut()
+                        .zip(way)
+                        .for_each(|(sum, run)| sum.merge(*run));
+                }
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// Appends the state of every group to `out` and forgets all groups.
@@ -267,11 +330,11 @@ fn each(
             rows.filter(|row| valid[*row] != 0)
                 .for_each(|row| f(row, 0));
         }
-        (Groups::Many(groups), None) => {
+        (Groups::Few { groups, .. } | Groups::Many(groups), None) => {
             rows.zip(groups)
                 .for_each(|(row, group)| f(row, *group as usize));
         }
-        (Groups::Many(groups), Some(valid)) => rows
+        (Groups::Few { groups, .. } | Groups::Many(groups), Some(valid)) => rows
             .zip(groups)
             .filter(|(row, _)| valid[*row] != 0)
             .for_each(|(row, group)| f(row, *group as usize)),
@@ -283,6 +346,36 @@ fn count(counts: &mut [i64], rows: Range<usize>, groups: Groups<'_>, valid: Opti
         (Groups::One, None) => counts[0] += rows.len() as i64,
         _ => each(rows, groups, valid, |_, group| counts[group] += 1),
     }
+}
+
+/// Sizes of the groups of a run, if all of them are below [`FEW`].
+pub(crate) fn count_few(groups: &[u32]) -> [u32; FEW] {
+    let mut counts = [0; FEW];
+    for way in sum_few(groups, groups, |n: &mut u32, _| *n += 1) {
+        counts.iter_mut().zip(way).for_each(|(n, run)| *n += run);
+    }
+    counts
+}
+
+/// Adds each value to the sum of its group, in [`WAYS`] sets of sums.
+#[inline]
+fn sum_few<T, S: Copy + Default>(
+    values: &[T],
+    groups: &[u32],
+    add: impl Fn(&mut S, &T),
+) -> [[S; FEW]; WAYS] {
+    let mut sums = [[S::default(); FEW]; WAYS];
+    let (values, last_values) = values.as_chunks::<WAYS>();
+    let (groups, last_groups) = groups.as_chunks::<WAYS>();
+    for (values, groups) in values.iter().zip(groups) {
+        for way in 0..WAYS {
+            add(&mut sums[way][groups[way] as usize % FEW], &values[way]);
+        }
+    }
+    for (value, group) in last_values.iter().zip(last_groups) {
+        add(&mut sums[0][*group as usize % FEW], value);
+    }
+    sums
 }
 
 /// Sum of 64-bit numbers: the halves are summed apart, which vectorises and cannot overflow.
@@ -301,13 +394,18 @@ fn sum(values: &[i64]) -> i128 {
 }
 
 impl WideSum {
-    /// Cannot overflow: each half grows by less than 2^64.
+    /// Cannot overflow: `top` moves by at most one.
     #[inline]
     fn add(&mut self, value: i128) {
-        self.high = self.high.wrapping_add(value >> 64);
-        self.low = self
-            .low
-            .wrapping_add((value as u128) & u128::from(u64::MAX));
+        let (low, carry) = self.low.overflowing_add(value as u128);
+        self.low = low;
+        self.top += i64::from(carry) + (value >> 127) as i64;
+    }
+
+    fn merge(&mut self, other: Self) {
+        let (low, carry) = self.low.overflowing_add(other.low);
+        self.low = low;
+        self.top += i64::from(carry) + other.top;
     }
 
     /// Values of at most [`MAX_SUM`] in magnitude whose sum is this one; at least one.
@@ -315,17 +413,12 @@ impl WideSum {
         let mut rest = Some(self);
         std::iter::from_fn(move || {
             let mut sum = rest.take()?;
-            // Carry, so that 0 <= low < 2^64 and the sign is that of `high`.
-            sum.high += (sum.low >> 64) as i128;
-            sum.low &= u128::from(u64::MAX);
-            let small = i64::try_from(sum.high)
-                .ok()
-                .map(|high| i128::from(high) << 64 | sum.low as i128)
-                .filter(|value| (-MAX_SUM..=MAX_SUM).contains(value));
-            if small.is_some() {
-                return small;
+            let low = sum.low as i128;
+            let fits = sum.top == (low >> 127) as i64;
+            if fits && (-MAX_SUM..=MAX_SUM).contains(&low) {
+                return Some(low);
             }
-            let piece = if sum.high < 0 { -MAX_SUM } else { MAX_SUM };
+            let piece = if sum.top < 0 { -MAX_SUM } else { MAX_SUM };
             sum.add(-piece);
             rest = Some(sum);
             Some(piece)
