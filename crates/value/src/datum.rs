@@ -130,3 +130,31 @@ impl Datum {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::strategies::{column_type, value};
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded(datum in column_type().prop_flat_map(value), null: bool) {
+            let datum = if null { Datum::Null } else { datum };
+            let mut w = Writer::new();
+            datum.encode(&mut w);
+            let bytes = w.into_bytes();
+            let mut r = Reader::new(&bytes, "value");
+            prop_assert_eq!(Datum::decode(&mut r).unwrap(), datum);
+            r.finish().unwrap();
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..30)) {
+            let _ = Datum::decode(&mut Reader::new(&bytes, "value"));
+            let _ = crate::ColumnType::decode(&mut Reader::new(&bytes, "type"));
+        }
+    }
+}

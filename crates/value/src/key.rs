@@ -233,6 +233,7 @@ pub fn decode_part(
             decode_padded(body)
         };
         let (text, rest) = decoded.ok_or_else(corrupt)?;
+        check_stored(ty, ValueRef::String(&text))?;
         return Ok((Datum::String(text), rest));
     };
     let (part, rest) = body

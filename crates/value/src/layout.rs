@@ -311,3 +311,6 @@ fn place_columns(
         items: items as u8,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,8 @@ mod error;
 mod layout;
 mod like;
 mod record;
+#[cfg(test)]
+mod strategies;
 mod text;
 mod types;
 

@@ -291,7 +291,11 @@ fn lists_with_null() {
 fn fields_of_dates() {
     let micros = 757_382_400_000_000i64 + (13 * 3600 + 14 * 60 + 15) * 1_000_000;
     let value = (Datum::DateTime(micros), Type::DateTime);
-    let get = |field| eval(&[value.clone()], |b, c| b.extract(field, c[0]).unwrap());
+    let get = |field| {
+        eval(std::slice::from_ref(&value), |b, c| {
+            b.extract(field, c[0]).unwrap()
+        })
+    };
     use DateField::{Day, Hour, Minute, Month, Quarter, Second, Year};
     let fields = [Year, Quarter, Month, Day, Hour, Minute, Second];
     let expected = [1994, 1, 1, 1, 13, 14, 15];

@@ -1,1 +1,236 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+use std::cmp::Ordering;
 
+use proptest::prelude::*;
+
+use super::*;
+use crate::strategies::{column_type, layout_and_rows, value};
+use crate::string;
+
+fn part(ty: ColumnType, nullable: bool, value: &Datum) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_part(ty, nullable, value.as_ref(), &mut out).unwrap();
+    out
+}
+
+/// SQL's order, NULL first.
+fn order(ty: ColumnType, a: &Datum, b: &Datum) -> Ordering {
+    match (a, b) {
+        (Datum::Null, Datum::Null) => Ordering::Equal,
+        (Datum::Null, _) => Ordering::Less,
+        (_, Datum::Null) => Ordering::Greater,
+        (Datum::Int(a), Datum::Int(b)) => a.cmp(b),
+        (Datum::UInt(a), Datum::UInt(b)) => a.cmp(b),
+        (Datum::Decimal(a), Datum::Decimal(b)) => a.cmp(b),
+        (Datum::Double(a), Datum::Double(b)) => a.partial_cmp(b).unwrap(),
+        (Datum::Date(a), Datum::Date(b)) => a.cmp(b),
+        (Datum::DateTime(a), Datum::DateTime(b)) => a.cmp(b),
+        (Datum::String(a), Datum::String(b)) if ty.collation() == Some(Collation::BINARY) => {
+            a.cmp(b)
+        }
+        (Datum::String(a), Datum::String(b)) => string::compare(a, b),
+        other => panic!("{other:?}"),
+    }
+}
+
+const TEXT: ColumnType = ColumnType::Varchar {
+    chars: 100,
+    collation: Collation::UTF8MB4_BIN,
+};
+const INT: ColumnType = ColumnType::Int {
+    bytes: 4,
+    unsigned: false,
+};
+
+fn text(value: &str) -> Vec<u8> {
+    part(TEXT, false, &Datum::String(value.into()))
+}
+
+#[test]
+fn bytes_of_each_type() {
+    assert_eq!(part(INT, false, &Datum::Int(-2)), [0x7f, 0xff, 0xff, 0xfe]);
+    assert_eq!(part(INT, true, &Datum::Int(1)), [1, 0x80, 0, 0, 1]);
+    assert_eq!(part(INT, true, &Datum::Null), [0, 0, 0, 0, 0]);
+    let medium = ColumnType::Int {
+        bytes: 3,
+        unsigned: true,
+    };
+    assert_eq!(part(medium, false, &Datum::UInt(5)), [0, 0, 0, 5]);
+    let wide = ColumnType::Decimal {
+        precision: 20,
+        scale: 2,
+    };
+    let mut expected = [0; 16];
+    (expected[0], expected[15]) = (0x80, 7);
+    assert_eq!(part(wide, false, &Datum::Decimal(7)), expected);
+    assert_eq!(
+        part(ColumnType::Date, false, &Datum::Date(0)),
+        [0x80, 0, 0, 0]
+    );
+    assert_eq!(
+        part(ColumnType::Float, false, &Datum::Double(-0.0)),
+        [0x80, 0, 0, 0]
+    );
+    assert_eq!(
+        part(ColumnType::Float, false, &Datum::Double(1.0)),
+        [0xbf, 0x80, 0, 0]
+    );
+    assert_eq!(
+        part(ColumnType::Float, false, &Datum::Double(-1.0)),
+        [0x40, 0x7f, 0xff, 0xff]
+    );
+    assert_eq!(text("ab"), [b'a' + 2, b'b' + 2, STRING_END]);
+    assert_eq!(
+        text("a b\t"),
+        [b'a' + 2, SPACE_HIGH, b'b' + 2, b'\t', STRING_END]
+    );
+    assert_eq!(text("  \t "), [SPACE_LOW, SPACE_LOW, b'\t', STRING_END]);
+    assert_eq!(part(TEXT, true, &Datum::Null), [0]);
+    let binary = ColumnType::Varchar {
+        chars: 9,
+        collation: Collation::BINARY,
+    };
+    assert_eq!(
+        part(binary, false, &Datum::String(vec![0, 1])),
+        [0, 0xff, 1, 0, 0]
+    );
+}
+
+#[test]
+fn trailing_spaces_make_no_difference_and_tabs_sort_first() {
+    assert_eq!(text("a"), text("a   "));
+    assert_eq!(text(""), text(" "));
+    assert!(text("a\t") < text("a"));
+    assert!(text("a \t") < text("a") && text("a") < text("a !"));
+}
+
+#[test]
+fn what_is_not_of_the_type_is_refused() {
+    let mut out = Vec::new();
+    let mut kind = |ty, value: Datum| {
+        encode_part(ty, false, value.as_ref(), &mut out)
+            .unwrap_err()
+            .kind
+    };
+    let tiny = ColumnType::Int {
+        bytes: 1,
+        unsigned: false,
+    };
+    assert_eq!(kind(tiny, Datum::Int(128)), ValueErrorKind::OutOfRange);
+    assert_eq!(kind(tiny, Datum::UInt(1)), ValueErrorKind::Incorrect);
+    assert_eq!(kind(tiny, Datum::Null), ValueErrorKind::NullNotAllowed);
+    assert_eq!(
+        kind(TEXT, Datum::String(vec![0xff])),
+        ValueErrorKind::Incorrect
+    );
+    assert_eq!(kind(TEXT, Datum::Int(1)), ValueErrorKind::Incorrect);
+    assert_eq!(
+        kind(ColumnType::Date, Datum::Date(i32::MAX)),
+        ValueErrorKind::OutOfRange
+    );
+    let layout = RowLayout::clustered(&[(TEXT, false)], &[0]).unwrap();
+    let long = [Datum::String(vec![b'x'; MAX_KEY_LEN])];
+    let result = encode_key(&layout, &long, &mut Vec::new());
+    assert_eq!(result, Err(RowError::KeyTooLong(MAX_KEY_LEN + 1)));
+    let two = [Datum::Null, Datum::Null];
+    assert!(matches!(
+        encode_key(&layout, &two, &mut Vec::new()),
+        Err(RowError::ColumnCount { .. })
+    ));
+}
+
+#[test]
+fn upper_bounds() {
+    assert_eq!(prefix_upper(&[1, 2]), Some(vec![1, 3]));
+    assert_eq!(prefix_upper(&[1, 0xff, 0xff]), Some(vec![2]));
+    assert_eq!(prefix_upper(&[0xff]), None);
+    assert_eq!(prefix_upper(&[]), None);
+}
+
+proptest! {
+    #[test]
+    fn bytes_compare_as_sql_does(
+        (ty, a, b) in column_type().prop_flat_map(|ty| {
+            let value = || prop_oneof![1 => Just(Datum::Null), 9 => value(ty)];
+            (Just(ty), value(), value())
+        }),
+        behind: (u8, u8),
+    ) {
+        let (mut x, mut y) = (part(ty, true, &a), part(ty, true, &b));
+        let expected = order(ty, &a, &b);
+        prop_assert_eq!(x.cmp(&y), expected);
+        // What follows decides only between equal parts: no part is a prefix of another.
+        x.push(behind.0);
+        y.push(behind.1);
+        prop_assert_eq!(x.cmp(&y), expected.then(behind.0.cmp(&behind.1)));
+    }
+
+    #[test]
+    fn keys_of_rows_compare_part_by_part((layout, rows) in layout_and_rows(2)) {
+        let key = |row: &Vec<Datum>| {
+            let mut out = Vec::new();
+            encode_key_of_row(&layout, row, &mut out).unwrap();
+            out
+        };
+        let parts = layout.key.iter().map(|column| usize::from(*column));
+        let expected = parts
+            .map(|i| order(layout.columns[i].ty, &rows[0][i], &rows[1][i]))
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal);
+        prop_assert_eq!(key(&rows[0]).cmp(&key(&rows[1])), expected);
+        // The first parts are a prefix of the whole.
+        let values: Vec<Datum> =
+            layout.key.iter().map(|column| rows[0][usize::from(*column)].clone()).collect();
+        for len in 0..=values.len() {
+            let mut prefix = Vec::new();
+            encode_key(&layout, &values[..len], &mut prefix).unwrap();
+            prop_assert!(key(&rows[0]).starts_with(&prefix));
+        }
+    }
+
+    #[test]
+    fn parts_decode(
+        (ty, value) in column_type().prop_flat_map(|ty| (Just(ty), value(ty))),
+        nullable: bool,
+        rest: Vec<u8>,
+    ) {
+        let mut bytes = part(ty, nullable, &value);
+        bytes.extend(&rest);
+        let (decoded, behind) = decode_part(ty, nullable, &bytes).unwrap();
+        prop_assert_eq!(order(ty, &decoded, &value), Ordering::Equal);
+        prop_assert_eq!(behind, &rest[..]);
+    }
+
+    #[test]
+    fn decoding_arbitrary_bytes_never_panics(
+        ty in column_type(),
+        nullable: bool,
+        bytes in prop::collection::vec(any::<u8>(), 0..40),
+    ) {
+        if let Ok((value, rest)) = decode_part(ty, nullable, &bytes) {
+            // Negative zero has two forms; nothing else does.
+            let used = &bytes[..bytes.len() - rest.len()];
+            let again = part(ty, nullable, &value);
+            let twin = decode_part(ty, nullable, &again).unwrap().0;
+            prop_assert_eq!(order(ty, &value, &twin), Ordering::Equal, "{:?}", used);
+        }
+    }
+
+    #[test]
+    fn prefixes_of_strings_bound_them(text in "[a \t!é]{0,6}", len in 0usize..6) {
+        let prefix: String = text.chars().take(len).collect();
+        let encoded = encode_string_prefix(TEXT, prefix.as_bytes()).unwrap();
+        let whole = part(TEXT, false, &Datum::String(text.into_bytes()));
+        prop_assert!(whole.starts_with(&encoded));
+    }
+
+    #[test]
+    fn upper_bounds_are_least(prefix: Vec<u8>, other: Vec<u8>) {
+        let Some(upper) = prefix_upper(&prefix) else {
+            prop_assert!(prefix.iter().all(|byte| *byte == 0xff));
+            return Ok(());
+        };
+        let inside = other.starts_with(&prefix) || other < prefix;
+        prop_assert_eq!(other < upper, inside);
+    }
+}

@@ -6,6 +6,9 @@ use crate::date::{self, Civil};
 /// Microseconds since 1970-01-01 of a date, with or without a time; not rounded. `None` if the
 /// text is not one. White space around it is allowed.
 pub(super) fn parse(text: &[u8]) -> Option<i64> {
+    if let Some(days) = parse_plain(text) {
+        return Some(date::day_to_micros(days));
+    }
     let text = text.trim_ascii();
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if digits == text.len() || (digits >= 12 && text[digits] == b'.') {
@@ -41,6 +44,22 @@ pub(super) fn parse(text: &[u8]) -> Option<i64> {
         return None;
     }
     assemble(days, hour, minute, second, fraction)
+}
+
+/// The usual case, `YYYY-MM-DD`.
+#[inline]
+fn parse_plain(text: &[u8]) -> Option<i32> {
+    let text: &[u8; 10] = text.try_into().ok()?;
+    let [.., b'-', _, _, b'-', _, _] = text else {
+        return None;
+    };
+    let number = |from: usize, len: usize| {
+        text[from..from + len].iter().try_fold(0, |n, byte| {
+            byte.is_ascii_digit()
+                .then(|| n * 10 + u32::from(byte - b'0'))
+        })
+    };
+    day_number(number(0, 4)?, number(5, 2)?, number(8, 2)?)
 }
 
 /// `YYYYMMDD`, `YYMMDD`, and with `hhmmss` and a fraction behind them.

@@ -9,3 +9,6 @@ pub(crate) use format::shortest;
 pub use format::{format_double, format_float, format_value};
 pub(crate) use parse::{check_text, day_from_number, micros_from_number};
 pub use parse::{parse_text, parse_text_ref};
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,10 @@ pub fn parse_text_ref(ty: ColumnType, text: &[u8]) -> Result<ValueRef<'_>, Value
     match ty {
         ColumnType::Int { bytes, unsigned } => parse_int(ty, bytes, unsigned, text),
         ColumnType::Decimal { precision, scale } => {
-            let units = parse_number(ty, scale, text)?;
+            let units = match parse_plain_decimal(text, scale) {
+                Some(units) => units,
+                None => parse_number(ty, scale, text)?,
+            };
             if !decimal::fits(units, precision) {
                 return Err(ValueError::new(ValueErrorKind::OutOfRange, ty, text));
             }
@@ -120,6 +123,33 @@ fn parse_plain(text: &[u8]) -> Option<i64> {
         value = value * 10 + i64::from(digit);
     }
     Some(if negative { -value } else { value })
+}
+
+/// The usual case: up to 18 digits, at most `scale` of them behind a point, and perhaps a minus.
+#[inline]
+fn parse_plain_decimal(text: &[u8], scale: u8) -> Option<i128> {
+    let (negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, text),
+    };
+    let (mut value, mut count, mut point) = (0i64, 0, None);
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit <= 9 {
+            value = value.wrapping_mul(10).wrapping_add(i64::from(digit));
+            count += 1;
+        } else if *byte == b'.' && point.is_none() {
+            point = Some(count);
+        } else {
+            return None;
+        }
+    }
+    let fraction = count - point.unwrap_or(count);
+    if count == 0 || count > 18 || fraction > usize::from(scale) {
+        return None;
+    }
+    let units = i128::from(value).checked_mul(decimal::pow10(scale - fraction as u8))?;
+    Some(if negative { -units } else { units })
 }
 
 /// A number with nothing but white space around it, in units of 10^-`scale`.
