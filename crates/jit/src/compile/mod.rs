@@ -1,5 +1,6 @@
 //! From a program to machine code: one function per mode, with the loop over records inside.
 //!
+//! - `filter`, `evaluate`: the functions, around the loop of `records`;
 //! - `value`: a node to a register, `predicate`: a truth value to branches;
 //! - `column`, `number`, `cast`, `date`, `text`, `list`: the operations.
 //!
@@ -21,6 +22,7 @@ mod filter;
 mod list;
 mod number;
 mod predicate;
+mod records;
 mod text;
 mod value;
 
@@ -38,6 +40,7 @@ use crate::facts::{Fact, Facts};
 
 pub(crate) use evaluate::compile_evaluate;
 pub(crate) use filter::compile_filter;
+use records::RecordLoop;
 
 /// Greatest number of operations of a function. A node that several nodes share is evaluated once
 /// on each path, but its code can be there once per path; what people write has some tens.
@@ -117,15 +120,12 @@ struct Compiler<'a, 'f> {
 struct Scope(usize);
 
 impl<'a, 'f> Compiler<'a, 'f> {
-    /// State at the start of a record's code; `place` is the record's address and the address
-    /// after the last byte that may be read.
+    /// State at the start of a record's code.
     fn new(
         mut b: FunctionBuilder<'f>,
         source: &Source<'a>,
         constants: &'a mut Constants,
-        place: (Value, Value),
-        fail: Block,
-        corrupt: Block,
+        records: &RecordLoop,
     ) -> Self {
         let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 16, 4);
         Self {
@@ -135,10 +135,10 @@ impl<'a, 'f> Compiler<'a, 'f> {
             facts: source.facts,
             shape: source.shape,
             constants,
-            record: place.0,
-            limit: place.1,
-            fail,
-            corrupt,
+            record: records.record,
+            limit: records.frame().limit,
+            fail: records.fail,
+            corrupt: records.corrupt,
             memo: HashMap::new(),
             memo_order: Vec::new(),
             operations: 0,
