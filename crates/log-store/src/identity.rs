@@ -7,6 +7,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use perigee_log_api::LogError;
 
@@ -17,6 +18,10 @@ const STORE: &str = "STORE";
 const STORE_TEMPORARY: &str = "STORE.tmp";
 const LOCK: &str = "LOCK";
 const KIND: &str = "log-store";
+
+/// How long a lock is waited for. A killed process holds its lock until the kernel is done with it,
+/// which takes as long as the sync it was in; so does a child that it had just begun to start.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Makes `dir` a Log Store's directory if it is empty or missing, checks that it is one otherwise,
 /// and locks it until the file returned is closed.
@@ -98,29 +103,31 @@ fn lock(dir: &Path) -> Result<File, LogError> {
         .truncate(false)
         .open(&path);
     let mut file = file.map_err(|e| disk_error("open", &path, &e))?;
-    match file.try_lock() {
-        Ok(()) => {
-            // For the message below only; the lock is what counts.
-            let id = format!("{}\n", std::process::id());
-            file.set_len(0)
-                .map_err(|e| disk_error("write", &path, &e))?;
-            file.write_all(id.as_bytes())
-                .map_err(|e| disk_error("write", &path, &e))?;
-            Ok(file)
+    let begin = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) if begin.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                let holder = match file.read_to_string(&mut holder) {
+                    Ok(_) if !holder.trim().is_empty() => format!("process {}", holder.trim()),
+                    _ => "another process".to_owned(),
+                };
+                let text = format!("{} is in use by {holder}", dir.display());
+                return Err(LogError::Unavailable(text));
+            }
+            Err(TryLockError::Error(e)) => return Err(disk_error("lock", &path, &e)),
         }
-        Err(TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            let holder = match file.read_to_string(&mut holder) {
-                Ok(_) if !holder.trim().is_empty() => format!("process {}", holder.trim()),
-                _ => "another process".to_owned(),
-            };
-            Err(LogError::Unavailable(format!(
-                "{} is in use by {holder}",
-                dir.display()
-            )))
-        }
-        Err(TryLockError::Error(e)) => Err(disk_error("lock", &path, &e)),
     }
+    // For the message above only, so a full disk does not matter here; the lock is what counts.
+    let id = format!("{}\n", std::process::id());
+    let _ = file
+        .write_all(id.as_bytes())
+        .and_then(|()| file.set_len(id.len() as u64));
+    Ok(file)
 }
 
 #[cfg(test)]
