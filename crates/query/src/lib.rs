@@ -1,1 +1,19 @@
-//! placeholder
+//! SQL over the engine: sessions, statements, MySQL's semantics on DataFusion, near-data processing
+//! as a step after physical planning.
+
+pub mod access;
+mod error;
+mod functions;
+mod parse;
+mod plan;
+mod result;
+mod session;
+
+pub use error::{REGISTRY, Result, SqlError};
+pub use result::{
+    Collected, Collector, LocalFile, NoFile, OkResult, ResultColumn, ResultSink,
+};
+pub use session::{
+    Connections, Frontend, FrontendConfig, NoConnections, NoStatus, Process, SERVER_VERSION,
+    Session, SessionInfo, StatusSource,
+};

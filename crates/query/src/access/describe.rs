@@ -54,7 +54,7 @@ fn row(scan: &PageScanExec) -> AccessRow {
     };
     let visited = scan.stats.rows as f64 * scan.path.share;
     AccessRow {
-        table: scan.table.def.name.clone(),
+        table: scan.context.alias.clone().unwrap_or_else(|| scan.table.def.name.clone()),
         access_type: access_type(scan),
         possible_keys: names(&scan.path.possible),
         key: (scan.path.index > 0 || scan.path.share < 1.0).then(|| index.name.clone()),

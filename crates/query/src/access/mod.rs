@@ -11,6 +11,7 @@ mod settings;
 mod stats;
 mod table;
 
+pub use convert::constant;
 pub use describe::{AccessRow, analyze, describe};
 pub use exec::{NdpChoice, PageScanExec, as_page_scan};
 pub use ndp_rule::physical_rules;

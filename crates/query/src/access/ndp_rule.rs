@@ -199,7 +199,7 @@ impl NdpRule {
     }
 
     fn choice(&self, scan: &PageScanExec) -> NdpChoice {
-        let settings = &self.context.settings;
+        let settings = &scan.context.settings;
         let nothing = |reason: String| NdpChoice { reasons: vec![reason], ..NdpChoice::default() };
         match settings.mode {
             NdpMode::On => {}

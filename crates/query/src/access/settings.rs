@@ -56,8 +56,10 @@ pub struct AccessContext {
     pub view: Arc<ReadView>,
     /// Stops the statement.
     pub cancel: CancelToken,
-    /// Variables as they were when the statement began.
+    /// Variables as they were when the statement began, with what hints change.
     pub settings: NdpSettings,
+    /// Name of the table in the statement.
+    pub alias: Option<String>,
 }
 
 impl std::fmt::Debug for AccessContext {

@@ -1,0 +1,242 @@
+//! Between the wire protocol and SQL, which know nothing of each other: errors, columns, results
+//! and files of one in terms of the other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use async_trait::async_trait;
+use bytes::Bytes;
+use perigee_engine::Engine;
+use perigee_engine::scan::CancelToken as EngineCancel;
+use perigee_query as query;
+use perigee_query::{
+    Connections, FrontendConfig, OkResult, Process, ResultColumn, SessionInfo, StatusSource,
+};
+use perigee_value::ColumnType;
+use perigee_wire_mysql as wire;
+use perigee_wire_mysql::{
+    CancelToken, Column, ColumnFlags, ConnectionInfo, ConnectionRegistry, OkInfo, SessionStatus,
+    SqlType,
+};
+
+use crate::NodeError;
+
+/// Makes a SQL session for each connection.
+pub(crate) struct WireFrontend {
+    frontend: Arc<query::Frontend>,
+}
+
+impl WireFrontend {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        config: FrontendConfig,
+        status: Arc<dyn StatusSource>,
+    ) -> Result<Self, NodeError> {
+        let frontend =
+            query::Frontend::new(engine, config, status).map_err(NodeError::component)?;
+        Ok(Self { frontend: Arc::new(frontend) })
+    }
+}
+
+#[async_trait]
+impl wire::Frontend for WireFrontend {
+    async fn open_session(
+        &self,
+        info: ConnectionInfo,
+    ) -> Result<Box<dyn wire::Session>, wire::SqlError> {
+        let session_info = SessionInfo {
+            connection_id: u64::from(info.id),
+            user: info.user.clone(),
+            host: info.peer.ip().to_string(),
+            connections: Arc::new(Registry(info.registry.clone())),
+        };
+        let session = query::Session::new(self.frontend.clone(), session_info);
+        let mut session = WireSession { session, info, multi: false };
+        if let Some(schema) = session.info.database.clone() {
+            wire::Session::use_database(&mut session, &schema).await?;
+        }
+        Ok(Box::new(session))
+    }
+
+    fn server_version(&self) -> &str {
+        query::SERVER_VERSION
+    }
+}
+
+/// The connections of the server, for KILL and SHOW PROCESSLIST.
+struct Registry(ConnectionRegistry);
+
+impl Connections for Registry {
+    fn kill(&self, id: u64, query_only: bool) -> bool {
+        let Ok(id) = u32::try_from(id) else { return false };
+        let killed =
+            if query_only { self.0.kill_query(id) } else { self.0.kill_connection(id) };
+        killed.is_ok()
+    }
+
+    fn list(&self) -> Vec<Process> {
+        let process = |info: wire::ProcessInfo| Process {
+            id: u64::from(info.id),
+            user: info.user.unwrap_or_default(),
+            host: info.peer.to_string(),
+            schema: info.database,
+            command: info.command.to_owned(),
+            seconds: info.elapsed.as_secs(),
+            statement: info.statement,
+        };
+        self.0.list().into_iter().map(process).collect()
+    }
+}
+
+/// One connection.
+struct WireSession {
+    session: query::Session,
+    info: ConnectionInfo,
+    multi: bool,
+}
+
+#[async_trait]
+impl wire::Session for WireSession {
+    async fn query(
+        &mut self,
+        sql: &str,
+        out: &mut dyn wire::ResultSink,
+        infile: &mut dyn wire::InfileSource,
+        cancel: &CancelToken,
+    ) -> Result<(), wire::SqlError> {
+        let stop = EngineCancel::new();
+        let (mut sink, mut file) = (Sink(out), Infile(infile));
+        let run = self.session.execute(sql, self.multi, &mut sink, &mut file, &stop);
+        tokio::pin!(run);
+        // A cancelled statement is awaited all the same, so that it is undone.
+        let result = tokio::select! {
+            result = &mut run => result,
+            _ = cancel.cancelled() => {
+                stop.cancel();
+                run.await
+            }
+        };
+        self.info.connection.set_database(self.session.schema().map(str::to_owned));
+        result.map_err(to_wire)
+    }
+
+    async fn use_database(&mut self, name: &str) -> Result<(), wire::SqlError> {
+        self.session.use_schema(name).map_err(to_wire)?;
+        self.info.connection.set_database(self.session.schema().map(str::to_owned));
+        Ok(())
+    }
+
+    async fn reset(&mut self) -> Result<(), wire::SqlError> {
+        self.session.reset();
+        Ok(())
+    }
+
+    fn status(&self) -> SessionStatus {
+        SessionStatus {
+            autocommit: self.session.autocommit(),
+            in_transaction: self.session.in_transaction(),
+            ..SessionStatus::default()
+        }
+    }
+
+    fn allow_multi_statements(&mut self, allowed: bool) {
+        self.multi = allowed;
+    }
+
+    fn idle_timeout(&self) -> Option<Duration> {
+        Some(Duration::from_secs(self.session.wait_timeout(self.info.interactive)))
+    }
+}
+
+fn to_wire(error: query::SqlError) -> wire::SqlError {
+    let state = error.sqlstate.as_bytes().try_into().unwrap_or(*b"HY000");
+    wire::SqlError::new(error.errno, state, error.message)
+}
+
+/// An error of the connection on its way through a statement that gives up.
+fn from_wire(error: wire::SqlError) -> query::SqlError {
+    let (_, sqlstate, _) = query::REGISTRY
+        .iter()
+        .find(|(errno, ..)| *errno == error.errno)
+        .copied()
+        .unwrap_or((error.errno, "08S01", ""));
+    query::SqlError { errno: error.errno, sqlstate, message: error.message }
+}
+
+/// Results on their way to the client.
+struct Sink<'a>(&'a mut dyn wire::ResultSink);
+
+#[async_trait]
+impl query::ResultSink for Sink<'_> {
+    async fn columns(&mut self, columns: &[ResultColumn]) -> query::Result<()> {
+        let columns: Vec<_> = columns.iter().map(column).collect();
+        self.0.columns(&columns).await.map_err(from_wire)
+    }
+
+    async fn rows(&mut self, batch: &RecordBatch) -> query::Result<()> {
+        self.0.rows(batch).await.map_err(from_wire)
+    }
+
+    async fn finish(&mut self, warnings: u16) -> query::Result<()> {
+        self.0.finish(warnings).await.map_err(from_wire)
+    }
+
+    async fn ok(&mut self, ok: OkResult) -> query::Result<()> {
+        let OkResult { affected_rows, last_insert_id, warnings, info } = ok;
+        let ok = OkInfo { affected_rows, last_insert_id, warnings, info };
+        self.0.ok(ok).await.map_err(from_wire)
+    }
+}
+
+/// A file of the client on its way to LOAD DATA.
+struct Infile<'a>(&'a mut dyn wire::InfileSource);
+
+#[async_trait]
+impl query::LocalFile for Infile<'_> {
+    async fn open(&mut self, name: &str) -> query::Result<()> {
+        self.0.open(name).await.map_err(from_wire)
+    }
+
+    async fn read(&mut self) -> query::Result<Option<Bytes>> {
+        self.0.read().await.map_err(from_wire)
+    }
+}
+
+fn column(column: &ResultColumn) -> Column {
+    let flags = ColumnFlags::NONE
+        .with_if(column.not_null, ColumnFlags::NOT_NULL)
+        .with_if(column.primary_key, ColumnFlags::PRI_KEY)
+        .with_if(column.unique_key, ColumnFlags::UNIQUE_KEY)
+        .with_if(column.multiple_key, ColumnFlags::MULTIPLE_KEY);
+    Column {
+        schema: column.schema.clone(),
+        table: column.table.clone(),
+        org_table: column.table.clone(),
+        name: column.name.clone(),
+        org_name: column.org_name.clone(),
+        sql_type: column.ty.map_or(SqlType::Null, sql_type),
+        flags,
+        display_length: None,
+        fixed_decimals: None,
+    }
+}
+
+fn sql_type(ty: ColumnType) -> SqlType {
+    match ty {
+        ColumnType::Int { bytes: 1, unsigned } => SqlType::TinyInt { unsigned },
+        ColumnType::Int { bytes: 2, unsigned } => SqlType::SmallInt { unsigned },
+        ColumnType::Int { bytes: 3, unsigned } => SqlType::MediumInt { unsigned },
+        ColumnType::Int { bytes: 4, unsigned } => SqlType::Int { unsigned },
+        ColumnType::Int { unsigned, .. } => SqlType::BigInt { unsigned },
+        ColumnType::Decimal { precision, scale } => {
+            SqlType::Decimal { precision, scale, unsigned: false }
+        }
+        ColumnType::Float => SqlType::Float,
+        ColumnType::Double => SqlType::Double,
+        ColumnType::Date => SqlType::Date,
+        ColumnType::DateTime { fsp } => SqlType::DateTime { fsp },
+        ColumnType::Char { chars, .. } => SqlType::Char { chars: u32::from(chars) },
+        ColumnType::Varchar { chars, .. } => SqlType::VarChar { chars: u32::from(chars) },
+    }
+}

@@ -1,0 +1,159 @@
+//! The frontend role: against stores in other processes, or with the stores in its own.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use perigee_engine::{Engine, EngineConfig};
+use perigee_log_api::{LogStore, LogStoreClient};
+use perigee_log_store::LogStoreService;
+use perigee_page_api::{PageStore, PageStoreClient, TransportBytes};
+use perigee_page_store::PageStoreService;
+use perigee_query::{FrontendConfig, StatusSource};
+use perigee_sal::{Sal, SalConfig};
+use perigee_types::PAGE_SIZE;
+use perigee_wire_mysql::{Server, ServerConfig, ServerError, ShutdownPatience, StaticAccounts};
+use tokio::task::spawn_blocking;
+
+use crate::adapter::WireFrontend;
+use crate::ready::{announce, told_to_stop};
+use crate::stores::page_store_config;
+use crate::{EmbeddedSettings, FrontendSettings, NodeError};
+
+/// Runs a frontend against a Log Store and Page Stores until the process is told to stop.
+///
+/// # Errors
+/// If the address is taken, or the stores cannot be reached or do not fit.
+pub async fn run_frontend(
+    settings: FrontendSettings,
+    log_store: &str,
+    page_stores: &[String],
+) -> Result<(), NodeError> {
+    let log = LogStoreClient::new(&uri(log_store), Default::default())
+        .map_err(NodeError::component)?;
+    let mut stores: Vec<Arc<dyn PageStore>> = Vec::new();
+    let mut bytes = Vec::new();
+    for address in page_stores {
+        let client = PageStoreClient::new(&uri(address), Default::default())
+            .map_err(NodeError::component)?;
+        bytes.push(client.transport_bytes().clone());
+        stores.push(Arc::new(client));
+    }
+    serve(settings, Arc::new(log), stores, bytes).await
+}
+
+/// Runs everything in this process, over a local directory, until it is told to stop.
+///
+/// # Errors
+/// If the address or the directory cannot be used.
+pub async fn run_embedded(settings: EmbeddedSettings) -> Result<(), NodeError> {
+    let config = page_store_config(settings.pool_bytes, None, settings.decline_every);
+    let data = settings.data.clone();
+    let open = move || {
+        let log = LogStoreService::open(data.join("log"), Default::default())
+            .map_err(NodeError::component)?;
+        let pages = PageStoreService::open(data.join("pages"), config)
+            .map_err(NodeError::component)?;
+        Ok::<_, NodeError>((log, pages))
+    };
+    let (log, pages) = spawn_blocking(open).await.map_err(NodeError::component)??;
+    serve(settings.frontend, Arc::new(log), vec![Arc::new(pages)], Vec::new()).await
+}
+
+/// An address as gRPC wants it.
+fn uri(address: &str) -> String {
+    if address.contains("://") { address.to_owned() } else { format!("http://{address}") }
+}
+
+async fn serve(
+    settings: FrontendSettings,
+    log: Arc<dyn LogStore>,
+    stores: Vec<Arc<dyn PageStore>>,
+    transport: Vec<Arc<TransportBytes>>,
+) -> Result<(), NodeError> {
+    let config = SalConfig {
+        slice_pages: (settings.slice_bytes / PAGE_SIZE as u64).max(1),
+        ..SalConfig::new(settings.db)
+    };
+    let sal = Sal::open(config, log, stores).await.map_err(NodeError::component)?;
+    let engine_config = EngineConfig {
+        buffer_pool: settings.buffer_pool,
+        look_ahead: settings.look_ahead,
+        temp_dir: settings.temp_dir.clone(),
+        interpret: settings.interpret,
+        all_ambiguous: settings.all_ambiguous,
+        ..EngineConfig::default()
+    };
+    let engine = Engine::open(sal, engine_config).await.map_err(NodeError::component)?;
+    let status = Arc::new(Status { engine: engine.clone(), transport });
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let frontend_config = FrontendConfig {
+        threads: settings.threads.unwrap_or(cores),
+        query_memory: settings.query_memory,
+        temp_dir: settings.temp_dir.clone(),
+    };
+    let frontend = WireFrontend::new(engine.clone(), frontend_config, status)?;
+    let server_config = ServerConfig {
+        listen: settings.serving.listen,
+        max_connections: settings.max_connections,
+        ..ServerConfig::default()
+    };
+    let server = Server::start(
+        server_config,
+        Arc::new(frontend),
+        Arc::new(StaticAccounts::default()),
+    )
+    .map_err(listen_error)?;
+    announce(&settings.serving, "frontend", server.address())?;
+    told_to_stop().await;
+    let report = server.shutdown(ShutdownPatience::default()).await;
+    if report.dropped > 0 {
+        tracing::warn!("{} connections did not end in time", report.dropped);
+    }
+    engine.shutdown().await.map_err(NodeError::component)
+}
+
+fn listen_error(error: ServerError) -> NodeError {
+    NodeError::Component(format!("{error}; choose another with --listen"))
+}
+
+/// What `SHOW STATUS` shows besides the session's own.
+struct Status {
+    engine: Arc<Engine>,
+    transport: Vec<Arc<TransportBytes>>,
+}
+
+#[async_trait]
+impl StatusSource for Status {
+    async fn status(&self) -> Vec<(String, u64)> {
+        let mut out = Vec::new();
+        let mut put = |name: &str, value: u64| out.push((name.to_owned(), value));
+        let (sent, received) = self.transport.iter().fold((0, 0), |(sent, received), bytes| {
+            let (s, r) = bytes.snapshot();
+            (sent + s, received + r)
+        });
+        put("perigee_page_store_bytes_sent", sent);
+        put("perigee_page_store_bytes_received", received);
+        put("perigee_log_bytes_written", self.engine.sal().log_bytes());
+        let pool = self.engine.pool().counters();
+        put("perigee_buffer_pool_hits", pool.hits);
+        put("perigee_buffer_pool_misses", pool.misses);
+        put("perigee_buffer_pool_pages", pool.resident as u64);
+        put("perigee_pages_shipped", pool.misses);
+        match self.engine.sal().page_store_status().await {
+            Ok(stores) => {
+                let live = stores.iter().map(|s| s.live_bytes).sum();
+                let disk = stores.iter().map(|s| s.disk_bytes).sum();
+                let slices = stores.iter().flat_map(|s| &s.slices);
+                let backlog = slices.map(|(_, status)| status.backlog_bytes).sum();
+                put("perigee_page_store_live_bytes", live);
+                put("perigee_page_store_disk_bytes", disk);
+                put("perigee_page_store_backlog_bytes", backlog);
+            }
+            Err(e) => tracing::warn!("the Page Stores' status is unknown: {e}"),
+        }
+        for (name, value) in self.engine.scan_counters().snapshot() {
+            put(&format!("ndp_{name}"), value);
+        }
+        out
+    }
+}

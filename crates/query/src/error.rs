@@ -1,0 +1,335 @@
+//! Errors as MySQL reports them: number, SQLSTATE, message.
+//!
+//! Every error a statement can end with is one line of the registry below, so that number, state
+//! and text stand in one place. Errors travel through DataFusion boxed as external errors and come
+//! out again in [`SqlError::from`].
+
+use std::fmt;
+
+use datafusion::common::SchemaError;
+use datafusion::error::DataFusionError;
+use perigee_engine::EngineError;
+
+/// An error of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlError {
+    /// MySQL's error number.
+    pub errno: u16,
+    /// SQLSTATE, five characters.
+    pub sqlstate: &'static str,
+    /// Text for the user.
+    pub message: String,
+}
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}): {}", self.errno, self.sqlstate, self.message)
+    }
+}
+
+impl std::error::Error for SqlError {}
+
+/// What statements return.
+pub type Result<T, E = SqlError> = std::result::Result<T, E>;
+
+/// One line of the registry: number, SQLSTATE, text with its parameters in braces.
+pub type RegistryEntry = (u16, &'static str, &'static str);
+
+macro_rules! registry {
+    ($($(#[$doc:meta])* $name:ident($errno:literal, $state:literal $(, $arg:ident)*) => $text:literal;)*) => {
+        /// Every error a statement can end with.
+        pub const REGISTRY: &[RegistryEntry] = &[$(($errno, $state, $text)),*];
+
+        impl SqlError {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $name($($arg: impl fmt::Display),*) -> Self {
+                    Self { errno: $errno, sqlstate: $state, message: format!($text) }
+                }
+            )*
+        }
+    };
+}
+
+registry! {
+    /// CREATE DATABASE of a schema that exists.
+    schema_exists(1007, "HY000", schema) => "Can't create database '{schema}'; database exists";
+    /// DROP DATABASE of a schema that does not exist.
+    drop_unknown_schema(1008, "HY000", schema) => "Can't drop database '{schema}'; database doesn't exist";
+    /// A name without a schema, and no USE before.
+    no_schema_selected(1046, "3D000") => "No database selected";
+    /// NULL for a NOT NULL column.
+    null_not_allowed(1048, "23000", column) => "Column '{column}' cannot be null";
+    /// USE of, or reference to, an unknown schema.
+    unknown_schema(1049, "42000", schema) => "Unknown database '{schema}'";
+    /// CREATE TABLE of a table that exists.
+    table_exists(1050, "42S01", table) => "Table '{table}' already exists";
+    /// DROP TABLE of a table that does not exist.
+    unknown_table(1051, "42S02", table) => "Unknown table '{table}'";
+    /// A column name that fits several tables.
+    ambiguous_column(1052, "23000", column, clause) => "Column '{column}' in {clause} is ambiguous";
+    /// A column that does not exist.
+    unknown_column(1054, "42S22", column, clause) => "Unknown column '{column}' in '{clause}'";
+    /// A selected column that is neither grouped nor aggregated.
+    not_grouped(1055, "42000", column) => "Expression of SELECT list is not in GROUP BY clause and contains nonaggregated column '{column}' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";
+    /// Two columns of one name.
+    duplicate_column(1060, "42S21", column) => "Duplicate column name '{column}'";
+    /// Two indexes of one name.
+    duplicate_key_name(1061, "42000", key) => "Duplicate key name '{key}'";
+    /// A row whose key exists.
+    duplicate_entry(1062, "23000", value, key) => "Duplicate entry '{value}' for key '{key}'";
+    /// Text that does not parse.
+    syntax(1064, "42000", near, line) => "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '{near}' at line {line}";
+    /// An empty statement.
+    empty_query(1065, "42000") => "Query was empty";
+    /// Two tables of one FROM with one name.
+    duplicate_alias(1066, "42000", table) => "Not unique table/alias: '{table}'";
+    /// A DEFAULT that does not fit the column.
+    invalid_default(1067, "42000", column) => "Invalid default value for '{column}'";
+    /// Two primary keys.
+    multiple_primary_keys(1068, "42000") => "Multiple primary key defined";
+    /// More columns in a key than there may be.
+    too_many_key_parts(1070, "42000", limit) => "Too many key parts specified; max {limit} parts allowed";
+    /// A key longer than there may be.
+    key_too_long(1071, "42000", limit) => "Specified key was too long; max key length is {limit} bytes";
+    /// A key over a column that does not exist.
+    unknown_key_column(1072, "42000", column) => "Key column '{column}' doesn't exist in table";
+    /// A CHAR that is too long.
+    column_too_long(1074, "42000", column, limit) => "Column length too big for column '{column}' (max = {limit}); use BLOB or TEXT instead";
+    /// KILL of a connection that does not exist.
+    unknown_thread(1094, "HY000", id) => "Unknown thread id: {id}";
+    /// A table without columns.
+    no_columns(1113, "42000") => "A table must have at least 1 column";
+    /// `SELECT *` without FROM.
+    no_tables_used(1096, "HY000") => "No tables used";
+    /// What is neither of the others.
+    unknown(1105, "HY000", message) => "{message}";
+    /// A column listed twice in INSERT.
+    column_twice(1110, "42000", column) => "Column '{column}' specified twice";
+    /// An aggregate where none may be.
+    invalid_group_function(1111, "HY000") => "Invalid use of group function";
+    /// A character set that does not exist.
+    unknown_charset(1115, "42000", name) => "Unknown character set: '{name}'";
+    /// A row longer than a page holds.
+    row_too_long(1118, "42000", limit) => "Row size too large. The maximum row size for the used table type, not counting BLOBs, is {limit}. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs";
+    /// INSERT with the wrong number of values.
+    value_count(1136, "21S01", row) => "Column count doesn't match value count at row {row}";
+    /// A table that does not exist.
+    no_such_table(1146, "42S02", schema, table) => "Table '{schema}.{table}' doesn't exist";
+    /// A column name that no table may have.
+    wrong_column_name(1166, "42000", column) => "Incorrect column name '{column}'";
+    /// A primary key over a column that may be NULL.
+    primary_key_null(1171, "42000") => "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead";
+    /// SHOW INDEX and the like with a key that does not exist.
+    unknown_key(1176, "42000", key, table) => "Key '{key}' doesn't exist in table '{table}'";
+    /// A variable that does not exist.
+    unknown_variable(1193, "HY000", name) => "Unknown system variable '{name}'";
+    /// ROLLBACK after changes that cannot be taken back (a warning).
+    not_rolled_back(1196, "HY000") => "Some non-transactional changed tables couldn't be rolled back";
+    /// A wrong use of two clauses.
+    wrong_usage(1221, "HY000", a, b) => "Incorrect usage of {a} and {b}";
+    /// SET SESSION of a global variable.
+    global_variable(1229, "HY000", name) => "Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL";
+    /// A value that a variable cannot have.
+    wrong_value_for_variable(1231, "42000", name, value) => "Variable '{name}' can't be set to the value of '{value}'";
+    /// A value of the wrong type for a variable.
+    wrong_type_for_variable(1232, "42000", name) => "Incorrect argument type to variable '{name}'";
+    /// What this server does not do.
+    not_supported(1235, "42000", feature) => "This version of Perigee doesn't yet support '{feature}'";
+    /// SET of a read-only variable.
+    read_only_variable(1238, "HY000", name) => "Variable '{name}' is a read only variable";
+    /// A tuple of the wrong size.
+    operand_columns(1241, "21000", count) => "Operand should contain {count} column(s)";
+    /// A scalar subquery with several rows.
+    subquery_rows(1242, "21000") => "Subquery returns more than 1 row";
+    /// A derived table without a name.
+    derived_alias(1248, "42000") => "Every derived table must have its own alias";
+    /// A line of LOAD DATA with too few fields.
+    too_few_fields(1261, "01000", row) => "Row {row} doesn't contain data for all columns";
+    /// A line of LOAD DATA with too many fields.
+    too_many_fields(1262, "01000", row) => "Row {row} was truncated; it contained more data than there were input columns";
+    /// A number outside its column's range.
+    out_of_range(1264, "22003", column, row) => "Out of range value for column '{column}' at row {row}";
+    /// A value that does not fit its type exactly.
+    data_truncated(1265, "01000", column, row) => "Data truncated for column '{column}' at row {row}";
+    /// A collation that does not exist.
+    unknown_collation(1273, "HY000", name) => "Unknown collation: '{name}'";
+    /// A storage engine that does not exist.
+    unknown_engine(1286, "42000", name) => "Unknown storage engine '{name}'";
+    /// A value that is not of the type (as a warning, or in a condition).
+    truncated_wrong_value(1292, "22007", kind, value) => "Truncated incorrect {kind} value: '{value}'";
+    /// A temporal value that is none, for a column.
+    incorrect_temporal_for_column(1292, "22007", kind, value, column, row) => "Incorrect {kind} value: '{value}' for column '{column}' at row {row}";
+    /// A function that does not exist.
+    unknown_function(1305, "42000", name) => "FUNCTION {name} does not exist";
+    /// A statement that was killed.
+    interrupted(1317, "70100") => "Query execution was interrupted";
+    /// Division by zero (a warning, or an error of strict INSERT).
+    division_by_zero(1365, "22012") => "Division by 0";
+    /// A value that is not of the column's type.
+    incorrect_value(1366, "HY000", kind, value, column, row) => "Incorrect {kind} value: '{value}' for column '{column}' at row {row}";
+    /// A column without value and default.
+    no_default(1364, "HY000", column) => "Field '{column}' doesn't have a default value";
+    /// A string longer than its column.
+    data_too_long(1406, "22001", column, row) => "Data too long for column '{column}' at row {row}";
+    /// A DECIMAL whose scale is too big.
+    scale_too_big(1425, "42000", scale, column, limit) => "Too big scale {scale} specified for column '{column}'. Maximum is {limit}.";
+    /// A DECIMAL whose precision is too big.
+    precision_too_big(1426, "42000", precision, column, limit) => "Too big precision {precision} specified for '{column}'. Maximum is {limit}.";
+    /// A DECIMAL with more scale than precision.
+    scale_above_precision(1427, "42000", column) => "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{column}').";
+    /// A temporal literal that is none.
+    incorrect_literal(1525, "HY000", kind, value) => "Incorrect {kind} value: '{value}'";
+    /// Wrong number of arguments of a function.
+    wrong_arguments(1582, "42000", name) => "Incorrect parameter count in the call to native function '{name}'";
+    /// An exact number outside its type.
+    numeric_range(1690, "22003", kind, expression) => "{kind} value is out of range in '{expression}'";
+    /// More writers than there are slots.
+    too_many_transactions(1637, "HY000") => "Too many active concurrent transactions";
+    /// A wrong argument of LOAD DATA's options.
+    wrong_separator(1083, "42000") => "Field separator argument is not what is expected; check the manual";
+    /// A query that needs more memory than it may have.
+    out_of_memory(1038, "HY001", detail) => "Out of memory for this statement, consider raising query_memory_limit: {detail}";
+    /// LOAD DATA without LOCAL, or where the client does not allow it.
+    load_not_allowed(3948, "42000") => "Loading local data is disabled; this must be enabled on both the client and server sides";
+    /// Storage does not serve what is asked.
+    storage(1030, "HY000", detail) => "Got error from storage: {detail}";
+    /// Stored bytes contradict their checksum or format.
+    corrupt(1712, "HY000", detail) => "Index or table is corrupted: {detail}";
+    /// The server is going away.
+    shutting_down(1053, "08S01") => "Server shutdown in progress";
+}
+
+impl SqlError {
+    /// An error that ended a statement from outside (the client went away, say), with its own
+    /// number.
+    #[must_use]
+    pub fn interrupted_by(errno: u16, message: &str) -> Self {
+        Self { errno, sqlstate: "HY000", message: message.to_owned() }
+    }
+
+    /// Boxes this error so that it travels through DataFusion.
+    #[must_use]
+    pub fn into_df(self) -> DataFusionError {
+        DataFusionError::External(Box::new(self))
+    }
+}
+
+impl From<EngineError> for SqlError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::NoSuchSchema(name) => Self::unknown_schema(name),
+            EngineError::SchemaExists(name) => Self::schema_exists(name),
+            EngineError::NoSuchTable(name) => match name.split_once('.') {
+                Some((schema, table)) => Self::no_such_table(schema, table),
+                None => Self::unknown_table(name),
+            },
+            EngineError::TableExists(name) => Self::table_exists(name),
+            EngineError::BadDefinition(text) => Self::not_supported(text),
+            EngineError::DuplicateKey { index, value } => Self::duplicate_entry(value, index),
+            EngineError::RowTooLong { limit, .. } => Self::row_too_long(limit),
+            EngineError::KeyTooLong { limit, .. } => Self::key_too_long(limit),
+            EngineError::Evaluation(text) => evaluation(&text),
+            EngineError::TooManyTransactions(_) => Self::too_many_transactions(),
+            EngineError::Cancelled => Self::interrupted(),
+            EngineError::Corrupt(text) => Self::corrupt(text),
+            EngineError::ShuttingDown => Self::shutting_down(),
+            other => Self::storage(other),
+        }
+    }
+}
+
+/// An evaluation error of a program: all of them are values outside their type.
+fn evaluation(text: &str) -> SqlError {
+    SqlError { errno: 1690, sqlstate: "22003", message: text.to_owned() }
+}
+
+impl From<DataFusionError> for SqlError {
+    fn from(error: DataFusionError) -> Self {
+        match error.find_root() {
+            DataFusionError::External(inner) => from_external(inner.as_ref()),
+            DataFusionError::NotImplemented(text) => Self::not_supported(first_line(text)),
+            DataFusionError::ResourcesExhausted(text) => Self::out_of_memory(first_line(text)),
+            DataFusionError::SchemaError(schema, _) => from_schema_error(schema),
+            DataFusionError::Plan(text) => from_plan_text(text),
+            DataFusionError::Execution(text) if text.contains("more than one row") => {
+                Self::subquery_rows()
+            }
+            DataFusionError::ArrowError(arrow, _) => from_arrow(arrow),
+            other => Self::unknown(first_line(&other.to_string())),
+        }
+    }
+}
+
+fn from_external(inner: &(dyn std::error::Error + Send + Sync + 'static)) -> SqlError {
+    if let Some(sql) = inner.downcast_ref::<SqlError>() {
+        return sql.clone();
+    }
+    match inner.downcast_ref::<EngineError>() {
+        Some(engine) => engine.clone().into(),
+        None => SqlError::unknown(inner),
+    }
+}
+
+fn from_arrow(error: &datafusion::arrow::error::ArrowError) -> SqlError {
+    use datafusion::arrow::error::ArrowError;
+    match error {
+        ArrowError::ExternalError(inner) => from_external(inner.as_ref()),
+        ArrowError::ArithmeticOverflow(text) => evaluation(text),
+        ArrowError::CastError(text) => evaluation(text),
+        other => SqlError::unknown(other),
+    }
+}
+
+fn from_schema_error(error: &SchemaError) -> SqlError {
+    let flat = |c: &datafusion::common::Column| match &c.relation {
+        Some(r) => format!("{}.{}", r.table(), c.name),
+        None => c.name.clone(),
+    };
+    match error {
+        SchemaError::FieldNotFound { field, .. } => {
+            SqlError::unknown_column(flat(field), "field list")
+        }
+        SchemaError::AmbiguousReference { field } => {
+            SqlError::ambiguous_column(&field.name, "field list")
+        }
+        SchemaError::DuplicateUnqualifiedField { name }
+        | SchemaError::DuplicateQualifiedField { name, .. } => SqlError::duplicate_column(name),
+    }
+}
+
+/// Planning errors that DataFusion gives as text only.
+fn from_plan_text(text: &str) -> SqlError {
+    if text.contains("must be in GROUP BY") || text.contains("must appear in the GROUP BY") {
+        let column = text.split('"').nth(1).unwrap_or("?");
+        return SqlError::not_grouped(column.rsplit('.').next().unwrap_or(column));
+    }
+    SqlError::not_supported(first_line(text))
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registry_has_five_character_states() {
+        for (errno, state, text) in REGISTRY {
+            assert_eq!(state.len(), 5, "{errno} {text}");
+        }
+    }
+
+    #[test]
+    fn errors_survive_datafusion() {
+        let error = SqlError::numeric_range("BIGINT", "(a + 1)");
+        let wrapped = error.clone().into_df().context("while running");
+        assert_eq!(SqlError::from(wrapped), error);
+        let engine = EngineError::DuplicateKey { index: "t.PRIMARY".into(), value: "1-2".into() };
+        let error = SqlError::from(DataFusionError::External(Box::new(engine)));
+        assert_eq!(error.to_string(), "1062 (23000): Duplicate entry '1-2' for key 't.PRIMARY'");
+    }
+}

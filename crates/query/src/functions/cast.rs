@@ -1,0 +1,363 @@
+//! `CAST(x AS …)` and `CONVERT(x, …)`: `mysql_cast(x, 'target', precision, scale)`.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Field, FieldRef, Float64Type, Int64Type,
+    TimestampMicrosecondType, UInt64Type,
+};
+use datafusion::common::{Result as DfResult, ScalarValue, internal_datafusion_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+use perigee_value::{ColumnType, ValueRef, date, decimal, parse_text_ref};
+
+use super::types::{datetime, is_string, mysql_name};
+use super::{kernels, text};
+use crate::error::SqlError;
+
+/// The function itself.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Cast {
+    signature: Signature,
+}
+
+/// Its name.
+pub const NAME: &str = "mysql_cast";
+
+/// What CAST can make of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// SIGNED.
+    Signed,
+    /// UNSIGNED.
+    Unsigned,
+    /// DECIMAL(precision, scale).
+    Decimal(u8, u8),
+    /// DOUBLE.
+    Double,
+    /// CHAR, perhaps cut to a number of characters.
+    Char(Option<u16>),
+    /// DATE.
+    Date,
+    /// DATETIME(fsp).
+    DateTime(u8),
+}
+
+impl Target {
+    /// Arrow type of the result.
+    #[must_use]
+    pub fn data_type(self) -> DataType {
+        match self {
+            Self::Signed => DataType::Int64,
+            Self::Unsigned => DataType::UInt64,
+            Self::Decimal(p, s) => DataType::Decimal128(p, s as i8),
+            Self::Double => DataType::Float64,
+            Self::Char(_) => DataType::Utf8View,
+            Self::Date => DataType::Date32,
+            Self::DateTime(_) => datetime(),
+        }
+    }
+
+    /// Name and numbers, the arguments of the function.
+    #[must_use]
+    pub fn arguments(self) -> (&'static str, i64, i64) {
+        match self {
+            Self::Signed => ("signed", 0, 0),
+            Self::Unsigned => ("unsigned", 0, 0),
+            Self::Decimal(p, s) => ("decimal", i64::from(p), i64::from(s)),
+            Self::Double => ("double", 0, 0),
+            Self::Char(n) => ("char", n.map_or(-1, i64::from), 0),
+            Self::Date => ("date", 0, 0),
+            Self::DateTime(fsp) => ("datetime", i64::from(fsp), 0),
+        }
+    }
+
+    fn from_arguments(name: &str, a: i64, b: i64) -> Option<Self> {
+        Some(match name {
+            "signed" => Self::Signed,
+            "unsigned" => Self::Unsigned,
+            "decimal" => Self::Decimal(u8::try_from(a).ok()?, u8::try_from(b).ok()?),
+            "double" => Self::Double,
+            "char" => Self::Char(u16::try_from(a).ok()),
+            "date" => Self::Date,
+            "datetime" => Self::DateTime(u8::try_from(a).ok()?),
+            _ => return None,
+        })
+    }
+}
+
+impl Default for Cast {
+    fn default() -> Self {
+        Self { signature: Signature::any(4, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for Cast {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Err(internal_datafusion_err!("{NAME} has a return field"))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        let target = target(args.scalar_arguments)?;
+        let from = args.arg_fields[0].data_type();
+        // Strings that are no dates become NULL.
+        let nullable = args.arg_fields[0].is_nullable() || is_string(from);
+        let mut field = Field::new(NAME, target.data_type(), nullable);
+        if let Target::DateTime(fsp) = target {
+            field = field
+                .with_metadata([(text::FSP_KEY.to_owned(), fsp.to_string())].into());
+        }
+        Ok(Arc::new(field))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let literals: Vec<Option<&ScalarValue>> = args
+            .args
+            .iter()
+            .map(|arg| match arg {
+                ColumnarValue::Scalar(scalar) => Some(scalar),
+                ColumnarValue::Array(_) => None,
+            })
+            .collect();
+        let target = target(&literals)?;
+        let fsp = fsp_of(&args.arg_fields[0]);
+        match &args.args[0] {
+            ColumnarValue::Array(array) => {
+                kernels::shape(convert(array, target, fsp)?, false)
+            }
+            ColumnarValue::Scalar(scalar) => {
+                kernels::shape(convert(&scalar.to_array()?, target, fsp)?, true)
+            }
+        }
+    }
+}
+
+/// Digits of fractional seconds that a field's values show.
+#[must_use]
+pub fn fsp_of(field: &Field) -> u8 {
+    field.metadata().get(text::FSP_KEY).and_then(|fsp| fsp.parse().ok()).unwrap_or(0)
+}
+
+fn target(literals: &[Option<&ScalarValue>]) -> DfResult<Target> {
+    let int = |i: usize| match literals.get(i) {
+        Some(Some(ScalarValue::Int64(Some(v)))) => Some(*v),
+        _ => None,
+    };
+    let name = literals.get(1).copied().flatten().and_then(|l| l.try_as_str()).flatten();
+    name.zip(int(2))
+        .zip(int(3))
+        .and_then(|((name, a), b)| Target::from_arguments(name, a, b))
+        .ok_or_else(|| internal_datafusion_err!("{NAME} without a target"))
+}
+
+/// Converts a column by the rules of CAST.
+pub fn convert(array: &ArrayRef, target: Target, fsp: u8) -> DfResult<ArrayRef> {
+    let from = array.data_type();
+    if *from == DataType::Boolean {
+        return convert(&cast(array, &DataType::Int64)?, target, fsp);
+    }
+    if *from == DataType::Null {
+        return Ok(cast(array, &target.data_type())?);
+    }
+    match target {
+        Target::Char(chars) => to_char(array, chars, fsp),
+        Target::Double if is_string(from) => text::to_double(array),
+        Target::Double => numbers_to_double(array),
+        Target::Signed | Target::Unsigned => to_integer(array, target),
+        Target::Decimal(precision, scale) => to_decimal(array, precision, scale),
+        Target::Date | Target::DateTime(_) => to_temporal(array, target),
+    }
+}
+
+/// Numbers as doubles; decimals to the nearest one.
+pub fn numbers_to_double(array: &ArrayRef) -> DfResult<ArrayRef> {
+    let DataType::Decimal128(_, scale) = array.data_type() else {
+        return Ok(cast(array, &DataType::Float64)?);
+    };
+    let scale = *scale as u8;
+    let units = array.as_primitive::<Decimal128Type>();
+    let doubles: Float64Array =
+        units.iter().map(|v| v.map(|v| decimal::to_f64(v, scale))).collect();
+    Ok(Arc::new(doubles))
+}
+
+fn to_char(array: &ArrayRef, chars: Option<u16>, fsp: u8) -> DfResult<ArrayRef> {
+    let texts = text::to_text(array, fsp)?;
+    let Some(chars) = chars else {
+        return Ok(Arc::new(texts));
+    };
+    let cut = |text: &str| text.chars().take(usize::from(chars)).collect::<String>();
+    let texts: datafusion::arrow::array::StringViewArray =
+        texts.iter().map(|t| t.map(cut)).collect();
+    Ok(Arc::new(texts))
+}
+
+fn unsupported(from: &DataType, to: &str) -> datafusion::error::DataFusionError {
+    SqlError::not_supported(format!("CAST of {} AS {to}", mysql_name(from))).into_df()
+}
+
+/// Rounds; what is out of range becomes the type's least or greatest value, as in MySQL.
+fn to_integer(array: &ArrayRef, target: Target) -> DfResult<ArrayRef> {
+    let from = array.data_type();
+    let (least, greatest) = match target {
+        Target::Unsigned => (0, i128::from(u64::MAX)),
+        _ => (i128::from(i64::MIN), i128::from(i64::MAX)),
+    };
+    let finish = |units: ArrayRef| match target {
+        // A negative number AS UNSIGNED is its two's complement.
+        Target::Unsigned => kernels::unary::<Decimal128Type, UInt64Type>(&units, |v| {
+            Ok(Some(if v < 0 { v.max(i128::from(i64::MIN)) as i64 as u64 } else { v.min(greatest) as u64 }))
+        }),
+        _ => kernels::unary::<Decimal128Type, Int64Type>(&units, |v| {
+            Ok(Some(v.clamp(least, greatest) as i64))
+        }),
+    };
+    match from {
+        DataType::Decimal128(_, scale) => {
+            let scale = *scale as u8;
+            let rounded = kernels::unary::<Decimal128Type, Decimal128Type>(array, |v| {
+                Ok(decimal::rescale(v, scale, 0))
+            })?;
+            finish(rounded)
+        }
+        DataType::Float32 | DataType::Float64 => {
+            let doubles = cast(array, &DataType::Float64)?;
+            finish(kernels::unary::<Float64Type, Decimal128Type>(&doubles, |v| {
+                Ok(Some(v.round_ties_even() as i128))
+            })?)
+        }
+        ty if is_string(ty) => {
+            let texts = text::as_view(array)?;
+            let units: datafusion::arrow::array::Decimal128Array =
+                texts.iter().map(|t| t.map(leading_integer)).collect();
+            finish(Arc::new(units))
+        }
+        ty if ty.is_integer() => finish(cast(array, &DataType::Decimal128(20, 0))?),
+        ty => Err(unsupported(ty, "SIGNED")),
+    }
+}
+
+/// The integer a text begins with.
+fn leading_integer(text: &str) -> i128 {
+    let text = text.trim_start();
+    let sign = usize::from(text.starts_with(['+', '-']));
+    let digits = text[sign..].bytes().take_while(u8::is_ascii_digit).count();
+    let magnitude: i128 = match text[sign..sign + digits].parse() {
+        Ok(v) => v,
+        Err(_) if digits == 0 => 0,
+        Err(_) => i128::MAX,
+    };
+    if text.starts_with('-') { -magnitude } else { magnitude }
+}
+
+fn to_decimal(array: &ArrayRef, precision: u8, scale: u8) -> DfResult<ArrayRef> {
+    let from = array.data_type().clone();
+    let limit = decimal::pow10(precision) - 1;
+    let clamp = |v: Option<i128>, negative: bool| {
+        let fallback = if negative { -limit } else { limit };
+        Ok(Some(v.unwrap_or(fallback).clamp(-limit, limit)))
+    };
+    let units = match &from {
+        DataType::Decimal128(_, s) => {
+            let s = *s as u8;
+            kernels::unary::<Decimal128Type, Decimal128Type>(array, |v| {
+                clamp(decimal::rescale(v, s, scale), v < 0)
+            })?
+        }
+        DataType::Float32 | DataType::Float64 => {
+            let doubles = cast(array, &DataType::Float64)?;
+            kernels::unary::<Float64Type, Decimal128Type>(&doubles, |v| {
+                clamp(decimal::from_f64(v, scale), v < 0.0)
+            })?
+        }
+        ty if is_string(ty) => return strings_to_decimal(array, precision, scale),
+        ty if ty.is_integer() => {
+            let units = cast(array, &DataType::Decimal128(20, 0))?;
+            kernels::unary::<Decimal128Type, Decimal128Type>(&units, |v| {
+                clamp(decimal::rescale(v, 0, scale), v < 0)
+            })?
+        }
+        ty => return Err(unsupported(ty, "DECIMAL")),
+    };
+    let units = units.as_primitive::<Decimal128Type>().clone();
+    Ok(Arc::new(units.with_precision_and_scale(precision, scale as i8)?))
+}
+
+fn strings_to_decimal(array: &ArrayRef, precision: u8, scale: u8) -> DfResult<ArrayRef> {
+    let ty = ColumnType::Decimal { precision, scale };
+    let texts = text::as_view(array)?;
+    let mut out = datafusion::arrow::array::Decimal128Builder::with_capacity(texts.len());
+    for item in &texts {
+        out.append_option(match item.map(|t| parse_text_ref(ty, t.trim().as_bytes())) {
+            None => None,
+            Some(Ok(ValueRef::Decimal(units))) => Some(units),
+            Some(_) => return Err(unsupported(array.data_type(), "DECIMAL of text that is no number in range")),
+        });
+    }
+    Ok(Arc::new(out.finish().with_precision_and_scale(precision, scale as i8)?))
+}
+
+fn to_temporal(array: &ArrayRef, target: Target) -> DfResult<ArrayRef> {
+    match (array.data_type(), target) {
+        (DataType::Date32, Target::Date) => Ok(Arc::clone(array)),
+        (DataType::Date32, _) => {
+            kernels::unary::<Date32Type, TimestampMicrosecondType>(array, |v| {
+                Ok(Some(date::day_to_micros(v)))
+            })
+        }
+        (DataType::Timestamp(..), Target::Date) => {
+            let array = cast(array, &datetime())?;
+            kernels::unary::<TimestampMicrosecondType, Date32Type>(&array, |v| {
+                Ok(Some(date::split_micros(v).0))
+            })
+        }
+        (DataType::Timestamp(..), Target::DateTime(fsp)) => {
+            let array = cast(array, &datetime())?;
+            kernels::unary::<TimestampMicrosecondType, TimestampMicrosecondType>(&array, |v| {
+                Ok(Some(date::round_micros(v, fsp)))
+            })
+        }
+        (ty, Target::Date) if is_string(ty) => {
+            let texts = text::as_view(array)?;
+            let days: datafusion::arrow::array::Date32Array =
+                texts.iter().map(|t| t.and_then(parse_date)).collect();
+            Ok(Arc::new(days))
+        }
+        (ty, Target::DateTime(fsp)) if is_string(ty) => {
+            let texts = text::as_view(array)?;
+            let micros: datafusion::arrow::array::TimestampMicrosecondArray =
+                texts.iter().map(|t| t.and_then(|t| parse_datetime(t, fsp))).collect();
+            Ok(Arc::new(micros))
+        }
+        (ty, _) => Err(unsupported(ty, "DATE")),
+    }
+}
+
+/// Days of a text that is a date (with or without a time of day).
+#[must_use]
+pub fn parse_date(text: &str) -> Option<i32> {
+    match parse_text_ref(ColumnType::Date, text.as_bytes()) {
+        Ok(ValueRef::Date(days)) => Some(days),
+        _ => None,
+    }
+}
+
+/// Microseconds of a text that is a date or a point in time.
+#[must_use]
+pub fn parse_datetime(text: &str, fsp: u8) -> Option<i64> {
+    match parse_text_ref(ColumnType::DateTime { fsp }, text.as_bytes()) {
+        Ok(ValueRef::DateTime(micros)) => Some(micros),
+        _ => None,
+    }
+}

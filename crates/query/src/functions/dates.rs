@@ -1,0 +1,262 @@
+//! Dates: EXTRACT and its relatives, and `DATE ± INTERVAL`.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{
+    DataType, Date32Type, Field, FieldRef, Int64Type, TimestampMicrosecondType,
+};
+use datafusion::common::{Result as DfResult, ScalarValue, internal_datafusion_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+use perigee_expr::DateField;
+use perigee_value::date;
+
+use super::cast::{Target, convert};
+use super::types::{datetime, is_string, is_temporal, mysql_name};
+use super::{kernels, text};
+use crate::error::SqlError;
+
+/// `mysql_extract('field', x)`: a BIGINT.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Extract {
+    signature: Signature,
+}
+
+/// Name of [`Extract`].
+pub const EXTRACT: &str = "mysql_extract";
+
+impl Default for Extract {
+    fn default() -> Self {
+        Self { signature: Signature::any(2, Volatility::Immutable) }
+    }
+}
+
+/// The field of a name.
+#[must_use]
+pub fn field_named(name: &str) -> Option<DateField> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "year" => DateField::Year,
+        "quarter" => DateField::Quarter,
+        "month" => DateField::Month,
+        "day" => DateField::Day,
+        "hour" => DateField::Hour,
+        "minute" => DateField::Minute,
+        "second" => DateField::Second,
+        _ => return None,
+    })
+}
+
+impl ScalarUDFImpl for Extract {
+    fn name(&self) -> &str {
+        EXTRACT
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
+        check_temporal(&types[1], "EXTRACT")?;
+        Ok(DataType::Int64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let [field, value] = kernels::two(args.args)?;
+        let field = literal(&field).and_then(|name| field_named(&name));
+        let field = field.ok_or_else(|| internal_datafusion_err!("{EXTRACT} of no field"))?;
+        let scalar = matches!(value, ColumnarValue::Scalar(_));
+        let array = value.to_array(1.max(if scalar { 1 } else { args.number_rows }))?;
+        let array = match array.data_type() {
+            DataType::Date32 => kernels::unary::<Date32Type, Int64Type>(&array, |days| {
+                Ok(Some(extract(field, date::day_to_micros(days))))
+            })?,
+            _ => {
+                let array = convert(&array, Target::DateTime(6), 6)?;
+                kernels::unary::<TimestampMicrosecondType, Int64Type>(&array, |micros| {
+                    Ok(Some(extract(field, micros)))
+                })?
+            }
+        };
+        kernels::shape(array, scalar)
+    }
+}
+
+fn extract(field: DateField, micros: i64) -> i64 {
+    let (days, time) = date::split_micros(micros);
+    let civil = date::Civil::from_days(days);
+    match field {
+        DateField::Year => i64::from(civil.year),
+        DateField::Quarter => i64::from((civil.month - 1) / 3 + 1),
+        DateField::Month => i64::from(civil.month),
+        DateField::Day => i64::from(civil.day),
+        DateField::Hour => i64::from(time.hour),
+        DateField::Minute => i64::from(time.minute),
+        DateField::Second => i64::from(time.second),
+    }
+}
+
+fn literal(value: &ColumnarValue) -> Option<String> {
+    match value {
+        ColumnarValue::Scalar(scalar) => scalar.try_as_str().flatten().map(str::to_owned),
+        ColumnarValue::Array(_) => None,
+    }
+}
+
+fn check_temporal(ty: &DataType, what: &str) -> DfResult<()> {
+    if is_temporal(ty) || is_string(ty) || *ty == DataType::Null {
+        return Ok(());
+    }
+    Err(SqlError::not_supported(format!("{what} of {}", mysql_name(ty))).into_df())
+}
+
+/// `mysql_date_add(x, count, 'unit')`: a DATE if `x` is one and the unit is a day or longer, else a
+/// DATETIME. Outside of the years 1 to 9999 it is NULL.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct DateAdd {
+    signature: Signature,
+}
+
+/// Name of [`DateAdd`].
+pub const DATE_ADD: &str = "mysql_date_add";
+
+impl Default for DateAdd {
+    fn default() -> Self {
+        Self { signature: Signature::any(3, Volatility::Immutable) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Days(i64),
+    Months(i64),
+    Micros(i64),
+}
+
+fn unit_named(name: &str) -> Option<Unit> {
+    Some(match name {
+        "day" => Unit::Days(1),
+        "week" => Unit::Days(7),
+        "month" => Unit::Months(1),
+        "quarter" => Unit::Months(3),
+        "year" => Unit::Months(12),
+        "hour" => Unit::Micros(3_600_000_000),
+        "minute" => Unit::Micros(60_000_000),
+        "second" => Unit::Micros(1_000_000),
+        "microsecond" => Unit::Micros(1),
+        _ => return None,
+    })
+}
+
+/// True if intervals of this unit can be added.
+#[must_use]
+pub fn is_unit(name: &str) -> bool {
+    unit_named(name).is_some()
+}
+
+impl ScalarUDFImpl for DateAdd {
+    fn name(&self) -> &str {
+        DATE_ADD
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Err(internal_datafusion_err!("{DATE_ADD} has a return field"))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        let from = &args.arg_fields[0];
+        check_temporal(from.data_type(), "INTERVAL arithmetic")?;
+        let unit = args.scalar_arguments[2].and_then(|l| l.try_as_str()).flatten();
+        let unit = unit.and_then(unit_named);
+        let long = !matches!(unit, Some(Unit::Micros(_)) | None);
+        let by_day = long
+            && match from.data_type() {
+                DataType::Date32 => true,
+                // The result of a text has the form of the text.
+                ty if is_string(ty) => {
+                    let text = args.scalar_arguments[0].and_then(|l| l.try_as_str()).flatten();
+                    let Some(text) = text else {
+                        let what = "INTERVAL arithmetic with a string expression";
+                        return Err(SqlError::not_supported(what).into_df());
+                    };
+                    !text.trim().contains([' ', 'T', ':'])
+                }
+                _ => false,
+            };
+        let ty = if by_day { DataType::Date32 } else { datetime() };
+        let mut field = Field::new(DATE_ADD, ty, true);
+        if !by_day {
+            let fsp = if unit == Some(Unit::Micros(1)) { 6 } else { super::cast::fsp_of(from) };
+            field = field.with_metadata([(text::FSP_KEY.to_owned(), fsp.to_string())].into());
+        }
+        Ok(Arc::new(field))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let scalar = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
+        let rows = if scalar { 1 } else { args.number_rows };
+        let unit = literal(&args.args[2]).and_then(|name| unit_named(&name));
+        let unit = unit.ok_or_else(|| internal_datafusion_err!("{DATE_ADD} of no unit"))?;
+        let value = args.args[0].to_array(rows)?;
+        let count = convert(&args.args[1].to_array(rows)?, Target::Signed, 0)?;
+        let array: ArrayRef = if *args.return_field.data_type() == DataType::Date32 {
+            let days = kernels::Operand::Array(
+                convert(&value, Target::Date, 0)?.as_primitive::<Date32Type>().clone(),
+            );
+            let count = kernels::Operand::Array(count.as_primitive::<Int64Type>().clone());
+            Arc::new(kernels::binary::<_, Int64Type, Date32Type>(&days, &count, rows, |d, n| {
+                Ok(add_to_day(d, n, unit))
+            })?)
+        } else {
+            let micros = convert(&cast_nanos(value)?, Target::DateTime(6), 6)?;
+            let micros = kernels::Operand::Array(
+                micros.as_primitive::<TimestampMicrosecondType>().clone(),
+            );
+            let count = kernels::Operand::Array(count.as_primitive::<Int64Type>().clone());
+            type Micros = TimestampMicrosecondType;
+            Arc::new(kernels::binary::<_, Int64Type, Micros>(&micros, &count, rows, |m, n| {
+                Ok(add_to_micros(m, n, unit))
+            })?)
+        };
+        kernels::shape(array, scalar)
+    }
+}
+
+fn cast_nanos(array: ArrayRef) -> DfResult<ArrayRef> {
+    match array.data_type() {
+        DataType::Timestamp(..) => Ok(cast(&array, &datetime())?),
+        _ => Ok(array),
+    }
+}
+
+fn add_to_day(days: i32, count: i64, unit: Unit) -> Option<i32> {
+    match unit {
+        Unit::Days(n) => date::add_days(days, count.checked_mul(n)?),
+        Unit::Months(n) => date::add_months(days, count.checked_mul(n)?),
+        Unit::Micros(_) => None,
+    }
+}
+
+fn add_to_micros(micros: i64, count: i64, unit: Unit) -> Option<i64> {
+    let sum = match unit {
+        Unit::Micros(n) => micros.checked_add(count.checked_mul(n)?)?,
+        _ => {
+            let (days, _) = date::split_micros(micros);
+            let time = micros - date::day_to_micros(days);
+            date::day_to_micros(add_to_day(days, count, unit)?) + time
+        }
+    };
+    date::is_valid_micros(sum).then_some(sum)
+}
+
+/// A DATE as a literal.
+#[must_use]
+pub fn date_literal(days: i32) -> ScalarValue {
+    ScalarValue::Date32(Some(days))
+}

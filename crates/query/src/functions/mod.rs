@@ -1,0 +1,39 @@
+//! Scalar functions with MySQL's meaning, for DataFusion plans.
+//!
+//! Users never name them: the rewriter maps MySQL's functions and operators to these, and refuses
+//! every function it does not know. What they compute rests on `perigee_value`, as the expression
+//! programs in storage do.
+
+pub mod arithmetic;
+pub mod cast;
+pub mod collation;
+pub mod dates;
+pub mod exact;
+pub mod in_list;
+pub mod kernels;
+pub mod rows;
+pub mod sum_argument;
+pub mod text;
+pub mod types;
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::ScalarUDF;
+
+/// All functions, for a session's registry.
+#[must_use]
+pub fn all() -> Vec<Arc<ScalarUDF>> {
+    let mut functions: Vec<ScalarUDF> = vec![
+        cast::Cast::default().into(),
+        collation::Pad::default().into(),
+        in_list::In::default().into(),
+        dates::Extract::default().into(),
+        dates::DateAdd::default().into(),
+        sum_argument::SumArgument::default().into(),
+    ];
+    let operators = arithmetic::OPERATORS.into_iter();
+    functions.extend(operators.map(|op| arithmetic::ArithmeticFunction::new(op).into()));
+    functions.extend(rows::all().map(ScalarUDF::from));
+    functions.extend(exact::all().map(ScalarUDF::from));
+    functions.into_iter().map(Arc::new).collect()
+}

@@ -1,0 +1,370 @@
+//! String and mathematical functions that are computed a row at a time: one line of the table each.
+//!
+//! Arguments are converted as MySQL does (numbers to text, text to numbers); a NULL argument makes
+//! the result NULL.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, Float64Builder, Int64Array, Int64Builder,
+    StringViewArray, StringViewBuilder,
+};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
+use datafusion::common::Result as DfResult;
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+use perigee_value::{date, string};
+
+use super::cast::{Target, convert, fsp_of};
+use super::{kernels, text};
+use crate::error::SqlError;
+
+/// Type of a parameter or a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Text,
+    Int,
+    Double,
+    Date,
+}
+
+/// One value of a row.
+enum Value<'a> {
+    Text(Cow<'a, str>),
+    Int(i64),
+    Double(f64),
+}
+
+impl<'a> Value<'a> {
+    fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            _ => "",
+        }
+    }
+
+    fn int(&self) -> i64 {
+        match self {
+            Self::Int(v) => *v,
+            _ => 0,
+        }
+    }
+
+    fn double(&self) -> f64 {
+        match self {
+            Self::Double(v) => *v,
+            _ => 0.0,
+        }
+    }
+
+    fn owned(text: impl Into<String>) -> Option<Self> {
+        Some(Self::Text(Cow::Owned(text.into())))
+    }
+
+    fn slice(bytes: &[u8]) -> Option<Self> {
+        Self::owned(String::from_utf8_lossy(bytes))
+    }
+
+    fn finite(v: f64) -> Option<Self> {
+        v.is_finite().then_some(Self::Double(v))
+    }
+}
+
+type Evaluate = for<'a> fn(&[Value<'a>]) -> Option<Value<'a>>;
+
+/// A function's line in the table.
+struct Definition {
+    name: &'static str,
+    /// Least and greatest number of arguments.
+    arguments: (usize, usize),
+    /// Kinds of parameters; the last one repeats.
+    parameters: &'static [Kind],
+    result: Kind,
+    evaluate: Evaluate,
+}
+
+use Kind::{Date, Double, Int, Text};
+
+const MANY: usize = usize::MAX;
+
+macro_rules! define {
+    ($($name:literal $arguments:tt; $($kind:ident),* => $result:ident = $evaluate:expr;)*) => {
+        &[$(Definition {
+            name: $name,
+            arguments: $arguments,
+            parameters: &[$($kind),*],
+            result: $result,
+            evaluate: $evaluate,
+        }),*]
+    };
+}
+
+static DEFINITIONS: &[Definition] = define! {
+    "mysql_concat" (1, MANY); Text => Text = |a| {
+        Value::owned(a.iter().map(Value::text).collect::<String>())
+    };
+    "mysql_substring" (2, 3); Text, Int, Int => Text = |a| {
+        let length = a.get(2).map(Value::int);
+        Value::slice(string::substring(a[0].text().as_bytes(), a[1].int(), length))
+    };
+    "mysql_left" (2, 2); Text, Int => Text = |a| {
+        Value::slice(string::substring(a[0].text().as_bytes(), 1, Some(a[1].int())))
+    };
+    "mysql_right" (2, 2); Text, Int => Text = |a| {
+        let chars = a[0].text().chars().count() as i64;
+        let count = a[1].int().clamp(0, chars);
+        Value::owned(a[0].text().chars().skip((chars - count) as usize).collect::<String>())
+    };
+    "mysql_length" (1, 1); Text => Int = |a| Some(Value::Int(a[0].text().len() as i64));
+    "mysql_char_length" (1, 1); Text => Int = |a| {
+        Some(Value::Int(a[0].text().chars().count() as i64))
+    };
+    "mysql_upper" (1, 1); Text => Text = |a| Value::owned(a[0].text().to_uppercase());
+    "mysql_lower" (1, 1); Text => Text = |a| Value::owned(a[0].text().to_lowercase());
+    "mysql_trim" (1, 2); Text => Text = |a| {
+        Value::owned(strip_end(strip_start(a[0].text(), cut(a)), cut(a)))
+    };
+    "mysql_ltrim" (1, 2); Text => Text = |a| Value::owned(strip_start(a[0].text(), cut(a)));
+    "mysql_rtrim" (1, 2); Text => Text = |a| Value::owned(strip_end(a[0].text(), cut(a)));
+    "mysql_reverse" (1, 1); Text => Text = |a| {
+        Value::owned(a[0].text().chars().rev().collect::<String>())
+    };
+    "mysql_replace" (3, 3); Text => Text = |a| {
+        if a[1].text().is_empty() {
+            return Value::owned(a[0].text());
+        }
+        Value::owned(a[0].text().replace(a[1].text(), a[2].text()))
+    };
+    "mysql_locate" (2, 3); Text, Text, Int => Int = |a| {
+        Some(Value::Int(locate(a[0].text(), a[1].text(), a.get(2).map_or(1, Value::int))))
+    };
+    "mysql_lpad" (3, 3); Text, Int, Text => Text = |a| pad(a, true);
+    "mysql_rpad" (3, 3); Text, Int, Text => Text = |a| pad(a, false);
+    "mysql_ascii" (1, 1); Text => Int = |a| {
+        Some(Value::Int(a[0].text().bytes().next().map_or(0, i64::from)))
+    };
+    "mysql_datediff" (2, 2); Date => Int = |a| Some(Value::Int(a[0].int() - a[1].int()));
+    "mysql_dayofweek" (1, 1); Date => Int = |a| {
+        // 1970-01-01 was a Thursday; Sunday is 1.
+        Some(Value::Int((a[0].int() + 4).rem_euclid(7) + 1))
+    };
+    "mysql_weekday" (1, 1); Date => Int = |a| Some(Value::Int((a[0].int() + 3).rem_euclid(7)));
+    "mysql_dayofyear" (1, 1); Date => Int = |a| {
+        let days = a[0].int() as i32;
+        let year = date::Civil::from_days(days).year;
+        let first = date::Civil { year, month: 1, day: 1 }.to_days()?;
+        Some(Value::Int(i64::from(days - first) + 1))
+    };
+    "mysql_sqrt" (1, 1); Double => Double = |a| Value::finite(a[0].double().sqrt());
+    "mysql_exp" (1, 1); Double => Double = |a| Value::finite(a[0].double().exp());
+    "mysql_ln" (1, 1); Double => Double = |a| Value::finite(a[0].double().ln());
+    "mysql_log2" (1, 1); Double => Double = |a| Value::finite(a[0].double().log2());
+    "mysql_log10" (1, 1); Double => Double = |a| Value::finite(a[0].double().log10());
+    "mysql_power" (2, 2); Double => Double = |a| Value::finite(a[0].double().powf(a[1].double()));
+    "mysql_pi" (0, 0); Double => Double = |_| Some(Value::Double(std::f64::consts::PI));
+};
+
+fn cut<'v>(args: &'v [Value<'_>]) -> &'v str {
+    args.get(1).map_or(" ", Value::text)
+}
+
+fn strip_start<'t>(mut text: &'t str, what: &str) -> &'t str {
+    while let Some(rest) = text.strip_prefix(what).filter(|_| !what.is_empty()) {
+        text = rest;
+    }
+    text
+}
+
+fn strip_end<'t>(mut text: &'t str, what: &str) -> &'t str {
+    while let Some(rest) = text.strip_suffix(what).filter(|_| !what.is_empty()) {
+        text = rest;
+    }
+    text
+}
+
+/// Position in characters of `what` in `text` from character `from`, 0 if absent.
+fn locate(what: &str, text: &str, from: i64) -> i64 {
+    let Some(skip) = usize::try_from(from - 1).ok() else {
+        return 0;
+    };
+    let start = match text.char_indices().map(|(at, _)| at).chain([text.len()]).nth(skip) {
+        Some(start) => start,
+        None => return 0,
+    };
+    match text[start..].find(what) {
+        Some(at) => text[..start + at].chars().count() as i64 + 1,
+        None => 0,
+    }
+}
+
+/// Longest result of LPAD and RPAD, MySQL's default `max_allowed_packet`.
+const MAX_PADDED: i64 = 64 << 20;
+
+fn pad<'a>(args: &[Value<'a>], left: bool) -> Option<Value<'a>> {
+    let (text, length, filler) = (args[0].text(), args[1].int(), args[2].text());
+    if !(0..=MAX_PADDED).contains(&length) {
+        return None;
+    }
+    let (length, chars) = (length as usize, text.chars().count());
+    if chars >= length {
+        return Value::owned(text.chars().take(length).collect::<String>());
+    }
+    if filler.is_empty() {
+        return Value::owned("");
+    }
+    let fill: String = filler.chars().cycle().take(length - chars).collect();
+    Value::owned(if left { fill + text } else { text.to_owned() + &fill })
+}
+
+/// A function of the table.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct RowFunction {
+    /// Index into [`DEFINITIONS`].
+    index: usize,
+    signature: Signature,
+}
+
+/// All functions of the table.
+pub fn all() -> impl Iterator<Item = RowFunction> {
+    (0..DEFINITIONS.len()).map(|index| RowFunction {
+        index,
+        signature: Signature::variadic_any(Volatility::Immutable),
+    })
+}
+
+/// Checks the number of arguments of a function of the table; `None` if it is not in the table.
+#[must_use]
+pub fn accepts(name: &str, arguments: usize) -> Option<bool> {
+    let definition = DEFINITIONS.iter().find(|d| d.name == name)?;
+    Some((definition.arguments.0..=definition.arguments.1).contains(&arguments))
+}
+
+impl ScalarUDFImpl for RowFunction {
+    fn name(&self) -> &str {
+        DEFINITIONS[self.index].name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Ok(match DEFINITIONS[self.index].result {
+            Text => DataType::Utf8View,
+            Int => DataType::Int64,
+            Double => DataType::Float64,
+            Date => DataType::Date32,
+        })
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        let definition = &DEFINITIONS[self.index];
+        for (i, field) in args.arg_fields.iter().enumerate() {
+            if parameter(definition, i) == Date && field.data_type().is_numeric() {
+                let what = format!("a number as date argument of {}", definition.name);
+                return Err(SqlError::not_supported(what).into_df());
+            }
+        }
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&[])?, true)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let definition = &DEFINITIONS[self.index];
+        let scalar = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
+        let rows = if scalar { 1 } else { args.number_rows };
+        let mut columns = Vec::with_capacity(args.args.len());
+        for (i, arg) in args.args.iter().enumerate() {
+            let fsp = fsp_of(&args.arg_fields[i]);
+            columns.push(Column::new(arg, parameter(definition, i), fsp, rows)?);
+        }
+        kernels::shape(evaluate(definition, &columns, rows), scalar)
+    }
+}
+
+fn parameter(definition: &Definition, i: usize) -> Kind {
+    let last = definition.parameters.len() - 1;
+    definition.parameters[i.min(last)]
+}
+
+/// An argument, converted to the kind of its parameter; constants have one row.
+enum Column {
+    Text(StringViewArray, bool),
+    Int(Int64Array, bool),
+    Double(Float64Array, bool),
+}
+
+impl Column {
+    fn new(arg: &ColumnarValue, kind: Kind, fsp: u8, rows: usize) -> DfResult<Self> {
+        let constant = matches!(arg, ColumnarValue::Scalar(_));
+        let array = arg.to_array(if constant { 1 } else { rows })?;
+        Ok(match kind {
+            Text => {
+                let array = convert(&array, Target::Char(None), fsp)?;
+                Self::Text(text::as_view(&array)?, constant)
+            }
+            Int => {
+                let array = convert(&array, Target::Signed, 0)?;
+                Self::Int(array.as_primitive::<Int64Type>().clone(), constant)
+            }
+            Double => {
+                let array = convert(&array, Target::Double, 0)?;
+                Self::Double(array.as_primitive::<Float64Type>().clone(), constant)
+            }
+            Date => {
+                let days = convert(&array, Target::Date, 0)?;
+                let days = datafusion::arrow::compute::cast(&days, &DataType::Int32)?;
+                let days = datafusion::arrow::compute::cast(&days, &DataType::Int64)?;
+                Self::Int(days.as_primitive::<Int64Type>().clone(), constant)
+            }
+        })
+    }
+
+    fn get(&self, row: usize) -> Option<Value<'_>> {
+        match self {
+            Self::Text(array, constant) => {
+                let row = if *constant { 0 } else { row };
+                array.is_valid(row).then(|| Value::Text(Cow::Borrowed(array.value(row))))
+            }
+            Self::Int(array, constant) => {
+                let row = if *constant { 0 } else { row };
+                array.is_valid(row).then(|| Value::Int(array.value(row)))
+            }
+            Self::Double(array, constant) => {
+                let row = if *constant { 0 } else { row };
+                array.is_valid(row).then(|| Value::Double(array.value(row)))
+            }
+        }
+    }
+}
+
+fn evaluate(definition: &Definition, columns: &[Column], rows: usize) -> ArrayRef {
+    let row = |row: usize| -> Option<Value<'_>> {
+        let values: Option<Vec<_>> = columns.iter().map(|column| column.get(row)).collect();
+        (definition.evaluate)(&values?)
+    };
+    match definition.result {
+        Text => {
+            let mut out = StringViewBuilder::with_capacity(rows);
+            for i in 0..rows {
+                out.append_option(row(i).as_ref().map(Value::text));
+            }
+            Arc::new(out.finish())
+        }
+        Int | Date => {
+            let mut out = Int64Builder::with_capacity(rows);
+            for i in 0..rows {
+                out.append_option(row(i).as_ref().map(Value::int));
+            }
+            Arc::new(out.finish())
+        }
+        Double => {
+            let mut out = Float64Builder::with_capacity(rows);
+            for i in 0..rows {
+                out.append_option(row(i).as_ref().map(Value::double));
+            }
+            Arc::new(out.finish())
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Text of values and values of text, over Arrow columns.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, PrimitiveArray, StringViewArray, StringViewBuilder,
+};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int64Type,
+    TimestampMicrosecondType, UInt64Type,
+};
+use datafusion::common::Result as DfResult;
+use perigee_value::{ColumnType, ValueRef, format_value};
+
+use crate::error::SqlError;
+
+/// Key of the field metadata that holds a DATETIME's digits of fractional seconds.
+pub const FSP_KEY: &str = "mysql.fsp";
+
+/// The number a text begins with, as MySQL converts strings: 0 if there is none.
+#[must_use]
+pub fn leading_number(text: &str) -> f64 {
+    let text = text.trim_start();
+    let bytes = text.as_bytes();
+    let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
+    let sign = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
+    let before = digits(sign);
+    let mut end = sign + before;
+    let mut after = 0;
+    if bytes.get(end) == Some(&b'.') {
+        after = digits(end + 1);
+        end += 1 + after;
+    }
+    if before + after == 0 {
+        return 0.0;
+    }
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        let exponent = digits(end + 1 + sign);
+        if exponent > 0 {
+            end += 1 + sign + exponent;
+        }
+    }
+    text[..end].parse().unwrap_or(0.0)
+}
+
+/// Numbers that strings begin with.
+pub fn to_double(array: &ArrayRef) -> DfResult<ArrayRef> {
+    let strings = as_view(array)?;
+    let doubles: Float64Array = strings.iter().map(|text| text.map(leading_number)).collect();
+    Ok(Arc::new(doubles))
+}
+
+/// A string column as string views.
+pub fn as_view(array: &ArrayRef) -> DfResult<StringViewArray> {
+    Ok(cast(array, &DataType::Utf8View)?.as_string_view().clone())
+}
+
+/// Values as text, as MySQL shows them. `fsp` counts for DATETIME only.
+pub fn to_text(array: &ArrayRef, fsp: u8) -> DfResult<StringViewArray> {
+    match array.data_type() {
+        DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => as_view(array),
+        DataType::Null => Ok(StringViewArray::new_null(array.len())),
+        DataType::Boolean | DataType::Int8 | DataType::Int16 | DataType::Int32 => {
+            to_text(&cast(array, &DataType::Int64)?, fsp)
+        }
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => {
+            to_text(&cast(array, &DataType::UInt64)?, fsp)
+        }
+        DataType::Int64 => Ok(format_all(array.as_primitive::<Int64Type>(), BIGINT, |v| {
+            ValueRef::Int(v)
+        })),
+        DataType::UInt64 => Ok(format_all(array.as_primitive::<UInt64Type>(), BIGINT, |v| {
+            ValueRef::UInt(v)
+        })),
+        DataType::Decimal128(precision, scale) => {
+            let ty = ColumnType::Decimal { precision: *precision, scale: *scale as u8 };
+            Ok(format_all(array.as_primitive::<Decimal128Type>(), ty, ValueRef::Decimal))
+        }
+        DataType::Float64 => {
+            let doubles = array.as_primitive::<Float64Type>();
+            Ok(format_all(doubles, ColumnType::Double, ValueRef::Double))
+        }
+        DataType::Float32 => {
+            let floats = array.as_primitive::<Float32Type>();
+            Ok(format_all(floats, ColumnType::Float, |v| ValueRef::Double(f64::from(v))))
+        }
+        DataType::Date32 => {
+            let days = array.as_primitive::<Date32Type>();
+            Ok(format_all(days, ColumnType::Date, ValueRef::Date))
+        }
+        DataType::Timestamp(..) => {
+            let array = cast(array, &super::types::datetime())?;
+            let micros = array.as_primitive::<TimestampMicrosecondType>();
+            Ok(format_all(micros, ColumnType::DateTime { fsp }, ValueRef::DateTime))
+        }
+        other => Err(SqlError::not_supported(format!("text of {other}")).into_df()),
+    }
+}
+
+const BIGINT: ColumnType = ColumnType::Int { bytes: 8, unsigned: false };
+
+fn format_all<T: datafusion::arrow::array::ArrowPrimitiveType>(
+    array: &PrimitiveArray<T>,
+    ty: ColumnType,
+    value: impl Fn(T::Native) -> ValueRef<'static>,
+) -> StringViewArray {
+    let mut out = StringViewBuilder::with_capacity(array.len());
+    let mut text = String::new();
+    for item in array {
+        match item {
+            Some(item) => {
+                text.clear();
+                format_value(ty, value(item), &mut text);
+                out.append_value(&text);
+            }
+            None => out.append_null(),
+        }
+    }
+    out.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::leading_number;
+
+    #[test]
+    fn strings_begin_with_numbers() {
+        let cases = [
+            ("5x", 5.0), ("x", 0.0), (" -1.5e2z", -150.0), ("1e", 1.0), (".5", 0.5), ("", 0.0),
+            ("5.", 5.0), ("+7", 7.0), ("-", 0.0), ("1e+", 1.0),
+        ];
+        for (text, number) in cases {
+            assert_eq!(leading_number(text), number, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! MySQL's numeric types of expressions, over Arrow types.
+
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::ScalarValue;
+
+/// Greatest precision of a decimal here (MySQL: 65).
+pub const MAX_PRECISION: u8 = 38;
+
+/// Greatest scale of a decimal, as in MySQL.
+pub const MAX_SCALE: u8 = 30;
+
+/// What an operand counts as in arithmetic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Number {
+    /// Signed integer of so many digits.
+    Int(u8),
+    /// Unsigned integer of so many digits.
+    UInt(u8),
+    /// Exact decimal.
+    Decimal(u8, u8),
+    /// DOUBLE; strings count as such.
+    Double,
+    /// The literal NULL.
+    Null,
+}
+
+impl Number {
+    /// What a value of an Arrow type counts as; `None` for dates, which MySQL would turn into
+    /// numbers such as 19940131.
+    #[must_use]
+    pub fn of(ty: &DataType) -> Option<Self> {
+        Some(match ty {
+            DataType::Boolean => Self::Int(1),
+            DataType::Int8 => Self::Int(3),
+            DataType::Int16 => Self::Int(5),
+            DataType::Int32 => Self::Int(10),
+            DataType::Int64 => Self::Int(19),
+            DataType::UInt8 => Self::UInt(3),
+            DataType::UInt16 => Self::UInt(5),
+            DataType::UInt32 => Self::UInt(10),
+            DataType::UInt64 => Self::UInt(20),
+            DataType::Decimal128(p, s) => Self::Decimal(*p, u8::try_from(*s).ok()?),
+            DataType::Float32 | DataType::Float64 => Self::Double,
+            DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => Self::Double,
+            DataType::Null => Self::Null,
+            _ => return None,
+        })
+    }
+
+    /// As [`Number::of`]; an integer literal has the digits of its value.
+    #[must_use]
+    pub fn of_operand(ty: &DataType, literal: Option<&ScalarValue>) -> Option<Self> {
+        let digits = |v: u64| v.checked_ilog10().unwrap_or(0) as u8 + 1;
+        match (Self::of(ty)?, literal) {
+            (Self::Int(_), Some(ScalarValue::Int64(Some(v)))) => {
+                Some(Self::Int(digits(v.unsigned_abs())))
+            }
+            (Self::UInt(_), Some(ScalarValue::UInt64(Some(v)))) => Some(Self::UInt(digits(*v))),
+            (number, _) => Some(number),
+        }
+    }
+
+    /// Precision and scale as an exact number; `None` for DOUBLE.
+    #[must_use]
+    pub fn exact(self) -> Option<(u8, u8)> {
+        match self {
+            Self::Int(digits) | Self::UInt(digits) => Some((digits, 0)),
+            Self::Decimal(p, s) => Some((p, s)),
+            Self::Null => Some((1, 0)),
+            Self::Double => None,
+        }
+    }
+}
+
+/// True for the string types.
+#[must_use]
+pub fn is_string(ty: &DataType) -> bool {
+    matches!(ty, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8)
+}
+
+/// True for DATE and DATETIME.
+#[must_use]
+pub fn is_temporal(ty: &DataType) -> bool {
+    matches!(ty, DataType::Date32 | DataType::Timestamp(..))
+}
+
+/// Arrow type of DATETIME.
+#[must_use]
+pub fn datetime() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, None)
+}
+
+/// MySQL's name of a type, for messages.
+#[must_use]
+pub fn mysql_name(ty: &DataType) -> &'static str {
+    match ty {
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
+            "BIGINT UNSIGNED"
+        }
+        DataType::Decimal128(..) => "DECIMAL",
+        DataType::Float32 | DataType::Float64 => "DOUBLE",
+        DataType::Date32 => "DATE",
+        DataType::Timestamp(..) => "DATETIME",
+        ty if is_string(ty) => "CHAR",
+        _ => "BIGINT",
+    }
+}

@@ -1,0 +1,189 @@
+//! MySQL's grammar for sqlparser, with the operators' precedence corrected.
+//!
+//! sqlparser's MySQL dialect binds `||`, XOR, `&&`, DIV, LIKE, IN and BETWEEN differently from
+//! MySQL, which would change what statements mean:
+//!
+//! ```text
+//! a = 1 || b = 2          is (a = 1) OR (b = 2)
+//! a XOR b AND c           is a XOR (b AND c)
+//! 7 DIV 2 + 1             is (7 DIV 2) + 1
+//! a = b LIKE c            is a = (b LIKE c)
+//! ```
+
+use std::any::TypeId;
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement};
+use datafusion::sql::sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// The dialect: sqlparser's own with corrections.
+#[derive(Debug)]
+pub struct Grammar;
+
+const MYSQL: MySqlDialect = MySqlDialect {};
+
+/// Delegates methods without arguments.
+macro_rules! delegate {
+    ($($name:ident),* $(,)?) => {
+        $(fn $name(&self) -> bool {
+            MYSQL.$name()
+        })*
+    };
+}
+
+impl Dialect for Grammar {
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<MySqlDialect>()
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        MYSQL.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        MYSQL.is_identifier_part(ch)
+    }
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        MYSQL.is_delimited_identifier_start(ch)
+    }
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        MYSQL.identifier_quote_style(identifier)
+    }
+
+    delegate!(
+        supports_string_literal_backslash_escape,
+        supports_string_literal_concatenation,
+        ignores_wildcard_escapes,
+        supports_numeric_prefix,
+        supports_bitwise_shift_operators,
+        supports_multiline_comment_hints,
+        require_interval_qualifier,
+        supports_limit_comma,
+        supports_create_table_select,
+        supports_insert_set,
+        supports_user_host_grantee,
+        supports_table_hints,
+        requires_single_line_comment_whitespace,
+        supports_match_against,
+        supports_select_modifiers,
+        supports_set_names,
+        supports_comma_separated_set_assignments,
+        supports_update_order_by,
+        supports_data_type_signed_suffix,
+        supports_cross_join_constraint,
+        supports_double_ampersand_operator,
+        supports_binary_kw_as_cast,
+        supports_comment_optimizer_hint,
+        supports_constraint_keyword_without_name,
+        supports_key_column_option,
+    );
+
+    fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
+        MYSQL.parse_statement(parser)
+    }
+
+    fn is_table_factor_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser<'_>) -> bool {
+        MYSQL.is_table_factor_alias(explicit, kw, parser)
+    }
+
+    fn parse_infix(
+        &self,
+        parser: &mut Parser<'_>,
+        expr: &Expr,
+        _precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        let binding = self.prec_value(Precedence::MulDivModOp);
+        let op = match &parser.peek_token_ref().token {
+            Token::Word(word) if word.keyword == Keyword::DIV => BinaryOperator::MyIntegerDivide,
+            Token::Word(word) if word.keyword == Keyword::MOD => BinaryOperator::Modulo,
+            _ => return None,
+        };
+        parser.next_token();
+        Some(parser.parse_subexpr(binding).map(|right| Expr::BinaryOp {
+            left: Box::new(expr.clone()),
+            op,
+            right: Box::new(right),
+        }))
+    }
+
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        let precedence = match &parser.peek_token_ref().token {
+            Token::StringConcat => Precedence::Or,
+            Token::Overlap => Precedence::And,
+            Token::Word(word) if word.keyword == Keyword::XOR => return Some(Ok(XOR)),
+            Token::Word(word) if word.keyword == Keyword::MOD => Precedence::MulDivModOp,
+            _ => return None,
+        };
+        Some(Ok(self.prec_value(precedence)))
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        match precedence {
+            // Predicates bind tighter than comparisons.
+            Precedence::Between | Precedence::Like => 2 * MYSQL.prec_value(Precedence::Eq) + 1,
+            other => 2 * MYSQL.prec_value(other),
+        }
+    }
+}
+
+/// Between OR (10) and AND (20).
+const XOR: u8 = 15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> String {
+        let parser = Parser::new(&Grammar).try_with_sql(text);
+        let expr = parser.and_then(|mut parser| parser.parse_expr());
+        show(&expr.unwrap_or_else(|e| panic!("{text}: {e}")))
+    }
+
+    fn show(expr: &Expr) -> String {
+        match expr {
+            Expr::BinaryOp { left, op, right } => format!("({} {op} {})", show(left), show(right)),
+            Expr::UnaryOp { op, expr } => format!("({op} {})", show(expr)),
+            Expr::Like { expr, pattern, .. } => {
+                format!("({} LIKE {})", show(expr), show(pattern))
+            }
+            Expr::Between { expr, low, high, .. } => {
+                format!("({} BETWEEN {} AND {})", show(expr), show(low), show(high))
+            }
+            Expr::InList { expr, list, .. } => format!("({} IN {})", show(expr), show(&list[0])),
+            Expr::IsNull(expr) => format!("({} IS NULL)", show(expr)),
+            other => other.to_string(),
+        }
+    }
+
+    #[test]
+    fn precedence_is_mysqls() {
+        for (text, expected) in [
+            ("a = 1 || b = 2", "((a = 1) || (b = 2))"),
+            ("a || b AND c", "(a || (b AND c))"),
+            ("a && b || c", "((a && b) || c)"),
+            ("a XOR b AND c", "(a XOR (b AND c))"),
+            ("a OR b XOR c", "(a OR (b XOR c))"),
+            ("a = 1 XOR b = 2", "((a = 1) XOR (b = 2))"),
+            ("7 DIV 2 + 1", "((7 DIV 2) + 1)"),
+            ("7 DIV 2 = 3", "((7 DIV 2) = 3)"),
+            ("8 * 7 DIV 2", "((8 * 7) DIV 2)"),
+            ("7 MOD 2 + 1", "((7 % 2) + 1)"),
+            ("a = b LIKE c", "(a = (b LIKE c))"),
+            ("a = b IN (c)", "(a = (b IN c))"),
+            ("a = b BETWEEN 1 AND 2", "(a = (b BETWEEN 1 AND 2))"),
+            ("a BETWEEN 1 AND 2 AND c", "((a BETWEEN 1 AND 2) AND c)"),
+            ("NOT a = b", "(NOT (a = b))"),
+            ("NOT a LIKE b AND c", "((NOT (a LIKE b)) AND c)"),
+            ("a + 1 LIKE b", "((a + 1) LIKE b)"),
+            ("a < b IS NULL", "((a < b) IS NULL)"),
+            ("a - b - c * -d", "((a - b) - (c * (- d)))"),
+        ] {
+            // `&&` may be shown as either spelling.
+            assert_eq!(parse(text).replace("a AND b) ||", "a && b) ||"), expected, "{text}");
+        }
+    }
+}

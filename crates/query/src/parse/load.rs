@@ -1,0 +1,167 @@
+//! `LOAD DATA LOCAL INFILE`, which sqlparser does not know.
+
+use datafusion::sql::sqlparser::ast::ObjectName;
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+use super::{Cursor, check_charset};
+use crate::error::{Result, SqlError};
+
+/// How fields are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fields {
+    /// Between fields; not empty.
+    pub terminated: Vec<u8>,
+    /// Around fields, if any.
+    pub enclosed: Option<u8>,
+    /// Before characters that are not meant literally, if any.
+    pub escaped: Option<u8>,
+}
+
+/// How lines are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lines {
+    /// What a line begins with; what comes before it is skipped.
+    pub starting: Vec<u8>,
+    /// What ends a line; not empty.
+    pub terminated: Vec<u8>,
+}
+
+/// A LOAD DATA statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadData {
+    /// The client's file.
+    pub file: String,
+    /// The table.
+    pub table: ObjectName,
+    /// FIELDS.
+    pub fields: Fields,
+    /// LINES.
+    pub lines: Lines,
+    /// Lines to skip at the beginning.
+    pub ignore_lines: u64,
+    /// Columns of the file's fields, if they are not those of the table.
+    pub columns: Option<Vec<String>>,
+}
+
+fn unsupported<T>(feature: &str) -> Result<T> {
+    Err(SqlError::not_supported(feature))
+}
+
+pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<LoadData> {
+    cursor.expect_word("DATA")?;
+    if cursor.peek_any(&["LOW_PRIORITY", "CONCURRENT"]) {
+        return unsupported("LOAD DATA LOW_PRIORITY, CONCURRENT");
+    }
+    if !cursor.accept("LOCAL") {
+        return unsupported("LOAD DATA of a file on the server (use LOCAL)");
+    }
+    cursor.expect_word("INFILE")?;
+    let file = cursor.string()?;
+    if cursor.peek_any(&["REPLACE", "IGNORE"]) {
+        return unsupported("LOAD DATA … REPLACE, IGNORE");
+    }
+    cursor.expect_word("INTO")?;
+    cursor.expect_word("TABLE")?;
+    let table = cursor.object_name()?;
+    if cursor.peek_any(&["PARTITION"]) {
+        return unsupported("PARTITION");
+    }
+    if cursor.accept_all(&["CHARACTER", "SET"]) {
+        check_charset(&cursor.name()?)?;
+    }
+    let fields = fields(&mut cursor)?;
+    let lines = lines(&mut cursor)?;
+    let mut ignore_lines = 0;
+    if cursor.accept("IGNORE") {
+        ignore_lines = cursor.number()?;
+        if !cursor.accept("LINES") {
+            cursor.expect_word("ROWS")?;
+        }
+    }
+    let columns = columns(&mut cursor)?;
+    if cursor.peek_any(&["SET"]) {
+        return unsupported("LOAD DATA … SET");
+    }
+    cursor.end()?;
+    Ok(LoadData { file, table, fields, lines, ignore_lines, columns })
+}
+
+fn fields(cursor: &mut Cursor<'_>) -> Result<Fields> {
+    let mut fields = Fields { terminated: b"\t".to_vec(), enclosed: None, escaped: Some(b'\\') };
+    if !cursor.accept("FIELDS") && !cursor.accept("COLUMNS") {
+        return Ok(fields);
+    }
+    let mut any = false;
+    loop {
+        if cursor.accept_all(&["TERMINATED", "BY"]) {
+            fields.terminated = cursor.string()?.into_bytes();
+        } else if cursor.peek_any(&["OPTIONALLY", "ENCLOSED"]) {
+            cursor.accept("OPTIONALLY");
+            cursor.expect_word("ENCLOSED")?;
+            cursor.expect_word("BY")?;
+            fields.enclosed = one_byte(&cursor.string()?)?;
+        } else if cursor.accept_all(&["ESCAPED", "BY"]) {
+            fields.escaped = one_byte(&cursor.string()?)?;
+        } else if any {
+            break;
+        } else {
+            return Err(cursor.error());
+        }
+        any = true;
+    }
+    if fields.terminated.is_empty() {
+        return unsupported("fixed-width fields (FIELDS TERMINATED BY '')");
+    }
+    Ok(fields)
+}
+
+fn one_byte(text: &str) -> Result<Option<u8>> {
+    match text.as_bytes() {
+        [] => Ok(None),
+        [byte] => Ok(Some(*byte)),
+        _ => Err(SqlError::wrong_separator()),
+    }
+}
+
+fn lines(cursor: &mut Cursor<'_>) -> Result<Lines> {
+    let mut lines = Lines { starting: Vec::new(), terminated: b"\n".to_vec() };
+    if !cursor.accept("LINES") {
+        return Ok(lines);
+    }
+    let mut any = false;
+    loop {
+        if cursor.accept_all(&["STARTING", "BY"]) {
+            lines.starting = cursor.string()?.into_bytes();
+        } else if cursor.accept_all(&["TERMINATED", "BY"]) {
+            lines.terminated = cursor.string()?.into_bytes();
+        } else if any {
+            break;
+        } else {
+            return Err(cursor.error());
+        }
+        any = true;
+    }
+    if lines.terminated.is_empty() {
+        return unsupported("LINES TERMINATED BY ''");
+    }
+    Ok(lines)
+}
+
+fn columns(cursor: &mut Cursor<'_>) -> Result<Option<Vec<String>>> {
+    if !cursor.accept_token(&Token::LParen) {
+        return Ok(None);
+    }
+    let mut columns = Vec::new();
+    loop {
+        let name = cursor.name()?;
+        if name.starts_with('@') {
+            return unsupported("user variables in LOAD DATA");
+        }
+        columns.push(name.to_lowercase());
+        if !cursor.accept_token(&Token::Comma) {
+            break;
+        }
+    }
+    cursor.expect(&Token::RParen)?;
+    Ok(Some(columns))
+}

@@ -1,0 +1,375 @@
+//! From text to statements: splitting at semicolons, the statements that are parsed by hand, and
+//! sqlparser for the others.
+
+mod cursor;
+mod dialect;
+mod load;
+mod settings;
+mod show;
+
+use datafusion::sql::sqlparser::ast::{self, ObjectType};
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+pub use cursor::Cursor;
+pub use dialect::Grammar;
+pub use load::{Fields, Lines, LoadData};
+pub use settings::{Assignment, Scope, Target, Value};
+pub use show::{Filter, Show};
+
+use crate::error::{Result, SqlError};
+
+/// Nesting that a statement may have: parentheses, subqueries, operators to the right.
+const MAX_DEPTH: usize = 100;
+
+/// Bytes of text that a syntax error shows, as in MySQL.
+const NEAR: usize = 80;
+
+/// The text of a command, split into tokens.
+#[derive(Debug)]
+pub struct Script<'a> {
+    text: &'a str,
+    tokens: Vec<TokenWithSpan>,
+    /// Ranges of tokens, one a statement, without those that are empty.
+    pieces: Vec<std::ops::Range<usize>>,
+}
+
+/// One statement of a script.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// The whole text; the tokens' places refer to it.
+    pub text: &'a str,
+    /// Its tokens, without the semicolon.
+    pub tokens: &'a [TokenWithSpan],
+}
+
+/// How EXPLAIN shows a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExplainForm {
+    /// A row a table.
+    Table,
+    /// The plan as a tree, not run.
+    Tree,
+    /// The plan as a tree, run and measured.
+    Analyze,
+}
+
+/// A statement.
+#[derive(Debug)]
+pub enum Statement {
+    /// SELECT.
+    Query(Box<ast::Query>),
+    /// EXPLAIN of a SELECT.
+    Explain(ExplainForm, Box<ast::Query>),
+    /// DESCRIBE: table and, perhaps, a column or pattern.
+    Describe(ast::ObjectName, Option<String>),
+    /// INSERT.
+    Insert(Box<ast::Insert>),
+    /// LOAD DATA LOCAL.
+    Load(Box<LoadData>),
+    /// CREATE TABLE.
+    CreateTable(Box<ast::CreateTable>),
+    /// DROP TABLE.
+    DropTable {
+        /// Do not fail if one is missing.
+        if_exists: bool,
+        /// The tables.
+        names: Vec<ast::ObjectName>,
+    },
+    /// CREATE DATABASE.
+    CreateSchema {
+        /// Its name.
+        name: String,
+        /// Do not fail if it exists.
+        if_not_exists: bool,
+    },
+    /// DROP DATABASE.
+    DropSchema {
+        /// Its name.
+        name: String,
+        /// Do not fail if it is missing.
+        if_exists: bool,
+    },
+    /// USE.
+    Use(String),
+    /// SET.
+    Set(Vec<Assignment>),
+    /// SHOW.
+    Show(Show),
+    /// KILL; `query` leaves the connection alive.
+    Kill {
+        /// The connection.
+        id: u64,
+        /// KILL QUERY.
+        query: bool,
+    },
+    /// BEGIN, START TRANSACTION.
+    Begin,
+    /// COMMIT.
+    Commit,
+    /// ROLLBACK.
+    Rollback,
+}
+
+impl<'a> Script<'a> {
+    /// Splits a text.
+    ///
+    /// # Errors
+    /// 1064 for what is no token (an unterminated string).
+    pub fn new(text: &'a str) -> Result<Self> {
+        let tokens = Tokenizer::new(&Grammar, text)
+            .tokenize_with_location()
+            .map_err(|e| syntax_error(text, e.location))?;
+        let mut pieces = Vec::new();
+        let mut start = 0;
+        for (i, token) in tokens.iter().enumerate() {
+            if token.token == Token::SemiColon {
+                pieces.push(start..i);
+                start = i + 1;
+            }
+        }
+        pieces.push(start..tokens.len());
+        pieces.retain(|range| {
+            tokens[range.clone()]
+                .iter()
+                .any(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF))
+        });
+        Ok(Self { text, tokens, pieces })
+    }
+
+    /// The statements.
+    pub fn pieces(&self) -> impl ExactSizeIterator<Item = Piece<'_>> {
+        self.pieces
+            .iter()
+            .map(|range| Piece { text: self.text, tokens: &self.tokens[range.clone()] })
+    }
+}
+
+/// Error 1064 at a place of the text.
+pub(crate) fn syntax_error(text: &str, at: Location) -> SqlError {
+    let offset = crate::plan::rewrite::Source { text, tokens: &[] }.offset(at);
+    let rest = &text[offset.min(text.len())..];
+    let end = rest.char_indices().map(|(i, _)| i).find(|i| *i >= NEAR).unwrap_or(rest.len());
+    SqlError::syntax(&rest[..end], at.line.max(1))
+}
+
+impl<'a> Piece<'a> {
+    /// Parses the statement.
+    ///
+    /// # Errors
+    /// 1064 for text that is no statement, 1235 for statements that are not supported.
+    pub fn parse(self) -> Result<Statement> {
+        let mut cursor = Cursor::new(self);
+        let first = cursor.word();
+        match first.as_str() {
+            "SET" => settings::parse(cursor).map(Statement::Set),
+            "SHOW" => show::parse(cursor).map(Statement::Show),
+            "USE" => {
+                let name = cursor.name()?;
+                cursor.end()?;
+                Ok(Statement::Use(name))
+            }
+            "KILL" => kill(cursor),
+            "BEGIN" | "START" | "COMMIT" | "ROLLBACK" => transaction(&first, cursor),
+            "LOAD" => load::parse(cursor).map(|load| Statement::Load(Box::new(load))),
+            "EXPLAIN" | "DESC" | "DESCRIBE" => self.explain(cursor),
+            "CREATE" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => create_schema(cursor),
+            "DROP" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => drop_schema(cursor),
+            _ => self.with_sqlparser(cursor.start()),
+        }
+    }
+
+    /// Parses what begins at a token with sqlparser.
+    fn with_sqlparser(self, from: usize) -> Result<Statement> {
+        let mut parser = self.parser(from);
+        let statement = parser.parse_statement().map_err(|e| self.error(&e))?;
+        self.expect_end(&mut parser)?;
+        match statement {
+            ast::Statement::Query(query) => Ok(Statement::Query(query)),
+            ast::Statement::Insert(insert) => Ok(Statement::Insert(Box::new(insert))),
+            ast::Statement::CreateTable(table) => Ok(Statement::CreateTable(Box::new(table))),
+            ast::Statement::Drop {
+                object_type: ObjectType::Table,
+                if_exists,
+                names,
+                temporary: false,
+                table: None,
+                ..
+            } => Ok(Statement::DropTable { if_exists, names }),
+            other => Err(SqlError::not_supported(statement_name(&other))),
+        }
+    }
+
+    fn parser(self, from: usize) -> Parser<'a> {
+        Parser::new(&Grammar)
+            .with_recursion_limit(MAX_DEPTH)
+            .with_tokens_with_locations(self.tokens[from..].to_vec())
+    }
+
+    fn expect_end(self, parser: &mut Parser<'_>) -> Result<()> {
+        let next = parser.peek_token();
+        if next.token == Token::EOF {
+            return Ok(());
+        }
+        Err(syntax_error(self.text, next.span.start))
+    }
+
+    /// sqlparser's error at its place.
+    fn error(self, error: &ParserError) -> SqlError {
+        match error {
+            ParserError::RecursionLimitExceeded => {
+                SqlError::not_supported(format!("nesting of more than {MAX_DEPTH} levels"))
+            }
+            ParserError::ParserError(text) | ParserError::TokenizerError(text) => {
+                match location(text) {
+                    Some(at) => syntax_error(self.text, at),
+                    None => {
+                        let line = self.tokens.last().map_or(1, |t| t.span.end.line.max(1));
+                        SqlError::syntax("", line)
+                    }
+                }
+            }
+        }
+    }
+
+    fn explain(self, mut cursor: Cursor<'_>) -> Result<Statement> {
+        let mut form = ExplainForm::Table;
+        if cursor.accept("ANALYZE") {
+            form = ExplainForm::Analyze;
+        }
+        if cursor.accept("FORMAT") {
+            cursor.expect(&Token::Eq)?;
+            match (cursor.word().as_str(), form) {
+                ("TRADITIONAL", ExplainForm::Table) => {}
+                ("TREE", ExplainForm::Table) => form = ExplainForm::Tree,
+                ("TREE", _) => {}
+                (other, _) => return Err(SqlError::not_supported(format!("FORMAT={other}"))),
+            }
+        }
+        if form == ExplainForm::Table && !cursor.peek_any(&["SELECT", "WITH", "INSERT", "REPLACE", "UPDATE", "DELETE"]) && !cursor.peek_is(&Token::LParen) {
+            let table = cursor.object_name()?;
+            let column = if cursor.at_end() { None } else { Some(cursor.name()?) };
+            cursor.end()?;
+            return Ok(Statement::Describe(table, column));
+        }
+        match self.with_sqlparser(cursor.position())? {
+            Statement::Query(query) => Ok(Statement::Explain(form, query)),
+            _ => Err(SqlError::not_supported("EXPLAIN of a statement other than SELECT")),
+        }
+    }
+}
+
+fn statement_name(statement: &ast::Statement) -> String {
+    let text = statement.to_string();
+    let words: Vec<&str> = text.split_whitespace().take(2).collect();
+    words.join(" ")
+}
+
+/// The place that sqlparser's message ends with.
+fn location(message: &str) -> Option<Location> {
+    let (_, place) = message.rsplit_once("at Line: ")?;
+    let (line, column) = place.split_once(", Column: ")?;
+    Some(Location { line: line.trim().parse().ok()?, column: column.trim().parse().ok()? })
+}
+
+fn kill(mut cursor: Cursor<'_>) -> Result<Statement> {
+    let query = cursor.accept("QUERY");
+    if !query {
+        cursor.accept("CONNECTION");
+    }
+    let id = cursor.number()?;
+    cursor.end()?;
+    Ok(Statement::Kill { id, query })
+}
+
+fn transaction(first: &str, mut cursor: Cursor<'_>) -> Result<Statement> {
+    match first {
+        "START" => {
+            cursor.expect_word("TRANSACTION")?;
+            loop {
+                if cursor.accept("WITH") {
+                    cursor.expect_word("CONSISTENT")?;
+                    cursor.expect_word("SNAPSHOT")?;
+                } else if cursor.accept("READ") {
+                    if !cursor.accept("ONLY") {
+                        cursor.expect_word("WRITE")?;
+                    }
+                } else {
+                    break;
+                }
+                if !cursor.accept_token(&Token::Comma) {
+                    break;
+                }
+            }
+            cursor.end()?;
+            Ok(Statement::Begin)
+        }
+        "BEGIN" => {
+            cursor.accept("WORK");
+            cursor.end()?;
+            Ok(Statement::Begin)
+        }
+        _ => {
+            cursor.accept("WORK");
+            if cursor.peek_any(&["TO", "AND", "RELEASE", "NO"]) {
+                return Err(SqlError::not_supported("savepoints, AND CHAIN, RELEASE"));
+            }
+            cursor.end()?;
+            Ok(if first == "COMMIT" { Statement::Commit } else { Statement::Rollback })
+        }
+    }
+}
+
+fn create_schema(mut cursor: Cursor<'_>) -> Result<Statement> {
+    cursor.word();
+    let if_not_exists = cursor.accept("IF");
+    if if_not_exists {
+        cursor.expect_word("NOT")?;
+        cursor.expect_word("EXISTS")?;
+    }
+    let name = cursor.name()?;
+    while !cursor.at_end() {
+        cursor.accept("DEFAULT");
+        let option = cursor.word();
+        match option.as_str() {
+            "CHARACTER" => {
+                cursor.expect_word("SET")?;
+                cursor.accept_token(&Token::Eq);
+                check_charset(&cursor.name()?)?;
+            }
+            "CHARSET" => {
+                cursor.accept_token(&Token::Eq);
+                check_charset(&cursor.name()?)?;
+            }
+            "COLLATE" => {
+                cursor.accept_token(&Token::Eq);
+                crate::plan::rewrite::check_collation(&cursor.name()?)?;
+            }
+            "ENCRYPTION" => return Err(SqlError::not_supported("ENCRYPTION")),
+            _ => return Err(cursor.error_at_last()),
+        }
+    }
+    Ok(Statement::CreateSchema { name, if_not_exists })
+}
+
+fn drop_schema(mut cursor: Cursor<'_>) -> Result<Statement> {
+    cursor.word();
+    let if_exists = cursor.accept("IF");
+    if if_exists {
+        cursor.expect_word("EXISTS")?;
+    }
+    let name = cursor.name()?;
+    cursor.end()?;
+    Ok(Statement::DropSchema { name, if_exists })
+}
+
+/// Checks that a character set is the one there is.
+pub(crate) fn check_charset(name: &str) -> Result<()> {
+    match name.to_ascii_lowercase().as_str() {
+        "utf8mb4" => Ok(()),
+        other => Err(SqlError::not_supported(format!("CHARACTER SET {other}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

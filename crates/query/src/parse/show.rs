@@ -1,0 +1,216 @@
+//! SHOW.
+
+use datafusion::sql::sqlparser::ast::{Expr, ObjectName};
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+use super::{Cursor, Piece, Scope};
+use crate::error::{Result, SqlError};
+
+/// LIKE or WHERE of a SHOW.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Filter {
+    /// Pattern over the first column.
+    Like(String),
+    /// Condition over the result's columns.
+    Where(Box<Expr>),
+}
+
+/// What is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Show {
+    /// DATABASES, SCHEMAS.
+    Schemas(Option<Filter>),
+    /// TABLES.
+    Tables {
+        /// With their kind.
+        full: bool,
+        /// Of a schema other than the current one.
+        schema: Option<String>,
+        /// Which.
+        filter: Option<Filter>,
+    },
+    /// COLUMNS, FIELDS.
+    Columns {
+        /// With collation, privileges, comment.
+        full: bool,
+        /// The table.
+        table: ObjectName,
+        /// Its schema, if given by a second FROM.
+        schema: Option<String>,
+        /// Which.
+        filter: Option<Filter>,
+    },
+    /// INDEX, INDEXES, KEYS.
+    Indexes {
+        /// The table.
+        table: ObjectName,
+        /// Its schema, if given by a second FROM.
+        schema: Option<String>,
+        /// Which.
+        filter: Option<Filter>,
+    },
+    /// CREATE TABLE.
+    CreateTable(ObjectName),
+    /// CREATE DATABASE.
+    CreateSchema(String),
+    /// VARIABLES.
+    Variables(Scope, Option<Filter>),
+    /// STATUS.
+    Status(Scope, Option<Filter>),
+    /// WARNINGS, ERRORS.
+    Warnings {
+        /// Errors only.
+        errors: bool,
+        /// Only their number.
+        count: bool,
+    },
+    /// ENGINES.
+    Engines,
+    /// COLLATION.
+    Collations(Option<Filter>),
+    /// CHARACTER SET.
+    CharacterSets(Option<Filter>),
+    /// TABLE STATUS.
+    TableStatus {
+        /// Of a schema other than the current one.
+        schema: Option<String>,
+        /// Which.
+        filter: Option<Filter>,
+    },
+    /// PROCESSLIST.
+    Processes {
+        /// With whole texts.
+        full: bool,
+    },
+    /// What is always empty here: PLUGINS, TRIGGERS, EVENTS, PROCEDURE STATUS, FUNCTION STATUS.
+    Nothing(&'static str),
+}
+
+pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<Show> {
+    if cursor.accept_token(&Token::LParen) {
+        return Err(cursor.error());
+    }
+    if cursor.peek_any(&["COUNT"]) || cursor.peek_is(&Token::Mul) {
+        return count(cursor);
+    }
+    cursor.accept("EXTENDED");
+    let full = cursor.accept("FULL");
+    let scope = if cursor.accept("GLOBAL") {
+        Scope::Global
+    } else {
+        if !cursor.accept("SESSION") {
+            cursor.accept("LOCAL");
+        }
+        Scope::Session
+    };
+    let what = cursor.word();
+    let show = match what.as_str() {
+        "DATABASES" | "SCHEMAS" => Show::Schemas(filter(&mut cursor)?),
+        "TABLES" => {
+            let schema = from_schema(&mut cursor)?;
+            Show::Tables { full, schema, filter: filter(&mut cursor)? }
+        }
+        "COLUMNS" | "FIELDS" => {
+            let (table, schema) = of_table(&mut cursor)?;
+            Show::Columns { full, table, schema, filter: filter(&mut cursor)? }
+        }
+        "INDEX" | "INDEXES" | "KEYS" => {
+            let (table, schema) = of_table(&mut cursor)?;
+            Show::Indexes { table, schema, filter: filter(&mut cursor)? }
+        }
+        "CREATE" => create(&mut cursor)?,
+        "VARIABLES" => Show::Variables(scope, filter(&mut cursor)?),
+        "STATUS" => Show::Status(scope, filter(&mut cursor)?),
+        "WARNINGS" | "ERRORS" => {
+            Show::Warnings { errors: what == "ERRORS", count: false }
+        }
+        "ENGINES" => Show::Engines,
+        "STORAGE" => {
+            cursor.expect_word("ENGINES")?;
+            Show::Engines
+        }
+        "COLLATION" => Show::Collations(filter(&mut cursor)?),
+        "CHARSET" => Show::CharacterSets(filter(&mut cursor)?),
+        "CHARACTER" => {
+            cursor.expect_word("SET")?;
+            Show::CharacterSets(filter(&mut cursor)?)
+        }
+        "TABLE" => {
+            cursor.expect_word("STATUS")?;
+            let schema = from_schema(&mut cursor)?;
+            Show::TableStatus { schema, filter: filter(&mut cursor)? }
+        }
+        "PROCESSLIST" => Show::Processes { full },
+        "PLUGINS" => Show::Nothing("PLUGINS"),
+        "TRIGGERS" | "EVENTS" => {
+            from_schema(&mut cursor)?;
+            filter(&mut cursor)?;
+            Show::Nothing(if what == "TRIGGERS" { "TRIGGERS" } else { "EVENTS" })
+        }
+        "PROCEDURE" | "FUNCTION" => {
+            cursor.expect_word("STATUS")?;
+            filter(&mut cursor)?;
+            Show::Nothing("ROUTINES")
+        }
+        "" => return Err(cursor.error()),
+        other => return Err(SqlError::not_supported(format!("SHOW {other}"))),
+    };
+    cursor.end()?;
+    Ok(show)
+}
+
+/// `COUNT(*) WARNINGS`.
+fn count(mut cursor: Cursor<'_>) -> Result<Show> {
+    cursor.expect_word("COUNT")?;
+    cursor.expect(&Token::LParen)?;
+    cursor.expect(&Token::Mul)?;
+    cursor.expect(&Token::RParen)?;
+    let errors = cursor.accept("ERRORS");
+    if !errors {
+        cursor.expect_word("WARNINGS")?;
+    }
+    cursor.end()?;
+    Ok(Show::Warnings { errors, count: true })
+}
+
+fn create(cursor: &mut Cursor<'_>) -> Result<Show> {
+    if cursor.accept("TABLE") {
+        return Ok(Show::CreateTable(cursor.object_name()?));
+    }
+    if cursor.accept("DATABASE") || cursor.accept("SCHEMA") {
+        return Ok(Show::CreateSchema(cursor.name()?));
+    }
+    Err(SqlError::not_supported("SHOW CREATE of anything but tables and databases"))
+}
+
+fn from_schema(cursor: &mut Cursor<'_>) -> Result<Option<String>> {
+    if cursor.accept("FROM") || cursor.accept("IN") {
+        return cursor.name().map(Some);
+    }
+    Ok(None)
+}
+
+fn of_table(cursor: &mut Cursor<'_>) -> Result<(ObjectName, Option<String>)> {
+    if !cursor.accept("FROM") {
+        cursor.expect_word("IN")?;
+    }
+    let table = cursor.object_name()?;
+    Ok((table, from_schema(cursor)?))
+}
+
+fn filter(cursor: &mut Cursor<'_>) -> Result<Option<Filter>> {
+    if cursor.accept("LIKE") {
+        return Ok(Some(Filter::Like(cursor.string()?)));
+    }
+    if !cursor.accept("WHERE") {
+        return Ok(None);
+    }
+    let start = cursor.position();
+    while cursor.next().is_some() {}
+    let tokens = cursor.tokens(start..cursor.position());
+    let piece = Piece { text: cursor.piece().text, tokens };
+    let mut parser = piece.parser(0);
+    let expr = parser.parse_expr().map_err(|e| piece.error(&e))?;
+    piece.expect_end(&mut parser)?;
+    Ok(Some(Filter::Where(Box::new(expr))))
+}

@@ -1,0 +1,64 @@
+//! What MySQL clients are told about columns travels as metadata of Arrow fields.
+
+use std::collections::HashMap;
+
+use datafusion::arrow::datatypes::Field;
+
+const SCHEMA: &str = "mysql.schema";
+const TABLE: &str = "mysql.table";
+const COLUMN: &str = "mysql.column";
+const TYPE: &str = "mysql.type";
+const FLAGS: &str = "mysql.flags";
+
+/// Where a column comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Schema of the table.
+    pub schema: String,
+    /// Table.
+    pub table: String,
+    /// Name in the table's definition.
+    pub column: String,
+    /// Type as SHOW COLUMNS writes it.
+    pub ty: String,
+    /// The protocol's column flags.
+    pub flags: u16,
+}
+
+/// The metadata of a table's column; `fsp` for DATETIME.
+#[must_use]
+pub fn of_column(origin: &Origin, fsp: Option<u8>) -> HashMap<String, String> {
+    let mut map: HashMap<String, String> = [
+        (SCHEMA, origin.schema.clone()),
+        (TABLE, origin.table.clone()),
+        (COLUMN, origin.column.clone()),
+        (TYPE, origin.ty.clone()),
+        (FLAGS, origin.flags.to_string()),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), value))
+    .collect();
+    if let Some(fsp) = fsp {
+        map.insert(crate::functions::text::FSP_KEY.to_owned(), fsp.to_string());
+    }
+    map
+}
+
+/// Where a field comes from, if it is a column.
+#[must_use]
+pub fn origin(field: &Field) -> Option<Origin> {
+    let get = |key: &str| field.metadata().get(key).cloned();
+    Some(Origin {
+        schema: get(SCHEMA)?,
+        table: get(TABLE)?,
+        column: get(COLUMN)?,
+        ty: get(TYPE)?,
+        flags: get(FLAGS)?.parse().ok()?,
+    })
+}
+
+/// True for values of a CHAR column, which have no trailing spaces.
+#[must_use]
+pub fn is_char(field: &Field) -> bool {
+    field.metadata().get(TYPE).is_some_and(|ty| ty.starts_with("char("))
+}

@@ -1,0 +1,11 @@
+//! From a SELECT's syntax tree to a DataFusion plan with MySQL's meaning.
+
+pub mod metadata;
+pub mod operators;
+pub mod rewrite;
+pub mod select;
+pub mod state;
+pub mod typing;
+
+#[cfg(test)]
+mod tests;

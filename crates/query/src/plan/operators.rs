@@ -1,0 +1,259 @@
+//! Binary operators over planned operands: here types are known for the first time, and nothing has
+//! been coerced yet.
+//!
+//! Arithmetic becomes a function of `functions::arithmetic`. A comparison becomes DataFusion's own
+//! over operands that were made comparable by MySQL's rules, so that its optimizer (join keys,
+//! pushdown, pruning) understands it. Mixed comparisons that MySQL decides by its rules for
+//! conversion and that are not done here are error 1235.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, Result as DfResult, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{Expr, ExprSchemable, Operator, ScalarUDF, binary_expr, cast, lit};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use perigee_expr::Arithmetic;
+use perigee_value::{ColumnType, Datum, decimal};
+
+use crate::error::SqlError;
+use crate::functions::arithmetic::ArithmeticFunction;
+use crate::functions::collation::Pad;
+use crate::functions::types::{Number, datetime, is_string, is_temporal, mysql_name};
+use crate::functions::{cast as casts, text};
+use crate::plan::metadata;
+
+/// DataFusion's hook.
+#[derive(Debug)]
+pub struct MysqlOperators;
+
+impl ExprPlanner for MysqlOperators {
+    fn plan_binary_op(
+        &self,
+        expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> DfResult<PlannerResult<RawBinaryExpr>> {
+        if let Some(op) = arithmetic(&expr.op) {
+            return Ok(PlannerResult::Planned(call(
+                ArithmeticFunction::new(op).into(),
+                vec![expr.left, expr.right],
+            )));
+        }
+        match comparison(&expr.op) {
+            Some(op) => {
+                compare(op, expr.left, expr.right, schema).map(PlannerResult::Planned)
+            }
+            None => Ok(PlannerResult::Original(expr)),
+        }
+    }
+}
+
+fn arithmetic(op: &BinaryOperator) -> Option<Arithmetic> {
+    Some(match op {
+        BinaryOperator::Plus => Arithmetic::Add,
+        BinaryOperator::Minus => Arithmetic::Subtract,
+        BinaryOperator::Multiply => Arithmetic::Multiply,
+        BinaryOperator::Divide => Arithmetic::Divide,
+        BinaryOperator::MyIntegerDivide => Arithmetic::IntDivide,
+        BinaryOperator::Modulo => Arithmetic::Modulo,
+        _ => return None,
+    })
+}
+
+fn comparison(op: &BinaryOperator) -> Option<Operator> {
+    Some(match op {
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        BinaryOperator::Spaceship => Operator::IsNotDistinctFrom,
+        _ => return None,
+    })
+}
+
+/// A call of one of our functions.
+#[must_use]
+pub fn call(function: ScalarUDF, args: Vec<Expr>) -> Expr {
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), args))
+}
+
+/// `CAST(expr AS target)` by MySQL's rules.
+#[must_use]
+pub fn cast_to(expr: Expr, target: casts::Target) -> Expr {
+    let (name, a, b) = target.arguments();
+    call(casts::Cast::default().into(), vec![expr, lit(name), lit(a), lit(b)])
+}
+
+/// `left op right` with MySQL's rules for operands of different types.
+///
+/// # Errors
+/// 1235 for combinations that are not done here, 1525 for dates that are none.
+pub fn compare(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    let (left_type, right_type) = (left.get_type(schema)?, right.get_type(schema)?);
+    let (left, right) = comparable(left, &left_type, right, &right_type, schema)?;
+    // `truth <> 0`, which conditions are wrapped in, is the truth value itself.
+    if left_type == DataType::Boolean && op == Operator::NotEq && is_zero(&right) {
+        return Ok(left);
+    }
+    let (left, right) = match (&left_type, &right_type) {
+        (DataType::Boolean, DataType::Boolean) => (left, right),
+        (DataType::Boolean, _) => (cast(left, DataType::Int64), right),
+        (_, DataType::Boolean) => (left, cast(right, DataType::Int64)),
+        _ => (left, right),
+    };
+    Ok(binary_expr(left, op, right))
+}
+
+fn is_zero(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(ScalarValue::Int64(Some(0)), _))
+}
+
+fn comparable(
+    left: Expr,
+    left_type: &DataType,
+    right: Expr,
+    right_type: &DataType,
+    schema: &DFSchema,
+) -> DfResult<(Expr, Expr)> {
+    let numeric = |ty: &DataType| Number::of(ty).is_some() && !is_string(ty);
+    if *left_type == DataType::Null || *right_type == DataType::Null {
+        return Ok((left, right));
+    }
+    if is_string(left_type) && is_string(right_type) {
+        return Ok((without_padding(left, schema)?, without_padding(right, schema)?));
+    }
+    if numeric(left_type) && numeric(right_type) {
+        return Ok((fit(left, right_type), fit(right, left_type)));
+    }
+    if is_temporal(left_type) && is_temporal(right_type) {
+        return Ok((left, right));
+    }
+    if is_temporal(left_type) {
+        let right = temporal_literal(right, right_type, left_type)?;
+        return Ok((left, right));
+    }
+    if is_temporal(right_type) {
+        let left = temporal_literal(left, left_type, right_type)?;
+        return Ok((left, right));
+    }
+    if is_string(left_type) && numeric(right_type) {
+        return Ok((string_as_number(left), right));
+    }
+    if numeric(left_type) && is_string(right_type) {
+        return Ok((left, string_as_number(right)));
+    }
+    Err(mixed(left_type, right_type))
+}
+
+fn mixed(left: &DataType, right: &DataType) -> datafusion::error::DataFusionError {
+    let what = format!("comparison of {} with {}", mysql_name(left), mysql_name(right));
+    SqlError::not_supported(what).into_df()
+}
+
+/// A string whose equality is bytewise equality: literals are cut now, columns of type CHAR hold no
+/// trailing spaces, everything else is cut at run time.
+///
+/// # Errors
+/// If the expression has no type.
+pub fn without_padding(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    if let Expr::Literal(value, metadata) = &expr
+        && let Some(Some(text)) = value.try_as_str()
+    {
+        let text = ScalarValue::Utf8(Some(text.trim_end_matches(' ').to_owned()));
+        return Ok(Expr::Literal(text, metadata.clone()));
+    }
+    if let Expr::ScalarFunction(function) = &expr
+        && function.func.name() == crate::functions::collation::PAD
+    {
+        return Ok(expr);
+    }
+    let (_, field) = expr.to_field(schema)?;
+    if metadata::is_char(&field) || field.data_type() == &DataType::Null {
+        return Ok(expr);
+    }
+    Ok(call(Pad::default().into(), vec![expr]))
+}
+
+/// A number literal as a literal of the other side's type, where that changes nothing; so that the
+/// comparison needs no cast of a column.
+fn fit(expr: Expr, other: &DataType) -> Expr {
+    let Expr::Literal(value, metadata) = &expr else {
+        return expr;
+    };
+    let (units, scale) = match value {
+        ScalarValue::Int64(Some(v)) => (i128::from(*v), 0),
+        ScalarValue::UInt64(Some(v)) => (i128::from(*v), 0),
+        ScalarValue::Decimal128(Some(v), _, s) if *s >= 0 => (*v, *s as u8),
+        _ => return expr,
+    };
+    let fitted = match other {
+        DataType::Decimal128(precision, s) => {
+            let target = *s as u8;
+            decimal::rescale(units, scale, target)
+                .filter(|v| decimal::rescale(*v, target, scale) == Some(units))
+                .filter(|v| decimal::fits(*v, *precision))
+                .map(|v| ScalarValue::Decimal128(Some(v), *precision, *s))
+        }
+        ty if ty.is_integer() => {
+            let whole = units % decimal::pow10(scale) == 0;
+            let integer = i64::try_from(units / decimal::pow10(scale)).ok().filter(|_| whole);
+            integer.and_then(|v| ScalarValue::Int64(Some(v)).cast_to(ty).ok())
+        }
+        _ => None,
+    };
+    match fitted {
+        Some(fitted) if !fitted.is_null() => Expr::Literal(fitted, metadata.clone()),
+        _ => expr,
+    }
+}
+
+/// A string as the number it begins with; exact if the literal is an exact number.
+fn string_as_number(expr: Expr) -> Expr {
+    let Expr::Literal(value, metadata) = &expr else {
+        return cast_to(expr, casts::Target::Double);
+    };
+    let Some(Some(literal)) = value.try_as_str() else {
+        return cast_to(expr, casts::Target::Double);
+    };
+    let number = match literal.trim().parse::<i64>() {
+        Ok(integer) => ScalarValue::Int64(Some(integer)),
+        Err(_) => ScalarValue::Float64(Some(text::leading_number(literal))),
+    };
+    Expr::Literal(number, metadata.clone())
+}
+
+/// A literal string or integer as a literal of the temporal type it is compared with.
+fn temporal_literal(expr: Expr, ty: &DataType, temporal: &DataType) -> DfResult<Expr> {
+    let Expr::Literal(value, metadata) = &expr else {
+        return Err(mixed(ty, temporal));
+    };
+    let is_date = *temporal == DataType::Date32;
+    let kind = if is_date { "DATE" } else { "DATETIME" };
+    let micros = match value {
+        ScalarValue::Int64(Some(number)) => {
+            let from = ColumnType::Int { bytes: 8, unsigned: false };
+            match (ColumnType::DateTime { fsp: 6 }).coerce(Datum::Int(*number), from) {
+                Ok(Datum::DateTime(micros)) => Some(micros),
+                _ => None,
+            }
+        }
+        value => match value.try_as_str() {
+            Some(Some(text)) => casts::parse_datetime(text, 6),
+            _ => return Err(mixed(ty, temporal)),
+        },
+    };
+    let Some(micros) = micros else {
+        return Err(SqlError::incorrect_literal(kind, value).into_df());
+    };
+    let (days, _) = perigee_value::date::split_micros(micros);
+    // A DATE is compared with a point in time as its midnight.
+    let literal = if is_date && perigee_value::date::day_to_micros(days) == micros {
+        ScalarValue::Date32(Some(days))
+    } else {
+        ScalarValue::Int64(Some(micros)).cast_to(&datetime())?
+    };
+    Ok(Expr::Literal(literal, metadata.clone()))
+}

@@ -1,0 +1,688 @@
+//! Expressions.
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CaseWhen, CastKind, CeilFloorKind, DataType, ExactNumberInfo, Expr, Function,
+    FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Interval,
+    ObjectName, ObjectNamePart, TrimWhereField, UnaryOperator, Value, ValueWithSpan,
+};
+use datafusion::sql::sqlparser::tokenizer::Span;
+
+use super::{Rewriter, normal, null, unsupported};
+use crate::error::{Result, SqlError};
+use crate::functions::cast::{self, Target};
+use crate::functions::{dates, in_list};
+
+/// A call of one of our functions in the syntax tree.
+pub(super) fn call(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e))).collect();
+    Expr::Function(Function {
+        name: ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote('"', name))]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args,
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// An integer literal.
+pub(super) fn number(v: i64) -> Expr {
+    let literal = Expr::value(Value::Number(v.unsigned_abs().to_string(), false));
+    if v < 0 {
+        return Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(literal) };
+    }
+    literal
+}
+
+/// A string literal.
+pub(super) fn string(text: impl Into<String>) -> Expr {
+    Expr::value(Value::SingleQuotedString(text.into()))
+}
+
+/// `CAST(expr AS target)`.
+pub(super) fn cast_call(expr: Expr, target: Target) -> Expr {
+    let (name, a, b) = target.arguments();
+    call(cast::NAME, vec![expr, string(name), number(a), number(b)])
+}
+
+pub(super) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+}
+
+pub(super) fn nested(expr: Expr) -> Expr {
+    Expr::Nested(Box::new(expr))
+}
+
+fn take(expr: &mut Expr) -> Expr {
+    std::mem::replace(expr, null())
+}
+
+impl Rewriter<'_> {
+    /// Rewrites an expression in the place of a condition: what is no truth value is compared with
+    /// zero.
+    pub(super) fn condition(&mut self, expr: &mut Expr) -> Result<()> {
+        let truth = is_truth(expr);
+        self.expr(expr)?;
+        if !truth {
+            *expr = nested(binary(take(expr), BinaryOperator::NotEq, number(0)));
+        }
+        Ok(())
+    }
+
+    /// Rewrites an expression.
+    pub(super) fn expr(&mut self, expr: &mut Expr) -> Result<()> {
+        match expr {
+            Expr::Identifier(ident) => {
+                if ident.value.starts_with('@') && ident.quote_style.is_none() {
+                    *expr = self.at_variable(&[ident.value.clone()])?;
+                } else {
+                    *ident = normal(ident);
+                }
+                Ok(())
+            }
+            Expr::CompoundIdentifier(idents) => {
+                if idents[0].value.starts_with('@') && idents[0].quote_style.is_none() {
+                    let names: Vec<String> = idents.iter().map(|i| i.value.clone()).collect();
+                    *expr = self.at_variable(&names)?;
+                    return Ok(());
+                }
+                if idents.len() > 3 {
+                    return unsupported("names of four parts");
+                }
+                if idents.len() == 3 {
+                    idents.remove(0);
+                }
+                idents.iter_mut().for_each(|ident| *ident = normal(ident));
+                Ok(())
+            }
+            Expr::Value(value) => self.value(value).map(|new| {
+                if let Some(new) = new {
+                    *expr = new;
+                }
+            }),
+            Expr::Nested(inner) => self.expr(inner),
+            Expr::IsNull(inner) | Expr::IsNotNull(inner) => self.expr(inner),
+            Expr::IsTrue(inner)
+            | Expr::IsNotTrue(inner)
+            | Expr::IsFalse(inner)
+            | Expr::IsNotFalse(inner)
+            | Expr::IsUnknown(inner)
+            | Expr::IsNotUnknown(inner) => self.condition(inner),
+            Expr::BinaryOp { .. } => self.binary_spine(expr),
+            Expr::UnaryOp { .. } => self.unary(expr),
+            Expr::Between { .. } => self.between(expr),
+            Expr::InList { .. } => self.in_list(expr),
+            Expr::InSubquery { expr: inner, subquery, .. } => {
+                if matches!(inner.as_ref(), Expr::Tuple(_)) {
+                    return unsupported("rows IN a subquery");
+                }
+                self.expr(inner)?;
+                self.query(subquery)
+            }
+            Expr::Exists { subquery, .. } | Expr::Subquery(subquery) => self.query(subquery),
+            Expr::Like { any, expr: inner, pattern, escape_char, .. } => {
+                if *any {
+                    return unsupported("LIKE ANY");
+                }
+                let backslash = |v: &ValueWithSpan| {
+                    matches!(&v.value, Value::SingleQuotedString(s) if s == "\\")
+                };
+                if escape_char.as_ref().is_some_and(|v| !backslash(v)) {
+                    return unsupported("LIKE … ESCAPE other than the backslash");
+                }
+                *escape_char = None;
+                self.expr(inner)?;
+                self.expr(pattern)
+            }
+            Expr::Case { .. } => self.case(expr),
+            Expr::Cast { .. } | Expr::Convert { .. } | Expr::TypedString(_) => self.casts(expr),
+            Expr::Function(_) => self.function(expr),
+            Expr::AnyOp { left, compare_op, right, .. } => {
+                let Expr::Subquery(subquery) = right.as_mut() else {
+                    return unsupported("ANY of no subquery");
+                };
+                if *compare_op != BinaryOperator::Eq {
+                    return unsupported("ANY other than = ANY");
+                }
+                let subquery = std::mem::replace(subquery, empty_query()?);
+                let inner = Box::new(take(left));
+                *expr = Expr::InSubquery { expr: inner, subquery, negated: false };
+                self.expr(expr)
+            }
+            Expr::AllOp { left, compare_op, right } => {
+                let Expr::Subquery(subquery) = right.as_mut() else {
+                    return unsupported("ALL of no subquery");
+                };
+                if *compare_op != BinaryOperator::NotEq {
+                    return unsupported("ALL other than <> ALL");
+                }
+                let subquery = std::mem::replace(subquery, empty_query()?);
+                let inner = Box::new(take(left));
+                *expr = Expr::InSubquery { expr: inner, subquery, negated: true };
+                self.expr(expr)
+            }
+            Expr::Collate { expr: inner, collation } => {
+                check_collation(&collation.to_string())?;
+                let mut inner = take(inner);
+                self.expr(&mut inner)?;
+                *expr = inner;
+                Ok(())
+            }
+            Expr::Prefixed { prefix, value } => {
+                let known = ["_utf8mb4", "_utf8", "_utf8mb3"];
+                if !known.contains(&prefix.value.to_ascii_lowercase().as_str()) {
+                    return unsupported(format!("the introducer {prefix}"));
+                }
+                *expr = take(value);
+                self.expr(expr)
+            }
+            _ => self.syntax_functions(expr),
+        }
+    }
+
+    /// Functions with a syntax of their own.
+    fn syntax_functions(&mut self, expr: &mut Expr) -> Result<()> {
+        match expr {
+            Expr::Extract { field, expr: inner, .. } => {
+                let field = field.to_string().to_lowercase();
+                if dates::field_named(&field).is_none() {
+                    return unsupported(format!("EXTRACT({field})"));
+                }
+                self.expr(inner)?;
+                *expr = call(dates::EXTRACT, vec![string(field), take(inner)]);
+            }
+            Expr::Substring { expr: inner, substring_from, substring_for, .. } => {
+                self.expr(inner)?;
+                let mut args = vec![take(inner)];
+                for part in [substring_from, substring_for].into_iter().flatten() {
+                    self.expr(part)?;
+                    args.push(take(part));
+                }
+                if args.len() == 1 {
+                    return Err(SqlError::wrong_arguments("SUBSTRING"));
+                }
+                *expr = call("mysql_substring", args);
+            }
+            Expr::Position { expr: what, r#in } => {
+                self.expr(what)?;
+                self.expr(r#in)?;
+                *expr = call("mysql_locate", vec![take(what), take(r#in)]);
+            }
+            Expr::Trim { trim_where, trim_what, expr: inner, trim_characters } => {
+                if trim_characters.is_some() {
+                    return unsupported("TRIM with a list");
+                }
+                let name = match trim_where {
+                    None | Some(TrimWhereField::Both) => "mysql_trim",
+                    Some(TrimWhereField::Leading) => "mysql_ltrim",
+                    Some(TrimWhereField::Trailing) => "mysql_rtrim",
+                };
+                self.expr(inner)?;
+                let mut args = vec![take(inner)];
+                if let Some(what) = trim_what {
+                    self.expr(what)?;
+                    args.push(take(what));
+                }
+                *expr = call(name, args);
+            }
+            Expr::Floor { expr: inner, field } | Expr::Ceil { expr: inner, field }
+                if matches!(
+                    field,
+                    CeilFloorKind::DateTimeField(
+                        datafusion::sql::sqlparser::ast::DateTimeField::NoDateTime
+                    )
+                ) =>
+            {
+                self.expr(inner)?;
+                let inner = take(inner);
+                let floor = matches!(expr, Expr::Floor { .. });
+                *expr = call(if floor { "mysql_floor" } else { "mysql_ceil" }, vec![inner]);
+            }
+            other => return unsupported(other),
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, value: &mut ValueWithSpan) -> Result<Option<Expr>> {
+        match &value.value {
+            Value::Number(text, _) if text.contains(['e', 'E']) => {
+                Ok(Some(cast_call(string(text.clone()), Target::Double)))
+            }
+            Value::Number(text, _) => {
+                let digits = text.chars().filter(char::is_ascii_digit).count();
+                if digits > usize::from(crate::functions::types::MAX_PRECISION) {
+                    return unsupported("numbers of more than 38 digits");
+                }
+                Ok(None)
+            }
+            Value::DoubleQuotedString(text) => Ok(Some(string(text.clone()))),
+            Value::SingleQuotedString(_) | Value::Boolean(_) | Value::Null => Ok(None),
+            Value::Placeholder(_) => unsupported("parameters in text"),
+            other => unsupported(format!("the literal {other}")),
+        }
+    }
+
+    /// Operators; chains such as `a OR b OR …` lean to the left and may be long, so the left side
+    /// is walked in a loop.
+    fn binary_spine(&mut self, expr: &mut Expr) -> Result<()> {
+        let mut pending = Vec::new();
+        let mut current = take(expr);
+        while let Expr::BinaryOp { left, op, right } = current {
+            pending.push((op, *right));
+            current = *left;
+        }
+        // The innermost left operand, then one operator after the other.
+        let mut left = current;
+        let mut left_truth = is_truth(&left);
+        let mut rewritten = false;
+        while let Some((op, mut right)) = pending.pop() {
+            if !rewritten && !is_row(&left) && !matches!(left, Expr::Interval(_)) {
+                self.expr(&mut left)?;
+            }
+            rewritten = true;
+            (left, left_truth) = self.binary_op(left, left_truth, op, &mut right)?;
+        }
+        *expr = left;
+        Ok(())
+    }
+
+    /// One operator over a rewritten left side; gives the expression and whether it is a truth
+    /// value.
+    fn binary_op(
+        &mut self,
+        left: Expr,
+        left_truth: bool,
+        op: BinaryOperator,
+        right: &mut Expr,
+    ) -> Result<(Expr, bool)> {
+        use BinaryOperator as Op;
+        match op {
+            Op::And | Op::Or | Op::Xor | Op::StringConcat | Op::PGOverlap => {
+                let left = if left_truth {
+                    left
+                } else {
+                    nested(binary(left, Op::NotEq, number(0)))
+                };
+                self.condition(right)?;
+                let right = take(right);
+                let op = match op {
+                    Op::StringConcat => Op::Or,
+                    Op::PGOverlap => Op::And,
+                    // Truth values that differ; NULL if one is.
+                    Op::Xor => Op::NotEq,
+                    op => op,
+                };
+                let parenthesised = op == Op::NotEq;
+                let (left, right) =
+                    if parenthesised { (nested(left), nested(right)) } else { (left, right) };
+                Ok((binary(left, op, right), true))
+            }
+            Op::Eq | Op::NotEq if is_row(&left) || is_row(right) => {
+                let rows = self.row_equality(left, take(right))?;
+                let rows = if op == Op::NotEq {
+                    Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(nested(rows)) }
+                } else {
+                    rows
+                };
+                Ok((nested(rows), true))
+            }
+            Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq | Op::Spaceship => {
+                self.expr(right)?;
+                Ok((binary(left, op, take(right)), true))
+            }
+            Op::Plus | Op::Minus if matches!(right, Expr::Interval(_)) => {
+                let Expr::Interval(interval) = take(right) else {
+                    return unsupported("INTERVAL");
+                };
+                Ok((self.date_add(left, interval, op == Op::Minus)?, false))
+            }
+            Op::Plus if matches!(left, Expr::Interval(_)) => {
+                let Expr::Interval(interval) = left else {
+                    return unsupported("INTERVAL");
+                };
+                self.expr(right)?;
+                Ok((self.date_add(take(right), interval, false)?, false))
+            }
+            Op::Plus | Op::Minus | Op::Multiply | Op::Divide | Op::MyIntegerDivide | Op::Modulo => {
+                if matches!(left, Expr::Interval(_)) {
+                    return unsupported("arithmetic with an INTERVAL");
+                }
+                self.expr(right)?;
+                Ok((binary(left, op, take(right)), false))
+            }
+            other => unsupported(format!("the operator {other}")),
+        }
+    }
+
+    /// `date + INTERVAL value unit`.
+    pub(super) fn date_add(&mut self, date: Expr, interval: Interval, minus: bool) -> Result<Expr> {
+        let Interval { value, leading_field, last_field, .. } = interval;
+        let unit = leading_field.map(|f| f.to_string().to_lowercase()).unwrap_or_default();
+        if last_field.is_some() || !dates::is_unit(&unit) {
+            return unsupported(format!("INTERVAL … {}", unit.to_uppercase()));
+        }
+        let mut value = *value;
+        if let Expr::Value(literal) = &value
+            && let Value::SingleQuotedString(text) = &literal.value
+        {
+            match text.trim().parse::<i64>() {
+                Ok(count) => value = number(count),
+                Err(_) => return unsupported(format!("INTERVAL '{text}'")),
+            }
+        }
+        self.expr(&mut value)?;
+        if minus {
+            value = nested(binary(number(0), BinaryOperator::Minus, nested(value)));
+        }
+        Ok(call(dates::DATE_ADD, vec![date, value, string(unit)]))
+    }
+
+    fn row_equality(&mut self, left: Expr, right: Expr) -> Result<Expr> {
+        let (Expr::Tuple(left), Expr::Tuple(right)) = (left, right) else {
+            return unsupported("comparison of a row with something else");
+        };
+        if left.len() != right.len() {
+            return Err(SqlError::operand_columns(left.len()));
+        }
+        let mut all: Option<Expr> = None;
+        for (mut l, mut r) in left.into_iter().zip(right) {
+            self.expr(&mut l)?;
+            self.expr(&mut r)?;
+            let equal = binary(l, BinaryOperator::Eq, r);
+            all = Some(match all {
+                Some(all) => binary(all, BinaryOperator::And, equal),
+                None => equal,
+            });
+        }
+        all.map_or_else(|| unsupported("an empty row"), Ok)
+    }
+
+    fn unary(&mut self, expr: &mut Expr) -> Result<()> {
+        let Expr::UnaryOp { op, expr: inner } = expr else {
+            return Ok(());
+        };
+        match op {
+            UnaryOperator::Not | UnaryOperator::BangNot => {
+                *op = UnaryOperator::Not;
+                self.condition(inner)
+            }
+            UnaryOperator::Plus => {
+                *expr = take(inner);
+                self.expr(expr)
+            }
+            UnaryOperator::Minus => {
+                let plain = |v: &ValueWithSpan| {
+                    matches!(&v.value, Value::Number(text, _) if !text.contains(['e', 'E']))
+                };
+                if matches!(inner.as_ref(), Expr::Value(v) if plain(v)) {
+                    return self.expr(inner);
+                }
+                self.expr(inner)?;
+                *expr = nested(binary(number(0), BinaryOperator::Minus, nested(take(inner))));
+                Ok(())
+            }
+            other => unsupported(format!("the operator {other}")),
+        }
+    }
+
+    /// As two comparisons, so that each gets its own conversions.
+    fn between(&mut self, expr: &mut Expr) -> Result<()> {
+        let Expr::Between { expr: inner, negated, low, high } = expr else {
+            return Ok(());
+        };
+        self.expr(inner)?;
+        self.expr(low)?;
+        self.expr(high)?;
+        let negated = *negated;
+        let (inner, low, high) = (take(inner), take(low), take(high));
+        let above = binary(inner.clone(), BinaryOperator::GtEq, low);
+        let below = binary(inner, BinaryOperator::LtEq, high);
+        let both = nested(binary(above, BinaryOperator::And, below));
+        *expr = negate(both, negated);
+        Ok(())
+    }
+
+    fn in_list(&mut self, expr: &mut Expr) -> Result<()> {
+        let Expr::InList { expr: inner, list, negated } = expr else {
+            return Ok(());
+        };
+        let negated = *negated;
+        let list = std::mem::take(list);
+        let inner = take(inner);
+        if is_row(&inner) {
+            let mut any: Option<Expr> = None;
+            for item in list {
+                let equal = nested(self.row_equality(inner.clone(), item)?);
+                any = Some(match any {
+                    Some(any) => binary(any, BinaryOperator::Or, equal),
+                    None => equal,
+                });
+            }
+            let any = any.ok_or_else(|| SqlError::not_supported("an empty IN list"))?;
+            *expr = negate(nested(any), negated);
+            return Ok(());
+        }
+        let mut args = vec![inner];
+        args.extend(list);
+        for arg in &mut args {
+            self.expr(arg)?;
+        }
+        *expr = negate(call(in_list::IN_LIST, args), negated);
+        Ok(())
+    }
+
+    fn case(&mut self, expr: &mut Expr) -> Result<()> {
+        let Expr::Case { operand, conditions, else_result, .. } = expr else {
+            return Ok(());
+        };
+        let operand = operand.take();
+        for CaseWhen { condition, result } in conditions {
+            if let Some(operand) = &operand {
+                let value = take(condition);
+                *condition = binary(nested(operand.as_ref().clone()), BinaryOperator::Eq, nested(value));
+            }
+            self.condition(condition)?;
+            self.expr(result)?;
+        }
+        match else_result {
+            Some(result) => self.expr(result),
+            None => Ok(()),
+        }
+    }
+
+    fn casts(&mut self, expr: &mut Expr) -> Result<()> {
+        let (inner, target) = match expr {
+            Expr::Cast { kind, expr: inner, data_type, array, format } => {
+                if *kind != CastKind::Cast || *array || format.is_some() {
+                    return unsupported("this form of CAST");
+                }
+                (take(inner), cast_target(data_type)?)
+            }
+            Expr::Convert { expr: inner, data_type: Some(data_type), charset: None, styles, .. }
+                if styles.is_empty() =>
+            {
+                (take(inner), cast_target(data_type)?)
+            }
+            Expr::Convert { .. } => return unsupported("CONVERT … USING"),
+            Expr::TypedString(typed) => {
+                let Some(text) = typed.value.value.clone().into_string() else {
+                    return unsupported("this literal");
+                };
+                *expr = temporal_literal(&typed.data_type, &text)?;
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        let mut inner = inner;
+        self.expr(&mut inner)?;
+        *expr = cast_call(inner, target);
+        Ok(())
+    }
+
+    /// `@name`, `@@name`, `@@session.name`, `@@global.name`.
+    fn at_variable(&mut self, names: &[String]) -> Result<Expr> {
+        let first = names[0].to_lowercase();
+        let Some(system) = first.strip_prefix("@@") else {
+            return Ok(self.environment.user_variable(&first[1..]));
+        };
+        match names {
+            [_] => self.environment.variable(None, system),
+            [_, name] if ["session", "local"].contains(&system) => {
+                self.environment.variable(Some("session"), &name.to_lowercase())
+            }
+            [_, name] if system == "global" => {
+                self.environment.variable(Some("global"), &name.to_lowercase())
+            }
+            _ => unsupported(format!("the variable {}", names.join("."))),
+        }
+    }
+}
+
+fn negate(expr: Expr, negated: bool) -> Expr {
+    if negated {
+        return Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(expr) };
+    }
+    expr
+}
+
+fn is_row(expr: &Expr) -> bool {
+    matches!(expr, Expr::Tuple(_))
+}
+
+/// True for expressions whose value is a truth value by their form.
+fn is_truth(expr: &Expr) -> bool {
+    use BinaryOperator as Op;
+    match expr {
+        Expr::Nested(inner) => is_truth(inner),
+        Expr::BinaryOp { op, .. } => matches!(
+            op,
+            Op::And
+                | Op::Or
+                | Op::Xor
+                | Op::StringConcat
+                | Op::PGOverlap
+                | Op::Eq
+                | Op::NotEq
+                | Op::Lt
+                | Op::LtEq
+                | Op::Gt
+                | Op::GtEq
+                | Op::Spaceship
+        ),
+        Expr::UnaryOp { op, .. } => matches!(op, UnaryOperator::Not | UnaryOperator::BangNot),
+        Expr::Value(value) => matches!(value.value, Value::Boolean(_)),
+        Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsUnknown(_)
+        | Expr::IsNotUnknown(_)
+        | Expr::Between { .. }
+        | Expr::InList { .. }
+        | Expr::InSubquery { .. }
+        | Expr::AnyOp { .. }
+        | Expr::AllOp { .. }
+        | Expr::Exists { .. }
+        | Expr::Like { .. } => true,
+        Expr::Function(function) => function.name.to_string().eq_ignore_ascii_case("isnull"),
+        _ => false,
+    }
+}
+
+fn empty_query() -> Result<Box<datafusion::sql::sqlparser::ast::Query>> {
+    use crate::parse::Grammar;
+    use datafusion::sql::sqlparser::parser::Parser;
+    let parser = Parser::new(&Grammar).try_with_sql("SELECT 1");
+    let query = parser.and_then(|mut parser| parser.parse_query());
+    query.map_err(|e| SqlError::unknown(e))
+}
+
+/// Checks that a collation is the one there is.
+pub(crate) fn check_collation(name: &str) -> Result<()> {
+    match name.trim_matches(['`', '\'', '"']).to_ascii_lowercase().as_str() {
+        "utf8mb4_bin" => Ok(()),
+        other => unsupported(format!("COLLATE {other}")),
+    }
+}
+
+/// What CAST to a type means.
+pub(super) fn cast_target(ty: &DataType) -> Result<Target> {
+    Ok(match ty {
+        DataType::Signed | DataType::SignedInteger => Target::Signed,
+        DataType::Unsigned | DataType::UnsignedInteger => Target::Unsigned,
+        DataType::Decimal(info) | DataType::Dec(info) => match *info {
+            ExactNumberInfo::None => Target::Decimal(10, 0),
+            ExactNumberInfo::Precision(p) => decimal_target(p, 0)?,
+            ExactNumberInfo::PrecisionAndScale(p, s) => decimal_target(p, s)?,
+        },
+        DataType::Double(_) | DataType::Real => Target::Double,
+        DataType::Char(length) => Target::Char(char_length(length)?),
+        DataType::Date => Target::Date,
+        DataType::Datetime(fsp) => Target::DateTime(fsp_of(*fsp)?),
+        other => return unsupported(format!("CAST AS {other}")),
+    })
+}
+
+fn decimal_target(precision: u64, scale: i64) -> Result<Target> {
+    let precision = u8::try_from(precision).ok().filter(|p| (1..=38).contains(p));
+    let scale = u8::try_from(scale).ok().filter(|s| *s <= 30);
+    match (precision, scale) {
+        (Some(precision), Some(scale)) if scale <= precision => {
+            Ok(Target::Decimal(precision, scale))
+        }
+        _ => unsupported("DECIMAL of more than 38 digits"),
+    }
+}
+
+fn char_length(
+    length: &Option<datafusion::sql::sqlparser::ast::CharacterLength>,
+) -> Result<Option<u16>> {
+    use datafusion::sql::sqlparser::ast::CharacterLength;
+    match length {
+        None => Ok(None),
+        Some(CharacterLength::IntegerLength { length, unit: None }) => match u16::try_from(*length) {
+            Ok(length) => Ok(Some(length)),
+            Err(_) => unsupported("CHAR of more than 65535 characters"),
+        },
+        Some(other) => unsupported(format!("CHAR({other})")),
+    }
+}
+
+fn fsp_of(fsp: Option<u64>) -> Result<u8> {
+    match u8::try_from(fsp.unwrap_or(0)).ok().filter(|fsp| *fsp <= 6) {
+        Some(fsp) => Ok(fsp),
+        None => unsupported("more than 6 digits of fractional seconds"),
+    }
+}
+
+/// `DATE '…'`, `TIMESTAMP '…'`: checked now, as MySQL does.
+fn temporal_literal(ty: &DataType, text: &str) -> Result<Expr> {
+    match ty {
+        DataType::Date => match cast::parse_date(text) {
+            Some(_) => Ok(cast_call(string(text), Target::Date)),
+            None => Err(SqlError::incorrect_literal("DATE", text)),
+        },
+        DataType::Timestamp(..) | DataType::Datetime(_) => {
+            if cast::parse_datetime(text, 6).is_none() {
+                return Err(SqlError::incorrect_literal("DATETIME", text));
+            }
+            let fraction = text.rsplit_once('.').map_or(0, |(_, f)| f.trim().len().min(6));
+            Ok(cast_call(string(text), Target::DateTime(fraction as u8)))
+        }
+        other => unsupported(format!("the literal {other} '{text}'")),
+    }
+}
+
+/// `value` as a value of `Value` in the tree, with no place in the text.
+pub(super) fn literal(value: Value) -> Expr {
+    Expr::Value(ValueWithSpan { value, span: Span::empty() })
+}
+

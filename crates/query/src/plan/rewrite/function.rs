@@ -1,0 +1,321 @@
+//! Function calls: aggregates, window functions, and the scalar functions that have an
+//! implementation with MySQL's meaning. Others are refused.
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Interval, Value, WindowType,
+};
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+
+use super::expression::{binary, call, cast_call, literal, nested, string};
+use super::{Rewriter, refuse, unsupported};
+use crate::error::{Result, SqlError};
+use crate::functions::cast::Target;
+use crate::functions::{dates, exact, rows, sum_argument};
+
+/// MySQL's name and ours, for functions that only need another name.
+const RENAMED: &[(&str, &str)] = &[
+    ("concat", "mysql_concat"),
+    ("substring", "mysql_substring"),
+    ("substr", "mysql_substring"),
+    ("mid", "mysql_substring"),
+    ("left", "mysql_left"),
+    ("right", "mysql_right"),
+    ("length", "mysql_length"),
+    ("octet_length", "mysql_length"),
+    ("char_length", "mysql_char_length"),
+    ("character_length", "mysql_char_length"),
+    ("upper", "mysql_upper"),
+    ("ucase", "mysql_upper"),
+    ("lower", "mysql_lower"),
+    ("lcase", "mysql_lower"),
+    ("ltrim", "mysql_ltrim"),
+    ("rtrim", "mysql_rtrim"),
+    ("reverse", "mysql_reverse"),
+    ("replace", "mysql_replace"),
+    ("locate", "mysql_locate"),
+    ("lpad", "mysql_lpad"),
+    ("rpad", "mysql_rpad"),
+    ("ascii", "mysql_ascii"),
+    ("datediff", "mysql_datediff"),
+    ("dayofweek", "mysql_dayofweek"),
+    ("weekday", "mysql_weekday"),
+    ("dayofyear", "mysql_dayofyear"),
+    ("sqrt", "mysql_sqrt"),
+    ("exp", "mysql_exp"),
+    ("ln", "mysql_ln"),
+    ("log2", "mysql_log2"),
+    ("log10", "mysql_log10"),
+    ("pow", "mysql_power"),
+    ("power", "mysql_power"),
+    ("abs", "mysql_abs"),
+    ("sign", "mysql_sign"),
+    ("floor", "mysql_floor"),
+    ("ceil", "mysql_ceil"),
+    ("ceiling", "mysql_ceil"),
+    ("round", "mysql_round"),
+    ("truncate", "mysql_truncate"),
+];
+
+/// Window functions that DataFusion computes as MySQL does.
+const WINDOW_FUNCTIONS: &[&str] = &["row_number", "rank", "dense_rank"];
+
+/// Functions of EXTRACT's fields.
+const FIELDS: &[(&str, &str)] = &[
+    ("year", "year"),
+    ("quarter", "quarter"),
+    ("month", "month"),
+    ("day", "day"),
+    ("dayofmonth", "day"),
+    ("hour", "hour"),
+    ("minute", "minute"),
+    ("second", "second"),
+];
+
+impl Rewriter<'_> {
+    pub(super) fn function(&mut self, expr: &mut Expr) -> Result<()> {
+        let Expr::Function(function) = expr else {
+            return Ok(());
+        };
+        refuse(function.filter.is_some(), "FILTER")?;
+        refuse(!function.within_group.is_empty(), "WITHIN GROUP")?;
+        refuse(function.null_treatment.is_some(), "IGNORE NULLS, RESPECT NULLS")?;
+        refuse(function.uses_odbc_syntax, "{fn …}")?;
+        refuse(!matches!(function.parameters, FunctionArguments::None), "parameters")?;
+        let name = function.name.to_string().trim_matches('`').to_ascii_lowercase();
+        if let Some(WindowType::WindowSpec(spec)) = &mut function.over {
+            refuse(spec.window_name.is_some(), "WINDOW")?;
+            for part in &mut spec.partition_by {
+                self.expr(part)?;
+            }
+            self.order_exprs(&mut spec.order_by)?;
+        } else {
+            refuse(function.over.is_some(), "WINDOW")?;
+        }
+        match name.as_str() {
+            "count" | "sum" | "avg" | "min" | "max" => {
+                *expr = self.aggregate(&name, function)?;
+                return Ok(());
+            }
+            name if WINDOW_FUNCTIONS.contains(&name) && function.over.is_some() => {
+                function.name = plain_name(name);
+                return Ok(());
+            }
+            _ => refuse(function.over.is_some(), &format!("{name} OVER"))?,
+        }
+        if let Some(session) = self.session_function(&name, function)? {
+            *expr = session;
+            return Ok(());
+        }
+        let args = plain_arguments(&name, std::mem::replace(&mut function.args, FunctionArguments::None))?;
+        *expr = self.scalar(&name, args)?;
+        Ok(())
+    }
+
+    fn aggregate(&mut self, name: &str, function: &mut Function) -> Result<Expr> {
+        let FunctionArguments::List(list) = &mut function.args else {
+            return Err(SqlError::wrong_arguments(name.to_uppercase()));
+        };
+        refuse(!list.clauses.is_empty(), "clauses in an aggregate")?;
+        let [argument] = &mut list.args[..] else {
+            if name == "count" && !list.args.is_empty() {
+                return unsupported("COUNT(DISTINCT) of several expressions");
+            }
+            return Err(SqlError::wrong_arguments(name.to_uppercase()));
+        };
+        let over = function.over.is_some();
+        refuse(over && list.duplicate_treatment.is_some(), "DISTINCT … OVER")?;
+        function.name = plain_name(name);
+        match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if name == "count" => {
+                return Ok(Expr::Function(function.clone()));
+            }
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => {
+                self.expr(argument)?;
+                if matches!(name, "sum" | "avg") {
+                    let inner = std::mem::replace(argument, literal(Value::Null));
+                    *argument = call(sum_argument::SUM_ARGUMENT, vec![inner]);
+                }
+            }
+            _ => return Err(SqlError::wrong_arguments(name.to_uppercase())),
+        }
+        if name != "avg" {
+            return Ok(Expr::Function(function.clone()));
+        }
+        // AVG is SUM / COUNT, by MySQL's division.
+        let with_name = |name: &str| {
+            let mut part = function.clone();
+            part.name = plain_name(name);
+            Expr::Function(part)
+        };
+        Ok(nested(binary(with_name("sum"), BinaryOperator::Divide, with_name("count"))))
+    }
+
+    /// Functions whose value the session or the clock gives.
+    fn session_function(&mut self, name: &str, function: &Function) -> Result<Option<Expr>> {
+        let arguments = match &function.args {
+            FunctionArguments::None => Vec::new(),
+            FunctionArguments::List(list) => list.args.clone(),
+            FunctionArguments::Subquery(_) => return unsupported("a subquery as arguments"),
+        };
+        let fsp = match &arguments[..] {
+            [] => 0,
+            [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))] => {
+                match value.value.to_string().parse::<u8>() {
+                    Ok(fsp) if fsp <= 6 => fsp,
+                    _ => return Ok(None),
+                }
+            }
+            _ => return Ok(None),
+        };
+        let now = self.environment.now();
+        let datetime = |micros: i64| {
+            let unit = 10i64.pow(u32::from(6 - fsp));
+            let micros = micros - micros.rem_euclid(unit);
+            let mut text = String::new();
+            perigee_value::date::format_micros(micros, fsp, &mut text);
+            cast_call(string(text), Target::DateTime(fsp))
+        };
+        let value = match name {
+            "now" | "current_timestamp" | "localtime" | "localtimestamp" | "sysdate"
+            | "utc_timestamp" => datetime(now),
+            "curdate" | "current_date" | "utc_date" if arguments.is_empty() => {
+                let mut text = String::new();
+                perigee_value::date::format_day(
+                    perigee_value::date::split_micros(now).0,
+                    &mut text,
+                );
+                cast_call(string(text), Target::Date)
+            }
+            _ if arguments.is_empty() => match self.environment.session_function(name) {
+                Some(value) => value,
+                None => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        Ok(Some(value))
+    }
+
+    fn scalar(&mut self, name: &str, mut args: Vec<Expr>) -> Result<Expr> {
+        let wrong = || Err(SqlError::wrong_arguments(name.to_uppercase()));
+        match (name, args.len()) {
+            ("date_add" | "adddate" | "date_sub" | "subdate", 2) => {
+                let minus = name.ends_with("sub") || name.starts_with("sub");
+                let count = args.pop().unwrap_or(literal(Value::Null));
+                let mut date = args.pop().unwrap_or(literal(Value::Null));
+                self.expr(&mut date)?;
+                let interval = match count {
+                    Expr::Interval(interval) => interval,
+                    days if matches!(name, "adddate" | "subdate") => day_interval(days),
+                    _ => return wrong(),
+                };
+                return self.date_add(date, interval, minus);
+            }
+            ("if", 3) => {
+                let (otherwise, mut then) = (args.pop(), args.pop());
+                let mut condition = args.remove(0);
+                self.condition(&mut condition)?;
+                let mut otherwise = otherwise.map(Box::new);
+                for branch in then.iter_mut().chain(otherwise.as_deref_mut()) {
+                    self.expr(branch)?;
+                }
+                let result = then.unwrap_or(literal(Value::Null));
+                return Ok(case(condition, result, otherwise));
+            }
+            _ => {}
+        }
+        for arg in &mut args {
+            self.expr(arg)?;
+        }
+        if let Some((_, field)) = FIELDS.iter().find(|(mysql, _)| *mysql == name) {
+            if args.len() != 1 {
+                return wrong();
+            }
+            return Ok(call(dates::EXTRACT, vec![string(*field), args.remove(0)]));
+        }
+        if let Some((_, ours)) = RENAMED.iter().find(|(mysql, _)| *mysql == name) {
+            let fits = rows::accepts(ours, args.len()).or_else(|| exact::accepts(ours, args.len()));
+            if fits == Some(false) {
+                return wrong();
+            }
+            return Ok(call(ours, args));
+        }
+        self.desugared(name, args)
+    }
+
+    /// Functions that are other expressions.
+    fn desugared(&mut self, name: &str, mut args: Vec<Expr>) -> Result<Expr> {
+        let count = args.len();
+        let mut next = || args.remove(0);
+        Ok(match (name, count) {
+            ("ifnull", 2) => call("coalesce", vec![next(), next()]),
+            ("coalesce", 1..) => call("coalesce", args),
+            ("nullif", 2) => {
+                let (a, b) = (next(), next());
+                let equal = binary(a.clone(), BinaryOperator::Eq, b);
+                case(equal, literal(Value::Null), Some(Box::new(a)))
+            }
+            ("isnull", 1) => Expr::IsNull(Box::new(nested(next()))),
+            ("mod", 2) => nested(binary(next(), BinaryOperator::Modulo, next())),
+            ("date", 1) => cast_call(next(), Target::Date),
+            ("pi", 0) => {
+                cast_call(string(format!("{}", std::f64::consts::PI)), Target::Double)
+            }
+            ("instr", 2) => {
+                let (text, what) = (next(), next());
+                call("mysql_locate", vec![what, text])
+            }
+            ("log", 1) => call("mysql_ln", vec![next()]),
+            ("space", 1) => call("mysql_rpad", vec![string(""), next(), string(" ")]),
+            (
+                "ifnull" | "coalesce" | "nullif" | "isnull" | "mod" | "date" | "pi" | "instr"
+                | "space" | "if" | "date_add" | "date_sub" | "adddate" | "subdate",
+                _,
+            ) => return Err(SqlError::wrong_arguments(name.to_uppercase())),
+            _ => return unsupported(format!("the function {}", name.to_uppercase())),
+        })
+    }
+}
+
+fn day_interval(days: Expr) -> Interval {
+    Interval {
+        value: Box::new(days),
+        leading_field: Some(datafusion::sql::sqlparser::ast::DateTimeField::Day),
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    }
+}
+
+fn case(condition: Expr, result: Expr, otherwise: Option<Box<Expr>>) -> Expr {
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition, result }],
+        else_result: otherwise,
+    }
+}
+
+fn plain_name(name: &str) -> datafusion::sql::sqlparser::ast::ObjectName {
+    use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+    ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote('"', name))])
+}
+
+/// The arguments of a scalar function.
+fn plain_arguments(name: &str, args: FunctionArguments) -> Result<Vec<Expr>> {
+    let list = match args {
+        FunctionArguments::None => return Ok(Vec::new()),
+        FunctionArguments::List(list) => list,
+        FunctionArguments::Subquery(_) => return unsupported("a subquery as arguments"),
+    };
+    refuse(list.duplicate_treatment.is_some(), &format!("DISTINCT in {name}"))?;
+    refuse(!list.clauses.is_empty(), &format!("clauses in {name}"))?;
+    list.args
+        .into_iter()
+        .map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Ok(expr),
+            _ => Err(SqlError::wrong_arguments(name.to_uppercase())),
+        })
+        .collect()
+}

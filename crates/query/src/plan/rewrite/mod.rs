@@ -1,0 +1,568 @@
+//! Rewrites a SELECT's syntax tree so that DataFusion plans it with MySQL's meaning.
+//!
+//! Every node is either understood or refused with error 1235: nothing is ignored silently.
+//! Identifiers become lower case (names are compared without case, like MySQL with
+//! `lower_case_table_names=1`) and keep their spelling as result names. Every table reference gets a
+//! number, under which the catalog finds its alias and hints.
+
+pub(crate) mod expression;
+mod function;
+mod source;
+
+use std::collections::HashMap;
+
+use datafusion::sql::sqlparser::ast::{
+    Cte, Distinct, Expr, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, LimitClause,
+    ObjectName, ObjectNamePart, Offset, OffsetRows, OrderBy, OrderByExpr, OrderByKind, Query,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier,
+    TableAlias, TableFactor, TableWithJoins,
+};
+
+pub(crate) use expression::check_collation;
+pub use source::Source;
+
+use crate::error::{Result, SqlError};
+
+/// What the rewriter needs to know about the session.
+pub trait Environment {
+    /// The schema of unqualified names, if one is selected.
+    fn current_schema(&self) -> Option<&str>;
+    /// Checks that a table exists; both names are in lower case.
+    ///
+    /// # Errors
+    /// 1049 or 1146.
+    fn check_table(&self, schema: &str, table: &str) -> Result<()>;
+    /// Value of a system variable as a literal expression; scope is `global`, `session` or none.
+    ///
+    /// # Errors
+    /// 1193.
+    fn variable(&self, scope: Option<&str>, name: &str) -> Result<Expr>;
+    /// Value of a user variable as a literal expression.
+    fn user_variable(&self, name: &str) -> Expr;
+    /// A function of the session, such as `DATABASE()`, as a literal expression; `None` if the
+    /// name is none.
+    fn session_function(&self, name: &str) -> Option<Expr>;
+    /// Microseconds since 1970 when the statement began.
+    fn now(&self) -> i64;
+}
+
+/// A reference to a table in the statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableAccess {
+    /// Number of the SELECT it stands in, from 1, in order of the text.
+    pub select: usize,
+    /// Schema.
+    pub schema: String,
+    /// Table.
+    pub table: String,
+    /// Its name in the statement.
+    pub alias: String,
+    /// What a hint says about near-data processing.
+    pub ndp_hint: Option<bool>,
+}
+
+/// The outcome.
+#[derive(Debug)]
+pub struct Rewritten {
+    /// The statement for DataFusion.
+    pub query: Box<Query>,
+    /// All table references, by number.
+    pub accesses: Vec<TableAccess>,
+    /// Names of result columns: explicit ones by position if there is no `*`.
+    pub names: OutputNames,
+}
+
+/// Names of result columns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutputNames {
+    /// Names by position, if the first SELECT has no `*`.
+    pub by_position: Option<Vec<String>>,
+    /// Names by the alias that DataFusion sees.
+    pub by_alias: HashMap<String, String>,
+}
+
+/// Separates the table's name and the number of the reference in names that DataFusion sees. A
+/// table name cannot contain it.
+pub const ACCESS_SEPARATOR: &str = "/@";
+
+/// Rewrites a query.
+///
+/// # Errors
+/// 1235 for what is not supported, and errors of names.
+pub fn rewrite(
+    mut query: Box<Query>,
+    source: Source<'_>,
+    environment: &dyn Environment,
+) -> Result<Rewritten> {
+    let mut rewriter = Rewriter {
+        environment,
+        source,
+        accesses: Vec::new(),
+        selects: 0,
+        current_select: 0,
+        ctes: Vec::new(),
+        aliases: HashMap::new(),
+        hints: Vec::new(),
+    };
+    rewriter.query(&mut query)?;
+    let by_position = rewriter.names_by_position(&query);
+    let names = OutputNames { by_position, by_alias: rewriter.aliases };
+    Ok(Rewritten { query, accesses: rewriter.accesses, names })
+}
+
+struct Rewriter<'a> {
+    environment: &'a dyn Environment,
+    source: Source<'a>,
+    accesses: Vec<TableAccess>,
+    selects: usize,
+    current_select: usize,
+    /// Names of the common table expressions in scope.
+    ctes: Vec<String>,
+    /// Spelling of aliases.
+    aliases: HashMap<String, String>,
+    /// Hints of the SELECT at hand: table (lower case), push or not.
+    hints: Vec<(String, bool)>,
+}
+
+/// Error 1235.
+fn unsupported<T>(feature: impl std::fmt::Display) -> Result<T> {
+    Err(SqlError::not_supported(feature))
+}
+
+/// Refuses a clause that is present.
+fn refuse(present: bool, feature: &str) -> Result<()> {
+    if present { unsupported(feature) } else { Ok(()) }
+}
+
+/// An identifier in the form that DataFusion sees.
+fn normal(ident: &Ident) -> Ident {
+    Ident::with_quote('"', ident.value.to_lowercase())
+}
+
+/// The identifiers of a name.
+fn parts(name: &ObjectName) -> Result<Vec<&Ident>> {
+    let ident = |part| match part {
+        &ObjectNamePart::Identifier(ref ident) => Ok(ident),
+        ObjectNamePart::Function(_) => unsupported("a function as a name"),
+    };
+    name.0.iter().map(ident).collect()
+}
+
+impl Rewriter<'_> {
+    fn query(&mut self, query: &mut Query) -> Result<()> {
+        refuse(!query.locks.is_empty(), "FOR UPDATE, FOR SHARE")?;
+        refuse(query.for_clause.is_some(), "FOR")?;
+        refuse(query.fetch.is_some(), "FETCH")?;
+        refuse(query.settings.is_some() || query.format_clause.is_some(), "SETTINGS, FORMAT")?;
+        refuse(!query.pipe_operators.is_empty(), "|>")?;
+        let scope = self.ctes.len();
+        if let Some(with) = &mut query.with {
+            refuse(with.recursive, "WITH RECURSIVE")?;
+            for cte in &mut with.cte_tables {
+                self.cte(cte)?;
+            }
+        }
+        self.set_expr(&mut query.body)?;
+        if let Some(order_by) = &mut query.order_by {
+            self.order_by(order_by)?;
+        }
+        if let Some(limit) = query.limit_clause.take() {
+            query.limit_clause = Some(self.limit(limit)?);
+        }
+        self.ctes.truncate(scope);
+        Ok(())
+    }
+
+    fn cte(&mut self, cte: &mut Cte) -> Result<()> {
+        refuse(cte.from.is_some() || cte.materialized.is_some(), "WITH … AS MATERIALIZED")?;
+        self.query(&mut cte.query)?;
+        self.table_alias(&mut cte.alias)?;
+        self.ctes.push(cte.alias.name.value.clone());
+        Ok(())
+    }
+
+    fn table_alias(&mut self, alias: &mut TableAlias) -> Result<()> {
+        refuse(alias.at.is_some(), "AT")?;
+        alias.name = normal(&alias.name);
+        for column in &mut alias.columns {
+            refuse(column.data_type.is_some(), "types of alias columns")?;
+            let name = normal(&column.name);
+            self.aliases.insert(name.value.clone(), column.name.value.clone());
+            column.name = name;
+        }
+        Ok(())
+    }
+
+    fn set_expr(&mut self, body: &mut SetExpr) -> Result<()> {
+        match body {
+            SetExpr::Select(select) => self.select(select),
+            SetExpr::Query(query) => self.query(query),
+            SetExpr::SetOperation { op, left, right, set_quantifier } => {
+                refuse(*op != SetOperator::Union, "INTERSECT, EXCEPT")?;
+                let known = matches!(
+                    set_quantifier,
+                    SetQuantifier::All | SetQuantifier::Distinct | SetQuantifier::None
+                );
+                refuse(!known, "UNION BY NAME")?;
+                self.set_expr(left)?;
+                self.set_expr(right)
+            }
+            SetExpr::Values(_) => unsupported("VALUES"),
+            SetExpr::Table(_) => unsupported("TABLE"),
+            _ => unsupported("a changing statement inside a query"),
+        }
+    }
+
+    fn order_by(&mut self, order_by: &mut OrderBy) -> Result<()> {
+        refuse(order_by.interpolate.is_some(), "INTERPOLATE")?;
+        match &mut order_by.kind {
+            OrderByKind::Expressions(exprs) => self.order_exprs(exprs),
+            OrderByKind::All(_) => unsupported("ORDER BY ALL"),
+        }
+    }
+
+    fn order_exprs(&mut self, exprs: &mut [OrderByExpr]) -> Result<()> {
+        for OrderByExpr { expr, options, with_fill } in exprs {
+            refuse(with_fill.is_some(), "WITH FILL")?;
+            refuse(options.nulls_first.is_some(), "NULLS FIRST, NULLS LAST")?;
+            self.expr(expr)?;
+        }
+        Ok(())
+    }
+
+    fn limit(&mut self, limit: LimitClause) -> Result<LimitClause> {
+        let (limit, offset) = match limit {
+            LimitClause::LimitOffset { limit, offset, limit_by } => {
+                refuse(!limit_by.is_empty(), "LIMIT BY")?;
+                (limit, offset.map(|o| o.value))
+            }
+            LimitClause::OffsetCommaLimit { offset, limit } => (Some(limit), Some(offset)),
+        };
+        for expr in [&limit, &offset].into_iter().flatten() {
+            refuse(!matches!(expr, Expr::Value(_)), "LIMIT with an expression")?;
+        }
+        let offset = offset.map(|value| Offset { value, rows: OffsetRows::None });
+        Ok(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() })
+    }
+
+    fn select(&mut self, select: &mut Select) -> Result<()> {
+        refuse(select.top.is_some(), "TOP")?;
+        refuse(select.exclude.is_some(), "EXCLUDE")?;
+        refuse(select.into.is_some(), "SELECT … INTO")?;
+        refuse(!select.lateral_views.is_empty(), "LATERAL VIEW")?;
+        refuse(select.prewhere.is_some() || select.qualify.is_some(), "PREWHERE, QUALIFY")?;
+        refuse(!select.connect_by.is_empty(), "CONNECT BY")?;
+        refuse(!select.cluster_by.is_empty() || !select.sort_by.is_empty(), "CLUSTER BY, SORT BY")?;
+        refuse(!select.distribute_by.is_empty(), "DISTRIBUTE BY")?;
+        refuse(!select.named_window.is_empty(), "WINDOW")?;
+        refuse(select.value_table_mode.is_some(), "SELECT AS")?;
+        refuse(matches!(select.distinct, Some(Distinct::On(_))), "DISTINCT ON")?;
+        if let Some(modifiers) = select.select_modifiers.take() {
+            refuse(modifiers.straight_join, "STRAIGHT_JOIN")?;
+            refuse(modifiers.sql_calc_found_rows, "SQL_CALC_FOUND_ROWS")?;
+            refuse(modifiers.sql_small_result || modifiers.sql_big_result, "SQL_SMALL_RESULT")?;
+            refuse(modifiers.sql_buffer_result, "SQL_BUFFER_RESULT")?;
+            // HIGH_PRIORITY and SQL_NO_CACHE have no meaning in MySQL 8 either.
+        }
+        self.selects += 1;
+        let outer = (self.current_select, std::mem::take(&mut self.hints));
+        self.current_select = self.selects;
+        self.hints = hints(select)?;
+        select.optimizer_hints.clear();
+
+        if is_dual(&select.from) {
+            select.from.clear();
+        }
+        for table in &mut select.from {
+            self.table_with_joins(table)?;
+        }
+        if let Some((table, _)) = self.hints.first() {
+            let text = format!("a hint for '{table}', which this SELECT does not read");
+            return unsupported(text);
+        }
+        self.projection(select)?;
+        if let Some(selection) = &mut select.selection {
+            self.condition(selection)?;
+        }
+        match &mut select.group_by {
+            GroupByExpr::All(_) => return unsupported("GROUP BY ALL"),
+            GroupByExpr::Expressions(exprs, modifiers) => {
+                refuse(!modifiers.is_empty(), "WITH ROLLUP")?;
+                for expr in exprs {
+                    self.expr(expr)?;
+                }
+            }
+        }
+        if let Some(having) = &mut select.having {
+            self.condition(having)?;
+        }
+        (self.current_select, self.hints) = outer;
+        Ok(())
+    }
+
+    /// Gives every expression of the select list a name that is its own, and remembers the name
+    /// that users see.
+    fn projection(&mut self, select: &mut Select) -> Result<()> {
+        let texts = self.source.select_items(select.select_token.0.span.start);
+        let wildcard = select
+            .projection
+            .iter()
+            .any(|i| matches!(i, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)));
+        refuse(wildcard && select.from.is_empty(), "* without tables")?;
+        let mut used: Vec<String> = Vec::new();
+        for (i, item) in select.projection.iter_mut().enumerate() {
+            let (expr, name) = match item {
+                SelectItem::Wildcard(options) => {
+                    refuse(*options != Default::default(), "* with options")?;
+                    continue;
+                }
+                SelectItem::QualifiedWildcard(kind, options) => {
+                    refuse(*options != Default::default(), "* with options")?;
+                    qualified_wildcard(kind)?;
+                    continue;
+                }
+                SelectItem::ExprWithAliases { .. } => return unsupported("several aliases"),
+                SelectItem::ExprWithAlias { expr, alias } => (expr, alias.value.clone()),
+                SelectItem::UnnamedExpr(expr) => {
+                    let name = shown_name(expr, texts.get(i).copied().unwrap_or_default());
+                    (expr, name)
+                }
+            };
+            let column = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+            let mut expr = std::mem::replace(expr, null());
+            self.expr(&mut expr)?;
+            let mut alias = name.to_lowercase();
+            let own = alias.clone();
+            let mut n = 1;
+            while used.contains(&alias) || (wildcard && n == 1) {
+                n += 1;
+                alias = format!("{own}#{n}");
+            }
+            used.push(alias.clone());
+            let keep = column && alias == own && matches!(item, SelectItem::UnnamedExpr(_));
+            self.aliases.insert(alias.clone(), name);
+            *item = if keep && is_column(&expr) {
+                SelectItem::UnnamedExpr(expr)
+            } else {
+                SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', alias) }
+            };
+        }
+        Ok(())
+    }
+
+    /// Names of the first SELECT's columns, if it has no `*`.
+    fn names_by_position(&self, query: &Query) -> Option<Vec<String>> {
+        let mut body = &query.body;
+        let select = loop {
+            match body.as_ref() {
+                SetExpr::Select(select) => break select,
+                SetExpr::Query(inner) => body = &inner.body,
+                SetExpr::SetOperation { left, .. } => body = left,
+                _ => return None,
+            }
+        };
+        let name = |item: &SelectItem| match item {
+            SelectItem::ExprWithAlias { alias, .. } => self.aliases.get(&alias.value).cloned(),
+            SelectItem::UnnamedExpr(Expr::Identifier(ident)) => {
+                self.aliases.get(&ident.value).cloned()
+            }
+            SelectItem::UnnamedExpr(Expr::CompoundIdentifier(idents)) => {
+                idents.last().and_then(|ident| self.aliases.get(&ident.value).cloned())
+            }
+            _ => None,
+        };
+        select.projection.iter().map(name).collect()
+    }
+
+    fn table_with_joins(&mut self, table: &mut TableWithJoins) -> Result<()> {
+        self.table_factor(&mut table.relation)?;
+        for Join { relation, global, join_operator } in &mut table.joins {
+            refuse(*global, "GLOBAL JOIN")?;
+            self.table_factor(relation)?;
+            let constraint = match join_operator {
+                JoinOperator::Join(c) | JoinOperator::Inner(c) => {
+                    if matches!(c, JoinConstraint::None) {
+                        *join_operator = JoinOperator::CrossJoin(JoinConstraint::None);
+                        continue;
+                    }
+                    c
+                }
+                JoinOperator::CrossJoin(c) => {
+                    if !matches!(c, JoinConstraint::None) {
+                        let c = std::mem::replace(c, JoinConstraint::None);
+                        *join_operator = JoinOperator::Inner(c);
+                    }
+                    match join_operator {
+                        JoinOperator::Inner(c) => c,
+                        _ => continue,
+                    }
+                }
+                JoinOperator::Left(c)
+                | JoinOperator::LeftOuter(c)
+                | JoinOperator::Right(c)
+                | JoinOperator::RightOuter(c) => c,
+                JoinOperator::StraightJoin(_) => return unsupported("STRAIGHT_JOIN"),
+                _ => return unsupported("this kind of join"),
+            };
+            match constraint {
+                JoinConstraint::On(expr) => self.condition(expr)?,
+                JoinConstraint::Using(columns) => {
+                    for column in columns {
+                        let [ident] = parts(column)?[..] else {
+                            return unsupported("USING with qualified names");
+                        };
+                        *column = ObjectName(vec![ObjectNamePart::Identifier(normal(ident))]);
+                    }
+                }
+                JoinConstraint::Natural => return unsupported("NATURAL JOIN"),
+                JoinConstraint::None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn table_factor(&mut self, factor: &mut TableFactor) -> Result<()> {
+        match factor {
+            TableFactor::Table { .. } => self.table(factor),
+            TableFactor::Derived { lateral, subquery, alias, sample } => {
+                refuse(*lateral, "LATERAL")?;
+                refuse(sample.is_some(), "TABLESAMPLE")?;
+                let Some(alias) = alias else {
+                    return Err(SqlError::derived_alias());
+                };
+                self.table_alias(alias)?;
+                self.query(subquery)
+            }
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                refuse(alias.is_some(), "an alias of a join")?;
+                self.table_with_joins(table_with_joins)
+            }
+            _ => unsupported("this kind of table"),
+        }
+    }
+
+    fn table(&mut self, factor: &mut TableFactor) -> Result<()> {
+        let TableFactor::Table {
+            name, alias, args, with_hints, version, with_ordinality, partitions, json_path,
+            sample, index_hints,
+        } = factor
+        else {
+            return unsupported("this kind of table");
+        };
+        refuse(args.is_some() || *with_ordinality, "table functions")?;
+        refuse(!with_hints.is_empty() || version.is_some(), "WITH (…)")?;
+        refuse(!partitions.is_empty(), "PARTITION")?;
+        refuse(json_path.is_some(), "JSON paths")?;
+        refuse(sample.is_some(), "TABLESAMPLE")?;
+        refuse(!index_hints.is_empty(), "USE INDEX, FORCE INDEX, IGNORE INDEX")?;
+        let idents = parts(name)?;
+        let (schema, table) = match idents[..] {
+            [table] => (None, table.value.to_lowercase()),
+            [schema, table] => (Some(schema.value.to_lowercase()), table.value.to_lowercase()),
+            _ => return unsupported("names of three parts"),
+        };
+        if let Some(alias) = alias {
+            refuse(!alias.columns.is_empty(), "column names of a table's alias")?;
+            self.table_alias(alias)?;
+        }
+        if schema.is_none() && self.ctes.contains(&table) {
+            *name = ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote('"', table))]);
+            return Ok(());
+        }
+        let schema = match (schema, self.environment.current_schema()) {
+            (Some(schema), _) => schema,
+            (None, Some(schema)) => schema.to_owned(),
+            (None, None) => return Err(SqlError::no_schema_selected()),
+        };
+        self.environment.check_table(&schema, &table)?;
+        let alias_name = alias.as_ref().map_or_else(|| table.clone(), |a| a.name.value.clone());
+        let hint = self.hints.iter().position(|(name, _)| *name == alias_name);
+        let ndp_hint = hint.map(|at| self.hints.swap_remove(at).1);
+        let number = self.accesses.len();
+        let unique = format!("{table}{ACCESS_SEPARATOR}{number}");
+        *name = ObjectName(vec![
+            ObjectNamePart::Identifier(Ident::with_quote('"', &schema)),
+            ObjectNamePart::Identifier(Ident::with_quote('"', unique)),
+        ]);
+        *alias = Some(TableAlias {
+            explicit: true,
+            name: Ident::with_quote('"', &alias_name),
+            columns: Vec::new(),
+            at: None,
+        });
+        let select = self.current_select;
+        self.accesses.push(TableAccess { select, schema, table, alias: alias_name, ndp_hint });
+        Ok(())
+    }
+}
+
+fn null() -> Expr {
+    Expr::value(datafusion::sql::sqlparser::ast::Value::Null)
+}
+
+fn is_column(expr: &Expr) -> bool {
+    matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+}
+
+fn is_dual(from: &[TableWithJoins]) -> bool {
+    match from {
+        [TableWithJoins { relation: TableFactor::Table { name, alias: None, .. }, joins }] => {
+            joins.is_empty() && name.to_string().eq_ignore_ascii_case("dual")
+        }
+        _ => false,
+    }
+}
+
+/// What MySQL names the column of an expression without alias.
+fn shown_name(expr: &Expr, text: &str) -> String {
+    use datafusion::sql::sqlparser::ast::Value;
+    match expr {
+        Expr::Identifier(ident) if !ident.value.starts_with('@') => ident.value.clone(),
+        Expr::CompoundIdentifier(idents) if !text.starts_with('@') => {
+            idents.last().map(|i| i.value.clone()).unwrap_or_default()
+        }
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(s) | Value::DoubleQuotedString(s) => s.clone(),
+            Value::Null => "NULL".to_owned(),
+            _ => text.to_owned(),
+        },
+        _ => text.to_owned(),
+    }
+}
+
+fn qualified_wildcard(kind: &mut SelectItemQualifiedWildcardKind) -> Result<()> {
+    let SelectItemQualifiedWildcardKind::ObjectName(name) = kind else {
+        return unsupported("* of an expression");
+    };
+    let Some(table) = parts(name)?.last().map(|ident| normal(ident)) else {
+        return unsupported("* of nothing");
+    };
+    *name = ObjectName(vec![ObjectNamePart::Identifier(table)]);
+    Ok(())
+}
+
+/// The hints NDP_PUSHDOWN(t) and NO_NDP_PUSHDOWN(t); others are refused.
+fn hints(select: &Select) -> Result<Vec<(String, bool)>> {
+    let mut found = Vec::new();
+    for hint in &select.optimizer_hints {
+        let mut rest = hint.text.trim();
+        while !rest.is_empty() {
+            let Some((name, tail)) = rest.split_once('(') else {
+                return unsupported(format!("the hint {rest}"));
+            };
+            let Some((tables, tail)) = tail.split_once(')') else {
+                return unsupported(format!("the hint {rest}"));
+            };
+            let push = match name.trim().to_ascii_uppercase().as_str() {
+                "NDP_PUSHDOWN" => true,
+                "NO_NDP_PUSHDOWN" => false,
+                other => return unsupported(format!("the hint {other}")),
+            };
+            for table in tables.split(',') {
+                found.push((table.trim().trim_matches('`').to_lowercase(), push));
+            }
+            rest = tail.trim();
+        }
+    }
+    Ok(found)
+}

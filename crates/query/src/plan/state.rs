@@ -1,0 +1,76 @@
+//! DataFusion's session state as we use it: our functions only, our operators, MySQL's settings.
+
+use std::sync::Arc;
+
+use datafusion::catalog::CatalogProviderList;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::execution::SessionState;
+use datafusion::functions_aggregate::{count, min_max, sum};
+use datafusion::functions_window::{rank, row_number};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::prelude::SessionConfig;
+
+use super::operators::MysqlOperators;
+use crate::functions;
+
+/// Name of the only catalog; its schemas are the databases.
+pub const CATALOG: &str = "def";
+
+/// Rows of a batch.
+pub const BATCH_ROWS: usize = 8192;
+
+/// Distinct build-side keys up to which a hash join's filter is a list that storage can evaluate.
+const JOIN_LIST_VALUES: usize = 100_000;
+
+/// Bytes up to which it is.
+const JOIN_LIST_BYTES: usize = 4 << 20;
+
+/// The settings that do not depend on the statement.
+fn config(partitions: usize) -> SessionConfig {
+    let mut config = SessionConfig::new()
+        .with_target_partitions(partitions)
+        .with_batch_size(BATCH_ROWS)
+        .with_information_schema(false)
+        .with_create_default_catalog_and_schema(false)
+        .with_default_catalog_and_schema(CATALOG, "");
+    let options = config.options_mut();
+    // 0.06 is a decimal, identifiers come in their final form, NULL is the least value.
+    options.sql_parser.parse_float_as_decimal = true;
+    options.sql_parser.enable_ident_normalization = false;
+    options.sql_parser.default_null_ordering = "nulls_min".to_owned();
+    options.optimizer.hash_join_inlist_pushdown_max_distinct_values = JOIN_LIST_VALUES;
+    options.optimizer.hash_join_inlist_pushdown_max_size = JOIN_LIST_BYTES;
+    config
+}
+
+/// The state that sessions copy for each statement.
+#[must_use]
+pub fn template(
+    partitions: usize,
+    runtime: Arc<RuntimeEnv>,
+    catalogs: Arc<dyn CatalogProviderList>,
+    rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
+) -> SessionState {
+    let mut scalar = functions::all();
+    scalar.push(datafusion::functions::core::coalesce());
+    SessionStateBuilder::new()
+        .with_config(config(partitions))
+        .with_runtime_env(runtime)
+        .with_catalog_list(catalogs)
+        .with_expr_planners(vec![Arc::new(MysqlOperators)])
+        .with_scalar_functions(scalar)
+        .with_aggregate_functions(vec![
+            count::count_udaf(),
+            sum::sum_udaf(),
+            min_max::min_udaf(),
+            min_max::max_udaf(),
+        ])
+        .with_window_functions(vec![
+            row_number::row_number_udwf(),
+            rank::rank_udwf(),
+            rank::dense_rank_udwf(),
+        ])
+        .with_physical_optimizer_rules(rules)
+        .build()
+}

@@ -1,0 +1,244 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+//! Expressions over constants and a small table: values, names and errors as MariaDB gives them.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    ArrayRef, Date32Array, Decimal128Array, Int32Array, RecordBatch, StringViewArray,
+};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::catalog::{
+    CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
+    MemorySchemaProvider, SchemaProvider,
+};
+use datafusion::datasource::MemTable;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::SessionState;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::collect;
+use datafusion::sql::sqlparser::ast::{Expr, Statement, Value};
+use crate::parse::Grammar;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+
+use super::rewrite::{ACCESS_SEPARATOR, Environment, Source, rewrite};
+use super::{metadata, select, state};
+use crate::error::{Result, SqlError};
+use crate::functions::text::to_text;
+
+struct Fixture;
+
+impl Environment for Fixture {
+    fn current_schema(&self) -> Option<&str> {
+        Some("test")
+    }
+
+    fn check_table(&self, schema: &str, table: &str) -> Result<()> {
+        if (schema, table) == ("test", "t") {
+            return Ok(());
+        }
+        Err(SqlError::no_such_table(schema, table))
+    }
+
+    fn variable(&self, _: Option<&str>, name: &str) -> Result<Expr> {
+        match name {
+            "version" => Ok(Expr::value(Value::SingleQuotedString("8.0".into()))),
+            _ => Err(SqlError::unknown_variable(name)),
+        }
+    }
+
+    fn user_variable(&self, _: &str) -> Expr {
+        Expr::value(Value::Null)
+    }
+
+    fn session_function(&self, name: &str) -> Option<Expr> {
+        (name == "database").then(|| Expr::value(Value::SingleQuotedString("test".into())))
+    }
+
+    fn now(&self) -> i64 {
+        0
+    }
+}
+
+fn batch() -> RecordBatch {
+    let column = |name: &str, ty: DataType, mysql: &str| {
+        let origin = metadata::Origin {
+            schema: "test".into(),
+            table: "t".into(),
+            column: name.into(),
+            ty: mysql.into(),
+            flags: 0,
+        };
+        Field::new(name.to_lowercase(), ty, true).with_metadata(metadata::of_column(&origin, None))
+    };
+    let schema = Schema::new(vec![
+        column("Id", DataType::Int32, "int"),
+        column("d", DataType::Decimal128(15, 2), "decimal(15,2)"),
+        column("v", DataType::Utf8View, "varchar(10)"),
+        column("c", DataType::Utf8View, "char(10)"),
+        column("day", DataType::Date32, "date"),
+    ]);
+    let strings = |values: [Option<&str>; 4]| -> ArrayRef {
+        Arc::new(StringViewArray::from_iter(values))
+    };
+    let decimals = Decimal128Array::from(vec![Some(200), Some(200), Some(100), None]);
+    RecordBatch::try_new(
+        Arc::new(schema),
+        vec![
+            Arc::new(Int32Array::from(vec![1, 2, 3, 4])),
+            Arc::new(decimals.with_precision_and_scale(15, 2).unwrap()),
+            strings([Some("a"), Some("a "), Some("5x"), None]),
+            strings([Some("x"), Some("x"), Some("y"), None]),
+            Arc::new(Date32Array::from(vec![Some(8997), Some(9000), Some(0), None])),
+        ],
+    )
+    .unwrap()
+}
+
+fn session() -> SessionState {
+    let schema = Arc::new(MemorySchemaProvider::new());
+    for number in 0..8 {
+        let table = MemTable::try_new(batch().schema(), vec![vec![batch()]]).unwrap();
+        schema.register_table(format!("t{ACCESS_SEPARATOR}{number}"), Arc::new(table)).unwrap();
+    }
+    let catalog = MemoryCatalogProvider::new();
+    catalog.register_schema("test", schema).unwrap();
+    let catalogs = MemoryCatalogProviderList::new();
+    catalogs.register_catalog(state::CATALOG.into(), Arc::new(catalog));
+    state::template(
+        2,
+        Arc::new(RuntimeEnv::default()),
+        Arc::new(catalogs),
+        PhysicalOptimizer::default().rules,
+    )
+}
+
+async fn run(sql: &str) -> Result<(Vec<String>, Vec<String>)> {
+    let tokens = Tokenizer::new(&Grammar, sql).tokenize_with_location().unwrap();
+    let mut parser = Parser::new(&Grammar).with_tokens_with_locations(tokens.clone());
+    let Statement::Query(query) = parser.parse_statement().unwrap() else {
+        panic!("not a query: {sql}");
+    };
+    let source = Source { text: sql, tokens: &tokens };
+    let rewritten = rewrite(query, source, &Fixture)?;
+    let session = session();
+    let planned = select::plan(&session, rewritten).await?;
+    let optimized = session.optimize(&planned.plan)?;
+    let physical = session.create_physical_plan(&optimized).await?;
+    let batches = collect(physical, session.task_ctx()).await?;
+    let mut rows = Vec::new();
+    for batch in batches {
+        let columns: Vec<_> = batch.columns().iter().map(|c| to_text(c, 0).unwrap()).collect();
+        for row in 0..batch.num_rows() {
+            let cells: Vec<_> = columns
+                .iter()
+                .map(|c| c.iter().nth(row).unwrap().unwrap_or("NULL").to_owned())
+                .collect();
+            rows.push(cells.join("|"));
+        }
+    }
+    Ok((planned.names, rows))
+}
+
+async fn check(sql: &str, expected: &str) {
+    match run(sql).await {
+        Ok((_, rows)) => assert_eq!(rows.join("\n"), expected, "{sql}"),
+        Err(error) => panic!("{sql}: {error}"),
+    }
+}
+
+#[tokio::test]
+async fn constants() {
+    let cases = include_str!("testdata/constants.txt");
+    let mut failures = Vec::new();
+    for line in cases.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (expression, expected) = line.rsplit_once(" => ").unwrap();
+        let got = match run(&format!("SELECT {expression}")).await {
+            Ok((_, rows)) => rows.join("\n"),
+            Err(error) => format!("error {}", error.errno),
+        };
+        if got != expected {
+            failures.push(format!("{expression} => {got}, not {expected}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[tokio::test]
+async fn names() {
+    let names = |sql: &'static str| async move { run(sql).await.unwrap().0 };
+    assert_eq!(names("SELECT 1+1, COUNT( * ), 'abc', NULL, id AS Foo FROM t GROUP BY id").await, ["1+1", "COUNT( * )", "abc", "NULL", "Foo"]);
+    assert_eq!(names("SELECT *, ID, 1 FROM t").await, ["Id", "d", "v", "c", "day", "ID", "1"]);
+    assert_eq!(names("SELECT 1, 1, t.D, d, @@version FROM t").await, ["1", "1", "D", "d", "@@version"]);
+    assert_eq!(names("SELECT * FROM (SELECT SUM(d) , id x FROM t GROUP BY id) q").await, ["SUM(d)", "x"]);
+}
+
+#[tokio::test]
+async fn table_queries() {
+    check("SELECT AVG(d), SUM(id), AVG(id), COUNT(d), COUNT(*) FROM t", "1.666667|10|2.5000|3|4").await;
+    check("SELECT v, COUNT(*) FROM t WHERE v IS NOT NULL GROUP BY v ORDER BY v", "5x|1\na|2").await;
+    check("SELECT id FROM t WHERE v = 'a ' ORDER BY id", "1\n2").await;
+    check("SELECT id FROM t WHERE v = 5", "3").await;
+    check("SELECT id FROM t ORDER BY d, id", "4\n3\n1\n2").await;
+    check("SELECT id FROM t WHERE day = 19940820", "1").await;
+    check("SELECT id FROM t WHERE day IN ('1994-08-20', DATE '1994-08-23') ORDER BY 1", "1\n2").await;
+    check("SELECT COUNT(DISTINCT v), COUNT(DISTINCT c) FROM t", "2|2").await;
+    check("SELECT DISTINCT c FROM t ORDER BY c DESC", "y\nx\nNULL").await;
+    check("SELECT id FROM t WHERE d BETWEEN 1.5 AND '2' AND id < 2", "1").await;
+    check("SELECT a.id, b.id FROM t a JOIN t b ON a.v = b.v AND a.id < b.id", "1|2").await;
+    check("SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.id = a.id + 1 AND b.d = a.d)", "1").await;
+    check("SELECT `ID` FROM T WHERE c IN (SELECT V FROM t) OR id", "1\n2\n3\n4").await;
+    check("SELECT id FROM t LIMIT 1, 2", "2\n3").await;
+    check("SELECT YEAR(day) y, COUNT(*) FROM t GROUP BY y ORDER BY y", "NULL|1\n1970|1\n1994|2").await;
+    check("SELECT YEAR(day), COUNT(*) FROM t GROUP BY YEAR(day) ORDER BY YEAR(day)", "NULL|1\n1970|1\n1994|2").await;
+    check("SELECT id % 2 m, SUM(CASE WHEN c = 'x' THEN d ELSE 0 END) s FROM t GROUP BY m HAVING s > 0 ORDER BY m", "0|2.00\n1|2.00").await;
+    check("WITH w AS (SELECT id, d FROM t) SELECT MAX(d) FROM w WHERE id < (SELECT AVG(id) FROM w)", "2.00").await;
+    check("SELECT 1 FROM t UNION SELECT 2 UNION ALL SELECT 2 ORDER BY 1", "1\n2\n2").await;
+    check("SELECT id, ROW_NUMBER() OVER (PARTITION BY c ORDER BY id DESC) FROM t ORDER BY id", "1|2\n2|1\n3|1\n4|1").await;
+    check("SELECT id FROM t WHERE (id, c) IN ((1,'x'), (3,'y')) ORDER BY id", "1\n3").await;
+}
+
+#[tokio::test]
+async fn errors() {
+    let errno = |sql: &'static str| async move { run(sql).await.map_err(|e| (e.errno, e.message)) };
+    for (sql, expected) in [
+        ("SELECT x FROM t", 1054),
+        ("SELECT id FROM t a, t b", 1052),
+        ("SELECT * FROM nope", 1146),
+        ("SELECT id, COUNT(*) FROM t", 1055),
+        ("SELECT id FROM t FOR UPDATE", 1235),
+        ("SELECT id FROM t FORCE INDEX (x)", 1235),
+        ("SELECT STRAIGHT_JOIN id FROM t", 1235),
+        ("SELECT /*+ MAX_EXECUTION_TIME(5) */ id FROM t", 1235),
+        ("SELECT id INTO @x FROM t", 1235),
+        ("SELECT id FROM t PARTITION (p)", 1235),
+        ("SELECT sleep(1)", 1235),
+        ("SELECT to_char(day) FROM t", 1235),
+        ("SELECT GROUP_CONCAT(c) FROM t", 1235),
+        ("SELECT id FROM t WHERE day = v", 1235),
+        ("SELECT DATE '1994-02-30'", 1525),
+        ("SELECT id FROM t WHERE day = '1994-02-30'", 1525),
+        ("SELECT @@nope", 1193),
+        ("SELECT * FROM (SELECT 1)", 1248),
+        ("SELECT 9223372036854775807 + id FROM t", 1690),
+        ("SELECT (SELECT id FROM t)", 1242),
+        ("SELECT * FROM t WHERE c COLLATE utf8mb4_general_ci = 'x'", 1235),
+    ] {
+        match errno(sql).await {
+            Err((errno, message)) => assert_eq!(errno, expected, "{sql}: {message}"),
+            Ok(rows) => panic!("{sql}: {rows:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn hints_reach_their_table() {
+    let sql = "SELECT /*+ NO_NDP_PUSHDOWN(a) NDP_PUSHDOWN(t) */ a.id FROM t a, t";
+    let tokens = Tokenizer::new(&Grammar, sql).tokenize_with_location().unwrap();
+    let mut parser = Parser::new(&Grammar).with_tokens_with_locations(tokens.clone());
+    let Statement::Query(query) = parser.parse_statement().unwrap() else { panic!() };
+    let rewritten = rewrite(query, Source { text: sql, tokens: &tokens }, &Fixture).unwrap();
+    let hints: Vec<_> =
+        rewritten.accesses.iter().map(|a| (a.alias.as_str(), a.ndp_hint)).collect();
+    assert_eq!(hints, [("a", Some(false)), ("t", Some(true))]);
+}

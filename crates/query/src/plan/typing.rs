@@ -1,0 +1,277 @@
+//! The typing pass: over the plan that came out of SQL, before DataFusion's own coercion, it lowers
+//! what needed types (IN lists, SUM's argument, LIKE over numbers) and gives strings their
+//! collation wherever rows are compared without a comparison operator: GROUP BY, DISTINCT, ORDER BY,
+//! IN with a subquery, joins with USING.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, JoinConstraint, Result as DfResult, ScalarValue};
+use datafusion::logical_expr::expr::{AggregateFunction, InList, InSubquery, Like, Sort as SortExpr};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::{disjunction, merge_schema};
+use datafusion::logical_expr::{
+    Aggregate, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Sort, binary_expr,
+    cast,
+};
+
+use crate::error::SqlError;
+use crate::functions::sum_argument::{SUM_ARGUMENT, sum_type};
+use crate::functions::types::is_string;
+use crate::functions::{cast as casts, in_list};
+use crate::plan::operators::{cast_to, compare, without_padding};
+
+/// Runs the pass over a plan and its subqueries.
+///
+/// # Errors
+/// 1235 for comparisons that are not done here.
+pub fn apply(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    plan.transform_up_with_subqueries(|node| node_types(node).map(Transformed::yes)).map(|t| t.data)
+}
+
+fn node_types(node: LogicalPlan) -> DfResult<LogicalPlan> {
+    let inputs = node.inputs();
+    let mut schema = merge_schema(&inputs);
+    if inputs.is_empty() {
+        schema = node.schema().as_ref().clone();
+    }
+    let names = NamePreserver::new(&node);
+    let node = node
+        .map_expressions(|expr| {
+            let saved = names.save(&expr);
+            let lowered = expr.transform_up(|expr| lower(expr, &schema))?;
+            Ok(lowered.update_data(|expr| saved.restore(expr)))
+        })?
+        .data;
+    match node {
+        LogicalPlan::Aggregate(aggregate) => group_by(aggregate),
+        LogicalPlan::Sort(sort) => order_by(sort),
+        LogicalPlan::Distinct(Distinct::All(input)) => distinct(input),
+        LogicalPlan::Join(join) => {
+            if join.join_constraint == JoinConstraint::Using {
+                for (left, right) in &join.on {
+                    let (l, r) =
+                        (left.get_type(join.left.schema())?, right.get_type(join.right.schema())?);
+                    if l != r || needs_padding(left, join.left.schema())? {
+                        return Err(SqlError::not_supported("USING over these types").into_df());
+                    }
+                }
+            }
+            Ok(LogicalPlan::Join(join))
+        }
+        node => Ok(node),
+    }
+}
+
+fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    match expr {
+        Expr::ScalarFunction(mut function) if function.func.name() == SUM_ARGUMENT => {
+            let arg = function.args.swap_remove(0);
+            Ok(Transformed::yes(sum_argument(arg, schema)?))
+        }
+        Expr::ScalarFunction(function) if function.func.name() == in_list::IN_LIST => {
+            Ok(Transformed::yes(lower_in(function.args, schema)?))
+        }
+        Expr::Like(like) => lower_like(like, schema),
+        Expr::InSubquery(subquery) => lower_in_subquery(subquery, schema),
+        Expr::AggregateFunction(aggregate) => distinct_argument(aggregate, schema),
+        Expr::WindowFunction(mut window) => {
+            for part in &mut window.params.partition_by {
+                *part = collated(part.clone(), schema)?;
+            }
+            for sort in &mut window.params.order_by {
+                sort.expr = collated(sort.expr.clone(), schema)?;
+            }
+            Ok(Transformed::yes(Expr::WindowFunction(window)))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+fn sum_argument(arg: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    let from = arg.get_type(schema)?;
+    let to = sum_type(&from)?;
+    Ok(match &from {
+        from if *from == to => arg,
+        DataType::Boolean => cast(cast(arg, DataType::Int64), to),
+        from if is_string(from) => cast_to(arg, casts::Target::Double),
+        _ => cast(arg, to),
+    })
+}
+
+/// `x IN (…)` as DataFusion's list if every comparison is `x' = constant` with one `x'`; otherwise as
+/// a disjunction.
+fn lower_in(mut args: Vec<Expr>, schema: &DFSchema) -> DfResult<Expr> {
+    let operand = args.remove(0);
+    let mut comparisons = Vec::with_capacity(args.len());
+    for item in args {
+        comparisons.push(compare(Operator::Eq, operand.clone(), item, schema)?);
+    }
+    let mut operands = Vec::new();
+    let mut literals = Vec::new();
+    for comparison in &comparisons {
+        if let Expr::BinaryExpr(binary) = comparison
+            && let Expr::Literal(..) = binary.right.as_ref()
+        {
+            operands.push(binary.left.as_ref());
+            literals.push(binary.right.as_ref());
+        }
+    }
+    let uniform = literals.len() == comparisons.len() && operands.windows(2).all(|w| w[0] == w[1]);
+    let same_type = {
+        let types: Vec<DataType> = literals
+            .iter()
+            .map(|l| l.get_type(schema))
+            .filter(|t| !matches!(t, Ok(DataType::Null)))
+            .collect::<DfResult<_>>()?;
+        types.windows(2).all(|w| w[0] == w[1])
+    };
+    if uniform && same_type && comparisons.len() > 1 {
+        let list = literals.into_iter().cloned().collect();
+        return Ok(Expr::InList(InList::new(Box::new(operands[0].clone()), list, false)));
+    }
+    disjunction(comparisons)
+        .ok_or_else(|| SqlError::not_supported("an empty IN list").into_df())
+}
+
+fn lower_like(like: Like, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let text = |expr: Box<Expr>| -> DfResult<Box<Expr>> {
+        let ty = expr.get_type(schema)?;
+        if is_string(&ty) || ty == DataType::Null {
+            return Ok(expr);
+        }
+        Ok(Box::new(cast_to(*expr, casts::Target::Char(None))))
+    };
+    let (expr, pattern) = (text(like.expr)?, text(like.pattern)?);
+    let Like { negated, escape_char, case_insensitive, .. } = like;
+    Ok(Transformed::yes(Expr::Like(Like { negated, expr, pattern, escape_char, case_insensitive })))
+}
+
+fn lower_in_subquery(subquery: InSubquery, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let InSubquery { expr, mut subquery, negated } = subquery;
+    let field = subquery.subquery.schema().field(0);
+    let (left, right) = (expr.get_type(schema)?, field.data_type().clone());
+    if is_string(&left) && is_string(&right) {
+        subquery.subquery = Arc::new(collate_output(&subquery.subquery)?);
+        let expr = Box::new(without_padding(*expr, schema)?);
+        return Ok(Transformed::yes(Expr::InSubquery(InSubquery { expr, subquery, negated })));
+    }
+    let same = left == right
+        || left == DataType::Null
+        || (left.is_numeric() && right.is_numeric())
+        || (crate::functions::types::is_temporal(&left)
+            && crate::functions::types::is_temporal(&right));
+    if !same {
+        let what = "IN with a subquery of another type";
+        return Err(SqlError::not_supported(what).into_df());
+    }
+    Ok(Transformed::yes(Expr::InSubquery(InSubquery { expr, subquery, negated })))
+}
+
+/// COUNT(DISTINCT s) and the like count strings that differ under the collation.
+fn distinct_argument(
+    mut aggregate: AggregateFunction,
+    schema: &DFSchema,
+) -> DfResult<Transformed<Expr>> {
+    if !aggregate.params.distinct {
+        return Ok(Transformed::no(Expr::AggregateFunction(aggregate)));
+    }
+    for arg in &mut aggregate.params.args {
+        *arg = collated(arg.clone(), schema)?;
+    }
+    Ok(Transformed::yes(Expr::AggregateFunction(aggregate)))
+}
+
+fn needs_padding(expr: &Expr, schema: &DFSchema) -> DfResult<bool> {
+    Ok(is_string(&expr.get_type(schema)?) && without_padding(expr.clone(), schema)? != *expr)
+}
+
+/// A string cut for comparison, anything else as it is.
+fn collated(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    if is_string(&expr.get_type(schema)?) && !matches!(expr, Expr::Literal(..)) {
+        return without_padding(expr, schema);
+    }
+    Ok(expr)
+}
+
+fn group_by(mut aggregate: Aggregate) -> DfResult<LogicalPlan> {
+    let schema = Arc::clone(aggregate.input.schema());
+    let mut changed = false;
+    for expr in &mut aggregate.group_expr {
+        if matches!(expr, Expr::GroupingSet(_)) || !needs_padding(expr.clone().unalias_ref(), &schema)? {
+            continue;
+        }
+        let (relation, name) = expr.qualified_name();
+        *expr = without_padding(expr.clone().unalias(), &schema)?.alias_qualified(relation, name);
+        changed = true;
+    }
+    if !changed {
+        return Ok(LogicalPlan::Aggregate(aggregate));
+    }
+    let Aggregate { input, group_expr, aggr_expr, .. } = aggregate;
+    Ok(LogicalPlan::Aggregate(Aggregate::try_new(input, group_expr, aggr_expr)?))
+}
+
+trait UnaliasRef {
+    fn unalias_ref(&self) -> &Expr;
+}
+
+impl UnaliasRef for Expr {
+    fn unalias_ref(&self) -> &Expr {
+        match self {
+            Expr::Alias(alias) => alias.expr.unalias_ref(),
+            other => other,
+        }
+    }
+}
+
+fn order_by(sort: Sort) -> DfResult<LogicalPlan> {
+    let Sort { expr, input, fetch } = sort;
+    let mut sorted = Vec::with_capacity(expr.len());
+    for SortExpr { expr, asc, nulls_first } in expr {
+        let expr = collated(expr, input.schema())?;
+        sorted.push(SortExpr { expr, asc, nulls_first });
+    }
+    Ok(LogicalPlan::Sort(Sort { expr: sorted, input, fetch }))
+}
+
+fn distinct(input: Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
+    Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(collate_output(&input)?))))
+}
+
+/// A projection that cuts the string columns of a plan's output, if there are any to cut.
+fn collate_output(input: &Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
+    let schema = input.schema();
+    let mut changed = false;
+    let mut columns = Vec::with_capacity(schema.fields().len());
+    for (relation, field) in schema.iter() {
+        let column = Expr::Column(Column::new(relation.cloned(), field.name()));
+        if is_string(field.data_type()) && !crate::plan::metadata::is_char(field) {
+            changed = true;
+            let cut = without_padding(column, schema)?;
+            columns.push(cut.alias_qualified(relation.cloned(), field.name()));
+        } else {
+            columns.push(column);
+        }
+    }
+    if !changed {
+        return Ok(input.as_ref().clone());
+    }
+    Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::clone(input))?))
+}
+
+/// The constant of a literal expression.
+#[must_use]
+pub fn literal(expr: &Expr) -> Option<&ScalarValue> {
+    match expr {
+        Expr::Literal(value, _) => Some(value),
+        _ => None,
+    }
+}
+
+/// Two truth values compared, for XOR.
+#[must_use]
+pub fn not_equal(left: Expr, right: Expr) -> Expr {
+    binary_expr(left, Operator::NotEq, right)
+}

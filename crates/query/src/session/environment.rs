@@ -1,0 +1,115 @@
+//! What the rewriter asks of a session.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Value};
+use perigee_engine::EngineError;
+use perigee_engine::catalog::Table;
+use std::sync::Arc;
+
+use super::Session;
+use crate::error::{Result, SqlError};
+use crate::plan::rewrite::Environment;
+
+fn string(text: impl Into<String>) -> Expr {
+    Expr::value(Value::SingleQuotedString(text.into()))
+}
+
+fn number(v: u64) -> Expr {
+    Expr::value(Value::Number(v.to_string(), false))
+}
+
+impl Environment for Session {
+    fn current_schema(&self) -> Option<&str> {
+        self.schema()
+    }
+
+    fn check_table(&self, schema: &str, table: &str) -> Result<()> {
+        self.table(schema, table).map(|_| ())
+    }
+
+    fn variable(&self, scope: Option<&str>, name: &str) -> Result<Expr> {
+        match (scope, name) {
+            (None, "warning_count") => Ok(number(self.warnings.len() as u64)),
+            (None, "error_count") => {
+                Ok(number(self.warnings.iter().filter(|w| w.level == "Error").count() as u64))
+            }
+            (None | Some("session"), "last_insert_id" | "identity") => Ok(number(0)),
+            (Some("global"), name) => self.frontend.globals.read().literal(name),
+            (_, name) => self.variables.literal(name),
+        }
+    }
+
+    fn user_variable(&self, name: &str) -> Expr {
+        match self.user_variables.get(name) {
+            Some(Some(text)) if text.parse::<i64>().is_ok() => {
+                Expr::value(Value::Number(text.clone(), false))
+            }
+            Some(Some(text)) => string(text.clone()),
+            _ => Expr::value(Value::Null),
+        }
+    }
+
+    fn session_function(&self, name: &str) -> Option<Expr> {
+        Some(match name {
+            "database" | "schema" => match &self.schema {
+                Some(schema) => string(schema.clone()),
+                None => Expr::value(Value::Null),
+            },
+            "version" => string(super::SERVER_VERSION),
+            "user" | "current_user" | "session_user" | "system_user" => {
+                string(format!("{}@{}", self.info.user, self.info.host))
+            }
+            "connection_id" => number(self.info.connection_id),
+            "last_insert_id" => number(0),
+            _ => return None,
+        })
+    }
+
+    fn now(&self) -> i64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.map_or(0, |now| now.as_micros() as i64)
+    }
+}
+
+impl Session {
+    /// A table by its names in lower case.
+    pub(super) fn table(&self, schema: &str, table: &str) -> Result<Arc<Table>> {
+        self.frontend.engine.table(schema, table).map_err(|e| match e {
+            EngineError::NoSuchSchema(_) | EngineError::NoSuchTable(_) => {
+                if self.frontend.engine.schemas().iter().any(|s| s == schema) {
+                    SqlError::no_such_table(schema, table)
+                } else {
+                    SqlError::unknown_schema(schema)
+                }
+            }
+            other => other.into(),
+        })
+    }
+
+    /// Schema and table of a name, in lower case.
+    pub(super) fn resolve(&self, name: &ObjectName) -> Result<(String, String)> {
+        let parts: Vec<String> = name
+            .0
+            .iter()
+            .map(|part| match part.as_ident() {
+                Some(ident) => Ok(ident.value.to_lowercase()),
+                None => Err(SqlError::not_supported("a function as a name")),
+            })
+            .collect::<Result<_>>()?;
+        match &parts[..] {
+            [table] => match &self.schema {
+                Some(schema) => Ok((schema.clone(), table.clone())),
+                None => Err(SqlError::no_schema_selected()),
+            },
+            [schema, table] => Ok((schema.clone(), table.clone())),
+            _ => Err(SqlError::not_supported("names of three parts")),
+        }
+    }
+
+    /// The table of a name.
+    pub(super) fn named_table(&self, name: &ObjectName) -> Result<Arc<Table>> {
+        let (schema, table) = self.resolve(name)?;
+        self.table(&schema, &table)
+    }
+}

@@ -1,0 +1,267 @@
+//! LOAD DATA LOCAL: the client's file is cut into blocks of whole lines, which several threads turn
+//! into records while the next ones arrive; the engine gets them in the order of the file.
+//!
+//! The first bad line ends the statement with an error that names its number and column, and
+//! everything is undone. (MySQL would turn errors of LOCAL into warnings and keep the rest.)
+
+mod lines;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use perigee_engine::catalog::Table;
+use perigee_engine::scan::CancelToken;
+use perigee_engine::{BulkLoad, Chunk, Encoder};
+use perigee_value::format_value;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::Session;
+use super::insert::{Targets, engine_error, row_error};
+use crate::error::{Result, SqlError};
+use crate::parse::LoadData;
+use crate::result::{LocalFile, OkResult};
+use lines::{Format, LineError};
+
+/// Bytes of a block: enough that sorting its records pays, few enough that memory stays small.
+const BLOCK: usize = 4 << 20;
+
+/// Longest line; a file whose terminator never comes must not fill the memory.
+const MAX_LINE: usize = 64 << 20;
+
+/// Runs a LOAD DATA.
+pub(super) async fn run(
+    session: &mut Session,
+    statement: &LoadData,
+    file: &mut dyn LocalFile,
+    cancel: &CancelToken,
+) -> Result<OkResult> {
+    let table = session.named_table(&statement.table)?;
+    let names: Vec<&str> = statement.columns.iter().flatten().map(String::as_str).collect();
+    let targets = Targets::named(&table, &names)?;
+    let engine = session.frontend.engine.clone();
+    let plan = Arc::new(Plan::new(&engine, &table, &targets, statement));
+    file.open(&statement.file).await?;
+    let mut load = engine.bulk_load(&table).await?;
+    let workers = session.frontend.config.threads.max(1);
+    match transfer(&plan, &mut load, file, workers, cancel).await {
+        Ok(()) => {
+            let rows = load.finish().await.map_err(|e| engine_error(e, &table, 0))?;
+            session.note_change();
+            let info = format!("Records: {rows}  Deleted: 0  Skipped: 0  Warnings: 0");
+            Ok(OkResult { affected_rows: rows, info, ..OkResult::default() })
+        }
+        Err(error) => {
+            load.rollback().await?;
+            Err(error)
+        }
+    }
+}
+
+/// What every block needs.
+struct Plan {
+    engine: Arc<perigee_engine::Engine>,
+    table: Arc<Table>,
+    format: Format,
+    /// Table column of each field.
+    columns: Vec<usize>,
+    /// Text of each table column's default.
+    defaults: Vec<Option<Vec<u8>>>,
+    ignore_lines: u64,
+}
+
+impl Plan {
+    fn new(
+        engine: &Arc<perigee_engine::Engine>,
+        table: &Arc<Table>,
+        targets: &Targets,
+        statement: &LoadData,
+    ) -> Self {
+        let default_text = |(value, column): (perigee_value::Datum, &perigee_engine::catalog::ColumnDef)| {
+            if value.is_null() {
+                return None;
+            }
+            let mut text = String::new();
+            format_value(column.ty, value.as_ref(), &mut text);
+            Some(text.into_bytes())
+        };
+        let defaults =
+            targets.defaults().into_iter().zip(&table.def.columns).map(default_text).collect();
+        Self {
+            engine: engine.clone(),
+            table: table.clone(),
+            format: Format::new(&statement.fields, &statement.lines),
+            columns: targets.columns().to_vec(),
+            defaults,
+            ignore_lines: statement.ignore_lines,
+        }
+    }
+
+    /// The records of a block of whole lines.
+    fn encode(&self, encoder: &Encoder, block: &[u8]) -> std::result::Result<Chunk, BadLine> {
+        let count = self.format.lines(block).count() as u64;
+        let mut chunk = encoder.chunk(self.engine.row_ids(&self.table, count));
+        let mut fields: Vec<lines::Field<'_>> = Vec::new();
+        let mut row: Vec<Option<&[u8]>> = Vec::new();
+        for (number, line) in self.format.lines(block).enumerate() {
+            let bad = |error| BadLine { number: number as u64, error };
+            self.format.split(line, &mut fields).map_err(|e| bad(self.line_error(&e)))?;
+            if fields.len() != self.columns.len() {
+                return Err(bad(LineProblem::Fields(fields.len())));
+            }
+            row.clear();
+            row.extend(self.defaults.iter().map(Option::as_deref));
+            for (field, column) in fields.iter().zip(&self.columns) {
+                row[*column] = field.as_deref();
+            }
+            encoder.push_text(&mut chunk, &row).map_err(|e| bad(LineProblem::Row(e)))?;
+        }
+        encoder.finish(&mut chunk);
+        Ok(chunk)
+    }
+
+    fn line_error(&self, error: &LineError) -> LineProblem {
+        match error {
+            LineError::Unclosed => LineProblem::Unclosed,
+        }
+    }
+
+    /// The error of a line, `before` of which came in earlier blocks.
+    fn error(&self, bad: BadLine, before: u64) -> SqlError {
+        let row = before + bad.number + 1;
+        let name = |i: usize| {
+            self.columns.get(i).map_or("", |c| self.table.def.columns[*c].name.as_str())
+        };
+        match bad.error {
+            LineProblem::Row(error) => row_error(&error, &self.table, row),
+            LineProblem::Fields(got) if got < self.columns.len() => {
+                let mut error = SqlError::too_few_fields(row);
+                error.message = format!("{} (column '{}' is missing)", error.message, name(got));
+                error
+            }
+            LineProblem::Fields(_) => {
+                let mut error = SqlError::too_many_fields(row);
+                let last = name(self.columns.len() - 1);
+                error.message = format!("{} (after column '{last}')", error.message);
+                error
+            }
+            LineProblem::Unclosed => {
+                let mut error = SqlError::too_few_fields(row);
+                error.message = format!("{} (a quote is not closed)", error.message);
+                error
+            }
+        }
+    }
+}
+
+/// A line that is no row.
+struct BadLine {
+    /// In its block, from 0.
+    number: u64,
+    error: LineProblem,
+}
+
+enum LineProblem {
+    Fields(usize),
+    Row(perigee_value::RowError),
+    Unclosed,
+}
+
+type Work = JoinHandle<std::result::Result<Chunk, BadLine>>;
+
+/// Moves the file into the load.
+async fn transfer(
+    plan: &Arc<Plan>,
+    load: &mut BulkLoad,
+    file: &mut dyn LocalFile,
+    workers: usize,
+    cancel: &CancelToken,
+) -> Result<()> {
+    let mut blocks = Blocks { plan: plan.clone(), buffer: BytesMut::new(), skip: plan.ignore_lines };
+    let mut pending: VecDeque<Work> = VecDeque::new();
+    let mut rows = 0;
+    while let Some(block) = blocks.next(file).await? {
+        if cancel.is_cancelled() {
+            return Err(SqlError::interrupted());
+        }
+        if pending.len() > workers {
+            rows += push(plan, load, &mut pending, rows).await?;
+        }
+        let (plan, encoder) = (plan.clone(), load.encoder());
+        pending.push_back(spawn_blocking(move || plan.encode(&encoder, &block)));
+    }
+    while !pending.is_empty() {
+        if cancel.is_cancelled() {
+            return Err(SqlError::interrupted());
+        }
+        rows += push(plan, load, &mut pending, rows).await?;
+    }
+    Ok(())
+}
+
+/// Gives the oldest block to the engine; returns its number of rows.
+async fn push(
+    plan: &Plan,
+    load: &mut BulkLoad,
+    pending: &mut VecDeque<Work>,
+    before: u64,
+) -> Result<u64> {
+    let Some(work) = pending.pop_front() else {
+        return Ok(0);
+    };
+    let chunk = work.await.map_err(SqlError::unknown)?;
+    let chunk = chunk.map_err(|bad| plan.error(bad, before))?;
+    let rows = chunk.rows();
+    load.push(chunk).await.map_err(|e| engine_error(e, &plan.table, before))?;
+    Ok(rows)
+}
+
+/// Cuts the file.
+struct Blocks {
+    plan: Arc<Plan>,
+    buffer: BytesMut,
+    /// Lines still to skip.
+    skip: u64,
+}
+
+impl Blocks {
+    /// The next block of whole lines.
+    async fn next(&mut self, file: &mut dyn LocalFile) -> Result<Option<Bytes>> {
+        let mut wanted = BLOCK;
+        loop {
+            let mut ended = false;
+            while self.buffer.len() < wanted && !ended {
+                match file.read().await? {
+                    Some(bytes) => self.buffer.extend_from_slice(&bytes),
+                    None => ended = true,
+                }
+            }
+            let format = &self.plan.format;
+            while self.skip > 0 {
+                match format.first_line(&self.buffer) {
+                    Some(len) => {
+                        let _ = self.buffer.split_to(len);
+                        self.skip -= 1;
+                    }
+                    None if ended => return Ok(None),
+                    None => break,
+                }
+            }
+            if ended {
+                // The last line need not be terminated.
+                let rest = self.buffer.split().freeze();
+                return Ok(Some(rest).filter(|rest| !rest.is_empty()));
+            }
+            match format.whole_lines(&self.buffer) {
+                len if len > 0 && self.skip == 0 => {
+                    return Ok(Some(self.buffer.split_to(len).freeze()));
+                }
+                _ if self.buffer.len() > MAX_LINE => {
+                    let what = format!("a line of more than {MAX_LINE} bytes in LOAD DATA");
+                    return Err(SqlError::not_supported(what));
+                }
+                _ => wanted = self.buffer.len() + BLOCK,
+            }
+        }
+    }
+}

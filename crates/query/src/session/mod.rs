@@ -1,0 +1,334 @@
+//! Sessions: what a connection has between statements, and the way of a statement from text to
+//! results.
+//!
+//! A [`Frontend`] is shared by all sessions of a process; a [`Session`] belongs to one connection.
+//! Every statement is its own transaction: it commits when it ends, or is undone.
+
+mod ddl;
+mod environment;
+mod explain;
+mod insert;
+mod load;
+mod rowset;
+mod select;
+mod set;
+mod show;
+mod statement;
+mod table_status;
+mod variables;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use parking_lot::RwLock;
+use perigee_engine::Engine;
+use perigee_engine::scan::CancelToken;
+
+use crate::error::{Result, SqlError};
+use crate::parse::Script;
+use crate::result::{LocalFile, ResultSink};
+use variables::Variables;
+
+/// Settings of a [`Frontend`].
+#[derive(Clone, Debug)]
+pub struct FrontendConfig {
+    /// Partitions of a query, that is threads it can use.
+    pub threads: usize,
+    /// Bytes of memory a query may use before it spills; the default of `query_memory_limit`.
+    pub query_memory: usize,
+    /// Where queries spill to; the system's directory if `None`.
+    pub temp_dir: Option<PathBuf>,
+}
+
+impl Default for FrontendConfig {
+    fn default() -> Self {
+        Self { threads: 2, query_memory: 1 << 30, temp_dir: None }
+    }
+}
+
+/// Counters that SHOW STATUS lists besides the session layer's own.
+#[async_trait]
+pub trait StatusSource: Send + Sync {
+    /// Names and values.
+    async fn status(&self) -> Vec<(String, u64)>;
+}
+
+/// No counters.
+#[derive(Debug, Default)]
+pub struct NoStatus;
+
+#[async_trait]
+impl StatusSource for NoStatus {
+    async fn status(&self) -> Vec<(String, u64)> {
+        Vec::new()
+    }
+}
+
+/// A connection as SHOW PROCESSLIST lists it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Its id.
+    pub id: u64,
+    /// User.
+    pub user: String,
+    /// Host and port of the client.
+    pub host: String,
+    /// Current schema.
+    pub schema: Option<String>,
+    /// `Query` or `Sleep`.
+    pub command: String,
+    /// Seconds in that state.
+    pub seconds: u64,
+    /// Text of the statement that runs.
+    pub statement: Option<String>,
+}
+
+/// The process's connections, for KILL and SHOW PROCESSLIST.
+pub trait Connections: Send + Sync {
+    /// Stops a connection's statement and, unless `query_only`, the connection. False if there is
+    /// no such connection.
+    fn kill(&self, id: u64, query_only: bool) -> bool;
+    /// All connections.
+    fn list(&self) -> Vec<Process>;
+}
+
+/// No connections.
+#[derive(Debug, Default)]
+pub struct NoConnections;
+
+impl Connections for NoConnections {
+    fn kill(&self, _: u64, _: bool) -> bool {
+        false
+    }
+
+    fn list(&self) -> Vec<Process> {
+        Vec::new()
+    }
+}
+
+/// Version that clients are told; drivers decide by its leading numbers what they may ask for.
+pub const SERVER_VERSION: &str = concat!("8.0.43-perigee-", env!("CARGO_PKG_VERSION"));
+
+/// What the sessions of a process share.
+pub struct Frontend {
+    engine: Arc<Engine>,
+    config: FrontendConfig,
+    runtime: Arc<RuntimeEnv>,
+    globals: RwLock<Variables>,
+    status: Arc<dyn StatusSource>,
+    started: Instant,
+    questions: AtomicU64,
+}
+
+impl Frontend {
+    /// A frontend over an engine.
+    ///
+    /// # Errors
+    /// If the directory for spilling cannot be used.
+    pub fn new(
+        engine: Arc<Engine>,
+        config: FrontendConfig,
+        status: Arc<dyn StatusSource>,
+    ) -> Result<Self> {
+        let mut disk = DiskManagerBuilder::default();
+        if let Some(dir) = &config.temp_dir {
+            disk = disk.with_mode(DiskManagerMode::Directories(vec![dir.clone()]));
+        }
+        let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc()?;
+        let mut globals = Variables::new(SERVER_VERSION);
+        globals.set("query_memory_limit", Some(config.query_memory.to_string()));
+        Ok(Self {
+            engine,
+            config,
+            runtime,
+            globals: RwLock::new(globals),
+            status,
+            started: Instant::now(),
+            questions: AtomicU64::new(0),
+        })
+    }
+
+    /// The engine.
+    #[must_use]
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// The runtime of one statement: memory of its own, temporary files shared.
+    fn runtime(&self, memory: usize) -> Arc<RuntimeEnv> {
+        let mut runtime = self.runtime.as_ref().clone();
+        runtime.memory_pool = Arc::new(FairSpillPool::new(memory));
+        Arc::new(runtime)
+    }
+}
+
+/// Who a session belongs to.
+#[derive(Clone)]
+pub struct SessionInfo {
+    /// CONNECTION_ID().
+    pub connection_id: u64,
+    /// User name.
+    pub user: String,
+    /// Host of the client.
+    pub host: String,
+    /// The process's connections.
+    pub connections: Arc<dyn Connections>,
+}
+
+impl Default for SessionInfo {
+    fn default() -> Self {
+        Self {
+            connection_id: 0,
+            user: "root".to_owned(),
+            host: "localhost".to_owned(),
+            connections: Arc::new(NoConnections),
+        }
+    }
+}
+
+/// A note, warning or error that SHOW WARNINGS lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// `Note`, `Warning` or `Error`.
+    pub level: &'static str,
+    /// MySQL's number.
+    pub code: u16,
+    /// Text.
+    pub message: String,
+}
+
+/// Most warnings that are kept, MySQL's default of `max_error_count`.
+const MAX_WARNINGS: usize = 1024;
+
+/// One connection's session.
+pub struct Session {
+    frontend: Arc<Frontend>,
+    info: SessionInfo,
+    variables: Variables,
+    user_variables: BTreeMap<String, Option<String>>,
+    schema: Option<String>,
+    warnings: Vec<Warning>,
+    /// BEGIN was said and neither COMMIT nor ROLLBACK.
+    in_transaction: bool,
+    /// There were changes since the transaction began.
+    changed: bool,
+}
+
+impl Session {
+    /// A new session.
+    #[must_use]
+    pub fn new(frontend: Arc<Frontend>, info: SessionInfo) -> Self {
+        let variables = frontend.globals.read().clone();
+        Self {
+            frontend,
+            info,
+            variables,
+            user_variables: BTreeMap::new(),
+            schema: None,
+            warnings: Vec::new(),
+            in_transaction: false,
+            changed: false,
+        }
+    }
+
+    /// Forgets everything but the current schema.
+    pub fn reset(&mut self) {
+        let schema = self.schema.take();
+        *self = Self::new(self.frontend.clone(), self.info.clone());
+        self.schema = schema;
+    }
+
+    /// The current schema.
+    #[must_use]
+    pub fn schema(&self) -> Option<&str> {
+        self.schema.as_deref()
+    }
+
+    /// Makes a schema the current one.
+    ///
+    /// # Errors
+    /// 1049.
+    pub fn use_schema(&mut self, name: &str) -> Result<()> {
+        let lower = name.to_lowercase();
+        if !self.frontend.engine.schemas().contains(&lower) {
+            return Err(SqlError::unknown_schema(name));
+        }
+        self.schema = Some(lower);
+        Ok(())
+    }
+
+    /// True after BEGIN, or if autocommit is off.
+    #[must_use]
+    pub fn in_transaction(&self) -> bool {
+        self.in_transaction
+    }
+
+    /// The variable `autocommit`.
+    #[must_use]
+    pub fn autocommit(&self) -> bool {
+        self.variables.is_on("autocommit")
+    }
+
+    /// Seconds the client may stay silent.
+    #[must_use]
+    pub fn wait_timeout(&self, interactive: bool) -> u64 {
+        self.variables.integer(if interactive { "interactive_timeout" } else { "wait_timeout" })
+    }
+
+    /// Number of warnings of the last statement.
+    #[must_use]
+    pub fn warning_count(&self) -> u16 {
+        u16::try_from(self.warnings.len()).unwrap_or(u16::MAX)
+    }
+
+    /// Runs a text of one or, if `multi`, several statements. Results go to `out` one after the
+    /// other; the first error ends the text.
+    ///
+    /// # Errors
+    /// The error of the statement that failed, which is undone.
+    pub async fn execute(
+        &mut self,
+        text: &str,
+        multi: bool,
+        out: &mut dyn ResultSink,
+        file: &mut dyn LocalFile,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        let script = Script::new(text).inspect_err(|e| self.note_error(e))?;
+        let pieces: Vec<_> = script.pieces().collect();
+        if pieces.is_empty() {
+            return Err(SqlError::empty_query());
+        }
+        if let (false, [_, second, ..]) = (multi, &pieces[..]) {
+            let error = crate::parse::Cursor::new(*second).error();
+            self.note_error(&error);
+            return Err(error);
+        }
+        for piece in pieces {
+            self.frontend.questions.fetch_add(1, Ordering::Relaxed);
+            if let Err(error) = statement::run(self, piece, out, file, cancel).await {
+                self.note_error(&error);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn note_error(&mut self, error: &SqlError) {
+        self.warn("Error", error);
+    }
+
+    fn warn(&mut self, level: &'static str, error: &SqlError) {
+        if self.warnings.len() < MAX_WARNINGS {
+            let message = error.message.clone();
+            self.warnings.push(Warning { level, code: error.errno, message });
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! SET.
+
+use datafusion::arrow::array::Array;
+use datafusion::physical_plan::collect;
+use datafusion::sql::sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
+use perigee_engine::scan::CancelToken;
+
+use super::variables::{Variables, charset};
+use super::{Session, select};
+use crate::error::{Result, SqlError};
+use crate::functions::text::to_text;
+use crate::parse::{Assignment, Piece, Scope, Script, Statement, Target, Value};
+
+/// Runs a SET; nothing is set if one of the assignments is refused.
+pub(super) async fn run(
+    session: &mut Session,
+    assignments: Vec<Assignment>,
+    piece: Piece<'_>,
+) -> Result<()> {
+    let mut checked = Vec::new();
+    for Assignment { target, value } in assignments {
+        check(session, target, value, piece, &mut checked).await?;
+    }
+    for (target, value) in checked {
+        match target {
+            Target::System(Scope::Global, name) => {
+                session.frontend.globals.write().set(&name, value);
+            }
+            Target::System(Scope::Session, name) => session.variables.set(&name, value),
+            Target::User(name) => {
+                session.user_variables.insert(name, value);
+            }
+            Target::Names { .. } | Target::Isolation => {}
+        }
+    }
+    if session.autocommit() && !session.in_transaction {
+        session.changed = false;
+    }
+    Ok(())
+}
+
+type Checked = Vec<(Target, Option<String>)>;
+
+async fn check(
+    session: &Session,
+    target: Target,
+    value: Value,
+    piece: Piece<'_>,
+    out: &mut Checked,
+) -> Result<()> {
+    let session_variable = |name: &str| Target::System(Scope::Session, name.to_owned());
+    match target {
+        Target::Names { collation } => {
+            let name = match value {
+                Value::Text(text) => charset(&text)?,
+                Value::Default => "utf8mb4".to_owned(),
+                Value::Expr(_) => return Err(SqlError::unknown_charset("?")),
+            };
+            if let Some(collation) = collation {
+                crate::plan::rewrite::check_collation(&collation)?;
+            }
+            for variable in
+                ["character_set_client", "character_set_connection", "character_set_results"]
+            {
+                out.push((session_variable(variable), Some(name.clone())));
+            }
+        }
+        Target::Isolation => {
+            if let Value::Text(level) = value
+                && !level.starts_with("READ-ONLY")
+                && !level.starts_with("READ-WRITE")
+            {
+                out.push((session_variable("transaction_isolation"), Some(level)));
+            }
+        }
+        Target::System(scope, name) => {
+            let value = match value {
+                Value::Default if scope == Scope::Session => {
+                    session.frontend.globals.read().get(&name)?.map(str::to_owned)
+                }
+                Value::Default => Some(Variables::default_of(&name)?),
+                Value::Text(text) => Some(text),
+                Value::Expr(expr) => evaluate(session, *expr, piece).await?,
+            };
+            let value = Variables::check(scope, &name, value.as_deref())?;
+            out.push((Target::System(scope, name), value));
+        }
+        Target::User(name) => {
+            let value = match value {
+                Value::Text(text) => Some(text),
+                Value::Default => return Err(SqlError::syntax("DEFAULT", 1)),
+                Value::Expr(expr) => evaluate(session, *expr, piece).await?,
+            };
+            out.push((Target::User(name), value));
+        }
+    }
+    Ok(())
+}
+
+/// The text of a constant expression's value.
+pub(super) async fn evaluate(
+    session: &Session,
+    expr: Expr,
+    piece: Piece<'_>,
+) -> Result<Option<String>> {
+    let query = query_of(vec![expr])?;
+    let prepared = select::prepare(session, query, piece, &CancelToken::new()).await?;
+    let batches = collect(prepared.plan, prepared.state.task_ctx()).await?;
+    for batch in &batches {
+        if batch.num_rows() > 0 {
+            let batch = select::shown(batch, &prepared.schema)?;
+            let texts = to_text(batch.column(0), 0)?;
+            return Ok(texts.is_valid(0).then(|| texts.value(0).to_owned()));
+        }
+    }
+    Ok(None)
+}
+
+/// `SELECT expr, …`.
+pub(super) fn query_of(exprs: Vec<Expr>) -> Result<Box<Query>> {
+    let script = Script::new("SELECT 1")?;
+    let statement = script.pieces().next().map(Piece::parse).transpose()?;
+    let Some(Statement::Query(mut query)) = statement else {
+        return Err(SqlError::unknown("SELECT is no query"));
+    };
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.projection = exprs.into_iter().map(SelectItem::UnnamedExpr).collect();
+    }
+    Ok(query)
+}

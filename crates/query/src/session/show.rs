@@ -1,0 +1,270 @@
+//! SHOW and DESCRIBE.
+
+use datafusion::sql::sqlparser::ast::ObjectName;
+use perigee_engine::catalog::{ColumnDef, Table};
+use std::fmt::Write;
+
+use super::ddl::{default_text, quoted};
+use super::rowset::{Cell, Rowset, text};
+use super::{Session, table_status};
+use crate::error::{Result, SqlError};
+use crate::parse::{Filter, Scope, Show};
+use crate::result::ResultSink;
+
+/// Runs a SHOW.
+pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultSink) -> Result<()> {
+    let rowset = match show {
+        Show::Schemas(filter) => schemas(session, filter.as_ref())?,
+        Show::Tables { full, schema, filter } => tables(session, full, schema, filter.as_ref())?,
+        Show::Columns { full, table, schema, filter } => {
+            columns(&*table_of(session, &table, schema)?, full, filter.as_ref())?
+        }
+        Show::Indexes { table, schema, filter } => {
+            let mut rows = table_status::indexes(&*table_of(session, &table, schema)?);
+            rows.filter(filter.as_ref())?;
+            rows
+        }
+        Show::CreateTable(name) => {
+            let table = session.named_table(&name)?;
+            let mut rows = Rowset::new(&["Table", "Create Table"]);
+            rows.push(vec![text(&table.def.name), text(create_table(&table))]);
+            rows
+        }
+        Show::CreateSchema(name) => {
+            let schema = known_schema(session, &name)?;
+            let mut rows = Rowset::new(&["Database", "Create Database"]);
+            let statement = format!(
+                "CREATE DATABASE `{schema}` /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin */"
+            );
+            rows.push(vec![text(schema), text(statement)]);
+            rows
+        }
+        Show::Variables(scope, filter) => variables(session, scope, filter.as_ref())?,
+        Show::Status(_, filter) => table_status::status(session, filter.as_ref()).await?,
+        Show::Warnings { errors, count } => warnings(session, errors, count),
+        Show::Engines => table_status::engines(),
+        Show::Collations(filter) => table_status::collations(filter.as_ref())?,
+        Show::CharacterSets(filter) => table_status::character_sets(filter.as_ref())?,
+        Show::TableStatus { schema, filter } => {
+            let schema = schema_or_current(session, schema)?;
+            let mut rows = table_status::tables(&session.frontend.engine.tables(&schema));
+            rows.filter(filter.as_ref())?;
+            rows
+        }
+        Show::Processes { full } => table_status::processes(session, full),
+        Show::Nothing(what) => Rowset::new(&["Name", what]),
+    };
+    let warnings = session.warning_count();
+    rowset.send(warnings, out).await
+}
+
+/// Runs a DESCRIBE.
+pub(super) async fn describe(
+    session: &mut Session,
+    table: &ObjectName,
+    column: Option<&str>,
+    out: &mut dyn ResultSink,
+) -> Result<()> {
+    let table = session.named_table(table)?;
+    let filter = column.map(|column| Filter::Like(column.to_owned()));
+    columns(&table, false, filter.as_ref())?.send(0, out).await
+}
+
+fn known_schema(session: &Session, name: &str) -> Result<String> {
+    let schema = name.to_lowercase();
+    if session.frontend.engine.schemas().contains(&schema) {
+        return Ok(schema);
+    }
+    Err(SqlError::unknown_schema(name))
+}
+
+fn schema_or_current(session: &Session, name: Option<String>) -> Result<String> {
+    match (name, session.schema()) {
+        (Some(name), _) => known_schema(session, &name),
+        (None, Some(schema)) => Ok(schema.to_owned()),
+        (None, None) => Err(SqlError::no_schema_selected()),
+    }
+}
+
+fn table_of(
+    session: &Session,
+    table: &ObjectName,
+    schema: Option<String>,
+) -> Result<std::sync::Arc<Table>> {
+    match schema {
+        None => session.named_table(table),
+        Some(schema) => {
+            let (_, name) = match table.0.len() {
+                1 => (String::new(), table.0[0].to_string().trim_matches('`').to_lowercase()),
+                _ => session.resolve(table)?,
+            };
+            session.table(&schema.to_lowercase(), &name)
+        }
+    }
+}
+
+/// The heading that a LIKE adds to the first column's name.
+fn heading(name: &str, filter: Option<&Filter>) -> String {
+    match filter {
+        Some(Filter::Like(pattern)) => format!("{name} ({pattern})"),
+        _ => name.to_owned(),
+    }
+}
+
+fn schemas(session: &Session, filter: Option<&Filter>) -> Result<Rowset> {
+    let mut rows = Rowset::new(&[&heading("Database", filter)]);
+    let mut names = session.frontend.engine.schemas();
+    names.sort();
+    for name in names {
+        rows.push(vec![text(name)]);
+    }
+    rows.filter(filter)?;
+    Ok(rows)
+}
+
+fn tables(
+    session: &Session,
+    full: bool,
+    schema: Option<String>,
+    filter: Option<&Filter>,
+) -> Result<Rowset> {
+    let schema = schema_or_current(session, schema)?;
+    let first = heading(&format!("Tables_in_{schema}"), filter);
+    let mut rows = match full {
+        true => Rowset::new(&[&first, "Table_type"]),
+        false => Rowset::new(&[&first]),
+    };
+    let mut names: Vec<String> =
+        session.frontend.engine.tables(&schema).iter().map(|t| t.def.name.clone()).collect();
+    names.sort();
+    for name in names {
+        let mut row = vec![text(name)];
+        if full {
+            row.push(text("BASE TABLE"));
+        }
+        rows.push(row);
+    }
+    rows.filter(filter)?;
+    Ok(rows)
+}
+
+fn columns(table: &Table, full: bool, filter: Option<&Filter>) -> Result<Rowset> {
+    let names: &[&str] = match full {
+        true => &[
+            "Field", "Type", "Collation", "Null", "Key", "Default", "Extra", "Privileges", "Comment",
+        ],
+        false => &["Field", "Type", "Null", "Key", "Default", "Extra"],
+    };
+    let mut rows = Rowset::new(names);
+    for (i, column) in table.def.columns.iter().enumerate() {
+        let nullable = text(if column.nullable { "YES" } else { "NO" });
+        let key = text(key_of(table, i as u16));
+        let mut row = vec![text(&column.name), text(column.ty.to_string())];
+        if full {
+            row.push(column.ty.is_string().then(|| "utf8mb4_bin".to_owned()));
+        }
+        row.extend([nullable, key, default_text(column), text("")]);
+        if full {
+            row.extend([text("select,insert,update,references"), text(&column.comment)]);
+        }
+        rows.push(row);
+    }
+    rows.filter(filter)?;
+    Ok(rows)
+}
+
+/// PRI, UNI, MUL or nothing, as MySQL shows a column's role in keys.
+fn key_of(table: &Table, column: u16) -> &'static str {
+    let def = &table.def;
+    if def.primary_key.contains(&column) {
+        return "PRI";
+    }
+    let unique = |i: &&perigee_engine::catalog::IndexDef| i.unique && i.columns == [column];
+    if def.indexes.iter().find(unique).is_some() {
+        // A unique index over NOT NULL columns stands in for a missing primary key.
+        let first = def.indexes.iter().find(unique).map(|i| i.columns[0]) == Some(column);
+        let not_null = !def.columns[usize::from(column)].nullable;
+        return if def.primary_key.is_empty() && not_null && first { "PRI" } else { "UNI" };
+    }
+    if def.indexes.iter().any(|i| i.columns.first() == Some(&column)) { "MUL" } else { "" }
+}
+
+fn variables(session: &Session, scope: Scope, filter: Option<&Filter>) -> Result<Rowset> {
+    let mut rows = Rowset::new(&["Variable_name", "Value"]);
+    let globals;
+    let variables = match scope {
+        Scope::Session => &session.variables,
+        Scope::Global => {
+            globals = session.frontend.globals.read().clone();
+            &globals
+        }
+    };
+    for (name, value) in variables.all() {
+        rows.push(vec![text(name), text(value)]);
+    }
+    rows.filter(filter)?;
+    Ok(rows)
+}
+
+fn warnings(session: &Session, errors: bool, count: bool) -> Rowset {
+    let shown = session.warnings.iter().filter(|w| !errors || w.level == "Error");
+    if count {
+        let name = if errors { "#@@session.error_count" } else { "#@@session.warning_count" };
+        let mut rows = Rowset::new(&[name]);
+        rows.push(vec![text(shown.count().to_string())]);
+        return rows;
+    }
+    let mut rows = Rowset::new(&["Level", "#Code", "Message"]);
+    for warning in shown {
+        rows.push(vec![text(warning.level), text(warning.code.to_string()), text(&warning.message)]);
+    }
+    rows
+}
+
+/// The statement that makes the table, as SHOW CREATE TABLE writes it.
+fn create_table(table: &Table) -> String {
+    let def = &table.def;
+    let name = |column: &u16| format!("`{}`", def.columns[usize::from(*column)].name);
+    let list = |columns: &[u16]| columns.iter().map(name).collect::<Vec<_>>().join(",");
+    let mut lines: Vec<String> = def.columns.iter().map(column_line).collect();
+    if !def.primary_key.is_empty() {
+        lines.push(format!("  PRIMARY KEY ({})", list(&def.primary_key)));
+    }
+    for index in &def.indexes {
+        let kind = if index.unique { "UNIQUE KEY" } else { "KEY" };
+        lines.push(format!("  {kind} `{}` ({})", index.name, list(&index.columns)));
+    }
+    let mut out = format!("CREATE TABLE `{}` (\n{}\n)", def.name, lines.join(",\n"));
+    out.push_str(" ENGINE=Perigee DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin");
+    if !def.comment.is_empty() {
+        let _ = write!(out, " COMMENT={}", quoted(&def.comment));
+    }
+    out
+}
+
+fn column_line(column: &ColumnDef) -> String {
+    let mut line = format!("  `{}` {}", column.name, column.ty);
+    if column.ty.is_string() {
+        line.push_str(" COLLATE utf8mb4_bin");
+    }
+    if !column.nullable {
+        line.push_str(" NOT NULL");
+    }
+    match default_text(column) {
+        Some(default) => {
+            let _ = write!(line, " DEFAULT {}", quoted(&default));
+        }
+        None if column.nullable => line.push_str(" DEFAULT NULL"),
+        None => {}
+    }
+    if !column.comment.is_empty() {
+        let _ = write!(line, " COMMENT {}", quoted(&column.comment));
+    }
+    line
+}
+
+
+/// A cell with a number.
+pub(super) fn number(v: impl ToString) -> Cell {
+    Some(v.to_string())
+}

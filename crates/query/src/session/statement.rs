@@ -1,0 +1,108 @@
+//! Which code runs which statement.
+
+use perigee_engine::scan::CancelToken;
+
+use super::{Session, ddl, explain, insert, load, select, set, show};
+use crate::error::{Result, SqlError};
+use crate::parse::{Piece, Show, Statement};
+use crate::result::{LocalFile, OkResult, ResultSink};
+
+/// Runs one statement.
+pub(super) async fn run(
+    session: &mut Session,
+    piece: Piece<'_>,
+    out: &mut dyn ResultSink,
+    file: &mut dyn LocalFile,
+    cancel: &CancelToken,
+) -> Result<()> {
+    let statement = piece.parse();
+    // These look at the warnings of the statement before.
+    let keeps_warnings = matches!(statement, Ok(Statement::Show(Show::Warnings { .. })));
+    if !keeps_warnings {
+        session.warnings.clear();
+    }
+    if cancel.is_cancelled() {
+        return Err(SqlError::interrupted());
+    }
+    match statement? {
+        Statement::Query(query) => select::run(session, query, piece, out, cancel).await,
+        Statement::Explain(form, query) => {
+            explain::run(session, form, query, piece, out, cancel).await
+        }
+        Statement::Describe(table, column) => {
+            show::describe(session, &table, column.as_deref(), out).await
+        }
+        Statement::Show(show) => show::run(session, show, out).await,
+        Statement::Insert(insert) => {
+            let ok = insert::run(session, *insert, cancel).await?;
+            finish(session, ok, out).await
+        }
+        Statement::Load(load) => {
+            let ok = load::run(session, &load, file, cancel).await?;
+            finish(session, ok, out).await
+        }
+        Statement::CreateTable(table) => {
+            ddl::create_table(session, *table).await?;
+            done(session, out).await
+        }
+        Statement::DropTable { if_exists, names } => {
+            ddl::drop_tables(session, if_exists, &names).await?;
+            done(session, out).await
+        }
+        Statement::CreateSchema { name, if_not_exists } => {
+            ddl::create_schema(session, &name, if_not_exists).await?;
+            finish(session, OkResult { affected_rows: 1, ..OkResult::default() }, out).await
+        }
+        Statement::DropSchema { name, if_exists } => {
+            let dropped = ddl::drop_schema(session, &name, if_exists).await?;
+            let ok = OkResult { affected_rows: dropped, ..OkResult::default() };
+            finish(session, ok, out).await
+        }
+        Statement::Use(name) => {
+            session.use_schema(&name)?;
+            done(session, out).await
+        }
+        Statement::Set(assignments) => {
+            set::run(session, assignments, piece).await?;
+            done(session, out).await
+        }
+        Statement::Kill { id, query } => {
+            if !session.info.connections.kill(id, query) {
+                return Err(SqlError::unknown_thread(id));
+            }
+            done(session, out).await
+        }
+        Statement::Begin => {
+            session.in_transaction = true;
+            session.changed = false;
+            done(session, out).await
+        }
+        Statement::Commit => {
+            session.in_transaction = false;
+            session.changed = false;
+            done(session, out).await
+        }
+        Statement::Rollback => {
+            session.in_transaction = false;
+            if std::mem::take(&mut session.changed) {
+                session.warn("Warning", &SqlError::not_rolled_back());
+            }
+            done(session, out).await
+        }
+    }
+}
+
+async fn done(session: &Session, out: &mut dyn ResultSink) -> Result<()> {
+    finish(session, OkResult::default(), out).await
+}
+
+async fn finish(session: &Session, ok: OkResult, out: &mut dyn ResultSink) -> Result<()> {
+    out.ok(OkResult { warnings: session.warning_count(), ..ok }).await
+}
+
+impl Session {
+    /// Notes that a statement changed rows, each of which is its own transaction for now.
+    pub(super) fn note_change(&mut self) {
+        self.changed = self.in_transaction || !self.autocommit();
+    }
+}

@@ -1,0 +1,189 @@
+//! What SHOW lists besides definitions: counters, indexes, table status, connections, and the
+//! constants of a server (engines, collations, character sets).
+
+use std::sync::Arc;
+
+use perigee_engine::catalog::Table;
+use perigee_types::PAGE_SIZE;
+
+use super::Session;
+use super::rowset::{Rowset, text};
+use super::show::number;
+use crate::error::Result;
+use crate::parse::Filter;
+
+/// SHOW STATUS: the session layer's counters, those of all scans, and the source's.
+pub(super) async fn status(session: &Session, filter: Option<&Filter>) -> Result<Rowset> {
+    let frontend = &session.frontend;
+    let connections = session.info.connections.list();
+    let running = connections.iter().filter(|c| c.command == "Query").count();
+    let questions = frontend.questions.load(std::sync::atomic::Ordering::Relaxed);
+    let mut all: Vec<(String, u64)> = vec![
+        ("Questions".to_owned(), questions),
+        ("Threads_connected".to_owned(), connections.len() as u64),
+        ("Threads_running".to_owned(), running as u64),
+        ("Uptime".to_owned(), frontend.started.elapsed().as_secs()),
+    ];
+    let scans = frontend.engine.scan_counters().snapshot();
+    let from_source = frontend.status.status().await;
+    let shipped = "perigee_pages_shipped";
+    if !from_source.iter().any(|(name, _)| name == shipped) {
+        let pages: u64 = scans
+            .iter()
+            .filter(|(name, _)| *name == "pages_read" || name.starts_with("pages_declined"))
+            .map(|(_, pages)| pages)
+            .sum();
+        all.push((shipped.to_owned(), pages));
+    }
+    all.extend(scans.into_iter().map(|(name, value)| (format!("ndp_{name}"), value)));
+    all.extend(from_source);
+    all.sort_by_key(|(name, _)| name.to_lowercase());
+    let mut rows = Rowset::new(&["Variable_name", "Value"]);
+    for (name, value) in all {
+        rows.push(vec![text(name), text(value.to_string())]);
+    }
+    rows.filter(filter)?;
+    Ok(rows)
+}
+
+/// SHOW INDEX.
+pub(super) fn indexes(table: &Table) -> Rowset {
+    let mut rows = Rowset::new(&[
+        "Table", "#Non_unique", "Key_name", "#Seq_in_index", "Column_name", "Collation",
+        "#Cardinality", "#Sub_part", "Packed", "Null", "Index_type", "Comment", "Index_comment",
+        "Visible", "Expression",
+    ]);
+    let stats = table.stats();
+    let primary = (!table.def.primary_key.is_empty())
+        .then_some(("PRIMARY", table.def.primary_key.as_slice(), true));
+    let others = table.def.indexes.iter().map(|i| (i.name.as_str(), i.columns.as_slice(), i.unique));
+    for (name, columns, unique) in primary.into_iter().chain(others) {
+        let mut cardinality = 1;
+        for (i, column) in columns.iter().enumerate() {
+            let def = &table.def.columns[usize::from(*column)];
+            let distinct = stats.columns.get(usize::from(*column)).map_or(1, |c| c.distinct.max(1));
+            cardinality = u64::min(stats.rows, cardinality * distinct);
+            rows.push(vec![
+                text(&table.def.name),
+                number(u8::from(!unique)),
+                text(name),
+                number(i + 1),
+                text(&def.name),
+                text("A"),
+                number(cardinality),
+                None,
+                None,
+                text(if def.nullable { "YES" } else { "" }),
+                text("BTREE"),
+                text(""),
+                text(""),
+                text("YES"),
+                None,
+            ]);
+        }
+    }
+    rows
+}
+
+/// SHOW TABLE STATUS.
+pub(super) fn tables(tables: &[Arc<Table>]) -> Rowset {
+    let mut rows = Rowset::new(&[
+        "Name", "Engine", "#Version", "Row_format", "#Rows", "#Avg_row_length", "#Data_length",
+        "#Max_data_length", "#Index_length", "#Data_free", "#Auto_increment", "Create_time",
+        "Update_time", "Check_time", "Collation", "#Checksum", "Create_options", "Comment",
+    ]);
+    let mut sorted: Vec<_> = tables.iter().collect();
+    sorted.sort_by(|a, b| a.def.name.cmp(&b.def.name));
+    for table in sorted {
+        let stats = table.stats();
+        let bytes = |pages: u64| pages * PAGE_SIZE as u64;
+        let data = bytes(stats.leaf_pages.first().copied().unwrap_or(0));
+        let index = bytes(stats.leaf_pages.iter().skip(1).sum());
+        rows.push(vec![
+            text(&table.def.name),
+            text("Perigee"),
+            number(10),
+            text("Dynamic"),
+            number(stats.rows),
+            number(data.checked_div(stats.rows).unwrap_or(0)),
+            number(data),
+            number(0),
+            number(index),
+            number(0),
+            None,
+            None,
+            None,
+            None,
+            text("utf8mb4_bin"),
+            None,
+            text(""),
+            text(&table.def.comment),
+        ]);
+    }
+    rows
+}
+
+/// SHOW PROCESSLIST.
+pub(super) fn processes(session: &Session, full: bool) -> Rowset {
+    let mut rows =
+        Rowset::new(&["#Id", "User", "Host", "db", "Command", "#Time", "State", "Info"]);
+    for process in session.info.connections.list() {
+        let cut = |statement: String| match full {
+            true => statement,
+            false => statement.chars().take(100).collect(),
+        };
+        rows.push(vec![
+            number(process.id),
+            text(process.user),
+            text(process.host),
+            process.schema,
+            text(process.command),
+            number(process.seconds),
+            text(""),
+            process.statement.map(cut),
+        ]);
+    }
+    rows
+}
+
+/// SHOW ENGINES.
+pub(super) fn engines() -> Rowset {
+    let mut rows =
+        Rowset::new(&["Engine", "Support", "Comment", "Transactions", "XA", "Savepoints"]);
+    let comment = "Pages built from the log, reduced inside the Page Stores";
+    rows.push(vec![
+        text("Perigee"),
+        text("DEFAULT"),
+        text(comment),
+        text("YES"),
+        text("NO"),
+        text("NO"),
+    ]);
+    rows
+}
+
+/// SHOW COLLATION.
+pub(super) fn collations(filter: Option<&Filter>) -> Result<Rowset> {
+    let mut rows = Rowset::new(&[
+        "Collation", "Charset", "#Id", "Default", "Compiled", "#Sortlen", "Pad_attribute",
+    ]);
+    rows.push(vec![
+        text("utf8mb4_bin"),
+        text("utf8mb4"),
+        number(46),
+        text("Yes"),
+        text("Yes"),
+        number(1),
+        text("PAD SPACE"),
+    ]);
+    rows.filter(filter)?;
+    Ok(rows)
+}
+
+/// SHOW CHARACTER SET.
+pub(super) fn character_sets(filter: Option<&Filter>) -> Result<Rowset> {
+    let mut rows = Rowset::new(&["Charset", "Description", "Default collation", "#Maxlen"]);
+    rows.push(vec![text("utf8mb4"), text("UTF-8 Unicode"), text("utf8mb4_bin"), number(4)]);
+    rows.filter(filter)?;
+    Ok(rows)
+}

@@ -1,0 +1,371 @@
+//! System variables: which there are, what they may be set to, and their values.
+
+use std::collections::BTreeMap;
+
+use datafusion::sql::sqlparser::ast::{Expr, Value};
+
+use crate::error::{Result, SqlError};
+use crate::parse::Scope;
+
+/// Where a variable can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Settable {
+    /// SESSION and GLOBAL.
+    Both,
+    /// GLOBAL only.
+    Global,
+    /// Nowhere.
+    Never,
+}
+
+/// What a variable's value is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// ON or OFF.
+    Switch,
+    /// An integer in a range.
+    Integer(u64, u64),
+    /// A number in a range.
+    Number(f64, f64),
+    /// One of some words.
+    Word(&'static [&'static str]),
+    /// Any text.
+    Text,
+    /// Accepted only with the value it has, because another one would change what statements mean
+    /// and is not supported.
+    Fixed,
+    /// A character set that utf8mb4 covers; NULL where `true`.
+    Charset(bool),
+    /// A list of SQL modes.
+    Modes,
+}
+
+struct Definition {
+    name: &'static str,
+    settable: Settable,
+    kind: Kind,
+    default: &'static str,
+}
+
+/// SQL modes that change nothing here: this server is always strict.
+const MODES: &[&str] = &[
+    "ALLOW_INVALID_DATES",
+    "ERROR_FOR_DIVISION_BY_ZERO",
+    "NO_AUTO_CREATE_USER",
+    "NO_AUTO_VALUE_ON_ZERO",
+    "NO_ENGINE_SUBSTITUTION",
+    "NO_ZERO_DATE",
+    "NO_ZERO_IN_DATE",
+    "ONLY_FULL_GROUP_BY",
+    "STRICT_ALL_TABLES",
+    "STRICT_TRANS_TABLES",
+    "TRADITIONAL",
+];
+
+const ISOLATION: Kind =
+    Kind::Word(&["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"]);
+
+const fn both(name: &'static str, kind: Kind, default: &'static str) -> Definition {
+    Definition { name, settable: Settable::Both, kind, default }
+}
+
+const fn global(name: &'static str, kind: Kind, default: &'static str) -> Definition {
+    Definition { name, settable: Settable::Global, kind, default }
+}
+
+const fn never(name: &'static str, kind: Kind, default: &'static str) -> Definition {
+    Definition { name, settable: Settable::Never, kind, default }
+}
+
+const DAYS: u64 = 31_536_000;
+
+/// All variables, by name.
+static DEFINITIONS: &[Definition] = &[
+    both("auto_increment_increment", Kind::Integer(1, 65_535), "1"),
+    both("auto_increment_offset", Kind::Integer(1, 65_535), "1"),
+    both("autocommit", Kind::Switch, "ON"),
+    both("character_set_client", Kind::Charset(false), "utf8mb4"),
+    both("character_set_connection", Kind::Charset(false), "utf8mb4"),
+    both("character_set_database", Kind::Fixed, "utf8mb4"),
+    both("character_set_results", Kind::Charset(true), "utf8mb4"),
+    both("character_set_server", Kind::Fixed, "utf8mb4"),
+    never("character_set_system", Kind::Text, "utf8mb3"),
+    both("collation_connection", Kind::Fixed, "utf8mb4_bin"),
+    both("collation_database", Kind::Fixed, "utf8mb4_bin"),
+    both("collation_server", Kind::Fixed, "utf8mb4_bin"),
+    both("default_storage_engine", Kind::Fixed, "Perigee"),
+    both("foreign_key_checks", Kind::Switch, "ON"),
+    both("group_concat_max_len", Kind::Integer(4, u64::MAX), "1024"),
+    never("have_ssl", Kind::Text, "DISABLED"),
+    global("init_connect", Kind::Fixed, ""),
+    both("interactive_timeout", Kind::Integer(1, DAYS), "28800"),
+    never("license", Kind::Text, "Apache-2.0"),
+    never("lower_case_table_names", Kind::Integer(0, 2), "1"),
+    global("max_allowed_packet", Kind::Integer(1024, 1 << 30), "67108864"),
+    both("max_execution_time", Kind::Fixed, "0"),
+    both("ndp_max_filter_factor", Kind::Number(0.0, 1.0), "0.9"),
+    both("ndp_max_pages_look_ahead", Kind::Integer(0, 65_536), "0"),
+    both("ndp_min_pages", Kind::Integer(0, u64::MAX), "100"),
+    both("ndp_min_width_reduction", Kind::Number(0.0, 1.0), "0.1"),
+    both("ndp_mode", Kind::Word(&["OFF", "ON", "REPLICA_ON"]), "ON"),
+    both("net_buffer_length", Kind::Integer(1024, 1 << 20), "16384"),
+    both("net_read_timeout", Kind::Integer(1, DAYS), "30"),
+    both("net_write_timeout", Kind::Integer(1, DAYS), "60"),
+    never("performance_schema", Kind::Switch, "OFF"),
+    never("protocol_version", Kind::Integer(10, 10), "10"),
+    both("query_memory_limit", Kind::Integer(1 << 20, u64::MAX), "1073741824"),
+    both("sql_auto_is_null", Kind::Fixed, "OFF"),
+    both("sql_mode", Kind::Modes, DEFAULT_MODES),
+    both("sql_notes", Kind::Switch, "ON"),
+    both("sql_quote_show_create", Kind::Switch, "ON"),
+    both("sql_safe_updates", Kind::Fixed, "OFF"),
+    both("sql_select_limit", Kind::Fixed, "18446744073709551615"),
+    both("sql_warnings", Kind::Switch, "OFF"),
+    never("system_time_zone", Kind::Text, "UTC"),
+    both("time_zone", Kind::Word(&["SYSTEM", "+00:00", "UTC"]), "SYSTEM"),
+    both("transaction_isolation", ISOLATION, "REPEATABLE-READ"),
+    both("transaction_read_only", Kind::Switch, "OFF"),
+    both("tx_isolation", ISOLATION, "REPEATABLE-READ"),
+    both("tx_read_only", Kind::Switch, "OFF"),
+    both("unique_checks", Kind::Switch, "ON"),
+    never("version", Kind::Text, ""),
+    never("version_comment", Kind::Text, "Perigee"),
+    never("version_compile_machine", Kind::Text, std::env::consts::ARCH),
+    never("version_compile_os", Kind::Text, std::env::consts::OS),
+    both("wait_timeout", Kind::Integer(1, DAYS), "28800"),
+];
+
+const DEFAULT_MODES: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,\
+    ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
+
+fn definition(name: &str) -> Result<&'static Definition> {
+    DEFINITIONS
+        .binary_search_by(|d| d.name.cmp(name))
+        .map(|at| &DEFINITIONS[at])
+        .map_err(|_| SqlError::unknown_variable(name))
+}
+
+/// Values of all variables: the global ones, or those of a session.
+#[derive(Clone, Debug)]
+pub struct Variables {
+    /// `None` is NULL.
+    values: BTreeMap<&'static str, Option<String>>,
+}
+
+impl Variables {
+    /// The defaults, for a server of this version.
+    #[must_use]
+    pub fn new(version: &str) -> Self {
+        let mut values: BTreeMap<_, _> =
+            DEFINITIONS.iter().map(|d| (d.name, Some(d.default.to_owned()))).collect();
+        values.insert("version", Some(version.to_owned()));
+        Self { values }
+    }
+
+    /// The value as text.
+    ///
+    /// # Errors
+    /// 1193.
+    pub fn get(&self, name: &str) -> Result<Option<&str>> {
+        let name = definition(name)?.name;
+        Ok(self.values[name].as_deref())
+    }
+
+    /// The value of a switch that there is.
+    #[must_use]
+    pub fn is_on(&self, name: &str) -> bool {
+        self.get(name).ok().flatten() == Some("ON")
+    }
+
+    /// The value of a number that there is.
+    #[must_use]
+    pub fn number(&self, name: &str) -> f64 {
+        self.get(name).ok().flatten().and_then(|v| v.parse().ok()).unwrap_or(0.0)
+    }
+
+    /// The value of an integer that there is.
+    #[must_use]
+    pub fn integer(&self, name: &str) -> u64 {
+        self.get(name).ok().flatten().and_then(|v| v.parse().ok()).unwrap_or(0)
+    }
+
+    /// The value as SELECT @@name gives it.
+    ///
+    /// # Errors
+    /// 1193.
+    pub fn literal(&self, name: &str) -> Result<Expr> {
+        let definition = definition(name)?;
+        let value = match (&self.values[definition.name], definition.kind) {
+            (None, _) => Value::Null,
+            (Some(text), _) if text == "ON" || text == "OFF" => {
+                match definition.kind {
+                    Kind::Word(_) => Value::SingleQuotedString(text.clone()),
+                    _ => Value::Number(u8::from(text == "ON").to_string(), false),
+                }
+            }
+            (Some(text), Kind::Integer(..) | Kind::Number(..)) => {
+                Value::Number(text.clone(), false)
+            }
+            (Some(text), Kind::Fixed) if text.parse::<u64>().is_ok() => {
+                Value::Number(text.clone(), false)
+            }
+            (Some(text), _) => Value::SingleQuotedString(text.clone()),
+        };
+        Ok(Expr::value(value))
+    }
+
+    /// All names and values, as SHOW VARIABLES lists them.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.values.iter().map(|(name, value)| (*name, value.as_deref().unwrap_or("")))
+    }
+
+    /// Checks a value, `None` for NULL, and gives its normal form.
+    ///
+    /// # Errors
+    /// 1193, 1231 and their kin.
+    pub fn check(scope: Scope, name: &str, value: Option<&str>) -> Result<Option<String>> {
+        let definition = definition(name)?;
+        match definition.settable {
+            Settable::Never => return Err(SqlError::read_only_variable(name)),
+            Settable::Global if scope == Scope::Session => {
+                return Err(SqlError::global_variable(name));
+            }
+            _ => {}
+        }
+        let Some(value) = value else {
+            return match definition.kind {
+                Kind::Charset(true) => Ok(None),
+                _ => Err(SqlError::wrong_value_for_variable(name, "NULL")),
+            };
+        };
+        normal(definition, value).map(Some)
+    }
+
+    /// Sets a checked value.
+    pub fn set(&mut self, name: &str, value: Option<String>) {
+        if let Ok(definition) = definition(name) {
+            // Two names of one thing.
+            let twin = match definition.name {
+                "transaction_isolation" => Some("tx_isolation"),
+                "tx_isolation" => Some("transaction_isolation"),
+                "transaction_read_only" => Some("tx_read_only"),
+                "tx_read_only" => Some("transaction_read_only"),
+                _ => None,
+            };
+            if let Some(twin) = twin {
+                self.values.insert(twin, value.clone());
+            }
+            self.values.insert(definition.name, value);
+        }
+    }
+
+    /// The compiled-in default.
+    ///
+    /// # Errors
+    /// 1193.
+    pub fn default_of(name: &str) -> Result<String> {
+        Ok(definition(name)?.default.to_owned())
+    }
+}
+
+fn normal(definition: &Definition, value: &str) -> Result<String> {
+    let wrong = || SqlError::wrong_value_for_variable(definition.name, value);
+    match definition.kind {
+        Kind::Switch => match value.to_ascii_uppercase().as_str() {
+            "ON" | "1" | "TRUE" => Ok("ON".to_owned()),
+            "OFF" | "0" | "FALSE" => Ok("OFF".to_owned()),
+            _ => Err(wrong()),
+        },
+        Kind::Integer(least, greatest) => {
+            let number: i128 = value
+                .parse()
+                .map_err(|_| SqlError::wrong_type_for_variable(definition.name))?;
+            // Out of range is cut, as in MySQL.
+            Ok(number.clamp(i128::from(least), i128::from(greatest)).to_string())
+        }
+        Kind::Number(least, greatest) => {
+            let number: f64 = value
+                .parse()
+                .map_err(|_| SqlError::wrong_type_for_variable(definition.name))?;
+            if !(least..=greatest).contains(&number) {
+                return Err(wrong());
+            }
+            Ok(number.to_string())
+        }
+        Kind::Word(words) => {
+            let numbered = value.parse::<usize>().ok().and_then(|n| words.get(n));
+            let word = words.iter().find(|w| w.eq_ignore_ascii_case(value)).or(numbered);
+            word.map(|w| (*w).to_owned()).ok_or_else(|| match definition.name {
+                "time_zone" => SqlError::not_supported(format!("time_zone = '{value}'")),
+                _ => wrong(),
+            })
+        }
+        Kind::Text => Ok(value.to_owned()),
+        Kind::Fixed => {
+            let same = value.eq_ignore_ascii_case(definition.default)
+                || (definition.default == "OFF" && value == "0")
+                || (definition.default == "ON" && value == "1");
+            if same {
+                return Ok(definition.default.to_owned());
+            }
+            Err(SqlError::not_supported(format!("{} = '{value}'", definition.name)))
+        }
+        Kind::Charset(_) => charset(value),
+        Kind::Modes => modes(value),
+    }
+}
+
+/// A character set of the connection: those whose texts are UTF-8.
+///
+/// # Errors
+/// 1235 for others.
+pub fn charset(name: &str) -> Result<String> {
+    match name.to_ascii_lowercase().as_str() {
+        known @ ("utf8mb4" | "utf8" | "utf8mb3" | "ascii") => Ok(known.to_owned()),
+        other => Err(SqlError::not_supported(format!("the character set {other}"))),
+    }
+}
+
+fn modes(value: &str) -> Result<String> {
+    let mut modes = Vec::new();
+    for mode in value.split(',').map(str::trim).filter(|mode| !mode.is_empty()) {
+        let mode = mode.to_ascii_uppercase();
+        if !MODES.contains(&mode.as_str()) {
+            return Err(SqlError::not_supported(format!("sql_mode {mode}")));
+        }
+        modes.push(mode);
+    }
+    Ok(modes.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_are_sorted_and_their_defaults_valid() {
+        assert!(DEFINITIONS.is_sorted_by(|a, b| a.name < b.name));
+        for d in DEFINITIONS {
+            assert!(normal(d, d.default).is_ok(), "{}", d.name);
+        }
+    }
+
+    #[test]
+    fn values_are_checked() {
+        let check = |name, value| Variables::check(Scope::Session, name, Some(value));
+        assert_eq!(check("ndp_mode", "replica_on"), Ok(Some("REPLICA_ON".into())));
+        assert_eq!(check("autocommit", "0"), Ok(Some("OFF".into())));
+        assert_eq!(check("wait_timeout", "0"), Ok(Some("1".into())));
+        assert_eq!(check("sql_mode", "strict_trans_tables, NO_ZERO_DATE"), Ok(Some("STRICT_TRANS_TABLES,NO_ZERO_DATE".into())));
+        let errno = |name, value| check(name, value).expect_err("it is refused").errno;
+        assert_eq!(errno("nope", "1"), 1193);
+        assert_eq!(errno("version", "1"), 1238);
+        assert_eq!(errno("max_allowed_packet", "1"), 1229);
+        assert_eq!(errno("ndp_mode", "maybe"), 1231);
+        assert_eq!(errno("ndp_min_pages", "x"), 1232);
+        assert_eq!(errno("sql_mode", "ANSI_QUOTES"), 1235);
+        assert_eq!(errno("time_zone", "Europe/Berlin"), 1235);
+        assert_eq!(errno("character_set_client", "latin1"), 1235);
+        assert_eq!(Variables::check(Scope::Session, "character_set_results", None), Ok(None));
+    }
+}
