@@ -1,0 +1,84 @@
+//! TPC-H at a small scale, over the MySQL protocol, against MariaDB's answers: embedded and as
+//! processes, near-data processing off and on, tiny and large buffer pool; also with every record
+//! ambiguous, with pages declined, and interpreted instead of compiled.
+#![allow(clippy::unwrap_used, reason = "test code")]
+
+use std::path::{Path, PathBuf};
+
+use perigee_bench::{Client, Cluster, ClusterOptions, Embedded, answers, load, tpch};
+
+const SCALE: f64 = 0.01;
+
+fn binary() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_perigee"))
+}
+
+fn args(args: &[&str]) -> Vec<String> {
+    args.iter().map(|arg| (*arg).to_owned()).collect()
+}
+
+async fn load_all(client: &mut Client, data: &Path) {
+    load::generate(data, SCALE, |_| {}).unwrap();
+    load::load(client, data, |_, _, _| {}).await.unwrap();
+}
+
+/// Runs all queries with near-data processing off and on (on means: wherever it is possible at all)
+/// and compares every answer.
+async fn check_queries(client: &mut Client, what: &str) {
+    client.execute("SET ndp_min_pages = 0").await.unwrap();
+    for mode in ["OFF", "ON"] {
+        client.execute(&format!("SET ndp_mode = {mode}")).await.unwrap();
+        for (number, sql) in tpch::queries(SCALE) {
+            let rows = client.query(&sql).await;
+            let rows = rows.unwrap_or_else(|e| panic!("Q{number}, {what}, NDP {mode}: {e}"));
+            let reference = answers::reference(SCALE, number).unwrap();
+            let what = format!("MariaDB's answer ({what}, NDP {mode})");
+            answers::expect_equal(number, &what, &answers::to_text(&rows), reference).unwrap();
+        }
+    }
+}
+
+async fn embedded(dir: &Path, what: &str, arguments: &[&str]) {
+    let mut server = Embedded::start(&binary(), dir, &args(arguments)).unwrap();
+    let mut client = server.client(Some(load::SCHEMA)).await.unwrap();
+    check_queries(&mut client, what).await;
+    client.close().await.unwrap();
+    server.stop().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn embedded_answers_are_mariadbs() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Embedded::start(&binary(), dir.path(), &[]).unwrap();
+    let mut client = server.client(None).await.unwrap();
+    load_all(&mut client, &dir.path().join("data")).await;
+    check_queries(&mut client, "embedded, right after the load").await;
+    client.close().await.unwrap();
+    server.stop().unwrap();
+    let dir = dir.path();
+    embedded(dir, "embedded, tiny buffer pool", &["--buffer-pool", "6MiB"]).await;
+    embedded(dir, "embedded, every record ambiguous", &["--all-ambiguous"]).await;
+    embedded(dir, "embedded, every third page declined", &["--decline-every", "3"]).await;
+    embedded(dir, "embedded, interpreted", &["--interpret"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_of_processes_are_mariadbs() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = Cluster::start(ClusterOptions {
+        binary: binary(),
+        dir: dir.path().to_owned(),
+        page_stores: 2,
+        frontend_args: Vec::new(),
+        page_store_args: Vec::new(),
+    })
+    .unwrap();
+    let mut client = cluster.client(None).await.unwrap();
+    load_all(&mut client, &dir.path().join("data")).await;
+    check_queries(&mut client, "processes, right after the load").await;
+    client.close().await.unwrap();
+    cluster.restart_frontend_with(args(&["--buffer-pool", "6MiB"])).unwrap();
+    let mut client = cluster.client(Some(load::SCHEMA)).await.unwrap();
+    check_queries(&mut client, "processes, tiny buffer pool").await;
+    client.close().await.unwrap();
+}
