@@ -44,6 +44,9 @@ impl Slice {
             })
             .map(|(_, segment)| segment.clone())
             .collect();
+        if let (false, Some(writer)) = (dead.is_empty(), &worker.pages) {
+            self.pages_are_synced(writer.segment().id().number, writer.synced())?;
+        }
         for segment in &dead {
             self.delete_segment(segment)?;
             worker

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use perigee_page_api::{PageError, SliceKey};
-use perigee_types::{DbId, Lsn, Reader, Writer, checksum};
+use perigee_types::{DbId, DecodeError, Lsn, Reader, Writer, checksum};
 
 use crate::failstop::{FailStop, disk};
 use crate::segment::sync_dir;
@@ -87,28 +87,49 @@ fn check_store(dir: &Path) -> Result<bool, PageError> {
     }
 }
 
-/// Makes the epoch of a slice durable.
+/// What a slice must know of itself before it reads its segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SliceLabel {
+    /// Writers of an older epoch are refused.
+    pub epoch: u64,
+    /// Page segments up to this number, and of this one all up to `page_offset`, are known to be
+    /// synced: files that could replace them have been deleted.
+    pub page_segment: u64,
+    /// See `page_segment`.
+    pub page_offset: u64,
+}
+
+/// Makes the label of a slice durable.
 pub(crate) fn write_slice(
     dir: &Path,
     slice: SliceKey,
-    epoch: u64,
+    label: SliceLabel,
     stop: &FailStop,
 ) -> Result<(), PageError> {
     let mut w = Writer::new();
-    w.u32(slice.db.0).u32(slice.slice.0).u64(epoch);
+    w.u32(slice.db.0).u32(slice.slice.0).u64(label.epoch);
+    w.u64(label.page_segment).u64(label.page_offset);
     write(&dir.join(SLICE_FILE), SLICE_MAGIC, &w.into_bytes(), stop)
 }
 
-/// The epoch of the slice in `dir`; `None` if the creation of the slice was never finished.
-pub(crate) fn read_slice(dir: &Path, slice: SliceKey) -> Result<Option<u64>, PageError> {
+/// The label of the slice in `dir`; `None` if the creation of the slice was never finished.
+pub(crate) fn read_slice(dir: &Path, slice: SliceKey) -> Result<Option<SliceLabel>, PageError> {
     let path = dir.join(SLICE_FILE);
     let Some(bytes) = read_if_there(&path)? else {
         return Ok(None);
     };
     let mut r = Reader::new(unseal(&path, SLICE_MAGIC, &bytes)?, "SLICE file");
-    let fields = r.u32().and_then(|db| Ok((db, r.u32()?, r.u64()?)));
-    match fields {
-        Ok((db, number, epoch)) if (db, number) == (slice.db.0, slice.slice.0) => Ok(Some(epoch)),
+    let mut fields = || {
+        let key = (r.u32()?, r.u32()?);
+        let label = SliceLabel {
+            epoch: r.u64()?,
+            page_segment: r.u64()?,
+            page_offset: r.u64()?,
+        };
+        Ok::<_, DecodeError>((key, label))
+    };
+    match fields() {
+        Ok((key, label)) if key == (slice.db.0, slice.slice.0) => Ok(Some(label)),
         _ => {
             let path = path.display();
             Err(PageError::Corrupt(format!(

@@ -4,12 +4,12 @@
 //! already is dead at once; the rest waits for consolidation again. Dropped versions that are still
 //! in a file come back and are dropped again: the recycle LSN was made durable before them.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic;
 
 use perigee_page_api::{PageError, SliceKey};
 use perigee_types::{Lsn, PageId};
@@ -18,39 +18,51 @@ use crate::directory::Version;
 use crate::failstop::disk;
 use crate::fragment::LogFragment;
 use crate::frame::{SegmentId, SegmentKind};
+use crate::identity::SliceLabel;
 use crate::recover::{Found, open_segment};
-use crate::segment::{SegmentWriter, parse_file_name};
+use crate::segment::{SegmentWriter, file_name, parse_file_name};
 use crate::slice::{Shared, Slice, Tenant};
 
 impl Slice {
-    /// Opens the slice in `dir`, whose epoch file says `epoch`.
+    /// Opens the slice in `dir`, which has this label.
     pub(crate) fn open(
         key: SliceKey,
         number: u32,
         dir: &Path,
         shared: Arc<Shared>,
         tenant: Arc<Tenant>,
-        epoch: u64,
+        label: SliceLabel,
     ) -> Result<Self, PageError> {
-        let slice = Self::empty(key, number, dir, shared, tenant, epoch);
+        let slice = Self::empty(key, number, dir, shared, tenant, label);
         let files = list(dir)?;
-        let pages = slice.open_segments(SegmentKind::Pages, &files)?;
+        let synced = (label.page_segment, label.page_offset);
+        let pages = slice.open_segments(SegmentKind::Pages, &files, synced)?;
         slice.open_pages(pages);
-        let log = slice.open_segments(SegmentKind::Log, &files)?;
-        slice.open_log(log, epoch)?;
+        let log = slice.open_segments(SegmentKind::Log, &files, (0, 0))?;
+        slice.open_log(log, label.epoch)?;
         slice.prune_all();
         slice.queue_pending()?;
         Ok(slice)
     }
 
-    /// Opens all segments of a kind, in number order.
+    /// Opens all segments of a kind, in number order. `synced` says up to where, by segment number
+    /// and offset, they are known to be durable.
     fn open_segments(
         &self,
         kind: SegmentKind,
         files: &BTreeMap<(SegmentKind, u64), PathBuf>,
+        synced: (u64, u64),
     ) -> Result<Vec<Found>, PageError> {
         let of_kind = || files.iter().filter(|((k, _), _)| *k == kind);
         let last = of_kind().next_back().map(|((_, number), _)| *number);
+        if synced.1 > 0 && last.is_none_or(|last| last < synced.0) {
+            let (slice, name) = (self.key, file_name(kind, synced.0));
+            let text = format!(
+                "{slice}, file {}: it is missing",
+                self.dir.join(name).display()
+            );
+            return Err(PageError::Corrupt(text));
+        }
         let mut found = Vec::new();
         for ((_, number), path) in of_kind() {
             let id = SegmentId {
@@ -58,8 +70,13 @@ impl Slice {
                 kind,
                 number: *number,
             };
-            let is_last = Some(*number) == last;
-            if let Some(segment) = open_segment(id, path, is_last, &self.shared.stop)? {
+            let synced = match number.cmp(&synced.0) {
+                _ if Some(*number) != last => u64::MAX,
+                Ordering::Less => u64::MAX,
+                Ordering::Equal => synced.1,
+                Ordering::Greater => 0,
+            };
+            if let Some(segment) = open_segment(id, path, synced, &self.shared.stop)? {
                 self.add_segment(&segment.segment);
                 found.push(segment);
             }
@@ -120,7 +137,7 @@ impl Slice {
                 .end
                 .map(|end| SegmentWriter::resume(segment, end, found.frames));
         }
-        self.persistent.store(chain.1.0, Ordering::Release);
+        self.persistent.store(chain.1.0, atomic::Ordering::Release);
         self.appender
             .lock()
             .resume(writer, next_number, chain, epoch);

@@ -1,8 +1,12 @@
 //! Opening a segment after a restart: by its index if it is sealed, else by reading it all.
 //!
-//! A scan ends at the first frame that is not whole. If the segment was synced beyond that point
-//! the frame was acknowledged once and is damaged: that is reported and never cut away. Otherwise
-//! it is the torn end of the last write, which nobody was told of, and is cut.
+//! A scan ends at the first frame that is not whole. Is it the torn end of the last write, which
+//! nobody was told of, or was it acknowledged once and is damaged? Damage is reported and never cut
+//! away; a torn end is cut. It is damage if
+//! - the segment is known to have been synced beyond it: by a later frame, by a later segment, or
+//!   by the slice's label; or
+//! - it is log, and every sector of it has arrived. Space that a file is extended by reads as zeros, so what did
+//!   not arrive shows as a sector of zeros or as the end of the file.
 
 use std::fs::{self, OpenOptions};
 use std::io::Read;
@@ -31,12 +35,15 @@ pub(crate) struct Found {
     pub end: Option<u64>,
 }
 
-/// Opens the segment at `path`. `last` says that it is the youngest of its kind: only that one may
-/// have a torn end. `None` means that not even its creation was finished, and it was removed.
+/// Smallest unit that a disk writes as a whole.
+const SECTOR: usize = 512;
+
+/// Opens the segment at `path`, which is known to be synced up to the offset `synced`. `None` means
+/// that not even its creation was finished, and it was removed.
 pub(crate) fn open_segment(
     id: SegmentId,
     path: &Path,
-    last: bool,
+    synced: u64,
     stop: &FailStop,
 ) -> Result<Option<Found>, PageError> {
     let mut file = OpenOptions::new()
@@ -55,7 +62,7 @@ pub(crate) fn open_segment(
         .map_err(|e| disk("read of", path, &e))?;
     let start = match frame::decode_segment_header(&header, id) {
         Ok(start) => start,
-        Err(_) if last && size < SEGMENT_HEADER as u64 => {
+        Err(_) if synced == 0 && size < SEGMENT_HEADER as u64 => {
             tracing::warn!("{} was never finished and is removed", path.display());
             fs::remove_file(path).map_err(|e| disk("deletion of", path, &e))?;
             return Ok(None);
@@ -68,9 +75,9 @@ pub(crate) fn open_segment(
     let segment = Arc::new(Segment::new(id, path.to_owned(), file, size));
     let (frames, end) = match segment.read_index()? {
         SegmentIndex::Good(frames) => (frames, None),
-        SegmentIndex::Damaged(end) => (scan(&segment, end, false)?.0, None),
-        SegmentIndex::None if last => {
-            let (frames, end) = scan(&segment, size, true)?;
+        SegmentIndex::Damaged(end) => (scan(&segment, end, end)?.0, None),
+        SegmentIndex::None if synced < u64::MAX => {
+            let (frames, end) = scan(&segment, size, synced)?;
             // What was read may be in the page cache only; from here on it counts as durable.
             let file = segment.file();
             file.set_len(end)
@@ -79,7 +86,7 @@ pub(crate) fn open_segment(
             segment.set_size(end);
             (frames, Some(end))
         }
-        SegmentIndex::None => (scan(&segment, size, false)?.0, None),
+        SegmentIndex::None => (scan(&segment, size, synced)?.0, None),
     };
     Ok(Some(Found {
         segment,
@@ -90,7 +97,7 @@ pub(crate) fn open_segment(
 }
 
 /// Reads all frames before `limit`; returns them and the offset behind the last good one.
-fn scan(segment: &Segment, limit: u64, last: bool) -> Result<(Vec<IndexEntry>, u64), PageError> {
+fn scan(segment: &Segment, limit: u64, synced: u64) -> Result<(Vec<IndexEntry>, u64), PageError> {
     let mut bytes = vec![0; limit as usize];
     segment.read(&mut bytes, 0)?;
     let mut frames = Vec::new();
@@ -102,16 +109,15 @@ fn scan(segment: &Segment, limit: u64, last: bool) -> Result<(Vec<IndexEntry>, u
         }
         let header = FrameHeader::decode(rest, segment.id(), offset);
         let whole = header.filter(|h| h.end(offset) <= bytes.len() as u64);
+        let is_synced = || offset < synced || later_frame_says_synced(segment, &bytes, offset);
         if let Some(h) = whole {
             let payload = &rest[FRAME_HEADER..FRAME_HEADER + h.payload_len as usize];
-            let good = payload_is_good(&h, payload);
             if h.kind == FrameKind::Index {
                 // Sealing was interrupted, or the trailer is damaged.
                 return Ok((frames, offset));
             }
             // A damaged page version is found again, and named, when it is read.
-            let page = segment.id().kind == SegmentKind::Pages;
-            if good || page && was_synced(segment, &bytes, offset, last) {
+            if payload_is_good(&h, payload) || h.kind == FrameKind::Page && is_synced() {
                 frames.push(IndexEntry {
                     id: h.id,
                     lsn: h.lsn,
@@ -121,8 +127,13 @@ fn scan(segment: &Segment, limit: u64, last: bool) -> Result<(Vec<IndexEntry>, u
                 continue;
             }
         }
-        if was_synced(segment, &bytes, offset, last) {
+        if is_synced() {
             return Err(segment.corrupt(offset, "a frame that was synced is damaged"));
+        }
+        // Page versions that nothing vouches for can still be made of log, damaged or torn.
+        let end = header.map(|h| h.end(offset) as usize);
+        if segment.id().kind == SegmentKind::Log && !is_torn(&bytes, offset as usize, end) {
+            return Err(segment.corrupt(offset, "a frame is damaged, and it is not torn"));
         }
         let (path, cut) = (segment.path().display(), rest.len());
         tracing::warn!("{path}: torn end at offset {offset}, {cut} bytes are cut");
@@ -130,14 +141,32 @@ fn scan(segment: &Segment, limit: u64, last: bool) -> Result<(Vec<IndexEntry>, u
     }
 }
 
-/// True if the segment was synced beyond `offset`: a later frame says so, or a later segment.
-fn was_synced(segment: &Segment, bytes: &[u8], offset: u64, last: bool) -> bool {
-    !last
-        || (offset as usize + 1..bytes.len().saturating_sub(FRAME_HEADER - 1)).any(|at| {
-            bytes[at] == b'P'
-                && FrameHeader::decode(&bytes[at..], segment.id(), at as u64)
-                    .is_some_and(|later| later.synced > offset)
-        })
+/// True if a frame behind `offset` was written after the segment had been synced beyond it.
+fn later_frame_says_synced(segment: &Segment, bytes: &[u8], offset: u64) -> bool {
+    let places = offset as usize + 1..bytes.len().saturating_sub(FRAME_HEADER - 1);
+    places.into_iter().any(|at| {
+        bytes[at] == b'P'
+            && FrameHeader::decode(&bytes[at..], segment.id(), at as u64)
+                .is_some_and(|later| later.synced > offset)
+    })
+}
+
+/// True if a part of the frame from `start` did not arrive. `end` is where it ends, if its header
+/// is good; otherwise the header itself must have been hit.
+fn is_torn(bytes: &[u8], start: usize, end: Option<usize>) -> bool {
+    let end = end.unwrap_or(start + FRAME_HEADER);
+    if end > bytes.len() {
+        return true;
+    }
+    let mut at = start;
+    while at < end {
+        let next = ((at / SECTOR + 1) * SECTOR).min(end);
+        if bytes[at..next].iter().all(|b| *b == 0) {
+            return true;
+        }
+        at = next;
+    }
+    false
 }
 
 fn payload_is_good(header: &FrameHeader, payload: &[u8]) -> bool {

@@ -234,6 +234,11 @@ impl SegmentWriter {
         self.end
     }
 
+    /// Everything before this offset is durable.
+    pub(crate) fn synced(&self) -> u64 {
+        self.synced
+    }
+
     /// Writes frames at the end; returns their offsets. They are durable after
     /// [`SegmentWriter::sync`]. On error nothing was appended.
     pub(crate) fn append(&mut self, frames: &[NewFrame<'_>]) -> Result<Vec<u64>, PageError> {

@@ -22,7 +22,7 @@ use crate::config::Config;
 use crate::descriptors::DescriptorCache;
 use crate::failstop::{FailStop, disk};
 use crate::fragment::LogCache;
-use crate::identity;
+use crate::identity::{self, SliceLabel};
 use crate::ndp::NdpPool;
 use crate::plugin::{NdpPlugin, PerigeePlugin};
 use crate::pool::{Pool, Use};
@@ -221,12 +221,12 @@ impl Store {
         dir: &Path,
         tenant: &Arc<Tenant>,
     ) -> Result<Option<Arc<Slice>>, PageError> {
-        let Some(epoch) = identity::read_slice(dir, key)? else {
+        let Some(label) = identity::read_slice(dir, key)? else {
             return Ok(None);
         };
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let (shared, tenant) = (self.shared.clone(), tenant.clone());
-        Slice::open(key, number, dir, shared, tenant, epoch).map(|slice| Some(Arc::new(slice)))
+        Slice::open(key, number, dir, shared, tenant, label).map(|slice| Some(Arc::new(slice)))
     }
 
     pub(crate) fn slice(&self, key: SliceKey) -> SliceOrError {
@@ -254,7 +254,7 @@ impl Store {
         stop.check()?;
         let _one_at_a_time = self.creating.lock();
         match self.slice(key) {
-            Ok(slice) => return raise_epoch(&slice, epoch, stop),
+            Ok(slice) => return slice.raise_epoch(epoch),
             Err(PageError::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
@@ -264,9 +264,13 @@ impl Store {
             fs::create_dir(&dir).map_err(|e| disk("creation of", &dir, &e))?;
             sync_dir(&tenant.dir, stop)?;
         }
-        identity::write_slice(&dir, key, epoch, stop)?;
+        let label = SliceLabel {
+            epoch,
+            ..SliceLabel::default()
+        };
+        identity::write_slice(&dir, key, label, stop)?;
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-        let slice = Slice::empty(key, number, &dir, self.shared.clone(), tenant, epoch);
+        let slice = Slice::empty(key, number, &dir, self.shared.clone(), tenant, label);
         self.slices.write().insert(key, Ok(Arc::new(slice)));
         Ok(())
     }
@@ -296,23 +300,6 @@ impl Store {
         }
         status
     }
-}
-
-/// A new epoch fences the writers before it, durably.
-fn raise_epoch(slice: &Slice, epoch: u64, stop: &FailStop) -> Result<(), PageError> {
-    let current = slice.appender.lock().epoch();
-    if epoch < current {
-        let text = format!(
-            "epoch {epoch} of {} is over, {current} has begun",
-            slice.key
-        );
-        return Err(PageError::Refused(text));
-    }
-    if epoch > current {
-        identity::write_slice(&slice.dir, slice.key, epoch, stop)?;
-        slice.appender.lock().set_epoch(epoch);
-    }
-    Ok(())
 }
 
 /// Subdirectories whose names are a prefix and a number.

@@ -6,8 +6,9 @@
 //!   page segments, drops versions and deletes files;
 //! - *readers* (`read`) take what they need from the log directory and hold it by `Arc`.
 //!
-//! Order of latches: appender, queue, log cache, directory shard, fragment, segments. None is held
-//! during I/O; the worker's mutex is an exclusive right, not a latch, and nobody waits for it.
+//! Order of latches: label, appender, queue, log cache, directory shard, fragment, segments. None is held
+//! during I/O; the worker's mutex is an exclusive right, not a latch, and nobody waits for it; the
+//! label's is held while the label file is replaced, which is seldom.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -26,6 +27,7 @@ use crate::directory::Directory;
 use crate::failstop::FailStop;
 use crate::fragment::{LogCache, LogFragment};
 use crate::frame::SegmentKind;
+use crate::identity::{self, SliceLabel};
 use crate::pool::Pool;
 use crate::segment::{Segment, SegmentWriter};
 
@@ -106,6 +108,8 @@ pub(crate) struct Slice {
     pub shared: Arc<Shared>,
     pub tenant: Arc<Tenant>,
     pub directory: Directory,
+    /// What the label file says; held while it is replaced.
+    pub label: Mutex<SliceLabel>,
     pub appender: Mutex<Appender>,
     /// Something changed in the appender.
     pub appended: Condvar,
@@ -125,7 +129,7 @@ impl Slice {
         dir: &Path,
         shared: Arc<Shared>,
         tenant: Arc<Tenant>,
-        epoch: u64,
+        label: SliceLabel,
     ) -> Self {
         Self {
             key,
@@ -134,11 +138,15 @@ impl Slice {
             shared,
             tenant,
             directory: Directory::new(),
-            appender: Mutex::new(Appender::new(epoch)),
+            label: Mutex::new(label),
+            appender: Mutex::new(Appender::new(label.epoch)),
             appended: Condvar::new(),
             persistent: AtomicU64::new(0),
             queue: Mutex::default(),
-            worker: Mutex::default(),
+            worker: Mutex::new(Worker {
+                next_number: 1,
+                ..Worker::default()
+            }),
             segments: Mutex::default(),
         }
     }
@@ -171,6 +179,45 @@ impl Slice {
     /// Bytes of the files.
     pub(crate) fn disk_bytes(&self) -> u64 {
         self.segments.lock().values().map(|s| s.size()).sum()
+    }
+
+    /// A new epoch fences the writers before it, durably.
+    pub(crate) fn raise_epoch(&self, epoch: u64) -> Result<(), PageError> {
+        let mut label = self.label.lock();
+        let current = self.appender.lock().epoch();
+        if epoch < current {
+            let text = format!("epoch {epoch} of {} is over, {current} has begun", self.key);
+            return Err(PageError::Refused(text));
+        }
+        if epoch > current {
+            self.write_label(&mut label, |label| label.epoch = epoch)?;
+            self.appender.lock().set_epoch(epoch);
+        }
+        Ok(())
+    }
+
+    /// Makes it known that page versions are synced up to here, before files go that could replace
+    /// them.
+    pub(crate) fn pages_are_synced(&self, number: u64, offset: u64) -> Result<(), PageError> {
+        let mut label = self.label.lock();
+        if (label.page_segment, label.page_offset) >= (number, offset) {
+            return Ok(());
+        }
+        self.write_label(&mut label, |label| {
+            (label.page_segment, label.page_offset) = (number, offset);
+        })
+    }
+
+    fn write_label(
+        &self,
+        label: &mut SliceLabel,
+        change: impl FnOnce(&mut SliceLabel),
+    ) -> Result<(), PageError> {
+        let mut new = *label;
+        change(&mut new);
+        identity::write_slice(&self.dir, self.key, new, &self.shared.stop)?;
+        *label = new;
+        Ok(())
     }
 
     /// Lists a new segment file.
