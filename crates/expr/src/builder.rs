@@ -8,10 +8,11 @@
 use perigee_value::{ColumnType, Datum, RowLayout, decimal, parse_text};
 
 use crate::{
-    Arithmetic, Comparison, DateField, ExprError, Interpreter, Node, NodeId, Program, Type,
-    validate, validate_values,
+    Comparison, DateField, ExprError, Interpreter, Node, NodeId, Program, Type, validate,
+    validate_values,
 };
 
+mod numbers;
 mod types;
 
 /// Digits that `/` adds to the scale of the dividend (MySQL's `div_precision_increment`).
@@ -277,32 +278,28 @@ impl Builder {
         list: &[(Datum, Type)],
     ) -> Result<NodeId, ExprError> {
         let has_null = list.iter().any(|(value, _)| value.is_null());
-        let mut items = Vec::with_capacity(list.len());
-        let mut operand = operand;
-        for (value, ty) in list.iter().filter(|(value, _)| !value.is_null()) {
-            let item = self.constant(value.clone(), *ty)?;
-            // The operand may have to become wider for one item; the others follow below.
-            let (wider, item) = self.comparable(operand, item)?;
-            operand = wider;
-            items.push(item);
-        }
-        if items.is_empty() {
+        let items = || list.iter().filter(|(value, _)| !value.is_null());
+        if items().next().is_none() {
             return self.null(Type::Bool);
         }
-        let ty = self.ty(operand);
-        if ty == Type::Bool {
-            operand = self.cast(operand, Type::Int)?;
+        // The operand may have to become wider for one item, and then the others as well.
+        let mut operand = match self.ty(operand) {
+            Type::Bool => self.cast(operand, Type::Int)?,
+            _ => operand,
+        };
+        for item in items() {
+            operand = self.with_item(operand, item)?.0;
         }
-        let mut values = Vec::with_capacity(items.len());
-        for item in items {
-            let (same, item) = self.comparable(operand, item)?;
-            match self.as_constant(item) {
-                Some(value) if same == operand => values.push(value.clone()),
+        let ty = self.ty(operand);
+        let mut values = Vec::with_capacity(list.len());
+        for item in items() {
+            match self.with_item(operand, item)? {
+                (same, Some(value)) if same == operand => values.push(value),
                 _ => {
                     return Err(ExprError::Operands {
                         what: "IN",
                         left: ty,
-                        right: self.ty(item),
+                        right: item.1,
                     });
                 }
             }
@@ -314,6 +311,29 @@ impl Builder {
             list: values,
             has_null,
         })
+    }
+
+    /// Operand and constant in a type in which they compare. Leaves no node of the constant
+    /// behind, because lists are long.
+    fn with_item(
+        &mut self,
+        operand: NodeId,
+        (value, ty): &(Datum, Type),
+    ) -> Result<(NodeId, Option<Datum>), ExprError> {
+        validate::check_constant(value, *ty)?;
+        if self.ty(operand).comparable(*ty) {
+            return Ok((operand, Some(value.clone())));
+        }
+        let len = self.nodes.len();
+        let item = self.constant(value.clone(), *ty)?;
+        let (wider, item) = self.comparable(operand, item)?;
+        let value = self.as_constant(item).cloned();
+        if wider == operand {
+            self.nodes.truncate(len);
+            self.types.truncate(len);
+            self.digits.truncate(len);
+        }
+        Ok((wider, value))
     }
 
     /// `operand LIKE pattern ESCAPE escape`.
@@ -328,153 +348,6 @@ impl Builder {
             pattern: pattern.to_owned(),
             escape,
         })
-    }
-
-    // -- numbers -----------------------------------------------------------------------------
-
-    /// `+ - * / DIV %`.
-    pub fn arithmetic(
-        &mut self,
-        op: Arithmetic,
-        left: NodeId,
-        right: NodeId,
-    ) -> Result<NodeId, ExprError> {
-        let (left, right) = (self.number(left)?, self.number(right)?);
-        match (self.ty(left), self.ty(right)) {
-            (Type::Int, Type::Int) | (Type::UInt, Type::UInt) => {
-                self.integer_arithmetic(op, left, right)
-            }
-            (Type::Int, Type::UInt) | (Type::UInt, Type::Int) => {
-                self.mixed_sign_arithmetic(op, left, right)
-            }
-            (a, b) if a == Type::Double || b == Type::Double => {
-                let left = self.convert(left, Type::Double)?;
-                let right = self.convert(right, Type::Double)?;
-                self.push(Node::Arithmetic {
-                    op,
-                    left,
-                    right,
-                    ty: Type::Double,
-                })
-            }
-            (a, b) => {
-                let unsigned = a == Type::UInt || b == Type::UInt;
-                self.decimal_arithmetic(op, left, right, unsigned)
-            }
-        }
-    }
-
-    fn integer_arithmetic(
-        &mut self,
-        op: Arithmetic,
-        left: NodeId,
-        right: NodeId,
-    ) -> Result<NodeId, ExprError> {
-        let (ty, a, b) = (self.ty(left), self.digits_of(left), self.digits_of(right));
-        let most = types::default_digits(ty);
-        let (ty, digits) = match op {
-            Arithmetic::Divide => {
-                let precision = a + DIVISION_DIGITS;
-                (
-                    Type::Decimal {
-                        precision,
-                        scale: DIVISION_DIGITS,
-                    },
-                    most,
-                )
-            }
-            Arithmetic::Add | Arithmetic::Subtract => (ty, most.min(a.max(b) + 1)),
-            Arithmetic::Multiply => (ty, most.min(a + b)),
-            Arithmetic::IntDivide => (ty, a),
-            Arithmetic::Modulo => (ty, a.min(b)),
-        };
-        let id = self.push(Node::Arithmetic {
-            op,
-            left,
-            right,
-            ty,
-        })?;
-        let slot = &mut self.digits[usize::from(id.0)];
-        *slot = digits.min(*slot);
-        Ok(id)
-    }
-
-    /// One signed and one unsigned operand: MySQL's result is unsigned, and an error if it is
-    /// negative. Computed in decimals, which hold both.
-    fn mixed_sign_arithmetic(
-        &mut self,
-        op: Arithmetic,
-        left: NodeId,
-        right: NodeId,
-    ) -> Result<NodeId, ExprError> {
-        let wide = Type::Decimal {
-            precision: 20,
-            scale: 0,
-        };
-        // The remainder has the sign and the type of the dividend.
-        let ty = match op {
-            Arithmetic::Divide => None,
-            Arithmetic::Modulo => Some(self.ty(left)),
-            _ => Some(Type::UInt),
-        };
-        let (left, right) = (self.convert(left, wide)?, self.convert(right, wide)?);
-        let result = self.decimal_arithmetic(op, left, right, true)?;
-        ty.map_or(Ok(result), |ty| self.convert(result, ty))
-    }
-
-    fn decimal_arithmetic(
-        &mut self,
-        op: Arithmetic,
-        left: NodeId,
-        right: NodeId,
-        unsigned: bool,
-    ) -> Result<NodeId, ExprError> {
-        let (left, right) = (self.as_decimal(left)?, self.as_decimal(right)?);
-        let (a, b) = (
-            types::Digits::of(self.ty(left)),
-            types::Digits::of(self.ty(right)),
-        );
-        let one_scale = !matches!(op, Arithmetic::Multiply | Arithmetic::Divide);
-        let (left, right) = if one_scale {
-            let scale = a.scale.max(b.scale);
-            (self.rescale(left, scale)?, self.rescale(right, scale)?)
-        } else {
-            (left, right)
-        };
-        let ty = match op {
-            Arithmetic::IntDivide if unsigned => Type::UInt,
-            Arithmetic::IntDivide => Type::Int,
-            _ => types::decimal_result(op, a, b),
-        };
-        self.push(Node::Arithmetic {
-            op,
-            left,
-            right,
-            ty,
-        })
-    }
-
-    /// Unary minus.
-    pub fn negate(&mut self, operand: NodeId) -> Result<NodeId, ExprError> {
-        let operand = self.number(operand)?;
-        if self.ty(operand) != Type::UInt {
-            return self.push(Node::Negate(operand));
-        }
-        // The result is signed, and 2^63 has a negative.
-        let wide = self.convert(
-            operand,
-            Type::Decimal {
-                precision: 20,
-                scale: 0,
-            },
-        )?;
-        let negative = self.push(Node::Negate(wide))?;
-        self.convert(negative, Type::Int)
-    }
-
-    /// Conversion to another type; out of range is an error.
-    pub fn cast(&mut self, operand: NodeId, ty: Type) -> Result<NodeId, ExprError> {
-        self.convert(operand, ty)
     }
 
     // -- others ------------------------------------------------------------------------------

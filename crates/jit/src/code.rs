@@ -1,6 +1,6 @@
 //! Executable memory: Cranelift's module, its life and the signatures of compiled functions.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{AbiParam, Signature, UserFuncName, types};
@@ -8,7 +8,7 @@ use cranelift_codegen::isa::{OwnedTargetIsa, TargetFrontendConfig};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
+use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
 
 use crate::JitError;
 
@@ -38,10 +38,22 @@ pub(crate) struct Call {
 /// A compiled function: 0, or 1 if a record does not keep to its shape.
 pub(crate) type Entry = unsafe extern "C" fn(*mut Call) -> u64;
 
-/// Functions being compiled, then their executable memory, freed on drop.
+/// Memory of functions, executable once they are finished, freed on drop.
 pub(crate) struct Code {
     /// `None` only while dropping. The lock makes the owner `Sync`; nobody waits for it.
     module: Mutex<Option<JITModule>>,
+}
+
+impl Code {
+    fn module(&mut self) -> &mut JITModule {
+        let module = self
+            .module
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        module
+            .as_mut()
+            .expect("the module is there until the code is dropped")
+    }
 }
 
 /// The host's instruction set, looked up once.
@@ -73,9 +85,9 @@ fn isa() -> Result<OwnedTargetIsa, JitError> {
     .map_err(JitError::Machine)
 }
 
-/// Compiles functions into one module.
+/// Compiles functions into one module. What a failed compilation leaves is freed with it.
 pub(crate) struct Builder {
-    module: JITModule,
+    code: Code,
     context: Context,
     functions: FunctionBuilderContext,
 }
@@ -84,8 +96,11 @@ impl Builder {
     pub(crate) fn new() -> Result<Self, JitError> {
         let module = JITModule::new(JITBuilder::with_isa(isa()?, default_libcall_names()));
         let context = module.make_context();
+        let code = Code {
+            module: Mutex::new(Some(module)),
+        };
         Ok(Self {
-            module,
+            code,
             context,
             functions: FunctionBuilderContext::new(),
         })
@@ -97,54 +112,54 @@ impl Builder {
         name: &str,
         generate: impl FnOnce(FunctionBuilder<'_>, TargetFrontendConfig) -> Result<(), JitError>,
     ) -> Result<FuncId, JitError> {
-        let codegen = |e: cranelift_module::ModuleError| JitError::Codegen(format!("{e:?}"));
-        let mut signature = Signature::new(self.module.target_config().default_call_conv);
+        let codegen = |e: ModuleError| JitError::Codegen(format!("{e:?}"));
+        let module = self.code.module();
+        let config = module.target_config();
+        let mut signature = Signature::new(config.default_call_conv);
         signature.params.push(AbiParam::new(types::I64));
         signature.returns.push(AbiParam::new(types::I64));
-        let id = self
-            .module
+        let id = module
             .declare_function(name, Linkage::Export, &signature)
             .map_err(codegen)?;
         self.context.func.signature = signature;
         self.context.func.name = UserFuncName::user(0, id.as_u32());
-        let config = self.module.target_config();
         generate(
             FunctionBuilder::new(&mut self.context.func, &mut self.functions),
             config,
         )?;
-        self.module
+        module
             .define_function(id, &mut self.context)
             .map_err(codegen)?;
-        self.module.clear_context(&mut self.context);
+        module.clear_context(&mut self.context);
         Ok(id)
     }
 
     /// Makes the functions executable.
     pub(crate) fn finish(mut self, ids: &[FuncId]) -> Result<(Code, Vec<Entry>), JitError> {
-        self.module
+        let module = self.code.module();
+        module
             .finalize_definitions()
             .map_err(|e| JitError::Codegen(format!("{e:?}")))?;
         let entries = ids
             .iter()
             .map(|&id| {
-                let address = self.module.get_finalized_function(id);
+                let address = module.get_finalized_function(id);
                 // SAFETY: the module compiled `id` with the signature of `Entry` in the host's
                 // calling convention (`define`), and `Code` keeps the memory until it is dropped.
                 unsafe { std::mem::transmute::<*const u8, Entry>(address) }
             })
             .collect();
-        Ok((
-            Code {
-                module: Mutex::new(Some(self.module)),
-            },
-            entries,
-        ))
+        Ok((self.code, entries))
     }
 }
 
 impl Drop for Code {
     fn drop(&mut self) {
-        let module = self.module.get_mut().map_or(None, Option::take);
+        let module = self
+            .module
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(module) = module {
             // SAFETY: the entries are private to the evaluator that owns this `Code`; it is being
             // dropped, so that no call is running and none will follow.

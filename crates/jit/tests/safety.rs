@@ -164,11 +164,9 @@ fn a_number_does_not_filter() {
     jit.filter(&[], &[], &mut Vec::new(), &mut Vec::new());
 }
 
-/// Conditions that share conditions: each is evaluated once per record, but its code would be
-/// there once per path, which is refused before it takes long.
-#[test]
-fn programs_of_exponential_size_are_refused() {
-    let layout = layout();
+/// Conditions that share conditions: the interpreter evaluates each once per record, but their
+/// code would be there once per path.
+fn exponential() -> Program {
     let mut nodes = vec![
         Node::Column {
             index: 0,
@@ -192,19 +190,22 @@ fn programs_of_exponential_size_are_refused() {
     for _ in 0..60 {
         let last = NodeId(nodes.len() as u16 - 1);
         let before = NodeId(last.0 - 1);
-        let case = vec![(last, before), (before, last)];
+        let branches = vec![(last, before), (before, last)];
         nodes.push(Node::Case {
-            branches: case,
+            branches,
             otherwise: Some(last),
             ty: Type::Bool,
         });
     }
-    let program = Program { nodes };
+    Program { nodes }
+}
+
+#[test]
+fn programs_of_exponential_size_are_refused() {
+    let (layout, program) = (layout(), exponential());
     program.check(&layout).unwrap();
-    assert!(matches!(
-        JitEvaluator::compile(&program, &layout),
-        Err(JitError::TooLarge { .. })
-    ));
+    let compiled = JitEvaluator::compile(&program, &layout);
+    assert!(matches!(compiled, Err(JitError::TooLarge { .. })));
 }
 
 /// A sum of sums of sums: shared values are computed once, so that sharing costs nothing.
@@ -268,8 +269,12 @@ fn dropped_code_frees_its_memory() {
     let compile = || JitEvaluator::compile(&program, &layout).unwrap();
     drop(compile());
     let before = mappings();
+    let too_large = exponential();
     for _ in 0..300 {
         drop(compile());
+    }
+    for _ in 0..100 {
+        assert!(JitEvaluator::compile(&too_large, &layout).is_err());
     }
     let growth = mappings().saturating_sub(before);
     // Other tests' threads come and go; kept code would be two mappings for each of 300.

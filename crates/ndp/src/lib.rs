@@ -17,6 +17,7 @@ mod arrow;
 mod batch;
 mod chunk;
 mod descriptor;
+mod dump;
 mod error;
 mod execution;
 mod expression;

@@ -35,7 +35,9 @@ impl WireFrontend {
     ) -> Result<Self, NodeError> {
         let frontend =
             query::Frontend::new(engine, config, status).map_err(NodeError::component)?;
-        Ok(Self { frontend: Arc::new(frontend) })
+        Ok(Self {
+            frontend: Arc::new(frontend),
+        })
     }
 }
 
@@ -52,7 +54,11 @@ impl wire::Frontend for WireFrontend {
             connections: Arc::new(Registry(info.registry.clone())),
         };
         let session = query::Session::new(self.frontend.clone(), session_info);
-        let mut session = WireSession { session, info, multi: false };
+        let mut session = WireSession {
+            session,
+            info,
+            multi: false,
+        };
         if let Some(schema) = session.info.database.clone() {
             wire::Session::use_database(&mut session, &schema).await?;
         }
@@ -69,9 +75,14 @@ struct Registry(ConnectionRegistry);
 
 impl Connections for Registry {
     fn kill(&self, id: u64, query_only: bool) -> bool {
-        let Ok(id) = u32::try_from(id) else { return false };
-        let killed =
-            if query_only { self.0.kill_query(id) } else { self.0.kill_connection(id) };
+        let Ok(id) = u32::try_from(id) else {
+            return false;
+        };
+        let killed = if query_only {
+            self.0.kill_query(id)
+        } else {
+            self.0.kill_connection(id)
+        };
         killed.is_ok()
     }
 
@@ -107,7 +118,9 @@ impl wire::Session for WireSession {
     ) -> Result<(), wire::SqlError> {
         let stop = EngineCancel::new();
         let (mut sink, mut file) = (Sink(out), Infile(infile));
-        let run = self.session.execute(sql, self.multi, &mut sink, &mut file, &stop);
+        let run = self
+            .session
+            .execute(sql, self.multi, &mut sink, &mut file, &stop);
         tokio::pin!(run);
         // A cancelled statement is awaited all the same, so that it is undone.
         let result = tokio::select! {
@@ -117,13 +130,17 @@ impl wire::Session for WireSession {
                 run.await
             }
         };
-        self.info.connection.set_database(self.session.schema().map(str::to_owned));
+        self.info
+            .connection
+            .set_database(self.session.schema().map(str::to_owned));
         result.map_err(to_wire)
     }
 
     async fn use_database(&mut self, name: &str) -> Result<(), wire::SqlError> {
         self.session.use_schema(name).map_err(to_wire)?;
-        self.info.connection.set_database(self.session.schema().map(str::to_owned));
+        self.info
+            .connection
+            .set_database(self.session.schema().map(str::to_owned));
         Ok(())
     }
 
@@ -145,7 +162,9 @@ impl wire::Session for WireSession {
     }
 
     fn idle_timeout(&self) -> Option<Duration> {
-        Some(Duration::from_secs(self.session.wait_timeout(self.info.interactive)))
+        Some(Duration::from_secs(
+            self.session.wait_timeout(self.info.interactive),
+        ))
     }
 }
 
@@ -161,7 +180,11 @@ fn from_wire(error: wire::SqlError) -> query::SqlError {
         .find(|(errno, ..)| *errno == error.errno)
         .copied()
         .unwrap_or((error.errno, "08S01", ""));
-    query::SqlError { errno: error.errno, sqlstate, message: error.message }
+    query::SqlError {
+        errno: error.errno,
+        sqlstate,
+        message: error.message,
+    }
 }
 
 /// Results on their way to the client.
@@ -183,8 +206,18 @@ impl query::ResultSink for Sink<'_> {
     }
 
     async fn ok(&mut self, ok: OkResult) -> query::Result<()> {
-        let OkResult { affected_rows, last_insert_id, warnings, info } = ok;
-        let ok = OkInfo { affected_rows, last_insert_id, warnings, info };
+        let OkResult {
+            affected_rows,
+            last_insert_id,
+            warnings,
+            info,
+        } = ok;
+        let ok = OkInfo {
+            affected_rows,
+            last_insert_id,
+            warnings,
+            info,
+        };
         self.0.ok(ok).await.map_err(from_wire)
     }
 }
@@ -229,14 +262,20 @@ fn sql_type(ty: ColumnType) -> SqlType {
         ColumnType::Int { bytes: 3, unsigned } => SqlType::MediumInt { unsigned },
         ColumnType::Int { bytes: 4, unsigned } => SqlType::Int { unsigned },
         ColumnType::Int { unsigned, .. } => SqlType::BigInt { unsigned },
-        ColumnType::Decimal { precision, scale } => {
-            SqlType::Decimal { precision, scale, unsigned: false }
-        }
+        ColumnType::Decimal { precision, scale } => SqlType::Decimal {
+            precision,
+            scale,
+            unsigned: false,
+        },
         ColumnType::Float => SqlType::Float,
         ColumnType::Double => SqlType::Double,
         ColumnType::Date => SqlType::Date,
         ColumnType::DateTime { fsp } => SqlType::DateTime { fsp },
-        ColumnType::Char { chars, .. } => SqlType::Char { chars: u32::from(chars) },
-        ColumnType::Varchar { chars, .. } => SqlType::VarChar { chars: u32::from(chars) },
+        ColumnType::Char { chars, .. } => SqlType::Char {
+            chars: u32::from(chars),
+        },
+        ColumnType::Varchar { chars, .. } => SqlType::VarChar {
+            chars: u32::from(chars),
+        },
     }
 }

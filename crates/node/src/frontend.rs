@@ -28,8 +28,8 @@ pub async fn run_frontend(
     log_store: &str,
     page_stores: &[String],
 ) -> Result<(), NodeError> {
-    let log = LogStoreClient::new(&uri(log_store), Default::default())
-        .map_err(NodeError::component)?;
+    let log =
+        LogStoreClient::new(&uri(log_store), Default::default()).map_err(NodeError::component)?;
     let mut stores: Vec<Arc<dyn PageStore>> = Vec::new();
     let mut bytes = Vec::new();
     for address in page_stores {
@@ -51,17 +51,27 @@ pub async fn run_embedded(settings: EmbeddedSettings) -> Result<(), NodeError> {
     let open = move || {
         let log = LogStoreService::open(data.join("log"), Default::default())
             .map_err(NodeError::component)?;
-        let pages = PageStoreService::open(data.join("pages"), config)
-            .map_err(NodeError::component)?;
+        let pages =
+            PageStoreService::open(data.join("pages"), config).map_err(NodeError::component)?;
         Ok::<_, NodeError>((log, pages))
     };
     let (log, pages) = spawn_blocking(open).await.map_err(NodeError::component)??;
-    serve(settings.frontend, Arc::new(log), vec![Arc::new(pages)], Vec::new()).await
+    serve(
+        settings.frontend,
+        Arc::new(log),
+        vec![Arc::new(pages)],
+        Vec::new(),
+    )
+    .await
 }
 
 /// An address as gRPC wants it.
 fn uri(address: &str) -> String {
-    if address.contains("://") { address.to_owned() } else { format!("http://{address}") }
+    if address.contains("://") {
+        address.to_owned()
+    } else {
+        format!("http://{address}")
+    }
 }
 
 async fn serve(
@@ -74,7 +84,9 @@ async fn serve(
         slice_pages: (settings.slice_bytes / PAGE_SIZE as u64).max(1),
         ..SalConfig::new(settings.db)
     };
-    let sal = Sal::open(config, log, stores).await.map_err(NodeError::component)?;
+    let sal = Sal::open(config, log, stores)
+        .await
+        .map_err(NodeError::component)?;
     let engine_config = EngineConfig {
         buffer_pool: settings.buffer_pool,
         look_ahead: settings.look_ahead,
@@ -83,8 +95,13 @@ async fn serve(
         all_ambiguous: settings.all_ambiguous,
         ..EngineConfig::default()
     };
-    let engine = Engine::open(sal, engine_config).await.map_err(NodeError::component)?;
-    let status = Arc::new(Status { engine: engine.clone(), transport });
+    let engine = Engine::open(sal, engine_config)
+        .await
+        .map_err(NodeError::component)?;
+    let status = Arc::new(Status {
+        engine: engine.clone(),
+        transport,
+    });
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let frontend_config = FrontendConfig {
         threads: settings.threads.unwrap_or(cores),
@@ -127,10 +144,13 @@ impl StatusSource for Status {
     async fn status(&self) -> Vec<(String, u64)> {
         let mut out = Vec::new();
         let mut put = |name: &str, value: u64| out.push((name.to_owned(), value));
-        let (sent, received) = self.transport.iter().fold((0, 0), |(sent, received), bytes| {
-            let (s, r) = bytes.snapshot();
-            (sent + s, received + r)
-        });
+        let (sent, received) = self
+            .transport
+            .iter()
+            .fold((0, 0), |(sent, received), bytes| {
+                let (s, r) = bytes.snapshot();
+                (sent + s, received + r)
+            });
         put("perigee_page_store_bytes_sent", sent);
         put("perigee_page_store_bytes_received", received);
         put("perigee_log_bytes_written", self.engine.sal().log_bytes());

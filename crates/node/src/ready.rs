@@ -19,8 +19,13 @@ pub async fn listen(serving: &Serving) -> Result<(TcpListener, SocketAddr), Node
 /// Says on the log and in the ready file that the role serves.
 pub fn announce(serving: &Serving, role: &str, address: SocketAddr) -> Result<(), NodeError> {
     tracing::info!("{role} serves on {address}");
-    let Some(path) = &serving.ready_file else { return Ok(()) };
-    let fail = |cause| NodeError::File { path: path.clone(), cause };
+    let Some(path) = &serving.ready_file else {
+        return Ok(());
+    };
+    let fail = |cause| NodeError::File {
+        path: path.clone(),
+        cause,
+    };
     // Readers must never see half an address.
     let partial = path.with_extension("partial");
     std::fs::write(&partial, address.to_string()).map_err(fail)?;

@@ -24,7 +24,10 @@ pub async fn run_log_store(settings: LogStoreSettings) -> Result<(), NodeError> 
     announce(&settings.serving, "log store", address)?;
     perigee_log_api::transport()
         .add_service(perigee_log_api::serve(Arc::new(store)))
-        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), told_to_stop())
+        .serve_with_incoming_shutdown(
+            TcpIncoming::from(listener).with_nodelay(Some(true)),
+            told_to_stop(),
+        )
         .await
         .map_err(NodeError::component)
 }

@@ -206,7 +206,11 @@ impl SqlError {
     /// number.
     #[must_use]
     pub fn interrupted_by(errno: u16, message: &str) -> Self {
-        Self { errno, sqlstate: "HY000", message: message.to_owned() }
+        Self {
+            errno,
+            sqlstate: "HY000",
+            message: message.to_owned(),
+        }
     }
 
     /// Boxes this error so that it travels through DataFusion.
@@ -242,7 +246,11 @@ impl From<EngineError> for SqlError {
 
 /// An evaluation error of a program: all of them are values outside their type.
 fn evaluation(text: &str) -> SqlError {
-    SqlError { errno: 1690, sqlstate: "22003", message: text.to_owned() }
+    SqlError {
+        errno: 1690,
+        sqlstate: "22003",
+        message: text.to_owned(),
+    }
 }
 
 impl From<DataFusionError> for SqlError {
@@ -328,8 +336,14 @@ mod tests {
         let error = SqlError::numeric_range("BIGINT", "(a + 1)");
         let wrapped = error.clone().into_df().context("while running");
         assert_eq!(SqlError::from(wrapped), error);
-        let engine = EngineError::DuplicateKey { index: "t.PRIMARY".into(), value: "1-2".into() };
+        let engine = EngineError::DuplicateKey {
+            index: "t.PRIMARY".into(),
+            value: "1-2".into(),
+        };
         let error = SqlError::from(DataFusionError::External(Box::new(engine)));
-        assert_eq!(error.to_string(), "1062 (23000): Duplicate entry '1-2' for key 't.PRIMARY'");
+        assert_eq!(
+            error.to_string(),
+            "1062 (23000): Duplicate entry '1-2' for key 't.PRIMARY'"
+        );
     }
 }

@@ -10,9 +10,7 @@ mod result;
 mod session;
 
 pub use error::{REGISTRY, Result, SqlError};
-pub use result::{
-    Collected, Collector, LocalFile, NoFile, OkResult, ResultColumn, ResultSink,
-};
+pub use result::{Collected, Collector, LocalFile, NoFile, OkResult, ResultColumn, ResultSink};
 pub use session::{
     Connections, Frontend, FrontendConfig, NoConnections, NoStatus, Process, SERVER_VERSION,
     Session, SessionInfo, StatusSource,

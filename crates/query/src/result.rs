@@ -103,7 +103,10 @@ pub struct Collector {
 #[async_trait]
 impl ResultSink for Collector {
     async fn columns(&mut self, columns: &[ResultColumn]) -> Result<()> {
-        self.results.push(Collected { columns: columns.to_vec(), ..Collected::default() });
+        self.results.push(Collected {
+            columns: columns.to_vec(),
+            ..Collected::default()
+        });
         Ok(())
     }
 
@@ -119,7 +122,10 @@ impl ResultSink for Collector {
     }
 
     async fn ok(&mut self, ok: OkResult) -> Result<()> {
-        self.results.push(Collected { ok: Some(ok), ..Collected::default() });
+        self.results.push(Collected {
+            ok: Some(ok),
+            ..Collected::default()
+        });
         Ok(())
     }
 }

@@ -11,9 +11,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::try_join_all;
 use futures::stream::{BoxStream, SelectAll, select_all};
-use futures::{Stream, StreamExt, stream};
+use futures::{StreamExt, stream};
 use perigee_page_api::{NdpRead, NdpReply, NdpStream, PageError, ReadPages};
 use perigee_types::{Lsn, PageId};
+use tokio::sync::mpsc;
 
 use crate::SalError;
 use crate::retry::{Patience, once, retry};
@@ -64,8 +65,8 @@ impl Sal {
         Ok(all)
     }
 
-    /// Reads pages as of `lsn` with near-data processing: the sub-batches of all slices run at
-    /// once, and their messages come interleaved.
+    /// Reads pages as of `lsn` with near-data processing: the sub-batches of all slices are sent
+    /// now, and their messages come interleaved. Must be called on the runtime.
     ///
     /// # Errors
     /// If a page lies in a slice that does not exist, or storage has stopped; all else is told in
@@ -78,7 +79,7 @@ impl Sal {
     ) -> Result<NdpParts, SalError> {
         self.check()?;
         let shares = split(&self.shared, pages)?;
-        let parts = |share| ndp_parts(self.shared.clone(), share, lsn, descriptor.clone()).boxed();
+        let parts = |share| ndp_parts(self.shared.clone(), share, lsn, descriptor.clone());
         Ok(select_all(shares.into_iter().map(parts)))
     }
 }
@@ -143,27 +144,58 @@ async fn moved_on_is_unavailable<T>(
     })
 }
 
+/// Runs one sub-batch in a task of its own: the request goes out at once, and replies are taken from
+/// the connection as they come, so that a slow reader of one scan does not keep back others on the
+/// same connection. What waits here is bounded by the pages asked for.
 fn ndp_parts(
     shared: Arc<Shared>,
     share: Share,
     lsn: Lsn,
     descriptor: Bytes,
-) -> impl Stream<Item = NdpPart> + Send + 'static {
+) -> BoxStream<'static, NdpPart> {
+    // A reply covers a page at least; the rest is for an error.
+    let (replies, mut parts) = mpsc::channel(share.pages.len() + 1);
     let indexes = share.indexes.clone();
-    let limit = shared.config.call_timeout;
-    let first = async move { first_reply(&shared, &share, lsn, descriptor).await };
-    let replies = stream::once(first).flat_map(move |first| match first {
-        Ok(Some((reply, rest))) => {
-            let head = stream::iter([Ok(reply)]);
-            head.chain(timed(rest, limit)).boxed()
+    tokio::spawn(async move {
+        tokio::select! {
+            () = replies.closed() => {}
+            () = ndp_replies(&shared, &share, lsn, descriptor, &replies) => {}
         }
-        Ok(None) => stream::empty().boxed(),
-        Err(e) => stream::iter([Err(e)]).boxed(),
     });
-    replies.map(move |reply| NdpPart {
-        pages: indexes.clone(),
-        reply: reply.map_err(SalError::from),
-    })
+    stream::poll_fn(move |cx| parts.poll_recv(cx))
+        .map(move |reply: Result<NdpReply, PageError>| NdpPart {
+            pages: indexes.clone(),
+            reply: reply.map_err(SalError::from),
+        })
+        .boxed()
+}
+
+/// Passes on the replies to one sub-batch, up to an error.
+async fn ndp_replies(
+    shared: &Shared,
+    share: &Share,
+    lsn: Lsn,
+    descriptor: Bytes,
+    to: &mpsc::Sender<Result<NdpReply, PageError>>,
+) {
+    let limit = shared.config.call_timeout;
+    let (mut reply, mut rest) = match first_reply(shared, share, lsn, descriptor).await {
+        Ok(Some((first, rest))) => (Ok(first), rest),
+        Ok(None) => return,
+        Err(e) => return drop(to.send(Err(e)).await),
+    };
+    loop {
+        let last = reply.is_err();
+        if to.send(reply).await.is_err() || last {
+            return;
+        }
+        let next = async { Ok(rest.next().await) };
+        reply = match once("NDP reply", limit, next).await {
+            Ok(Some(reply)) => reply,
+            Ok(None) => return,
+            Err(e) => Err(e),
+        };
+    }
 }
 
 /// Sends the request until there is a first reply. Later the answer has to be taken as it is: only
@@ -199,20 +231,4 @@ async fn first_reply(
         })
     };
     retry(&what, patience, open).await
-}
-
-/// The rest of an answer; each message has a deadline, and an error ends it.
-fn timed(
-    replies: NdpStream,
-    limit: std::time::Duration,
-) -> impl Stream<Item = Result<NdpReply, PageError>> + Send {
-    stream::unfold(Some(replies), move |replies| async move {
-        let mut replies = replies?;
-        let next = async { Ok(replies.next().await) };
-        match once::<_, PageError>("NDP reply", limit, next).await {
-            Ok(Some(Ok(reply))) => Some((Ok(reply), Some(replies))),
-            Ok(None) => None,
-            Ok(Some(Err(e))) | Err(e) => Some((Err(e), None)),
-        }
-    })
 }

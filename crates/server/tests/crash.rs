@@ -23,7 +23,9 @@ fn cluster(dir: &std::path::Path) -> Cluster {
 async fn insert_until_failure(mut client: Client, first: u64) -> u64 {
     let mut next = first;
     loop {
-        let rows: Vec<_> = (0..10).map(|i| format!("({}, {next})", next * 10 + i)).collect();
+        let rows: Vec<_> = (0..10)
+            .map(|i| format!("({}, {next})", next * 10 + i))
+            .collect();
         let sql = format!("INSERT INTO t VALUES {}", rows.join(", "));
         if client.execute(&sql).await.is_err() {
             return next;
@@ -40,11 +42,19 @@ async fn no_acknowledged_statement_is_lost_when_a_process_is_killed() {
     client.execute("CREATE DATABASE c").await.unwrap();
     client.execute("USE c").await.unwrap();
     client
-        .execute("CREATE TABLE t (id BIGINT NOT NULL, n BIGINT NOT NULL, PRIMARY KEY (id), KEY (n))")
+        .execute(
+            "CREATE TABLE t (id BIGINT NOT NULL, n BIGINT NOT NULL, PRIMARY KEY (id), KEY (n))",
+        )
         .await
         .unwrap();
     let mut acknowledged = 0;
-    for role in [Role::Frontend, Role::LogStore, Role::PageStore(0), Role::PageStore(1), Role::Frontend] {
+    for role in [
+        Role::Frontend,
+        Role::LogStore,
+        Role::PageStore(0),
+        Role::PageStore(1),
+        Role::Frontend,
+    ] {
         let writer = cluster.client(Some("c")).await.unwrap();
         let writing = tokio::spawn(insert_until_failure(writer, acknowledged));
         tokio::time::sleep(Duration::from_millis(400)).await;
@@ -60,16 +70,29 @@ async fn no_acknowledged_statement_is_lost_when_a_process_is_killed() {
         cluster.restart(Role::Frontend).unwrap();
         let mut client = cluster.client(Some("c")).await.unwrap();
         let rows = client.number("SELECT COUNT(*) FROM t").await.unwrap() as u64;
-        assert_eq!(rows % 10, 0, "a statement shows half after the end of {role:?}");
+        assert_eq!(
+            rows % 10,
+            0,
+            "a statement shows half after the end of {role:?}"
+        );
         let statements = rows / 10;
         // The one that was running may have been committed.
         assert!(
             (told..=told + 1).contains(&statements),
             "{statements} statements after the end of {role:?}, {told} were acknowledged"
         );
-        assert!(told > acknowledged || acknowledged == 0, "nothing was written before {role:?}");
-        let by_index = client.number("SELECT COUNT(*) FROM t WHERE n >= 0").await.unwrap() as u64;
-        assert_eq!(by_index, rows, "the index differs after the end of {role:?}");
+        assert!(
+            told > acknowledged || acknowledged == 0,
+            "nothing was written before {role:?}"
+        );
+        let by_index = client
+            .number("SELECT COUNT(*) FROM t WHERE n >= 0")
+            .await
+            .unwrap() as u64;
+        assert_eq!(
+            by_index, rows,
+            "the index differs after the end of {role:?}"
+        );
         let last = client.number("SELECT MAX(n) FROM t").await.unwrap_or(-1.0);
         assert_eq!(last as i64, statements as i64 - 1);
         acknowledged = statements;

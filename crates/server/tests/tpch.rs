@@ -27,7 +27,10 @@ async fn load_all(client: &mut Client, data: &Path) {
 async fn check_queries(client: &mut Client, what: &str) {
     client.execute("SET ndp_min_pages = 0").await.unwrap();
     for mode in ["OFF", "ON"] {
-        client.execute(&format!("SET ndp_mode = {mode}")).await.unwrap();
+        client
+            .execute(&format!("SET ndp_mode = {mode}"))
+            .await
+            .unwrap();
         for (number, sql) in tpch::queries(SCALE) {
             let rows = client.query(&sql).await;
             let rows = rows.unwrap_or_else(|e| panic!("Q{number}, {what}, NDP {mode}: {e}"));
@@ -56,9 +59,24 @@ async fn embedded_answers_are_mariadbs() {
     client.close().await.unwrap();
     server.stop().unwrap();
     let dir = dir.path();
-    embedded(dir, "embedded, tiny buffer pool", &["--buffer-pool", "6MiB"]).await;
-    embedded(dir, "embedded, every record ambiguous", &["--all-ambiguous"]).await;
-    embedded(dir, "embedded, every third page declined", &["--decline-every", "3"]).await;
+    embedded(
+        dir,
+        "embedded, tiny buffer pool",
+        &["--buffer-pool", "6MiB"],
+    )
+    .await;
+    embedded(
+        dir,
+        "embedded, every record ambiguous",
+        &["--all-ambiguous"],
+    )
+    .await;
+    embedded(
+        dir,
+        "embedded, every third page declined",
+        &["--decline-every", "3"],
+    )
+    .await;
     embedded(dir, "embedded, interpreted", &["--interpret"]).await;
 }
 
@@ -77,7 +95,9 @@ async fn answers_of_processes_are_mariadbs() {
     load_all(&mut client, &dir.path().join("data")).await;
     check_queries(&mut client, "processes, right after the load").await;
     client.close().await.unwrap();
-    cluster.restart_frontend_with(args(&["--buffer-pool", "6MiB"])).unwrap();
+    cluster
+        .restart_frontend_with(args(&["--buffer-pool", "6MiB"]))
+        .unwrap();
     let mut client = cluster.client(Some(load::SCHEMA)).await.unwrap();
     check_queries(&mut client, "processes, tiny buffer pool").await;
     client.close().await.unwrap();

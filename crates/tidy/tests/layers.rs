@@ -14,20 +14,41 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
         &["tokio", "tonic"],
         "formats and near-data programs are pure: no I/O, no runtime",
     ),
-    (&["page", "redo"], &["perigee-value", "perigee-expr"], "a page describes its own structure"),
+    (
+        &["page", "redo"],
+        &["perigee-value", "perigee-expr"],
+        "a page describes its own structure",
+    ),
     (
         &["log-api", "log-store"],
-        &["perigee-page", "perigee-value", "perigee-expr", "perigee-redo", "perigee-page-api"],
+        &[
+            "perigee-page",
+            "perigee-value",
+            "perigee-expr",
+            "perigee-redo",
+            "perigee-page-api",
+        ],
         "the log service does not know what the log says",
     ),
     (
         &["page-api"],
-        &["perigee-page", "perigee-value", "perigee-redo", "perigee-ndp"],
+        &[
+            "perigee-page",
+            "perigee-value",
+            "perigee-redo",
+            "perigee-ndp",
+        ],
         "the page service's interface serves other engines too",
     ),
     (
         &["page-store"],
-        &["datafusion", "perigee-engine", "perigee-sal", "perigee-query", "sqlparser"],
+        &[
+            "datafusion",
+            "perigee-engine",
+            "perigee-sal",
+            "perigee-query",
+            "sqlparser",
+        ],
         "storage knows no SQL",
     ),
     (
@@ -36,17 +57,40 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
         "the frontend is given stores behind traits",
     ),
     (
-        &["types", "page", "redo", "value", "expr", "jit", "ndp", "log-api", "page-api",
-          "log-store", "page-store", "sal", "engine", "wire-mysql"],
+        &[
+            "types",
+            "page",
+            "redo",
+            "value",
+            "expr",
+            "jit",
+            "ndp",
+            "log-api",
+            "page-api",
+            "log-store",
+            "page-store",
+            "sal",
+            "engine",
+            "wire-mysql",
+        ],
         &["datafusion"],
         "only the SQL layer builds on DataFusion",
     ),
     (
         &["wire-mysql"],
-        &["perigee-engine", "perigee-query", "perigee-sal", "perigee-page"],
+        &[
+            "perigee-engine",
+            "perigee-query",
+            "perigee-sal",
+            "perigee-page",
+        ],
         "the wire protocol knows no storage and no planner",
     ),
-    (&["query"], &["perigee-wire-mysql", "perigee-node"], "SQL knows no transport"),
+    (
+        &["query"],
+        &["perigee-wire-mysql", "perigee-node"],
+        "SQL knows no transport",
+    ),
 ];
 
 /// Package name -> names of the packages it depends on, without development dependencies.
@@ -56,19 +100,34 @@ fn graph() -> BTreeMap<String, BTreeSet<String>> {
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let names: BTreeMap<_, _> = metadata["packages"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|p| (p["id"].as_str().unwrap(), p["name"].as_str().unwrap().to_owned()))
+        .map(|p| {
+            (
+                p["id"].as_str().unwrap(),
+                p["name"].as_str().unwrap().to_owned(),
+            )
+        })
         .collect();
     let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for node in metadata["resolve"]["nodes"].as_array().unwrap() {
-        let edges = graph.entry(names[node["id"].as_str().unwrap()].clone()).or_default();
+        let edges = graph
+            .entry(names[node["id"].as_str().unwrap()].clone())
+            .or_default();
         for dep in node["deps"].as_array().unwrap() {
-            let shipped = dep["dep_kinds"].as_array().unwrap().iter().any(|k| k["kind"] != "dev");
+            let shipped = dep["dep_kinds"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|k| k["kind"] != "dev");
             if shipped {
                 edges.insert(names[dep["pkg"].as_str().unwrap()].clone());
             }
@@ -104,7 +163,10 @@ fn forbidden_edges_do_not_exist() {
         for source in *sources {
             for target in *targets {
                 let source = format!("perigee-{source}");
-                assert!(graph.contains_key(&source), "{source} is not a crate any more");
+                assert!(
+                    graph.contains_key(&source),
+                    "{source} is not a crate any more"
+                );
                 if let Some(path) = path(&graph, &source, target) {
                     found.push(format!("{}: {why}", path.join(" -> ")));
                 }

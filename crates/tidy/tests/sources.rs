@@ -30,13 +30,23 @@ fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
 fn all_sources() -> Vec<(String, String)> {
     let mut paths = Vec::new();
     sources(&root().join("crates"), &mut paths);
-    let name = |p: &PathBuf| p.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
-    paths.iter().map(|p| (name(p), fs::read_to_string(p).unwrap())).collect()
+    let name = |p: &PathBuf| {
+        p.strip_prefix(root())
+            .unwrap()
+            .to_string_lossy()
+            .into_owned()
+    };
+    paths
+        .iter()
+        .map(|p| (name(p), fs::read_to_string(p).unwrap()))
+        .collect()
 }
 
 /// Lines before the unit tests of a file.
 fn code_lines(text: &str) -> usize {
-    text.lines().take_while(|line| *line != "mod tests {").count()
+    text.lines()
+        .take_while(|line| *line != "mod tests {")
+        .count()
 }
 
 #[test]
@@ -46,7 +56,10 @@ fn every_file_says_what_it_is() {
         .filter(|(_, text)| !text.starts_with("//! "))
         .map(|(name, _)| name)
         .collect();
-    assert!(silent.is_empty(), "files that do not open with `//! `: {silent:?}");
+    assert!(
+        silent.is_empty(),
+        "files that do not open with `//! `: {silent:?}"
+    );
 }
 
 #[test]
@@ -54,9 +67,15 @@ fn files_stay_readable() {
     let mut long = Vec::new();
     for (name, text) in all_sources() {
         let is_test = name.contains("/tests/") || name.ends_with("/tests.rs");
-        let limit = LONGER.iter().find(|(n, _)| *n == name).map_or(FILE_LIMIT, |(_, l)| *l);
+        let limit = LONGER
+            .iter()
+            .find(|(n, _)| *n == name)
+            .map_or(FILE_LIMIT, |(_, l)| *l);
         if !is_test && code_lines(&text) > limit {
-            long.push(format!("{name}: {} lines, limit {limit}", code_lines(&text)));
+            long.push(format!(
+                "{name}: {} lines, limit {limit}",
+                code_lines(&text)
+            ));
         }
     }
     assert!(long.is_empty(), "split these files:\n{}", long.join("\n"));
@@ -64,7 +83,11 @@ fn files_stay_readable() {
 
 #[test]
 fn nothing_unfinished_is_checked_in() {
-    let marks = [["to", "do!("].concat(), ["unimple", "mented!("].concat(), ["FIX", "ME"].concat()];
+    let marks = [
+        ["to", "do!("].concat(),
+        ["unimple", "mented!("].concat(),
+        ["FIX", "ME"].concat(),
+    ];
     let found: Vec<_> = all_sources()
         .into_iter()
         .filter(|(_, text)| marks.iter().any(|mark| text.contains(mark)))

@@ -138,13 +138,19 @@ impl<'a> Reader<'a> {
 
     /// Takes the next `n` bytes.
     pub fn raw(&mut self, n: usize) -> Result<&'a [u8], DecodeError> {
-        let (head, tail) = self.bytes.split_at_checked(n).ok_or(DecodeError::new(self.what))?;
+        let (head, tail) = self
+            .bytes
+            .split_at_checked(n)
+            .ok_or(DecodeError::new(self.what))?;
         self.bytes = tail;
         Ok(head)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let (head, tail) = self.bytes.split_first_chunk().ok_or(DecodeError::new(self.what))?;
+        let (head, tail) = self
+            .bytes
+            .split_first_chunk()
+            .ok_or(DecodeError::new(self.what))?;
         self.bytes = tail;
         Ok(*head)
     }
@@ -187,7 +193,11 @@ impl<'a> Reader<'a> {
 
     /// Succeeds if every byte was read.
     pub fn finish(self) -> Result<(), DecodeError> {
-        if self.bytes.is_empty() { Ok(()) } else { Err(DecodeError::new(self.what)) }
+        if self.bytes.is_empty() {
+            Ok(())
+        } else {
+            Err(DecodeError::new(self.what))
+        }
     }
 }
 
@@ -198,7 +208,13 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let mut w = Writer::new();
-        w.u8(1).u16(2).u32(3).u64(4).i128(-5).bytes(b"six").str("sept");
+        w.u8(1)
+            .u16(2)
+            .u32(3)
+            .u64(4)
+            .i128(-5)
+            .bytes(b"six")
+            .str("sept");
         let bytes = w.into_bytes();
         let mut r = Reader::new(&bytes, "test");
         assert_eq!((r.u8(), r.u16(), r.u32()), (Ok(1), Ok(2), Ok(3)));

@@ -1,5 +1,5 @@
 //! Reads on their way. A flight brings some pages into the pool; everybody who wants one of them
-//! joins it. A flight moves while somebody awaits it and may be abandoned and joined again.
+//! joins it. A flight goes on whether or not somebody awaits it.
 
 use std::sync::Arc;
 

@@ -142,7 +142,7 @@ impl BufferPool {
     /// page above.
     ///
     /// From now on nobody can change a page that is on its way without having landed it: what
-    /// comes is the page as it is at this moment.
+    /// comes is the page as it is at this moment. Must be called on the runtime.
     #[must_use]
     pub fn load(&self, pages: &[PageId], access: Access) -> Vec<PageLoad> {
         let mut loads: Vec<_> = pages
@@ -187,16 +187,20 @@ impl BufferPool {
         Some(PageLoad::Resident(LoadedPage { frame, page }))
     }
 
-    /// A read of `ids`, sorted and none of them in the pool or on its way.
+    /// A read of `ids`, sorted and none of them in the pool or on its way. It is a task of its own
+    /// and goes on when nobody waits for it any more: an answer that is not read to its end would
+    /// keep back others on the same connection.
     fn flight(&self, ids: Vec<PageId>) -> Flight {
-        // Not an `Arc`: the pool keeps the flight.
         let pool = self.this.clone();
-        async move {
+        let flight = tokio::spawn(async move {
             let pool = pool.upgrade().ok_or(EngineError::ShuttingDown)?;
             pool.fly(&ids).await
-        }
-        .boxed()
-        .shared()
+        });
+        // A task that panicked took nothing from the pool; whoever waits learns of it.
+        flight
+            .map(|landed| landed.unwrap_or(Err(EngineError::ShuttingDown)))
+            .boxed()
+            .shared()
     }
 
     async fn fly(&self, ids: &[PageId]) -> Result<Arc<[LoadedPage]>, EngineError> {

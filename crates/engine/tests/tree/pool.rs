@@ -65,7 +65,7 @@ async fn a_scan_does_not_push_out_what_is_used_often() {
         "{counters:?}"
     );
     let index = tree.spec().index;
-    assert!(pool.resident(index) + 1 <= counters.resident);
+    assert!(pool.resident(index) < counters.resident);
 }
 
 #[tokio::test]

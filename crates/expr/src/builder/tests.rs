@@ -2,6 +2,7 @@
 use perigee_value::Collation;
 
 use super::*;
+use crate::Arithmetic;
 use crate::Type::{DateTime, Double, Int, UInt};
 
 fn dec(precision: u8, scale: u8) -> Type {
@@ -214,4 +215,32 @@ fn columns_of_another_collation_are_refused() {
     };
     let layout = RowLayout::secondary(&[(binary, false)]).unwrap();
     assert!(Builder::new(&layout).column(0).is_err());
+}
+
+#[test]
+fn long_lists_of_another_type_are_converted() {
+    let mut b = Builder::over_values(&[dec(15, 2)]);
+    let x = b.column(0).unwrap();
+    let list: Vec<(Datum, Type)> = (0..100_000)
+        .map(|i| (Datum::Int(i % 50_000), Int))
+        .collect();
+    let id = b.in_list(x, &list).unwrap();
+    let program = b.finish(id).unwrap();
+    assert_eq!(program.nodes.len(), 2);
+    let Node::In { list, .. } = &program.nodes[1] else {
+        panic!("{}", program.dump())
+    };
+    assert_eq!((list.len(), &list[7]), (50_000, &Datum::Decimal(700)));
+    let mut b = Builder::over_values(&[Int]);
+    let x = b.column(0).unwrap();
+    let list = [
+        (Datum::Int(2), Int),
+        (Datum::Decimal(25), dec(2, 1)),
+        (Datum::Null, Int),
+    ];
+    let id = b.in_list(x, &list).unwrap();
+    assert_eq!(
+        b.finish(id).unwrap().display(&["x"]),
+        "(cast(cast(x as decimal(19,0)) as decimal(20,1)) in (2.0,2.5,NULL))"
+    );
 }

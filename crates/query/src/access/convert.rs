@@ -33,7 +33,10 @@ pub struct Binding<'a> {
 /// The program with the value of `expr`, if storage can compute it.
 #[must_use]
 pub fn convert(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> Option<Program> {
-    let mut converter = Converter { builder: Builder::new(binding.layout), binding };
+    let mut converter = Converter {
+        builder: Builder::new(binding.layout),
+        binding,
+    };
     let root = converter.node(expr)?;
     converter.builder.finish(root).ok()
 }
@@ -41,8 +44,14 @@ pub fn convert(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> Option<Pr
 /// The conjunction of several predicates as one program.
 #[must_use]
 pub fn convert_all(exprs: &[Arc<dyn PhysicalExpr>], binding: &Binding<'_>) -> Option<Program> {
-    let mut converter = Converter { builder: Builder::new(binding.layout), binding };
-    let nodes = exprs.iter().map(|expr| converter.node(expr)).collect::<Option<Vec<_>>>()?;
+    let mut converter = Converter {
+        builder: Builder::new(binding.layout),
+        binding,
+    };
+    let nodes = exprs
+        .iter()
+        .map(|expr| converter.node(expr))
+        .collect::<Option<Vec<_>>>()?;
     let root = converter.builder.and(nodes).ok()?;
     converter.builder.finish(root).ok()
 }
@@ -56,7 +65,12 @@ impl Converter<'_> {
     fn node(&mut self, expr: &Arc<dyn PhysicalExpr>) -> Option<NodeId> {
         let expr: &dyn PhysicalExpr = &**expr;
         if let Some(column) = expr.downcast_ref::<Column>() {
-            let position = self.binding.positions.get(column.index()).copied().flatten()?;
+            let position = self
+                .binding
+                .positions
+                .get(column.index())
+                .copied()
+                .flatten()?;
             return self.builder.column(position).ok();
         }
         if let Some(literal) = expr.downcast_ref::<Literal>() {
@@ -95,7 +109,8 @@ impl Converter<'_> {
         if let Some(cast) = expr.downcast_ref::<CastExpr>() {
             return self.cast(cast);
         }
-        expr.downcast_ref::<ScalarFunctionExpr>().and_then(|function| self.function(function))
+        expr.downcast_ref::<ScalarFunctionExpr>()
+            .and_then(|function| self.function(function))
     }
 
     fn binary(&mut self, binary: &BinaryExpr) -> Option<NodeId> {
@@ -146,7 +161,11 @@ impl Converter<'_> {
         let pattern = pattern.value().try_as_str().flatten()?.to_owned();
         let operand = self.node(like.expr())?;
         let matches = self.builder.like(operand, &pattern, ESCAPE).ok()?;
-        if like.negated() { self.builder.not(matches).ok() } else { Some(matches) }
+        if like.negated() {
+            self.builder.not(matches).ok()
+        } else {
+            Some(matches)
+        }
     }
 
     fn in_list(&mut self, in_list: &InListExpr) -> Option<NodeId> {
@@ -157,7 +176,11 @@ impl Converter<'_> {
             .map(|item| constant(item.downcast_ref::<Literal>()?.value()))
             .collect::<Option<Vec<_>>>()?;
         let found = self.builder.in_list(operand, &items).ok()?;
-        if in_list.negated() { self.builder.not(found).ok() } else { Some(found) }
+        if in_list.negated() {
+            self.builder.not(found).ok()
+        } else {
+            Some(found)
+        }
     }
 
     fn case(&mut self, case: &CaseExpr) -> Option<NodeId> {
@@ -166,7 +189,9 @@ impl Converter<'_> {
             let condition = match case.expr() {
                 Some(operand) => {
                     let (operand, when) = (self.compared(operand)?, self.compared(when)?);
-                    self.builder.compare(Comparison::Equal, operand, when).ok()?
+                    self.builder
+                        .compare(Comparison::Equal, operand, when)
+                        .ok()?
                 }
                 None => self.node(when)?,
             };
@@ -189,11 +214,13 @@ impl Converter<'_> {
             (Type::Int, Type::Decimal { precision, scale }) if precision - scale >= 19 => {
                 self.builder.cast(operand, to).ok()
             }
-            (Type::Decimal { precision: p, scale: s }, Type::Decimal { precision, scale })
-                if scale >= s && precision - scale >= p - s =>
-            {
-                self.builder.cast(operand, to).ok()
-            }
+            (
+                Type::Decimal {
+                    precision: p,
+                    scale: s,
+                },
+                Type::Decimal { precision, scale },
+            ) if scale >= s && precision - scale >= p - s => self.builder.cast(operand, to).ok(),
             (Type::Date, Type::DateTime) => self.builder.cast(operand, to).ok(),
             _ => None,
         }
@@ -236,7 +263,13 @@ fn same_scale(ty: Type, planned: &DataType) -> bool {
 }
 
 fn text(expr: &Arc<dyn PhysicalExpr>) -> Option<String> {
-    Some(expr.downcast_ref::<Literal>()?.value().try_as_str().flatten()?.to_owned())
+    Some(
+        expr.downcast_ref::<Literal>()?
+            .value()
+            .try_as_str()
+            .flatten()?
+            .to_owned(),
+    )
 }
 
 fn integer(expr: &Arc<dyn PhysicalExpr>) -> Option<i64> {
@@ -254,9 +287,10 @@ pub fn program_type(ty: &DataType) -> Option<Type> {
         DataType::Boolean => Type::Bool,
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Type::Int,
         DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => Type::UInt,
-        DataType::Decimal128(precision, scale) => {
-            Type::Decimal { precision: *precision, scale: u8::try_from(*scale).ok()? }
-        }
+        DataType::Decimal128(precision, scale) => Type::Decimal {
+            precision: *precision,
+            scale: u8::try_from(*scale).ok()?,
+        },
         DataType::Float64 => Type::Double,
         DataType::Date32 => Type::Date,
         DataType::Timestamp(datafusion::arrow::datatypes::TimeUnit::Microsecond, None) => {

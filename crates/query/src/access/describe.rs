@@ -7,13 +7,14 @@ use datafusion::physical_plan::ExecutionPlan;
 use perigee_engine::catalog::HIDDEN_ROW_ID;
 
 use super::exec::{PageScanExec, as_page_scan};
+use super::index_join::IndexJoinExec;
 
 /// One row of EXPLAIN.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AccessRow {
     /// Table.
     pub table: String,
-    /// How it is read: `ALL`, `index`, `range`, `ref`, `const`, in MySQL's words.
+    /// How it is read: `ALL`, `index`, `range`, `ref`, `eq_ref`, `const`, in MySQL's words.
     pub access_type: &'static str,
     /// Indexes that could have been used.
     pub possible_keys: Option<String>,
@@ -44,17 +45,43 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, rows: &mut Vec<AccessRow>) {
     for child in plan.children() {
         visit(child, rows);
     }
+    // The inner table is read for each outer row, so it comes behind those.
+    if let Some(join) = plan.downcast_ref::<IndexJoinExec>() {
+        rows.push(inner_row(join));
+    }
+}
+
+/// The inner table of an index nested-loop join; rows are those for one outer row.
+fn inner_row(join: &IndexJoinExec) -> AccessRow {
+    let scan = join.inner();
+    let index = &scan.table.indexes[scan.path.index];
+    AccessRow {
+        access_type: if join.is_unique() { "eq_ref" } else { "ref" },
+        key: Some(index.name.clone()),
+        rows: join.matches().ceil() as u64,
+        filtered: (100.0 * scan.filter_factor()).min(100.0),
+        extra: format!("index lookups for each outer row; {}", extra(scan)),
+        counters: join.counters(),
+        ..row(scan)
+    }
 }
 
 fn row(scan: &PageScanExec) -> AccessRow {
     let index = &scan.table.indexes[scan.path.index];
     let names = |numbers: &[usize]| {
-        let names: Vec<_> = numbers.iter().map(|n| scan.table.indexes[*n].name.as_str()).collect();
+        let names: Vec<_> = numbers
+            .iter()
+            .map(|n| scan.table.indexes[*n].name.as_str())
+            .collect();
         (!names.is_empty()).then(|| names.join(","))
     };
     let visited = scan.stats.rows as f64 * scan.path.share;
     AccessRow {
-        table: scan.context.alias.clone().unwrap_or_else(|| scan.table.def.name.clone()),
+        table: scan
+            .context
+            .alias
+            .clone()
+            .unwrap_or_else(|| scan.table.def.name.clone()),
         access_type: access_type(scan),
         possible_keys: names(&scan.path.possible),
         key: (scan.path.index > 0 || scan.path.share < 1.0).then(|| index.name.clone()),
@@ -70,7 +97,9 @@ fn access_type(scan: &PageScanExec) -> &'static str {
     let all_equal = scan.path.equal_columns == index.key_columns;
     match (scan.path.share < 1.0, scan.path.index) {
         (true, _) if all_equal && index.unique => "const",
-        (true, _) if scan.path.equal_columns > 0 && scan.path.range.lower == scan.path.range.upper => {
+        (true, _)
+            if scan.path.equal_columns > 0 && scan.path.range.lower == scan.path.range.upper =>
+        {
             "ref"
         }
         (true, _) => "range",
@@ -120,7 +149,12 @@ fn condition(scan: &PageScanExec) -> Option<String> {
         .map(|column| match *column {
             HIDDEN_ROW_ID => "row_id".to_owned(),
             column => {
-                format!("{}.{}.{}", def.schema, def.name, def.columns[usize::from(column)].name)
+                format!(
+                    "{}.{}.{}",
+                    def.schema,
+                    def.name,
+                    def.columns[usize::from(column)].name
+                )
             }
         })
         .collect();
@@ -138,22 +172,32 @@ pub fn analyze(plan: &Arc<dyn ExecutionPlan>) -> String {
             "{}: {} by {key}, {} rows expected; {}",
             access.table, access.access_type, access.rows, access.extra
         );
-        let compiled =
-            access.counters.iter().find(|(name, _)| *name == "pages_compiled").map_or(0, |c| c.1);
+        let compiled = access
+            .counters
+            .iter()
+            .find(|(name, _)| *name == "pages_compiled")
+            .map_or(0, |c| c.1);
         for (name, value) in &access.counters {
             let _ = writeln!(out, "    {name}: {value}");
         }
         let _ = writeln!(
             out,
             "    code: {}",
-            if compiled > 0 || is_compiled(plan, &access.table) { "compiled" } else { "interpreted" }
+            if compiled > 0 || is_compiled(plan, &access.table) {
+                "compiled"
+            } else {
+                "interpreted"
+            }
         );
     }
     out
 }
 
 fn is_compiled(plan: &Arc<dyn ExecutionPlan>, table: &str) -> bool {
-    let here = as_page_scan(plan)
-        .is_some_and(|scan| scan.table().def.name == table && scan.is_compiled());
-    here || plan.children().into_iter().any(|child| is_compiled(child, table))
+    let here =
+        as_page_scan(plan).is_some_and(|scan| scan.table().def.name == table && scan.is_compiled());
+    here || plan
+        .children()
+        .into_iter()
+        .any(|child| is_compiled(child, table))
 }

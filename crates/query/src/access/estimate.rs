@@ -25,7 +25,12 @@ const LIKE: f64 = 0.1;
 pub fn filter_factor(expr: &Arc<dyn PhysicalExpr>, stats: &TableStats) -> f64 {
     let node: &dyn PhysicalExpr = &**expr;
     if let Some(binary) = node.downcast_ref::<BinaryExpr>() {
-        let both = || (filter_factor(binary.left(), stats), filter_factor(binary.right(), stats));
+        let both = || {
+            (
+                filter_factor(binary.left(), stats),
+                filter_factor(binary.right(), stats),
+            )
+        };
         return match binary.op() {
             Operator::And => {
                 let (a, b) = both();
@@ -46,7 +51,11 @@ pub fn filter_factor(expr: &Arc<dyn PhysicalExpr>, stats: &TableStats) -> f64 {
             .and_then(|c| stats.columns.get(c))
             .map_or(UNKNOWN / 10.0, |c| 1.0 / c.distinct.max(1) as f64);
         let share = (one * in_list.list().len() as f64).min(1.0);
-        return if in_list.negated() { 1.0 - share } else { share };
+        return if in_list.negated() {
+            1.0 - share
+        } else {
+            share
+        };
     }
     if let Some(like) = node.downcast_ref::<LikeExpr>() {
         return if like.negated() { 1.0 - LIKE } else { LIKE };
@@ -67,16 +76,16 @@ pub fn conjunction_factor(exprs: &[Arc<dyn PhysicalExpr>], stats: &TableStats) -
     let mut ranges: Vec<(usize, f64, f64)> = Vec::new(); // column, share below, share above
     for expr in exprs {
         match one_sided(expr, stats) {
-            Some((column, below, above)) => {
-                match ranges.iter_mut().find(|(c, ..)| *c == column) {
-                    Some((_, b, a)) => (*b, *a) = (b.max(below), a.max(above)),
-                    None => ranges.push((column, below, above)),
-                }
-            }
+            Some((column, below, above)) => match ranges.iter_mut().find(|(c, ..)| *c == column) {
+                Some((_, b, a)) => (*b, *a) = (b.max(below), a.max(above)),
+                None => ranges.push((column, below, above)),
+            },
             None => factor *= filter_factor(expr, stats),
         }
     }
-    ranges.iter().fold(factor, |f, (_, below, above)| f * (1.0 - below - above).clamp(1e-6, 1.0))
+    ranges.iter().fold(factor, |f, (_, below, above)| {
+        f * (1.0 - below - above).clamp(1e-6, 1.0)
+    })
 }
 
 /// For `column < constant` and its like: the column, and the shares of rows cut off at either end.
@@ -99,7 +108,9 @@ fn comparison(binary: &BinaryExpr, stats: &TableStats) -> f64 {
             _ => UNKNOWN,
         };
     };
-    let Some(stats) = stats.columns.get(column) else { return UNKNOWN };
+    let Some(stats) = stats.columns.get(column) else {
+        return UNKNOWN;
+    };
     let equal = 1.0 / stats.distinct.max(1) as f64;
     let below = position(stats, &value).unwrap_or(UNKNOWN);
     match op {
@@ -115,7 +126,8 @@ fn comparison(binary: &BinaryExpr, stats: &TableStats) -> f64 {
 #[must_use]
 pub fn column_against_constant(binary: &BinaryExpr) -> Option<(usize, Operator, Datum)> {
     let literal = |expr: &Arc<dyn PhysicalExpr>| {
-        expr.downcast_ref::<Literal>().and_then(|literal| constant(literal.value()))
+        expr.downcast_ref::<Literal>()
+            .and_then(|literal| constant(literal.value()))
     };
     if let (Some(column), Some((value, _))) = (column(binary.left()), literal(binary.right())) {
         return Some((column, *binary.op(), value));

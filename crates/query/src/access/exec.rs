@@ -15,15 +15,13 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{
     EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr, expressions,
 };
-use datafusion::physical_plan::execution_plan::{
-    Boundedness, EmissionType, SchedulingType,
-};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::sort_pushdown::SortOrderPushdownResult;
+use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
 };
-use datafusion::physical_plan::statistics::StatisticsArgs;
 use futures::{StreamExt, TryStreamExt, stream};
 use perigee_engine::catalog::{Table, TableStats};
 use perigee_engine::ndp::Aggregate;
@@ -32,10 +30,10 @@ use perigee_expr::Program;
 
 use super::AccessContext;
 use super::convert::{Binding, convert_all};
+use super::engine_error;
 use super::estimate::conjunction_factor;
 use super::paths::{AccessPath, choose};
 use super::stats::table_statistics;
-use super::engine_error;
 
 /// What of an access runs in storage, decided after planning (SPEC's N1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,7 +116,11 @@ impl PageScanExec {
         }
         let filters: Vec<_> = filters
             .iter()
-            .flat_map(|f| datafusion::physical_expr::split_conjunction(f).into_iter().cloned())
+            .flat_map(|f| {
+                datafusion::physical_expr::split_conjunction(f)
+                    .into_iter()
+                    .cloned()
+            })
             .collect();
         let path = choose(&table, &stats, &filters, &needed);
         let exec = Self {
@@ -154,7 +156,11 @@ impl PageScanExec {
 
     /// The node with so many partitions; an ordered scan and a lookup have one.
     pub(super) fn with_partitions(mut self, partitions: usize) -> Self {
-        let partitions = if self.order.is_some() || self.path.fetch { 1 } else { partitions };
+        let partitions = if self.order.is_some() || self.path.fetch {
+            1
+        } else {
+            partitions
+        };
         let schema = self.output_schema();
         self.properties = Arc::new(properties(&schema, self.order.as_ref(), partitions.max(1)));
         self.run = Arc::default();
@@ -165,7 +171,9 @@ impl PageScanExec {
         match &self.aggregate {
             Some(aggregate) => aggregate.schema.clone(),
             None => Arc::new(
-                self.table_schema.project(&self.projection).expect("columns of the table"),
+                self.table_schema
+                    .project(&self.projection)
+                    .expect("columns of the table"),
             ),
         }
     }
@@ -189,9 +197,15 @@ impl PageScanExec {
         }
         let positions = self.positions();
         let layout = &self.table.indexes[self.record_index()].layout;
-        convert_all(&self.filters, &Binding { layout, positions: &positions })
-            .map(Some)
-            .ok_or_else(|| internal_datafusion_err!("Q2: a filter was accepted and cannot be run"))
+        convert_all(
+            &self.filters,
+            &Binding {
+                layout,
+                positions: &positions,
+            },
+        )
+        .map(Some)
+        .ok_or_else(|| internal_datafusion_err!("Q2: a filter was accepted and cannot be run"))
     }
 
     /// Share of the table's rows that is expected to pass the filters.
@@ -265,28 +279,38 @@ impl PageScanExec {
         if let Some(handle) = self.run.get() {
             return Ok(handle.clone());
         }
-        let handle =
-            self.context.engine.scan(self.request()?).map_err(|e| engine_error(e))?;
+        let handle = self
+            .context
+            .engine
+            .scan(self.request()?)
+            .map_err(|e| engine_error(e))?;
         Ok(self.run.get_or_init(|| handle).clone())
     }
 
     /// Brings a batch of the scan into the columns that the plan expects.
-    fn shape(&self, batch: &RecordBatch, schema: &SchemaRef) -> DfResult<RecordBatch> {
-        let columns: Vec<ArrayRef> = if self.aggregate.is_none() && self.ndp.any() && !self.ndp.columns
-        {
-            let positions = self.positions();
-            let at = |c: &usize| usize::from(positions[*c].unwrap_or_default());
-            self.projection.iter().map(|c| batch.column(at(c)).clone()).collect()
-        } else {
-            batch.columns().to_vec()
-        };
+    pub(super) fn shape(&self, batch: &RecordBatch, schema: &SchemaRef) -> DfResult<RecordBatch> {
+        let columns: Vec<ArrayRef> =
+            if self.aggregate.is_none() && self.ndp.any() && !self.ndp.columns {
+                let positions = self.positions();
+                let at = |c: &usize| usize::from(positions[*c].unwrap_or_default());
+                self.projection
+                    .iter()
+                    .map(|c| batch.column(at(c)).clone())
+                    .collect()
+            } else {
+                batch.columns().to_vec()
+            };
         let columns = columns
             .into_iter()
             .zip(schema.fields())
             .map(|(column, field)| with_type(column, field.data_type()))
             .collect::<DfResult<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+        Ok(RecordBatch::try_new_with_options(
+            schema.clone(),
+            columns,
+            &options,
+        )?)
     }
 
     /// A lookup by one key prefix, with rows fetched from the clustered index.
@@ -303,15 +327,17 @@ impl PageScanExec {
             view: self.context.view.clone(),
             cancel: self.context.cancel.clone(),
         };
-        let (engine, exec, schema) =
-            (self.context.engine.clone(), self.clone(), self.schema());
+        let (engine, exec, schema) = (self.context.engine.clone(), self.clone(), self.schema());
         let batch = async move {
             let lookup = engine.lookup(&request).await;
             let lookup = lookup.map_err(|e| engine_error(e))?;
             exec.shape(&lookup.batch, &schema)
         };
         let stream = stream::once(batch);
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(
+            self.schema(),
+            stream,
+        )))
     }
 }
 
@@ -321,17 +347,15 @@ pub(super) fn with_type(column: ArrayRef, ty: &DataType) -> DfResult<ArrayRef> {
         (have, want) if have == want => Ok(column),
         (DataType::Decimal128(_, a), DataType::Decimal128(precision, b)) if a == b => {
             let relabelled = column.as_primitive::<Decimal128Type>().clone();
-            Ok(Arc::new(relabelled.with_precision_and_scale(*precision, *b)?))
+            Ok(Arc::new(
+                relabelled.with_precision_and_scale(*precision, *b)?,
+            ))
         }
         _ => Ok(cast(&column, ty)?),
     }
 }
 
-fn properties(
-    schema: &SchemaRef,
-    order: Option<&ScanOrder>,
-    partitions: usize,
-) -> PlanProperties {
+fn properties(schema: &SchemaRef, order: Option<&ScanOrder>, partitions: usize) -> PlanProperties {
     let mut equivalence = EquivalenceProperties::new(schema.clone());
     if let Some(ordering) = order.and_then(|order| LexOrdering::new(order.by.clone())) {
         equivalence.add_ordering(ordering);
@@ -348,14 +372,26 @@ fn properties(
 impl DisplayAs for PageScanExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let index = &self.table.indexes[self.path.index];
-        write!(f, "PageScanExec: table={}, index={}", self.table.def.name, index.name)?;
+        write!(
+            f,
+            "PageScanExec: table={}, index={}",
+            self.table.def.name, index.name
+        )?;
         if !self.filters.is_empty() {
             let texts: Vec<_> = self.filters.iter().map(ToString::to_string).collect();
             write!(f, ", predicate={}", texts.join(" AND "))?;
         }
         if self.ndp.any() {
-            let NdpChoice { filter, columns, aggregate, .. } = &self.ndp;
-            write!(f, ", ndp=[filter={filter}, columns={columns}, aggregate={aggregate}]")?;
+            let NdpChoice {
+                filter,
+                columns,
+                aggregate,
+                ..
+            } = &self.ndp;
+            write!(
+                f,
+                ", ndp=[filter={filter}, columns={columns}, aggregate={aggregate}]"
+            )?;
         }
         if let Some(limit) = self.limit {
             write!(f, ", fetch={limit}")?;
@@ -364,7 +400,10 @@ impl DisplayAs for PageScanExec {
     }
 }
 
-#[allow(deprecated, reason = "with_new_children is deprecated and still required")]
+#[allow(
+    deprecated,
+    reason = "with_new_children is deprecated and still required"
+)]
 impl ExecutionPlan for PageScanExec {
     fn name(&self) -> &str {
         "PageScanExec"
@@ -405,7 +444,9 @@ impl ExecutionPlan for PageScanExec {
         if small || self.order.is_some() || self.path.fetch {
             return Ok(None);
         }
-        Ok(Some(Arc::new(self.clone().with_partitions(target_partitions))))
+        Ok(Some(Arc::new(
+            self.clone().with_partitions(target_partitions),
+        )))
     }
 
     fn execute(
@@ -464,9 +505,14 @@ impl ExecutionPlan for PageScanExec {
             return Ok(SortOrderPushdownResult::Unsupported);
         };
         let mut ordered = self.clone();
-        ordered.order = Some(ScanOrder { reverse, by: order.to_vec() });
+        ordered.order = Some(ScanOrder {
+            reverse,
+            by: order.to_vec(),
+        });
         let ordered = ordered.with_partitions(1);
-        Ok(SortOrderPushdownResult::Exact { inner: Arc::new(ordered) })
+        Ok(SortOrderPushdownResult::Exact {
+            inner: Arc::new(ordered),
+        })
     }
 }
 
@@ -479,7 +525,11 @@ impl PageScanExec {
         }
         let index = &self.table.indexes[self.path.index];
         let reverse = order[0].options.descending;
-        let mut key = index.layout.key.iter().map(|c| index.columns[usize::from(*c)]);
+        let mut key = index
+            .layout
+            .key
+            .iter()
+            .map(|c| index.columns[usize::from(*c)]);
         for sort in order {
             let column = sort.expr.downcast_ref::<expressions::Column>()?;
             let table_column = *self.projection.get(column.index())? as u16;

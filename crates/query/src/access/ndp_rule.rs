@@ -15,15 +15,16 @@ use datafusion::physical_expr::projection::update_expr;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, conjunction};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::ExecutionPlan;
 use perigee_engine::ndp::Aggregate;
 use perigee_expr::{AggregateFunction, Program, Type};
 
 use super::convert::{Binding, convert};
 use super::exec::{NdpChoice, PageScanExec, ScanAggregate, as_page_scan};
+use super::join_rule::IndexJoinRule;
 use super::{AccessContext, NdpMode};
 
 /// Aggregation is pushed if it leaves at most one partial row for so many rows, or if the index
@@ -42,7 +43,11 @@ pub fn physical_rules(
         let here = !placed && rule.name() == "FilterPushdown";
         out.push(rule);
         if here {
-            out.push(Arc::new(NdpRule { context: context.clone() }));
+            // Before the NDP rule, which moves filters that are not pushed out of accesses.
+            out.push(Arc::new(IndexJoinRule));
+            out.push(Arc::new(NdpRule {
+                context: context.clone(),
+            }));
             placed = true;
         }
     }
@@ -76,10 +81,10 @@ impl PhysicalOptimizerRule for NdpRule {
 }
 
 /// Lets the access below a partial aggregation aggregate itself, if it can and it pays.
-fn take_aggregate(
-    node: Arc<dyn ExecutionPlan>,
-) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
-    let aggregated = node.downcast_ref::<AggregateExec>().and_then(aggregating_scan);
+fn take_aggregate(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+    let aggregated = node
+        .downcast_ref::<AggregateExec>()
+        .and_then(aggregating_scan);
     Ok(match aggregated {
         Some(scan) => Transformed::yes(Arc::new(scan) as Arc<dyn ExecutionPlan>),
         None => Transformed::no(node),
@@ -106,17 +111,33 @@ fn aggregating_scan(aggregate: &AggregateExec) -> Option<PageScanExec> {
     }
     // Expressions over the projections become expressions over the scan's output.
     let inline = |expr: &Arc<dyn PhysicalExpr>| {
-        projections.iter().try_fold(expr.clone(), |expr, projection| {
-            Some(update_expr(&expr, projection, true).ok()?.unwrap_or(expr))
-        })
+        projections
+            .iter()
+            .try_fold(expr.clone(), |expr, projection| {
+                Some(update_expr(&expr, projection, true).ok()?.unwrap_or(expr))
+            })
     };
-    let groups: Vec<_> =
-        aggregate.group_expr().expr().iter().map(|(expr, _)| inline(expr)).collect::<Option<_>>()?;
+    let groups: Vec<_> = aggregate
+        .group_expr()
+        .expr()
+        .iter()
+        .map(|(expr, _)| inline(expr))
+        .collect::<Option<_>>()?;
     let table_positions = scan.positions();
-    let positions: Vec<_> = scan.projection.iter().map(|c| table_positions[*c]).collect();
+    let positions: Vec<_> = scan
+        .projection
+        .iter()
+        .map(|c| table_positions[*c])
+        .collect();
     let layout = &scan.table.indexes[scan.path.index].layout;
-    let binding = Binding { layout, positions: &positions };
-    let group_by = groups.iter().map(|g| convert(g, &binding)).collect::<Option<Vec<_>>>()?;
+    let binding = Binding {
+        layout,
+        positions: &positions,
+    };
+    let group_by = groups
+        .iter()
+        .map(|g| convert(g, &binding))
+        .collect::<Option<Vec<_>>>()?;
     let functions = aggregate
         .aggr_expr()
         .iter()
@@ -127,7 +148,10 @@ fn aggregating_scan(aggregate: &AggregateExec) -> Option<PageScanExec> {
     }
     let mut aggregating = scan.clone();
     aggregating.aggregate = Some(ScanAggregate {
-        aggregate: Aggregate { group_by, functions },
+        aggregate: Aggregate {
+            group_by,
+            functions,
+        },
         schema: aggregate.schema(),
     });
     Some(aggregating.rebuilt())
@@ -145,10 +169,13 @@ fn function_of(
         return None;
     }
     let arguments = function.expressions();
-    let [argument] = &arguments[..] else { return None };
+    let [argument] = &arguments[..] else {
+        return None;
+    };
     let argument = inline(argument)?;
-    let is_literal =
-        argument.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null());
+    let is_literal = argument
+        .downcast_ref::<Literal>()
+        .is_some_and(|literal| !literal.value().is_null());
     let kind = match function.fun().name() {
         "count" if is_literal => return Some((AggregateFunction::CountAll, None)),
         "count" => AggregateFunction::Count,
@@ -170,18 +197,29 @@ fn pays(scan: &PageScanExec, groups: &[Arc<dyn PhysicalExpr>]) -> bool {
     let mut columns = Vec::new();
     for group in groups {
         for column in collect_columns(group) {
-            let Some(table_column) = scan.projection.get(column.index()) else { return false };
-            let distinct = scan.stats.columns.get(*table_column).map_or(rows, |c| c.distinct as f64);
+            let Some(table_column) = scan.projection.get(column.index()) else {
+                return false;
+            };
+            let distinct = scan
+                .stats
+                .columns
+                .get(*table_column)
+                .map_or(rows, |c| c.distinct as f64);
             count *= distinct.max(1.0);
             columns.push(*table_column as u16);
         }
     }
     let index = &scan.table.indexes[scan.path.index];
     let by_index = !columns.is_empty()
-        && groups.iter().all(|group| group.downcast_ref::<Column>().is_some())
-        && index.layout.key.iter().take(columns.len()).all(|key| {
-            columns.contains(&index.columns[usize::from(*key)])
-        });
+        && groups
+            .iter()
+            .all(|group| group.downcast_ref::<Column>().is_some())
+        && index
+            .layout
+            .key
+            .iter()
+            .take(columns.len())
+            .all(|key| columns.contains(&index.columns[usize::from(*key)]));
     by_index || count.min(rows) * ROWS_PER_GROUP <= rows || groups.is_empty()
 }
 
@@ -190,17 +228,26 @@ impl NdpRule {
         &self,
         node: Arc<dyn ExecutionPlan>,
     ) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
-        let Some(scan) = as_page_scan(&node) else { return Ok(Transformed::no(node)) };
+        let Some(scan) = as_page_scan(&node) else {
+            return Ok(Transformed::no(node));
+        };
         let mut scan = scan.clone();
         scan.ndp = self.choice(&scan);
         let keep_filter = scan.ndp.any() && !scan.ndp.filter && !scan.filters.is_empty();
-        let plan = if keep_filter { filter_above(scan)? } else { Arc::new(scan.rebuilt()) };
+        let plan = if keep_filter {
+            filter_above(scan)?
+        } else {
+            Arc::new(scan.rebuilt())
+        };
         Ok(Transformed::yes(plan))
     }
 
     fn choice(&self, scan: &PageScanExec) -> NdpChoice {
         let settings = &scan.context.settings;
-        let nothing = |reason: String| NdpChoice { reasons: vec![reason], ..NdpChoice::default() };
+        let nothing = |reason: String| NdpChoice {
+            reasons: vec![reason],
+            ..NdpChoice::default()
+        };
         match settings.mode {
             NdpMode::On => {}
             NdpMode::Off => return nothing("ndp_mode is OFF".to_owned()),
@@ -220,7 +267,10 @@ impl NdpRule {
                 settings.min_pages
             ));
         }
-        let mut choice = NdpChoice { aggregate: scan.aggregate.is_some(), ..NdpChoice::default() };
+        let mut choice = NdpChoice {
+            aggregate: scan.aggregate.is_some(),
+            ..NdpChoice::default()
+        };
         let factor = scan.filter_factor();
         if scan.filters.is_empty() {
             choice.reasons.push("no condition".to_owned());
@@ -255,7 +305,13 @@ fn width_reduction(scan: &PageScanExec) -> f64 {
     let all: f64 = index
         .columns
         .iter()
-        .map(|c| if usize::from(*c) < scan.table.def.columns.len() { width(usize::from(*c)) } else { 8.0 })
+        .map(|c| {
+            if usize::from(*c) < scan.table.def.columns.len() {
+                width(usize::from(*c))
+            } else {
+                8.0
+            }
+        })
         .sum();
     let needed: f64 = scan.projection.iter().map(|c| width(*c)).sum();
     1.0 - needed / all
@@ -279,10 +335,14 @@ fn filter_above(mut scan: PageScanExec) -> DfResult<Arc<dyn ExecutionPlan>> {
             };
             let place = projection.iter().position(|c| *c == column.index());
             let place = place.expect("added above");
-            Ok(Transformed::yes(Arc::new(Column::new(column.name(), place)) as Arc<dyn PhysicalExpr>))
+            Ok(Transformed::yes(
+                Arc::new(Column::new(column.name(), place)) as Arc<dyn PhysicalExpr>,
+            ))
         })?
         .data;
     scan.limit = None;
     let filter = FilterExec::try_new(predicate, Arc::new(scan.rebuilt()))?;
-    Ok(Arc::new(filter.with_projection(Some((0..wanted).collect()))?))
+    Ok(Arc::new(
+        filter.with_projection(Some((0..wanted).collect()))?,
+    ))
 }

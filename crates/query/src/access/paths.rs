@@ -2,6 +2,7 @@
 //!
 //! The cost is in pages: leaf pages read in sequence count one, a row fetched from the clustered
 //! index by its key counts as much as [`FETCH_COST`] pages, because it descends a tree of its own.
+//! Joins weigh lookups for each outer row ([`lookups_cost`]) against one access ([`path_cost`]).
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -17,6 +18,13 @@ use super::estimate::{column_against_constant, conjunction_factor};
 
 /// Cost of fetching one row by its clustered key, in sequential leaf pages.
 const FETCH_COST: f64 = 0.5;
+
+/// Cost of reading one leaf page that is not in the buffer pool on its own, in pages of a batch
+/// read: lookups wait for storage page by page.
+const SINGLE_READ_COST: f64 = 4.0;
+
+/// Cost of a row found by a lookup beyond its tree's descent, in pages.
+const ROW_COST: f64 = 0.02;
 
 /// How a table is accessed.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,21 +64,85 @@ pub fn choose(
     let mut best = (leaf_pages(table, stats, 0), full);
     let mut possible = Vec::new();
     for (number, index) in table.indexes.iter().enumerate() {
-        let Some(path) = path_by(table, stats, filters, needed, number, index) else { continue };
+        let Some(path) = path_by(table, stats, filters, needed, number, index) else {
+            continue;
+        };
         if path.share < 1.0 {
             possible.push(number);
         }
-        let pages = leaf_pages(table, stats, number) * path.share;
-        let fetched = if path.fetch { stats.rows as f64 * path.share * FETCH_COST } else { 0.0 };
-        if pages + fetched < best.0 {
-            best = (pages + fetched, path);
+        let cost = path_cost(table, stats, &path);
+        if cost < best.0 {
+            best = (cost, path);
         }
     }
     AccessPath { possible, ..best.1 }
 }
 
-fn leaf_pages(table: &Table, stats: &TableStats, index: usize) -> f64 {
-    let known = stats.leaf_pages.get(index).copied().filter(|pages| *pages > 0);
+/// Cost of an access by a path.
+#[must_use]
+pub fn path_cost(table: &Table, stats: &TableStats, path: &AccessPath) -> f64 {
+    let pages = leaf_pages(table, stats, path.index) * path.share;
+    let fetched = if path.fetch {
+        stats.rows as f64 * path.share * FETCH_COST
+    } else {
+        0.0
+    };
+    pages + fetched
+}
+
+/// Rows that are expected to have one value of the first `columns` key columns of an index.
+#[must_use]
+pub fn rows_per_key(stats: &TableStats, index: &Index, columns: usize) -> f64 {
+    if index.unique && columns >= index.key_columns {
+        return 1.0;
+    }
+    let rows = (stats.rows as f64).max(1.0);
+    let distinct = index.layout.key[..columns].iter().map(|position| {
+        let column = usize::from(index.columns[usize::from(*position)]);
+        // Without statistics: ten rows a value.
+        stats
+            .columns
+            .get(column)
+            .map_or(rows / 10.0, |c| c.distinct as f64)
+            .max(1.0)
+    });
+    rows / distinct.product::<f64>().min(rows)
+}
+
+/// Cost of looking up `keys` keys in an index, each with `matches` rows: descents of the index, of
+/// the clustered index for each entry of a secondary one, and reads of pages that are not in the
+/// buffer pool. `resident` is the share of an index's leaf pages that are.
+#[must_use]
+pub fn lookups_cost(
+    table: &Table,
+    stats: &TableStats,
+    index: usize,
+    (keys, matches): (f64, f64),
+    resident: impl Fn(usize) -> f64,
+) -> f64 {
+    let rows = keys * matches;
+    let missed = |index: usize, reads: f64| {
+        touched(leaf_pages(table, stats, index), reads) * (1.0 - resident(index)).clamp(0.0, 1.0)
+    };
+    let (fetched, missed) = match index {
+        0 => (0.0, missed(0, keys)),
+        _ => (rows, missed(index, keys) + missed(0, rows)),
+    };
+    (keys + fetched) * FETCH_COST + rows * ROW_COST + missed * SINGLE_READ_COST
+}
+
+/// How many of so many pages are touched by reads at random places.
+fn touched(pages: f64, reads: f64) -> f64 {
+    let pages = pages.max(1.0);
+    pages * (1.0 - (-reads / pages).exp())
+}
+
+pub(super) fn leaf_pages(table: &Table, stats: &TableStats, index: usize) -> f64 {
+    let known = stats
+        .leaf_pages
+        .get(index)
+        .copied()
+        .filter(|pages| *pages > 0);
     // Without a count: a page holds some hundred entries, rows are longer than entries.
     let guess = stats.rows as f64 / if index == 0 { 100.0 } else { 400.0 };
     let _ = table;
@@ -144,7 +216,9 @@ fn range_of(table: &Table, index: &Index, filters: &[Arc<dyn PhysicalExpr>]) -> 
         let def = &table.def.columns[usize::from(column)];
         let comparisons = comparisons_of(usize::from(column), def.ty, filters);
         if let Some((_, value, expr)) = comparisons.iter().find(|(op, ..)| *op == Operator::Eq) {
-            let Some(part) = encode(def.ty, def.nullable, value) else { break };
+            let Some(part) = encode(def.ty, def.nullable, value) else {
+                break;
+            };
             selected.lower.extend_from_slice(&part);
             selected.upper.extend_from_slice(&part);
             selected.equal_columns += 1;
@@ -180,7 +254,13 @@ fn comparisons_of(
 /// the column's scale after planning; strings are equal or not as the collation says.
 fn is_value_of(ty: ColumnType, value: &Datum) -> bool {
     match value {
-        Datum::Int(_) => matches!(ty, ColumnType::Int { unsigned: false, .. }),
+        Datum::Int(_) => matches!(
+            ty,
+            ColumnType::Int {
+                unsigned: false,
+                ..
+            }
+        ),
         Datum::UInt(_) => matches!(ty, ColumnType::Int { unsigned: true, .. }),
         Datum::Date(_) => ty == ColumnType::Date,
         Datum::DateTime(_) => matches!(ty, ColumnType::DateTime { .. }),
@@ -205,7 +285,9 @@ fn add_bounds(
     let prefix = selected.lower.clone();
     let (mut lower, mut upper): (Option<(Vec<u8>, bool)>, Option<(Vec<u8>, bool)>) = (None, None);
     for (op, value, expr) in comparisons {
-        let Some(part) = encode(ty, nullable, value) else { continue };
+        let Some(part) = encode(ty, nullable, value) else {
+            continue;
+        };
         let strict = matches!(op, Operator::Lt | Operator::Gt);
         match op {
             Operator::Gt | Operator::GtEq => {
@@ -213,9 +295,8 @@ fn add_bounds(
             }
             Operator::Lt | Operator::LtEq => {
                 // Of two equal upper bounds the strict one is tighter.
-                let tighter = |(old, old_strict): &(Vec<u8>, bool)| {
-                    (&part, !strict) < (old, !*old_strict)
-                };
+                let tighter =
+                    |(old, old_strict): &(Vec<u8>, bool)| (&part, !strict) < (old, !*old_strict);
                 if upper.as_ref().is_none_or(tighter) {
                     upper = Some((part, strict));
                 }
@@ -229,8 +310,11 @@ fn add_bounds(
         selected.lower_strict = strict;
     } else if upper.is_some() && nullable {
         // NULL comes first and is not below anything.
-        selected.lower = [prefix.as_slice(), &encode(ty, nullable, &Datum::Null).unwrap_or_default()]
-            .concat();
+        selected.lower = [
+            prefix.as_slice(),
+            &encode(ty, nullable, &Datum::Null).unwrap_or_default(),
+        ]
+        .concat();
         selected.lower_strict = true;
     }
     if let Some((part, strict)) = upper {

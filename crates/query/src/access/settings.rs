@@ -64,6 +64,8 @@ pub struct AccessContext {
 
 impl std::fmt::Debug for AccessContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AccessContext").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("AccessContext")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }

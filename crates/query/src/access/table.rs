@@ -49,8 +49,12 @@ pub fn table_schema(table: &Table) -> SchemaRef {
                 ColumnType::DateTime { fsp } => Some(fsp),
                 _ => None,
             };
-            Field::new(column.name.to_lowercase(), column_data_type(column.ty), column.nullable)
-                .with_metadata(metadata::of_column(&origin, fsp))
+            Field::new(
+                column.name.to_lowercase(),
+                column_data_type(column.ty),
+                column.nullable,
+            )
+            .with_metadata(metadata::of_column(&origin, fsp))
         })
         .collect();
     Arc::new(Schema::new(fields))
@@ -88,7 +92,11 @@ impl TableAccess {
     #[must_use]
     pub fn new(context: AccessContext, table: Arc<Table>) -> Self {
         let schema = table_schema(&table);
-        Self { context, table, schema }
+        Self {
+            context,
+            table,
+            schema,
+        }
     }
 
     /// A filter over the table's columns as a physical expression.
@@ -114,9 +122,9 @@ impl WithoutQualifiers for Expr {
         use datafusion::common::Column;
         use datafusion::common::tree_node::{Transformed, TreeNode};
         self.transform(|expr| match expr {
-            Expr::Column(column) if column.relation.is_some() => {
-                Ok(Transformed::yes(Expr::Column(Column::new_unqualified(column.name))))
-            }
+            Expr::Column(column) if column.relation.is_some() => Ok(Transformed::yes(
+                Expr::Column(Column::new_unqualified(column.name)),
+            )),
             other => Ok(Transformed::no(other)),
         })
         .map(|transformed| transformed.data)
@@ -147,9 +155,15 @@ impl TableProvider for TableAccess {
     ) -> DfResult<Vec<TableProviderFilterPushDown>> {
         let layout = &self.table.clustered().layout;
         let positions: Vec<_> = (0..self.schema.fields().len() as u16).map(Some).collect();
-        let binding = Binding { layout, positions: &positions };
+        let binding = Binding {
+            layout,
+            positions: &positions,
+        };
         let decide = |filter: &&Expr| {
-            let program = self.physical(filter).ok().and_then(|expr| convert(&expr, &binding));
+            let program = self
+                .physical(filter)
+                .ok()
+                .and_then(|expr| convert(&expr, &binding));
             match program {
                 Some(_) => TableProviderFilterPushDown::Exact,
                 None => TableProviderFilterPushDown::Unsupported,
@@ -167,8 +181,10 @@ impl TableProvider for TableAccess {
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let all = || (0..self.schema.fields().len()).collect();
         let projection = projection.cloned().unwrap_or_else(all);
-        let filters =
-            filters.iter().map(|f| self.physical(f)).collect::<DfResult<Vec<_>>>()?;
+        let filters = filters
+            .iter()
+            .map(|f| self.physical(f))
+            .collect::<DfResult<Vec<_>>>()?;
         let exec = PageScanExec::plan(
             self.context.clone(),
             self.table.clone(),
@@ -191,7 +207,10 @@ pub struct SchemaAccess {
 /// The tables of the schema with this name.
 #[must_use]
 pub fn schema_provider(context: &AccessContext, schema: &str) -> Arc<dyn SchemaProvider> {
-    Arc::new(SchemaAccess { context: context.clone(), schema: schema.to_owned() })
+    Arc::new(SchemaAccess {
+        context: context.clone(),
+        schema: schema.to_owned(),
+    })
 }
 
 #[async_trait]

@@ -80,7 +80,10 @@ impl ArithmeticFunction {
     /// The function of `op`.
     #[must_use]
     pub fn new(op: Arithmetic) -> Self {
-        Self { op: Op(op), signature: Signature::any(2, Volatility::Immutable) }
+        Self {
+            op: Op(op),
+            signature: Signature::any(2, Volatility::Immutable),
+        }
     }
 
     /// Type of the result over operands of these types.
@@ -91,9 +94,14 @@ impl ArithmeticFunction {
         use Arithmetic::{Add, Divide, IntDivide, Modulo, Multiply, Subtract};
         use Number::{Decimal, Double, UInt};
         let (exact_left, exact_right) = (left.exact(), right.exact());
-        let unsigned = matches!(left, UInt(_))
-            || (matches!(right, UInt(_)) && op != Modulo);
-        let integer = || if unsigned { DataType::UInt64 } else { DataType::Int64 };
+        let unsigned = matches!(left, UInt(_)) || (matches!(right, UInt(_)) && op != Modulo);
+        let integer = || {
+            if unsigned {
+                DataType::UInt64
+            } else {
+                DataType::Int64
+            }
+        };
         if op == IntDivide {
             return integer();
         }
@@ -130,18 +138,26 @@ impl ScalarUDFImpl for ArithmeticFunction {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
         let number = |i: usize| {
-            numeric(args.arg_fields.get(i).map(|f| f.data_type()), args.scalar_arguments[i])
+            numeric(
+                args.arg_fields.get(i).map(|f| f.data_type()),
+                args.scalar_arguments[i],
+            )
         };
         let ty = Self::result_type(self.op.0, number(0)?, number(1)?);
-        let divides =
-            matches!(self.op.0, Arithmetic::Divide | Arithmetic::IntDivide | Arithmetic::Modulo);
+        let divides = matches!(
+            self.op.0,
+            Arithmetic::Divide | Arithmetic::IntDivide | Arithmetic::Modulo
+        );
         let nullable = divides || args.arg_fields.iter().any(|f| f.is_nullable());
         Ok(Arc::new(Field::new(self.name(), ty, nullable)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         let rows = args.number_rows;
-        let scalar = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
+        let scalar = args
+            .args
+            .iter()
+            .all(|a| matches!(a, ColumnarValue::Scalar(_)));
         let [left, right] = kernels::two(args.args)?;
         let array = match args.return_field.data_type() {
             DataType::Float64 => double(self.op.0, &left, &right, rows)?,
@@ -174,7 +190,11 @@ fn double(
             Arithmetic::Modulo => a % b,
             _ => a / b,
         };
-        if value.is_finite() { Ok(Some(value)) } else { Err(overflow(op, "DOUBLE")) }
+        if value.is_finite() {
+            Ok(Some(value))
+        } else {
+            Err(overflow(op, "DOUBLE"))
+        }
     };
     let array: PrimitiveArray<Float64Type> = kernels::binary(&left, &right, rows, compute)?;
     Ok(Arc::new(array))
@@ -197,7 +217,9 @@ fn exact(
             let compute = decimal_kernel(op, (s1, s2), (*precision, *scale as u8));
             let array: PrimitiveArray<Decimal128Type> =
                 kernels::binary(&left, &right, rows, compute)?;
-            Ok(Arc::new(array.with_precision_and_scale(*precision, *scale)?))
+            Ok(Arc::new(
+                array.with_precision_and_scale(*precision, *scale)?,
+            ))
         }
         DataType::UInt64 => integers::<UInt64Type>(op, (&left, s1), (&right, s2), rows),
         _ => integers::<Int64Type>(op, (&left, s1), (&right, s2), rows),
@@ -243,8 +265,10 @@ where
     T::Native: TryFrom<i128>,
 {
     let kind = mysql_name(&T::DATA_TYPE);
-    let (grow1, grow2) =
-        (decimal::pow10(s1.max(s2) - s1), decimal::pow10(s1.max(s2) - s2));
+    let (grow1, grow2) = (
+        decimal::pow10(s1.max(s2) - s1),
+        decimal::pow10(s1.max(s2) - s2),
+    );
     let compute = |a: i128, b: i128| {
         let value = match op {
             Arithmetic::Add => a.checked_add(b),
@@ -306,9 +330,10 @@ fn to_exact(value: &ColumnarValue) -> DfResult<(Units, u8)> {
     };
     let units = kernels::operand(value, |array| match array.data_type() {
         DataType::Decimal128(..) => Ok(Arc::clone(array)),
-        DataType::Boolean => {
-            Ok(cast(&cast(array, &DataType::Int64)?, &DataType::Decimal128(20, 0))?)
-        }
+        DataType::Boolean => Ok(cast(
+            &cast(array, &DataType::Int64)?,
+            &DataType::Decimal128(20, 0),
+        )?),
         _ => Ok(cast(array, &DataType::Decimal128(20, 0))?),
     })?;
     Ok((units, scale))

@@ -91,7 +91,9 @@ impl Target {
 
 impl Default for Cast {
     fn default() -> Self {
-        Self { signature: Signature::any(4, Volatility::Immutable) }
+        Self {
+            signature: Signature::any(4, Volatility::Immutable),
+        }
     }
 }
 
@@ -115,8 +117,7 @@ impl ScalarUDFImpl for Cast {
         let nullable = args.arg_fields[0].is_nullable() || is_string(from);
         let mut field = Field::new(NAME, target.data_type(), nullable);
         if let Target::DateTime(fsp) = target {
-            field = field
-                .with_metadata([(text::FSP_KEY.to_owned(), fsp.to_string())].into());
+            field = field.with_metadata([(text::FSP_KEY.to_owned(), fsp.to_string())].into());
         }
         Ok(Arc::new(field))
     }
@@ -133,9 +134,7 @@ impl ScalarUDFImpl for Cast {
         let target = target(&literals)?;
         let fsp = fsp_of(&args.arg_fields[0]);
         match &args.args[0] {
-            ColumnarValue::Array(array) => {
-                kernels::shape(convert(array, target, fsp)?, false)
-            }
+            ColumnarValue::Array(array) => kernels::shape(convert(array, target, fsp)?, false),
             ColumnarValue::Scalar(scalar) => {
                 kernels::shape(convert(&scalar.to_array()?, target, fsp)?, true)
             }
@@ -146,7 +145,11 @@ impl ScalarUDFImpl for Cast {
 /// Digits of fractional seconds that a field's values show.
 #[must_use]
 pub fn fsp_of(field: &Field) -> u8 {
-    field.metadata().get(text::FSP_KEY).and_then(|fsp| fsp.parse().ok()).unwrap_or(0)
+    field
+        .metadata()
+        .get(text::FSP_KEY)
+        .and_then(|fsp| fsp.parse().ok())
+        .unwrap_or(0)
 }
 
 fn target(literals: &[Option<&ScalarValue>]) -> DfResult<Target> {
@@ -154,7 +157,12 @@ fn target(literals: &[Option<&ScalarValue>]) -> DfResult<Target> {
         Some(Some(ScalarValue::Int64(Some(v)))) => Some(*v),
         _ => None,
     };
-    let name = literals.get(1).copied().flatten().and_then(|l| l.try_as_str()).flatten();
+    let name = literals
+        .get(1)
+        .copied()
+        .flatten()
+        .and_then(|l| l.try_as_str())
+        .flatten();
     name.zip(int(2))
         .zip(int(3))
         .and_then(|((name, a), b)| Target::from_arguments(name, a, b))
@@ -187,8 +195,10 @@ pub fn numbers_to_double(array: &ArrayRef) -> DfResult<ArrayRef> {
     };
     let scale = *scale as u8;
     let units = array.as_primitive::<Decimal128Type>();
-    let doubles: Float64Array =
-        units.iter().map(|v| v.map(|v| decimal::to_f64(v, scale))).collect();
+    let doubles: Float64Array = units
+        .iter()
+        .map(|v| v.map(|v| decimal::to_f64(v, scale)))
+        .collect();
     Ok(Arc::new(doubles))
 }
 
@@ -217,7 +227,11 @@ fn to_integer(array: &ArrayRef, target: Target) -> DfResult<ArrayRef> {
     let finish = |units: ArrayRef| match target {
         // A negative number AS UNSIGNED is its two's complement.
         Target::Unsigned => kernels::unary::<Decimal128Type, UInt64Type>(&units, |v| {
-            Ok(Some(if v < 0 { v.max(i128::from(i64::MIN)) as i64 as u64 } else { v.min(greatest) as u64 }))
+            Ok(Some(if v < 0 {
+                v.max(i128::from(i64::MIN)) as i64 as u64
+            } else {
+                v.min(greatest) as u64
+            }))
         }),
         _ => kernels::unary::<Decimal128Type, Int64Type>(&units, |v| {
             Ok(Some(v.clamp(least, greatest) as i64))
@@ -233,9 +247,10 @@ fn to_integer(array: &ArrayRef, target: Target) -> DfResult<ArrayRef> {
         }
         DataType::Float32 | DataType::Float64 => {
             let doubles = cast(array, &DataType::Float64)?;
-            finish(kernels::unary::<Float64Type, Decimal128Type>(&doubles, |v| {
-                Ok(Some(v.round_ties_even() as i128))
-            })?)
+            finish(kernels::unary::<Float64Type, Decimal128Type>(
+                &doubles,
+                |v| Ok(Some(v.round_ties_even() as i128)),
+            )?)
         }
         ty if is_string(ty) => {
             let texts = text::as_view(array)?;
@@ -258,7 +273,11 @@ fn leading_integer(text: &str) -> i128 {
         Err(_) if digits == 0 => 0,
         Err(_) => i128::MAX,
     };
-    if text.starts_with('-') { -magnitude } else { magnitude }
+    if text.starts_with('-') {
+        -magnitude
+    } else {
+        magnitude
+    }
 }
 
 fn to_decimal(array: &ArrayRef, precision: u8, scale: u8) -> DfResult<ArrayRef> {
@@ -291,7 +310,9 @@ fn to_decimal(array: &ArrayRef, precision: u8, scale: u8) -> DfResult<ArrayRef> 
         ty => return Err(unsupported(ty, "DECIMAL")),
     };
     let units = units.as_primitive::<Decimal128Type>().clone();
-    Ok(Arc::new(units.with_precision_and_scale(precision, scale as i8)?))
+    Ok(Arc::new(
+        units.with_precision_and_scale(precision, scale as i8)?,
+    ))
 }
 
 fn strings_to_decimal(array: &ArrayRef, precision: u8, scale: u8) -> DfResult<ArrayRef> {
@@ -299,13 +320,23 @@ fn strings_to_decimal(array: &ArrayRef, precision: u8, scale: u8) -> DfResult<Ar
     let texts = text::as_view(array)?;
     let mut out = datafusion::arrow::array::Decimal128Builder::with_capacity(texts.len());
     for item in &texts {
-        out.append_option(match item.map(|t| parse_text_ref(ty, t.trim().as_bytes())) {
-            None => None,
-            Some(Ok(ValueRef::Decimal(units))) => Some(units),
-            Some(_) => return Err(unsupported(array.data_type(), "DECIMAL of text that is no number in range")),
-        });
+        out.append_option(
+            match item.map(|t| parse_text_ref(ty, t.trim().as_bytes())) {
+                None => None,
+                Some(Ok(ValueRef::Decimal(units))) => Some(units),
+                Some(_) => {
+                    return Err(unsupported(
+                        array.data_type(),
+                        "DECIMAL of text that is no number in range",
+                    ));
+                }
+            },
+        );
     }
-    Ok(Arc::new(out.finish().with_precision_and_scale(precision, scale as i8)?))
+    Ok(Arc::new(
+        out.finish()
+            .with_precision_and_scale(precision, scale as i8)?,
+    ))
 }
 
 fn to_temporal(array: &ArrayRef, target: Target) -> DfResult<ArrayRef> {
@@ -336,8 +367,10 @@ fn to_temporal(array: &ArrayRef, target: Target) -> DfResult<ArrayRef> {
         }
         (ty, Target::DateTime(fsp)) if is_string(ty) => {
             let texts = text::as_view(array)?;
-            let micros: datafusion::arrow::array::TimestampMicrosecondArray =
-                texts.iter().map(|t| t.and_then(|t| parse_datetime(t, fsp))).collect();
+            let micros: datafusion::arrow::array::TimestampMicrosecondArray = texts
+                .iter()
+                .map(|t| t.and_then(|t| parse_datetime(t, fsp)))
+                .collect();
             Ok(Arc::new(micros))
         }
         (ty, _) => Err(unsupported(ty, "DATE")),

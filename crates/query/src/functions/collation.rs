@@ -24,7 +24,9 @@ pub const PAD: &str = "mysql_pad";
 
 impl Default for Pad {
     fn default() -> Self {
-        Self { signature: Signature::any(1, Volatility::Immutable) }
+        Self {
+            signature: Signature::any(1, Volatility::Immutable),
+        }
     }
 }
 
@@ -64,8 +66,10 @@ fn trim(array: &ArrayRef) -> DfResult<ArrayRef> {
     if !strings.iter().flatten().any(padded) {
         return Ok(Arc::new(strings));
     }
-    let trimmed: StringViewArray =
-        strings.iter().map(|s| s.map(|s| s.trim_end_matches(' '))).collect();
+    let trimmed: StringViewArray = strings
+        .iter()
+        .map(|s| s.map(|s| s.trim_end_matches(' ')))
+        .collect();
     debug_assert_eq!(trimmed.len(), array.len());
     Ok(Arc::new(trimmed))
 }

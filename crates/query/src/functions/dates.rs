@@ -30,7 +30,9 @@ pub const EXTRACT: &str = "mysql_extract";
 
 impl Default for Extract {
     fn default() -> Self {
-        Self { signature: Signature::any(2, Volatility::Immutable) }
+        Self {
+            signature: Signature::any(2, Volatility::Immutable),
+        }
     }
 }
 
@@ -124,7 +126,9 @@ pub const DATE_ADD: &str = "mysql_date_add";
 
 impl Default for DateAdd {
     fn default() -> Self {
-        Self { signature: Signature::any(3, Volatility::Immutable) }
+        Self {
+            signature: Signature::any(3, Volatility::Immutable),
+        }
     }
 }
 
@@ -172,7 +176,9 @@ impl ScalarUDFImpl for DateAdd {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
         let from = &args.arg_fields[0];
         check_temporal(from.data_type(), "INTERVAL arithmetic")?;
-        let unit = args.scalar_arguments[2].and_then(|l| l.try_as_str()).flatten();
+        let unit = args.scalar_arguments[2]
+            .and_then(|l| l.try_as_str())
+            .flatten();
         let unit = unit.and_then(unit_named);
         let long = !matches!(unit, Some(Unit::Micros(_)) | None);
         let by_day = long
@@ -180,7 +186,9 @@ impl ScalarUDFImpl for DateAdd {
                 DataType::Date32 => true,
                 // The result of a text has the form of the text.
                 ty if is_string(ty) => {
-                    let text = args.scalar_arguments[0].and_then(|l| l.try_as_str()).flatten();
+                    let text = args.scalar_arguments[0]
+                        .and_then(|l| l.try_as_str())
+                        .flatten();
                     let Some(text) = text else {
                         let what = "INTERVAL arithmetic with a string expression";
                         return Err(SqlError::not_supported(what).into_df());
@@ -192,14 +200,21 @@ impl ScalarUDFImpl for DateAdd {
         let ty = if by_day { DataType::Date32 } else { datetime() };
         let mut field = Field::new(DATE_ADD, ty, true);
         if !by_day {
-            let fsp = if unit == Some(Unit::Micros(1)) { 6 } else { super::cast::fsp_of(from) };
+            let fsp = if unit == Some(Unit::Micros(1)) {
+                6
+            } else {
+                super::cast::fsp_of(from)
+            };
             field = field.with_metadata([(text::FSP_KEY.to_owned(), fsp.to_string())].into());
         }
         Ok(Arc::new(field))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        let scalar = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
+        let scalar = args
+            .args
+            .iter()
+            .all(|a| matches!(a, ColumnarValue::Scalar(_)));
         let rows = if scalar { 1 } else { args.number_rows };
         let unit = literal(&args.args[2]).and_then(|name| unit_named(&name));
         let unit = unit.ok_or_else(|| internal_datafusion_err!("{DATE_ADD} of no unit"))?;
@@ -207,22 +222,29 @@ impl ScalarUDFImpl for DateAdd {
         let count = convert(&args.args[1].to_array(rows)?, Target::Signed, 0)?;
         let array: ArrayRef = if *args.return_field.data_type() == DataType::Date32 {
             let days = kernels::Operand::Array(
-                convert(&value, Target::Date, 0)?.as_primitive::<Date32Type>().clone(),
+                convert(&value, Target::Date, 0)?
+                    .as_primitive::<Date32Type>()
+                    .clone(),
             );
             let count = kernels::Operand::Array(count.as_primitive::<Int64Type>().clone());
-            Arc::new(kernels::binary::<_, Int64Type, Date32Type>(&days, &count, rows, |d, n| {
-                Ok(add_to_day(d, n, unit))
-            })?)
+            Arc::new(kernels::binary::<_, Int64Type, Date32Type>(
+                &days,
+                &count,
+                rows,
+                |d, n| Ok(add_to_day(d, n, unit)),
+            )?)
         } else {
             let micros = convert(&cast_nanos(value)?, Target::DateTime(6), 6)?;
-            let micros = kernels::Operand::Array(
-                micros.as_primitive::<TimestampMicrosecondType>().clone(),
-            );
+            let micros =
+                kernels::Operand::Array(micros.as_primitive::<TimestampMicrosecondType>().clone());
             let count = kernels::Operand::Array(count.as_primitive::<Int64Type>().clone());
             type Micros = TimestampMicrosecondType;
-            Arc::new(kernels::binary::<_, Int64Type, Micros>(&micros, &count, rows, |m, n| {
-                Ok(add_to_micros(m, n, unit))
-            })?)
+            Arc::new(kernels::binary::<_, Int64Type, Micros>(
+                &micros,
+                &count,
+                rows,
+                |m, n| Ok(add_to_micros(m, n, unit)),
+            )?)
         };
         kernels::shape(array, scalar)
     }

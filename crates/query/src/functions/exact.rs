@@ -36,9 +36,19 @@ pub struct ExactFunction {
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = ExactFunction> {
-    [Kind::Abs, Kind::Sign, Kind::Floor, Kind::Ceil, Kind::Round, Kind::Truncate]
-        .into_iter()
-        .map(|kind| ExactFunction { kind, signature: Signature::variadic_any(Volatility::Immutable) })
+    [
+        Kind::Abs,
+        Kind::Sign,
+        Kind::Floor,
+        Kind::Ceil,
+        Kind::Round,
+        Kind::Truncate,
+    ]
+    .into_iter()
+    .map(|kind| ExactFunction {
+        kind,
+        signature: Signature::variadic_any(Volatility::Immutable),
+    })
 }
 
 /// Checks the number of arguments; `None` if the name is none of these functions.
@@ -57,7 +67,9 @@ fn places(args: &[Option<&ScalarValue>]) -> DfResult<i64> {
     match args.get(1) {
         None => Ok(0),
         Some(Some(ScalarValue::Int64(Some(places)))) => Ok(*places),
-        _ => Err(SqlError::not_supported("ROUND or TRUNCATE to a computed number of places").into_df()),
+        _ => Err(
+            SqlError::not_supported("ROUND or TRUNCATE to a computed number of places").into_df(),
+        ),
     }
 }
 
@@ -74,7 +86,11 @@ impl ExactFunction {
             (Kind::Abs, Number::Decimal(p, s)) => DataType::Decimal128(p, s as i8),
             (Kind::Floor | Kind::Ceil, Number::Decimal(p, s)) => {
                 // MySQL gives a BIGINT where the digits surely fit.
-                if p - s < 18 { DataType::Int64 } else { DataType::Decimal128((p - s + 1).min(MAX_PRECISION), 0) }
+                if p - s < 18 {
+                    DataType::Int64
+                } else {
+                    DataType::Decimal128((p - s + 1).min(MAX_PRECISION), 0)
+                }
             }
             (_, Number::Decimal(p, s)) => {
                 let scale = places.clamp(0, i64::from(s.min(MAX_SCALE))) as u8;
@@ -107,7 +123,11 @@ impl ScalarUDFImpl for ExactFunction {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
         let places = places(args.scalar_arguments)?;
         let ty = self.result_type(args.arg_fields[0].data_type(), places)?;
-        Ok(Arc::new(Field::new(self.name(), ty, args.arg_fields[0].is_nullable())))
+        Ok(Arc::new(Field::new(
+            self.name(),
+            ty,
+            args.arg_fields[0].is_nullable(),
+        )))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
@@ -154,7 +174,10 @@ impl ExactFunction {
         };
         let units = match array.data_type() {
             DataType::Decimal128(..) => Arc::clone(array),
-            DataType::Boolean => cast(&cast(array, &DataType::Int64)?, &DataType::Decimal128(20, 0))?,
+            DataType::Boolean => cast(
+                &cast(array, &DataType::Int64)?,
+                &DataType::Decimal128(20, 0),
+            )?,
             _ => cast(array, &DataType::Decimal128(20, 0))?,
         };
         let to_scale = match to {
@@ -174,13 +197,14 @@ impl ExactFunction {
         let units = units.as_primitive::<Decimal128Type>().clone();
         match to {
             DataType::Decimal128(p, s) => Ok(Arc::new(units.with_precision_and_scale(*p, *s)?)),
-            DataType::Int64 => kernels::unary::<Decimal128Type, Int64Type>(
-                &(Arc::new(units) as ArrayRef),
-                |v| match i64::try_from(v) {
-                    Ok(v) => Ok(Some(v)),
-                    Err(_) => Err(range_error()),
-                },
-            ),
+            DataType::Int64 => {
+                kernels::unary::<Decimal128Type, Int64Type>(&(Arc::new(units) as ArrayRef), |v| {
+                    match i64::try_from(v) {
+                        Ok(v) => Ok(Some(v)),
+                        Err(_) => Err(range_error()),
+                    }
+                })
+            }
             _ => Ok(cast(&units.with_precision_and_scale(20, 0)?, to)?),
         }
     }

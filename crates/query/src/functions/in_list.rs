@@ -17,7 +17,9 @@ pub const IN_LIST: &str = "mysql_in";
 
 impl Default for In {
     fn default() -> Self {
-        Self { signature: Signature::variadic_any(Volatility::Immutable) }
+        Self {
+            signature: Signature::variadic_any(Volatility::Immutable),
+        }
     }
 }
 

@@ -19,13 +19,16 @@ pub enum Operand<T: ArrowPrimitiveType> {
 
 /// The two arguments of a function of two arguments.
 pub fn two(args: Vec<ColumnarValue>) -> DfResult<[ColumnarValue; 2]> {
-    args.try_into().map_err(|_| internal_datafusion_err!("a function of two arguments"))
+    args.try_into()
+        .map_err(|_| internal_datafusion_err!("a function of two arguments"))
 }
 
 /// The result as a constant if every argument was one.
 pub fn shape(array: ArrayRef, scalar: bool) -> DfResult<ColumnarValue> {
     if scalar {
-        return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?));
+        return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
+            &array, 0,
+        )?));
     }
     Ok(ColumnarValue::Array(array))
 }
@@ -36,9 +39,7 @@ pub fn operand<T: ArrowPrimitiveType>(
     convert: impl Fn(&ArrayRef) -> DfResult<ArrayRef>,
 ) -> DfResult<Operand<T>> {
     Ok(match value {
-        ColumnarValue::Array(array) => {
-            Operand::Array(convert(array)?.as_primitive::<T>().clone())
-        }
+        ColumnarValue::Array(array) => Operand::Array(convert(array)?.as_primitive::<T>().clone()),
         ColumnarValue::Scalar(scalar) => {
             let array = convert(&scalar.to_array()?)?;
             let array = array.as_primitive::<T>();

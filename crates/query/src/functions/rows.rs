@@ -189,7 +189,12 @@ fn locate(what: &str, text: &str, from: i64) -> i64 {
     let Some(skip) = usize::try_from(from - 1).ok() else {
         return 0;
     };
-    let start = match text.char_indices().map(|(at, _)| at).chain([text.len()]).nth(skip) {
+    let start = match text
+        .char_indices()
+        .map(|(at, _)| at)
+        .chain([text.len()])
+        .nth(skip)
+    {
         Some(start) => start,
         None => return 0,
     };
@@ -215,7 +220,11 @@ fn pad<'a>(args: &[Value<'a>], left: bool) -> Option<Value<'a>> {
         return Value::owned("");
     }
     let fill: String = filler.chars().cycle().take(length - chars).collect();
-    Value::owned(if left { fill + text } else { text.to_owned() + &fill })
+    Value::owned(if left {
+        fill + text
+    } else {
+        text.to_owned() + &fill
+    })
 }
 
 /// A function of the table.
@@ -267,12 +276,19 @@ impl ScalarUDFImpl for RowFunction {
                 return Err(SqlError::not_supported(what).into_df());
             }
         }
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&[])?, true)))
+        Ok(Arc::new(Field::new(
+            self.name(),
+            self.return_type(&[])?,
+            true,
+        )))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         let definition = &DEFINITIONS[self.index];
-        let scalar = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
+        let scalar = args
+            .args
+            .iter()
+            .all(|a| matches!(a, ColumnarValue::Scalar(_)));
         let rows = if scalar { 1 } else { args.number_rows };
         let mut columns = Vec::with_capacity(args.args.len());
         for (i, arg) in args.args.iter().enumerate() {
@@ -325,7 +341,9 @@ impl Column {
         match self {
             Self::Text(array, constant) => {
                 let row = if *constant { 0 } else { row };
-                array.is_valid(row).then(|| Value::Text(Cow::Borrowed(array.value(row))))
+                array
+                    .is_valid(row)
+                    .then(|| Value::Text(Cow::Borrowed(array.value(row))))
             }
             Self::Int(array, constant) => {
                 let row = if *constant { 0 } else { row };

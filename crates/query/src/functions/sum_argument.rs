@@ -24,7 +24,9 @@ pub const SUM_ARGUMENT: &str = "mysql_sum_arg";
 
 impl Default for SumArgument {
     fn default() -> Self {
-        Self { signature: Signature::any(1, Volatility::Immutable) }
+        Self {
+            signature: Signature::any(1, Volatility::Immutable),
+        }
     }
 }
 

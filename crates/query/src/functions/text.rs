@@ -23,7 +23,12 @@ pub const FSP_KEY: &str = "mysql.fsp";
 pub fn leading_number(text: &str) -> f64 {
     let text = text.trim_start();
     let bytes = text.as_bytes();
-    let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
+    let digits = |from: usize| {
+        bytes[from..]
+            .iter()
+            .take_while(|b| b.is_ascii_digit())
+            .count()
+    };
     let sign = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
     let before = digits(sign);
     let mut end = sign + before;
@@ -48,7 +53,10 @@ pub fn leading_number(text: &str) -> f64 {
 /// Numbers that strings begin with.
 pub fn to_double(array: &ArrayRef) -> DfResult<ArrayRef> {
     let strings = as_view(array)?;
-    let doubles: Float64Array = strings.iter().map(|text| text.map(leading_number)).collect();
+    let doubles: Float64Array = strings
+        .iter()
+        .map(|text| text.map(leading_number))
+        .collect();
     Ok(Arc::new(doubles))
 }
 
@@ -71,12 +79,21 @@ pub fn to_text(array: &ArrayRef, fsp: u8) -> DfResult<StringViewArray> {
         DataType::Int64 => Ok(format_all(array.as_primitive::<Int64Type>(), BIGINT, |v| {
             ValueRef::Int(v)
         })),
-        DataType::UInt64 => Ok(format_all(array.as_primitive::<UInt64Type>(), BIGINT, |v| {
-            ValueRef::UInt(v)
-        })),
+        DataType::UInt64 => Ok(format_all(
+            array.as_primitive::<UInt64Type>(),
+            BIGINT,
+            |v| ValueRef::UInt(v),
+        )),
         DataType::Decimal128(precision, scale) => {
-            let ty = ColumnType::Decimal { precision: *precision, scale: *scale as u8 };
-            Ok(format_all(array.as_primitive::<Decimal128Type>(), ty, ValueRef::Decimal))
+            let ty = ColumnType::Decimal {
+                precision: *precision,
+                scale: *scale as u8,
+            };
+            Ok(format_all(
+                array.as_primitive::<Decimal128Type>(),
+                ty,
+                ValueRef::Decimal,
+            ))
         }
         DataType::Float64 => {
             let doubles = array.as_primitive::<Float64Type>();
@@ -84,7 +101,9 @@ pub fn to_text(array: &ArrayRef, fsp: u8) -> DfResult<StringViewArray> {
         }
         DataType::Float32 => {
             let floats = array.as_primitive::<Float32Type>();
-            Ok(format_all(floats, ColumnType::Float, |v| ValueRef::Double(f64::from(v))))
+            Ok(format_all(floats, ColumnType::Float, |v| {
+                ValueRef::Double(f64::from(v))
+            }))
         }
         DataType::Date32 => {
             let days = array.as_primitive::<Date32Type>();
@@ -93,13 +112,20 @@ pub fn to_text(array: &ArrayRef, fsp: u8) -> DfResult<StringViewArray> {
         DataType::Timestamp(..) => {
             let array = cast(array, &super::types::datetime())?;
             let micros = array.as_primitive::<TimestampMicrosecondType>();
-            Ok(format_all(micros, ColumnType::DateTime { fsp }, ValueRef::DateTime))
+            Ok(format_all(
+                micros,
+                ColumnType::DateTime { fsp },
+                ValueRef::DateTime,
+            ))
         }
         other => Err(SqlError::not_supported(format!("text of {other}")).into_df()),
     }
 }
 
-const BIGINT: ColumnType = ColumnType::Int { bytes: 8, unsigned: false };
+const BIGINT: ColumnType = ColumnType::Int {
+    bytes: 8,
+    unsigned: false,
+};
 
 fn format_all<T: datafusion::arrow::array::ArrowPrimitiveType>(
     array: &PrimitiveArray<T>,
@@ -128,8 +154,16 @@ mod tests {
     #[test]
     fn strings_begin_with_numbers() {
         let cases = [
-            ("5x", 5.0), ("x", 0.0), (" -1.5e2z", -150.0), ("1e", 1.0), (".5", 0.5), ("", 0.0),
-            ("5.", 5.0), ("+7", 7.0), ("-", 0.0), ("1e+", 1.0),
+            ("5x", 5.0),
+            ("x", 0.0),
+            (" -1.5e2z", -150.0),
+            ("1e", 1.0),
+            (".5", 0.5),
+            ("", 0.0),
+            ("5.", 5.0),
+            ("+7", 7.0),
+            ("-", 0.0),
+            ("1e+", 1.0),
         ];
         for (text, number) in cases {
             assert_eq!(leading_number(text), number, "{text:?}");

@@ -75,7 +75,10 @@ impl Number {
 /// True for the string types.
 #[must_use]
 pub fn is_string(ty: &DataType) -> bool {
-    matches!(ty, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8)
+    matches!(
+        ty,
+        DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8
+    )
 }
 
 /// True for DATE and DATETIME.

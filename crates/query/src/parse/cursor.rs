@@ -24,13 +24,22 @@ impl<'a> Cursor<'a> {
     }
 
     fn skip(&mut self) {
-        while matches!(self.token(), Some(TokenWithSpan { token: Token::Whitespace(_), .. })) {
+        while matches!(
+            self.token(),
+            Some(TokenWithSpan {
+                token: Token::Whitespace(_),
+                ..
+            })
+        ) {
             self.at += 1;
         }
     }
 
     fn token(&self) -> Option<&'a TokenWithSpan> {
-        self.piece.tokens.get(self.at).filter(|t| t.token != Token::EOF)
+        self.piece
+            .tokens
+            .get(self.at)
+            .filter(|t| t.token != Token::EOF)
     }
 
     /// Takes the next token.
@@ -73,7 +82,11 @@ impl<'a> Cursor<'a> {
 
     /// 1064 if something follows.
     pub fn end(&self) -> Result<()> {
-        if self.at_end() { Ok(()) } else { Err(self.error()) }
+        if self.at_end() {
+            Ok(())
+        } else {
+            Err(self.error())
+        }
     }
 
     /// 1064 at the next token.
@@ -82,7 +95,11 @@ impl<'a> Cursor<'a> {
         match self.token() {
             Some(token) => syntax_error(self.piece.text, token.span.start),
             None => {
-                let line = self.piece.tokens.last().map_or(1, |t| t.span.end.line.max(1));
+                let line = self
+                    .piece
+                    .tokens
+                    .last()
+                    .map_or(1, |t| t.span.end.line.max(1));
                 SqlError::syntax("", line)
             }
         }
@@ -92,8 +109,14 @@ impl<'a> Cursor<'a> {
     #[must_use]
     pub fn error_at_last(&self) -> SqlError {
         let before = &self.piece.tokens[..self.at];
-        let last = before.iter().rposition(|t| !matches!(t.token, Token::Whitespace(_)));
-        Self { piece: self.piece, at: last.unwrap_or(0) }.error()
+        let last = before
+            .iter()
+            .rposition(|t| !matches!(t.token, Token::Whitespace(_)));
+        Self {
+            piece: self.piece,
+            at: last.unwrap_or(0),
+        }
+        .error()
     }
 
     /// Takes a word; in upper case, empty if the next token is none.
@@ -160,12 +183,20 @@ impl<'a> Cursor<'a> {
 
     /// Takes a token, or 1064.
     pub fn expect(&mut self, token: &Token) -> Result<()> {
-        if self.accept_token(token) { Ok(()) } else { Err(self.error()) }
+        if self.accept_token(token) {
+            Ok(())
+        } else {
+            Err(self.error())
+        }
     }
 
     /// Takes a word, or 1064.
     pub fn expect_word(&mut self, word: &str) -> Result<()> {
-        if self.accept(word) { Ok(()) } else { Err(self.error()) }
+        if self.accept(word) {
+            Ok(())
+        } else {
+            Err(self.error())
+        }
     }
 
     /// Takes an identifier or a string, as names may be written.
@@ -184,7 +215,11 @@ impl<'a> Cursor<'a> {
         match self.peek() {
             Some(Token::Word(word)) => {
                 self.next();
-                Ok(Ident { value: word.value.clone(), quote_style: word.quote_style, span: datafusion::sql::sqlparser::tokenizer::Span::empty() })
+                Ok(Ident {
+                    value: word.value.clone(),
+                    quote_style: word.quote_style,
+                    span: datafusion::sql::sqlparser::tokenizer::Span::empty(),
+                })
             }
             _ => Err(self.error()),
         }

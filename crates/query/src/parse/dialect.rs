@@ -150,7 +150,9 @@ mod tests {
             Expr::Like { expr, pattern, .. } => {
                 format!("({} LIKE {})", show(expr), show(pattern))
             }
-            Expr::Between { expr, low, high, .. } => {
+            Expr::Between {
+                expr, low, high, ..
+            } => {
                 format!("({} BETWEEN {} AND {})", show(expr), show(low), show(high))
             }
             Expr::InList { expr, list, .. } => format!("({} IN {})", show(expr), show(&list[0])),
@@ -183,7 +185,11 @@ mod tests {
             ("a - b - c * -d", "((a - b) - (c * (- d)))"),
         ] {
             // `&&` may be shown as either spelling.
-            assert_eq!(parse(text).replace("a AND b) ||", "a && b) ||"), expected, "{text}");
+            assert_eq!(
+                parse(text).replace("a AND b) ||", "a && b) ||"),
+                expected,
+                "{text}"
+            );
         }
     }
 }

@@ -83,11 +83,22 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<LoadData> {
         return unsupported("LOAD DATA … SET");
     }
     cursor.end()?;
-    Ok(LoadData { file, table, fields, lines, ignore_lines, columns })
+    Ok(LoadData {
+        file,
+        table,
+        fields,
+        lines,
+        ignore_lines,
+        columns,
+    })
 }
 
 fn fields(cursor: &mut Cursor<'_>) -> Result<Fields> {
-    let mut fields = Fields { terminated: b"\t".to_vec(), enclosed: None, escaped: Some(b'\\') };
+    let mut fields = Fields {
+        terminated: b"\t".to_vec(),
+        enclosed: None,
+        escaped: Some(b'\\'),
+    };
     if !cursor.accept("FIELDS") && !cursor.accept("COLUMNS") {
         return Ok(fields);
     }
@@ -124,7 +135,10 @@ fn one_byte(text: &str) -> Result<Option<u8>> {
 }
 
 fn lines(cursor: &mut Cursor<'_>) -> Result<Lines> {
-    let mut lines = Lines { starting: Vec::new(), terminated: b"\n".to_vec() };
+    let mut lines = Lines {
+        starting: Vec::new(),
+        terminated: b"\n".to_vec(),
+    };
     if !cursor.accept("LINES") {
         return Ok(lines);
     }

@@ -134,14 +134,19 @@ impl<'a> Script<'a> {
                 .iter()
                 .any(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF))
         });
-        Ok(Self { text, tokens, pieces })
+        Ok(Self {
+            text,
+            tokens,
+            pieces,
+        })
     }
 
     /// The statements.
     pub fn pieces(&self) -> impl ExactSizeIterator<Item = Piece<'_>> {
-        self.pieces
-            .iter()
-            .map(|range| Piece { text: self.text, tokens: &self.tokens[range.clone()] })
+        self.pieces.iter().map(|range| Piece {
+            text: self.text,
+            tokens: &self.tokens[range.clone()],
+        })
     }
 }
 
@@ -149,7 +154,11 @@ impl<'a> Script<'a> {
 pub(crate) fn syntax_error(text: &str, at: Location) -> SqlError {
     let offset = crate::plan::rewrite::Source { text, tokens: &[] }.offset(at);
     let rest = &text[offset.min(text.len())..];
-    let end = rest.char_indices().map(|(i, _)| i).find(|i| *i >= NEAR).unwrap_or(rest.len());
+    let end = rest
+        .char_indices()
+        .map(|(i, _)| i)
+        .find(|i| *i >= NEAR)
+        .unwrap_or(rest.len());
     SqlError::syntax(&rest[..end], at.line.max(1))
 }
 
@@ -246,15 +255,24 @@ impl<'a> Piece<'a> {
                 (other, _) => return Err(SqlError::not_supported(format!("FORMAT={other}"))),
             }
         }
-        if form == ExplainForm::Table && !cursor.peek_any(&["SELECT", "WITH", "INSERT", "REPLACE", "UPDATE", "DELETE"]) && !cursor.peek_is(&Token::LParen) {
+        if form == ExplainForm::Table
+            && !cursor.peek_any(&["SELECT", "WITH", "INSERT", "REPLACE", "UPDATE", "DELETE"])
+            && !cursor.peek_is(&Token::LParen)
+        {
             let table = cursor.object_name()?;
-            let column = if cursor.at_end() { None } else { Some(cursor.name()?) };
+            let column = if cursor.at_end() {
+                None
+            } else {
+                Some(cursor.name()?)
+            };
             cursor.end()?;
             return Ok(Statement::Describe(table, column));
         }
         match self.with_sqlparser(cursor.position())? {
             Statement::Query(query) => Ok(Statement::Explain(form, query)),
-            _ => Err(SqlError::not_supported("EXPLAIN of a statement other than SELECT")),
+            _ => Err(SqlError::not_supported(
+                "EXPLAIN of a statement other than SELECT",
+            )),
         }
     }
 }
@@ -269,7 +287,10 @@ fn statement_name(statement: &ast::Statement) -> String {
 fn location(message: &str) -> Option<Location> {
     let (_, place) = message.rsplit_once("at Line: ")?;
     let (line, column) = place.split_once(", Column: ")?;
-    Some(Location { line: line.trim().parse().ok()?, column: column.trim().parse().ok()? })
+    Some(Location {
+        line: line.trim().parse().ok()?,
+        column: column.trim().parse().ok()?,
+    })
 }
 
 fn kill(mut cursor: Cursor<'_>) -> Result<Statement> {
@@ -315,7 +336,11 @@ fn transaction(first: &str, mut cursor: Cursor<'_>) -> Result<Statement> {
                 return Err(SqlError::not_supported("savepoints, AND CHAIN, RELEASE"));
             }
             cursor.end()?;
-            Ok(if first == "COMMIT" { Statement::Commit } else { Statement::Rollback })
+            Ok(if first == "COMMIT" {
+                Statement::Commit
+            } else {
+                Statement::Rollback
+            })
         }
     }
 }
@@ -349,7 +374,10 @@ fn create_schema(mut cursor: Cursor<'_>) -> Result<Statement> {
             _ => return Err(cursor.error_at_last()),
         }
     }
-    Ok(Statement::CreateSchema { name, if_not_exists })
+    Ok(Statement::CreateSchema {
+        name,
+        if_not_exists,
+    })
 }
 
 fn drop_schema(mut cursor: Cursor<'_>) -> Result<Statement> {

@@ -64,18 +64,29 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<Vec<Assignment>> {
 }
 
 fn assignment(cursor: &mut Cursor<'_>) -> Result<Assignment> {
-    if cursor.accept("NAMES") || cursor.accept("CHARSET") || cursor.accept_all(&["CHARACTER", "SET"])
+    if cursor.accept("NAMES")
+        || cursor.accept("CHARSET")
+        || cursor.accept_all(&["CHARACTER", "SET"])
     {
         let value = value(cursor)?;
-        let collation = if cursor.accept("COLLATE") { Some(cursor.name()?) } else { None };
-        return Ok(Assignment { target: Target::Names { collation }, value });
+        let collation = if cursor.accept("COLLATE") {
+            Some(cursor.name()?)
+        } else {
+            None
+        };
+        return Ok(Assignment {
+            target: Target::Names { collation },
+            value,
+        });
     }
     let mut scope = scope(cursor);
     if cursor.accept("TRANSACTION") {
         return isolation(cursor);
     }
     if cursor.peek_any(&["PASSWORD", "ROLE", "RESOURCE"]) {
-        return Err(SqlError::not_supported("SET PASSWORD, ROLE, RESOURCE GROUP"));
+        return Err(SqlError::not_supported(
+            "SET PASSWORD, ROLE, RESOURCE GROUP",
+        ));
     }
     let name = cursor.name()?.to_lowercase();
     let target = match name.strip_prefix("@@") {
@@ -97,7 +108,10 @@ fn assignment(cursor: &mut Cursor<'_>) -> Result<Assignment> {
     if !cursor.accept_token(&Token::Eq) {
         cursor.expect(&Token::Assignment)?;
     }
-    Ok(Assignment { target, value: value(cursor)? })
+    Ok(Assignment {
+        target,
+        value: value(cursor)?,
+    })
 }
 
 fn scope(cursor: &mut Cursor<'_>) -> Option<Scope> {
@@ -128,7 +142,10 @@ fn isolation(cursor: &mut Cursor<'_>) -> Result<Assignment> {
         }
         level.push_str(&word);
     }
-    let level = level.strip_prefix("ISOLATION-LEVEL-").unwrap_or(&level).to_owned();
+    let level = level
+        .strip_prefix("ISOLATION-LEVEL-")
+        .unwrap_or(&level)
+        .to_owned();
     let known = [
         "READ-UNCOMMITTED",
         "READ-COMMITTED",
@@ -140,7 +157,10 @@ fn isolation(cursor: &mut Cursor<'_>) -> Result<Assignment> {
     if !known.contains(&level.as_str()) {
         return Err(cursor.error_at_last());
     }
-    Ok(Assignment { target: Target::Isolation, value: Value::Text(level) })
+    Ok(Assignment {
+        target: Target::Isolation,
+        value: Value::Text(level),
+    })
 }
 
 fn value(cursor: &mut Cursor<'_>) -> Result<Value> {
@@ -166,7 +186,9 @@ fn value(cursor: &mut Cursor<'_>) -> Result<Value> {
         count += 1;
     }
     let tokens = cursor.tokens(start..cursor.position());
-    let mut meaningful = tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_)));
+    let mut meaningful = tokens
+        .iter()
+        .filter(|t| !matches!(t.token, Token::Whitespace(_)));
     match (meaningful.next().map(|t| &t.token), meaningful.next()) {
         (None, _) => return Err(cursor.error()),
         (Some(Token::SingleQuotedString(text) | Token::DoubleQuotedString(text)), None) => {
@@ -176,15 +198,18 @@ fn value(cursor: &mut Cursor<'_>) -> Result<Value> {
             let text = word.value.clone();
             return Ok(match text.to_ascii_uppercase().as_str() {
                 "DEFAULT" if word.quote_style.is_none() => Value::Default,
-                "NULL" if word.quote_style.is_none() => {
-                    Value::Expr(Box::new(Expr::value(datafusion::sql::sqlparser::ast::Value::Null)))
-                }
+                "NULL" if word.quote_style.is_none() => Value::Expr(Box::new(Expr::value(
+                    datafusion::sql::sqlparser::ast::Value::Null,
+                ))),
                 _ => Value::Text(text),
             });
         }
         _ => {}
     }
-    let piece = Piece { text: cursor.piece().text, tokens };
+    let piece = Piece {
+        text: cursor.piece().text,
+        tokens,
+    };
     let mut parser = piece.parser(0);
     let expr = parser.parse_expr().map_err(|e| piece.error(&e))?;
     piece.expect_end(&mut parser)?;

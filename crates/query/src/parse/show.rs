@@ -108,22 +108,36 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<Show> {
         "DATABASES" | "SCHEMAS" => Show::Schemas(filter(&mut cursor)?),
         "TABLES" => {
             let schema = from_schema(&mut cursor)?;
-            Show::Tables { full, schema, filter: filter(&mut cursor)? }
+            Show::Tables {
+                full,
+                schema,
+                filter: filter(&mut cursor)?,
+            }
         }
         "COLUMNS" | "FIELDS" => {
             let (table, schema) = of_table(&mut cursor)?;
-            Show::Columns { full, table, schema, filter: filter(&mut cursor)? }
+            Show::Columns {
+                full,
+                table,
+                schema,
+                filter: filter(&mut cursor)?,
+            }
         }
         "INDEX" | "INDEXES" | "KEYS" => {
             let (table, schema) = of_table(&mut cursor)?;
-            Show::Indexes { table, schema, filter: filter(&mut cursor)? }
+            Show::Indexes {
+                table,
+                schema,
+                filter: filter(&mut cursor)?,
+            }
         }
         "CREATE" => create(&mut cursor)?,
         "VARIABLES" => Show::Variables(scope, filter(&mut cursor)?),
         "STATUS" => Show::Status(scope, filter(&mut cursor)?),
-        "WARNINGS" | "ERRORS" => {
-            Show::Warnings { errors: what == "ERRORS", count: false }
-        }
+        "WARNINGS" | "ERRORS" => Show::Warnings {
+            errors: what == "ERRORS",
+            count: false,
+        },
         "ENGINES" => Show::Engines,
         "STORAGE" => {
             cursor.expect_word("ENGINES")?;
@@ -138,14 +152,21 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<Show> {
         "TABLE" => {
             cursor.expect_word("STATUS")?;
             let schema = from_schema(&mut cursor)?;
-            Show::TableStatus { schema, filter: filter(&mut cursor)? }
+            Show::TableStatus {
+                schema,
+                filter: filter(&mut cursor)?,
+            }
         }
         "PROCESSLIST" => Show::Processes { full },
         "PLUGINS" => Show::Nothing("PLUGINS"),
         "TRIGGERS" | "EVENTS" => {
             from_schema(&mut cursor)?;
             filter(&mut cursor)?;
-            Show::Nothing(if what == "TRIGGERS" { "TRIGGERS" } else { "EVENTS" })
+            Show::Nothing(if what == "TRIGGERS" {
+                "TRIGGERS"
+            } else {
+                "EVENTS"
+            })
         }
         "PROCEDURE" | "FUNCTION" => {
             cursor.expect_word("STATUS")?;
@@ -170,7 +191,10 @@ fn count(mut cursor: Cursor<'_>) -> Result<Show> {
         cursor.expect_word("WARNINGS")?;
     }
     cursor.end()?;
-    Ok(Show::Warnings { errors, count: true })
+    Ok(Show::Warnings {
+        errors,
+        count: true,
+    })
 }
 
 fn create(cursor: &mut Cursor<'_>) -> Result<Show> {
@@ -180,7 +204,9 @@ fn create(cursor: &mut Cursor<'_>) -> Result<Show> {
     if cursor.accept("DATABASE") || cursor.accept("SCHEMA") {
         return Ok(Show::CreateSchema(cursor.name()?));
     }
-    Err(SqlError::not_supported("SHOW CREATE of anything but tables and databases"))
+    Err(SqlError::not_supported(
+        "SHOW CREATE of anything but tables and databases",
+    ))
 }
 
 fn from_schema(cursor: &mut Cursor<'_>) -> Result<Option<String>> {
@@ -208,7 +234,10 @@ fn filter(cursor: &mut Cursor<'_>) -> Result<Option<Filter>> {
     let start = cursor.position();
     while cursor.next().is_some() {}
     let tokens = cursor.tokens(start..cursor.position());
-    let piece = Piece { text: cursor.piece().text, tokens };
+    let piece = Piece {
+        text: cursor.piece().text,
+        tokens,
+    };
     let mut parser = piece.parser(0);
     let expr = parser.parse_expr().map_err(|e| piece.error(&e))?;
     piece.expect_end(&mut parser)?;

@@ -58,9 +58,19 @@ fn load_data_options() {
     .unwrap() else {
         panic!("not a LOAD");
     };
-    let fields = Fields { terminated: b"|".to_vec(), enclosed: Some(b'"'), escaped: None };
-    assert_eq!((load.fields, load.lines.terminated.as_slice()), (fields, &b"|\n"[..]));
-    assert_eq!((load.ignore_lines, load.columns.unwrap()), (2, vec!["a".into(), "b".into()]));
+    let fields = Fields {
+        terminated: b"|".to_vec(),
+        enclosed: Some(b'"'),
+        escaped: None,
+    };
+    assert_eq!(
+        (load.fields, load.lines.terminated.as_slice()),
+        (fields, &b"|\n"[..])
+    );
+    assert_eq!(
+        (load.ignore_lines, load.columns.unwrap()),
+        (2, vec!["a".into(), "b".into()])
+    );
     assert_eq!(load.table.to_string(), "db.t");
 }
 
@@ -78,7 +88,9 @@ fn settings() {
     assert_eq!(
         targets,
         [
-            Target::Names { collation: Some("utf8mb4_bin".into()) },
+            Target::Names {
+                collation: Some("utf8mb4_bin".into())
+            },
             system(Scope::Session, "sql_mode"),
             system(Scope::Global, "ndp_mode"),
             system(Scope::Session, "autocommit"),
@@ -89,7 +101,10 @@ fn settings() {
     );
     assert_eq!(set[2].value, Value::Text("ON".into()));
     assert_eq!(set[6].value, Value::Default);
-    for text in ["SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET SESSION TRANSACTION READ ONLY"] {
+    for text in [
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        "SET SESSION TRANSACTION READ ONLY",
+    ] {
         assert!(parse(text).is_ok(), "{text}");
     }
 }

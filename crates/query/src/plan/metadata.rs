@@ -60,5 +60,8 @@ pub fn origin(field: &Field) -> Option<Origin> {
 /// True for values of a CHAR column, which have no trailing spaces.
 #[must_use]
 pub fn is_char(field: &Field) -> bool {
-    field.metadata().get(TYPE).is_some_and(|ty| ty.starts_with("char("))
+    field
+        .metadata()
+        .get(TYPE)
+        .is_some_and(|ty| ty.starts_with("char("))
 }

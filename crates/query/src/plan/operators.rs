@@ -41,9 +41,7 @@ impl ExprPlanner for MysqlOperators {
             )));
         }
         match comparison(&expr.op) {
-            Some(op) => {
-                compare(op, expr.left, expr.right, schema).map(PlannerResult::Planned)
-            }
+            Some(op) => compare(op, expr.left, expr.right, schema).map(PlannerResult::Planned),
             None => Ok(PlannerResult::Original(expr)),
         }
     }
@@ -84,7 +82,10 @@ pub fn call(function: ScalarUDF, args: Vec<Expr>) -> Expr {
 #[must_use]
 pub fn cast_to(expr: Expr, target: casts::Target) -> Expr {
     let (name, a, b) = target.arguments();
-    call(casts::Cast::default().into(), vec![expr, lit(name), lit(a), lit(b)])
+    call(
+        casts::Cast::default().into(),
+        vec![expr, lit(name), lit(a), lit(b)],
+    )
 }
 
 /// `left op right` with MySQL's rules for operands of different types.
@@ -123,7 +124,10 @@ fn comparable(
         return Ok((left, right));
     }
     if is_string(left_type) && is_string(right_type) {
-        return Ok((without_padding(left, schema)?, without_padding(right, schema)?));
+        return Ok((
+            without_padding(left, schema)?,
+            without_padding(right, schema)?,
+        ));
     }
     if numeric(left_type) && numeric(right_type) {
         return Ok((fit(left, right_type), fit(right, left_type)));
@@ -149,7 +153,11 @@ fn comparable(
 }
 
 fn mixed(left: &DataType, right: &DataType) -> datafusion::error::DataFusionError {
-    let what = format!("comparison of {} with {}", mysql_name(left), mysql_name(right));
+    let what = format!(
+        "comparison of {} with {}",
+        mysql_name(left),
+        mysql_name(right)
+    );
     SqlError::not_supported(what).into_df()
 }
 
@@ -199,7 +207,9 @@ fn fit(expr: Expr, other: &DataType) -> Expr {
         }
         ty if ty.is_integer() => {
             let whole = units % decimal::pow10(scale) == 0;
-            let integer = i64::try_from(units / decimal::pow10(scale)).ok().filter(|_| whole);
+            let integer = i64::try_from(units / decimal::pow10(scale))
+                .ok()
+                .filter(|_| whole);
             integer.and_then(|v| ScalarValue::Int64(Some(v)).cast_to(ty).ok())
         }
         _ => None,
@@ -234,7 +244,10 @@ fn temporal_literal(expr: Expr, ty: &DataType, temporal: &DataType) -> DfResult<
     let kind = if is_date { "DATE" } else { "DATETIME" };
     let micros = match value {
         ScalarValue::Int64(Some(number)) => {
-            let from = ColumnType::Int { bytes: 8, unsigned: false };
+            let from = ColumnType::Int {
+                bytes: 8,
+                unsigned: false,
+            };
             match (ColumnType::DateTime { fsp: 6 }).coerce(Datum::Int(*number), from) {
                 Ok(Datum::DateTime(micros)) => Some(micros),
                 _ => None,

@@ -25,7 +25,10 @@ pub struct Planned {
 /// Unknown columns, types that do not go together, what is not supported.
 pub async fn plan(state: &SessionState, rewritten: Rewritten) -> Result<Planned> {
     let statement = DfStatement::Statement(Box::new(Statement::Query(rewritten.query)));
-    let plan = state.statement_to_plan(statement).await.map_err(SqlError::from)?;
+    let plan = state
+        .statement_to_plan(statement)
+        .await
+        .map_err(SqlError::from)?;
     let plan = typing::apply(plan)?;
     let names = output_names(&plan, &rewritten.names);
     Ok(Planned { plan, names })
@@ -40,10 +43,12 @@ fn output_names(plan: &LogicalPlan, names: &OutputNames) -> Vec<String> {
     }
     fields
         .iter()
-        .map(|field| match (names.by_alias.get(field.name()), metadata::origin(field)) {
-            (Some(name), _) => name.clone(),
-            (None, Some(origin)) => origin.column,
-            (None, None) => field.name().clone(),
-        })
+        .map(
+            |field| match (names.by_alias.get(field.name()), metadata::origin(field)) {
+                (Some(name), _) => name.clone(),
+                (None, Some(origin)) => origin.column,
+                (None, None) => field.name().clone(),
+            },
+        )
         .collect()
 }

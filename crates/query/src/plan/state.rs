@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use datafusion::catalog::CatalogProviderList;
+use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::execution::SessionState;
 use datafusion::functions_aggregate::{count, min_max, sum};
 use datafusion::functions_window::{rank, row_number};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -39,7 +39,9 @@ fn config(partitions: usize) -> SessionConfig {
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.enable_ident_normalization = false;
     options.sql_parser.default_null_ordering = "nulls_min".to_owned();
-    options.optimizer.hash_join_inlist_pushdown_max_distinct_values = JOIN_LIST_VALUES;
+    options
+        .optimizer
+        .hash_join_inlist_pushdown_max_distinct_values = JOIN_LIST_VALUES;
     options.optimizer.hash_join_inlist_pushdown_max_size = JOIN_LIST_BYTES;
     config
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::parse::Grammar;
 use datafusion::arrow::array::{
     ArrayRef, Date32Array, Decimal128Array, Int32Array, RecordBatch, StringViewArray,
 };
@@ -12,12 +13,11 @@ use datafusion::catalog::{
     MemorySchemaProvider, SchemaProvider,
 };
 use datafusion::datasource::MemTable;
-use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::SessionState;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::collect;
 use datafusion::sql::sqlparser::ast::{Expr, Statement, Value};
-use crate::parse::Grammar;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Tokenizer;
 
@@ -78,9 +78,8 @@ fn batch() -> RecordBatch {
         column("c", DataType::Utf8View, "char(10)"),
         column("day", DataType::Date32, "date"),
     ]);
-    let strings = |values: [Option<&str>; 4]| -> ArrayRef {
-        Arc::new(StringViewArray::from_iter(values))
-    };
+    let strings =
+        |values: [Option<&str>; 4]| -> ArrayRef { Arc::new(StringViewArray::from_iter(values)) };
     let decimals = Decimal128Array::from(vec![Some(200), Some(200), Some(100), None]);
     RecordBatch::try_new(
         Arc::new(schema),
@@ -89,7 +88,12 @@ fn batch() -> RecordBatch {
             Arc::new(decimals.with_precision_and_scale(15, 2).unwrap()),
             strings([Some("a"), Some("a "), Some("5x"), None]),
             strings([Some("x"), Some("x"), Some("y"), None]),
-            Arc::new(Date32Array::from(vec![Some(8997), Some(9000), Some(0), None])),
+            Arc::new(Date32Array::from(vec![
+                Some(8997),
+                Some(9000),
+                Some(0),
+                None,
+            ])),
         ],
     )
     .unwrap()
@@ -99,7 +103,9 @@ fn session() -> SessionState {
     let schema = Arc::new(MemorySchemaProvider::new());
     for number in 0..8 {
         let table = MemTable::try_new(batch().schema(), vec![vec![batch()]]).unwrap();
-        schema.register_table(format!("t{ACCESS_SEPARATOR}{number}"), Arc::new(table)).unwrap();
+        schema
+            .register_table(format!("t{ACCESS_SEPARATOR}{number}"), Arc::new(table))
+            .unwrap();
     }
     let catalog = MemoryCatalogProvider::new();
     catalog.register_schema("test", schema).unwrap();
@@ -114,12 +120,17 @@ fn session() -> SessionState {
 }
 
 async fn run(sql: &str) -> Result<(Vec<String>, Vec<String>)> {
-    let tokens = Tokenizer::new(&Grammar, sql).tokenize_with_location().unwrap();
+    let tokens = Tokenizer::new(&Grammar, sql)
+        .tokenize_with_location()
+        .unwrap();
     let mut parser = Parser::new(&Grammar).with_tokens_with_locations(tokens.clone());
     let Statement::Query(query) = parser.parse_statement().unwrap() else {
         panic!("not a query: {sql}");
     };
-    let source = Source { text: sql, tokens: &tokens };
+    let source = Source {
+        text: sql,
+        tokens: &tokens,
+    };
     let rewritten = rewrite(query, source, &Fixture)?;
     let session = session();
     let planned = select::plan(&session, rewritten).await?;
@@ -128,7 +139,11 @@ async fn run(sql: &str) -> Result<(Vec<String>, Vec<String>)> {
     let batches = collect(physical, session.task_ctx()).await?;
     let mut rows = Vec::new();
     for batch in batches {
-        let columns: Vec<_> = batch.columns().iter().map(|c| to_text(c, 0).unwrap()).collect();
+        let columns: Vec<_> = batch
+            .columns()
+            .iter()
+            .map(|c| to_text(c, 0).unwrap())
+            .collect();
         for row in 0..batch.num_rows() {
             let cells: Vec<_> = columns
                 .iter()
@@ -151,7 +166,10 @@ async fn check(sql: &str, expected: &str) {
 async fn constants() {
     let cases = include_str!("testdata/constants.txt");
     let mut failures = Vec::new();
-    for line in cases.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in cases
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
         let (expression, expected) = line.rsplit_once(" => ").unwrap();
         let got = match run(&format!("SELECT {expression}")).await {
             Ok((_, rows)) => rows.join("\n"),
@@ -167,35 +185,99 @@ async fn constants() {
 #[tokio::test]
 async fn names() {
     let names = |sql: &'static str| async move { run(sql).await.unwrap().0 };
-    assert_eq!(names("SELECT 1+1, COUNT( * ), 'abc', NULL, id AS Foo FROM t GROUP BY id").await, ["1+1", "COUNT( * )", "abc", "NULL", "Foo"]);
-    assert_eq!(names("SELECT *, ID, 1 FROM t").await, ["Id", "d", "v", "c", "day", "ID", "1"]);
-    assert_eq!(names("SELECT 1, 1, t.D, d, @@version FROM t").await, ["1", "1", "D", "d", "@@version"]);
-    assert_eq!(names("SELECT * FROM (SELECT SUM(d) , id x FROM t GROUP BY id) q").await, ["SUM(d)", "x"]);
+    assert_eq!(
+        names("SELECT 1+1, COUNT( * ), 'abc', NULL, id AS Foo FROM t GROUP BY id").await,
+        ["1+1", "COUNT( * )", "abc", "NULL", "Foo"]
+    );
+    assert_eq!(
+        names("SELECT *, ID, 1 FROM t").await,
+        ["Id", "d", "v", "c", "day", "ID", "1"]
+    );
+    assert_eq!(
+        names("SELECT 1, 1, t.D, d, @@version FROM t").await,
+        ["1", "1", "D", "d", "@@version"]
+    );
+    assert_eq!(
+        names("SELECT * FROM (SELECT SUM(d) , id x FROM t GROUP BY id) q").await,
+        ["SUM(d)", "x"]
+    );
 }
 
 #[tokio::test]
 async fn table_queries() {
-    check("SELECT AVG(d), SUM(id), AVG(id), COUNT(d), COUNT(*) FROM t", "1.666667|10|2.5000|3|4").await;
-    check("SELECT v, COUNT(*) FROM t WHERE v IS NOT NULL GROUP BY v ORDER BY v", "5x|1\na|2").await;
+    check(
+        "SELECT AVG(d), SUM(id), AVG(id), COUNT(d), COUNT(*) FROM t",
+        "1.666667|10|2.5000|3|4",
+    )
+    .await;
+    check(
+        "SELECT v, COUNT(*) FROM t WHERE v IS NOT NULL GROUP BY v ORDER BY v",
+        "5x|1\na|2",
+    )
+    .await;
     check("SELECT id FROM t WHERE v = 'a ' ORDER BY id", "1\n2").await;
     check("SELECT id FROM t WHERE v = 5", "3").await;
     check("SELECT id FROM t ORDER BY d, id", "4\n3\n1\n2").await;
     check("SELECT id FROM t WHERE day = 19940820", "1").await;
-    check("SELECT id FROM t WHERE day IN ('1994-08-20', DATE '1994-08-23') ORDER BY 1", "1\n2").await;
+    check(
+        "SELECT id FROM t WHERE day IN ('1994-08-20', DATE '1994-08-23') ORDER BY 1",
+        "1\n2",
+    )
+    .await;
     check("SELECT COUNT(DISTINCT v), COUNT(DISTINCT c) FROM t", "2|2").await;
     check("SELECT DISTINCT c FROM t ORDER BY c DESC", "y\nx\nNULL").await;
-    check("SELECT id FROM t WHERE d BETWEEN 1.5 AND '2' AND id < 2", "1").await;
-    check("SELECT a.id, b.id FROM t a JOIN t b ON a.v = b.v AND a.id < b.id", "1|2").await;
-    check("SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.id = a.id + 1 AND b.d = a.d)", "1").await;
-    check("SELECT `ID` FROM T WHERE c IN (SELECT V FROM t) OR id", "1\n2\n3\n4").await;
+    check(
+        "SELECT id FROM t WHERE d BETWEEN 1.5 AND '2' AND id < 2",
+        "1",
+    )
+    .await;
+    check(
+        "SELECT a.id, b.id FROM t a JOIN t b ON a.v = b.v AND a.id < b.id",
+        "1|2",
+    )
+    .await;
+    check(
+        "SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.id = a.id + 1 AND b.d = a.d)",
+        "1",
+    )
+    .await;
+    check(
+        "SELECT `ID` FROM T WHERE c IN (SELECT V FROM t) OR id",
+        "1\n2\n3\n4",
+    )
+    .await;
     check("SELECT id FROM t LIMIT 1, 2", "2\n3").await;
-    check("SELECT YEAR(day) y, COUNT(*) FROM t GROUP BY y ORDER BY y", "NULL|1\n1970|1\n1994|2").await;
-    check("SELECT YEAR(day), COUNT(*) FROM t GROUP BY YEAR(day) ORDER BY YEAR(day)", "NULL|1\n1970|1\n1994|2").await;
+    check(
+        "SELECT YEAR(day) y, COUNT(*) FROM t GROUP BY y ORDER BY y",
+        "NULL|1\n1970|1\n1994|2",
+    )
+    .await;
+    check(
+        "SELECT YEAR(day), COUNT(*) FROM t GROUP BY YEAR(day) ORDER BY YEAR(day)",
+        "NULL|1\n1970|1\n1994|2",
+    )
+    .await;
     check("SELECT id % 2 m, SUM(CASE WHEN c = 'x' THEN d ELSE 0 END) s FROM t GROUP BY m HAVING s > 0 ORDER BY m", "0|2.00\n1|2.00").await;
-    check("WITH w AS (SELECT id, d FROM t) SELECT MAX(d) FROM w WHERE id < (SELECT AVG(id) FROM w)", "2.00").await;
-    check("SELECT 1 FROM t UNION SELECT 2 UNION ALL SELECT 2 ORDER BY 1", "1\n2\n2").await;
-    check("SELECT id, ROW_NUMBER() OVER (PARTITION BY c ORDER BY id DESC) FROM t ORDER BY id", "1|2\n2|1\n3|1\n4|1").await;
-    check("SELECT id FROM t WHERE (id, c) IN ((1,'x'), (3,'y')) ORDER BY id", "1\n3").await;
+    check(
+        "WITH w AS (SELECT id, d FROM t) SELECT MAX(d) FROM w WHERE id < (SELECT AVG(id) FROM w)",
+        "2.00",
+    )
+    .await;
+    check(
+        "SELECT 1 FROM t UNION SELECT 2 UNION ALL SELECT 2 ORDER BY 1",
+        "1\n2\n2",
+    )
+    .await;
+    check(
+        "SELECT id, ROW_NUMBER() OVER (PARTITION BY c ORDER BY id DESC) FROM t ORDER BY id",
+        "1|2\n2|1\n3|1\n4|1",
+    )
+    .await;
+    check(
+        "SELECT id FROM t WHERE (id, c) IN ((1,'x'), (3,'y')) ORDER BY id",
+        "1\n3",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -222,7 +304,10 @@ async fn errors() {
         ("SELECT * FROM (SELECT 1)", 1248),
         ("SELECT 9223372036854775807 + id FROM t", 1690),
         ("SELECT (SELECT id FROM t)", 1242),
-        ("SELECT * FROM t WHERE c COLLATE utf8mb4_general_ci = 'x'", 1235),
+        (
+            "SELECT * FROM t WHERE c COLLATE utf8mb4_general_ci = 'x'",
+            1235,
+        ),
     ] {
         match errno(sql).await {
             Err((errno, message)) => assert_eq!(errno, expected, "{sql}: {message}"),
@@ -234,11 +319,26 @@ async fn errors() {
 #[tokio::test]
 async fn hints_reach_their_table() {
     let sql = "SELECT /*+ NO_NDP_PUSHDOWN(a) NDP_PUSHDOWN(t) */ a.id FROM t a, t";
-    let tokens = Tokenizer::new(&Grammar, sql).tokenize_with_location().unwrap();
+    let tokens = Tokenizer::new(&Grammar, sql)
+        .tokenize_with_location()
+        .unwrap();
     let mut parser = Parser::new(&Grammar).with_tokens_with_locations(tokens.clone());
-    let Statement::Query(query) = parser.parse_statement().unwrap() else { panic!() };
-    let rewritten = rewrite(query, Source { text: sql, tokens: &tokens }, &Fixture).unwrap();
-    let hints: Vec<_> =
-        rewritten.accesses.iter().map(|a| (a.alias.as_str(), a.ndp_hint)).collect();
+    let Statement::Query(query) = parser.parse_statement().unwrap() else {
+        panic!()
+    };
+    let rewritten = rewrite(
+        query,
+        Source {
+            text: sql,
+            tokens: &tokens,
+        },
+        &Fixture,
+    )
+    .unwrap();
+    let hints: Vec<_> = rewritten
+        .accesses
+        .iter()
+        .map(|a| (a.alias.as_str(), a.ndp_hint))
+        .collect();
     assert_eq!(hints, [("a", Some(false)), ("t", Some(true))]);
 }

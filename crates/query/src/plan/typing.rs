@@ -8,7 +8,9 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, JoinConstraint, Result as DfResult, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, InList, InSubquery, Like, Sort as SortExpr};
+use datafusion::logical_expr::expr::{
+    AggregateFunction, InList, InSubquery, Like, Sort as SortExpr,
+};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{disjunction, merge_schema};
 use datafusion::logical_expr::{
@@ -27,7 +29,8 @@ use crate::plan::operators::{cast_to, compare, without_padding};
 /// # Errors
 /// 1235 for comparisons that are not done here.
 pub fn apply(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    plan.transform_up_with_subqueries(|node| node_types(node).map(Transformed::yes)).map(|t| t.data)
+    plan.transform_up_with_subqueries(|node| node_types(node).map(Transformed::yes))
+        .map(|t| t.data)
 }
 
 fn node_types(node: LogicalPlan) -> DfResult<LogicalPlan> {
@@ -51,8 +54,10 @@ fn node_types(node: LogicalPlan) -> DfResult<LogicalPlan> {
         LogicalPlan::Join(join) => {
             if join.join_constraint == JoinConstraint::Using {
                 for (left, right) in &join.on {
-                    let (l, r) =
-                        (left.get_type(join.left.schema())?, right.get_type(join.right.schema())?);
+                    let (l, r) = (
+                        left.get_type(join.left.schema())?,
+                        right.get_type(join.right.schema())?,
+                    );
                     if l != r || needs_padding(left, join.left.schema())? {
                         return Err(SqlError::not_supported("USING over these types").into_df());
                     }
@@ -129,10 +134,13 @@ fn lower_in(mut args: Vec<Expr>, schema: &DFSchema) -> DfResult<Expr> {
     };
     if uniform && same_type && comparisons.len() > 1 {
         let list = literals.into_iter().cloned().collect();
-        return Ok(Expr::InList(InList::new(Box::new(operands[0].clone()), list, false)));
+        return Ok(Expr::InList(InList::new(
+            Box::new(operands[0].clone()),
+            list,
+            false,
+        )));
     }
-    disjunction(comparisons)
-        .ok_or_else(|| SqlError::not_supported("an empty IN list").into_df())
+    disjunction(comparisons).ok_or_else(|| SqlError::not_supported("an empty IN list").into_df())
 }
 
 fn lower_like(like: Like, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -144,18 +152,37 @@ fn lower_like(like: Like, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         Ok(Box::new(cast_to(*expr, casts::Target::Char(None))))
     };
     let (expr, pattern) = (text(like.expr)?, text(like.pattern)?);
-    let Like { negated, escape_char, case_insensitive, .. } = like;
-    Ok(Transformed::yes(Expr::Like(Like { negated, expr, pattern, escape_char, case_insensitive })))
+    let Like {
+        negated,
+        escape_char,
+        case_insensitive,
+        ..
+    } = like;
+    Ok(Transformed::yes(Expr::Like(Like {
+        negated,
+        expr,
+        pattern,
+        escape_char,
+        case_insensitive,
+    })))
 }
 
 fn lower_in_subquery(subquery: InSubquery, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let InSubquery { expr, mut subquery, negated } = subquery;
+    let InSubquery {
+        expr,
+        mut subquery,
+        negated,
+    } = subquery;
     let field = subquery.subquery.schema().field(0);
     let (left, right) = (expr.get_type(schema)?, field.data_type().clone());
     if is_string(&left) && is_string(&right) {
         subquery.subquery = Arc::new(collate_output(&subquery.subquery)?);
         let expr = Box::new(without_padding(*expr, schema)?);
-        return Ok(Transformed::yes(Expr::InSubquery(InSubquery { expr, subquery, negated })));
+        return Ok(Transformed::yes(Expr::InSubquery(InSubquery {
+            expr,
+            subquery,
+            negated,
+        })));
     }
     let same = left == right
         || left == DataType::Null
@@ -166,7 +193,11 @@ fn lower_in_subquery(subquery: InSubquery, schema: &DFSchema) -> DfResult<Transf
         let what = "IN with a subquery of another type";
         return Err(SqlError::not_supported(what).into_df());
     }
-    Ok(Transformed::yes(Expr::InSubquery(InSubquery { expr, subquery, negated })))
+    Ok(Transformed::yes(Expr::InSubquery(InSubquery {
+        expr,
+        subquery,
+        negated,
+    })))
 }
 
 /// COUNT(DISTINCT s) and the like count strings that differ under the collation.
@@ -199,7 +230,9 @@ fn group_by(mut aggregate: Aggregate) -> DfResult<LogicalPlan> {
     let schema = Arc::clone(aggregate.input.schema());
     let mut changed = false;
     for expr in &mut aggregate.group_expr {
-        if matches!(expr, Expr::GroupingSet(_)) || !needs_padding(expr.clone().unalias_ref(), &schema)? {
+        if matches!(expr, Expr::GroupingSet(_))
+            || !needs_padding(expr.clone().unalias_ref(), &schema)?
+        {
             continue;
         }
         let (relation, name) = expr.qualified_name();
@@ -209,8 +242,15 @@ fn group_by(mut aggregate: Aggregate) -> DfResult<LogicalPlan> {
     if !changed {
         return Ok(LogicalPlan::Aggregate(aggregate));
     }
-    let Aggregate { input, group_expr, aggr_expr, .. } = aggregate;
-    Ok(LogicalPlan::Aggregate(Aggregate::try_new(input, group_expr, aggr_expr)?))
+    let Aggregate {
+        input,
+        group_expr,
+        aggr_expr,
+        ..
+    } = aggregate;
+    Ok(LogicalPlan::Aggregate(Aggregate::try_new(
+        input, group_expr, aggr_expr,
+    )?))
 }
 
 trait UnaliasRef {
@@ -229,15 +269,30 @@ impl UnaliasRef for Expr {
 fn order_by(sort: Sort) -> DfResult<LogicalPlan> {
     let Sort { expr, input, fetch } = sort;
     let mut sorted = Vec::with_capacity(expr.len());
-    for SortExpr { expr, asc, nulls_first } in expr {
+    for SortExpr {
+        expr,
+        asc,
+        nulls_first,
+    } in expr
+    {
         let expr = collated(expr, input.schema())?;
-        sorted.push(SortExpr { expr, asc, nulls_first });
+        sorted.push(SortExpr {
+            expr,
+            asc,
+            nulls_first,
+        });
     }
-    Ok(LogicalPlan::Sort(Sort { expr: sorted, input, fetch }))
+    Ok(LogicalPlan::Sort(Sort {
+        expr: sorted,
+        input,
+        fetch,
+    }))
 }
 
 fn distinct(input: Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
-    Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(collate_output(&input)?))))
+    Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(
+        collate_output(&input)?,
+    ))))
 }
 
 /// A projection that cuts the string columns of a plan's output, if there are any to cut.
@@ -258,7 +313,10 @@ fn collate_output(input: &Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
     if !changed {
         return Ok(input.as_ref().clone());
     }
-    Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::clone(input))?))
+    Ok(LogicalPlan::Projection(Projection::try_new(
+        columns,
+        Arc::clone(input),
+    )?))
 }
 
 /// The constant of a literal expression.

@@ -37,11 +37,7 @@ pub(super) async fn create_schema(
 }
 
 /// Returns the number of tables that were dropped.
-pub(super) async fn drop_schema(
-    session: &mut Session,
-    name: &str,
-    if_exists: bool,
-) -> Result<u64> {
+pub(super) async fn drop_schema(session: &mut Session, name: &str, if_exists: bool) -> Result<u64> {
     let schema = name.to_lowercase();
     match session.frontend.engine.drop_schema(&schema).await {
         Ok(tables) => {
@@ -130,7 +126,11 @@ fn unsupported<T>(feature: impl std::fmt::Display) -> Result<T> {
 }
 
 fn refuse(present: bool, feature: &str) -> Result<()> {
-    if present { unsupported(feature) } else { Ok(()) }
+    if present {
+        unsupported(feature)
+    } else {
+        Ok(())
+    }
 }
 
 fn definition(
@@ -142,10 +142,19 @@ fn definition(
     refuse(table.temporary, "CREATE TEMPORARY TABLE")?;
     refuse(table.or_replace, "CREATE OR REPLACE TABLE")?;
     refuse(table.query.is_some(), "CREATE TABLE … SELECT")?;
-    refuse(table.like.is_some() || table.clone.is_some(), "CREATE TABLE … LIKE")?;
+    refuse(
+        table.like.is_some() || table.clone.is_some(),
+        "CREATE TABLE … LIKE",
+    )?;
     refuse(table.partition_by.is_some(), "PARTITION BY")?;
-    refuse(table.external || table.transient || table.volatile, "this kind of table")?;
-    refuse(table.inherits.is_some() || table.on_commit.is_some(), "this kind of table")?;
+    refuse(
+        table.external || table.transient || table.volatile,
+        "this kind of table",
+    )?;
+    refuse(
+        table.inherits.is_some() || table.on_commit.is_some(),
+        "this kind of table",
+    )?;
     let mut def = TableDef {
         schema,
         name,
@@ -206,7 +215,11 @@ fn table_options(session: &mut Session, table: &CreateTable, def: &mut TableDef)
             SqlOption::NamedParenthesizedList(list)
                 if list.key.value.eq_ignore_ascii_case("ENGINE") && list.values.is_empty() =>
             {
-                let engine = list.name.as_ref().map_or("", |name| name.value.as_str()).to_owned();
+                let engine = list
+                    .name
+                    .as_ref()
+                    .map_or("", |name| name.value.as_str())
+                    .to_owned();
                 check_engine(session, &engine, def)?;
             }
             other => return unsupported(format!("the table option {other}")),
@@ -222,7 +235,11 @@ fn check_engine(session: &mut Session, engine: &str, def: &TableDef) -> Result<(
             let message = format!("Using storage engine Perigee for table '{}'", def.name);
             session.warn(
                 "Warning",
-                &SqlError { errno: 1266, sqlstate: "HY000", message },
+                &SqlError {
+                    errno: 1266,
+                    sqlstate: "HY000",
+                    message,
+                },
             );
             Ok(())
         }
@@ -238,9 +255,11 @@ fn comment_text(comment: &CommentDef) -> String {
 
 fn option_text(value: &Expr) -> String {
     match value {
-        Expr::Value(value) => {
-            value.value.clone().into_string().unwrap_or_else(|| value.to_string())
-        }
+        Expr::Value(value) => value
+            .value
+            .clone()
+            .into_string()
+            .unwrap_or_else(|| value.to_string()),
         Expr::Identifier(ident) => ident.value.clone(),
         other => other.to_string(),
     }
@@ -257,7 +276,13 @@ fn column_definition(column: &AstColumn) -> Result<(ColumnDef, Option<Inline>)> 
         return Err(SqlError::wrong_column_name(name));
     }
     let ty = column_type(&name, &column.data_type)?;
-    let mut def = ColumnDef { name, ty, nullable: true, default: None, comment: String::new() };
+    let mut def = ColumnDef {
+        name,
+        ty,
+        nullable: true,
+        default: None,
+        comment: String::new(),
+    };
     let mut inline = None;
     let mut default = None;
     for option in &column.options {
@@ -326,16 +351,17 @@ fn column_type(column: &str, ty: &DataType) -> Result<ColumnType> {
         DataType::Date => Ok(ColumnType::Date),
         DataType::Datetime(fsp) => match u8::try_from(fsp.unwrap_or(0)).ok().filter(|f| *f <= 6) {
             Some(fsp) => Ok(ColumnType::DateTime { fsp }),
-            None => {
-                Err(SqlError::precision_too_big(fsp.unwrap_or(0), column, 6))
-            }
+            None => Err(SqlError::precision_too_big(fsp.unwrap_or(0), column, 6)),
         },
         DataType::Char(length) | DataType::Character(length) => {
             let chars = length_of(length.as_ref(), 1)?;
             if chars > 255 {
                 return Err(SqlError::column_too_long(column, 255));
             }
-            Ok(ColumnType::Char { chars: chars as u16, collation })
+            Ok(ColumnType::Char {
+                chars: chars as u16,
+                collation,
+            })
         }
         DataType::Varchar(length) | DataType::CharacterVarying(length) => {
             if length.is_none() {
@@ -346,7 +372,10 @@ fn column_type(column: &str, ty: &DataType) -> Result<ColumnType> {
             if chars > 16_383 {
                 return Err(SqlError::column_too_long(column, 16_383));
             }
-            Ok(ColumnType::Varchar { chars: chars as u16, collation })
+            Ok(ColumnType::Varchar {
+                chars: chars as u16,
+                collation,
+            })
         }
         other => unsupported(format!("the type {other}")),
     }
@@ -361,7 +390,11 @@ fn decimal(column: &str, info: ExactNumberInfo) -> Result<ColumnType> {
     let precision = if precision == 0 { 10 } else { precision };
     let most = u64::from(ColumnType::MAX_PRECISION);
     if scale < 0 || scale as u64 > u64::from(ColumnType::MAX_SCALE) {
-        return Err(SqlError::scale_too_big(scale, column, ColumnType::MAX_SCALE));
+        return Err(SqlError::scale_too_big(
+            scale,
+            column,
+            ColumnType::MAX_SCALE,
+        ));
     }
     if precision > 65 {
         return Err(SqlError::precision_too_big(precision, column, 65));
@@ -372,7 +405,10 @@ fn decimal(column: &str, info: ExactNumberInfo) -> Result<ColumnType> {
     if scale as u64 > precision {
         return Err(SqlError::scale_above_precision(column));
     }
-    Ok(ColumnType::Decimal { precision: precision as u8, scale: scale as u8 })
+    Ok(ColumnType::Decimal {
+        precision: precision as u8,
+        scale: scale as u8,
+    })
 }
 
 fn length_of(length: Option<&CharacterLength>, default: u64) -> Result<u64> {
@@ -410,8 +446,11 @@ impl Keys {
             }
             def.primary_key = primary;
         }
-        let given: Vec<String> =
-            self.others.iter().filter_map(|(name, ..)| name.clone()).collect();
+        let given: Vec<String> = self
+            .others
+            .iter()
+            .filter_map(|(name, ..)| name.clone())
+            .collect();
         for (name, columns, unique) in self.others {
             let name = match name {
                 Some(name) => name,
@@ -419,7 +458,10 @@ impl Keys {
                     let base = def.columns[usize::from(columns[0])].name.clone();
                     let taken = |name: &str| {
                         given.iter().any(|n| n.eq_ignore_ascii_case(name))
-                            || def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(name))
+                            || def
+                                .indexes
+                                .iter()
+                                .any(|i| i.name.eq_ignore_ascii_case(name))
                     };
                     let mut name = base.clone();
                     let mut n = 1;
@@ -433,20 +475,24 @@ impl Keys {
             if name.eq_ignore_ascii_case("PRIMARY") {
                 return unsupported("an index named PRIMARY");
             }
-            if def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(&name)) {
+            if def
+                .indexes
+                .iter()
+                .any(|i| i.name.eq_ignore_ascii_case(&name))
+            {
                 return Err(SqlError::duplicate_key_name(name));
             }
-            def.indexes.push(IndexDef { name, columns, unique });
+            def.indexes.push(IndexDef {
+                name,
+                columns,
+                unique,
+            });
         }
         Ok(())
     }
 }
 
-fn constraint_keys(
-    constraint: &TableConstraint,
-    def: &TableDef,
-    keys: &mut Keys,
-) -> Result<()> {
+fn constraint_keys(constraint: &TableConstraint, def: &TableDef, keys: &mut Keys) -> Result<()> {
     let name = |a: &Option<datafusion::sql::sqlparser::ast::Ident>,
                 b: &Option<datafusion::sql::sqlparser::ast::Ident>| {
         b.as_ref().or(a.as_ref()).map(|ident| ident.value.clone())
@@ -513,5 +559,7 @@ pub(super) fn default_text(column: &ColumnDef) -> Option<String> {
 
 /// A string as SQL writes it.
 pub(super) fn quoted(text: &str) -> String {
-    Value::SingleQuotedString(text.to_owned()).to_string().replace('\\', "\\\\")
+    Value::SingleQuotedString(text.to_owned())
+        .to_string()
+        .replace('\\', "\\\\")
 }

@@ -31,9 +31,9 @@ impl Environment for Session {
     fn variable(&self, scope: Option<&str>, name: &str) -> Result<Expr> {
         match (scope, name) {
             (None, "warning_count") => Ok(number(self.warnings.len() as u64)),
-            (None, "error_count") => {
-                Ok(number(self.warnings.iter().filter(|w| w.level == "Error").count() as u64))
-            }
+            (None, "error_count") => Ok(number(
+                self.warnings.iter().filter(|w| w.level == "Error").count() as u64,
+            )),
             (None | Some("session"), "last_insert_id" | "identity") => Ok(number(0)),
             (Some("global"), name) => self.frontend.globals.read().literal(name),
             (_, name) => self.variables.literal(name),
@@ -75,16 +75,19 @@ impl Environment for Session {
 impl Session {
     /// A table by its names in lower case.
     pub(super) fn table(&self, schema: &str, table: &str) -> Result<Arc<Table>> {
-        self.frontend.engine.table(schema, table).map_err(|e| match e {
-            EngineError::NoSuchSchema(_) | EngineError::NoSuchTable(_) => {
-                if self.frontend.engine.schemas().iter().any(|s| s == schema) {
-                    SqlError::no_such_table(schema, table)
-                } else {
-                    SqlError::unknown_schema(schema)
+        self.frontend
+            .engine
+            .table(schema, table)
+            .map_err(|e| match e {
+                EngineError::NoSuchSchema(_) | EngineError::NoSuchTable(_) => {
+                    if self.frontend.engine.schemas().iter().any(|s| s == schema) {
+                        SqlError::no_such_table(schema, table)
+                    } else {
+                        SqlError::unknown_schema(schema)
+                    }
                 }
-            }
-            other => other.into(),
-        })
+                other => other.into(),
+            })
     }
 
     /// Schema and table of a name, in lower case.

@@ -64,8 +64,18 @@ fn measured_text(plan: &Arc<dyn ExecutionPlan>) -> String {
 
 fn table(prepared: &Prepared) -> Rowset {
     let mut rows = Rowset::new(&[
-        "#id", "select_type", "table", "partitions", "type", "possible_keys", "key", "key_len",
-        "ref", "#rows", "filtered", "Extra",
+        "#id",
+        "select_type",
+        "table",
+        "partitions",
+        "type",
+        "possible_keys",
+        "key",
+        "key_len",
+        "ref",
+        "#rows",
+        "filtered",
+        "Extra",
     ]);
     let accesses = describe(&prepared.plan);
     if accesses.is_empty() {
@@ -75,7 +85,12 @@ fn table(prepared: &Prepared) -> Rowset {
         rows.push(row);
         return rows;
     }
-    let selects = prepared.accesses.iter().map(|a| a.select).max().unwrap_or(1);
+    let selects = prepared
+        .accesses
+        .iter()
+        .map(|a| a.select)
+        .max()
+        .unwrap_or(1);
     for access in accesses {
         let reference = prepared.accesses.iter().find(|r| r.alias == access.table);
         let select = reference.map_or(1, |r| r.select);

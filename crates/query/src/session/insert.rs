@@ -38,11 +38,12 @@ pub(super) async fn run(
     let mut transaction = session.frontend.engine.begin();
     let outcome = match *source.body {
         SetExpr::Values(values) => {
-            let plain = source.with.is_none()
-                && source.order_by.is_none()
-                && source.limit_clause.is_none();
+            let plain =
+                source.with.is_none() && source.order_by.is_none() && source.limit_clause.is_none();
             if !plain || values.explicit_row {
-                return Err(SqlError::not_supported("VALUES with ROW, WITH, ORDER BY or LIMIT"));
+                return Err(SqlError::not_supported(
+                    "VALUES with ROW, WITH, ORDER BY or LIMIT",
+                ));
             }
             let mut count = 0;
             let mut rows = Vec::new();
@@ -85,7 +86,11 @@ pub(super) async fn run(
             } else {
                 String::new()
             };
-            Ok(OkResult { affected_rows: count, info, ..OkResult::default() })
+            Ok(OkResult {
+                affected_rows: count,
+                info,
+                ..OkResult::default()
+            })
         }
         Err(error) => {
             transaction.rollback().await?;
@@ -96,18 +101,34 @@ pub(super) async fn run(
 
 fn check(insert: &Insert) -> Result<()> {
     let refuse = |present: bool, feature: &str| {
-        if present { Err(SqlError::not_supported(feature)) } else { Ok(()) }
+        if present {
+            Err(SqlError::not_supported(feature))
+        } else {
+            Ok(())
+        }
     };
     refuse(insert.replace_into, "REPLACE")?;
     refuse(insert.ignore, "INSERT IGNORE")?;
     refuse(insert.on.is_some(), "ON DUPLICATE KEY UPDATE")?;
     refuse(!insert.assignments.is_empty(), "INSERT … SET")?;
     refuse(insert.partitioned.is_some(), "PARTITION")?;
-    refuse(insert.returning.is_some() || insert.output.is_some(), "RETURNING")?;
-    refuse(insert.priority.is_some(), "LOW_PRIORITY, DELAYED, HIGH_PRIORITY")?;
-    refuse(insert.insert_alias.is_some() || insert.table_alias.is_some(), "an alias in INSERT")?;
+    refuse(
+        insert.returning.is_some() || insert.output.is_some(),
+        "RETURNING",
+    )?;
+    refuse(
+        insert.priority.is_some(),
+        "LOW_PRIORITY, DELAYED, HIGH_PRIORITY",
+    )?;
+    refuse(
+        insert.insert_alias.is_some() || insert.table_alias.is_some(),
+        "an alias in INSERT",
+    )?;
     refuse(!insert.optimizer_hints.is_empty(), "hints in INSERT")?;
-    refuse(insert.overwrite || insert.or.is_some(), "this form of INSERT")
+    refuse(
+        insert.overwrite || insert.or.is_some(),
+        "this form of INSERT",
+    )
 }
 
 /// The columns that an INSERT or LOAD DATA gives values for.
@@ -131,7 +152,10 @@ impl Targets {
     pub(super) fn named(table: &Arc<Table>, names: &[&str]) -> Result<Self> {
         if names.is_empty() {
             let columns = (0..table.def.columns.len()).collect();
-            return Ok(Self { table: table.clone(), columns });
+            return Ok(Self {
+                table: table.clone(),
+                columns,
+            });
         }
         let mut columns = Vec::with_capacity(names.len());
         for name in names {
@@ -144,7 +168,10 @@ impl Targets {
             }
             columns.push(column);
         }
-        let targets = Self { table: table.clone(), columns };
+        let targets = Self {
+            table: table.clone(),
+            columns,
+        };
         for (i, column) in table.def.columns.iter().enumerate() {
             if !targets.columns.contains(&i) && column.default.is_none() && !column.nullable {
                 return Err(SqlError::no_default(&column.name));
@@ -160,7 +187,8 @@ impl Targets {
 
     /// A row with every column's default.
     pub(super) fn defaults(&self) -> Vec<Datum> {
-        let default = |c: &perigee_engine::catalog::ColumnDef| c.default.clone().unwrap_or(Datum::Null);
+        let default =
+            |c: &perigee_engine::catalog::ColumnDef| c.default.clone().unwrap_or(Datum::Null);
         self.table.def.columns.iter().map(default).collect()
     }
 
@@ -238,7 +266,10 @@ fn simple_literal(expr: &Expr) -> Option<Simple> {
             Value::Boolean(v) => Some(Simple::Truth(*v)),
             _ => None,
         },
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match simple_literal(expr)? {
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => match simple_literal(expr)? {
             Simple::Number(text) => Some(Simple::Number(format!("-{text}"))),
             _ => None,
         },
@@ -249,9 +280,7 @@ fn simple_literal(expr: &Expr) -> Option<Simple> {
 /// The value of a literal, for DEFAULT.
 pub(super) fn literal_datum(expr: &Expr, ty: ColumnType) -> Result<Datum> {
     match simple_literal(expr) {
-        Some(Simple::Default) | None => {
-            Err(SqlError::not_supported(format!("DEFAULT {expr}")))
-        }
+        Some(Simple::Default) | None => Err(SqlError::not_supported(format!("DEFAULT {expr}"))),
         Some(literal) => literal.convert(ty).map_err(|e| value_error(&e, "?", 1)),
     }
 }
@@ -277,7 +306,9 @@ async fn evaluate(
         if batch.num_rows() > 0 {
             let batch = select::shown(&batch, &prepared.schema)?;
             let (value, from) = datum_at(batch.column(0), 0)?;
-            return ty.coerce(value, from).map_err(|e| value_error(&e, column, row));
+            return ty
+                .coerce(value, from)
+                .map_err(|e| value_error(&e, column, row));
         }
     }
     Ok(Datum::Null)
@@ -286,7 +317,10 @@ async fn evaluate(
 /// A value of an array with its type.
 fn datum_at(array: &ArrayRef, row: usize) -> Result<(Datum, ColumnType)> {
     use datafusion::arrow::datatypes::DataType;
-    let bigint = ColumnType::Int { bytes: 8, unsigned: false };
+    let bigint = ColumnType::Int {
+        bytes: 8,
+        unsigned: false,
+    };
     if array.is_null(row) {
         return Ok((Datum::Null, bigint));
     }
@@ -294,9 +328,10 @@ fn datum_at(array: &ArrayRef, row: usize) -> Result<(Datum, ColumnType)> {
     let (datum, _) = constant(&scalar)
         .ok_or_else(|| SqlError::not_supported(format!("INSERT of {}", array.data_type())))?;
     let ty = match array.data_type() {
-        DataType::Decimal128(precision, scale) => {
-            ColumnType::Decimal { precision: *precision, scale: *scale as u8 }
-        }
+        DataType::Decimal128(precision, scale) => ColumnType::Decimal {
+            precision: *precision,
+            scale: *scale as u8,
+        },
         DataType::Float64 | DataType::Float32 => ColumnType::Double,
         DataType::Date32 => ColumnType::Date,
         DataType::Timestamp(..) => ColumnType::DateTime { fsp: 6 },
@@ -325,7 +360,11 @@ pub(super) fn engine_error(error: EngineError, table: &Table, first: u64) -> Sql
 pub(super) fn row_error(error: &RowError, table: &Table, row: u64) -> SqlError {
     match error {
         RowError::Column { column, error } => {
-            let name = table.def.columns.get(usize::from(*column)).map_or("", |c| &c.name);
+            let name = table
+                .def
+                .columns
+                .get(usize::from(*column))
+                .map_or("", |c| &c.name);
             value_error(error, name, row)
         }
         RowError::ColumnCount { .. } => SqlError::value_count(row),

@@ -37,7 +37,12 @@ pub(super) async fn run(
     cancel: &CancelToken,
 ) -> Result<OkResult> {
     let table = session.named_table(&statement.table)?;
-    let names: Vec<&str> = statement.columns.iter().flatten().map(String::as_str).collect();
+    let names: Vec<&str> = statement
+        .columns
+        .iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
     let targets = Targets::named(&table, &names)?;
     let engine = session.frontend.engine.clone();
     let plan = Arc::new(Plan::new(&engine, &table, &targets, statement));
@@ -46,10 +51,17 @@ pub(super) async fn run(
     let workers = session.frontend.config.threads.max(1);
     match transfer(&plan, &mut load, file, workers, cancel).await {
         Ok(()) => {
-            let rows = load.finish().await.map_err(|e| engine_error(e, &table, 0))?;
+            let rows = load
+                .finish()
+                .await
+                .map_err(|e| engine_error(e, &table, 0))?;
             session.note_change();
             let info = format!("Records: {rows}  Deleted: 0  Skipped: 0  Warnings: 0");
-            Ok(OkResult { affected_rows: rows, info, ..OkResult::default() })
+            Ok(OkResult {
+                affected_rows: rows,
+                info,
+                ..OkResult::default()
+            })
         }
         Err(error) => {
             load.rollback().await?;
@@ -77,16 +89,21 @@ impl Plan {
         targets: &Targets,
         statement: &LoadData,
     ) -> Self {
-        let default_text = |(value, column): (perigee_value::Datum, &perigee_engine::catalog::ColumnDef)| {
-            if value.is_null() {
-                return None;
-            }
-            let mut text = String::new();
-            format_value(column.ty, value.as_ref(), &mut text);
-            Some(text.into_bytes())
-        };
-        let defaults =
-            targets.defaults().into_iter().zip(&table.def.columns).map(default_text).collect();
+        let default_text =
+            |(value, column): (perigee_value::Datum, &perigee_engine::catalog::ColumnDef)| {
+                if value.is_null() {
+                    return None;
+                }
+                let mut text = String::new();
+                format_value(column.ty, value.as_ref(), &mut text);
+                Some(text.into_bytes())
+            };
+        let defaults = targets
+            .defaults()
+            .into_iter()
+            .zip(&table.def.columns)
+            .map(default_text)
+            .collect();
         Self {
             engine: engine.clone(),
             table: table.clone(),
@@ -104,8 +121,13 @@ impl Plan {
         let mut fields: Vec<lines::Field<'_>> = Vec::new();
         let mut row: Vec<Option<&[u8]>> = Vec::new();
         for (number, line) in self.format.lines(block).enumerate() {
-            let bad = |error| BadLine { number: number as u64, error };
-            self.format.split(line, &mut fields).map_err(|e| bad(self.line_error(&e)))?;
+            let bad = |error| BadLine {
+                number: number as u64,
+                error,
+            };
+            self.format
+                .split(line, &mut fields)
+                .map_err(|e| bad(self.line_error(&e)))?;
             if fields.len() != self.columns.len() {
                 return Err(bad(LineProblem::Fields(fields.len())));
             }
@@ -114,7 +136,9 @@ impl Plan {
             for (field, column) in fields.iter().zip(&self.columns) {
                 row[*column] = field.as_deref();
             }
-            encoder.push_text(&mut chunk, &row).map_err(|e| bad(LineProblem::Row(e)))?;
+            encoder
+                .push_text(&mut chunk, &row)
+                .map_err(|e| bad(LineProblem::Row(e)))?;
         }
         encoder.finish(&mut chunk);
         Ok(chunk)
@@ -130,7 +154,9 @@ impl Plan {
     fn error(&self, bad: BadLine, before: u64) -> SqlError {
         let row = before + bad.number + 1;
         let name = |i: usize| {
-            self.columns.get(i).map_or("", |c| self.table.def.columns[*c].name.as_str())
+            self.columns
+                .get(i)
+                .map_or("", |c| self.table.def.columns[*c].name.as_str())
         };
         match bad.error {
             LineProblem::Row(error) => row_error(&error, &self.table, row),
@@ -177,7 +203,11 @@ async fn transfer(
     workers: usize,
     cancel: &CancelToken,
 ) -> Result<()> {
-    let mut blocks = Blocks { plan: plan.clone(), buffer: BytesMut::new(), skip: plan.ignore_lines };
+    let mut blocks = Blocks {
+        plan: plan.clone(),
+        buffer: BytesMut::new(),
+        skip: plan.ignore_lines,
+    };
     let mut pending: VecDeque<Work> = VecDeque::new();
     let mut rows = 0;
     while let Some(block) = blocks.next(file).await? {
@@ -212,7 +242,9 @@ async fn push(
     let chunk = work.await.map_err(SqlError::unknown)?;
     let chunk = chunk.map_err(|bad| plan.error(bad, before))?;
     let rows = chunk.rows();
-    load.push(chunk).await.map_err(|e| engine_error(e, &plan.table, before))?;
+    load.push(chunk)
+        .await
+        .map_err(|e| engine_error(e, &plan.table, before))?;
     Ok(rows)
 }
 

@@ -49,7 +49,11 @@ pub struct FrontendConfig {
 
 impl Default for FrontendConfig {
     fn default() -> Self {
-        Self { threads: 2, query_memory: 1 << 30, temp_dir: None }
+        Self {
+            threads: 2,
+            query_memory: 1 << 30,
+            temp_dir: None,
+        }
     }
 }
 
@@ -141,7 +145,9 @@ impl Frontend {
         if let Some(dir) = &config.temp_dir {
             disk = disk.with_mode(DiskManagerMode::Directories(vec![dir.clone()]));
         }
-        let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc()?;
+        let runtime = RuntimeEnvBuilder::new()
+            .with_disk_manager_builder(disk)
+            .build_arc()?;
         let mut globals = Variables::new(SERVER_VERSION);
         globals.set("query_memory_limit", Some(config.query_memory.to_string()));
         Ok(Self {
@@ -279,7 +285,11 @@ impl Session {
     /// Seconds the client may stay silent.
     #[must_use]
     pub fn wait_timeout(&self, interactive: bool) -> u64 {
-        self.variables.integer(if interactive { "interactive_timeout" } else { "wait_timeout" })
+        self.variables.integer(if interactive {
+            "interactive_timeout"
+        } else {
+            "wait_timeout"
+        })
     }
 
     /// Number of warnings of the last statement.
@@ -328,7 +338,11 @@ impl Session {
     fn warn(&mut self, level: &'static str, error: &SqlError) {
         if self.warnings.len() < MAX_WARNINGS {
             let message = error.message.clone();
-            self.warnings.push(Warning { level, code: error.errno, message });
+            self.warnings.push(Warning {
+                level,
+                code: error.errno,
+                message,
+            });
         }
     }
 }

@@ -36,12 +36,19 @@ impl Rowset {
                 None => ((*name).to_owned(), false),
             })
             .collect();
-        Self { columns, rows: Vec::new() }
+        Self {
+            columns,
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row.
     pub(super) fn push(&mut self, row: Vec<Cell>) {
-        assert_eq!(row.len(), self.columns.len(), "Q6: a row has a cell for each column");
+        assert_eq!(
+            row.len(),
+            self.columns.len(),
+            "Q6: a row has a cell for each column"
+        );
         self.rows.push(row);
     }
 
@@ -91,8 +98,9 @@ impl Rowset {
             let cells = self.rows.iter().map(|row| row[i].as_deref());
             if *number {
                 fields.push(Field::new(name, DataType::Int64, true));
-                let numbers: Int64Array =
-                    cells.map(|c| c.and_then(|c| c.parse::<i64>().ok())).collect();
+                let numbers: Int64Array = cells
+                    .map(|c| c.and_then(|c| c.parse::<i64>().ok()))
+                    .collect();
                 arrays.push(Arc::new(numbers));
             } else {
                 fields.push(Field::new(name, DataType::Utf8View, true));
@@ -105,9 +113,15 @@ impl Rowset {
 
 fn result_column((name, number): &(String, bool)) -> ResultColumn {
     let ty = if *number {
-        ColumnType::Int { bytes: 8, unsigned: false }
+        ColumnType::Int {
+            bytes: 8,
+            unsigned: false,
+        }
     } else {
-        ColumnType::Varchar { chars: 1024, collation: Collation::UTF8MB4_BIN }
+        ColumnType::Varchar {
+            chars: 1024,
+            collation: Collation::UTF8MB4_BIN,
+        }
     };
     ResultColumn {
         name: name.clone(),
@@ -126,34 +140,54 @@ fn result_column((name, number): &(String, bool)) -> ResultColumn {
 fn holds(expr: &Expr, columns: &[(String, bool)], row: &[Cell]) -> Result<Option<bool>> {
     Ok(match expr {
         Expr::Nested(inner) => holds(inner, columns, row)?,
-        Expr::UnaryOp { op: UnaryOperator::Not, expr } => holds(expr, columns, row)?.map(|v| !v),
-        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
-            match (holds(left, columns, row)?, holds(right, columns, row)?) {
-                (Some(false), _) | (_, Some(false)) => Some(false),
-                (Some(true), Some(true)) => Some(true),
-                _ => None,
-            }
-        }
-        Expr::BinaryOp { left, op: BinaryOperator::Or, right } => {
-            match (holds(left, columns, row)?, holds(right, columns, row)?) {
-                (Some(true), _) | (_, Some(true)) => Some(true),
-                (Some(false), Some(false)) => Some(false),
-                _ => None,
-            }
-        }
-        Expr::BinaryOp { left, op: op @ (BinaryOperator::Eq | BinaryOperator::NotEq), right } => {
+        Expr::UnaryOp {
+            op: UnaryOperator::Not,
+            expr,
+        } => holds(expr, columns, row)?.map(|v| !v),
+        Expr::BinaryOp {
+            left,
+            op: BinaryOperator::And,
+            right,
+        } => match (holds(left, columns, row)?, holds(right, columns, row)?) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        },
+        Expr::BinaryOp {
+            left,
+            op: BinaryOperator::Or,
+            right,
+        } => match (holds(left, columns, row)?, holds(right, columns, row)?) {
+            (Some(true), _) | (_, Some(true)) => Some(true),
+            (Some(false), Some(false)) => Some(false),
+            _ => None,
+        },
+        Expr::BinaryOp {
+            left,
+            op: op @ (BinaryOperator::Eq | BinaryOperator::NotEq),
+            right,
+        } => {
             let (left, right) = (cell(left, columns, row)?, cell(right, columns, row)?);
             let equal = left.zip(right).map(|(l, r)| l.eq_ignore_ascii_case(&r));
             equal.map(|equal| equal == (*op == BinaryOperator::Eq))
         }
-        Expr::Like { negated, expr, pattern, .. } => {
+        Expr::Like {
+            negated,
+            expr,
+            pattern,
+            ..
+        } => {
             let (text, pattern) = (cell(expr, columns, row)?, cell(pattern, columns, row)?);
             text.zip(pattern).map(|(text, pattern)| {
                 let pattern = LikePattern::new(&pattern.to_lowercase(), '\\');
                 pattern.matches(text.to_lowercase().as_bytes()) != *negated
             })
         }
-        Expr::InList { expr, list, negated } => {
+        Expr::InList {
+            expr,
+            list,
+            negated,
+        } => {
             let Some(value) = cell(expr, columns, row)? else {
                 return Ok(None);
             };
@@ -174,7 +208,9 @@ fn cell(expr: &Expr, columns: &[(String, bool)], row: &[Cell]) -> Result<Cell> {
     match expr {
         Expr::Nested(inner) => cell(inner, columns, row),
         Expr::Identifier(ident) => {
-            let at = columns.iter().position(|(name, _)| name.eq_ignore_ascii_case(&ident.value));
+            let at = columns
+                .iter()
+                .position(|(name, _)| name.eq_ignore_ascii_case(&ident.value));
             at.map(|at| row[at].clone())
                 .ok_or_else(|| SqlError::unknown_column(&ident.value, "where clause"))
         }

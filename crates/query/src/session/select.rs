@@ -97,7 +97,10 @@ pub(super) async fn prepare(
     piece: Piece<'_>,
     cancel: &CancelToken,
 ) -> Result<Prepared> {
-    let source = Source { text: piece.text, tokens: piece.tokens };
+    let source = Source {
+        text: piece.text,
+        tokens: piece.tokens,
+    };
     let rewritten = rewrite(query, source, session)?;
     plan(session, rewritten, cancel).await
 }
@@ -121,7 +124,13 @@ pub(super) async fn plan(
     let optimized = state.optimize(&planned.plan)?;
     let physical = state.create_physical_plan(&optimized).await?;
     let schema = shown_schema(planned.plan.schema().as_arrow());
-    Ok(Prepared { state, plan: physical, schema, names: planned.names, accesses })
+    Ok(Prepared {
+        state,
+        plan: physical,
+        schema,
+        names: planned.names,
+        accesses,
+    })
 }
 
 /// The variables that steer table accesses.
@@ -155,7 +164,10 @@ fn statement_state(
     schemas.sort_unstable();
     schemas.dedup();
     for schema in schemas {
-        let tables = StatementTables { context: context.clone(), references: references.clone() };
+        let tables = StatementTables {
+            context: context.clone(),
+            references: references.clone(),
+        };
         // Registering into a catalog in memory cannot fail.
         let _ = catalog.register_schema(schema, Arc::new(tables));
     }
@@ -190,7 +202,10 @@ impl SchemaProvider for StatementTables {
         let Some(reference) = reference else {
             return Ok(None);
         };
-        let table = self.context.engine.table(&reference.schema, &reference.table);
+        let table = self
+            .context
+            .engine
+            .table(&reference.schema, &reference.table);
         let table = table.map_err(|e| SqlError::from(e).into_df())?;
         let mut context = self.context.clone();
         context.alias = Some(reference.alias.clone());

@@ -59,9 +59,11 @@ async fn check(
             if let Some(collation) = collation {
                 crate::plan::rewrite::check_collation(&collation)?;
             }
-            for variable in
-                ["character_set_client", "character_set_connection", "character_set_results"]
-            {
+            for variable in [
+                "character_set_client",
+                "character_set_connection",
+                "character_set_results",
+            ] {
                 out.push((session_variable(variable), Some(name.clone())));
             }
         }
@@ -75,9 +77,12 @@ async fn check(
         }
         Target::System(scope, name) => {
             let value = match value {
-                Value::Default if scope == Scope::Session => {
-                    session.frontend.globals.read().get(&name)?.map(str::to_owned)
-                }
+                Value::Default if scope == Scope::Session => session
+                    .frontend
+                    .globals
+                    .read()
+                    .get(&name)?
+                    .map(str::to_owned),
                 Value::Default => Some(Variables::default_of(&name)?),
                 Value::Text(text) => Some(text),
                 Value::Expr(expr) => evaluate(session, *expr, piece).await?,

@@ -15,11 +15,22 @@ use crate::result::ResultSink;
 pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultSink) -> Result<()> {
     let rowset = match show {
         Show::Schemas(filter) => schemas(session, filter.as_ref())?,
-        Show::Tables { full, schema, filter } => tables(session, full, schema, filter.as_ref())?,
-        Show::Columns { full, table, schema, filter } => {
-            columns(&*table_of(session, &table, schema)?, full, filter.as_ref())?
-        }
-        Show::Indexes { table, schema, filter } => {
+        Show::Tables {
+            full,
+            schema,
+            filter,
+        } => tables(session, full, schema, filter.as_ref())?,
+        Show::Columns {
+            full,
+            table,
+            schema,
+            filter,
+        } => columns(&*table_of(session, &table, schema)?, full, filter.as_ref())?,
+        Show::Indexes {
+            table,
+            schema,
+            filter,
+        } => {
             let mut rows = table_status::indexes(&*table_of(session, &table, schema)?);
             rows.filter(filter.as_ref())?;
             rows
@@ -95,7 +106,10 @@ fn table_of(
         None => session.named_table(table),
         Some(schema) => {
             let (_, name) = match table.0.len() {
-                1 => (String::new(), table.0[0].to_string().trim_matches('`').to_lowercase()),
+                1 => (
+                    String::new(),
+                    table.0[0].to_string().trim_matches('`').to_lowercase(),
+                ),
                 _ => session.resolve(table)?,
             };
             session.table(&schema.to_lowercase(), &name)
@@ -134,8 +148,13 @@ fn tables(
         true => Rowset::new(&[&first, "Table_type"]),
         false => Rowset::new(&[&first]),
     };
-    let mut names: Vec<String> =
-        session.frontend.engine.tables(&schema).iter().map(|t| t.def.name.clone()).collect();
+    let mut names: Vec<String> = session
+        .frontend
+        .engine
+        .tables(&schema)
+        .iter()
+        .map(|t| t.def.name.clone())
+        .collect();
     names.sort();
     for name in names {
         let mut row = vec![text(name)];
@@ -151,7 +170,15 @@ fn tables(
 fn columns(table: &Table, full: bool, filter: Option<&Filter>) -> Result<Rowset> {
     let names: &[&str] = match full {
         true => &[
-            "Field", "Type", "Collation", "Null", "Key", "Default", "Extra", "Privileges", "Comment",
+            "Field",
+            "Type",
+            "Collation",
+            "Null",
+            "Key",
+            "Default",
+            "Extra",
+            "Privileges",
+            "Comment",
         ],
         false => &["Field", "Type", "Null", "Key", "Default", "Extra"],
     };
@@ -165,7 +192,10 @@ fn columns(table: &Table, full: bool, filter: Option<&Filter>) -> Result<Rowset>
         }
         row.extend([nullable, key, default_text(column), text("")]);
         if full {
-            row.extend([text("select,insert,update,references"), text(&column.comment)]);
+            row.extend([
+                text("select,insert,update,references"),
+                text(&column.comment),
+            ]);
         }
         rows.push(row);
     }
@@ -184,9 +214,21 @@ fn key_of(table: &Table, column: u16) -> &'static str {
         // A unique index over NOT NULL columns stands in for a missing primary key.
         let first = def.indexes.iter().find(unique).map(|i| i.columns[0]) == Some(column);
         let not_null = !def.columns[usize::from(column)].nullable;
-        return if def.primary_key.is_empty() && not_null && first { "PRI" } else { "UNI" };
+        return if def.primary_key.is_empty() && not_null && first {
+            "PRI"
+        } else {
+            "UNI"
+        };
     }
-    if def.indexes.iter().any(|i| i.columns.first() == Some(&column)) { "MUL" } else { "" }
+    if def
+        .indexes
+        .iter()
+        .any(|i| i.columns.first() == Some(&column))
+    {
+        "MUL"
+    } else {
+        ""
+    }
 }
 
 fn variables(session: &Session, scope: Scope, filter: Option<&Filter>) -> Result<Rowset> {
@@ -207,16 +249,27 @@ fn variables(session: &Session, scope: Scope, filter: Option<&Filter>) -> Result
 }
 
 fn warnings(session: &Session, errors: bool, count: bool) -> Rowset {
-    let shown = session.warnings.iter().filter(|w| !errors || w.level == "Error");
+    let shown = session
+        .warnings
+        .iter()
+        .filter(|w| !errors || w.level == "Error");
     if count {
-        let name = if errors { "#@@session.error_count" } else { "#@@session.warning_count" };
+        let name = if errors {
+            "#@@session.error_count"
+        } else {
+            "#@@session.warning_count"
+        };
         let mut rows = Rowset::new(&[name]);
         rows.push(vec![text(shown.count().to_string())]);
         return rows;
     }
     let mut rows = Rowset::new(&["Level", "#Code", "Message"]);
     for warning in shown {
-        rows.push(vec![text(warning.level), text(warning.code.to_string()), text(&warning.message)]);
+        rows.push(vec![
+            text(warning.level),
+            text(warning.code.to_string()),
+            text(&warning.message),
+        ]);
     }
     rows
 }
@@ -232,7 +285,11 @@ fn create_table(table: &Table) -> String {
     }
     for index in &def.indexes {
         let kind = if index.unique { "UNIQUE KEY" } else { "KEY" };
-        lines.push(format!("  {kind} `{}` ({})", index.name, list(&index.columns)));
+        lines.push(format!(
+            "  {kind} `{}` ({})",
+            index.name,
+            list(&index.columns)
+        ));
     }
     let mut out = format!("CREATE TABLE `{}` (\n{}\n)", def.name, lines.join(",\n"));
     out.push_str(" ENGINE=Perigee DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin");
@@ -262,7 +319,6 @@ fn column_line(column: &ColumnDef) -> String {
     }
     line
 }
-
 
 /// A cell with a number.
 pub(super) fn number(v: impl ToString) -> Cell {

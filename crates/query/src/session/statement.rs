@@ -49,13 +49,27 @@ pub(super) async fn run(
             ddl::drop_tables(session, if_exists, &names).await?;
             done(session, out).await
         }
-        Statement::CreateSchema { name, if_not_exists } => {
+        Statement::CreateSchema {
+            name,
+            if_not_exists,
+        } => {
             ddl::create_schema(session, &name, if_not_exists).await?;
-            finish(session, OkResult { affected_rows: 1, ..OkResult::default() }, out).await
+            finish(
+                session,
+                OkResult {
+                    affected_rows: 1,
+                    ..OkResult::default()
+                },
+                out,
+            )
+            .await
         }
         Statement::DropSchema { name, if_exists } => {
             let dropped = ddl::drop_schema(session, &name, if_exists).await?;
-            let ok = OkResult { affected_rows: dropped, ..OkResult::default() };
+            let ok = OkResult {
+                affected_rows: dropped,
+                ..OkResult::default()
+            };
             finish(session, ok, out).await
         }
         Statement::Use(name) => {
@@ -97,7 +111,11 @@ async fn done(session: &Session, out: &mut dyn ResultSink) -> Result<()> {
 }
 
 async fn finish(session: &Session, ok: OkResult, out: &mut dyn ResultSink) -> Result<()> {
-    out.ok(OkResult { warnings: session.warning_count(), ..ok }).await
+    out.ok(OkResult {
+        warnings: session.warning_count(),
+        ..ok
+    })
+    .await
 }
 
 impl Session {

@@ -17,7 +17,9 @@ pub(super) async fn status(session: &Session, filter: Option<&Filter>) -> Result
     let frontend = &session.frontend;
     let connections = session.info.connections.list();
     let running = connections.iter().filter(|c| c.command == "Query").count();
-    let questions = frontend.questions.load(std::sync::atomic::Ordering::Relaxed);
+    let questions = frontend
+        .questions
+        .load(std::sync::atomic::Ordering::Relaxed);
     let mut all: Vec<(String, u64)> = vec![
         ("Questions".to_owned(), questions),
         ("Threads_connected".to_owned(), connections.len() as u64),
@@ -35,7 +37,11 @@ pub(super) async fn status(session: &Session, filter: Option<&Filter>) -> Result
             .sum();
         all.push((shipped.to_owned(), pages));
     }
-    all.extend(scans.into_iter().map(|(name, value)| (format!("ndp_{name}"), value)));
+    all.extend(
+        scans
+            .into_iter()
+            .map(|(name, value)| (format!("ndp_{name}"), value)),
+    );
     all.extend(from_source);
     all.sort_by_key(|(name, _)| name.to_lowercase());
     let mut rows = Rowset::new(&["Variable_name", "Value"]);
@@ -49,19 +55,41 @@ pub(super) async fn status(session: &Session, filter: Option<&Filter>) -> Result
 /// SHOW INDEX.
 pub(super) fn indexes(table: &Table) -> Rowset {
     let mut rows = Rowset::new(&[
-        "Table", "#Non_unique", "Key_name", "#Seq_in_index", "Column_name", "Collation",
-        "#Cardinality", "#Sub_part", "Packed", "Null", "Index_type", "Comment", "Index_comment",
-        "Visible", "Expression",
+        "Table",
+        "#Non_unique",
+        "Key_name",
+        "#Seq_in_index",
+        "Column_name",
+        "Collation",
+        "#Cardinality",
+        "#Sub_part",
+        "Packed",
+        "Null",
+        "Index_type",
+        "Comment",
+        "Index_comment",
+        "Visible",
+        "Expression",
     ]);
     let stats = table.stats();
-    let primary = (!table.def.primary_key.is_empty())
-        .then_some(("PRIMARY", table.def.primary_key.as_slice(), true));
-    let others = table.def.indexes.iter().map(|i| (i.name.as_str(), i.columns.as_slice(), i.unique));
+    let primary = (!table.def.primary_key.is_empty()).then_some((
+        "PRIMARY",
+        table.def.primary_key.as_slice(),
+        true,
+    ));
+    let others = table
+        .def
+        .indexes
+        .iter()
+        .map(|i| (i.name.as_str(), i.columns.as_slice(), i.unique));
     for (name, columns, unique) in primary.into_iter().chain(others) {
         let mut cardinality = 1;
         for (i, column) in columns.iter().enumerate() {
             let def = &table.def.columns[usize::from(*column)];
-            let distinct = stats.columns.get(usize::from(*column)).map_or(1, |c| c.distinct.max(1));
+            let distinct = stats
+                .columns
+                .get(usize::from(*column))
+                .map_or(1, |c| c.distinct.max(1));
             cardinality = u64::min(stats.rows, cardinality * distinct);
             rows.push(vec![
                 text(&table.def.name),
@@ -88,9 +116,24 @@ pub(super) fn indexes(table: &Table) -> Rowset {
 /// SHOW TABLE STATUS.
 pub(super) fn tables(tables: &[Arc<Table>]) -> Rowset {
     let mut rows = Rowset::new(&[
-        "Name", "Engine", "#Version", "Row_format", "#Rows", "#Avg_row_length", "#Data_length",
-        "#Max_data_length", "#Index_length", "#Data_free", "#Auto_increment", "Create_time",
-        "Update_time", "Check_time", "Collation", "#Checksum", "Create_options", "Comment",
+        "Name",
+        "Engine",
+        "#Version",
+        "Row_format",
+        "#Rows",
+        "#Avg_row_length",
+        "#Data_length",
+        "#Max_data_length",
+        "#Index_length",
+        "#Data_free",
+        "#Auto_increment",
+        "Create_time",
+        "Update_time",
+        "Check_time",
+        "Collation",
+        "#Checksum",
+        "Create_options",
+        "Comment",
     ]);
     let mut sorted: Vec<_> = tables.iter().collect();
     sorted.sort_by(|a, b| a.def.name.cmp(&b.def.name));
@@ -125,8 +168,9 @@ pub(super) fn tables(tables: &[Arc<Table>]) -> Rowset {
 
 /// SHOW PROCESSLIST.
 pub(super) fn processes(session: &Session, full: bool) -> Rowset {
-    let mut rows =
-        Rowset::new(&["#Id", "User", "Host", "db", "Command", "#Time", "State", "Info"]);
+    let mut rows = Rowset::new(&[
+        "#Id", "User", "Host", "db", "Command", "#Time", "State", "Info",
+    ]);
     for process in session.info.connections.list() {
         let cut = |statement: String| match full {
             true => statement,
@@ -148,8 +192,14 @@ pub(super) fn processes(session: &Session, full: bool) -> Rowset {
 
 /// SHOW ENGINES.
 pub(super) fn engines() -> Rowset {
-    let mut rows =
-        Rowset::new(&["Engine", "Support", "Comment", "Transactions", "XA", "Savepoints"]);
+    let mut rows = Rowset::new(&[
+        "Engine",
+        "Support",
+        "Comment",
+        "Transactions",
+        "XA",
+        "Savepoints",
+    ]);
     let comment = "Pages built from the log, reduced inside the Page Stores";
     rows.push(vec![
         text("Perigee"),
@@ -165,7 +215,13 @@ pub(super) fn engines() -> Rowset {
 /// SHOW COLLATION.
 pub(super) fn collations(filter: Option<&Filter>) -> Result<Rowset> {
     let mut rows = Rowset::new(&[
-        "Collation", "Charset", "#Id", "Default", "Compiled", "#Sortlen", "Pad_attribute",
+        "Collation",
+        "Charset",
+        "#Id",
+        "Default",
+        "Compiled",
+        "#Sortlen",
+        "Pad_attribute",
     ]);
     rows.push(vec![
         text("utf8mb4_bin"),
@@ -183,7 +239,12 @@ pub(super) fn collations(filter: Option<&Filter>) -> Result<Rowset> {
 /// SHOW CHARACTER SET.
 pub(super) fn character_sets(filter: Option<&Filter>) -> Result<Rowset> {
     let mut rows = Rowset::new(&["Charset", "Description", "Default collation", "#Maxlen"]);
-    rows.push(vec![text("utf8mb4"), text("UTF-8 Unicode"), text("utf8mb4_bin"), number(4)]);
+    rows.push(vec![
+        text("utf8mb4"),
+        text("UTF-8 Unicode"),
+        text("utf8mb4_bin"),
+        number(4),
+    ]);
     rows.filter(filter)?;
     Ok(rows)
 }

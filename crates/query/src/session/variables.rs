@@ -62,19 +62,38 @@ const MODES: &[&str] = &[
     "TRADITIONAL",
 ];
 
-const ISOLATION: Kind =
-    Kind::Word(&["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"]);
+const ISOLATION: Kind = Kind::Word(&[
+    "READ-UNCOMMITTED",
+    "READ-COMMITTED",
+    "REPEATABLE-READ",
+    "SERIALIZABLE",
+]);
 
 const fn both(name: &'static str, kind: Kind, default: &'static str) -> Definition {
-    Definition { name, settable: Settable::Both, kind, default }
+    Definition {
+        name,
+        settable: Settable::Both,
+        kind,
+        default,
+    }
 }
 
 const fn global(name: &'static str, kind: Kind, default: &'static str) -> Definition {
-    Definition { name, settable: Settable::Global, kind, default }
+    Definition {
+        name,
+        settable: Settable::Global,
+        kind,
+        default,
+    }
 }
 
 const fn never(name: &'static str, kind: Kind, default: &'static str) -> Definition {
-    Definition { name, settable: Settable::Never, kind, default }
+    Definition {
+        name,
+        settable: Settable::Never,
+        kind,
+        default,
+    }
 }
 
 const DAYS: u64 = 31_536_000;
@@ -101,7 +120,11 @@ static DEFINITIONS: &[Definition] = &[
     both("interactive_timeout", Kind::Integer(1, DAYS), "28800"),
     never("license", Kind::Text, "Apache-2.0"),
     never("lower_case_table_names", Kind::Integer(0, 2), "1"),
-    global("max_allowed_packet", Kind::Integer(1024, 1 << 30), "67108864"),
+    global(
+        "max_allowed_packet",
+        Kind::Integer(1024, 1 << 30),
+        "67108864",
+    ),
     both("max_execution_time", Kind::Fixed, "0"),
     both("ndp_max_filter_factor", Kind::Number(0.0, 1.0), "0.9"),
     both("ndp_max_pages_look_ahead", Kind::Integer(0, 65_536), "0"),
@@ -113,7 +136,11 @@ static DEFINITIONS: &[Definition] = &[
     both("net_write_timeout", Kind::Integer(1, DAYS), "60"),
     never("performance_schema", Kind::Switch, "OFF"),
     never("protocol_version", Kind::Integer(10, 10), "10"),
-    both("query_memory_limit", Kind::Integer(1 << 20, u64::MAX), "1073741824"),
+    both(
+        "query_memory_limit",
+        Kind::Integer(1 << 20, u64::MAX),
+        "1073741824",
+    ),
     both("sql_auto_is_null", Kind::Fixed, "OFF"),
     both("sql_mode", Kind::Modes, DEFAULT_MODES),
     both("sql_notes", Kind::Switch, "ON"),
@@ -122,7 +149,11 @@ static DEFINITIONS: &[Definition] = &[
     both("sql_select_limit", Kind::Fixed, "18446744073709551615"),
     both("sql_warnings", Kind::Switch, "OFF"),
     never("system_time_zone", Kind::Text, "UTC"),
-    both("time_zone", Kind::Word(&["SYSTEM", "+00:00", "UTC"]), "SYSTEM"),
+    both(
+        "time_zone",
+        Kind::Word(&["SYSTEM", "+00:00", "UTC"]),
+        "SYSTEM",
+    ),
     both("transaction_isolation", ISOLATION, "REPEATABLE-READ"),
     both("transaction_read_only", Kind::Switch, "OFF"),
     both("tx_isolation", ISOLATION, "REPEATABLE-READ"),
@@ -130,7 +161,11 @@ static DEFINITIONS: &[Definition] = &[
     both("unique_checks", Kind::Switch, "ON"),
     never("version", Kind::Text, ""),
     never("version_comment", Kind::Text, "Perigee"),
-    never("version_compile_machine", Kind::Text, std::env::consts::ARCH),
+    never(
+        "version_compile_machine",
+        Kind::Text,
+        std::env::consts::ARCH,
+    ),
     never("version_compile_os", Kind::Text, std::env::consts::OS),
     both("wait_timeout", Kind::Integer(1, DAYS), "28800"),
 ];
@@ -156,8 +191,10 @@ impl Variables {
     /// The defaults, for a server of this version.
     #[must_use]
     pub fn new(version: &str) -> Self {
-        let mut values: BTreeMap<_, _> =
-            DEFINITIONS.iter().map(|d| (d.name, Some(d.default.to_owned()))).collect();
+        let mut values: BTreeMap<_, _> = DEFINITIONS
+            .iter()
+            .map(|d| (d.name, Some(d.default.to_owned())))
+            .collect();
         values.insert("version", Some(version.to_owned()));
         Self { values }
     }
@@ -180,13 +217,21 @@ impl Variables {
     /// The value of a number that there is.
     #[must_use]
     pub fn number(&self, name: &str) -> f64 {
-        self.get(name).ok().flatten().and_then(|v| v.parse().ok()).unwrap_or(0.0)
+        self.get(name)
+            .ok()
+            .flatten()
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(0.0)
     }
 
     /// The value of an integer that there is.
     #[must_use]
     pub fn integer(&self, name: &str) -> u64 {
-        self.get(name).ok().flatten().and_then(|v| v.parse().ok()).unwrap_or(0)
+        self.get(name)
+            .ok()
+            .flatten()
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(0)
     }
 
     /// The value as SELECT @@name gives it.
@@ -197,12 +242,10 @@ impl Variables {
         let definition = definition(name)?;
         let value = match (&self.values[definition.name], definition.kind) {
             (None, _) => Value::Null,
-            (Some(text), _) if text == "ON" || text == "OFF" => {
-                match definition.kind {
-                    Kind::Word(_) => Value::SingleQuotedString(text.clone()),
-                    _ => Value::Number(u8::from(text == "ON").to_string(), false),
-                }
-            }
+            (Some(text), _) if text == "ON" || text == "OFF" => match definition.kind {
+                Kind::Word(_) => Value::SingleQuotedString(text.clone()),
+                _ => Value::Number(u8::from(text == "ON").to_string(), false),
+            },
             (Some(text), Kind::Integer(..) | Kind::Number(..)) => {
                 Value::Number(text.clone(), false)
             }
@@ -216,7 +259,9 @@ impl Variables {
 
     /// All names and values, as SHOW VARIABLES lists them.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.values.iter().map(|(name, value)| (*name, value.as_deref().unwrap_or("")))
+        self.values
+            .iter()
+            .map(|(name, value)| (*name, value.as_deref().unwrap_or("")))
     }
 
     /// Checks a value, `None` for NULL, and gives its normal form.
@@ -281,7 +326,9 @@ fn normal(definition: &Definition, value: &str) -> Result<String> {
                 .parse()
                 .map_err(|_| SqlError::wrong_type_for_variable(definition.name))?;
             // Out of range is cut, as in MySQL.
-            Ok(number.clamp(i128::from(least), i128::from(greatest)).to_string())
+            Ok(number
+                .clamp(i128::from(least), i128::from(greatest))
+                .to_string())
         }
         Kind::Number(least, greatest) => {
             let number: f64 = value
@@ -294,11 +341,15 @@ fn normal(definition: &Definition, value: &str) -> Result<String> {
         }
         Kind::Word(words) => {
             let numbered = value.parse::<usize>().ok().and_then(|n| words.get(n));
-            let word = words.iter().find(|w| w.eq_ignore_ascii_case(value)).or(numbered);
-            word.map(|w| (*w).to_owned()).ok_or_else(|| match definition.name {
-                "time_zone" => SqlError::not_supported(format!("time_zone = '{value}'")),
-                _ => wrong(),
-            })
+            let word = words
+                .iter()
+                .find(|w| w.eq_ignore_ascii_case(value))
+                .or(numbered);
+            word.map(|w| (*w).to_owned())
+                .ok_or_else(|| match definition.name {
+                    "time_zone" => SqlError::not_supported(format!("time_zone = '{value}'")),
+                    _ => wrong(),
+                })
         }
         Kind::Text => Ok(value.to_owned()),
         Kind::Fixed => {
@@ -308,7 +359,10 @@ fn normal(definition: &Definition, value: &str) -> Result<String> {
             if same {
                 return Ok(definition.default.to_owned());
             }
-            Err(SqlError::not_supported(format!("{} = '{value}'", definition.name)))
+            Err(SqlError::not_supported(format!(
+                "{} = '{value}'",
+                definition.name
+            )))
         }
         Kind::Charset(_) => charset(value),
         Kind::Modes => modes(value),
@@ -322,13 +376,19 @@ fn normal(definition: &Definition, value: &str) -> Result<String> {
 pub fn charset(name: &str) -> Result<String> {
     match name.to_ascii_lowercase().as_str() {
         known @ ("utf8mb4" | "utf8" | "utf8mb3" | "ascii") => Ok(known.to_owned()),
-        other => Err(SqlError::not_supported(format!("the character set {other}"))),
+        other => Err(SqlError::not_supported(format!(
+            "the character set {other}"
+        ))),
     }
 }
 
 fn modes(value: &str) -> Result<String> {
     let mut modes = Vec::new();
-    for mode in value.split(',').map(str::trim).filter(|mode| !mode.is_empty()) {
+    for mode in value
+        .split(',')
+        .map(str::trim)
+        .filter(|mode| !mode.is_empty())
+    {
         let mode = mode.to_ascii_uppercase();
         if !MODES.contains(&mode.as_str()) {
             return Err(SqlError::not_supported(format!("sql_mode {mode}")));
@@ -353,10 +413,16 @@ mod tests {
     #[test]
     fn values_are_checked() {
         let check = |name, value| Variables::check(Scope::Session, name, Some(value));
-        assert_eq!(check("ndp_mode", "replica_on"), Ok(Some("REPLICA_ON".into())));
+        assert_eq!(
+            check("ndp_mode", "replica_on"),
+            Ok(Some("REPLICA_ON".into()))
+        );
         assert_eq!(check("autocommit", "0"), Ok(Some("OFF".into())));
         assert_eq!(check("wait_timeout", "0"), Ok(Some("1".into())));
-        assert_eq!(check("sql_mode", "strict_trans_tables, NO_ZERO_DATE"), Ok(Some("STRICT_TRANS_TABLES,NO_ZERO_DATE".into())));
+        assert_eq!(
+            check("sql_mode", "strict_trans_tables, NO_ZERO_DATE"),
+            Ok(Some("STRICT_TRANS_TABLES,NO_ZERO_DATE".into()))
+        );
         let errno = |name, value| check(name, value).expect_err("it is refused").errno;
         assert_eq!(errno("nope", "1"), 1193);
         assert_eq!(errno("version", "1"), 1238);
@@ -366,6 +432,9 @@ mod tests {
         assert_eq!(errno("sql_mode", "ANSI_QUOTES"), 1235);
         assert_eq!(errno("time_zone", "Europe/Berlin"), 1235);
         assert_eq!(errno("character_set_client", "latin1"), 1235);
-        assert_eq!(Variables::check(Scope::Session, "character_set_results", None), Ok(None));
+        assert_eq!(
+            Variables::check(Scope::Session, "character_set_results", None),
+            Ok(None)
+        );
     }
 }

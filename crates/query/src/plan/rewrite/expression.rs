@@ -14,9 +14,14 @@ use crate::functions::{dates, in_list};
 
 /// A call of one of our functions in the syntax tree.
 pub(super) fn call(name: &str, args: Vec<Expr>) -> Expr {
-    let args = args.into_iter().map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e))).collect();
+    let args = args
+        .into_iter()
+        .map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)))
+        .collect();
     Expr::Function(Function {
-        name: ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote('"', name))]),
+        name: ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote(
+            '"', name,
+        ))]),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(FunctionArgumentList {
@@ -35,7 +40,10 @@ pub(super) fn call(name: &str, args: Vec<Expr>) -> Expr {
 pub(super) fn number(v: i64) -> Expr {
     let literal = Expr::value(Value::Number(v.unsigned_abs().to_string(), false));
     if v < 0 {
-        return Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(literal) };
+        return Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr: Box::new(literal),
+        };
     }
     literal
 }
@@ -52,7 +60,11 @@ pub(super) fn cast_call(expr: Expr, target: Target) -> Expr {
 }
 
 pub(super) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
-    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+    Expr::BinaryOp {
+        left: Box::new(left),
+        op,
+        right: Box::new(right),
+    }
 }
 
 pub(super) fn nested(expr: Expr) -> Expr {
@@ -118,7 +130,11 @@ impl Rewriter<'_> {
             Expr::UnaryOp { .. } => self.unary(expr),
             Expr::Between { .. } => self.between(expr),
             Expr::InList { .. } => self.in_list(expr),
-            Expr::InSubquery { expr: inner, subquery, .. } => {
+            Expr::InSubquery {
+                expr: inner,
+                subquery,
+                ..
+            } => {
                 if matches!(inner.as_ref(), Expr::Tuple(_)) {
                     return unsupported("rows IN a subquery");
                 }
@@ -126,13 +142,17 @@ impl Rewriter<'_> {
                 self.query(subquery)
             }
             Expr::Exists { subquery, .. } | Expr::Subquery(subquery) => self.query(subquery),
-            Expr::Like { any, expr: inner, pattern, escape_char, .. } => {
+            Expr::Like {
+                any,
+                expr: inner,
+                pattern,
+                escape_char,
+                ..
+            } => {
                 if *any {
                     return unsupported("LIKE ANY");
                 }
-                let backslash = |v: &ValueWithSpan| {
-                    matches!(&v.value, Value::SingleQuotedString(s) if s == "\\")
-                };
+                let backslash = |v: &ValueWithSpan| matches!(&v.value, Value::SingleQuotedString(s) if s == "\\");
                 if escape_char.as_ref().is_some_and(|v| !backslash(v)) {
                     return unsupported("LIKE … ESCAPE other than the backslash");
                 }
@@ -143,7 +163,12 @@ impl Rewriter<'_> {
             Expr::Case { .. } => self.case(expr),
             Expr::Cast { .. } | Expr::Convert { .. } | Expr::TypedString(_) => self.casts(expr),
             Expr::Function(_) => self.function(expr),
-            Expr::AnyOp { left, compare_op, right, .. } => {
+            Expr::AnyOp {
+                left,
+                compare_op,
+                right,
+                ..
+            } => {
                 let Expr::Subquery(subquery) = right.as_mut() else {
                     return unsupported("ANY of no subquery");
                 };
@@ -152,10 +177,18 @@ impl Rewriter<'_> {
                 }
                 let subquery = std::mem::replace(subquery, empty_query()?);
                 let inner = Box::new(take(left));
-                *expr = Expr::InSubquery { expr: inner, subquery, negated: false };
+                *expr = Expr::InSubquery {
+                    expr: inner,
+                    subquery,
+                    negated: false,
+                };
                 self.expr(expr)
             }
-            Expr::AllOp { left, compare_op, right } => {
+            Expr::AllOp {
+                left,
+                compare_op,
+                right,
+            } => {
                 let Expr::Subquery(subquery) = right.as_mut() else {
                     return unsupported("ALL of no subquery");
                 };
@@ -164,10 +197,17 @@ impl Rewriter<'_> {
                 }
                 let subquery = std::mem::replace(subquery, empty_query()?);
                 let inner = Box::new(take(left));
-                *expr = Expr::InSubquery { expr: inner, subquery, negated: true };
+                *expr = Expr::InSubquery {
+                    expr: inner,
+                    subquery,
+                    negated: true,
+                };
                 self.expr(expr)
             }
-            Expr::Collate { expr: inner, collation } => {
+            Expr::Collate {
+                expr: inner,
+                collation,
+            } => {
                 check_collation(&collation.to_string())?;
                 let mut inner = take(inner);
                 self.expr(&mut inner)?;
@@ -189,7 +229,9 @@ impl Rewriter<'_> {
     /// Functions with a syntax of their own.
     fn syntax_functions(&mut self, expr: &mut Expr) -> Result<()> {
         match expr {
-            Expr::Extract { field, expr: inner, .. } => {
+            Expr::Extract {
+                field, expr: inner, ..
+            } => {
                 let field = field.to_string().to_lowercase();
                 if dates::field_named(&field).is_none() {
                     return unsupported(format!("EXTRACT({field})"));
@@ -197,7 +239,12 @@ impl Rewriter<'_> {
                 self.expr(inner)?;
                 *expr = call(dates::EXTRACT, vec![string(field), take(inner)]);
             }
-            Expr::Substring { expr: inner, substring_from, substring_for, .. } => {
+            Expr::Substring {
+                expr: inner,
+                substring_from,
+                substring_for,
+                ..
+            } => {
                 self.expr(inner)?;
                 let mut args = vec![take(inner)];
                 for part in [substring_from, substring_for].into_iter().flatten() {
@@ -214,7 +261,12 @@ impl Rewriter<'_> {
                 self.expr(r#in)?;
                 *expr = call("mysql_locate", vec![take(what), take(r#in)]);
             }
-            Expr::Trim { trim_where, trim_what, expr: inner, trim_characters } => {
+            Expr::Trim {
+                trim_where,
+                trim_what,
+                expr: inner,
+                trim_characters,
+            } => {
                 if trim_characters.is_some() {
                     return unsupported("TRIM with a list");
                 }
@@ -242,7 +294,10 @@ impl Rewriter<'_> {
                 self.expr(inner)?;
                 let inner = take(inner);
                 let floor = matches!(expr, Expr::Floor { .. });
-                *expr = call(if floor { "mysql_floor" } else { "mysql_ceil" }, vec![inner]);
+                *expr = call(
+                    if floor { "mysql_floor" } else { "mysql_ceil" },
+                    vec![inner],
+                );
             }
             other => return unsupported(other),
         }
@@ -319,14 +374,20 @@ impl Rewriter<'_> {
                     op => op,
                 };
                 let parenthesised = op == Op::NotEq;
-                let (left, right) =
-                    if parenthesised { (nested(left), nested(right)) } else { (left, right) };
+                let (left, right) = if parenthesised {
+                    (nested(left), nested(right))
+                } else {
+                    (left, right)
+                };
                 Ok((binary(left, op, right), true))
             }
             Op::Eq | Op::NotEq if is_row(&left) || is_row(right) => {
                 let rows = self.row_equality(left, take(right))?;
                 let rows = if op == Op::NotEq {
-                    Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(nested(rows)) }
+                    Expr::UnaryOp {
+                        op: UnaryOperator::Not,
+                        expr: Box::new(nested(rows)),
+                    }
                 } else {
                     rows
                 };
@@ -362,8 +423,15 @@ impl Rewriter<'_> {
 
     /// `date + INTERVAL value unit`.
     pub(super) fn date_add(&mut self, date: Expr, interval: Interval, minus: bool) -> Result<Expr> {
-        let Interval { value, leading_field, last_field, .. } = interval;
-        let unit = leading_field.map(|f| f.to_string().to_lowercase()).unwrap_or_default();
+        let Interval {
+            value,
+            leading_field,
+            last_field,
+            ..
+        } = interval;
+        let unit = leading_field
+            .map(|f| f.to_string().to_lowercase())
+            .unwrap_or_default();
         if last_field.is_some() || !dates::is_unit(&unit) {
             return unsupported(format!("INTERVAL … {}", unit.to_uppercase()));
         }
@@ -417,14 +485,16 @@ impl Rewriter<'_> {
                 self.expr(expr)
             }
             UnaryOperator::Minus => {
-                let plain = |v: &ValueWithSpan| {
-                    matches!(&v.value, Value::Number(text, _) if !text.contains(['e', 'E']))
-                };
+                let plain = |v: &ValueWithSpan| matches!(&v.value, Value::Number(text, _) if !text.contains(['e', 'E']));
                 if matches!(inner.as_ref(), Expr::Value(v) if plain(v)) {
                     return self.expr(inner);
                 }
                 self.expr(inner)?;
-                *expr = nested(binary(number(0), BinaryOperator::Minus, nested(take(inner))));
+                *expr = nested(binary(
+                    number(0),
+                    BinaryOperator::Minus,
+                    nested(take(inner)),
+                ));
                 Ok(())
             }
             other => unsupported(format!("the operator {other}")),
@@ -433,7 +503,13 @@ impl Rewriter<'_> {
 
     /// As two comparisons, so that each gets its own conversions.
     fn between(&mut self, expr: &mut Expr) -> Result<()> {
-        let Expr::Between { expr: inner, negated, low, high } = expr else {
+        let Expr::Between {
+            expr: inner,
+            negated,
+            low,
+            high,
+        } = expr
+        else {
             return Ok(());
         };
         self.expr(inner)?;
@@ -449,7 +525,12 @@ impl Rewriter<'_> {
     }
 
     fn in_list(&mut self, expr: &mut Expr) -> Result<()> {
-        let Expr::InList { expr: inner, list, negated } = expr else {
+        let Expr::InList {
+            expr: inner,
+            list,
+            negated,
+        } = expr
+        else {
             return Ok(());
         };
         let negated = *negated;
@@ -478,14 +559,24 @@ impl Rewriter<'_> {
     }
 
     fn case(&mut self, expr: &mut Expr) -> Result<()> {
-        let Expr::Case { operand, conditions, else_result, .. } = expr else {
+        let Expr::Case {
+            operand,
+            conditions,
+            else_result,
+            ..
+        } = expr
+        else {
             return Ok(());
         };
         let operand = operand.take();
         for CaseWhen { condition, result } in conditions {
             if let Some(operand) = &operand {
                 let value = take(condition);
-                *condition = binary(nested(operand.as_ref().clone()), BinaryOperator::Eq, nested(value));
+                *condition = binary(
+                    nested(operand.as_ref().clone()),
+                    BinaryOperator::Eq,
+                    nested(value),
+                );
             }
             self.condition(condition)?;
             self.expr(result)?;
@@ -498,17 +589,25 @@ impl Rewriter<'_> {
 
     fn casts(&mut self, expr: &mut Expr) -> Result<()> {
         let (inner, target) = match expr {
-            Expr::Cast { kind, expr: inner, data_type, array, format } => {
+            Expr::Cast {
+                kind,
+                expr: inner,
+                data_type,
+                array,
+                format,
+            } => {
                 if *kind != CastKind::Cast || *array || format.is_some() {
                     return unsupported("this form of CAST");
                 }
                 (take(inner), cast_target(data_type)?)
             }
-            Expr::Convert { expr: inner, data_type: Some(data_type), charset: None, styles, .. }
-                if styles.is_empty() =>
-            {
-                (take(inner), cast_target(data_type)?)
-            }
+            Expr::Convert {
+                expr: inner,
+                data_type: Some(data_type),
+                charset: None,
+                styles,
+                ..
+            } if styles.is_empty() => (take(inner), cast_target(data_type)?),
             Expr::Convert { .. } => return unsupported("CONVERT … USING"),
             Expr::TypedString(typed) => {
                 let Some(text) = typed.value.value.clone().into_string() else {
@@ -533,12 +632,12 @@ impl Rewriter<'_> {
         };
         match names {
             [_] => self.environment.variable(None, system),
-            [_, name] if ["session", "local"].contains(&system) => {
-                self.environment.variable(Some("session"), &name.to_lowercase())
-            }
-            [_, name] if system == "global" => {
-                self.environment.variable(Some("global"), &name.to_lowercase())
-            }
+            [_, name] if ["session", "local"].contains(&system) => self
+                .environment
+                .variable(Some("session"), &name.to_lowercase()),
+            [_, name] if system == "global" => self
+                .environment
+                .variable(Some("global"), &name.to_lowercase()),
             _ => unsupported(format!("the variable {}", names.join("."))),
         }
     }
@@ -546,7 +645,10 @@ impl Rewriter<'_> {
 
 fn negate(expr: Expr, negated: bool) -> Expr {
     if negated {
-        return Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(expr) };
+        return Expr::UnaryOp {
+            op: UnaryOperator::Not,
+            expr: Box::new(expr),
+        };
     }
     expr
 }
@@ -607,7 +709,11 @@ fn empty_query() -> Result<Box<datafusion::sql::sqlparser::ast::Query>> {
 
 /// Checks that a collation is the one there is.
 pub(crate) fn check_collation(name: &str) -> Result<()> {
-    match name.trim_matches(['`', '\'', '"']).to_ascii_lowercase().as_str() {
+    match name
+        .trim_matches(['`', '\'', '"'])
+        .to_ascii_lowercase()
+        .as_str()
+    {
         "utf8mb4_bin" => Ok(()),
         other => unsupported(format!("COLLATE {other}")),
     }
@@ -632,7 +738,9 @@ pub(super) fn cast_target(ty: &DataType) -> Result<Target> {
 }
 
 fn decimal_target(precision: u64, scale: i64) -> Result<Target> {
-    let precision = u8::try_from(precision).ok().filter(|p| (1..=38).contains(p));
+    let precision = u8::try_from(precision)
+        .ok()
+        .filter(|p| (1..=38).contains(p));
     let scale = u8::try_from(scale).ok().filter(|s| *s <= 30);
     match (precision, scale) {
         (Some(precision), Some(scale)) if scale <= precision => {
@@ -648,7 +756,8 @@ fn char_length(
     use datafusion::sql::sqlparser::ast::CharacterLength;
     match length {
         None => Ok(None),
-        Some(CharacterLength::IntegerLength { length, unit: None }) => match u16::try_from(*length) {
+        Some(CharacterLength::IntegerLength { length, unit: None }) => match u16::try_from(*length)
+        {
             Ok(length) => Ok(Some(length)),
             Err(_) => unsupported("CHAR of more than 65535 characters"),
         },
@@ -674,7 +783,9 @@ fn temporal_literal(ty: &DataType, text: &str) -> Result<Expr> {
             if cast::parse_datetime(text, 6).is_none() {
                 return Err(SqlError::incorrect_literal("DATETIME", text));
             }
-            let fraction = text.rsplit_once('.').map_or(0, |(_, f)| f.trim().len().min(6));
+            let fraction = text
+                .rsplit_once('.')
+                .map_or(0, |(_, f)| f.trim().len().min(6));
             Ok(cast_call(string(text), Target::DateTime(fraction as u8)))
         }
         other => unsupported(format!("the literal {other} '{text}'")),
@@ -683,6 +794,8 @@ fn temporal_literal(ty: &DataType, text: &str) -> Result<Expr> {
 
 /// `value` as a value of `Value` in the tree, with no place in the text.
 pub(super) fn literal(value: Value) -> Expr {
-    Expr::Value(ValueWithSpan { value, span: Span::empty() })
+    Expr::Value(ValueWithSpan {
+        value,
+        span: Span::empty(),
+    })
 }
-

@@ -1,11 +1,11 @@
 //! Function calls: aggregates, window functions, and the scalar functions that have an
 //! implementation with MySQL's meaning. Others are refused.
 
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
     Interval, Value, WindowType,
 };
-use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 
 use super::expression::{binary, call, cast_call, literal, nested, string};
 use super::{Rewriter, refuse, unsupported};
@@ -79,10 +79,20 @@ impl Rewriter<'_> {
         };
         refuse(function.filter.is_some(), "FILTER")?;
         refuse(!function.within_group.is_empty(), "WITHIN GROUP")?;
-        refuse(function.null_treatment.is_some(), "IGNORE NULLS, RESPECT NULLS")?;
+        refuse(
+            function.null_treatment.is_some(),
+            "IGNORE NULLS, RESPECT NULLS",
+        )?;
         refuse(function.uses_odbc_syntax, "{fn …}")?;
-        refuse(!matches!(function.parameters, FunctionArguments::None), "parameters")?;
-        let name = function.name.to_string().trim_matches('`').to_ascii_lowercase();
+        refuse(
+            !matches!(function.parameters, FunctionArguments::None),
+            "parameters",
+        )?;
+        let name = function
+            .name
+            .to_string()
+            .trim_matches('`')
+            .to_ascii_lowercase();
         if let Some(WindowType::WindowSpec(spec)) = &mut function.over {
             refuse(spec.window_name.is_some(), "WINDOW")?;
             for part in &mut spec.partition_by {
@@ -107,7 +117,10 @@ impl Rewriter<'_> {
             *expr = session;
             return Ok(());
         }
-        let args = plain_arguments(&name, std::mem::replace(&mut function.args, FunctionArguments::None))?;
+        let args = plain_arguments(
+            &name,
+            std::mem::replace(&mut function.args, FunctionArguments::None),
+        )?;
         *expr = self.scalar(&name, args)?;
         Ok(())
     }
@@ -124,7 +137,10 @@ impl Rewriter<'_> {
             return Err(SqlError::wrong_arguments(name.to_uppercase()));
         };
         let over = function.over.is_some();
-        refuse(over && list.duplicate_treatment.is_some(), "DISTINCT … OVER")?;
+        refuse(
+            over && list.duplicate_treatment.is_some(),
+            "DISTINCT … OVER",
+        )?;
         function.name = plain_name(name);
         match argument {
             FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if name == "count" => {
@@ -148,7 +164,11 @@ impl Rewriter<'_> {
             part.name = plain_name(name);
             Expr::Function(part)
         };
-        Ok(nested(binary(with_name("sum"), BinaryOperator::Divide, with_name("count"))))
+        Ok(nested(binary(
+            with_name("sum"),
+            BinaryOperator::Divide,
+            with_name("count"),
+        )))
     }
 
     /// Functions whose value the session or the clock gives.
@@ -258,9 +278,7 @@ impl Rewriter<'_> {
             ("isnull", 1) => Expr::IsNull(Box::new(nested(next()))),
             ("mod", 2) => nested(binary(next(), BinaryOperator::Modulo, next())),
             ("date", 1) => cast_call(next(), Target::Date),
-            ("pi", 0) => {
-                cast_call(string(format!("{}", std::f64::consts::PI)), Target::Double)
-            }
+            ("pi", 0) => cast_call(string(format!("{}", std::f64::consts::PI)), Target::Double),
             ("instr", 2) => {
                 let (text, what) = (next(), next());
                 call("mysql_locate", vec![what, text])
@@ -299,7 +317,9 @@ fn case(condition: Expr, result: Expr, otherwise: Option<Box<Expr>>) -> Expr {
 
 fn plain_name(name: &str) -> datafusion::sql::sqlparser::ast::ObjectName {
     use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
-    ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote('"', name))])
+    ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote(
+        '"', name,
+    ))])
 }
 
 /// The arguments of a scalar function.
@@ -309,7 +329,10 @@ fn plain_arguments(name: &str, args: FunctionArguments) -> Result<Vec<Expr>> {
         FunctionArguments::List(list) => list,
         FunctionArguments::Subquery(_) => return unsupported("a subquery as arguments"),
     };
-    refuse(list.duplicate_treatment.is_some(), &format!("DISTINCT in {name}"))?;
+    refuse(
+        list.duplicate_treatment.is_some(),
+        &format!("DISTINCT in {name}"),
+    )?;
     refuse(!list.clauses.is_empty(), &format!("clauses in {name}"))?;
     list.args
         .into_iter()

@@ -106,8 +106,15 @@ pub fn rewrite(
     };
     rewriter.query(&mut query)?;
     let by_position = rewriter.names_by_position(&query);
-    let names = OutputNames { by_position, by_alias: rewriter.aliases };
-    Ok(Rewritten { query, accesses: rewriter.accesses, names })
+    let names = OutputNames {
+        by_position,
+        by_alias: rewriter.aliases,
+    };
+    Ok(Rewritten {
+        query,
+        accesses: rewriter.accesses,
+        names,
+    })
 }
 
 struct Rewriter<'a> {
@@ -131,7 +138,11 @@ fn unsupported<T>(feature: impl std::fmt::Display) -> Result<T> {
 
 /// Refuses a clause that is present.
 fn refuse(present: bool, feature: &str) -> Result<()> {
-    if present { unsupported(feature) } else { Ok(()) }
+    if present {
+        unsupported(feature)
+    } else {
+        Ok(())
+    }
 }
 
 /// An identifier in the form that DataFusion sees.
@@ -153,7 +164,10 @@ impl Rewriter<'_> {
         refuse(!query.locks.is_empty(), "FOR UPDATE, FOR SHARE")?;
         refuse(query.for_clause.is_some(), "FOR")?;
         refuse(query.fetch.is_some(), "FETCH")?;
-        refuse(query.settings.is_some() || query.format_clause.is_some(), "SETTINGS, FORMAT")?;
+        refuse(
+            query.settings.is_some() || query.format_clause.is_some(),
+            "SETTINGS, FORMAT",
+        )?;
         refuse(!query.pipe_operators.is_empty(), "|>")?;
         let scope = self.ctes.len();
         if let Some(with) = &mut query.with {
@@ -174,7 +188,10 @@ impl Rewriter<'_> {
     }
 
     fn cte(&mut self, cte: &mut Cte) -> Result<()> {
-        refuse(cte.from.is_some() || cte.materialized.is_some(), "WITH … AS MATERIALIZED")?;
+        refuse(
+            cte.from.is_some() || cte.materialized.is_some(),
+            "WITH … AS MATERIALIZED",
+        )?;
         self.query(&mut cte.query)?;
         self.table_alias(&mut cte.alias)?;
         self.ctes.push(cte.alias.name.value.clone());
@@ -187,7 +204,8 @@ impl Rewriter<'_> {
         for column in &mut alias.columns {
             refuse(column.data_type.is_some(), "types of alias columns")?;
             let name = normal(&column.name);
-            self.aliases.insert(name.value.clone(), column.name.value.clone());
+            self.aliases
+                .insert(name.value.clone(), column.name.value.clone());
             column.name = name;
         }
         Ok(())
@@ -197,7 +215,12 @@ impl Rewriter<'_> {
         match body {
             SetExpr::Select(select) => self.select(select),
             SetExpr::Query(query) => self.query(query),
-            SetExpr::SetOperation { op, left, right, set_quantifier } => {
+            SetExpr::SetOperation {
+                op,
+                left,
+                right,
+                set_quantifier,
+            } => {
                 refuse(*op != SetOperator::Union, "INTERSECT, EXCEPT")?;
                 let known = matches!(
                     set_quantifier,
@@ -222,7 +245,12 @@ impl Rewriter<'_> {
     }
 
     fn order_exprs(&mut self, exprs: &mut [OrderByExpr]) -> Result<()> {
-        for OrderByExpr { expr, options, with_fill } in exprs {
+        for OrderByExpr {
+            expr,
+            options,
+            with_fill,
+        } in exprs
+        {
             refuse(with_fill.is_some(), "WITH FILL")?;
             refuse(options.nulls_first.is_some(), "NULLS FIRST, NULLS LAST")?;
             self.expr(expr)?;
@@ -232,7 +260,11 @@ impl Rewriter<'_> {
 
     fn limit(&mut self, limit: LimitClause) -> Result<LimitClause> {
         let (limit, offset) = match limit {
-            LimitClause::LimitOffset { limit, offset, limit_by } => {
+            LimitClause::LimitOffset {
+                limit,
+                offset,
+                limit_by,
+            } => {
                 refuse(!limit_by.is_empty(), "LIMIT BY")?;
                 (limit, offset.map(|o| o.value))
             }
@@ -241,8 +273,15 @@ impl Rewriter<'_> {
         for expr in [&limit, &offset].into_iter().flatten() {
             refuse(!matches!(expr, Expr::Value(_)), "LIMIT with an expression")?;
         }
-        let offset = offset.map(|value| Offset { value, rows: OffsetRows::None });
-        Ok(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() })
+        let offset = offset.map(|value| Offset {
+            value,
+            rows: OffsetRows::None,
+        });
+        Ok(LimitClause::LimitOffset {
+            limit,
+            offset,
+            limit_by: Vec::new(),
+        })
     }
 
     fn select(&mut self, select: &mut Select) -> Result<()> {
@@ -250,17 +289,29 @@ impl Rewriter<'_> {
         refuse(select.exclude.is_some(), "EXCLUDE")?;
         refuse(select.into.is_some(), "SELECT … INTO")?;
         refuse(!select.lateral_views.is_empty(), "LATERAL VIEW")?;
-        refuse(select.prewhere.is_some() || select.qualify.is_some(), "PREWHERE, QUALIFY")?;
+        refuse(
+            select.prewhere.is_some() || select.qualify.is_some(),
+            "PREWHERE, QUALIFY",
+        )?;
         refuse(!select.connect_by.is_empty(), "CONNECT BY")?;
-        refuse(!select.cluster_by.is_empty() || !select.sort_by.is_empty(), "CLUSTER BY, SORT BY")?;
+        refuse(
+            !select.cluster_by.is_empty() || !select.sort_by.is_empty(),
+            "CLUSTER BY, SORT BY",
+        )?;
         refuse(!select.distribute_by.is_empty(), "DISTRIBUTE BY")?;
         refuse(!select.named_window.is_empty(), "WINDOW")?;
         refuse(select.value_table_mode.is_some(), "SELECT AS")?;
-        refuse(matches!(select.distinct, Some(Distinct::On(_))), "DISTINCT ON")?;
+        refuse(
+            matches!(select.distinct, Some(Distinct::On(_))),
+            "DISTINCT ON",
+        )?;
         if let Some(modifiers) = select.select_modifiers.take() {
             refuse(modifiers.straight_join, "STRAIGHT_JOIN")?;
             refuse(modifiers.sql_calc_found_rows, "SQL_CALC_FOUND_ROWS")?;
-            refuse(modifiers.sql_small_result || modifiers.sql_big_result, "SQL_SMALL_RESULT")?;
+            refuse(
+                modifiers.sql_small_result || modifiers.sql_big_result,
+                "SQL_SMALL_RESULT",
+            )?;
             refuse(modifiers.sql_buffer_result, "SQL_BUFFER_RESULT")?;
             // HIGH_PRIORITY and SQL_NO_CACHE have no meaning in MySQL 8 either.
         }
@@ -304,10 +355,12 @@ impl Rewriter<'_> {
     /// that users see.
     fn projection(&mut self, select: &mut Select) -> Result<()> {
         let texts = self.source.select_items(select.select_token.0.span.start);
-        let wildcard = select
-            .projection
-            .iter()
-            .any(|i| matches!(i, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)));
+        let wildcard = select.projection.iter().any(|i| {
+            matches!(
+                i,
+                SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)
+            )
+        });
         refuse(wildcard && select.from.is_empty(), "* without tables")?;
         let mut used: Vec<String> = Vec::new();
         for (i, item) in select.projection.iter_mut().enumerate() {
@@ -344,7 +397,10 @@ impl Rewriter<'_> {
             *item = if keep && is_column(&expr) {
                 SelectItem::UnnamedExpr(expr)
             } else {
-                SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', alias) }
+                SelectItem::ExprWithAlias {
+                    expr,
+                    alias: Ident::with_quote('"', alias),
+                }
             };
         }
         Ok(())
@@ -366,9 +422,9 @@ impl Rewriter<'_> {
             SelectItem::UnnamedExpr(Expr::Identifier(ident)) => {
                 self.aliases.get(&ident.value).cloned()
             }
-            SelectItem::UnnamedExpr(Expr::CompoundIdentifier(idents)) => {
-                idents.last().and_then(|ident| self.aliases.get(&ident.value).cloned())
-            }
+            SelectItem::UnnamedExpr(Expr::CompoundIdentifier(idents)) => idents
+                .last()
+                .and_then(|ident| self.aliases.get(&ident.value).cloned()),
             _ => None,
         };
         select.projection.iter().map(name).collect()
@@ -376,7 +432,12 @@ impl Rewriter<'_> {
 
     fn table_with_joins(&mut self, table: &mut TableWithJoins) -> Result<()> {
         self.table_factor(&mut table.relation)?;
-        for Join { relation, global, join_operator } in &mut table.joins {
+        for Join {
+            relation,
+            global,
+            join_operator,
+        } in &mut table.joins
+        {
             refuse(*global, "GLOBAL JOIN")?;
             self.table_factor(relation)?;
             let constraint = match join_operator {
@@ -424,7 +485,12 @@ impl Rewriter<'_> {
     fn table_factor(&mut self, factor: &mut TableFactor) -> Result<()> {
         match factor {
             TableFactor::Table { .. } => self.table(factor),
-            TableFactor::Derived { lateral, subquery, alias, sample } => {
+            TableFactor::Derived {
+                lateral,
+                subquery,
+                alias,
+                sample,
+            } => {
                 refuse(*lateral, "LATERAL")?;
                 refuse(sample.is_some(), "TABLESAMPLE")?;
                 let Some(alias) = alias else {
@@ -433,7 +499,10 @@ impl Rewriter<'_> {
                 self.table_alias(alias)?;
                 self.query(subquery)
             }
-            TableFactor::NestedJoin { table_with_joins, alias } => {
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias,
+            } => {
                 refuse(alias.is_some(), "an alias of a join")?;
                 self.table_with_joins(table_with_joins)
             }
@@ -443,8 +512,16 @@ impl Rewriter<'_> {
 
     fn table(&mut self, factor: &mut TableFactor) -> Result<()> {
         let TableFactor::Table {
-            name, alias, args, with_hints, version, with_ordinality, partitions, json_path,
-            sample, index_hints,
+            name,
+            alias,
+            args,
+            with_hints,
+            version,
+            with_ordinality,
+            partitions,
+            json_path,
+            sample,
+            index_hints,
         } = factor
         else {
             return unsupported("this kind of table");
@@ -454,11 +531,17 @@ impl Rewriter<'_> {
         refuse(!partitions.is_empty(), "PARTITION")?;
         refuse(json_path.is_some(), "JSON paths")?;
         refuse(sample.is_some(), "TABLESAMPLE")?;
-        refuse(!index_hints.is_empty(), "USE INDEX, FORCE INDEX, IGNORE INDEX")?;
+        refuse(
+            !index_hints.is_empty(),
+            "USE INDEX, FORCE INDEX, IGNORE INDEX",
+        )?;
         let idents = parts(name)?;
         let (schema, table) = match idents[..] {
             [table] => (None, table.value.to_lowercase()),
-            [schema, table] => (Some(schema.value.to_lowercase()), table.value.to_lowercase()),
+            [schema, table] => (
+                Some(schema.value.to_lowercase()),
+                table.value.to_lowercase(),
+            ),
             _ => return unsupported("names of three parts"),
         };
         if let Some(alias) = alias {
@@ -466,7 +549,9 @@ impl Rewriter<'_> {
             self.table_alias(alias)?;
         }
         if schema.is_none() && self.ctes.contains(&table) {
-            *name = ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote('"', table))]);
+            *name = ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote(
+                '"', table,
+            ))]);
             return Ok(());
         }
         let schema = match (schema, self.environment.current_schema()) {
@@ -475,7 +560,9 @@ impl Rewriter<'_> {
             (None, None) => return Err(SqlError::no_schema_selected()),
         };
         self.environment.check_table(&schema, &table)?;
-        let alias_name = alias.as_ref().map_or_else(|| table.clone(), |a| a.name.value.clone());
+        let alias_name = alias
+            .as_ref()
+            .map_or_else(|| table.clone(), |a| a.name.value.clone());
         let hint = self.hints.iter().position(|(name, _)| *name == alias_name);
         let ndp_hint = hint.map(|at| self.hints.swap_remove(at).1);
         let number = self.accesses.len();
@@ -491,7 +578,13 @@ impl Rewriter<'_> {
             at: None,
         });
         let select = self.current_select;
-        self.accesses.push(TableAccess { select, schema, table, alias: alias_name, ndp_hint });
+        self.accesses.push(TableAccess {
+            select,
+            schema,
+            table,
+            alias: alias_name,
+            ndp_hint,
+        });
         Ok(())
     }
 }
@@ -506,9 +599,15 @@ fn is_column(expr: &Expr) -> bool {
 
 fn is_dual(from: &[TableWithJoins]) -> bool {
     match from {
-        [TableWithJoins { relation: TableFactor::Table { name, alias: None, .. }, joins }] => {
-            joins.is_empty() && name.to_string().eq_ignore_ascii_case("dual")
-        }
+        [
+            TableWithJoins {
+                relation:
+                    TableFactor::Table {
+                        name, alias: None, ..
+                    },
+                joins,
+            },
+        ] => joins.is_empty() && name.to_string().eq_ignore_ascii_case("dual"),
         _ => false,
     }
 }

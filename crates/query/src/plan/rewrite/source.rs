@@ -109,7 +109,10 @@ mod tests {
         let text = "SELECT DISTINCT  a + 'é,' ,\n  f( b, (SELECT 1 FROM x) )  , `c`\n FROM t";
         let tokens = Tokenizer::new(&Grammar, text).tokenize_with_location();
         let tokens = tokens.expect("it is SQL");
-        let source = Source { text, tokens: &tokens };
+        let source = Source {
+            text,
+            tokens: &tokens,
+        };
         let first = tokens[0].span.start;
         assert_eq!(
             source.select_items(first),

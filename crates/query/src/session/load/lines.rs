@@ -23,12 +23,16 @@ pub(super) struct Format {
 
 impl Format {
     pub(super) fn new(fields: &Fields, lines: &Lines) -> Self {
-        Self { fields: fields.clone(), lines: lines.clone() }
+        Self {
+            fields: fields.clone(),
+            lines: lines.clone(),
+        }
     }
 
     /// Length of the first line with its terminator, if it is complete.
     pub(super) fn first_line(&self, text: &[u8]) -> Option<usize> {
-        self.terminator(text).map(|at| at + self.lines.terminated.len())
+        self.terminator(text)
+            .map(|at| at + self.lines.terminated.len())
     }
 
     /// Length of the longest prefix of whole lines.
@@ -128,7 +132,13 @@ impl Format {
         let Some(escape) = self.fields.escaped else {
             return false;
         };
-        text[..at].iter().rev().take_while(|byte| **byte == escape).count() % 2 == 1
+        text[..at]
+            .iter()
+            .rev()
+            .take_while(|byte| **byte == escape)
+            .count()
+            % 2
+            == 1
     }
 
     /// Splits a line into its fields.
@@ -270,8 +280,15 @@ mod tests {
 
     fn format(terminated: &str, enclosed: Option<u8>, escaped: Option<u8>, lines: &str) -> Format {
         Format {
-            fields: Fields { terminated: terminated.into(), enclosed, escaped },
-            lines: Lines { starting: Vec::new(), terminated: lines.into() },
+            fields: Fields {
+                terminated: terminated.into(),
+                enclosed,
+                escaped,
+            },
+            lines: Lines {
+                starting: Vec::new(),
+                terminated: lines.into(),
+            },
         }
     }
 
@@ -305,7 +322,10 @@ mod tests {
     #[test]
     fn escapes_and_nulls() {
         let format = format("\t", None, Some(b'\\'), "\n");
-        assert_eq!(rows(&format, "a\\tb\t\\N\tx\\\\\ny\\\nz\t1\t2\n"), ["a\tb;NULL;x\\", "y\nz;1;2"]);
+        assert_eq!(
+            rows(&format, "a\\tb\t\\N\tx\\\\\ny\\\nz\t1\t2\n"),
+            ["a\tb;NULL;x\\", "y\nz;1;2"]
+        );
         assert_eq!(format.whole_lines(b"a\\\\\nb\\\n"), 4);
         let plain = self::format(",", None, None, "\r\n");
         assert_eq!(rows(&plain, "a\\,\\N\r\n\r\nlast"), ["a\\;\\N", "", "last"]);
@@ -315,9 +335,15 @@ mod tests {
     fn quotes() {
         let format = format(",", Some(b'"'), Some(b'\\'), "\n");
         let text = "\"a,b\",\"say \"\"x\"\"\",NULL,\"NULL\"\n1,\"two\nlines\",\"\\\"\",\"\"\n";
-        assert_eq!(rows(&format, text), ["a,b;say \"x\";NULL;NULL", "1;two\nlines;\";"]);
+        assert_eq!(
+            rows(&format, text),
+            ["a,b;say \"x\";NULL;NULL", "1;two\nlines;\";"]
+        );
         let cut = &text.as_bytes()[..text.len() - 3];
-        assert_eq!(format.whole_lines(cut), text.find("\n1,").expect("it is there") + 1);
+        assert_eq!(
+            format.whole_lines(cut),
+            text.find("\n1,").expect("it is there") + 1
+        );
         let mut fields = Vec::new();
         assert_eq!(format.split(b"\"a", &mut fields), Err(LineError::Unclosed));
     }
@@ -325,8 +351,15 @@ mod tests {
     #[test]
     fn starting_by_skips_other_lines() {
         let format = Format {
-            fields: Fields { terminated: b",".to_vec(), enclosed: None, escaped: None },
-            lines: Lines { starting: b"xx".to_vec(), terminated: b"\n".to_vec() },
+            fields: Fields {
+                terminated: b",".to_vec(),
+                enclosed: None,
+                escaped: None,
+            },
+            lines: Lines {
+                starting: b"xx".to_vec(),
+                terminated: b"\n".to_vec(),
+            },
         };
         assert_eq!(rows(&format, "xx1,2\nnothing\nabcxx3,4\n"), ["1;2", "3;4"]);
     }

@@ -1,0 +1,467 @@
+//! The wire forms of descriptors and batches: what is written is read, and whatever else is read
+//! is an error or a batch that can be finished or refused, never a panic.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod support;
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use perigee_expr::arbitrary::Generator;
+use perigee_expr::{AggregateFunction, Program, Type};
+use perigee_ndp::{
+    Aggregate, Backend, Descriptor, Execution, KeyRange, MAX_ROWS, NdpBatch, NdpError, Scanner,
+};
+use perigee_page::PageRef;
+use perigee_types::{TrxId, checksum};
+use perigee_value::{Collation, ColumnType, Datum, RowLayout, key};
+use proptest::prelude::*;
+use support::*;
+
+fn random_descriptor(seed: u64) -> Descriptor {
+    let mut g = Generator::new(seed);
+    let r = &mut Random(seed);
+    let layout = g.layout();
+    let mut d = descriptor(&layout, r.next() & TrxId::MAX.0);
+    d.reverse = r.chance(50);
+    d.range.lower = Bound::Included(r.next().to_be_bytes()[..r.below(8)].to_vec());
+    d.range.upper = Bound::Excluded(r.next().to_be_bytes()[..r.below(8)].to_vec());
+    d.projection = (0..r.below(9))
+        .map(|_| r.below(layout.columns.len()) as u16)
+        .collect();
+    d.predicate = r.chance(70).then(|| g.predicate(&layout));
+    if r.chance(50) {
+        let counted = (AggregateFunction::Count, Some(g.program(&layout)));
+        let summed = (
+            AggregateFunction::Sum,
+            Some(g.program_of(&layout, Type::Int)),
+        );
+        let least = (AggregateFunction::Min, Some(g.program(&layout)));
+        let functions = vec![(AggregateFunction::CountAll, None), counted, summed, least];
+        let group_by = (0..r.below(3)).map(|_| g.program(&layout)).collect();
+        d.aggregate = Some(Aggregate {
+            group_by,
+            functions,
+        });
+    }
+    d
+}
+
+#[test]
+fn descriptors_come_back_as_they_were() {
+    for seed in 0..300 {
+        let descriptor = random_descriptor(seed);
+        let bytes = descriptor.encode();
+        assert_eq!(
+            Descriptor::decode(&bytes).unwrap(),
+            descriptor,
+            "seed {seed}"
+        );
+        assert_eq!(descriptor.hash(), perigee_ndp::hash_bytes(&bytes));
+    }
+}
+
+/// Corrects the checksum, so that what is behind it is looked at.
+fn seal(bytes: &mut [u8]) {
+    if bytes.len() >= 8 {
+        let crc = checksum(&bytes[8..]);
+        bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn damaged_descriptors_are_errors_or_valid(
+        seed in 0..50_u64,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = random_descriptor(seed).encode().to_vec();
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        seal(&mut bytes);
+        if let Ok(descriptor) = Descriptor::decode(&bytes) {
+            prop_assert!(Scanner::new(descriptor, Backend::Interpreter).is_ok());
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_no_descriptor(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        prop_assert!(Descriptor::decode(&bytes).is_err());
+    }
+
+    #[test]
+    fn any_bytes_are_no_batch(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        prop_assert!(NdpBatch::decode(bytes.into()).is_err());
+    }
+
+    #[test]
+    fn damaged_batches_are_errors_or_finished(
+        seed in 0..40_u64,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let (scanner, batch) = random_batch(seed);
+        let mut bytes = batch.encode().to_vec();
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        seal(&mut bytes);
+        if let Ok(batch) = NdpBatch::decode(bytes.into()) {
+            prop_assert!(batch.rows <= MAX_ROWS);
+            let resolved: Vec<_> = batch.ambiguous.iter().map(|a| Some(a.record.clone())).collect();
+            // Whatever it gives, it does not panic.
+            let _ = batch.dump();
+            let _ = scanner.finish(batch, &resolved);
+        }
+    }
+}
+
+/// A batch over random records, some of them ambiguous.
+fn random_batch(seed: u64) -> (Arc<Scanner>, NdpBatch) {
+    let mut g = Generator::new(seed);
+    let r = &mut Random(seed);
+    let layout = g.layout();
+    let mut records: Vec<_> = (0..60).map(|_| g.record(&layout)).collect();
+    records.sort_by(|a, b| layout.shape.key(a).cmp(layout.shape.key(b)));
+    records.dedup_by(|a, b| layout.shape.key(a) == layout.shape.key(b));
+    let mut d = descriptor(&layout, 90);
+    d.projection = (0..layout.columns.len() as u16).collect();
+    if r.chance(30) {
+        let program = g.program(&layout);
+        let functions = vec![(AggregateFunction::CountAll, None)];
+        d.aggregate = Some(Aggregate {
+            group_by: vec![program],
+            functions,
+        });
+    }
+    let scanner = scanner(d, Backend::Interpreter);
+    let mut execution = Execution::new(scanner.clone());
+    for (index, records) in records.chunks(20).enumerate() {
+        let page = page(&layout, 1 + index as u64, 100, records);
+        execution
+            .page(index as u32, PageRef::new(&page[..]).unwrap())
+            .unwrap();
+    }
+    (scanner, execution.take())
+}
+
+#[test]
+fn an_unknown_version_is_told_apart() {
+    let mut bytes = random_descriptor(1).encode().to_vec();
+    bytes[8] = 2;
+    seal(&mut bytes);
+    let error = Descriptor::decode(&bytes).unwrap_err();
+    assert_eq!(error, NdpError::UnknownVersion { found: 2, known: 1 });
+}
+
+#[test]
+fn a_damaged_byte_is_found_by_the_checksum() {
+    let (_, batch) = random_batch(3);
+    let (descriptor, batch) = (random_descriptor(2).encode(), batch.encode());
+    for (bytes, at) in [(&descriptor, 20), (&batch, 30)] {
+        let mut damaged = bytes.to_vec();
+        damaged[at] ^= 1;
+        assert!(Descriptor::decode(&damaged).is_err());
+        assert!(NdpBatch::decode(damaged.into()).is_err());
+    }
+}
+
+#[test]
+fn descriptors_that_ask_for_too_much_are_refused() {
+    let layout = RowLayout::clustered(&[(INT, false), (ColumnType::Double, true)], &[0]).unwrap();
+    let column = |index, ty| Program {
+        nodes: vec![perigee_expr::Node::Column { index, ty }],
+    };
+    let aggregate = |function, argument| {
+        let functions = vec![(function, argument)];
+        Some(Aggregate {
+            group_by: Vec::new(),
+            functions,
+        })
+    };
+    let valid = descriptor(&layout, 5);
+    let mut wrong: Vec<(&str, Descriptor)> = Vec::new();
+    wrong.push((
+        "a column",
+        Descriptor {
+            projection: vec![0, 2],
+            ..valid.clone()
+        },
+    ));
+    wrong.push((
+        "no condition",
+        Descriptor {
+            predicate: Some(column(0, Type::Int)),
+            ..valid.clone()
+        },
+    ));
+    wrong.push((
+        "a type",
+        Descriptor {
+            predicate: Some(column(1, Type::Bool)),
+            ..valid.clone()
+        },
+    ));
+    wrong.push((
+        "a watermark",
+        Descriptor {
+            watermark: TrxId(1 << 48),
+            ..valid.clone()
+        },
+    ));
+    let empty = Some(Aggregate {
+        group_by: Vec::new(),
+        functions: Vec::new(),
+    });
+    wrong.push((
+        "nothing",
+        Descriptor {
+            aggregate: empty,
+            ..valid.clone()
+        },
+    ));
+    let double = Some(column(1, Type::Double));
+    let sum = aggregate(AggregateFunction::Sum, double.clone());
+    wrong.push((
+        "a sum of doubles",
+        Descriptor {
+            aggregate: sum,
+            ..valid.clone()
+        },
+    ));
+    let count = aggregate(AggregateFunction::CountAll, double);
+    wrong.push((
+        "an argument",
+        Descriptor {
+            aggregate: count,
+            ..valid.clone()
+        },
+    ));
+    let least = aggregate(AggregateFunction::Min, None);
+    wrong.push((
+        "no argument",
+        Descriptor {
+            aggregate: least,
+            ..valid.clone()
+        },
+    ));
+    let mut other = valid.clone();
+    other.layout.columns[1].place = perigee_value::Place::Fixed { offset: 3000 };
+    wrong.push(("a place", other));
+    for (what, descriptor) in wrong {
+        let refused = Scanner::new(descriptor.clone(), Backend::Interpreter).map(drop);
+        assert!(
+            matches!(refused, Err(NdpError::Descriptor { .. })),
+            "{what}: {refused:?}"
+        );
+        assert!(
+            Descriptor::decode(&descriptor.encode()).is_err() || what == "a place",
+            "{what}"
+        );
+    }
+    assert!(Descriptor::decode(&valid.encode()).is_ok());
+}
+
+#[test]
+fn a_batch_of_another_descriptor_is_refused() {
+    let (_, batch) = random_batch(5);
+    let (scanner, _) = random_batch(6);
+    let resolved = vec![None; batch.ambiguous.len()];
+    let refused = scanner.finish(batch, &resolved).map(drop);
+    assert!(
+        matches!(refused, Err(NdpError::Batch { .. })),
+        "{refused:?}"
+    );
+}
+
+/// A page of rows `(i, text)`.
+fn text_page(layout: &RowLayout, texts: &[&str]) -> PageBytes {
+    let rows = texts.iter().enumerate().map(|(i, text)| {
+        let values = vec![
+            Datum::Int(i as i64),
+            Datum::String(text.as_bytes().to_vec()),
+        ];
+        encode(
+            layout,
+            &Row {
+                values,
+                trx: 1,
+                deleted: false,
+            },
+        )
+    });
+    page(layout, 9, 1, &rows.collect::<Vec<_>>())
+}
+
+fn text_layout(collation: Collation) -> RowLayout {
+    let text = ColumnType::Varchar {
+        chars: 40,
+        collation,
+    };
+    RowLayout::clustered(&[(INT, false), (text, false)], &[0]).unwrap()
+}
+
+/// The dump of the batch, and the strings that come out of it.
+fn through(layout: &RowLayout, texts: &[&str]) -> (String, Vec<Vec<Datum>>) {
+    let mut d = descriptor(layout, 5);
+    d.projection = vec![1];
+    let scanner = scanner(d, Backend::Jit);
+    let mut execution = Execution::new(scanner.clone());
+    let page = text_page(layout, texts);
+    execution.page(4, PageRef::new(&page[..]).unwrap()).unwrap();
+    let batch = over_the_wire(&mut execution);
+    let dump = batch.dump();
+    (
+        dump,
+        rows(&finish(&scanner, batch, |_| None).unwrap().batch),
+    )
+}
+
+#[test]
+fn strings_of_every_length_and_encoding_come_through() {
+    let layout = text_layout(Collation::UTF8MB4_BIN);
+    let as_rows = |texts: &[&str]| -> Vec<Vec<Datum>> {
+        texts
+            .iter()
+            .map(|text| vec![Datum::String(text.as_bytes().to_vec())])
+            .collect()
+    };
+    let different = [
+        "",
+        "a",
+        "é",
+        "twelve bytes",
+        "thirteen byte",
+        "sixteen bytes ok",
+        "seventeen bytes !",
+    ];
+    let (dump, found) = through(&layout, &different);
+    assert!(dump.contains("column 0: strings, 61 bytes"), "{dump}");
+    assert_eq!(found, as_rows(&different));
+
+    let few: Vec<&str> = (0..100)
+        .map(|i| ["REG AIR", "TRUCK", "a string that is longer", "日本"][i % 4])
+        .collect();
+    let (dump, found) = through(&layout, &few);
+    assert!(dump.contains("column 0: dictionary of 4 strings"), "{dump}");
+    assert_eq!(found, as_rows(&few));
+}
+
+#[test]
+fn binary_strings_need_not_be_text() {
+    let layout = text_layout(Collation::BINARY);
+    let mut d = descriptor(&layout, 5);
+    d.projection = vec![1];
+    let scanner = scanner(d, Backend::Jit);
+    let values = vec![Datum::Int(1), Datum::String(vec![0xff, 0, 0xfe])];
+    let record = encode(
+        &layout,
+        &Row {
+            values: values.clone(),
+            trx: 1,
+            deleted: false,
+        },
+    );
+    let mut execution = Execution::new(scanner.clone());
+    let page = page(&layout, 1, 1, &[record]);
+    execution.page(0, PageRef::new(&page[..]).unwrap()).unwrap();
+    let finished = finish(&scanner, over_the_wire(&mut execution), |_| None).unwrap();
+    assert_eq!(rows(&finished.batch), [values[1..].to_vec()]);
+}
+
+#[test]
+fn text_that_is_not_utf8_is_an_error() {
+    let layout = text_layout(Collation::UTF8MB4_BIN);
+    let mut d = descriptor(&layout, 5);
+    d.projection = vec![1];
+    let scanner = scanner(d, Backend::Jit);
+    let mut execution = Execution::new(scanner.clone());
+    let values = vec![Datum::Int(1), Datum::String("né".into())];
+    let mut record = encode(
+        &layout,
+        &Row {
+            values,
+            trx: 1,
+            deleted: false,
+        },
+    );
+    let last = record.len() - 1;
+    record[last] = b'!';
+    let page = page(&layout, 1, 1, &[record]);
+    execution.page(0, PageRef::new(&page[..]).unwrap()).unwrap();
+    let refused = finish(&scanner, over_the_wire(&mut execution), |_| None).map(drop);
+    assert!(
+        matches!(refused, Err(NdpError::Batch { .. })),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn an_emptied_page_takes_hardly_any_room() {
+    let layout = text_layout(Collation::UTF8MB4_BIN);
+    let mut d = descriptor(&layout, 5);
+    d.projection = vec![0, 1];
+    let mut from = Vec::new();
+    key::encode_key(&layout, &[Datum::Int(1000)], &mut from).unwrap();
+    d.range = KeyRange {
+        lower: Bound::Included(from),
+        upper: Bound::Unbounded,
+    };
+    let scanner = scanner(d, Backend::Jit);
+    let page = text_page(&layout, &["some", "rows"]);
+    let size = |pages: u32| {
+        let mut execution = Execution::new(scanner.clone());
+        for index in 0..pages {
+            execution
+                .page(index, PageRef::new(&page[..]).unwrap())
+                .unwrap();
+        }
+        execution.take().encode().len()
+    };
+    assert_eq!(size(1), size(1000));
+}
+
+#[test]
+fn a_batch_is_bounded() {
+    let layout = text_layout(Collation::UTF8MB4_BIN);
+    let scanner = scanner(descriptor(&layout, 5), Backend::Jit);
+    let page = text_page(&layout, &["x"; 400]);
+    let mut execution = Execution::new(scanner.clone());
+    let mut pages = 0;
+    while execution
+        .page(pages, PageRef::new(&page[..]).unwrap())
+        .is_ok()
+    {
+        pages += 1;
+    }
+    assert_eq!(execution.rows(), MAX_ROWS / 400 * 400);
+    let error = execution.page(pages, PageRef::new(&page[..]).unwrap());
+    assert_eq!(error, Err(NdpError::Full));
+    let batch = over_the_wire(&mut execution);
+    assert_eq!(batch.pages.len(), pages as usize);
+    let finished = scanner.finish(batch, &[]).unwrap();
+    assert_eq!(finished.batch.num_rows(), MAX_ROWS / 400 * 400);
+    assert_eq!(
+        execution.page(pages, PageRef::new(&page[..]).unwrap()),
+        Ok(())
+    );
+    let none: Vec<Option<Bytes>> = Vec::new();
+    assert_eq!(
+        scanner.finish(execution.take(), &none).unwrap().page_rows,
+        [(pages, 400)]
+    );
+}

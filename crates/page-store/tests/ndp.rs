@@ -1,0 +1,563 @@
+//! Near-data processing through the store: every page answered once, declined pages whole, results
+//! as of the LSN, work that stops when nobody wants it.
+#![allow(clippy::unwrap_used, reason = "test code")]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Int32Type};
+use bytes::Bytes;
+use futures::StreamExt;
+use perigee_expr::{AggregateFunction, Comparison, Node, NodeId, Program, Type};
+use perigee_ndp::{Aggregate, Backend, Descriptor, NdpBatch, Scanner};
+use perigee_page::{PageKind, RecordHeader};
+use perigee_page_api::{
+    ClientConfig, NdpDecline, NdpItem, NdpRead, NdpReply, NdpUsage, PageStore, PageStoreClient,
+    SliceKey, incoming, serve, transport,
+};
+use perigee_page_store::{Config, NdpPlugin, NdpProgram, NdpRun, PageOutcome, PageStoreService};
+use perigee_redo::Op;
+use perigee_types::{DbId, IndexId, Lsn, PageId, RollPtr, TrxId};
+use perigee_value::{ColumnType, Datum, RowLayout, encode_row};
+use support::{Model, SLICE, UndoFormat, open, settle, small, tempdir};
+
+const INT: ColumnType = ColumnType::Int {
+    bytes: 4,
+    unsigned: false,
+};
+const ROWS: i64 = 100;
+const WATERMARK: TrxId = TrxId(50);
+
+fn layout() -> RowLayout {
+    RowLayout::clustered(&[(INT, false), (INT, false)], &[0]).unwrap()
+}
+
+/// Row `i` of all: its key is `i`, its value `i % 1000`.
+fn rows(from: i64, n: i64) -> Bytes {
+    let mut out = Vec::new();
+    for i in from..from + n {
+        let header = RecordHeader {
+            trx: TrxId(3),
+            roll: RollPtr(0),
+            ..RecordHeader::default()
+        };
+        let values = [Datum::Int(i), Datum::Int(i % 1000)];
+        encode_row(&layout(), &values, header, &mut out).unwrap();
+    }
+    out.into()
+}
+
+/// Writes leaves `1..=pages` with [`ROWS`] rows each, ten to a group.
+async fn load(store: &dyn PageStore, model: &mut Model, pages: u64) {
+    store.create_slice(model.slice, 1).await.unwrap();
+    let all: Vec<u64> = (1..=pages).collect();
+    for ids in all.chunks(10) {
+        let (prev, db) = (model.lsn, model.slice.db);
+        let group = model.group(ids, |page, _| {
+            let Op::Format {
+                level,
+                index,
+                prev,
+                next,
+                ..
+            } = support::format_op(db, PageKind::Clustered)
+            else {
+                panic!("formats")
+            };
+            let records = rows((page.0 as i64 - 1) * ROWS, ROWS);
+            let format = Op::Format {
+                kind: PageKind::Clustered,
+                level,
+                db,
+                index,
+                shape: layout().shape,
+                prev,
+                next,
+            };
+            let insert = Op::Insert {
+                slot: 0,
+                trx: TrxId(3),
+                records,
+            };
+            vec![format, insert]
+        });
+        store
+            .write_logs(model.fragment(prev, &[group]))
+            .await
+            .unwrap();
+    }
+}
+
+fn column(index: u16) -> Node {
+    Node::Column {
+        index,
+        ty: Type::Int,
+    }
+}
+
+/// Rows whose value is below `below`, both columns.
+fn filter(db: DbId, below: i64) -> Descriptor {
+    let constant = Node::Constant {
+        value: Datum::Int(below),
+        ty: Type::Int,
+    };
+    let less = Node::Compare {
+        op: Comparison::Less,
+        left: NodeId(0),
+        right: NodeId(1),
+    };
+    Descriptor {
+        projection: vec![0, 1],
+        predicate: Some(Program {
+            nodes: vec![column(1), constant, less],
+        }),
+        ..Descriptor::new(db, IndexId(1), layout(), WATERMARK)
+    }
+}
+
+fn sum(db: DbId) -> Descriptor {
+    let value = Program {
+        nodes: vec![column(1)],
+    };
+    Descriptor {
+        aggregate: Some(Aggregate {
+            group_by: Vec::new(),
+            functions: vec![(AggregateFunction::Sum, Some(value))],
+        }),
+        ..Descriptor::new(db, IndexId(1), layout(), WATERMARK)
+    }
+}
+
+fn request(model: &Model, pages: &[u64], descriptor: &Descriptor) -> NdpRead {
+    NdpRead {
+        slice: model.slice,
+        lsn: model.lsn,
+        pages: pages.iter().map(|p| PageId(*p)).collect(),
+        descriptor: descriptor.encode(),
+    }
+}
+
+/// What came back, with the answers to each page counted.
+#[derive(Default)]
+struct Answer {
+    batches: Vec<NdpBatch>,
+    declined: Vec<(u32, NdpDecline, Bytes)>,
+    usage: NdpUsage,
+    replies: usize,
+}
+
+async fn ask(store: &dyn PageStore, read: NdpRead) -> Answer {
+    let n = read.pages.len();
+    let mut replies = store.ndp_read(read).await.unwrap();
+    let mut answer = Answer::default();
+    let mut seen = vec![0; n];
+    while let Some(reply) = replies.next().await {
+        let NdpReply { items, usage } = reply.unwrap();
+        answer.usage.pages += usage.pages;
+        answer.usage.bytes_read += usage.bytes_read;
+        answer.usage.cpu_nanos += usage.cpu_nanos;
+        answer.usage.compiled |= usage.compiled;
+        answer.replies += 1;
+        for item in items {
+            match item {
+                NdpItem::Reduced(bytes) => {
+                    let batch = NdpBatch::decode(bytes).unwrap();
+                    batch
+                        .pages
+                        .iter()
+                        .for_each(|run| seen[run.index as usize] += 1);
+                    answer.batches.push(batch);
+                }
+                NdpItem::Declined {
+                    index,
+                    reason,
+                    page,
+                } => {
+                    seen[index as usize] += 1;
+                    answer.declined.push((index, reason, page));
+                }
+            }
+        }
+    }
+    assert!(
+        seen.iter().all(|n| *n == 1),
+        "every page is answered once: {seen:?}"
+    );
+    answer.declined.sort_by_key(|d| d.0);
+    answer
+}
+
+/// The keys that batches deliver, in key order.
+fn keys(descriptor: &Descriptor, batches: Vec<NdpBatch>) -> Vec<i32> {
+    let scanner = Arc::new(Scanner::new(descriptor.clone(), Backend::Interpreter).unwrap());
+    let mut keys = Vec::new();
+    for batch in batches {
+        let finished = scanner.finish(batch, &[]).unwrap();
+        keys.extend(
+            finished
+                .batch
+                .column(0)
+                .as_primitive::<Int32Type>()
+                .values(),
+        );
+    }
+    keys.sort_unstable();
+    keys
+}
+
+fn expected(pages: impl Iterator<Item = u64>, below: i32) -> Vec<i32> {
+    let keys = pages.flat_map(|p| (p as i32 - 1) * 100..p as i32 * 100);
+    keys.filter(|key| key % 1000 < below).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_are_reduced_as_of_the_lsn() {
+    let dir = tempdir();
+    let store = Arc::new(open(dir.path(), small()));
+    let mut model = Model::new(SLICE);
+    load(&*store, &mut model, 500).await;
+    let old = model.lsn;
+    let pages: Vec<u64> = (1..=500).collect();
+    let descriptor = filter(SLICE.db, 100);
+    let read = request(&model, &pages, &descriptor);
+    // Page 7 loses its rows; the request asks for the state before.
+    let prev = model.lsn;
+    let group = model.group(&[7], |_, _| {
+        vec![Op::Remove {
+            slot: 0,
+            count: 100,
+            trx: TrxId(4),
+        }]
+    });
+    store
+        .write_logs(model.fragment(prev, &[group]))
+        .await
+        .unwrap();
+    assert_eq!(read.lsn, old);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let router = transport().add_service(serve(store.clone()));
+    tokio::spawn(router.serve_with_incoming(incoming(listener, Arc::default())));
+    let client = PageStoreClient::new(&address, ClientConfig::default()).unwrap();
+    for (name, store) in [("direct", &*store as &dyn PageStore), ("socket", &client)] {
+        let answer = ask(store, read.clone()).await;
+        assert!(answer.declined.is_empty(), "{name}");
+        assert_eq!(answer.usage.pages, 500, "{name}");
+        assert_eq!(answer.usage.bytes_read, 500 * 16384, "{name}");
+        assert!(
+            answer.usage.cpu_nanos > 100_000 && answer.usage.compiled,
+            "{name}"
+        );
+        assert_eq!(
+            keys(&descriptor, answer.batches),
+            expected(1..=500, 100),
+            "{name}"
+        );
+    }
+    let read = NdpRead {
+        lsn: model.lsn,
+        ..read
+    };
+    let answer = ask(&*store, read).await;
+    let without_7 = expected((1..=500).filter(|p| *p != 7), 100);
+    assert_eq!(keys(&descriptor, answer.batches), without_7);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn aggregates_are_merged_over_the_pages_of_a_worker() {
+    let dir = tempdir();
+    let config = Config {
+        ndp_threads: 2,
+        ..small()
+    };
+    let store = open(dir.path(), config);
+    let mut model = Model::new(SLICE);
+    load(&store, &mut model, 640).await;
+    settle(&store, SLICE).await;
+    let pages: Vec<u64> = (1..=640).collect();
+    let descriptor = sum(SLICE.db);
+    let answer = ask(&store, request(&model, &pages, &descriptor)).await;
+    assert!(
+        answer.replies <= 2,
+        "{} replies of two workers",
+        answer.replies
+    );
+    let scanner = Arc::new(Scanner::new(descriptor, Backend::Interpreter).unwrap());
+    let mut total = 0;
+    for batch in answer.batches {
+        assert_eq!(batch.rows, 1);
+        let finished = scanner.finish(batch, &[]).unwrap();
+        total += finished
+            .batch
+            .column(0)
+            .as_primitive::<Decimal128Type>()
+            .value(0);
+    }
+    assert_eq!(total, 64 * (0..1000).sum::<i128>());
+}
+
+#[tokio::test]
+async fn declined_pages_come_whole_with_the_reason() {
+    let dir = tempdir();
+    let mut model = Model::new(SLICE);
+    let config = Config {
+        decline_every: Some(3),
+        ..small()
+    };
+    let store = open(dir.path(), config);
+    load(&store, &mut model, 100).await;
+    // Page 200 is no leaf of the index.
+    let (prev, db, lsn) = (model.lsn, SLICE.db, model.lsn.next());
+    let group = model.group(&[200], |page, _| {
+        UndoFormat::change(db, page, lsn, true).ops
+    });
+    store
+        .write_logs(model.fragment(prev, &[group]))
+        .await
+        .unwrap();
+    let mut pages: Vec<u64> = (1..=100).collect();
+    pages[42] = 200;
+    let descriptor = filter(SLICE.db, 500);
+    let answer = ask(&store, request(&model, &pages, &descriptor)).await;
+    let forced: Vec<u32> = (0..100).filter(|i| (i + 1) % 3 == 0).collect();
+    assert!(!forced.contains(&42));
+    assert_eq!(answer.declined.len(), forced.len() + 1);
+    for (index, reason, page) in &answer.declined {
+        let expected = if *index == 42 {
+            NdpDecline::Page
+        } else {
+            NdpDecline::Forced
+        };
+        assert_eq!(*reason, expected, "page {index}");
+        let same = model.page(pages[*index as usize], model.lsn).unwrap();
+        assert!(*page == same, "declined page {index} is another one");
+    }
+    let taken = (0..100_u32).filter(|i| *i != 42 && !forced.contains(i));
+    let taken = taken.map(|i| pages[i as usize]);
+    assert_eq!(keys(&descriptor, answer.batches), expected_of(taken, 500));
+}
+
+fn expected_of(pages: impl Iterator<Item = u64>, below: i32) -> Vec<i32> {
+    expected(pages, below)
+}
+
+#[tokio::test]
+async fn what_does_not_fit_the_queue_is_declined_page_by_page() {
+    let dir = tempdir();
+    let config = Config {
+        ndp_queue: 2,
+        ..small()
+    };
+    let store = open(dir.path(), config);
+    let mut model = Model::new(SLICE);
+    load(&store, &mut model, 200).await;
+    let pages: Vec<u64> = (1..=200).collect();
+    let descriptor = filter(SLICE.db, 1000);
+    // The queue is empty at the time, so exactly two chunks of 32 pages fit, each time.
+    for _ in 0..20 {
+        let answer = ask(&store, request(&model, &pages, &descriptor)).await;
+        assert_eq!(answer.declined.len(), 200 - 64);
+        assert!(
+            answer
+                .declined
+                .iter()
+                .all(|(_, reason, _)| *reason == NdpDecline::Busy)
+        );
+        assert_eq!(answer.declined[0].0, 64);
+        assert_eq!(keys(&descriptor, answer.batches), expected(1..=64, 1000));
+        assert_eq!(answer.usage.pages, 200);
+    }
+}
+
+#[tokio::test]
+async fn descriptors_of_other_tenants_reduce_nothing() {
+    let dir = tempdir();
+    let store = open(dir.path(), small());
+    let mut model = Model::new(SLICE);
+    load(&store, &mut model, 20).await;
+    let other = filter(DbId(99), 1000);
+    let pages: Vec<u64> = (1..=20).collect();
+    let answer = ask(&store, request(&model, &pages, &other)).await;
+    assert_eq!(answer.declined.len(), 20);
+    assert!(
+        answer
+            .declined
+            .iter()
+            .all(|(_, reason, _)| *reason == NdpDecline::Page)
+    );
+    let mut newer = filter(SLICE.db, 10).encode().to_vec();
+    newer[4..].fill(0xff);
+    let read = NdpRead {
+        descriptor: newer.into(),
+        ..request(&model, &pages, &other)
+    };
+    let answer = ask(&store, read).await;
+    assert!(
+        answer
+            .declined
+            .iter()
+            .all(|(_, reason, _)| *reason == NdpDecline::Descriptor)
+    );
+}
+
+/// A plugin that counts what it does, and is slow.
+#[derive(Clone, Default)]
+struct Slow {
+    prepared: Arc<AtomicUsize>,
+    pages: Arc<AtomicUsize>,
+    delay: Duration,
+    panics: bool,
+}
+
+impl NdpPlugin for Slow {
+    fn prepare(&self, _: &Bytes) -> Result<Arc<dyn NdpProgram>, String> {
+        self.prepared.fetch_add(1, Ordering::SeqCst);
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+impl NdpProgram for Slow {
+    fn run(&self) -> Box<dyn NdpRun> {
+        Box::new(self.clone())
+    }
+    fn is_compiled(&self) -> bool {
+        false
+    }
+}
+
+impl NdpRun for Slow {
+    fn page(&mut self, _: u32, _: &[u8]) -> PageOutcome {
+        assert!(!self.panics, "the plugin is broken");
+        self.pages.fetch_add(1, Ordering::SeqCst);
+        std::thread::sleep(self.delay);
+        PageOutcome::Taken
+    }
+    // Every chunk is a result of its own.
+    fn rows(&self) -> usize {
+        1 << 20
+    }
+    fn take(&mut self) -> Bytes {
+        Bytes::from_static(b"result")
+    }
+}
+
+async fn slow_store(
+    dir: &std::path::Path,
+    plugin: &Slow,
+    ndp_threads: usize,
+) -> (PageStoreService, Model) {
+    let config = Config {
+        ndp_threads,
+        ..small()
+    };
+    let store = PageStoreService::open_with_plugin(dir, config, Arc::new(plugin.clone())).unwrap();
+    let mut model = Model::new(SLICE);
+    load(&store, &mut model, 1000).await;
+    (store, model)
+}
+
+fn raw(model: &Model, descriptor: &'static [u8]) -> NdpRead {
+    NdpRead {
+        slice: model.slice,
+        lsn: model.lsn,
+        pages: (1..=1000).map(PageId).collect(),
+        descriptor: Bytes::from_static(descriptor),
+    }
+}
+
+#[tokio::test]
+async fn dropping_the_stream_cancels_the_work() {
+    let dir = tempdir();
+    let plugin = Slow {
+        delay: Duration::from_micros(200),
+        ..Slow::default()
+    };
+    let (store, model) = slow_store(dir.path(), &plugin, 2).await;
+    let mut replies = store.ndp_read(raw(&model, b"a")).await.unwrap();
+    replies.next().await.unwrap().unwrap();
+    drop(replies);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let after = plugin.pages.load(Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(
+        plugin.pages.load(Ordering::SeqCst),
+        after,
+        "the work goes on"
+    );
+    assert!((32..900).contains(&after), "{after} of 1000 pages");
+    // The queue is empty again: a request that needs all of it is taken as a whole.
+    let replies = store.ndp_read(raw(&model, b"a")).await.unwrap();
+    let items: Vec<_> = replies.map(|r| r.unwrap().items.len()).collect().await;
+    assert_eq!(items.len(), 1000_usize.div_ceil(32));
+    assert_eq!(
+        plugin.prepared.load(Ordering::SeqCst),
+        1,
+        "the descriptor is known"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_who_sleeps_holds_no_thread() {
+    let dir = tempdir();
+    let plugin = Slow::default();
+    let (store, model) = slow_store(dir.path(), &plugin, 1).await;
+    let sleeper = store.ndp_read(raw(&model, b"a")).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let before = plugin.pages.load(Ordering::SeqCst);
+    assert!(before < 600, "results nobody takes are not made: {before}");
+    let other = store.ndp_read(raw(&model, b"b")).await.unwrap();
+    let n = tokio::time::timeout(Duration::from_secs(20), other.count()).await;
+    assert_eq!(n.expect("the only thread is free"), 1000_usize.div_ceil(32));
+    // And the first one gets the rest when it wakes up.
+    assert_eq!(sleeper.count().await, 1000_usize.div_ceil(32));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_small_request_does_not_wait_for_a_large_one() {
+    let dir = tempdir();
+    let plugin = Slow {
+        delay: Duration::from_millis(1),
+        ..Slow::default()
+    };
+    let (store, model) = slow_store(dir.path(), &plugin, 1).await;
+    let other = SliceKey {
+        db: DbId(55),
+        ..SLICE
+    };
+    let mut other = Model::new(other);
+    load(&store, &mut other, 40).await;
+    let large = store.ndp_read(raw(&model, b"a")).await.unwrap();
+    let large = tokio::spawn(large.count());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let start = Instant::now();
+    let small = NdpRead {
+        pages: (1..=20).map(PageId).collect(),
+        ..raw(&other, b"b")
+    };
+    store.ndp_read(small).await.unwrap().count().await;
+    let took = start.elapsed();
+    assert!(!large.is_finished(), "the large request was not large");
+    assert!(took < Duration::from_millis(600), "it waited for {took:?}");
+    large.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_plugin_that_panics_fails_the_request_and_not_the_store() {
+    let dir = tempdir();
+    let plugin = Slow {
+        panics: true,
+        ..Slow::default()
+    };
+    let (store, model) = slow_store(dir.path(), &plugin, 1).await;
+    for _ in 0..3 {
+        let replies = store.ndp_read(raw(&model, b"a")).await.unwrap();
+        let replies: Vec<_> = replies.collect().await;
+        assert!(replies.iter().any(Result::is_err), "{replies:?}");
+    }
+    assert_eq!(model.lsn, Lsn(100));
+    model.check(&store, 1, model.lsn).await;
+}

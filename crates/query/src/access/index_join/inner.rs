@@ -1,0 +1,225 @@
+//! The inner side of an index nested-loop join: keys from outer rows, and the inner rows with them.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use datafusion::arrow::compute::{filter, filter_record_batch, prep_null_mask_filter};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{Result as DfResult, ScalarValue, internal_datafusion_err};
+use datafusion::physical_expr::PhysicalExpr;
+use perigee_engine::scan::LookupRequest;
+use perigee_value::{ColumnType, Datum, ValueErrorKind, key};
+
+use crate::access::convert::constant;
+use crate::access::engine_error;
+use crate::access::exec::PageScanExec;
+
+/// What the plan does between the table and the join, from the table upwards.
+#[derive(Clone, Debug)]
+pub(in crate::access) enum Step {
+    /// Only rows for which this is true, of those only these columns.
+    Filter(Arc<dyn PhysicalExpr>, Option<Vec<usize>>),
+    /// These expressions, with this schema.
+    Project(Vec<Arc<dyn PhysicalExpr>>, SchemaRef),
+}
+
+/// One leading column of the index's key.
+#[derive(Clone, Debug)]
+pub(in crate::access) struct KeyPart {
+    /// Type of the column.
+    pub ty: ColumnType,
+    /// Whether the index encodes NULL for it.
+    pub nullable: bool,
+    /// Its value, over the outer rows.
+    pub value: Arc<dyn PhysicalExpr>,
+}
+
+/// The inner side.
+#[derive(Clone, Debug)]
+pub(in crate::access) struct InnerSide {
+    /// The table, with the index as path; rows are taken from the clustered index.
+    pub scan: PageScanExec,
+    /// What happens to its rows.
+    pub steps: Vec<Step>,
+    /// The rows that take part in the join.
+    pub schema: SchemaRef,
+    /// The key columns that are looked up, at least one.
+    pub key: Vec<KeyPart>,
+    /// Rows that are expected to have one key, before any filter.
+    pub matches: f64,
+}
+
+/// The different keys of some outer rows, in key order.
+pub(in crate::access) struct Keys {
+    pub keys: Vec<Vec<u8>>,
+    /// The number of its key for each outer row; none if no inner row can have it.
+    pub of_row: Vec<Option<u32>>,
+}
+
+/// Inner rows, grouped by key.
+pub(in crate::access) struct Matches {
+    pub rows: RecordBatch,
+    /// The rows of key `k` begin at `starts[k]` and end before `starts[k + 1]`.
+    pub starts: Vec<u32>,
+}
+
+impl InnerSide {
+    /// The keys of outer rows, each once.
+    ///
+    /// # Errors
+    /// If an outer value cannot be computed.
+    pub fn keys(&self, outer: &RecordBatch) -> DfResult<Keys> {
+        let values = self
+            .key
+            .iter()
+            .map(|part| part.value.evaluate(outer)?.into_array(outer.num_rows()))
+            .collect::<DfResult<Vec<_>>>()?;
+        let encoded = (0..outer.num_rows())
+            .map(|row| self.encode(&values, row))
+            .collect::<DfResult<Vec<_>>>()?;
+        Ok(number(encoded))
+    }
+
+    /// The key of one outer row; none if no inner row can have it: NULL equals nothing, and a value
+    /// outside the column's range is not in the index.
+    fn encode(&self, values: &[ArrayRef], row: usize) -> DfResult<Option<Vec<u8>>> {
+        let mut out = Vec::new();
+        for (part, values) in self.key.iter().zip(values) {
+            let scalar = ScalarValue::try_from_array(values, row)?;
+            let (datum, _) = constant(&scalar)
+                .ok_or_else(|| internal_datafusion_err!("Q8: a join key {scalar:?}"))?;
+            if datum == Datum::Null {
+                return Ok(None);
+            }
+            match key::encode_part(part.ty, part.nullable, datum.as_ref(), &mut out) {
+                Ok(()) => {}
+                Err(error) if error.kind == ValueErrorKind::OutOfRange => return Ok(None),
+                Err(error) => return Err(internal_datafusion_err!("Q8: a join key: {error}")),
+            }
+        }
+        Ok(Some(out))
+    }
+
+    /// The inner rows with these keys.
+    ///
+    /// # Errors
+    /// If the engine cannot read them, or an expression fails on one.
+    pub async fn look_up(&self, keys: Vec<Vec<u8>>) -> DfResult<Matches> {
+        let count = keys.len();
+        let scan = &self.scan;
+        let request = LookupRequest {
+            table: scan.table.clone(),
+            index: scan.path.index,
+            keys,
+            projection: scan.projection.iter().map(|c| *c as u16).collect(),
+            predicate: scan.predicate()?,
+            view: scan.context.view.clone(),
+            cancel: scan.context.cancel.clone(),
+        };
+        let found = scan
+            .context
+            .engine
+            .lookup(&request)
+            .await
+            .map_err(engine_error)?;
+        let mut rows = scan.shape(&found.batch, &scan_schema(scan))?;
+        let mut key_of_row = UInt32Array::from(found.key_of_row);
+        for step in &self.steps {
+            (rows, key_of_row) = step.apply(rows, key_of_row)?;
+        }
+        Ok(Matches {
+            starts: starts(key_of_row.values(), count),
+            rows,
+        })
+    }
+}
+
+/// The columns that a scan delivers.
+fn scan_schema(scan: &PageScanExec) -> SchemaRef {
+    use datafusion::physical_plan::ExecutionPlan;
+    scan.schema()
+}
+
+impl Step {
+    fn apply(
+        &self,
+        rows: RecordBatch,
+        key_of_row: UInt32Array,
+    ) -> DfResult<(RecordBatch, UInt32Array)> {
+        match self {
+            Self::Filter(predicate, columns) => {
+                let passes = predicate.evaluate(&rows)?.into_array(rows.num_rows())?;
+                let passes = prep_null_mask_filter(passes.as_boolean());
+                let mut kept = filter_record_batch(&rows, &passes)?;
+                if let Some(columns) = columns {
+                    kept = kept.project(columns)?;
+                }
+                let key_of_row = filter(&key_of_row, &passes)?;
+                Ok((kept, key_of_row.as_primitive().clone()))
+            }
+            Self::Project(exprs, schema) => {
+                let columns = exprs
+                    .iter()
+                    .map(|expr| expr.evaluate(&rows)?.into_array(rows.num_rows()))
+                    .collect::<DfResult<Vec<_>>>()?;
+                let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+                let rows = RecordBatch::try_new_with_options(schema.clone(), columns, &options)?;
+                Ok((rows, key_of_row))
+            }
+        }
+    }
+}
+
+/// Sorts keys, so that lookups go through the index in one direction, and drops duplicates.
+fn number(encoded: Vec<Option<Vec<u8>>>) -> Keys {
+    let mut of_row = vec![None; encoded.len()];
+    let mut order: Vec<(Vec<u8>, usize)> = encoded
+        .into_iter()
+        .enumerate()
+        .filter_map(|(row, key)| Some((key?, row)))
+        .collect();
+    order.sort_unstable();
+    let mut keys: Vec<Vec<u8>> = Vec::new();
+    for (key, row) in order {
+        if keys.last() != Some(&key) {
+            keys.push(key);
+        }
+        of_row[row] = Some(keys.len() as u32 - 1); // fewer keys than rows of a batch
+    }
+    Keys { keys, of_row }
+}
+
+/// Where each key's rows begin, and where the last one's end.
+fn starts(key_of_row: &[u32], keys: usize) -> Vec<u32> {
+    assert!(
+        key_of_row.is_sorted(),
+        "Q9: a lookup delivers rows in the order of its keys"
+    );
+    let mut starts = vec![0; keys + 1];
+    for key in key_of_row {
+        starts[*key as usize + 1] += 1;
+    }
+    for key in 0..keys {
+        starts[key + 1] += starts[key];
+    }
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_sorted_and_counted_once() {
+        let key = |text: &str| Some(text.as_bytes().to_vec());
+        let keys = number(vec![key("b"), None, key("a"), key("b"), key("c")]);
+        assert_eq!(keys.keys, [b"a", b"b", b"c"]);
+        assert_eq!(keys.of_row, [Some(1), None, Some(0), Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn starts_bound_the_rows_of_each_key() {
+        assert_eq!(starts(&[1, 1, 3], 5), [0, 0, 2, 2, 3, 3]);
+        assert_eq!(starts(&[], 2), [0, 0, 0]);
+    }
+}

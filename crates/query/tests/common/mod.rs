@@ -1,0 +1,145 @@
+//! A frontend over stores in a temporary directory.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int64Type,
+    TimestampMicrosecondType, UInt64Type,
+};
+use perigee_engine::scan::CancelToken;
+use perigee_engine::{Engine, EngineConfig};
+use perigee_log_store::LogStoreService;
+use perigee_page_store::PageStoreService;
+use perigee_query::{
+    Collected, Collector, Frontend, FrontendConfig, LocalFile, NoStatus, Session, SessionInfo,
+    SqlError,
+};
+use perigee_sal::{Sal, SalConfig};
+use perigee_types::DbId;
+use perigee_value::{ColumnType, ValueRef, format_value};
+
+/// Stores, engine and frontend; everything is gone when it is dropped.
+pub struct Fixture {
+    pub frontend: Arc<Frontend>,
+    _directory: tempfile::TempDir,
+}
+
+impl Fixture {
+    pub async fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let dir = directory.path();
+        let log = LogStoreService::open(dir.join("log"), Default::default()).unwrap();
+        let mut stores: Vec<Arc<dyn perigee_page_api::PageStore>> = Vec::new();
+        for store in ["pages-0", "pages-1"] {
+            let service = PageStoreService::open(dir.join(store), Default::default()).unwrap();
+            stores.push(Arc::new(service));
+        }
+        let sal = Sal::open(SalConfig::new(DbId(1)), Arc::new(log), stores)
+            .await
+            .unwrap();
+        let engine = Engine::open(sal, EngineConfig::default()).await.unwrap();
+        let config = FrontendConfig::default();
+        let frontend = Frontend::new(engine, config, Arc::new(NoStatus)).unwrap();
+        Self {
+            frontend: Arc::new(frontend),
+            _directory: directory,
+        }
+    }
+
+    pub fn session(&self) -> Session {
+        Session::new(self.frontend.clone(), SessionInfo::default())
+    }
+
+    pub async fn run(&self, session: &mut Session, sql: &str) -> Result<Vec<Collected>, SqlError> {
+        self.run_with(session, sql, Vec::new()).await
+    }
+
+    /// Runs a text; LOAD DATA LOCAL reads `file`.
+    pub async fn run_with(
+        &self,
+        session: &mut Session,
+        sql: &str,
+        file: Vec<u8>,
+    ) -> Result<Vec<Collected>, SqlError> {
+        let mut out = Collector::default();
+        let mut file = InMemory { rest: file };
+        let cancel = CancelToken::new();
+        session
+            .execute(sql, true, &mut out, &mut file, &cancel)
+            .await?;
+        Ok(out.results)
+    }
+}
+
+struct InMemory {
+    rest: Vec<u8>,
+}
+
+#[async_trait]
+impl LocalFile for InMemory {
+    async fn open(&mut self, _: &str) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    async fn read(&mut self) -> Result<Option<Bytes>, SqlError> {
+        let len = self.rest.len().min(1000);
+        let piece: Vec<u8> = self.rest.drain(..len).collect();
+        Ok((len > 0).then(|| Bytes::from(piece)))
+    }
+}
+
+/// The rows of a result, cells as MySQL's text protocol shows them, joined by `|`.
+pub fn rows_of(result: &Collected) -> Vec<String> {
+    let mut rows = Vec::new();
+    for batch in &result.batches {
+        for row in 0..batch.num_rows() {
+            let cells: Vec<String> = batch
+                .columns()
+                .iter()
+                .zip(&result.columns)
+                .map(|(array, column)| cell(array, row, column.ty))
+                .collect();
+            rows.push(cells.join("|"));
+        }
+    }
+    rows
+}
+
+fn cell(array: &ArrayRef, row: usize, ty: Option<ColumnType>) -> String {
+    let Some(ty) = ty.filter(|_| array.is_valid(row)) else {
+        return "NULL".to_owned();
+    };
+    let wide = |to: DataType| datafusion::arrow::compute::cast(array, &to).unwrap();
+    let text;
+    let value = match array.data_type() {
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => ValueRef::UInt(
+            wide(DataType::UInt64)
+                .as_primitive::<UInt64Type>()
+                .value(row),
+        ),
+        DataType::Decimal128(..) => {
+            ValueRef::Decimal(array.as_primitive::<Decimal128Type>().value(row))
+        }
+        DataType::Float32 => {
+            ValueRef::Double(f64::from(array.as_primitive::<Float32Type>().value(row)))
+        }
+        DataType::Float64 => ValueRef::Double(array.as_primitive::<Float64Type>().value(row)),
+        DataType::Date32 => ValueRef::Date(array.as_primitive::<Date32Type>().value(row)),
+        DataType::Timestamp(..) => {
+            ValueRef::DateTime(array.as_primitive::<TimestampMicrosecondType>().value(row))
+        }
+        ty if ty.is_integer() => {
+            ValueRef::Int(wide(DataType::Int64).as_primitive::<Int64Type>().value(row))
+        }
+        _ => {
+            text = wide(DataType::Utf8View);
+            ValueRef::String(text.as_string_view().value(row).as_bytes())
+        }
+    };
+    let mut out = String::new();
+    format_value(ty, value, &mut out);
+    out
+}
