@@ -7,6 +7,7 @@ mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use perigee_expr::limits::MAX_NODES;
 use perigee_expr::{
     Arithmetic, Builder, Comparison, Evaluator, Node, NodeId, Program, Type, Vector,
 };
@@ -206,6 +207,35 @@ fn programs_of_exponential_size_are_refused() {
     program.check(&layout).unwrap();
     let compiled = JitEvaluator::compile(&program, &layout);
     assert!(matches!(compiled, Err(JitError::TooLarge { .. })));
+}
+
+/// The largest programs compile as long as they do not share conditions.
+#[test]
+fn programs_of_the_greatest_size_compile() {
+    let layout = layout();
+    let page = Page::new(&layout, &rows());
+    let mut nodes = vec![Node::Column {
+        index: 0,
+        ty: Type::Int,
+    }];
+    let mut operands = Vec::new();
+    while nodes.len() + 4 < MAX_NODES {
+        let value = Datum::Int(nodes.len() as i64 % 5);
+        nodes.push(Node::Constant {
+            value,
+            ty: Type::Int,
+        });
+        let (left, right) = (NodeId(0), NodeId(nodes.len() as u16 - 1));
+        nodes.push(Node::Compare {
+            op: Comparison::NotEqual,
+            left,
+            right,
+        });
+        nodes.push(Node::Not(NodeId(nodes.len() as u16 - 1)));
+        operands.push(NodeId(nodes.len() as u16 - 1));
+    }
+    nodes.push(Node::Or(operands));
+    assert!(assert_same(&Program { nodes }, &layout, &page));
 }
 
 /// A sum of sums of sums: shared values are computed once, so that sharing costs nothing.

@@ -42,9 +42,10 @@ pub(crate) use evaluate::compile_evaluate;
 pub(crate) use filter::compile_filter;
 use records::RecordLoop;
 
-/// Greatest number of operations of a function. A node that several nodes share is evaluated once
-/// on each path, but its code can be there once per path; what people write has some tens.
-const MAX_OPERATIONS: u32 = 20_000;
+/// Greatest number of operations of a function: every node of the largest program counts at most
+/// twice. Only nodes that several nodes share can come to more, because their code can be there
+/// once per path that leads to them.
+const MAX_OPERATIONS: u32 = 10_000;
 
 /// What a function is made from.
 pub(crate) struct Source<'a> {
