@@ -258,8 +258,9 @@ impl Execution {
         }
     }
 
-    /// Takes in one record that is known to be visible, such as a version that the frontend found
-    /// through undo. True if it passed the predicate; its row follows those of the same `index`.
+    /// Takes in one record that is known to be visible and in the key range, such as a version that
+    /// the frontend found through undo. True if it passed the predicate; its row follows those of
+    /// the same `index`.
     ///
     /// # Errors
     /// [`NdpError::Evaluation`] if an expression over it fails, [`NdpError::Batch`] if the record

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
 use bytes::Bytes;
+use perigee_expr::arbitrary::Generator;
 use perigee_expr::{
     AggregateFunction, Arithmetic, Builder, Comparison, Interpreter, NodeId, Program, Type,
 };
@@ -129,6 +130,9 @@ fn random_condition(
 }
 
 fn random_value_program(r: &mut Random, layout: &RowLayout) -> Option<Program> {
+    if r.chance(40) {
+        return Some(Generator::new(r.next()).program(layout));
+    }
     let mut b = Builder::new(layout);
     let (column, _) = random_column(r, &mut b, layout)?;
     let root = match r.below(4) {
@@ -243,11 +247,15 @@ impl Case {
             case.pages
                 .push(page(&layout, 1 + id as u64, max_trx, records));
         }
-        if r.chance(75) {
-            let mut b = Builder::new(&layout);
-            let root = random_condition(r, &mut b, &layout, 2);
-            case.descriptor.predicate = root.and_then(|root| b.finish(root).ok());
-        }
+        case.descriptor.predicate = match r.below(4) {
+            0 => None,
+            1 => Some(Generator::new(r.next()).predicate(&layout)),
+            _ => {
+                let mut b = Builder::new(&layout);
+                let root = random_condition(r, &mut b, &layout, 2);
+                root.and_then(|root| b.finish(root).ok())
+            }
+        };
         if r.chance(30) {
             case.descriptor.range = random_range(r, &keys);
         }

@@ -102,15 +102,8 @@ fn broken_pages_give_errors_and_leave_no_trace() {
         let scanner = scanner(d, *r.pick(&[Backend::Jit, Backend::Interpreter]));
         // Anything but what says that the page is one of this index.
         for _ in 0..1 + r.below(20) {
-            let at = *r.pick(&[
-                48,
-                56,
-                57,
-                62,
-                63,
-                72 + r.below(2000),
-                PAGE_SIZE - 1 - r.below(80),
-            ]);
+            let (record, slot) = (72 + r.below(2000), PAGE_SIZE - 1 - r.below(80));
+            let at = *r.pick(&[48, 56, 57, 62, 63, record, slot]);
             bytes[at] = r.next() as u8;
         }
         let page = PageRef::new(&bytes[..]).unwrap();

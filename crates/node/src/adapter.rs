@@ -118,16 +118,18 @@ impl wire::Session for WireSession {
     ) -> Result<(), wire::SqlError> {
         let stop = EngineCancel::new();
         let (mut sink, mut file) = (Sink(out), Infile(infile));
-        let run = self
-            .session
-            .execute(sql, self.multi, &mut sink, &mut file, &stop);
-        tokio::pin!(run);
-        // A cancelled statement is awaited all the same, so that it is undone.
-        let result = tokio::select! {
-            result = &mut run => result,
-            _ = cancel.cancelled() => {
-                stop.cancel();
-                run.await
+        let result = {
+            let run = self
+                .session
+                .execute(sql, self.multi, &mut sink, &mut file, &stop);
+            tokio::pin!(run);
+            // A cancelled statement is awaited all the same, so that it is undone.
+            tokio::select! {
+                result = &mut run => result,
+                _ = cancel.cancelled() => {
+                    stop.cancel();
+                    run.await
+                }
             }
         };
         self.info

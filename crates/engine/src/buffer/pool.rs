@@ -196,11 +196,12 @@ impl BufferPool {
             let pool = pool.upgrade().ok_or(EngineError::ShuttingDown)?;
             pool.fly(&ids).await
         });
-        // A task that panicked took nothing from the pool; whoever waits learns of it.
-        flight
-            .map(|landed| landed.unwrap_or(Err(EngineError::ShuttingDown)))
-            .boxed()
-            .shared()
+        let landed = flight.map(|landed| match landed {
+            Ok(pages) => pages,
+            Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
+            Err(_) => Err(EngineError::ShuttingDown),
+        });
+        landed.boxed().shared()
     }
 
     async fn fly(&self, ids: &[PageId]) -> Result<Arc<[LoadedPage]>, EngineError> {

@@ -118,21 +118,20 @@ impl Plan {
     fn encode(&self, encoder: &Encoder, block: &[u8]) -> std::result::Result<Chunk, BadLine> {
         let count = self.format.lines(block).count() as u64;
         let mut chunk = encoder.chunk(self.engine.row_ids(&self.table, count));
-        let mut fields: Vec<lines::Field<'_>> = Vec::new();
-        let mut row: Vec<Option<&[u8]>> = Vec::new();
         for (number, line) in self.format.lines(block).enumerate() {
             let bad = |error| BadLine {
                 number: number as u64,
                 error,
             };
+            let mut fields: Vec<lines::Field<'_>> = Vec::with_capacity(self.columns.len());
             self.format
                 .split(line, &mut fields)
                 .map_err(|e| bad(self.line_error(&e)))?;
             if fields.len() != self.columns.len() {
                 return Err(bad(LineProblem::Fields(fields.len())));
             }
-            row.clear();
-            row.extend(self.defaults.iter().map(Option::as_deref));
+            let mut row: Vec<Option<&[u8]>> =
+                self.defaults.iter().map(Option::as_deref).collect();
             for (field, column) in fields.iter().zip(&self.columns) {
                 row[*column] = field.as_deref();
             }

@@ -118,6 +118,7 @@ pub(super) async fn plan(
         view: engine.read_view(),
         cancel: cancel.clone(),
         settings: settings(session),
+        alias: None,
     };
     let state = statement_state(session, &context, &accesses);
     let planned = select::plan(&state, rewritten).await?;
