@@ -51,6 +51,7 @@ async fn an_idle_slice_answers_after_its_versions_were_recycled() {
     let sal = cluster.open().await;
     let mut model = Model::default();
     let idle = model.write(&sal, &[64], 1);
+    sal.wait_page_persistent(idle).await.unwrap();
     for i in 2..50 {
         model.write(&sal, &[128], i);
     }
