@@ -105,26 +105,21 @@ fn put_bitmap(out: &mut Vec<u8>, valid: &[u8]) {
 
 /// Smallest and greatest value that is not NULL.
 fn bounds<T: Copy + Ord + Default>(values: &[T], valid: Option<&[u8]>) -> (T, T) {
-    let fold = |mut all: Box<dyn Iterator<Item = T> + '_>| {
-        let first = all.next()?;
-        Some(all.fold((first, first), |(min, max), v| (min.min(v), max.max(v))))
-    };
-    let found = match valid {
-        // Not through the boxed iterator: this is the loop that must be fast.
-        None => values.first().map(|&first| {
+    let widen = |(min, max): (T, T), v: T| (min.min(v), max.max(v));
+    match valid {
+        None => {
+            let first = values.first().copied().unwrap_or_default();
             values
                 .iter()
-                .fold((first, first), |(min, max), &v| (min.min(v), max.max(v)))
-        }),
-        Some(valid) => fold(Box::new(
-            values
-                .iter()
-                .zip(valid)
-                .filter(|(_, valid)| **valid != 0)
-                .map(|(v, _)| *v),
-        )),
-    };
-    found.unwrap_or_default()
+                .fold((first, first), |bounds, v| widen(bounds, *v))
+        }
+        Some(valid) => {
+            let not_null = values.iter().zip(valid).filter(|(_, valid)| **valid != 0);
+            let mut not_null = not_null.map(|(v, _)| *v);
+            let first = not_null.next().unwrap_or_default();
+            not_null.fold((first, first), widen)
+        }
+    }
 }
 
 fn put_ints(out: &mut Vec<u8>, values: &[i64], valid: Option<&[u8]>) -> u8 {

@@ -362,6 +362,69 @@ fn strings_of_every_length_and_encoding_come_through() {
 }
 
 #[test]
+fn integers_take_the_width_that_their_range_needs() {
+    let wide = ColumnType::Decimal {
+        precision: 38,
+        scale: 0,
+    };
+    let layout = RowLayout::clustered(&[(INT, false), (BIGINT, true), (wide, true)], &[0]).unwrap();
+    let cases = [
+        ([7, 7], "0 bytes above 7"),
+        ([-3, 252], "1 bytes above -3"),
+        ([-3, 253], "2 bytes above -3"),
+        ([1 << 40, (1 << 40) + 65_536], "4 bytes above 1099511627776"),
+        ([-1, (1 << 32) - 1], "8 bytes above -1"),
+        ([i64::MIN, i64::MAX], "8 bytes above -9223372036854775808"),
+    ];
+    let greatest = 10_i128.pow(38) - 1;
+    let mut cases: Vec<_> = cases
+        .map(|([a, b], narrow)| ([Datum::Int(a), Datum::Int(b)], [a.into(), b.into()], narrow))
+        .into();
+    cases.push((
+        [Datum::Null, Datum::Int(5)],
+        [greatest, -greatest],
+        "0 bytes above 5, with NULL",
+    ));
+    for ([a, b], [c, d], expected) in cases {
+        let mut records = Vec::new();
+        let mut values = Vec::new();
+        for (key, (narrow, wide)) in [(a, c), (b, d)].into_iter().enumerate() {
+            let row = vec![Datum::Int(key as i64), narrow, Datum::Decimal(wide)];
+            records.push(encode(
+                &layout,
+                &Row {
+                    values: row.clone(),
+                    trx: 1,
+                    deleted: false,
+                },
+            ));
+            values.push(row[1..].to_vec());
+        }
+        let d = Descriptor {
+            projection: vec![1, 2],
+            ..descriptor(&layout, 5)
+        };
+        let scanner = scanner(d, Backend::Jit);
+        let mut execution = Execution::new(scanner.clone());
+        let page = page(&layout, 1, 1, &records);
+        execution.page(0, PageRef::new(&page[..]).unwrap()).unwrap();
+        let batch = over_the_wire(&mut execution);
+        let dump = batch.dump();
+        assert!(dump.contains(&format!("column 0: {expected}\n")), "{dump}");
+        let width = if c == greatest {
+            16
+        } else {
+            expected.as_bytes()[0] - b'0'
+        };
+        assert!(dump.contains(&format!("column 1: {width} bytes")), "{dump}");
+        assert_eq!(
+            rows(&finish(&scanner, batch, |_| None).unwrap().batch),
+            values
+        );
+    }
+}
+
+#[test]
 fn binary_strings_need_not_be_text() {
     let layout = text_layout(Collation::BINARY);
     let mut d = descriptor(&layout, 5);

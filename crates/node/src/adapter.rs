@@ -117,7 +117,7 @@ impl wire::Session for WireSession {
         cancel: &CancelToken,
     ) -> Result<(), wire::SqlError> {
         let stop = EngineCancel::new();
-        let (mut sink, mut file) = (Sink(out), Infile(infile));
+        let (mut sink, mut file) = (Sink(out), Infile { source: infile, at_end: false });
         let result = {
             let run = self
                 .session
@@ -225,16 +225,26 @@ impl query::ResultSink for Sink<'_> {
 }
 
 /// A file of the client on its way to LOAD DATA.
-struct Infile<'a>(&'a mut dyn wire::InfileSource);
+struct Infile<'a> {
+    source: &'a mut dyn wire::InfileSource,
+    /// Its end was read; the connection must not be asked again.
+    at_end: bool,
+}
 
 #[async_trait]
 impl query::LocalFile for Infile<'_> {
     async fn open(&mut self, name: &str) -> query::Result<()> {
-        self.0.open(name).await.map_err(from_wire)
+        self.at_end = false;
+        self.source.open(name).await.map_err(from_wire)
     }
 
     async fn read(&mut self) -> query::Result<Option<Bytes>> {
-        self.0.read().await.map_err(from_wire)
+        if self.at_end {
+            return Ok(None);
+        }
+        let bytes = self.source.read().await.map_err(from_wire)?;
+        self.at_end = bytes.is_none();
+        Ok(bytes)
     }
 }
 

@@ -217,7 +217,7 @@ pub(crate) fn encode_index(entries: &[IndexEntry]) -> Vec<u8> {
 
 /// The entries of an index, or `None` if they do not lie one behind the other before `end`.
 pub(crate) fn decode_index(bytes: &[u8], end: u64) -> Option<Vec<IndexEntry>> {
-    if bytes.len() % INDEX_ENTRY != 0 {
+    if !bytes.len().is_multiple_of(INDEX_ENTRY) {
         return None;
     }
     let entries: Vec<_> = bytes

@@ -324,7 +324,7 @@ impl<'a> Partial<'a> {
         self.usage.bytes_read += (pages.len() * PAGE_SIZE) as u64;
         for (i, page) in pages.into_iter().enumerate() {
             let index = (first + i) as u32;
-            if decline_every.is_some_and(|n| (index + 1) % n.max(1) == 0) {
+            if decline_every.is_some_and(|n| (index + 1).is_multiple_of(n.max(1))) {
                 self.decline(index, NdpDecline::Forced, page);
                 continue;
             }

@@ -53,7 +53,15 @@ impl AggregatePlan {
             plan.keys.push(key);
         }
         for (function, argument) in &aggregate.functions {
-            let argument = argument.as_ref().map(|a| plan.argument(a, layout, backend));
+            // A column that is never NULL need not be read to be counted.
+            let never_null = |program: &&Program| {
+                let column = program.as_column().map(|i| &layout.columns[usize::from(i)]);
+                column.is_some_and(|column| column.null_bit.is_none())
+            };
+            let argument = argument.as_ref();
+            let argument = argument
+                .filter(|program| *function != AggregateFunction::Count || !never_null(program))
+                .map(|program| plan.argument(program, layout, backend));
             let state = plan.state(*function, argument);
             plan.outputs.push(state);
         }
@@ -75,8 +83,9 @@ impl AggregatePlan {
 
     /// Index of a state among the distinct ones. Counting what cannot be NULL is counting rows.
     fn state(&mut self, function: AggregateFunction, argument: Option<usize>) -> usize {
-        let plan = match (function, argument) {
-            (AggregateFunction::Count, Some(i)) if !self.arguments[i].is_nullable() => StatePlan {
+        let counted = argument.filter(|i| self.arguments[*i].is_nullable());
+        let plan = match (function, counted) {
+            (AggregateFunction::Count, None) => StatePlan {
                 function: AggregateFunction::CountAll,
                 argument: None,
             },
