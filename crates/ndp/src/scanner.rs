@@ -54,7 +54,7 @@ impl Scanner {
                 .map(|&i| Gather::new(layout, i))
                 .collect(),
         };
-        Ok(Self {
+        let mut scanner = Self {
             hash: descriptor.hash(),
             schema: Arc::new(output_schema(&descriptor)),
             predicate,
@@ -63,7 +63,12 @@ impl Scanner {
             budget,
             items_read: items_read(&descriptor),
             descriptor,
-        })
+        };
+        if !scanner.is_compiled() {
+            // The interpreter takes whole records only.
+            scanner.items_read = scanner.descriptor.layout.shape.var_count.into();
+        }
+        Ok(scanner)
     }
 
     /// What it was made of.

@@ -117,7 +117,13 @@ impl wire::Session for WireSession {
         cancel: &CancelToken,
     ) -> Result<(), wire::SqlError> {
         let stop = EngineCancel::new();
-        let (mut sink, mut file) = (Sink(out), Infile { source: infile, at_end: false });
+        let (mut sink, mut file) = (
+            Sink(out),
+            Infile {
+                source: infile,
+                at_end: false,
+            },
+        );
         let result = {
             let run = self
                 .session

@@ -236,10 +236,6 @@ impl Merge {
     ///
     /// # Errors
     /// If a spilled run cannot be read.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "lends its buffer and can fail"
-    )]
     pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
         if let Some(head) = self.taken.take() {
             self.refill(head)?;

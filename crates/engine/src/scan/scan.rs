@@ -83,7 +83,7 @@ impl ScanHandle {
         descriptor.predicate.clone_from(&request.predicate);
         descriptor.aggregate.clone_from(&request.aggregate);
         let encoded = if request.ndp {
-            descriptor.encode().into()
+            descriptor.encode()
         } else {
             Bytes::new()
         };

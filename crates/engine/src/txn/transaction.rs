@@ -6,6 +6,7 @@
 //! removes what it finds; it can be interrupted and repeated at any point (invariant A2).
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use perigee_page::{CLUSTERED_HEADER_LEN, RecordFlags, RecordHeader};
@@ -159,14 +160,14 @@ impl Transaction {
             self.writing = Some(start_writing(&self.engine).await?);
         }
         let writing = self.writing.as_mut().expect("just set");
-        if !writing.tables.contains_key(&table.id) {
+        if let Entry::Vacant(entry) = writing.tables.entry(table.id) {
             let writer = table.writer.clone().lock_owned().await;
             let written = WrittenTable {
                 table: table.clone(),
                 rows: 0,
                 _writer: writer,
             };
-            writing.tables.insert(table.id, written);
+            entry.insert(written);
         }
         Ok(writing.trx)
     }

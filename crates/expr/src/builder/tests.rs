@@ -1,3 +1,5 @@
+//! Tests of the builder.
+
 #![allow(clippy::unwrap_used, reason = "tests")]
 use perigee_value::Collation;
 

@@ -1,3 +1,5 @@
+//! Tests of the interpreter.
+
 #![allow(clippy::unwrap_used, reason = "tests")]
 use perigee_value::{ColumnType, Datum};
 

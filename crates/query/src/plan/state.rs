@@ -6,6 +6,7 @@ use datafusion::catalog::CatalogProviderList;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::functions_aggregate::planner::AggregateFunctionPlanner;
 use datafusion::functions_aggregate::{count, min_max, sum};
 use datafusion::functions_window::{rank, row_number};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -60,7 +61,11 @@ pub fn template(
         .with_config(config(partitions))
         .with_runtime_env(runtime)
         .with_catalog_list(catalogs)
-        .with_expr_planners(vec![Arc::new(MysqlOperators)])
+        .with_expr_planners(vec![
+            Arc::new(MysqlOperators),
+            // COUNT(*) becomes a count of ones.
+            Arc::new(AggregateFunctionPlanner),
+        ])
         .with_scalar_functions(scalar)
         .with_aggregate_functions(vec![
             count::count_udaf(),

@@ -1,3 +1,5 @@
+//! Tests of planning.
+
 #![allow(clippy::unwrap_used, reason = "tests")]
 //! Expressions over constants and a small table: values, names and errors as MariaDB gives them.
 

@@ -130,8 +130,7 @@ impl Plan {
             if fields.len() != self.columns.len() {
                 return Err(bad(LineProblem::Fields(fields.len())));
             }
-            let mut row: Vec<Option<&[u8]>> =
-                self.defaults.iter().map(Option::as_deref).collect();
+            let mut row: Vec<Option<&[u8]>> = self.defaults.iter().map(Option::as_deref).collect();
             for (field, column) in fields.iter().zip(&self.columns) {
                 row[*column] = field.as_deref();
             }

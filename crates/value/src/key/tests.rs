@@ -1,3 +1,5 @@
+//! Tests of the key encoding.
+
 #![allow(clippy::unwrap_used, reason = "tests")]
 use std::cmp::Ordering;
 

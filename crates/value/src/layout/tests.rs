@@ -1,3 +1,5 @@
+//! Tests of row layouts.
+
 #![allow(clippy::unwrap_used, reason = "tests")]
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Tests of the row codec.
+
 #![allow(clippy::unwrap_used, reason = "tests")]
 use perigee_page::RecordFlags;
 use perigee_types::{RollPtr, TrxId};

@@ -1,1 +1,1 @@
-
+//! Tests of index joins against hash joins.
