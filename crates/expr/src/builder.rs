@@ -287,22 +287,28 @@ impl Builder {
             Type::Bool => self.cast(operand, Type::Int)?,
             _ => operand,
         };
-        for item in items() {
-            operand = self.with_item(operand, item)?.0;
-        }
-        let ty = self.ty(operand);
         let mut values = Vec::with_capacity(list.len());
-        for item in items() {
-            match self.with_item(operand, item)? {
-                (same, Some(value)) if same == operand => values.push(value),
-                _ => {
-                    return Err(ExprError::Operands {
-                        what: "IN",
-                        left: ty,
-                        right: item.1,
-                    });
+        'widened: loop {
+            values.clear();
+            for item in items() {
+                match self.with_item(operand, item)? {
+                    (same, Some(value)) if same == operand => values.push(value),
+                    (wider, Some(_)) => {
+                        // Ends, because each step has another type or a greater scale.
+                        operand = wider;
+                        continue 'widened;
+                    }
+                    (_, None) => {
+                        let left = self.ty(operand);
+                        return Err(ExprError::Operands {
+                            what: "IN",
+                            left,
+                            right: item.1,
+                        });
+                    }
                 }
             }
+            break;
         }
         values.sort_by(|a, b| crate::operations::order(a.as_ref(), b.as_ref()));
         values.dedup_by(|a, b| crate::operations::order(a.as_ref(), b.as_ref()).is_eq());
