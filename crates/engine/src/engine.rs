@@ -41,6 +41,11 @@ pub struct EngineConfig {
     pub interpret: bool,
     /// Send watermark 0 with every scan, so that storage decides on no record; for tests.
     pub all_ambiguous: bool,
+    /// Have storage reduce pages that are in the buffer pool, too; for tests.
+    pub past_pool: bool,
+    /// Split a leaf of each batch read of an NDP scan after its pages and its LSN were chosen and
+    /// before it is sent; for tests.
+    pub split_behind_scans: bool,
 }
 
 impl Default for EngineConfig {
@@ -52,6 +57,8 @@ impl Default for EngineConfig {
             temp_dir: None,
             interpret: false,
             all_ambiguous: false,
+            past_pool: false,
+            split_behind_scans: false,
         }
     }
 }

@@ -20,6 +20,7 @@ pub struct Faults {
     lose: AtomicUsize,
     stopped: watch::Sender<bool>,
     broken_disk: watch::Sender<bool>,
+    page_reads: AtomicUsize,
 }
 
 impl Faults {
@@ -46,6 +47,12 @@ impl Faults {
     /// From now on writes fail with a disk error.
     pub fn break_disk(&self) {
         self.broken_disk.send_replace(true);
+    }
+
+    /// Reads of whole pages that Page Stores were asked for, each of any number of pages.
+    #[must_use]
+    pub fn page_reads(&self) -> usize {
+        self.page_reads.load(Ordering::SeqCst)
     }
 
     /// Faults that were asked for and have not happened yet.
@@ -174,6 +181,7 @@ impl<S: PageStore> PageStore for Faulty<S> {
     }
 
     async fn read_pages(&self, read: ReadPages) -> Result<Vec<Bytes>, PageError> {
+        self.faults.page_reads.fetch_add(1, Ordering::SeqCst);
         self.faults
             .apply(self.store.read_pages(read), PageError::Unavailable)
             .await

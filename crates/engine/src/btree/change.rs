@@ -169,6 +169,7 @@ impl Tree {
             trx,
             ascending,
             replaces: false,
+            divides: false,
         };
         Ok(Inserted::Done(self.insert_at(&path, insertion)?))
     }
@@ -248,6 +249,7 @@ impl Tree {
             trx,
             ascending: false,
             replaces: true,
+            divides: false,
         };
         Ok(Updated::Done(self.insert_at(&path, insertion)?))
     }

@@ -3,9 +3,7 @@
 
 use std::ops::Range;
 
-use perigee_types::PageId;
-
-use super::descend::{Stop, Target};
+use super::descend::Target;
 use super::{KeySpan, Tree};
 use crate::EngineError;
 use crate::buffer::{Access, Page};
@@ -45,40 +43,6 @@ impl Tree {
         let mut cursor = self.range(span, false, Access::Point);
         let run = cursor.next().await?;
         Ok(run.map(|run| run.page.get().record(run.slots.start).to_vec()))
-    }
-}
-
-impl Tree {
-    /// Brings the leaves in which these keys are or would be into the pool, reading all that are
-    /// missing on a level at once: what a batch of look-ups begins with. Pages that do not fit the
-    /// pool together are read again by the look-ups.
-    pub async fn prefetch(&self, keys: &[impl AsRef<[u8]> + Sync]) -> Result<(), EngineError> {
-        // One round a level; each page that is found missing is one level deeper.
-        let mut pins = Vec::new();
-        for _ in 0..u8::MAX {
-            let missing = self.missing(keys)?;
-            if missing.is_empty() {
-                break;
-            }
-            pins.extend(self.pool.fetch_many(&missing, Access::Point).await?);
-        }
-        Ok(())
-    }
-
-    /// The pages that stop the descents to these keys.
-    fn missing(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<PageId>, EngineError> {
-        let _tree = self.latch.read();
-        let mut missing = Vec::new();
-        for key in keys {
-            match self.descend(Target::At(key.as_ref()), 0) {
-                Ok(_) | Err(Stop::Again) => {}
-                Err(Stop::Missing(page)) => missing.push(page),
-                Err(Stop::Failed(error)) => return Err(error),
-            }
-        }
-        missing.sort_unstable();
-        missing.dedup();
-        Ok(missing)
     }
 }
 

@@ -33,6 +33,15 @@ pub struct LeafView {
     pub high: Option<Vec<u8>>,
 }
 
+impl LeafView {
+    /// True if a key is in the leaf if it is anywhere.
+    #[must_use]
+    pub fn may_hold(&self, key: &[u8]) -> bool {
+        self.low.as_deref().is_none_or(|low| low <= key)
+            && self.high.as_deref().is_none_or(|high| key < high)
+    }
+}
+
 /// Why an attempt at an operation ends without a result.
 #[derive(Debug)]
 pub(super) enum Stop {

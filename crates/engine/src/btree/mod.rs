@@ -21,6 +21,7 @@ mod change;
 mod cursor;
 mod descend;
 mod estimate;
+mod lookup;
 mod span;
 mod split;
 mod verify;
@@ -41,6 +42,7 @@ pub use build::{Builder, Built};
 pub use change::{Inserted, RecordChange, Updated};
 pub use cursor::{Cursor, LeafRun};
 pub use descend::{LeafView, Target};
+pub use lookup::Finder;
 pub use span::KeySpan;
 pub use verify::TreeStats;
 

@@ -8,8 +8,9 @@ use perigee_page::{PageRef, inner_record};
 use perigee_redo::Op;
 use perigee_types::{Lsn, PageId, TrxId};
 
-use super::descend::{Path, Stop};
+use super::descend::{Path, Stop, Target};
 use super::{PAGE_ROOM, SLOT_LEN, Tree};
+use crate::EngineError;
 use crate::buffer::Access;
 use crate::mtr::{ExtentUse, Latched, Mtr};
 
@@ -23,6 +24,8 @@ pub(super) struct Insertion {
     pub ascending: bool,
     /// The record at the slot is removed first.
     pub replaces: bool,
+    /// The leaf is split even if it has room.
+    pub divides: bool,
 }
 
 /// How the records of a page and a new one at `slot` are divided.
@@ -35,6 +38,39 @@ struct Division {
 }
 
 impl Tree {
+    /// Splits a leaf as an insert in its middle would if it were full, for tests of what happens
+    /// meanwhile. False if it has too few records to be divided.
+    ///
+    /// # Errors
+    /// What storage says.
+    pub async fn split_leaf(&self, leaf: PageId) -> Result<bool, EngineError> {
+        self.pool.admit().await?;
+        let frame = self.pool.fetch(leaf, Access::Scan).await?;
+        self.run(|| {
+            let _tree = self.latch.write();
+            let middle = frame.read(|page| {
+                let slot = page.slot_count() / 2;
+                let record = || Bytes::copy_from_slice(page.record(slot));
+                (slot > 0).then(|| (slot, record(), page.key(slot).to_vec(), page.max_trx()))
+            });
+            let Some((slot, record, key, trx)) = middle else {
+                return Ok(false);
+            };
+            let path = self.descend(Target::At(&key), 0)?;
+            let new = Insertion {
+                slot,
+                record,
+                trx,
+                ascending: false,
+                replaces: true,
+                divides: true,
+            };
+            self.insert_at(&path, new)?;
+            Ok(true)
+        })
+        .await
+    }
+
     /// Inserts into the leaf at the end of `path`, splitting what is full.
     pub(super) fn insert_at(&self, path: &Path, mut new: Insertion) -> Result<Lsn, Stop> {
         let neighbour = path.last().read(|page| page.next());
@@ -57,7 +93,8 @@ impl Tree {
         }
         for depth in (0..pages.len()).rev() {
             let page = pages[depth];
-            if mtr.page(page).free_space() >= new.record.len() + SLOT_LEN {
+            let fits = mtr.page(page).free_space() >= new.record.len() + SLOT_LEN;
+            if fits && !new.divides {
                 let Insertion {
                     slot, record, trx, ..
                 } = new;
@@ -82,6 +119,7 @@ impl Tree {
                 trx: TrxId(0),
                 ascending: false,
                 replaces: false,
+                divides: false,
             };
             new.ascending = new.slot == mtr.page(pages[depth - 1]).slot_count();
         }
@@ -361,7 +399,7 @@ mod tests {
             let slot = at as u16 % (count + 1);
             let record = Bytes::from(record(2 * slot, new_len));
             prop_assume!(page.free_space() < record.len() + SLOT_LEN);
-            let new = Insertion { slot, record, trx: TrxId(0), ascending: false, replaces: false };
+            let new = Insertion { slot, record, trx: TrxId(0), ascending: false, replaces: false, divides: false };
             let division = divide(page, &new);
             let part = |slots, mine: bool| records_of(page, slots, mine.then_some(&new));
             let left = part(0..division.point, division.new_left);

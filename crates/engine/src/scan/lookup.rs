@@ -1,45 +1,70 @@
-//! Lookups: all rows whose key begins with one of many given keys, for point and short range access
-//! and for index nested-loop joins.
+//! Lookups: all rows whose key begins with one of many given keys, for index nested-loop joins, and
+//! all rows of a part of a secondary index, fetched from the clustered one.
+//!
+//! Keys are taken in batches; what a batch lacks in the buffer pool is read at once, first of the
+//! index that is looked up, then of the clustered one.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use perigee_ndp::{Backend, Descriptor, Execution, NdpError, Scanner};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use perigee_ndp::{Backend, Descriptor, Execution, KeyRange, NdpError, Scanner};
 use perigee_types::TrxId;
 
 use super::LookupRequest;
-use super::resolve::{clustered_key, is_visible};
+use super::resolve::{clustered_key, entry_is_visible, is_deleted, is_visible};
+use super::scan::as_slice;
 use crate::EngineError;
-use crate::btree::{KeySpan, Tree};
-use crate::buffer::Access;
+use crate::btree::{BatchRequest, Finder, KeySpan, LeafState, Tree};
+use crate::buffer::Page;
+use crate::catalog::Index;
 use crate::engine::Engine;
 
-/// Keys between two looks at the cancel token.
-const KEYS_PER_CHECK: usize = 256;
+/// Keys whose pages are brought in together, and clustered records that are fetched together: some
+/// MiB of pages if each is on another one.
+const KEYS_PER_BATCH: usize = 512;
+
+/// Entries of the first batch of an ordered part of an index, which may end early.
+const FIRST_ENTRIES: usize = 32;
+
+/// Leaves of a part of an index that are read at once.
+const LEAVES_PER_BATCH: usize = 16;
 
 /// What a lookup found.
 #[derive(Clone, Debug)]
 pub struct Lookup {
     /// The rows, in the order of the keys.
     pub batch: RecordBatch,
-    /// For each row, the index of its key in the request.
+    /// For each row, the index of its key among those asked for.
     pub key_of_row: Vec<u32>,
 }
 
+/// Lookups in one index that share a request; may be used at the same time.
+#[derive(Clone)]
+pub struct Lookups {
+    engine: Arc<Engine>,
+    request: Arc<LookupRequest>,
+    scanner: Arc<Scanner>,
+}
+
+impl std::fmt::Debug for Lookups {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (table, index) = (&self.request.table.def.name, &self.index().name);
+        write!(f, "lookups in index {index} of {table}")
+    }
+}
+
 impl Engine {
-    /// Reads all rows whose key begins with one of the request's keys.
+    /// Prepares lookups.
     ///
     /// # Errors
-    /// If an expression fails on a row, storage fails, or the lookup is cancelled.
-    pub async fn lookup(self: &Arc<Self>, request: &LookupRequest) -> Result<Lookup, EngineError> {
-        let table = &request.table;
-        let clustered = table.clustered();
-        let mut descriptor = Descriptor::new(
-            self.db(),
-            clustered.id,
-            (*clustered.layout).clone(),
-            TrxId(0),
-        );
+    /// If the request is not one that can be run.
+    pub fn lookups(self: &Arc<Self>, request: LookupRequest) -> Result<Lookups, EngineError> {
+        let evaluated = request.evaluated();
+        let layout = (*evaluated.layout).clone();
+        let mut descriptor = Descriptor::new(self.db(), evaluated.id, layout, TrxId(0));
         descriptor.projection.clone_from(&request.projection);
         descriptor.predicate.clone_from(&request.predicate);
         let backend = if self.config.interpret {
@@ -47,75 +72,281 @@ impl Engine {
         } else {
             Backend::Jit
         };
-        let scanner = Arc::new(Scanner::new(descriptor, backend)?);
-        let mut execution = Execution::new(scanner.clone());
-        let mut found = Found::default();
-        for (number, key) in request.keys.iter().enumerate() {
-            if number % KEYS_PER_CHECK == 0 && request.cancel.is_cancelled() {
-                return Err(EngineError::Cancelled);
-            }
-            for row in self.rows_with(request, key).await? {
+        Ok(Lookups {
+            engine: self.clone(),
+            scanner: Arc::new(Scanner::new(descriptor, backend)?),
+            request: Arc::new(request),
+        })
+    }
+}
+
+impl LookupRequest {
+    /// The index whose records are evaluated and delivered.
+    fn evaluated(&self) -> &Index {
+        &self.table.indexes[if self.fetch { 0 } else { self.index }]
+    }
+}
+
+impl Lookups {
+    /// All rows whose key begins with one of `keys`: encoded keys or key prefixes, best in
+    /// ascending order, so that those in one leaf follow each other.
+    ///
+    /// # Errors
+    /// If an expression fails on a row, storage fails, or the lookup is cancelled.
+    pub async fn find(&self, keys: &[Vec<u8>]) -> Result<Lookup, EngineError> {
+        let mut run = Run::new(self);
+        let tree = self.tree();
+        let mut finder = tree.finder();
+        for (batch, keys) in keys.chunks(KEYS_PER_BATCH).enumerate() {
+            let spans: Vec<_> = keys.iter().map(|key| KeySpan::prefix(key)).collect();
+            tree.prefetch(&spans).await?;
+            for (number, mut span) in (batch * KEYS_PER_BATCH..).zip(spans) {
                 let number = number as u32; // a request has fewer than 2^32 keys
-                match execution.record(number, &row) {
-                    Err(NdpError::Full) => {
-                        found.take(&scanner, &mut execution)?;
-                        execution.record(number, &row)?;
-                    }
-                    done => drop(done?),
+                while let Some(found) = finder.next(&mut span).await? {
+                    run.take(number, &found.page, found.slots, false).await?;
                 }
             }
         }
-        found.take(&scanner, &mut execution)?;
-        found.into_lookup(&scanner)
+        run.finish().await
     }
 
-    /// The visible clustered records for a key prefix of the request's index.
-    async fn rows_with(
+    /// The rows of a part of the index in its order, or backwards, a batch at a time; the caller
+    /// drops the stream when it has enough.
+    #[must_use]
+    pub fn range(
         &self,
-        request: &LookupRequest,
-        key: &[u8],
-    ) -> Result<Vec<Vec<u8>>, EngineError> {
-        let table = &request.table;
-        let index = &table.indexes[request.index];
-        let mut records = records_with(&self.tree(index), key).await?;
-        if request.index > 0 {
-            let clustered = self.tree(table.clustered());
-            let mut rows = Vec::with_capacity(records.len());
-            for entry in &records {
-                rows.extend(clustered.get(&clustered_key(table, index, entry)?).await?);
+        range: &KeyRange,
+        reverse: bool,
+    ) -> BoxStream<'static, Result<RecordBatch, EngineError>> {
+        let span = KeySpan::from_bounds(as_slice(&range.lower), as_slice(&range.upper));
+        let walk = Walk {
+            lookups: self.clone(),
+            rest: Some(span),
+            reverse,
+            entries: FIRST_ENTRIES,
+            pages: Vec::new(),
+        };
+        stream::try_unfold(walk, |mut walk| async move {
+            Ok(walk.next().await?.map(|batch| (batch, walk)))
+        })
+        .boxed()
+    }
+
+    fn index(&self) -> &Index {
+        &self.request.table.indexes[self.request.index]
+    }
+
+    fn tree(&self) -> Tree {
+        self.engine.tree(self.index())
+    }
+}
+
+/// A way through a part of an index.
+struct Walk {
+    lookups: Lookups,
+    rest: Option<KeySpan>,
+    reverse: bool,
+    /// Entries of the next batch.
+    entries: usize,
+    /// Runs of entries on leaves that were read, the next one last.
+    pages: Vec<(Page, Range<u16>)>,
+}
+
+impl Walk {
+    /// The rows of the next entries; batches grow, so that who wants few rows reads few.
+    async fn next(&mut self) -> Result<Option<RecordBatch>, EngineError> {
+        let lookups = self.lookups.clone();
+        loop {
+            let mut run = Run::new(&lookups);
+            let mut left = self.entries;
+            while left > 0 && self.has_entries().await? {
+                let (page, slots) = self.pages.last_mut().expect("there are entries");
+                let taken = take(slots, left, self.reverse);
+                left -= taken.len();
+                run.take(0, page, taken, self.reverse).await?;
+                if slots.start == slots.end {
+                    self.pages.pop();
+                }
             }
-            records = rows;
+            if left == self.entries {
+                return Ok(None);
+            }
+            self.entries = (2 * self.entries).min(KEYS_PER_BATCH);
+            let found = run.finish().await?;
+            if found.batch.num_rows() > 0 {
+                return Ok(Some(found.batch));
+            }
         }
-        records.retain(|row| is_visible(row, &request.view));
-        Ok(records)
+    }
+
+    /// Reads the next leaves if all entries at hand were taken; false at the end.
+    async fn has_entries(&mut self) -> Result<bool, EngineError> {
+        while self.pages.is_empty() {
+            let Some(span) = self.rest.take().filter(|span| !span.is_empty()) else {
+                return Ok(false);
+            };
+            let request = BatchRequest {
+                span: &span,
+                reverse: self.reverse,
+                max_pages: if self.entries == FIRST_ENTRIES {
+                    1
+                } else {
+                    LEAVES_PER_BATCH
+                },
+                load: true,
+            };
+            let tree = self.lookups.tree();
+            // Loaded leaves are as they are now, so no older version has to be kept.
+            let pin = || (tree.pool().sal().last_lsn(), ());
+            let batch = tree.leaf_batch(request, pin).await?;
+            for leaf in batch.leaves {
+                let page = match leaf.state {
+                    LeafState::Resident(page) => page,
+                    LeafState::Loading(load) => load.land().await?.page,
+                    LeafState::Stored => unreachable!("leaves are loaded"),
+                };
+                let start = page.get().lower_bound(&span.lower);
+                let end = match &span.upper {
+                    Some(upper) => page.get().lower_bound(upper),
+                    None => page.get().slot_count(),
+                };
+                if start < end {
+                    self.pages.push((page, start..end));
+                }
+            }
+            self.pages.reverse();
+            self.rest = batch.rest;
+        }
+        Ok(true)
     }
 }
 
-/// All records of a tree whose key begins with a prefix.
-async fn records_with(tree: &Tree, prefix: &[u8]) -> Result<Vec<Vec<u8>>, EngineError> {
-    let mut cursor = tree.range(KeySpan::prefix(prefix), false, Access::Point);
-    let mut records = Vec::new();
-    while let Some(run) = cursor.next().await? {
-        let page = run.page.get();
-        records.extend(run.slots.map(|slot| page.record(slot).to_vec()));
+/// Takes the first slots of a run, or the last ones of one that is walked backwards.
+fn take(slots: &mut Range<u16>, most: usize, reverse: bool) -> Range<u16> {
+    let count = slots.len().min(most) as u16; // a run has at most as many
+    if reverse {
+        slots.end -= count;
+        slots.end..slots.end + count
+    } else {
+        slots.start += count;
+        slots.start - count..slots.start
     }
-    Ok(records)
 }
 
-/// Batches so far.
-#[derive(Default)]
-struct Found {
+/// What is being found.
+struct Run<'l> {
+    lookups: &'l Lookups,
+    /// Keys of rows that are to be fetched, each with the number of the key it was found by.
+    to_fetch: Vec<(u32, Vec<u8>)>,
+    clustered: Finder,
+    execution: Execution,
     batches: Vec<RecordBatch>,
     key_of_row: Vec<u32>,
 }
 
-impl Found {
-    fn take(
+impl<'l> Run<'l> {
+    fn new(lookups: &'l Lookups) -> Self {
+        let table = &lookups.request.table;
+        Self {
+            lookups,
+            to_fetch: Vec::new(),
+            clustered: lookups.engine.tree(table.clustered()).finder(),
+            execution: Execution::new(lookups.scanner.clone()),
+            batches: Vec::new(),
+            key_of_row: Vec::new(),
+        }
+    }
+
+    /// Takes in records of a leaf that were found by key `number`.
+    async fn take(
         &mut self,
-        scanner: &Arc<Scanner>,
-        execution: &mut Execution,
+        number: u32,
+        page: &Page,
+        slots: Range<u16>,
+        reverse: bool,
     ) -> Result<(), EngineError> {
-        let finished = scanner.finish(execution.take(), &[])?;
+        let last = slots.end.wrapping_sub(1);
+        for slot in slots.clone() {
+            let slot = if reverse {
+                last - (slot - slots.start)
+            } else {
+                slot
+            };
+            let record = page.get().record(slot);
+            if self.lookups.request.fetch && self.lookups.request.index > 0 {
+                let request = &self.lookups.request;
+                let key = clustered_key(&request.table, self.lookups.index(), record)?;
+                self.to_fetch.push((number, key));
+                if self.to_fetch.len() == KEYS_PER_BATCH {
+                    self.fetch().await?;
+                }
+            } else if self.sees(page, record).await? {
+                self.add(number, record)?;
+            }
+        }
+        self.check()
+    }
+
+    fn check(&self) -> Result<(), EngineError> {
+        if self.lookups.request.cancel.is_cancelled() {
+            return Err(EngineError::Cancelled);
+        }
+        Ok(())
+    }
+
+    /// True if the request's view sees this record of a leaf of the evaluated index.
+    async fn sees(&mut self, page: &Page, record: &[u8]) -> Result<bool, EngineError> {
+        let Lookups {
+            engine, request, ..
+        } = self.lookups;
+        if request.index == 0 {
+            return Ok(is_visible(record, &request.view));
+        }
+        let decided = page.get().max_trx() < request.view.watermark();
+        if decided && !engine.config.all_ambiguous {
+            return Ok(!is_deleted(record));
+        }
+        let (table, index) = (&request.table, self.lookups.index());
+        let key = clustered_key(table, index, record)?;
+        let row = self.clustered.get(&key).await?;
+        let sees = |row: &[u8]| entry_is_visible(table, index, record, row, &request.view);
+        Ok(row.is_some_and(|row| sees(&row)))
+    }
+
+    /// Fetches the rows whose keys are known.
+    async fn fetch(&mut self) -> Result<(), EngineError> {
+        self.check()?;
+        let request = &self.lookups.request;
+        let tree = self.lookups.engine.tree(request.table.clustered());
+        let to_fetch = std::mem::take(&mut self.to_fetch);
+        let spans: Vec<_> = to_fetch
+            .iter()
+            .map(|(_, key)| KeySpan::prefix(key))
+            .collect();
+        tree.prefetch(&spans).await?;
+        for (number, key) in &to_fetch {
+            let row = self.clustered.get(key).await?;
+            if let Some(row) = row.filter(|row| is_visible(row, &request.view)) {
+                self.add(*number, &row)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Evaluates a visible record.
+    fn add(&mut self, number: u32, record: &[u8]) -> Result<(), EngineError> {
+        match self.execution.record(number, record) {
+            Err(NdpError::Full) => {
+                self.flush()?;
+                self.execution.record(number, record)?;
+            }
+            done => drop(done?),
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), EngineError> {
+        let finished = self.lookups.scanner.finish(self.execution.take(), &[])?;
         for (key, rows) in finished.page_rows {
             self.key_of_row
                 .extend(std::iter::repeat_n(key, rows as usize));
@@ -124,13 +355,16 @@ impl Found {
         Ok(())
     }
 
-    fn into_lookup(self, scanner: &Scanner) -> Result<Lookup, EngineError> {
+    async fn finish(mut self) -> Result<Lookup, EngineError> {
+        if !self.to_fetch.is_empty() {
+            self.fetch().await?;
+        }
+        self.flush()?;
+        let schema = self.lookups.scanner.output_schema();
         let batch = match <[RecordBatch; 1]>::try_from(self.batches) {
             Ok([only]) => only,
-            Err(batches) => {
-                arrow_select::concat::concat_batches(&scanner.output_schema(), &batches)
-                    .map_err(|e| EngineError::Evaluation(e.to_string()))?
-            }
+            Err(batches) => arrow_select::concat::concat_batches(&schema, &batches)
+                .map_err(|e| EngineError::Evaluation(e.to_string()))?,
         };
         Ok(Lookup {
             batch,

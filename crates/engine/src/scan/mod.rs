@@ -1,6 +1,7 @@
 //! Scans and lookups (taurus-ndp section IV.C).
 
 mod counters;
+mod held;
 mod lookup;
 mod request;
 mod resolve;
@@ -9,6 +10,6 @@ mod scan;
 mod source;
 
 pub use counters::ScanCounters;
-pub use lookup::Lookup;
+pub use lookup::{Lookup, Lookups};
 pub use request::{CancelToken, LookupRequest, ScanRequest};
 pub use scan::ScanHandle;

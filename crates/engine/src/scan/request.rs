@@ -65,19 +65,19 @@ pub struct ScanRequest {
     pub cancel: CancelToken,
 }
 
-/// A read of all rows whose key begins with one of the given keys.
+/// Reads of rows by keys of an index, or by parts of it.
 #[derive(Clone, Debug)]
 pub struct LookupRequest {
     /// The table.
     pub table: Arc<Table>,
     /// Index number in [`Table::indexes`].
     pub index: usize,
-    /// Encoded keys or key prefixes.
-    pub keys: Vec<Vec<u8>>,
-    /// Columns of the table to deliver. If the index does not have them all, rows are fetched from
-    /// the clustered index.
+    /// Fetch rows from the clustered index; otherwise the index itself has all that is needed.
+    pub fetch: bool,
+    /// Columns to deliver, in this order: of the clustered index's layout if rows are fetched,
+    /// otherwise of the index's.
     pub projection: Vec<u16>,
-    /// Only rows for which this is true; its columns are those of the clustered index's layout.
+    /// Only rows for which this is true; its columns are those of the same layout.
     pub predicate: Option<Program>,
     /// Which versions are visible.
     pub view: Arc<ReadView>,

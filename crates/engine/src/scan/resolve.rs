@@ -7,9 +7,12 @@ use perigee_value::{Datum, RecordView, key};
 
 use super::scan::Shared;
 use crate::EngineError;
+use crate::btree::KeySpan;
 use crate::catalog::{HIDDEN_ROW_ID, Index, Table};
-use crate::engine::Engine;
 use crate::txn::ReadView;
+
+/// Entries of a secondary index whose rows are brought in together.
+const ENTRIES_PER_BATCH: usize = 512;
 
 /// The visible version of each ambiguous record of a batch.
 pub(super) async fn resolve(
@@ -17,24 +20,50 @@ pub(super) async fn resolve(
     batch: &NdpBatch,
 ) -> Result<Vec<Option<Bytes>>, EngineError> {
     let mut resolved = Vec::with_capacity(batch.ambiguous.len());
-    for ambiguous in &batch.ambiguous {
-        resolved.push(resolve_one(shared, ambiguous).await?);
+    for ambiguous in batch.ambiguous.chunks(ENTRIES_PER_BATCH) {
+        let visible = if shared.request.index == 0 {
+            let sees = |record: &Bytes| is_visible(record, &shared.request.view);
+            ambiguous.iter().map(|a| sees(&a.record)).collect()
+        } else {
+            visible_entries(shared, ambiguous).await?
+        };
+        for (ambiguous, visible) in ambiguous.iter().zip(visible) {
+            let keep = visible || ambiguous.kind == AmbiguousKind::Failed;
+            resolved.push(keep.then(|| ambiguous.record.clone()));
+        }
     }
     Ok(resolved)
 }
 
-async fn resolve_one(shared: &Shared, ambiguous: &Ambiguous) -> Result<Option<Bytes>, EngineError> {
-    let record = &ambiguous.record;
+/// Which entries of the scanned index are visible, as far as that is in question.
+async fn visible_entries(shared: &Shared, entries: &[Ambiguous]) -> Result<Vec<bool>, EngineError> {
     let request = &shared.request;
-    let visible = match ambiguous.kind {
-        AmbiguousKind::Failed => true,
-        AmbiguousKind::Unresolved if request.index == 0 => is_visible(record, &request.view),
-        AmbiguousKind::Unresolved => {
-            let index = &request.table.indexes[request.index];
-            entry_is_visible(&shared.engine, &request.table, index, record, &request.view).await?
-        }
-    };
-    Ok(visible.then(|| record.clone()))
+    let (table, index) = (&request.table, &request.table.indexes[request.index]);
+    let in_question = |entry: &&Ambiguous| entry.kind == AmbiguousKind::Unresolved;
+    let keys = entries
+        .iter()
+        .filter(in_question)
+        .map(|entry| clustered_key(table, index, &entry.record))
+        .collect::<Result<Vec<_>, _>>()?;
+    let clustered = shared.engine.tree(table.clustered());
+    let spans: Vec<_> = keys.iter().map(|key| KeySpan::prefix(key)).collect();
+    clustered.prefetch(&spans).await?;
+    let (mut finder, mut keys) = (clustered.finder(), keys.iter());
+    let mut visible = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let key = if in_question(&entry) {
+            keys.next()
+        } else {
+            None
+        };
+        let row = match key {
+            Some(key) => finder.get(key).await?,
+            None => None,
+        };
+        let sees = |row: &[u8]| entry_is_visible(table, index, &entry.record, row, &request.view);
+        visible.push(row.is_some_and(|row| sees(&row)));
+    }
+    Ok(visible)
 }
 
 /// True if a view sees this version of a clustered record. The only changes there are so far are
@@ -44,24 +73,21 @@ pub(super) fn is_visible(record: &[u8], view: &ReadView) -> bool {
     view.sees(header.trx) && !header.flags.is_deleted()
 }
 
-/// True if a view sees the row that an entry of a secondary index belongs to, in the version that
-/// the entry describes.
-async fn entry_is_visible(
-    engine: &Engine,
+/// True if a view sees an entry of a secondary index, given the row it belongs to: if the view sees
+/// the row, in the version that the entry describes.
+pub(super) fn entry_is_visible(
     table: &Table,
     index: &Index,
     entry: &[u8],
+    row: &[u8],
     view: &ReadView,
-) -> Result<bool, EngineError> {
-    if RecordFlags(entry[0]).is_deleted() {
-        return Ok(false);
-    }
-    let key = clustered_key(table, index, entry)?;
-    let clustered = engine.tree(table.clustered());
-    let Some(row) = clustered.get(&key).await? else {
-        return Ok(false);
-    };
-    Ok(is_visible(&row, view) && entry_matches(table, index, entry, &row))
+) -> bool {
+    !is_deleted(entry) && is_visible(row, view) && entry_matches(table, index, entry, row)
+}
+
+/// True if a record or an entry is delete-marked.
+pub(super) fn is_deleted(record: &[u8]) -> bool {
+    RecordFlags(record[0]).is_deleted()
 }
 
 /// The clustered key that an entry of a secondary index leads to.

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::ScanRequest;
 use super::counters::{ScanCounters, add};
+use super::held::{Held, Holding};
 use super::resolve::resolve;
 use super::source::{Part, read_batches};
 use crate::EngineError;
@@ -24,6 +25,9 @@ use crate::engine::Engine;
 
 /// Rows of a batch that is made in the frontend.
 const ROWS_PER_BATCH: usize = 8192;
+
+/// Leaves of the first batch read of a scan that is limited; the next ones double.
+const FIRST_PAGES: usize = 4;
 
 /// Parts that may wait between the two halves of a partition. A part is at most a read of
 /// [`super::source`] or a message of a Page Store, so a scan's memory is bounded.
@@ -37,10 +41,19 @@ pub(super) struct Shared {
     pub scanner: Arc<Scanner>,
     pub descriptor: Bytes,
     pub look_ahead: usize,
-    /// What is left of the range; `None` at the end.
-    pub cursor: tokio::sync::Mutex<Option<KeySpan>>,
+    pub cursor: tokio::sync::Mutex<Ahead>,
     pub counters: Arc<ScanCounters>,
+    /// Pages and results between their arrival and their delivery.
+    pub held: Arc<Held>,
     delivered: AtomicU64,
+}
+
+/// Where the next batch read begins.
+pub(super) struct Ahead {
+    /// What is left of the range; `None` at the end.
+    pub rest: Option<KeySpan>,
+    /// Leaves of the next batch, at most the look-ahead.
+    pub pages: usize,
 }
 
 impl Drop for Shared {
@@ -99,6 +112,13 @@ impl ScanHandle {
             .max(1);
         let range = &request.range;
         let span = KeySpan::from_bounds(as_slice(&range.lower), as_slice(&range.upper));
+        // Who wants few rows may need few pages.
+        let few = request.limit.is_some() && request.aggregate.is_none();
+        let pages = look_ahead.min(if few { FIRST_PAGES } else { usize::MAX });
+        let ahead = Ahead {
+            rest: Some(span),
+            pages,
+        };
         let shared = Shared {
             look_ahead,
             engine,
@@ -106,8 +126,9 @@ impl ScanHandle {
             tree,
             scanner,
             descriptor: encoded,
-            cursor: tokio::sync::Mutex::new(Some(span)),
+            cursor: tokio::sync::Mutex::new(ahead),
             counters: Arc::default(),
+            held: Arc::default(),
             delivered: AtomicU64::new(0),
         };
         Ok(Self {
@@ -125,6 +146,13 @@ impl ScanHandle {
     #[must_use]
     pub fn counters(&self) -> Arc<ScanCounters> {
         self.shared.counters.clone()
+    }
+
+    /// The most bytes of pages and results that the scan held at a time, from their arrival to
+    /// their delivery.
+    #[must_use]
+    pub fn peak_bytes(&self) -> u64 {
+        self.shared.held.peak()
     }
 
     /// True if predicate and expressions run as machine code in this process (and in a Page Store,
@@ -167,15 +195,18 @@ impl Drop for AbortOnDrop {
     }
 }
 
+/// Rows to deliver; those of one result are held together.
+type Finished = (RecordBatch, Arc<Holding>);
+
 /// The finishing half of a partition.
 struct Partition {
     shared: Arc<Shared>,
     execution: Execution,
     incoming: Receiver<Result<Part, EngineError>>,
     /// What is finished of the batch read at hand, with its place; an ordered scan only.
-    collected: Vec<(u32, RecordBatch)>,
+    collected: Vec<(u32, Finished)>,
     /// What can be delivered, the next one last.
-    ready: Vec<RecordBatch>,
+    ready: Vec<Finished>,
     reader: AbortOnDrop,
     at_end: bool,
 }
@@ -188,7 +219,7 @@ impl Partition {
                 self.reader.0.abort();
                 return Ok(None);
             }
-            if let Some(batch) = self.ready.pop() {
+            if let Some((batch, _)) = self.ready.pop() {
                 let rows = batch.num_rows() as u64;
                 self.shared.delivered.fetch_add(rows, Ordering::Relaxed);
                 add(&self.shared.counters.rows, rows);
@@ -209,8 +240,8 @@ impl Partition {
 
     async fn take_part(&mut self, part: Part) -> Result<(), EngineError> {
         match part {
-            Part::Reduced(batch) => self.finish(batch).await,
-            Part::Pages(pages) => {
+            Part::Reduced(batch, _held) => self.finish(batch).await,
+            Part::Pages(pages, _held) => {
                 for (index, page) in &pages {
                     self.take_page(*index, page).await?;
                 }
@@ -263,15 +294,17 @@ impl Partition {
         if finished.batch.num_rows() == 0 {
             return Ok(());
         }
+        let bytes = finished.batch.get_array_memory_size();
+        let held = Arc::new(self.shared.held.hold(bytes));
         if !self.shared.request.ordered {
-            self.ready.push(finished.batch);
+            self.ready.push((finished.batch, held));
             return Ok(());
         }
         let mut start = 0;
         for (first, rows) in runs(&finished.page_rows) {
             if rows > 0 {
-                self.collected
-                    .push((first, finished.batch.slice(start, rows)));
+                let rows = finished.batch.slice(start, rows);
+                self.collected.push((first, (rows, held.clone())));
             }
             start += rows;
         }
@@ -287,7 +320,7 @@ impl Partition {
         self.collected
             .sort_by_key(|(index, _)| std::cmp::Reverse(*index));
         self.ready
-            .extend(self.collected.drain(..).map(|(_, batch)| batch));
+            .extend(self.collected.drain(..).map(|(_, rows)| rows));
     }
 
     fn is_limit_reached(&self) -> bool {
@@ -297,7 +330,7 @@ impl Partition {
     }
 }
 
-fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+pub(super) fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
     bound.as_ref().map(Vec::as_slice)
 }
 

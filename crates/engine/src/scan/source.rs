@@ -16,6 +16,7 @@ use perigee_types::{Lsn, PAGE_SIZE, PageId};
 use tokio::sync::mpsc::Sender;
 
 use super::counters::add;
+use super::held::Holding;
 use super::scan::Shared;
 use crate::EngineError;
 use crate::btree::{BatchRequest, KeySpan, LeafBatch, LeafState};
@@ -29,9 +30,9 @@ const PAGES_PER_PART: usize = 32;
 /// What the reading half hands over.
 pub(super) enum Part {
     /// Pages reduced in storage; page runs have their index in the batch.
-    Reduced(NdpBatch),
+    Reduced(NdpBatch, Holding),
     /// Whole pages, with their index in the batch.
-    Pages(Vec<(u32, Page)>),
+    Pages(Vec<(u32, Page)>, Holding),
     /// All of a batch was handed over.
     EndOfBatch,
 }
@@ -62,13 +63,14 @@ async fn next_batch(shared: &Shared) -> Result<Option<Batch>, EngineError> {
     if shared.request.cancel.is_cancelled() {
         return Err(EngineError::Cancelled);
     }
-    let Some(span) = cursor.as_ref().filter(|span: &&KeySpan| !span.is_empty()) else {
+    let rest = cursor.rest.as_ref();
+    let Some(span) = rest.filter(|span: &&KeySpan| !span.is_empty()) else {
         return Ok(None);
     };
     let request = BatchRequest {
         span,
         reverse: shared.request.reverse,
-        max_pages: shared.look_ahead,
+        max_pages: cursor.pages,
         load: !shared.request.ndp,
     };
     let (registry, sal) = (&shared.engine.registry, &shared.engine.sal);
@@ -77,15 +79,18 @@ async fn next_batch(shared: &Shared) -> Result<Option<Batch>, EngineError> {
         (pin.lsn(), pin)
     };
     let batch = shared.tree.leaf_batch(request, pin).await?;
-    cursor.clone_from(&batch.rest);
+    cursor.rest.clone_from(&batch.rest);
+    cursor.pages = shared.look_ahead.min(2 * cursor.pages);
     Ok(Some(batch))
 }
 
 /// Reads one batch; false if nobody listens any more.
 async fn read_batch(shared: &Shared, batch: Batch, parts: &Parts) -> Result<bool, EngineError> {
+    let past_pool = shared.request.ndp && shared.engine.config.past_pool;
     let (mut cached, mut loading, mut stored) = (Vec::new(), Vec::new(), Vec::new());
     for (index, leaf) in (0..).zip(batch.leaves) {
         match leaf.state {
+            LeafState::Resident(_) if past_pool => stored.push((index, leaf.page)),
             LeafState::Resident(page) => cached.push((index, page)),
             LeafState::Loading(load) => loading.push((index, load)),
             LeafState::Stored => stored.push((index, leaf.page)),
@@ -97,14 +102,37 @@ async fn read_batch(shared: &Shared, batch: Batch, parts: &Parts) -> Result<bool
         &shared.counters.bytes_shipped,
         (loading.len() * PAGE_SIZE) as u64,
     );
+    prepare(shared, batch.lsn, &stored).await?;
     for pages in cached.chunks(PAGES_PER_PART) {
-        if parts.send(Ok(Part::Pages(pages.to_vec()))).await.is_err() {
+        if parts.send(Ok(whole(shared, pages.to_vec()))).await.is_err() {
             return Ok(false);
         }
     }
     let listening = land(shared, loading, parts).await?
         && (stored.is_empty() || read_reduced(shared, batch.lsn, &stored, parts).await?);
     Ok(listening && parts.send(Ok(Part::EndOfBatch)).await.is_ok())
+}
+
+/// What tests have happen between the choice of pages and LSN and the read.
+async fn prepare(shared: &Shared, lsn: Lsn, stored: &[(u32, PageId)]) -> Result<(), EngineError> {
+    let config = &shared.engine.config;
+    if config.past_pool {
+        shared.engine.sal.wait_page_persistent(lsn).await?;
+    }
+    if config.split_behind_scans
+        && let Some((_, leaf)) = stored.get(stored.len() / 2)
+        && shared.tree.split_leaf(*leaf).await?
+    {
+        let sal = &shared.engine.sal;
+        sal.wait_page_persistent(sal.last_lsn()).await?;
+    }
+    Ok(())
+}
+
+/// Whole pages as a part.
+fn whole(shared: &Shared, pages: Vec<(u32, Page)>) -> Part {
+    let held = shared.held.hold(pages.len() * PAGE_SIZE);
+    Part::Pages(pages, held)
 }
 
 /// Hands over pages that are on their way to the buffer pool as they arrive.
@@ -122,11 +150,8 @@ async fn land(
             if shared.request.cancel.is_cancelled() {
                 return Err(EngineError::Cancelled);
             }
-            if parts
-                .send(Ok(Part::Pages(std::mem::take(&mut arrived))))
-                .await
-                .is_err()
-            {
+            let part = whole(shared, std::mem::take(&mut arrived));
+            if parts.send(Ok(part)).await.is_err() {
                 return Ok(false);
             }
         }
@@ -150,7 +175,7 @@ async fn read_whole(
             add(&shared.counters.bytes_shipped, bytes.len() as u64);
             out.push((*index, received(*id, &bytes)?));
         }
-        if parts.send(Ok(Part::Pages(out))).await.is_err() {
+        if parts.send(Ok(whole(shared, out))).await.is_err() {
             return Ok(false);
         }
     }
@@ -242,12 +267,13 @@ fn take_item(
     match item {
         NdpItem::Reduced(bytes) => {
             add(&shared.counters.bytes_shipped, bytes.len() as u64);
+            let held = shared.held.hold(bytes.len());
             let mut batch = NdpBatch::decode(bytes)?;
             for run in &mut batch.pages {
                 run.index = claim(run.index)?.0;
             }
             add(&shared.counters.pages_pushed, batch.pages.len() as u64);
-            Ok(Part::Reduced(batch))
+            Ok(Part::Reduced(batch, held))
         }
         NdpItem::Declined {
             index,
@@ -257,7 +283,7 @@ fn take_item(
             shared.counters.declined(reason);
             add(&shared.counters.bytes_shipped, page.len() as u64);
             let (index, id) = claim(index)?;
-            Ok(Part::Pages(vec![(index, received(id, &page)?)]))
+            Ok(whole(shared, vec![(index, received(id, &page)?)]))
         }
     }
 }

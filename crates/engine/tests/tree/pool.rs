@@ -197,10 +197,20 @@ async fn leaves_of_many_keys_are_fetched_together() {
         .step_by(97)
         .map(|n| n.to_be_bytes().to_vec())
         .collect();
-    tree.prefetch(&keys).await.unwrap();
+    let spans: Vec<_> = keys.iter().map(|key| KeySpan::prefix(key)).collect();
+    tree.prefetch(&spans).await.unwrap();
     let misses = pool.counters().misses;
     for key in &keys {
         assert!(tree.get(key).await.unwrap().is_some());
+    }
+    let mut finder = tree.finder();
+    for (key, span) in keys.iter().zip(spans) {
+        let mut rest = span.clone();
+        let run = finder.next(&mut rest).await.unwrap().unwrap();
+        assert_eq!(run.page.get().key(run.slots.start), key.as_slice());
+        assert_eq!(run.slots.len(), 1);
+        assert!(finder.next(&mut rest).await.unwrap().is_none());
+        assert!(finder.get(key).await.unwrap().is_some());
     }
     assert_eq!(pool.counters().misses, misses, "nothing is read one by one");
     assert!(misses > 40);

@@ -84,7 +84,7 @@ fn row(scan: &PageScanExec) -> AccessRow {
             .unwrap_or_else(|| scan.table.def.name.clone()),
         access_type: access_type(scan),
         possible_keys: names(&scan.path.possible),
-        key: (scan.path.index > 0 || scan.path.share < 1.0).then(|| index.name.clone()),
+        key: (access_type(scan) != "ALL").then(|| index.name.clone()),
         rows: visited.ceil() as u64,
         filtered: (100.0 * scan.estimated_rows() / visited.max(1.0)).min(100.0),
         extra: extra(scan),
@@ -93,18 +93,19 @@ fn row(scan: &PageScanExec) -> AccessRow {
 }
 
 fn access_type(scan: &PageScanExec) -> &'static str {
-    let index = &scan.table.indexes[scan.path.index];
-    let all_equal = scan.path.equal_columns == index.key_columns;
-    match (scan.path.share < 1.0, scan.path.index) {
-        (true, _) if all_equal && index.unique => "const",
-        (true, _)
-            if scan.path.equal_columns > 0 && scan.path.range.lower == scan.path.range.upper =>
-        {
-            "ref"
-        }
-        (true, _) => "range",
-        (false, 0) => "ALL",
-        (false, _) => "index",
+    let path = &scan.path;
+    let index = &scan.table.indexes[path.index];
+    let equal = path.equal_columns > 0 && path.range.lower == path.range.upper;
+    if equal && index.unique && path.equal_columns == index.key_columns {
+        "const"
+    } else if equal {
+        "ref"
+    } else if path.is_part() {
+        "range"
+    } else if path.index > 0 || scan.order.is_some() {
+        "index"
+    } else {
+        "ALL"
     }
 }
 

@@ -8,9 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Decimal128Type, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result as DfResult, Statistics, exec_err, internal_datafusion_err};
+use datafusion::common::{Result as DfResult, Statistics, internal_datafusion_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{
     EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr, expressions,
@@ -22,17 +22,18 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
 };
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, TryStreamExt};
 use perigee_engine::catalog::{Table, TableStats};
 use perigee_engine::ndp::Aggregate;
-use perigee_engine::scan::{LookupRequest, ScanCounters, ScanHandle, ScanRequest};
+use perigee_engine::scan::{LookupRequest, Lookups, ScanCounters, ScanHandle, ScanRequest};
 use perigee_expr::Program;
 
 use super::AccessContext;
 use super::convert::{Binding, convert_all};
+use super::cost::{CostModel, leaf_pages};
 use super::engine_error;
 use super::estimate::conjunction_factor;
-use super::paths::{AccessPath, choose};
+use super::paths::{AccessPath, Wanted};
 use super::stats::table_statistics;
 
 /// What of an access runs in storage, decided after planning (SPEC's N1).
@@ -109,11 +110,6 @@ impl PageScanExec {
         limit: Option<usize>,
     ) -> DfResult<Self> {
         let stats = table.stats();
-        let mut needed: Vec<u16> = projection.iter().map(|c| *c as u16).collect();
-        for filter in &filters {
-            let columns = datafusion::physical_expr::utils::collect_columns(filter);
-            needed.extend(columns.iter().map(|c| c.index() as u16));
-        }
         let filters: Vec<_> = filters
             .iter()
             .flat_map(|f| {
@@ -122,8 +118,7 @@ impl PageScanExec {
                     .cloned()
             })
             .collect();
-        let path = choose(&table, &stats, &filters, &needed);
-        let exec = Self {
+        let mut exec = Self {
             properties: Arc::new(properties(
                 &table_schema.project(&projection)?.into(),
                 None,
@@ -133,7 +128,7 @@ impl PageScanExec {
             table,
             stats,
             table_schema,
-            path,
+            path: AccessPath::all_of(0, false),
             projection,
             filters,
             limit,
@@ -142,7 +137,41 @@ impl PageScanExec {
             ndp: NdpChoice::default(),
             run: Arc::default(),
         };
+        exec.path = exec.wanted(&exec.needed()).cheapest(&exec.cost_model());
         Ok(exec.rebuilt())
+    }
+
+    /// Table columns that filters and output need.
+    pub(super) fn needed(&self) -> Vec<u16> {
+        let mut needed: Vec<u16> = self.projection.iter().map(|c| *c as u16).collect();
+        for filter in &self.filters {
+            let columns = datafusion::physical_expr::utils::collect_columns(filter);
+            needed.extend(columns.iter().map(|c| c.index() as u16));
+        }
+        needed
+    }
+
+    /// What paths are chosen for; `needed` are [`PageScanExec::needed`].
+    pub(super) fn wanted<'a>(&'a self, needed: &'a [u16]) -> Wanted<'a> {
+        Wanted {
+            table: &self.table,
+            stats: &self.stats,
+            filters: &self.filters,
+            needed,
+        }
+    }
+
+    /// What accesses to the table cost.
+    pub(super) fn cost_model(&self) -> CostModel<'_> {
+        let AccessContext {
+            engine, settings, ..
+        } = &self.context;
+        CostModel::new(engine, &self.table, &self.stats, settings)
+    }
+
+    /// Cost of the access.
+    pub(super) fn cost(&self) -> f64 {
+        self.cost_model().path(&self.path, self.estimated_rows())
     }
 
     /// The node with its properties computed anew after a change, not yet run.
@@ -165,6 +194,13 @@ impl PageScanExec {
         self.properties = Arc::new(properties(&schema, self.order.as_ref(), partitions.max(1)));
         self.run = Arc::default();
         self
+    }
+
+    /// The node with rows in an order that its path delivers.
+    pub(super) fn in_order(mut self, reverse: bool, by: &[PhysicalSortExpr]) -> Self {
+        let by = by.to_vec();
+        self.order = Some(ScanOrder { reverse, by });
+        self.with_partitions(1)
     }
 
     fn output_schema(&self) -> SchemaRef {
@@ -221,9 +257,7 @@ impl PageScanExec {
 
     /// Leaf pages the access is expected to visit.
     pub(super) fn estimated_pages(&self) -> f64 {
-        let pages = self.stats.leaf_pages.get(self.path.index).copied();
-        let pages = pages.unwrap_or(self.stats.rows / 100);
-        pages as f64 * self.path.share
+        leaf_pages(&self.stats, self.path.index) * self.path.share
     }
 
     /// What the access did, if it ran.
@@ -245,23 +279,19 @@ impl PageScanExec {
     }
 
     fn request(&self) -> DfResult<ScanRequest> {
-        let positions = self.positions();
         let index = &self.table.indexes[self.path.index];
         let projection = if self.aggregate.is_some() {
             Vec::new()
         } else if self.ndp.any() && !self.ndp.columns {
             (0..index.columns.len() as u16).collect()
         } else {
-            self.projection
-                .iter()
-                .map(|c| positions[*c].ok_or_else(|| internal_datafusion_err!("Q3: column {c}")))
-                .collect::<DfResult<_>>()?
+            self.projected_positions()?
         };
         Ok(ScanRequest {
             table: self.table.clone(),
             index: self.path.index,
             range: self.path.range.clone(),
-            reverse: self.order.as_ref().is_some_and(|order| order.reverse),
+            reverse: self.is_reverse(),
             ordered: self.order.is_some(),
             projection,
             predicate: self.predicate()?,
@@ -313,31 +343,31 @@ impl PageScanExec {
         )?)
     }
 
-    /// A lookup by one key prefix, with rows fetched from the clustered index.
-    fn lookup(&self) -> DfResult<SendableRecordBatchStream> {
-        let std::ops::Bound::Included(prefix) = self.path.range.lower.clone() else {
-            return exec_err!("Q4: a lookup without a key");
-        };
+    /// Lookups in the path's index that deliver the access's columns.
+    pub(super) fn lookups(&self) -> DfResult<Lookups> {
         let request = LookupRequest {
             table: self.table.clone(),
             index: self.path.index,
-            keys: vec![prefix],
-            projection: self.projection.iter().map(|c| *c as u16).collect(),
+            fetch: self.path.fetch,
+            projection: self.projected_positions()?,
             predicate: self.predicate()?,
             view: self.context.view.clone(),
             cancel: self.context.cancel.clone(),
         };
-        let (engine, exec, schema) = (self.context.engine.clone(), self.clone(), self.schema());
-        let batch = async move {
-            let lookup = engine.lookup(&request).await;
-            let lookup = lookup.map_err(|e| engine_error(e))?;
-            exec.shape(&lookup.batch, &schema)
-        };
-        let stream = stream::once(batch);
-        Ok(Box::pin(RecordBatchStreamAdapter::new(
-            self.schema(),
-            stream,
-        )))
+        let lookups = self.context.engine.lookups(request);
+        lookups.map_err(|e| engine_error(e))
+    }
+
+    /// Position in the path's records of each column to deliver.
+    fn projected_positions(&self) -> DfResult<Vec<u16>> {
+        let positions = self.positions();
+        let position =
+            |c: &usize| positions[*c].ok_or_else(|| internal_datafusion_err!("Q3: column {c}"));
+        self.projection.iter().map(position).collect()
+    }
+
+    fn is_reverse(&self) -> bool {
+        self.order.as_ref().is_some_and(|order| order.reverse)
     }
 }
 
@@ -454,13 +484,14 @@ impl ExecutionPlan for PageScanExec {
         _partition: usize,
         _: Arc<TaskContext>,
     ) -> DfResult<SendableRecordBatchStream> {
-        if self.path.fetch {
-            return self.lookup();
-        }
         let (exec, schema) = (self.clone(), self.schema());
-        let batches = self
-            .handle()?
-            .partition()
+        let batches = if self.path.fetch {
+            let range = &self.path.range;
+            self.lookups()?.range(range, self.is_reverse())
+        } else {
+            self.handle()?.partition()
+        };
+        let batches = batches
             .map_err(|e| engine_error(e))
             .map(move |batch| batch.and_then(|batch| exec.shape(&batch, &schema)));
         let schema = self.schema();
@@ -504,12 +535,7 @@ impl ExecutionPlan for PageScanExec {
         let Some(reverse) = self.delivers(order) else {
             return Ok(SortOrderPushdownResult::Unsupported);
         };
-        let mut ordered = self.clone();
-        ordered.order = Some(ScanOrder {
-            reverse,
-            by: order.to_vec(),
-        });
-        let ordered = ordered.with_partitions(1);
+        let ordered = self.clone().in_order(reverse, order);
         Ok(SortOrderPushdownResult::Exact {
             inner: Arc::new(ordered),
         })
@@ -519,8 +545,8 @@ impl ExecutionPlan for PageScanExec {
 impl PageScanExec {
     /// Whether the index's order, forwards or backwards, is the one asked for. Key columns that are
     /// compared for equality may be left out, since they are constant.
-    fn delivers(&self, order: &[PhysicalSortExpr]) -> Option<bool> {
-        if self.aggregate.is_some() || self.path.fetch || order.is_empty() {
+    pub(super) fn delivers(&self, order: &[PhysicalSortExpr]) -> Option<bool> {
+        if self.aggregate.is_some() || order.is_empty() {
             return None;
         }
         let index = &self.table.indexes[self.path.index];
@@ -578,9 +604,4 @@ fn limit_rows(
 #[must_use]
 pub fn as_page_scan(plan: &Arc<dyn ExecutionPlan>) -> Option<&PageScanExec> {
     plan.downcast_ref::<PageScanExec>()
-}
-
-/// A schema without metadata of the table, for expressions made over it.
-pub(super) fn bare(schema: &Schema) -> Schema {
-    Schema::new(schema.fields().clone())
 }

@@ -49,7 +49,7 @@ use probe::{Combine, Kind, Probe};
 use super::exec::PageScanExec;
 
 /// Most outer rows whose keys are looked up with one request.
-const MAX_SLICE: usize = 8192;
+pub(super) const MAX_SLICE: usize = 8192;
 
 /// Inner rows that a request should find; slices of outer rows are made as small as that needs.
 const ROWS_PER_REQUEST: usize = 32_768;

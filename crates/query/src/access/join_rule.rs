@@ -5,7 +5,7 @@
 //! their filters, and what distribution and order the join's one remaining child must have is still
 //! to be settled, by DataFusion and for the new plan.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -20,12 +20,12 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use perigee_engine::catalog::HIDDEN_ROW_ID;
-use perigee_engine::ndp::KeyRange;
 use perigee_value::{Collation, ColumnType};
 
+use super::cost::{CostModel, rows_per_key};
 use super::exec::{NdpChoice, PageScanExec, as_page_scan};
 use super::index_join::{IndexJoinExec, InnerSide, JoinParts, KeyPart, Step};
-use super::paths::{AccessPath, leaf_pages, lookups_cost, path_cost, rows_per_key};
+use super::paths::AccessPath;
 use crate::functions::collation;
 
 /// Lookups must be expected to cost at most one part in so many of the access they replace: the
@@ -98,8 +98,8 @@ fn inner_plan(join: &HashJoinExec, outer: JoinSide) -> &Arc<dyn ExecutionPlan> {
 pub(super) struct Candidate {
     outer: JoinSide,
     inner: InnerSide,
-    /// The access as it is without lookups.
-    path: AccessPath,
+    /// Cost of reading and hashing the inner side instead.
+    replaced: f64,
     /// For each comparison of the join, whether the key decides it.
     in_key: Vec<bool>,
 }
@@ -134,20 +134,19 @@ pub(super) fn candidates(join: &HashJoinExec, outer: JoinSide) -> Vec<Candidate>
             (column, of_outer.clone())
         })
         .collect();
+    let needed = scan.needed();
     (0..scan.table.indexes.len())
         .filter_map(|index| {
             let (key, in_key) = key_of(scan, index, &on)?;
+            let fetch = index > 0 && !scan.table.indexes[index].covers(&needed);
             let mut possible = scan.path.possible.clone();
             if !possible.contains(&index) {
                 possible.push(index);
             }
             let path = AccessPath {
-                index,
-                range: KeyRange::ALL,
                 equal_columns: key.len(),
-                fetch: true,
-                share: 1.0,
                 possible,
+                ..AccessPath::all_of(index, fetch)
             };
             let matches = rows_per_key(&scan.stats, &scan.table.indexes[index], key.len());
             let mut lookup = scan.clone();
@@ -163,11 +162,12 @@ pub(super) fn candidates(join: &HashJoinExec, outer: JoinSide) -> Vec<Candidate>
                 schema: inner.schema(),
                 key,
                 matches,
+                lookups: OnceLock::new(),
             };
             Some(Candidate {
                 outer,
                 inner,
-                path: scan.path.clone(),
+                replaced: scan.cost() + CostModel::hashed(scan.estimated_rows()),
                 in_key,
             })
         })
@@ -296,16 +296,14 @@ fn key_of(
 }
 
 impl Candidate {
-    /// What the join saves if it looks up so many keys, in pages.
+    /// What the join saves if it looks up so many keys.
     fn saved(&self, keys: f64) -> f64 {
         let InnerSide { scan, matches, .. } = &self.inner;
-        let (table, stats) = (&scan.table, &scan.stats);
-        let engine = &scan.context.engine;
-        let resident = |index: usize| {
-            engine.resident_pages(&table.indexes[index]) as f64 / leaf_pages(table, stats, index)
-        };
-        let lookups = lookups_cost(table, stats, scan.path.index, (keys, *matches), resident);
-        path_cost(table, stats, &self.path) - SAFETY * lookups
+        let path = &scan.path;
+        let lookups = scan
+            .cost_model()
+            .lookups(path.index, path.fetch, keys, *matches);
+        self.replaced - SAFETY * lookups
     }
 
     /// The join by lookups.

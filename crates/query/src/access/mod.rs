@@ -2,12 +2,14 @@
 //! near-data processing as a step after planning (taurus-ndp section IV.B).
 
 mod convert;
+mod cost;
 mod describe;
 mod estimate;
 mod exec;
 mod index_join;
 mod join_rule;
 mod ndp_rule;
+mod order_rule;
 mod paths;
 mod settings;
 mod stats;

@@ -17,7 +17,7 @@ use datafusion::physical_expr::{PhysicalExpr, conjunction};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
-use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::filter::FilterExecBuilder;
 use datafusion::physical_plan::projection::ProjectionExec;
 use perigee_engine::ndp::Aggregate;
 use perigee_expr::{AggregateFunction, Program, Type};
@@ -25,6 +25,7 @@ use perigee_expr::{AggregateFunction, Program, Type};
 use super::convert::{Binding, convert};
 use super::exec::{NdpChoice, PageScanExec, ScanAggregate, as_page_scan};
 use super::join_rule::IndexJoinRule;
+use super::order_rule::IndexOrderRule;
 use super::{AccessContext, NdpMode};
 
 /// Aggregation is pushed if it leaves at most one partial row for so many rows, or if the index
@@ -43,6 +44,7 @@ pub fn physical_rules(
         let here = !placed && rule.name() == "FilterPushdown";
         out.push(rule);
         if here {
+            out.push(Arc::new(IndexOrderRule));
             // Before the NDP rule, which moves filters that are not pushed out of accesses.
             out.push(Arc::new(IndexJoinRule));
             out.push(Arc::new(NdpRule {
@@ -341,8 +343,7 @@ fn filter_above(mut scan: PageScanExec) -> DfResult<Arc<dyn ExecutionPlan>> {
         })?
         .data;
     scan.limit = None;
-    let filter = FilterExec::try_new(predicate, Arc::new(scan.rebuilt()))?;
-    Ok(Arc::new(
-        filter.with_projection(Some((0..wanted).collect()))?,
-    ))
+    let filter = FilterExecBuilder::new(predicate, Arc::new(scan.rebuilt()))
+        .apply_projection(Some((0..wanted).collect()))?;
+    Ok(Arc::new(filter.build()?))
 }

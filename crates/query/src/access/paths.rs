@@ -1,8 +1,4 @@
 //! Access paths: which index of a table to use, and which part of it, by cost (SPEC's F5).
-//!
-//! The cost is in pages: leaf pages read in sequence count one, a row fetched from the clustered
-//! index by its key counts as much as [`FETCH_COST`] pages, because it descends a tree of its own.
-//! Joins weigh lookups for each outer row ([`lookups_cost`]) against one access ([`path_cost`]).
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -14,17 +10,11 @@ use perigee_engine::catalog::{HIDDEN_ROW_ID, Index, Table, TableStats};
 use perigee_engine::ndp::KeyRange;
 use perigee_value::{ColumnType, Datum, key};
 
+use super::cost::{CostModel, rows_per_key};
 use super::estimate::{column_against_constant, conjunction_factor};
 
-/// Cost of fetching one row by its clustered key, in sequential leaf pages.
-const FETCH_COST: f64 = 0.5;
-
-/// Cost of reading one leaf page that is not in the buffer pool on its own, in pages of a batch
-/// read: lookups wait for storage page by page.
-const SINGLE_READ_COST: f64 = 4.0;
-
-/// Cost of a row found by a lookup beyond its tree's descent, in pages.
-const ROW_COST: f64 = 0.02;
+/// Share of an index that a range is taken to select if nothing is known of its column.
+const UNKNOWN_RANGE: f64 = 0.33;
 
 /// How a table is accessed.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,8 +25,7 @@ pub struct AccessPath {
     pub range: KeyRange,
     /// Number of leading key columns that are compared for equality.
     pub equal_columns: usize,
-    /// Rows are fetched from the clustered index, because this one lacks columns; then the range is
-    /// that of a single key prefix.
+    /// Rows are fetched from the clustered index, because this one lacks columns.
     pub fetch: bool,
     /// Share of the index's entries in the range.
     pub share: f64,
@@ -44,154 +33,102 @@ pub struct AccessPath {
     pub possible: Vec<usize>,
 }
 
-/// The cheapest path for a predicate (a conjunction over table columns) when `needed` columns of the
-/// table are read.
-#[must_use]
-pub fn choose(
-    table: &Table,
-    stats: &TableStats,
-    filters: &[Arc<dyn PhysicalExpr>],
-    needed: &[u16],
-) -> AccessPath {
-    let full = AccessPath {
-        index: 0,
-        range: KeyRange::ALL,
-        equal_columns: 0,
-        fetch: false,
-        share: 1.0,
-        possible: Vec::new(),
-    };
-    let mut best = (leaf_pages(table, stats, 0), full);
-    let mut possible = Vec::new();
-    for (number, index) in table.indexes.iter().enumerate() {
-        let Some(path) = path_by(table, stats, filters, needed, number, index) else {
-            continue;
-        };
-        if path.share < 1.0 {
-            possible.push(number);
-        }
-        let cost = path_cost(table, stats, &path);
-        if cost < best.0 {
-            best = (cost, path);
-        }
-    }
-    AccessPath { possible, ..best.1 }
-}
-
-/// Cost of an access by a path.
-#[must_use]
-pub fn path_cost(table: &Table, stats: &TableStats, path: &AccessPath) -> f64 {
-    let pages = leaf_pages(table, stats, path.index) * path.share;
-    let fetched = if path.fetch {
-        stats.rows as f64 * path.share * FETCH_COST
-    } else {
-        0.0
-    };
-    pages + fetched
-}
-
-/// Rows that are expected to have one value of the first `columns` key columns of an index.
-#[must_use]
-pub fn rows_per_key(stats: &TableStats, index: &Index, columns: usize) -> f64 {
-    if index.unique && columns >= index.key_columns {
-        return 1.0;
-    }
-    let rows = (stats.rows as f64).max(1.0);
-    let distinct = index.layout.key[..columns].iter().map(|position| {
-        let column = usize::from(index.columns[usize::from(*position)]);
-        // Without statistics: ten rows a value.
-        stats
-            .columns
-            .get(column)
-            .map_or(rows / 10.0, |c| c.distinct as f64)
-            .max(1.0)
-    });
-    rows / distinct.product::<f64>().min(rows)
-}
-
-/// Cost of looking up `keys` keys in an index, each with `matches` rows: descents of the index, of
-/// the clustered index for each entry of a secondary one, and reads of pages that are not in the
-/// buffer pool. `resident` is the share of an index's leaf pages that are.
-#[must_use]
-pub fn lookups_cost(
-    table: &Table,
-    stats: &TableStats,
-    index: usize,
-    (keys, matches): (f64, f64),
-    resident: impl Fn(usize) -> f64,
-) -> f64 {
-    let rows = keys * matches;
-    let missed = |index: usize, reads: f64| {
-        touched(leaf_pages(table, stats, index), reads) * (1.0 - resident(index)).clamp(0.0, 1.0)
-    };
-    let (fetched, missed) = match index {
-        0 => (0.0, missed(0, keys)),
-        _ => (rows, missed(index, keys) + missed(0, rows)),
-    };
-    (keys + fetched) * FETCH_COST + rows * ROW_COST + missed * SINGLE_READ_COST
-}
-
-/// How many of so many pages are touched by reads at random places.
-fn touched(pages: f64, reads: f64) -> f64 {
-    let pages = pages.max(1.0);
-    pages * (1.0 - (-reads / pages).exp())
-}
-
-pub(super) fn leaf_pages(table: &Table, stats: &TableStats, index: usize) -> f64 {
-    let known = stats
-        .leaf_pages
-        .get(index)
-        .copied()
-        .filter(|pages| *pages > 0);
-    // Without a count: a page holds some hundred entries, rows are longer than entries.
-    let guess = stats.rows as f64 / if index == 0 { 100.0 } else { 400.0 };
-    let _ = table;
-    known.map_or(guess.max(1.0), |pages| pages as f64)
-}
-
-/// The path over one index, if it is of use: a range of it, or all of it if it has every column
-/// that is needed.
-fn path_by(
-    table: &Table,
-    stats: &TableStats,
-    filters: &[Arc<dyn PhysicalExpr>],
-    needed: &[u16],
-    number: usize,
-    index: &Index,
-) -> Option<AccessPath> {
-    let fetch = number > 0 && !index.covers(needed);
-    let range = range_of(table, index, filters);
-    if range.filters.is_empty() {
-        let path = AccessPath {
-            index: number,
+impl AccessPath {
+    /// All of an index.
+    #[must_use]
+    pub fn all_of(index: usize, fetch: bool) -> Self {
+        Self {
+            index,
             range: KeyRange::ALL,
             equal_columns: 0,
-            fetch: false,
+            fetch,
             share: 1.0,
             possible: Vec::new(),
+        }
+    }
+
+    /// True if it is not all of the index.
+    #[must_use]
+    pub fn is_part(&self) -> bool {
+        self.range != KeyRange::ALL
+    }
+}
+
+/// What an access reads: the table, a conjunction over its columns, the columns it needs.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    pub table: &'a Table,
+    pub stats: &'a TableStats,
+    pub filters: &'a [Arc<dyn PhysicalExpr>],
+    pub needed: &'a [u16],
+}
+
+impl Wanted<'_> {
+    /// The cheapest path.
+    #[must_use]
+    pub fn cheapest(&self, model: &CostModel<'_>) -> AccessPath {
+        let delivered = self.stats.rows as f64 * conjunction_factor(self.filters, self.stats);
+        let mut best: Option<(f64, AccessPath)> = None;
+        let mut possible = Vec::new();
+        for path in self.paths() {
+            if path.is_part() {
+                possible.push(path.index);
+            } else if path.fetch {
+                continue; // all rows by their keys: never better than all of the clustered index
+            }
+            let cost = model.path(&path, delivered);
+            if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                best = Some((cost, path));
+            }
+        }
+        let (_, path) = best.expect("a table has a clustered index, which has every column");
+        AccessPath { possible, ..path }
+    }
+
+    /// The narrowest path over each index.
+    pub fn paths(&self) -> impl Iterator<Item = AccessPath> {
+        let indexes = self.table.indexes.iter().enumerate();
+        indexes.map(|(number, index)| self.path_by(number, index))
+    }
+
+    fn path_by(&self, number: usize, index: &Index) -> AccessPath {
+        let fetch = number > 0 && !index.covers(self.needed);
+        let selected = range_of(self.table, index, self.filters);
+        if selected.equal_columns == 0 && selected.ranged.is_empty() {
+            return AccessPath::all_of(number, fetch);
+        }
+        let bound = |prefix: &[u8], strict: bool| match prefix.is_empty() {
+            true => Bound::Unbounded,
+            false if strict => Bound::Excluded(prefix.to_vec()),
+            false => Bound::Included(prefix.to_vec()),
         };
-        return (!fetch).then_some(path);
+        AccessPath {
+            index: number,
+            share: self.share(index, &selected),
+            range: KeyRange {
+                lower: bound(&selected.lower, selected.lower_strict),
+                upper: bound(&selected.upper, selected.upper_strict),
+            },
+            equal_columns: selected.equal_columns,
+            fetch,
+            possible: Vec::new(),
+        }
     }
-    // A lookup by key prefix fetches; a range over a part of the key does not.
-    if fetch && (range.equal_columns == 0 || range.lower != range.upper) {
-        return None;
+
+    /// Share of an index's entries that lie in the selected part.
+    fn share(&self, index: &Index, selected: &Selected) -> f64 {
+        let rows = (self.stats.rows as f64).max(1.0);
+        let equal = match selected.equal_columns {
+            0 => 1.0,
+            columns => rows_per_key(self.stats, index, columns) / rows,
+        };
+        let ranged = match selected.ranged.is_empty() {
+            true => 1.0,
+            false if self.stats.columns.is_empty() => UNKNOWN_RANGE,
+            false => conjunction_factor(&selected.ranged, self.stats),
+        };
+        (equal * ranged).min(1.0)
     }
-    let bound = |prefix: Vec<u8>, strict: bool| match prefix.is_empty() {
-        true => Bound::Unbounded,
-        false if strict => Bound::Excluded(prefix),
-        false => Bound::Included(prefix),
-    };
-    Some(AccessPath {
-        index: number,
-        share: conjunction_factor(&range.filters, stats),
-        range: KeyRange {
-            lower: bound(range.lower, range.lower_strict),
-            upper: bound(range.upper, range.upper_strict),
-        },
-        equal_columns: range.equal_columns,
-        fetch,
-        possible: Vec::new(),
-    })
 }
 
 /// The part of an index that a conjunction selects.
@@ -202,8 +139,8 @@ struct Selected {
     upper: Vec<u8>,
     upper_strict: bool,
     equal_columns: usize,
-    /// The comparisons that made it.
-    filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// The comparisons that bound the key column behind those.
+    ranged: Vec<Arc<dyn PhysicalExpr>>,
 }
 
 fn range_of(table: &Table, index: &Index, filters: &[Arc<dyn PhysicalExpr>]) -> Selected {
@@ -215,14 +152,13 @@ fn range_of(table: &Table, index: &Index, filters: &[Arc<dyn PhysicalExpr>]) -> 
         }
         let def = &table.def.columns[usize::from(column)];
         let comparisons = comparisons_of(usize::from(column), def.ty, filters);
-        if let Some((_, value, expr)) = comparisons.iter().find(|(op, ..)| *op == Operator::Eq) {
+        if let Some((_, value, _)) = comparisons.iter().find(|(op, ..)| *op == Operator::Eq) {
             let Some(part) = encode(def.ty, def.nullable, value) else {
                 break;
             };
             selected.lower.extend_from_slice(&part);
             selected.upper.extend_from_slice(&part);
             selected.equal_columns += 1;
-            selected.filters.push(expr.clone());
             continue;
         }
         add_bounds(&mut selected, def.ty, def.nullable, &comparisons);
@@ -303,7 +239,7 @@ fn add_bounds(
             }
             _ => continue,
         }
-        selected.filters.push(expr.clone());
+        selected.ranged.push(expr.clone());
     }
     if let Some((part, strict)) = lower {
         selected.lower.extend_from_slice(&part);

@@ -1,13 +1,13 @@
 //! The inner side of an index nested-loop join: keys from outer rows, and the inner rows with them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use datafusion::arrow::compute::{filter, filter_record_batch, prep_null_mask_filter};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{Result as DfResult, ScalarValue, internal_datafusion_err};
 use datafusion::physical_expr::PhysicalExpr;
-use perigee_engine::scan::LookupRequest;
+use perigee_engine::scan::Lookups;
 use perigee_value::{ColumnType, Datum, ValueErrorKind, key};
 
 use crate::access::convert::constant;
@@ -47,6 +47,8 @@ pub(in crate::access) struct InnerSide {
     pub key: Vec<KeyPart>,
     /// Rows that are expected to have one key, before any filter.
     pub matches: f64,
+    /// Made when the first keys are looked up.
+    pub lookups: OnceLock<Lookups>,
 }
 
 /// The different keys of some outer rows, in key order.
@@ -107,21 +109,14 @@ impl InnerSide {
     pub async fn look_up(&self, keys: Vec<Vec<u8>>) -> DfResult<Matches> {
         let count = keys.len();
         let scan = &self.scan;
-        let request = LookupRequest {
-            table: scan.table.clone(),
-            index: scan.path.index,
-            keys,
-            projection: scan.projection.iter().map(|c| *c as u16).collect(),
-            predicate: scan.predicate()?,
-            view: scan.context.view.clone(),
-            cancel: scan.context.cancel.clone(),
+        let lookups = match self.lookups.get() {
+            Some(lookups) => lookups,
+            None => {
+                let prepared = scan.lookups()?;
+                self.lookups.get_or_init(|| prepared)
+            }
         };
-        let found = scan
-            .context
-            .engine
-            .lookup(&request)
-            .await
-            .map_err(engine_error)?;
+        let found = lookups.find(&keys).await.map_err(engine_error)?;
         let mut rows = scan.shape(&found.batch, &scan_schema(scan))?;
         let mut key_of_row = UInt32Array::from(found.key_of_row);
         for step in &self.steps {

@@ -1,0 +1,121 @@
+//! Looking up many keys: what is missing of a batch of them is read at once, and keys that follow
+//! each other in one leaf cost one descent.
+
+use perigee_types::PageId;
+
+use super::cursor::LeafRun;
+use super::descend::{LeafView, Stop, Target};
+use super::{KeySpan, Tree};
+use crate::EngineError;
+use crate::buffer::Access;
+
+/// Leaves of one span that are brought in ahead. Longer spans are for scans.
+const LEAVES_AHEAD: usize = 32;
+
+impl Tree {
+    /// Brings the leaves that hold these spans into the pool, reading all that are missing on a
+    /// level at once: what a batch of look-ups begins with. Pages that do not fit the pool together
+    /// are read again by the look-ups, and so is what a long span has beyond its first leaves.
+    pub async fn prefetch(&self, spans: &[KeySpan]) -> Result<(), EngineError> {
+        // One round a level; each page that is found missing is one level deeper.
+        let mut pins = Vec::new();
+        for _ in 0..u8::MAX {
+            let missing = self.missing(spans)?;
+            if missing.is_empty() {
+                break;
+            }
+            pins.extend(self.pool.fetch_many(&missing, Access::Point).await?);
+        }
+        Ok(())
+    }
+
+    /// The pages that stop the descents to these spans, and the leaves of those that are reached.
+    fn missing(&self, spans: &[KeySpan]) -> Result<Vec<PageId>, EngineError> {
+        let _tree = self.latch.read();
+        let mut missing = Vec::new();
+        for span in spans {
+            match self.descend(Target::At(&span.lower), 1) {
+                Ok(path) => path.last().read(|page| {
+                    if page.level() == 0 {
+                        return;
+                    }
+                    let first = page.child_slot(&span.lower);
+                    let end = match &span.upper {
+                        Some(upper) => page.lower_bound(upper).max(first + 1),
+                        None => page.slot_count(),
+                    };
+                    let leaves = (first..end).take(LEAVES_AHEAD);
+                    missing.extend(leaves.map(|slot| page.child(slot)));
+                }),
+                Err(Stop::Again) => {}
+                Err(Stop::Missing(page)) => missing.push(page),
+                Err(Stop::Failed(error)) => return Err(error),
+            }
+        }
+        missing.sort_unstable();
+        missing.dedup();
+        missing.retain(|page| self.pool.get_resident(*page, Access::Scan).is_none());
+        Ok(missing)
+    }
+
+    /// Look-ups in this tree.
+    #[must_use]
+    pub fn finder(&self) -> Finder {
+        Finder {
+            tree: self.clone(),
+            leaf: None,
+        }
+    }
+}
+
+/// Look-ups one after the other, fastest in the order of their keys. The leaf that was used last is
+/// kept as it was then: a look-up need not see what was written after the first one.
+#[derive(Debug)]
+pub struct Finder {
+    tree: Tree,
+    leaf: Option<LeafView>,
+}
+
+impl Finder {
+    /// The records of the first leaf that has some in `rest`, which becomes what is left of it;
+    /// `None` if there are none.
+    pub async fn next(&mut self, rest: &mut KeySpan) -> Result<Option<LeafRun>, EngineError> {
+        while !rest.is_empty() {
+            let leaf = self.leaf_at(&rest.lower).await?;
+            let page = leaf.page.get();
+            let start = page.lower_bound(&rest.lower);
+            let end = match &rest.upper {
+                Some(upper) => page.lower_bound(upper),
+                None => page.slot_count(),
+            };
+            match &leaf.high {
+                Some(high) => rest.lower.clone_from(high),
+                None => rest.upper = Some(Vec::new()),
+            }
+            if start < end {
+                return Ok(Some(LeafRun {
+                    page: leaf.page.clone(),
+                    slots: start..end,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The record with this key.
+    pub async fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+        let leaf = self.leaf_at(key).await?;
+        let page = leaf.page.get();
+        Ok(page.search(key).ok().map(|slot| page.record(slot).to_vec()))
+    }
+
+    /// The leaf in which a key is or would be.
+    async fn leaf_at(&mut self, key: &[u8]) -> Result<&LeafView, EngineError> {
+        let known = self.leaf.take().filter(|leaf| leaf.may_hold(key));
+        let leaf = match known {
+            Some(leaf) => leaf,
+            None => self.tree.leaf(Target::At(key), Access::Point).await?,
+        };
+        Ok(self.leaf.insert(leaf))
+    }
+}

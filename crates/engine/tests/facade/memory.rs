@@ -1,0 +1,63 @@
+//! The memory of an NDP scan is bounded by its look-ahead, whatever the size of the table.
+
+use futures::StreamExt;
+use perigee_engine::EngineConfig;
+use perigee_engine::scan::ScanRequest;
+use perigee_types::PAGE_SIZE;
+
+use crate::{definition, ids, live, load, open, request};
+
+const LOOK_AHEAD: usize = 16;
+
+/// Peak of a scan of a table of so many rows that delivers everything, and the rows it delivered.
+async fn peak(rows: i64, ordered: bool) -> u64 {
+    let dir = tempfile::tempdir().unwrap();
+    let config = EngineConfig {
+        past_pool: true,
+        ..EngineConfig::default()
+    };
+    let engine = open(dir.path(), config).await;
+    engine.create_schema("test").await.unwrap();
+    let table = engine.create_table(definition("t")).await.unwrap();
+    load(&engine, &table, 0..rows).await;
+    let leaves = table_leaves(&engine);
+    assert!(leaves > 3 * LOOK_AHEAD as u64, "only {leaves} leaves");
+    let scan = ScanRequest {
+        ordered,
+        look_ahead: Some(LOOK_AHEAD),
+        ..request(&engine, &engine.table("test", "t").unwrap(), true)
+    };
+    let scan = engine.scan(scan).unwrap();
+    let (mut batches, mut found) = (scan.partition(), 0);
+    while let Some(batch) = batches.next().await {
+        found += ids(&[batch.unwrap()]).len();
+        // A slow reader: storage is ahead of it as far as it may.
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    assert_eq!(found, rows as usize);
+    let counters = scan.counters().snapshot();
+    let pushed = counters.iter().find(|(name, _)| *name == "pages_pushed");
+    assert!(pushed.unwrap().1 > leaves / 2, "{counters:?}");
+    scan.peak_bytes()
+}
+
+fn table_leaves(engine: &perigee_engine::Engine) -> u64 {
+    engine.table("test", "t").unwrap().stats().leaf_pages[0]
+}
+
+#[test]
+fn ten_times_the_rows_take_no_more_memory() {
+    for ordered in [false, true] {
+        let (small, large) =
+            live(async { (peak(20_000, ordered).await, peak(200_000, ordered).await) });
+        // What comes from storage of one batch read, once as it came and once finished; parts of
+        // the next one may wait meanwhile.
+        let bound = 4 * (LOOK_AHEAD * PAGE_SIZE) as u64;
+        assert!(small > 0 && small <= bound, "{small} of {bound} bytes");
+        assert!(large <= bound, "{large} of {bound} bytes");
+        assert!(
+            large <= small + bound / 4,
+            "ordered {ordered}: {large} after {small} bytes"
+        );
+    }
+}

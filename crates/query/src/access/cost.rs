@@ -1,0 +1,221 @@
+//! What accesses cost, as far as statistics tell (SPEC's F5); `docs/access-paths.md` explains the
+//! formulae.
+//!
+//! The unit is a microsecond of a query's time on a small machine. Only ratios matter: they say
+//! when a page that has to come from storage outweighs records that have to be looked at.
+
+use perigee_engine::Engine;
+use perigee_engine::catalog::{Index, Table, TableStats};
+
+use super::index_join::MAX_SLICE;
+use super::paths::AccessPath;
+use super::{NdpMode, NdpSettings};
+
+/// A page of a batch read from storage: sent, checked, put into the buffer pool.
+const STORAGE_PAGE: f64 = 12.0;
+
+/// A page that a Page Store reads and reduces; what it examines comes on top.
+const NDP_PAGE: f64 = 2.0;
+
+/// A page that is in the buffer pool.
+const POOL_PAGE: f64 = 0.5;
+
+/// A record examined by a Page Store: compiled, several pages at a time.
+const NDP_RECORD: f64 = 0.005;
+
+/// A record examined by a scan in the frontend: compiled, page by page.
+const RECORD: f64 = 0.015;
+
+/// A row delivered to the rest of the plan.
+const ROW: f64 = 0.05;
+
+/// A key looked up: encoded, sorted, found in its leaf.
+const LOOKUP: f64 = 1.5;
+
+/// A record found by a lookup: copied and evaluated by itself.
+const FOUND: f64 = 0.7;
+
+/// Waiting for storage once, for a page or for many.
+const ROUND_TRIP: f64 = 200.0;
+
+/// Keys whose pages are read together.
+const KEYS_PER_READ: f64 = 512.0;
+
+/// Comparing a row with another one to sort it.
+const COMPARE: f64 = 0.03;
+
+/// What the cost of accesses to one table depends on.
+pub struct CostModel<'a> {
+    engine: &'a Engine,
+    table: &'a Table,
+    stats: &'a TableStats,
+    settings: &'a NdpSettings,
+}
+
+/// A number of pages that are read: from the buffer pool, from storage.
+struct Reads {
+    pool: f64,
+    storage: f64,
+}
+
+impl<'a> CostModel<'a> {
+    /// The model for a table as it is now.
+    #[must_use]
+    pub fn new(
+        engine: &'a Engine,
+        table: &'a Table,
+        stats: &'a TableStats,
+        settings: &'a NdpSettings,
+    ) -> Self {
+        Self {
+            engine,
+            table,
+            stats,
+            settings,
+        }
+    }
+
+    /// Cost of an access by a path that delivers `delivered` rows.
+    #[must_use]
+    pub fn path(&self, path: &AccessPath, delivered: f64) -> f64 {
+        let entries = self.rows() * path.share;
+        self.part(path, entries) + delivered * ROW
+    }
+
+    /// Cost of an access by a path in its order until it has delivered `wanted` of `delivered`
+    /// rows.
+    #[must_use]
+    pub fn path_until(&self, path: &AccessPath, wanted: f64, delivered: f64) -> f64 {
+        let done = (wanted / delivered.max(1.0)).min(1.0);
+        let entries = (self.rows() * path.share * done).max(1.0);
+        self.part(path, entries) + wanted.min(delivered) * ROW
+    }
+
+    /// Cost of sorting rows, of which `wanted` are kept.
+    #[must_use]
+    pub fn sort(rows: f64, wanted: f64) -> f64 {
+        rows.max(1.0) * COMPARE * (1.0 + wanted.min(rows).max(1.0).log2())
+    }
+
+    /// Cost of looking up `keys` keys in an index, each with `matches` rows.
+    #[must_use]
+    pub fn lookups(&self, index: usize, fetch: bool, keys: f64, matches: f64) -> f64 {
+        let found = keys * matches;
+        // Records of one key lie together, those of another one anywhere.
+        let pages_per_key = (matches / self.records_per_page(index)).max(1.0);
+        let read = self.scattered(index, keys * pages_per_key).cost(keys);
+        keys * LOOKUP + found * FOUND + read + if fetch { self.fetches(found) } else { 0.0 }
+    }
+
+    /// Cost of joining with rows delivered by a scan instead, beyond that scan: they are hashed.
+    #[must_use]
+    pub fn hashed(rows: f64) -> f64 {
+        rows * ROW
+    }
+
+    /// Leaf pages of an index.
+    #[must_use]
+    pub fn leaf_pages(&self, index: usize) -> f64 {
+        leaf_pages(self.stats, index)
+    }
+
+    /// Cost of going over so many entries from where a path begins.
+    fn part(&self, path: &AccessPath, entries: f64) -> f64 {
+        let pages = (entries / self.records_per_page(path.index)).max(1.0);
+        let reads = self.reads(path.index, pages);
+        if path.fetch {
+            return reads.cost(entries) + entries * FOUND + self.fetches(entries);
+        }
+        let pushed = self.settings.mode == NdpMode::On
+            && reads.storage >= (self.settings.min_pages as f64).max(1.0);
+        if !pushed {
+            return reads.cost(1.0) + entries * RECORD;
+        }
+        let in_storage = entries * reads.storage / (reads.storage + reads.pool);
+        ROUND_TRIP
+            + reads.storage * NDP_PAGE
+            + in_storage * NDP_RECORD
+            + reads.pool * POOL_PAGE
+            + (entries - in_storage) * RECORD
+    }
+
+    /// Cost of fetching rows from the clustered index by their keys, which are in no order.
+    fn fetches(&self, rows: f64) -> f64 {
+        rows * (LOOKUP + FOUND) + self.scattered(0, rows).cost(rows)
+    }
+
+    /// The pages that so many reads at random places of an index need. Those of one request are
+    /// sorted and need no page twice; whether the next one finds them again depends on whether the
+    /// buffer pool can keep all of the index.
+    fn scattered(&self, index: usize, reads: f64) -> Reads {
+        let pages = self.leaf_pages(index);
+        let kept = pages <= self.engine.pool().capacity() as f64;
+        let together = if kept {
+            reads
+        } else {
+            reads.min(MAX_SLICE as f64)
+        };
+        let needed = touched(pages, together) * (reads / together).max(1.0);
+        self.reads(index, needed)
+    }
+
+    /// Where so many pages of an index come from.
+    fn reads(&self, index: usize, pages: f64) -> Reads {
+        let resident = self.engine.resident_pages(&self.table.indexes[index]) as f64;
+        let share = (resident / self.leaf_pages(index)).min(1.0);
+        Reads {
+            pool: pages * share,
+            storage: pages * (1.0 - share),
+        }
+    }
+
+    fn rows(&self) -> f64 {
+        (self.stats.rows as f64).max(1.0)
+    }
+
+    fn records_per_page(&self, index: usize) -> f64 {
+        (self.rows() / self.leaf_pages(index)).max(1.0)
+    }
+}
+
+impl Reads {
+    /// Cost of reading the pages for so many keys, a batch of keys at a time.
+    fn cost(&self, keys: f64) -> f64 {
+        let waits = (keys / KEYS_PER_READ).ceil().min(self.storage);
+        self.pool * POOL_PAGE + self.storage * STORAGE_PAGE + waits * ROUND_TRIP
+    }
+}
+
+/// Leaf pages of an index.
+#[must_use]
+pub fn leaf_pages(stats: &TableStats, index: usize) -> f64 {
+    let known = stats.leaf_pages.get(index).copied().unwrap_or_default();
+    if known > 0 {
+        return known as f64;
+    }
+    // Without a count: a page holds some hundred rows, and more entries.
+    let records = if index == 0 { 100.0 } else { 400.0 };
+    (stats.rows as f64 / records).max(1.0)
+}
+
+/// Rows that are expected to have one value of the first `columns` key columns of an index.
+#[must_use]
+pub fn rows_per_key(stats: &TableStats, index: &Index, columns: usize) -> f64 {
+    if index.unique && columns >= index.key_columns {
+        return 1.0;
+    }
+    let rows = (stats.rows as f64).max(1.0);
+    let distinct = index.layout.key[..columns].iter().map(|position| {
+        let column = usize::from(index.columns[usize::from(*position)]);
+        // Without statistics: ten rows a value.
+        let known = stats.columns.get(column).map(|c| c.distinct as f64);
+        known.unwrap_or(rows / 10.0).max(1.0)
+    });
+    rows / distinct.product::<f64>().min(rows)
+}
+
+/// How many of so many pages are touched by reads at random places.
+fn touched(pages: f64, reads: f64) -> f64 {
+    let pages = pages.max(1.0);
+    pages * (1.0 - (-reads / pages).exp())
+}
