@@ -8,6 +8,7 @@
 //! - an answer is given only after the sync, and after the records are in the log directory;
 //! - if writing fails, everything queued fails, and the chain goes on from what is persistent.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -26,6 +27,9 @@ use crate::slice::Slice;
 /// Bytes of groups that are written with one append at most, if more than one fragment waits.
 const MAX_BATCH: usize = 16 << 20;
 
+/// Fragments whose last LSNs are remembered, to tell a repeat from another fragment.
+const REMEMBERED: usize = 64;
+
 /// Fragments that may be queued or wait for their predecessor.
 const MAX_WAITING: usize = 256;
 
@@ -41,6 +45,8 @@ pub(crate) struct Appender {
     queue: Vec<Queued>,
     queued_sequence: u64,
     queued_lsn: Lsn,
+    /// Sequence numbers and last LSNs of the last fragments, up to the last one queued.
+    recent: VecDeque<(u64, Lsn)>,
     /// Somebody is writing; `writer` is with them.
     writing: bool,
     waiting: usize,
@@ -68,6 +74,7 @@ impl Appender {
             queue: Vec::new(),
             queued_sequence: 0,
             queued_lsn: Lsn(0),
+            recent: VecDeque::new(),
             writing: false,
             waiting: 0,
             failures: 0,
@@ -86,6 +93,7 @@ impl Appender {
         (self.writer, self.next_number) = (writer, next_number);
         (self.sequence, self.lsn) = (sequence, lsn);
         (self.queued_sequence, self.queued_lsn) = (sequence, lsn);
+        self.recent = VecDeque::from([(sequence, lsn)]);
         self.epoch = self.epoch.max(epoch);
     }
 
@@ -150,15 +158,18 @@ impl Slice {
                 format!("epoch {old} is over, {new} has begun"),
             ));
         }
-        if fragment.sequence > appender.sequence {
-            return Ok(None);
-        }
-        if fragment.sequence == appender.sequence && fragment.last_lsn != appender.lsn {
-            let had = appender.lsn;
+        let same_number = appender
+            .recent
+            .iter()
+            .find(|(n, _)| *n == fragment.sequence);
+        if let Some((_, had)) = same_number.filter(|(_, lsn)| *lsn != fragment.last_lsn) {
             return Err(refuse(
                 fragment,
-                format!("the slice has another one, which ends at {had}"),
+                format!("there is another one, which ends at {had}"),
             ));
+        }
+        if fragment.sequence > appender.sequence {
+            return Ok(None);
         }
         let (sequence, persistent_lsn) = appender.persistent();
         Ok(Some(SliceStatus {
@@ -209,6 +220,11 @@ impl Slice {
             appender.epoch = queued.fragment.epoch;
             appender.queued_sequence = sequence;
             appender.queued_lsn = queued.fragment.last_lsn;
+            if appender.recent.len() == REMEMBERED {
+                appender.recent.pop_front();
+            }
+            let remembered = (sequence, queued.fragment.last_lsn);
+            appender.recent.push_back(remembered);
             appender.queue.push(queued);
             self.appended.notify_all();
         }
@@ -265,6 +281,8 @@ impl Slice {
                 tracing::error!("log of {} cannot be written: {error}", self.key);
                 appender.queue.clear();
                 (appender.queued_sequence, appender.queued_lsn) = appender.persistent();
+                let written = appender.sequence;
+                appender.recent.retain(|(sequence, _)| *sequence <= written);
                 appender.failures += 1;
                 appender.last_failure = Some(error);
             }

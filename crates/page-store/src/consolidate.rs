@@ -168,7 +168,8 @@ impl Slice {
         let limit = (live / SEGMENT_SHARE).clamp(MIN_SEGMENT.min(most), most);
         if worker.pages.as_ref().is_some_and(|w| w.end() >= limit) {
             let full = worker.pages.take().expect("checked in the line above");
-            full.seal(stop)?;
+            let sealed = full.seal(stop)?;
+            self.pages_are_synced(sealed.id().number, sealed.size())?;
         }
         if worker.pages.is_none() {
             let id = SegmentId {

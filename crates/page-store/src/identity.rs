@@ -7,12 +7,16 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use perigee_page_api::{PageError, SliceKey};
 use perigee_types::{DbId, DecodeError, Lsn, Reader, Writer, checksum};
 
 use crate::failstop::{FailStop, disk};
 use crate::segment::sync_dir;
+
+/// How long to wait for the lock of a directory.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
 
 /// Version of the layout of a store's directory.
 const FORMAT: &str = "1";
@@ -40,9 +44,19 @@ pub(crate) fn claim_store(dir: &Path, stop: &FailStop) -> Result<File, PageError
         .write(true)
         .open(&lock_path);
     let lock = lock.map_err(|e| disk("creation of", &lock_path, &e))?;
-    lock.try_lock().map_err(|error| match error {
+    // A process that was killed keeps its lock until its last sync has ended.
+    let patience = Instant::now() + LOCK_WAIT;
+    let mut locked = lock.try_lock();
+    while matches!(locked, Err(TryLockError::WouldBlock)) && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(10));
+        locked = lock.try_lock();
+    }
+    locked.map_err(|error| match error {
         TryLockError::WouldBlock => {
-            PageError::Refused(format!("{} is in use by another process", dir.display()))
+            let dir = dir.display();
+            PageError::Refused(format!(
+                "{dir} is in use by another process; stop it or use another directory"
+            ))
         }
         TryLockError::Error(e) => disk("locking of", &lock_path, &e),
     })?;
@@ -54,7 +68,7 @@ pub(crate) fn claim_store(dir: &Path, stop: &FailStop) -> Result<File, PageError
 }
 
 /// True if `dir` is a Page Store of this format, false if it is empty; all else is refused.
-fn check_store(dir: &Path) -> Result<bool, PageError> {
+pub(crate) fn check_store(dir: &Path) -> Result<bool, PageError> {
     let place = dir.display();
     let Some(bytes) = read_if_there(&dir.join(STORE_FILE))? else {
         let entries = fs::read_dir(dir).map_err(|e| disk("listing of", dir, &e))?;
@@ -78,7 +92,8 @@ fn check_store(dir: &Path) -> Result<bool, PageError> {
             "{place} holds a {kind}, expected a {KIND}"
         ))),
         ["perigee", _, version] if version != FORMAT => Err(PageError::Refused(format!(
-            "{place} is a {KIND} of format {version}, this program knows format {FORMAT}"
+            "{place} holds a {KIND} of format version {version}, expected version {FORMAT}; \
+             use the program that made it, or another directory"
         ))),
         ["perigee", _, _] => Ok(true),
         _ => Err(PageError::Corrupt(format!(

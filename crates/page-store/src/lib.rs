@@ -26,6 +26,7 @@ mod config;
 mod consolidate;
 mod descriptors;
 mod directory;
+mod dump;
 mod failstop;
 mod fragment;
 mod frame;
@@ -44,5 +45,6 @@ mod slice;
 mod worker;
 
 pub use config::Config;
+pub use dump::{SliceDump, dump_slice, read_page};
 pub use plugin::{NdpPlugin, NdpProgram, NdpRun, PageOutcome, PerigeePlugin};
 pub use service::PageStoreService;

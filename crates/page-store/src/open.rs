@@ -183,7 +183,7 @@ impl Slice {
 }
 
 /// The segment files in a directory.
-fn list(dir: &Path) -> Result<BTreeMap<(SegmentKind, u64), PathBuf>, PageError> {
+pub(crate) fn list(dir: &Path) -> Result<BTreeMap<(SegmentKind, u64), PathBuf>, PageError> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(dir).map_err(|e| disk("listing of", dir, &e))? {
         let entry = entry.map_err(|e| disk("listing of", dir, &e))?;

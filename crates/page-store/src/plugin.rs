@@ -57,6 +57,16 @@ pub struct PerigeePlugin {
     pub backend: Backend,
 }
 
+impl PerigeePlugin {
+    /// NDP whose programs are interpreted instead of compiled.
+    #[must_use]
+    pub fn interpreting() -> Self {
+        Self {
+            backend: Backend::Interpreter,
+        }
+    }
+}
+
 impl Default for PerigeePlugin {
     fn default() -> Self {
         Self {

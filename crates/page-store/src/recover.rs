@@ -96,6 +96,21 @@ pub(crate) fn open_segment(
     }))
 }
 
+/// The frames of a segment, and where the next one goes if it is not sealed; changes nothing.
+pub(crate) fn read_frames(segment: &Segment) -> Result<(Vec<IndexEntry>, Option<u64>), PageError> {
+    let mut header = [0; SEGMENT_HEADER];
+    segment.read(&mut header, 0)?;
+    frame::decode_segment_header(&header, segment.id()).map_err(|e| segment.corrupt(0, e))?;
+    match segment.read_index()? {
+        SegmentIndex::Good(frames) => Ok((frames, None)),
+        SegmentIndex::Damaged(end) => Ok((scan(segment, end, end)?.0, None)),
+        SegmentIndex::None => {
+            let (frames, end) = scan(segment, segment.size(), 0)?;
+            Ok((frames, Some(end)))
+        }
+    }
+}
+
 /// Reads all frames before `limit`; returns them and the offset behind the last good one.
 fn scan(segment: &Segment, limit: u64, synced: u64) -> Result<(Vec<IndexEntry>, u64), PageError> {
     let mut bytes = vec![0; limit as usize];
@@ -105,6 +120,10 @@ fn scan(segment: &Segment, limit: u64, synced: u64) -> Result<(Vec<IndexEntry>, 
     loop {
         let rest = &bytes[offset as usize..];
         if is_zero(rest) {
+            // A segment behind which there is another one may have been sealed without an index.
+            if offset < synced && synced < u64::MAX {
+                return Err(segment.corrupt(offset, "frames that were synced are missing"));
+            }
             return Ok((frames, offset));
         }
         let header = FrameHeader::decode(rest, segment.id(), offset);
@@ -136,7 +155,7 @@ fn scan(segment: &Segment, limit: u64, synced: u64) -> Result<(Vec<IndexEntry>, 
             return Err(segment.corrupt(offset, "a frame is damaged, and it is not torn"));
         }
         let (path, cut) = (segment.path().display(), rest.len());
-        tracing::warn!("{path}: torn end at offset {offset}, {cut} bytes are cut");
+        tracing::warn!("{path}: torn end at offset {offset}, {cut} bytes are left out");
         return Ok((frames, offset));
     }
 }
@@ -178,7 +197,7 @@ fn payload_is_good(header: &FrameHeader, payload: &[u8]) -> bool {
     }
 }
 
-fn is_zero(bytes: &[u8]) -> bool {
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     let mut chunks = bytes.chunks_exact(4096);
     // Comparing whole blocks is a memcmp; most ends are preallocated and long.
     chunks.by_ref().all(|c| c == [0; 4096]) && chunks.remainder().iter().all(|b| *b == 0)

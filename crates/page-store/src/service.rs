@@ -38,8 +38,6 @@ pub struct PageStoreService {
     store: Arc<Store>,
     /// Ends the background threads when the service is dropped.
     _workers: Workers,
-    /// Keeps other processes out.
-    _lock: File,
 }
 
 /// What the calls of a service share, and outlive it with.
@@ -54,6 +52,8 @@ pub(crate) struct Store {
     next_number: AtomicU32,
     /// One slice is created at a time.
     creating: Mutex<()>,
+    /// Keeps other processes out for as long as any call is at work.
+    _lock: File,
 }
 
 impl fmt::Debug for PageStoreService {
@@ -73,7 +73,7 @@ impl Slices for Store {
 }
 
 /// Directory of a database.
-fn db_name(db: DbId) -> String {
+pub(crate) fn db_name(db: DbId) -> String {
     format!("db-{}", db.0)
 }
 
@@ -127,6 +127,7 @@ impl PageStoreService {
             tenants: Mutex::default(),
             next_number: AtomicU32::new(0),
             creating: Mutex::new(()),
+            _lock: lock,
         });
         store.open_all()?;
         let slices: Arc<dyn Slices> = store.clone();
@@ -134,7 +135,6 @@ impl PageStoreService {
         Ok(Self {
             store,
             _workers: workers.map_err(no_threads)?,
-            _lock: lock,
         })
     }
 
@@ -293,7 +293,10 @@ impl Store {
     fn status(&self) -> StoreStatus {
         let mut status = StoreStatus::default();
         for (key, slice) in self.slices.read().iter() {
-            let Ok(slice) = slice else { continue };
+            let Ok(slice) = slice else {
+                status.slices.push((*key, SliceStatus::default()));
+                continue;
+            };
             status.slices.push((*key, slice.status()));
             status.live_bytes += slice.directory.pages() * PAGE_SIZE as u64;
             status.disk_bytes += slice.disk_bytes();
@@ -303,7 +306,7 @@ impl Store {
 }
 
 /// Subdirectories whose names are a prefix and a number.
-fn numbered(dir: &Path, prefix: &str) -> Result<Vec<(u32, PathBuf)>, PageError> {
+pub(crate) fn numbered(dir: &Path, prefix: &str) -> Result<Vec<(u32, PathBuf)>, PageError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).map_err(|e| disk("listing of", dir, &e))? {
         let entry = entry.map_err(|e| disk("listing of", dir, &e))?;

@@ -225,11 +225,25 @@ async fn a_damaged_page_version_is_named_and_the_others_are_served() {
 }
 
 #[tokio::test]
-async fn a_missing_page_segment_is_named() {
+async fn a_page_segment_that_is_cut_or_missing_is_named() {
     let dir = tempdir();
     let mut model = Model::new(SLICE);
     versions_without_log(dir.path(), &mut model, &[1, 2, 3]).await;
-    fs::remove_file(files(dir.path(), "pages-").pop().unwrap()).unwrap();
+    let segment = files(dir.path(), "pages-").pop().unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&segment).unwrap();
+    file.set_len(64 + 48 + 16384).unwrap();
+    let error = open(dir.path(), lazy())
+        .slice_status(SLICE)
+        .await
+        .unwrap_err();
+    let PageError::Corrupt(text) = &error else {
+        panic!("{error}")
+    };
+    assert!(
+        text.contains("are missing") && text.contains("pages-"),
+        "{text}"
+    );
+    fs::remove_file(segment).unwrap();
     let error = open(dir.path(), lazy())
         .slice_status(SLICE)
         .await

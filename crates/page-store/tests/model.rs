@@ -215,6 +215,8 @@ async fn readers_and_writers_at_the_same_time() {
         Config {
             pool_bytes: 1 << 20,
             log_cache_bytes: 100_000,
+            // Longer than a busy machine takes to run all of a round's writes.
+            hole_wait: Duration::from_secs(10),
             ..config(3)
         },
     ));
