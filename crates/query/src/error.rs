@@ -129,6 +129,8 @@ registry! {
     not_rolled_back(1196, "HY000") => "Some non-transactional changed tables couldn't be rolled back";
     /// A wrong use of two clauses.
     wrong_usage(1221, "HY000", a, b) => "Incorrect usage of {a} and {b}";
+    /// UNION of queries with different numbers of columns.
+    union_columns(1222, "21000") => "The used SELECT statements have a different number of columns";
     /// SET SESSION of a global variable.
     global_variable(1229, "HY000", name) => "Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL";
     /// A value that a variable cannot have.
@@ -193,6 +195,8 @@ registry! {
     out_of_memory(1038, "HY001", detail) => "Out of memory for this statement, consider raising query_memory_limit: {detail}";
     /// LOAD DATA without LOCAL, or where the client does not allow it.
     load_not_allowed(3948, "42000") => "Loading local data is disabled; this must be enabled on both the client and server sides";
+    /// A store, or this node, has no room on its disk.
+    disk_full(1021, "HY000", detail) => "Disk full ({detail})";
     /// Storage does not serve what is asked.
     storage(1030, "HY000", detail) => "Got error from storage: {detail}";
     /// Stored bytes contradict their checksum or format.
@@ -239,9 +243,15 @@ impl From<EngineError> for SqlError {
             EngineError::Cancelled => Self::interrupted(),
             EngineError::Corrupt(text) => Self::corrupt(text),
             EngineError::ShuttingDown => Self::shutting_down(),
+            other if is_disk_full(&other.to_string()) => Self::disk_full(other),
             other => Self::storage(other),
         }
     }
+}
+
+/// True if a store's words end with the system's for a full disk; stores say it in words only.
+fn is_disk_full(text: &str) -> bool {
+    text.contains("No space left on device")
 }
 
 /// An evaluation error of a program: all of them are values outside their type.
@@ -312,6 +322,29 @@ fn from_plan_text(text: &str) -> SqlError {
     if text.contains("must be in GROUP BY") || text.contains("must appear in the GROUP BY") {
         let column = text.split('"').nth(1).unwrap_or("?");
         return SqlError::not_grouped(column.rsplit('.').next().unwrap_or(column));
+    }
+    let number = |text: &str| {
+        text.split(|c: char| !c.is_ascii_digit())
+            .find(|n| !n.is_empty())
+            .unwrap_or("?")
+            .to_owned()
+    };
+    if text.contains("Order by column out of bounds") {
+        return SqlError::unknown_column(number(text), "order clause");
+    }
+    if text.contains("Cannot find column with position") {
+        return SqlError::unknown_column(number(text), "group statement");
+    }
+    if text.contains("different number of columns") {
+        return SqlError::union_columns();
+    }
+    if text.contains("should only return one column") {
+        return SqlError::operand_columns(1);
+    }
+    if text.contains("Aggregate function calls cannot")
+        || text.contains("Aggregate functions are not allowed")
+    {
+        return SqlError::invalid_group_function();
     }
     SqlError::not_supported(first_line(text))
 }

@@ -37,8 +37,6 @@ pub struct ResultColumn {
 
 /// Bits of the metadata's column flags, with the protocol's values.
 pub mod flags {
-    /// NOT NULL.
-    pub const NOT_NULL: u16 = 1;
     /// Part of the primary key.
     pub const PRIMARY_KEY: u16 = 2;
     /// Part of a unique index.

@@ -13,7 +13,7 @@ use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::projection::update_expr;
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_expr::{PhysicalExpr, conjunction};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
@@ -21,12 +21,14 @@ use datafusion::physical_plan::filter::FilterExecBuilder;
 use datafusion::physical_plan::projection::ProjectionExec;
 use perigee_engine::ndp::Aggregate;
 use perigee_expr::{AggregateFunction, Program, Type};
+use perigee_value::ColumnType;
 
 use super::convert::{Binding, convert};
 use super::exec::{NdpChoice, PageScanExec, ScanAggregate, as_page_scan};
 use super::join_rule::IndexJoinRule;
 use super::order_rule::IndexOrderRule;
 use super::{AccessContext, NdpMode};
+use crate::functions::collation::PAD;
 
 /// Aggregation is pushed if it leaves at most one partial row for so many rows, or if the index
 /// delivers the groups one after the other.
@@ -125,6 +127,7 @@ fn aggregating_scan(aggregate: &AggregateExec) -> Option<PageScanExec> {
         .iter()
         .map(|(expr, _)| inline(expr))
         .collect::<Option<_>>()?;
+    let keys: Vec<_> = groups.iter().map(without_padding).collect();
     let table_positions = scan.positions();
     let positions: Vec<_> = scan
         .projection
@@ -138,14 +141,15 @@ fn aggregating_scan(aggregate: &AggregateExec) -> Option<PageScanExec> {
     };
     let group_by = groups
         .iter()
-        .map(|g| convert(g, &binding))
+        .zip(&keys)
+        .map(|(group, key)| group_key(group, key, &binding))
         .collect::<Option<Vec<_>>>()?;
     let functions = aggregate
         .aggr_expr()
         .iter()
         .map(|function| function_of(function, &binding, &inline))
         .collect::<Option<Vec<_>>>()?;
-    if !pays(scan, &groups) {
+    if !pays(scan, &keys) {
         return None;
     }
     let mut aggregating = scan.clone();
@@ -157,6 +161,29 @@ fn aggregating_scan(aggregate: &AggregateExec) -> Option<PageScanExec> {
         schema: aggregate.schema(),
     });
     Some(aggregating.rebuilt())
+}
+
+/// The argument of `mysql_pad`, any other expression itself.
+fn without_padding(expr: &Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
+    match expr.downcast_ref::<ScalarFunctionExpr>() {
+        Some(pad) if pad.name() == PAD => pad.args()[0].clone(),
+        _ => expr.clone(),
+    }
+}
+
+/// A group key as storage runs it. Storage gives strings out without trailing spaces: other strings
+/// than those that are cut and those that have none are not pushed.
+fn group_key(
+    group: &Arc<dyn PhysicalExpr>,
+    key: &Arc<dyn PhysicalExpr>,
+    binding: &Binding<'_>,
+) -> Option<Program> {
+    let program = convert(key, binding)?;
+    let column = program.as_column().map(usize::from);
+    let is_char = column
+        .is_some_and(|column| matches!(binding.layout.columns[column].ty, ColumnType::Char { .. }));
+    let as_it_is = program.result_type() != Type::String || is_char || !Arc::ptr_eq(group, key);
+    as_it_is.then_some(program)
 }
 
 type Function = (AggregateFunction, Option<Program>);

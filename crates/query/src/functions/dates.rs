@@ -7,7 +7,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     DataType, Date32Type, Field, FieldRef, Int64Type, TimestampMicrosecondType,
 };
-use datafusion::common::{Result as DfResult, ScalarValue, internal_datafusion_err};
+use datafusion::common::{Result as DfResult, internal_datafusion_err};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
@@ -275,10 +275,4 @@ fn add_to_micros(micros: i64, count: i64, unit: Unit) -> Option<i64> {
         }
     };
     date::is_valid_micros(sum).then_some(sum)
-}
-
-/// A DATE as a literal.
-#[must_use]
-pub fn date_literal(days: i32) -> ScalarValue {
-    ScalarValue::Date32(Some(days))
 }

@@ -3,6 +3,7 @@
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::names::is_reserved;
 use super::{Piece, syntax_error};
 use crate::error::{Result, SqlError};
 
@@ -210,10 +211,17 @@ impl<'a> Cursor<'a> {
         Ok(name)
     }
 
-    /// Takes an identifier with its quotes.
-    fn ident(&mut self) -> Result<Ident> {
+    /// Takes the name of a schema.
+    pub fn identifier(&mut self) -> Result<String> {
+        self.ident(false).map(|ident| ident.value)
+    }
+
+    /// Takes an identifier with its quotes; behind a period it may be a reserved word.
+    fn ident(&mut self, qualified: bool) -> Result<Ident> {
         match self.peek() {
-            Some(Token::Word(word)) => {
+            Some(Token::Word(word))
+                if qualified || word.quote_style.is_some() || !is_reserved(&word.value) =>
+            {
                 self.next();
                 Ok(Ident {
                     value: word.value.clone(),
@@ -227,9 +235,9 @@ impl<'a> Cursor<'a> {
 
     /// Takes `table` or `schema.table`.
     pub fn object_name(&mut self) -> Result<ObjectName> {
-        let mut parts = vec![ObjectNamePart::Identifier(self.ident()?)];
+        let mut parts = vec![ObjectNamePart::Identifier(self.ident(false)?)];
         while self.accept_token(&Token::Period) {
-            parts.push(ObjectNamePart::Identifier(self.ident()?));
+            parts.push(ObjectNamePart::Identifier(self.ident(true)?));
         }
         Ok(ObjectName(parts))
     }

@@ -90,6 +90,17 @@ impl Dialect for Grammar {
         MYSQL.is_table_factor_alias(explicit, kw, parser)
     }
 
+    /// sqlparser notices only behind it that FROM is no expression.
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        let token = parser.peek_token();
+        match &token.token {
+            Token::Word(word) if word.keyword == Keyword::FROM && word.quote_style.is_none() => {
+                Some(parser.expected("an expression", token))
+            }
+            _ => None,
+        }
+    }
+
     fn parse_infix(
         &self,
         parser: &mut Parser<'_>,

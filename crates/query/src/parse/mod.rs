@@ -4,6 +4,7 @@
 mod cursor;
 mod dialect;
 mod load;
+mod names;
 mod settings;
 mod show;
 
@@ -174,7 +175,7 @@ impl<'a> Piece<'a> {
             "SET" => settings::parse(cursor).map(Statement::Set),
             "SHOW" => show::parse(cursor).map(Statement::Show),
             "USE" => {
-                let name = cursor.name()?;
+                let name = cursor.identifier()?;
                 cursor.end()?;
                 Ok(Statement::Use(name))
             }
@@ -193,6 +194,9 @@ impl<'a> Piece<'a> {
         let mut parser = self.parser(from);
         let statement = parser.parse_statement().map_err(|e| self.error(&e))?;
         self.expect_end(&mut parser)?;
+        if let Some(ident) = names::misplaced(&statement) {
+            return Err(syntax_error(self.text, self.place_of(&ident)));
+        }
         match statement {
             ast::Statement::Query(query) => Ok(Statement::Query(query)),
             ast::Statement::Insert(insert) => Ok(Statement::Insert(Box::new(insert))),
@@ -221,6 +225,21 @@ impl<'a> Piece<'a> {
             return Ok(());
         }
         Err(syntax_error(self.text, next.span.start))
+    }
+
+    /// Where a name stands; strings that are names do not know it.
+    fn place_of(self, ident: &ast::Ident) -> Location {
+        let is_string = |token: &Token| match token {
+            Token::SingleQuotedString(text) | Token::DoubleQuotedString(text) => {
+                *text == ident.value
+            }
+            _ => false,
+        };
+        let token = self.tokens.iter().find(|t| is_string(&t.token));
+        match (ident.quote_style, token) {
+            (Some('\'' | '"'), Some(token)) => token.span.start,
+            _ => ident.span.start,
+        }
     }
 
     /// sqlparser's error at its place.
@@ -352,7 +371,7 @@ fn create_schema(mut cursor: Cursor<'_>) -> Result<Statement> {
         cursor.expect_word("NOT")?;
         cursor.expect_word("EXISTS")?;
     }
-    let name = cursor.name()?;
+    let name = cursor.identifier()?;
     while !cursor.at_end() {
         cursor.accept("DEFAULT");
         let option = cursor.word();
@@ -386,7 +405,7 @@ fn drop_schema(mut cursor: Cursor<'_>) -> Result<Statement> {
     if if_exists {
         cursor.expect_word("EXISTS")?;
     }
-    let name = cursor.name()?;
+    let name = cursor.identifier()?;
     cursor.end()?;
     Ok(Statement::DropSchema { name, if_exists })
 }

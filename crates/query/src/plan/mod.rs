@@ -1,5 +1,6 @@
 //! From a SELECT's syntax tree to a DataFusion plan with MySQL's meaning.
 
+mod clause;
 pub mod metadata;
 pub mod operators;
 pub mod rewrite;

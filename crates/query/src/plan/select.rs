@@ -5,10 +5,11 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 
+use super::clause;
 use super::metadata;
 use super::rewrite::{OutputNames, Rewritten};
 use super::typing;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 
 /// A typed logical plan with the names of its columns.
 #[derive(Debug)]
@@ -24,11 +25,12 @@ pub struct Planned {
 /// # Errors
 /// Unknown columns, types that do not go together, what is not supported.
 pub async fn plan(state: &SessionState, rewritten: Rewritten) -> Result<Planned> {
-    let statement = DfStatement::Statement(Box::new(Statement::Query(rewritten.query)));
+    let query = rewritten.query;
+    let statement = DfStatement::Statement(Box::new(Statement::Query(query.clone())));
     let plan = state
         .statement_to_plan(statement)
         .await
-        .map_err(SqlError::from)?;
+        .map_err(|error| clause::located(error.into(), &query))?;
     let plan = typing::apply(plan)?;
     let names = output_names(&plan, &rewritten.names);
     Ok(Planned { plan, names })

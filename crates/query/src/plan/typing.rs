@@ -5,24 +5,29 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, JoinConstraint, Result as DfResult, ScalarValue};
+use datafusion::common::{
+    Column, DFSchema, DFSchemaRef, JoinConstraint, Result as DfResult, TableReference,
+};
+use datafusion::functions_aggregate::expr_fn::min;
 use datafusion::logical_expr::expr::{
     AggregateFunction, InList, InSubquery, Like, Sort as SortExpr,
 };
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{disjunction, merge_schema};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Sort, binary_expr,
-    cast,
+    Aggregate, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Sort, cast,
 };
 
 use crate::error::SqlError;
 use crate::functions::sum_argument::{SUM_ARGUMENT, sum_type};
 use crate::functions::types::is_string;
 use crate::functions::{cast as casts, in_list};
+use crate::plan::metadata;
 use crate::plan::operators::{cast_to, compare, without_padding};
+use crate::result::flags::PRIMARY_KEY;
 
 /// Runs the pass over a plan and its subqueries.
 ///
@@ -226,31 +231,110 @@ fn collated(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
     Ok(expr)
 }
 
-fn group_by(mut aggregate: Aggregate) -> DfResult<LogicalPlan> {
-    let schema = Arc::clone(aggregate.input.schema());
-    let mut changed = false;
-    for expr in &mut aggregate.group_expr {
+/// Name of the column that carries what a group's key looks like; a column cannot be named so.
+const SHOWN: &str = "/shown@";
+
+/// Groups strings as their collation compares them: by the value without trailing spaces, and beside
+/// it the group's least value as it is stored, which takes the key's place in the output.
+fn group_by(aggregate: Aggregate) -> DfResult<LogicalPlan> {
+    let keyed = keyed_tables(&aggregate);
+    let Aggregate {
+        input,
+        mut group_expr,
+        mut aggr_expr,
+        schema,
+        ..
+    } = aggregate;
+    let mut shown = vec![None; group_expr.len()];
+    for (i, expr) in group_expr.iter_mut().enumerate() {
         if matches!(expr, Expr::GroupingSet(_))
-            || !needs_padding(expr.clone().unalias_ref(), &schema)?
+            || belongs_to(expr.unalias_ref(), &keyed)
+            || !needs_padding(expr.unalias_ref(), input.schema())?
         {
             continue;
         }
         let (relation, name) = expr.qualified_name();
-        *expr = without_padding(expr.clone().unalias(), &schema)?.alias_qualified(relation, name);
-        changed = true;
+        let value = expr.clone().unalias();
+        let carrier = format!("{SHOWN}{i}");
+        aggr_expr.push(min(value.clone()).alias(&carrier));
+        *expr = without_padding(value, input.schema())?.alias_qualified(relation, name);
+        shown[i] = Some(carrier);
     }
+    let changed = shown.iter().any(Option::is_some);
+    let aggregate = Aggregate::try_new(input, group_expr, aggr_expr)?;
     if !changed {
         return Ok(LogicalPlan::Aggregate(aggregate));
     }
-    let Aggregate {
-        input,
-        group_expr,
-        aggr_expr,
-        ..
-    } = aggregate;
-    Ok(LogicalPlan::Aggregate(Aggregate::try_new(
-        input, group_expr, aggr_expr,
+    let columns = schema.iter().enumerate().map(|(i, (relation, field))| {
+        let name = field.name();
+        match shown.get(i) {
+            Some(Some(carrier)) => Expr::Column(Column::new_unqualified(carrier))
+                .alias_qualified_with_metadata(
+                    relation.cloned(),
+                    name,
+                    Some(FieldMetadata::from(field.as_ref())),
+                ),
+            _ => Expr::Column(Column::new(relation.cloned(), name)),
+        }
+    });
+    Ok(LogicalPlan::Projection(Projection::try_new(
+        columns.collect(),
+        Arc::new(LogicalPlan::Aggregate(aggregate)),
     )?))
+}
+
+/// The tables whose whole primary key is grouped by. Their other columns have one value in a group,
+/// whose bytes are all equal: it need not be cut, and is shown as it is stored.
+fn keyed_tables(aggregate: &Aggregate) -> Vec<TableReference> {
+    let mut tables = Vec::new();
+    whole_tables(&aggregate.input, &mut tables);
+    tables.retain(|(table, schema)| {
+        let is_grouped = |name: &str| {
+            aggregate
+                .group_expr
+                .iter()
+                .any(|expr| match expr.unalias_ref() {
+                    Expr::Column(column) => {
+                        column.relation.as_ref() == Some(table) && column.name == name
+                    }
+                    _ => false,
+                })
+        };
+        let is_key = |field: &Field| {
+            metadata::origin(field).is_some_and(|origin| origin.flags & PRIMARY_KEY != 0)
+        };
+        let fields = schema.fields();
+        fields.iter().any(|field| is_key(field))
+            && fields
+                .iter()
+                .all(|field| !is_key(field) || is_grouped(field.name()))
+    });
+    tables.into_iter().map(|(table, _)| table).collect()
+}
+
+/// Tables that a plan reads with all their columns. Derived tables are none: there, a column of the
+/// key may stand beside columns of other rows.
+fn whole_tables(plan: &LogicalPlan, out: &mut Vec<(TableReference, DFSchemaRef)>) {
+    match plan {
+        LogicalPlan::SubqueryAlias(alias) => {
+            if matches!(alias.input.as_ref(), LogicalPlan::TableScan(_)) {
+                out.push((alias.alias.clone(), Arc::clone(&alias.schema)));
+            }
+        }
+        LogicalPlan::Filter(filter) => whole_tables(&filter.input, out),
+        LogicalPlan::Join(join) => {
+            whole_tables(&join.left, out);
+            whole_tables(&join.right, out);
+        }
+        _ => {}
+    }
+}
+
+fn belongs_to(expr: &Expr, tables: &[TableReference]) -> bool {
+    match expr {
+        Expr::Column(column) => column.relation.as_ref().is_some_and(|r| tables.contains(r)),
+        _ => false,
+    }
 }
 
 trait UnaliasRef {
@@ -289,10 +373,19 @@ fn order_by(sort: Sort) -> DfResult<LogicalPlan> {
     }))
 }
 
+/// DISTINCT over strings is GROUP BY of all columns.
 fn distinct(input: Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
-    Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(
-        collate_output(&input)?,
-    ))))
+    let columns: Vec<Expr> = input
+        .schema()
+        .iter()
+        .map(|(relation, field)| Expr::Column(Column::new(relation.cloned(), field.name())))
+        .collect();
+    for column in &columns {
+        if needs_padding(column, input.schema())? {
+            return group_by(Aggregate::try_new(input, columns, Vec::new())?);
+        }
+    }
+    Ok(LogicalPlan::Distinct(Distinct::All(input)))
 }
 
 /// A projection that cuts the string columns of a plan's output, if there are any to cut.
@@ -302,7 +395,7 @@ fn collate_output(input: &Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
     let mut columns = Vec::with_capacity(schema.fields().len());
     for (relation, field) in schema.iter() {
         let column = Expr::Column(Column::new(relation.cloned(), field.name()));
-        if is_string(field.data_type()) && !crate::plan::metadata::is_char(field) {
+        if is_string(field.data_type()) && !metadata::is_char(field) {
             changed = true;
             let cut = without_padding(column, schema)?;
             columns.push(cut.alias_qualified(relation.cloned(), field.name()));
@@ -317,19 +410,4 @@ fn collate_output(input: &Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
         columns,
         Arc::clone(input),
     )?))
-}
-
-/// The constant of a literal expression.
-#[must_use]
-pub fn literal(expr: &Expr) -> Option<&ScalarValue> {
-    match expr {
-        Expr::Literal(value, _) => Some(value),
-        _ => None,
-    }
-}
-
-/// Two truth values compared, for XOR.
-#[must_use]
-pub fn not_equal(left: Expr, right: Expr) -> Expr {
-    binary_expr(left, Operator::NotEq, right)
 }

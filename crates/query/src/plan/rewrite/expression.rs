@@ -452,8 +452,13 @@ impl Rewriter<'_> {
     }
 
     fn row_equality(&mut self, left: Expr, right: Expr) -> Result<Expr> {
-        let (Expr::Tuple(left), Expr::Tuple(right)) = (left, right) else {
-            return unsupported("comparison of a row with something else");
+        let (left, right) = match (left, right) {
+            (Expr::Tuple(left), Expr::Tuple(right)) => (left, right),
+            (Expr::Subquery(_), _) | (_, Expr::Subquery(_)) => {
+                return unsupported("comparison of a row with a subquery");
+            }
+            (Expr::Tuple(left), _) => return Err(SqlError::operand_columns(left.len())),
+            _ => return Err(SqlError::operand_columns(1)),
         };
         if left.len() != right.len() {
             return Err(SqlError::operand_columns(left.len()));

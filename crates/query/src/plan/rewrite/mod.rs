@@ -103,6 +103,7 @@ pub fn rewrite(
         ctes: Vec::new(),
         aliases: HashMap::new(),
         hints: Vec::new(),
+        tables: Vec::new(),
     };
     rewriter.query(&mut query)?;
     let by_position = rewriter.names_by_position(&query);
@@ -129,6 +130,8 @@ struct Rewriter<'a> {
     aliases: HashMap<String, String>,
     /// Hints of the SELECT at hand: table (lower case), push or not.
     hints: Vec<(String, bool)>,
+    /// Names of the tables in the FROM at hand.
+    tables: Vec<String>,
 }
 
 /// Error 1235.
@@ -316,7 +319,11 @@ impl Rewriter<'_> {
             // HIGH_PRIORITY and SQL_NO_CACHE have no meaning in MySQL 8 either.
         }
         self.selects += 1;
-        let outer = (self.current_select, std::mem::take(&mut self.hints));
+        let outer = (
+            self.current_select,
+            std::mem::take(&mut self.hints),
+            std::mem::take(&mut self.tables),
+        );
         self.current_select = self.selects;
         self.hints = hints(select)?;
         select.optimizer_hints.clear();
@@ -347,7 +354,7 @@ impl Rewriter<'_> {
         if let Some(having) = &mut select.having {
             self.condition(having)?;
         }
-        (self.current_select, self.hints) = outer;
+        (self.current_select, self.hints, self.tables) = outer;
         Ok(())
     }
 
@@ -361,7 +368,9 @@ impl Rewriter<'_> {
                 SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)
             )
         });
-        refuse(wildcard && select.from.is_empty(), "* without tables")?;
+        if wildcard && select.from.is_empty() {
+            return Err(SqlError::no_tables_used());
+        }
         let mut used: Vec<String> = Vec::new();
         for (i, item) in select.projection.iter_mut().enumerate() {
             let (expr, name) = match item {
@@ -497,6 +506,7 @@ impl Rewriter<'_> {
                     return Err(SqlError::derived_alias());
                 };
                 self.table_alias(alias)?;
+                self.add_table(&alias.name.value)?;
                 self.query(subquery)
             }
             TableFactor::NestedJoin {
@@ -508,6 +518,15 @@ impl Rewriter<'_> {
             }
             _ => unsupported("this kind of table"),
         }
+    }
+
+    /// Notes the name of a table in the FROM at hand.
+    fn add_table(&mut self, name: &str) -> Result<()> {
+        if self.tables.iter().any(|known| known == name) {
+            return Err(SqlError::duplicate_alias(name));
+        }
+        self.tables.push(name.to_owned());
+        Ok(())
     }
 
     fn table(&mut self, factor: &mut TableFactor) -> Result<()> {
@@ -548,6 +567,10 @@ impl Rewriter<'_> {
             refuse(!alias.columns.is_empty(), "column names of a table's alias")?;
             self.table_alias(alias)?;
         }
+        let alias_name = alias
+            .as_ref()
+            .map_or_else(|| table.clone(), |a| a.name.value.clone());
+        self.add_table(&alias_name)?;
         if schema.is_none() && self.ctes.contains(&table) {
             *name = ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote(
                 '"', table,
@@ -560,9 +583,6 @@ impl Rewriter<'_> {
             (None, None) => return Err(SqlError::no_schema_selected()),
         };
         self.environment.check_table(&schema, &table)?;
-        let alias_name = alias
-            .as_ref()
-            .map_or_else(|| table.clone(), |a| a.name.value.clone());
         let hint = self.hints.iter().position(|(name, _)| *name == alias_name);
         let ndp_hint = hint.map(|at| self.hints.swap_remove(at).1);
         let number = self.accesses.len();
