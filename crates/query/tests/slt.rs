@@ -1,6 +1,6 @@
 //! Runs the text files in `tests/slt`: statements with the answers they must give, over real stores
-//! on disk, once with near-data processing off and once on (with no threshold), with the same
-//! answers.
+//! on disk, with near-data processing off and on (with no threshold), and on in ways that storage
+//! makes difficult, with the same answers.
 //!
 //! A file is a list of records separated by empty lines:
 //!
@@ -16,7 +16,8 @@ mod common;
 
 use std::fmt::Write;
 
-use common::{Fixture, rows_of};
+use common::{Fixture, Setup, rows_of};
+use perigee_engine::EngineConfig;
 
 struct Record<'a> {
     line: usize,
@@ -53,10 +54,44 @@ fn records(text: &str) -> Vec<Record<'_>> {
     records
 }
 
-async fn run_file(name: &str, text: &str, setup: &str) {
-    let fixture = Fixture::new().await;
+/// Ways to run a file: what it is called, the variables to set, how storage and engine are set up.
+fn modes() -> Vec<(&'static str, &'static str, Setup)> {
+    let on = "SET ndp_mode = ON, ndp_min_pages = 0";
+    let past_pool = EngineConfig {
+        past_pool: true,
+        ..EngineConfig::default()
+    };
+    let split = Setup {
+        engine: EngineConfig {
+            split_behind_scans: true,
+            ..past_pool.clone()
+        },
+        ..Setup::default()
+    };
+    let hostile = Setup {
+        engine: EngineConfig {
+            all_ambiguous: true,
+            interpret: true,
+            ..past_pool
+        },
+        pages: perigee_page_store::Config {
+            decline_every: Some(3),
+            ..perigee_page_store::Config::default()
+        },
+        ..Setup::default()
+    };
+    vec![
+        ("NDP off", "SET ndp_mode = OFF", Setup::default()),
+        ("NDP on", on, Setup::default()),
+        ("NDP on, leaves split behind scans", on, split),
+        ("NDP on, all ambiguous or declined", on, hostile),
+    ]
+}
+
+async fn run_file(name: &str, text: &str, mode: &str, set: &str, setup: Setup) {
+    let fixture = Fixture::new(setup).await;
     let mut session = fixture.session();
-    fixture.run(&mut session, setup).await.unwrap();
+    fixture.run(&mut session, set).await.unwrap();
     fixture
         .run(&mut session, "CREATE DATABASE test; USE test")
         .await
@@ -95,7 +130,7 @@ async fn run_file(name: &str, text: &str, setup: &str) {
                 rows.join("\n")
             }
         };
-        let _ = writeln!(failures, "{name}:{line} ({setup}): {sql}{got}\n");
+        let _ = writeln!(failures, "{name}:{line} ({mode}): {sql}{got}\n");
     }
     assert!(failures.is_empty(), "\n{failures}");
 }
@@ -106,8 +141,9 @@ macro_rules! files {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
                 let text = include_str!(concat!("slt/", stringify!($name), ".slt"));
-                run_file(stringify!($name), text, "SET ndp_mode = OFF").await;
-                run_file(stringify!($name), text, "SET ndp_mode = ON, ndp_min_pages = 0").await;
+                for (mode, set, setup) in modes() {
+                    run_file(stringify!($name), text, mode, set, setup).await;
+                }
             }
         )*
     };

@@ -15,13 +15,13 @@ use super::{NdpMode, NdpSettings};
 const STORAGE_PAGE: f64 = 12.0;
 
 /// A page that a Page Store reads and reduces; what it examines comes on top.
-const NDP_PAGE: f64 = 2.0;
+const NDP_PAGE: f64 = 4.0;
 
 /// A page that is in the buffer pool.
 const POOL_PAGE: f64 = 0.5;
 
 /// A record examined by a Page Store: compiled, several pages at a time.
-const NDP_RECORD: f64 = 0.005;
+const NDP_RECORD: f64 = 0.008;
 
 /// A record examined by a scan in the frontend: compiled, page by page.
 const RECORD: f64 = 0.015;
@@ -36,7 +36,7 @@ const LOOKUP: f64 = 1.5;
 const FOUND: f64 = 0.7;
 
 /// Waiting for storage once, for a page or for many.
-const ROUND_TRIP: f64 = 200.0;
+const ROUND_TRIP: f64 = 150.0;
 
 /// Keys whose pages are read together.
 const KEYS_PER_READ: f64 = 512.0;

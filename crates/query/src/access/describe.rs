@@ -58,7 +58,7 @@ fn inner_row(join: &IndexJoinExec) -> AccessRow {
     AccessRow {
         access_type: if join.is_unique() { "eq_ref" } else { "ref" },
         key: Some(index.name.clone()),
-        rows: join.matches().ceil() as u64,
+        rows: join.matches().round().max(1.0) as u64,
         filtered: (100.0 * scan.filter_factor()).min(100.0),
         extra: format!("index lookups for each outer row; {}", extra(scan)),
         counters: join.counters(),

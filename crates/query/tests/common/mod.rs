@@ -1,5 +1,7 @@
 //! A frontend over stores in a temporary directory.
 
+mod interrupted;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -21,26 +23,38 @@ use perigee_sal::{Sal, SalConfig};
 use perigee_types::DbId;
 use perigee_value::{ColumnType, ValueRef, format_value};
 
+pub use interrupted::{Interrupted, Meanwhile};
+
 /// Stores, engine and frontend; everything is gone when it is dropped.
 pub struct Fixture {
     pub frontend: Arc<Frontend>,
     _directory: tempfile::TempDir,
 }
 
+/// How storage and engine are set up.
+#[derive(Clone, Default)]
+pub struct Setup {
+    pub engine: EngineConfig,
+    pub pages: perigee_page_store::Config,
+    /// What happens between an NDP batch request and its answer.
+    pub meanwhile: Option<Meanwhile>,
+}
+
 impl Fixture {
-    pub async fn new() -> Self {
+    pub async fn new(setup: Setup) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let dir = directory.path();
         let log = LogStoreService::open(dir.join("log"), Default::default()).unwrap();
         let mut stores: Vec<Arc<dyn perigee_page_api::PageStore>> = Vec::new();
         for store in ["pages-0", "pages-1"] {
-            let service = PageStoreService::open(dir.join(store), Default::default()).unwrap();
-            stores.push(Arc::new(service));
+            let store = PageStoreService::open(dir.join(store), setup.pages.clone()).unwrap();
+            let meanwhile = setup.meanwhile.clone();
+            stores.push(Arc::new(Interrupted { store, meanwhile }));
         }
         let sal = Sal::open(SalConfig::new(DbId(1)), Arc::new(log), stores)
             .await
             .unwrap();
-        let engine = Engine::open(sal, EngineConfig::default()).await.unwrap();
+        let engine = Engine::open(sal, setup.engine).await.unwrap();
         let config = FrontendConfig::default();
         let frontend = Frontend::new(engine, config, Arc::new(NoStatus)).unwrap();
         Self {

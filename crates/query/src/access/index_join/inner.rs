@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
-use datafusion::arrow::compute::{filter, filter_record_batch, prep_null_mask_filter};
+use datafusion::arrow::compute::{filter, filter_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{Result as DfResult, ScalarValue, internal_datafusion_err};
 use datafusion::physical_expr::PhysicalExpr;
@@ -144,12 +144,13 @@ impl Step {
         match self {
             Self::Filter(predicate, columns) => {
                 let passes = predicate.evaluate(&rows)?.into_array(rows.num_rows())?;
-                let passes = prep_null_mask_filter(passes.as_boolean());
-                let mut kept = filter_record_batch(&rows, &passes)?;
+                // What is NULL does not pass.
+                let passes = passes.as_boolean();
+                let mut kept = filter_record_batch(&rows, passes)?;
                 if let Some(columns) = columns {
                     kept = kept.project(columns)?;
                 }
-                let key_of_row = filter(&key_of_row, &passes)?;
+                let key_of_row = filter(&key_of_row, passes)?;
                 Ok((kept, key_of_row.as_primitive().clone()))
             }
             Self::Project(exprs, schema) => {
