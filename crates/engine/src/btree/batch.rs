@@ -168,7 +168,7 @@ impl Tree {
         if load {
             let loads = self.pool.load(&pages, Access::Scan);
             let state = |load| match load {
-                PageLoad::Resident(loaded) => LeafState::Resident(loaded.page),
+                PageLoad::Resident(page) => LeafState::Resident(page),
                 loading @ PageLoad::Loading(_) => LeafState::Loading(loading),
             };
             let leaves = pages.into_iter().zip(loads);

@@ -14,25 +14,27 @@ const LEAVES_AHEAD: usize = 32;
 
 impl Tree {
     /// Brings the leaves that hold these spans into the pool, reading all that are missing on a
-    /// level at once: what a batch of look-ups begins with. Pages that do not fit the pool together
-    /// are read again by the look-ups, and so is what a long span has beyond its first leaves.
+    /// level at once: what a batch of look-ups begins with. What a small pool has no room for, and
+    /// what a long span has beyond its first leaves, is left to the look-ups.
     pub async fn prefetch(&self, spans: &[KeySpan]) -> Result<(), EngineError> {
+        let room = self.pool.capacity() / 4;
         // One round a level; each page that is found missing is one level deeper.
-        let mut pins = Vec::new();
         for _ in 0..u8::MAX {
-            let missing = self.missing(spans)?;
-            if missing.is_empty() {
+            let (mut missing, at_leaves) = self.missing(spans)?;
+            missing.truncate(room.max(1));
+            self.pool.warm(&missing).await?;
+            if at_leaves {
                 break;
             }
-            pins.extend(self.pool.fetch_many(&missing, Access::Point).await?);
         }
         Ok(())
     }
 
-    /// The pages that stop the descents to these spans, and the leaves of those that are reached.
-    fn missing(&self, spans: &[KeySpan]) -> Result<Vec<PageId>, EngineError> {
+    /// The pages that stop the descents to these spans; true if all descents reach the leaves,
+    /// which are then those that are not in the pool.
+    fn missing(&self, spans: &[KeySpan]) -> Result<(Vec<PageId>, bool), EngineError> {
         let _tree = self.latch.read();
-        let mut missing = Vec::new();
+        let (mut missing, mut leaves) = (Vec::new(), Vec::new());
         for span in spans {
             match self.descend(Target::At(&span.lower), 1) {
                 Ok(path) => path.last().read(|page| {
@@ -44,18 +46,20 @@ impl Tree {
                         Some(upper) => page.lower_bound(upper).max(first + 1),
                         None => page.slot_count(),
                     };
-                    let leaves = (first..end).take(LEAVES_AHEAD);
-                    missing.extend(leaves.map(|slot| page.child(slot)));
+                    let ahead = (first..end).take(LEAVES_AHEAD);
+                    leaves.extend(ahead.map(|slot| page.child(slot)));
                 }),
                 Err(Stop::Again) => {}
                 Err(Stop::Missing(page)) => missing.push(page),
                 Err(Stop::Failed(error)) => return Err(error),
             }
         }
-        missing.sort_unstable();
-        missing.dedup();
-        missing.retain(|page| self.pool.get_resident(*page, Access::Scan).is_none());
-        Ok(missing)
+        let at_leaves = missing.is_empty();
+        let mut pages = if at_leaves { leaves } else { missing };
+        pages.sort_unstable();
+        pages.dedup();
+        pages.retain(|page| self.pool.get_resident(*page, Access::Scan).is_none());
+        Ok((pages, at_leaves))
     }
 
     /// Look-ups in this tree.

@@ -1,31 +1,25 @@
 //! Reads on their way. A flight brings some pages into the pool; everybody who wants one of them
 //! joins it. A flight goes on whether or not somebody awaits it.
+//!
+//! What has landed is not pinned: a scan that waits for its reader does not keep others from the
+//! pool. It keeps the bytes instead, until it has used them.
 
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, Shared};
 
-use super::{Frame, Page};
+use super::Page;
 use crate::EngineError;
 
-/// A page that a flight brought.
-#[derive(Clone, Debug)]
-pub struct LoadedPage {
-    /// Its frame.
-    pub frame: Arc<Frame>,
-    /// The page as it came: as it was when the flight began, because a page that is out of the
-    /// pool does not change.
-    pub page: Page,
-}
-
-/// A read of some pages. Its output is sorted by page id.
-pub(super) type Flight = Shared<BoxFuture<'static, Result<Arc<[LoadedPage]>, EngineError>>>;
+/// A read of some pages. Its output is sorted by page id: the pages as they were when the flight
+/// began, because a page that is out of the pool does not change.
+pub(super) type Flight = Shared<BoxFuture<'static, Result<Arc<[Page]>, EngineError>>>;
 
 /// A page in the pool, or on its way to it.
 #[derive(Clone)]
 pub enum PageLoad {
-    /// It is in the pool: its frame, and the page as it was when it was asked for.
-    Resident(LoadedPage),
+    /// It is in the pool: the page as it was when it was asked for.
+    Resident(Page),
     /// It is being read.
     Loading(FlightSeat),
 }
@@ -39,16 +33,16 @@ pub struct FlightSeat {
 
 impl FlightSeat {
     /// Waits until the page is there.
-    pub async fn land(self) -> Result<LoadedPage, EngineError> {
+    pub async fn land(self) -> Result<Page, EngineError> {
         let pages = self.flight.await?;
-        let at = pages.binary_search_by_key(&self.page, |p| p.frame.id());
+        let at = pages.binary_search_by_key(&self.page, |p| p.get().id());
         Ok(pages[at.expect("a flight brings the pages it is listed for")].clone())
     }
 }
 
 impl PageLoad {
     /// The page; waits until it is there.
-    pub async fn land(self) -> Result<LoadedPage, EngineError> {
+    pub async fn land(self) -> Result<Page, EngineError> {
         match self {
             Self::Resident(page) => Ok(page),
             Self::Loading(seat) => seat.land().await,
@@ -59,7 +53,7 @@ impl PageLoad {
 impl std::fmt::Debug for PageLoad {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Resident(page) => f.debug_tuple("Resident").field(&page.frame.id()).finish(),
+            Self::Resident(page) => f.debug_tuple("Resident").field(&page.get().id()).finish(),
             Self::Loading(seat) => f.debug_tuple("Loading").field(&seat.page).finish(),
         }
     }

@@ -17,7 +17,7 @@ mod frame;
 mod pool;
 mod shard;
 
-pub use flight::{LoadedPage, PageLoad};
+pub use flight::PageLoad;
 pub use frame::{Frame, Page, PageBytes};
 pub use pool::{Access, BufferPool, PoolCounters};
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use futures::future::try_join_all;
 use parking_lot::{Mutex, RwLock};
 use perigee_page::PageRef;
 use perigee_page_api::PageError;
@@ -17,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::flight::{Flight, FlightSeat};
 use super::shard::Shard;
-use super::{Frame, LoadedPage, Page, PageBytes, PageLoad};
+use super::{Frame, Page, PageBytes, PageLoad};
 use crate::EngineError;
 use crate::mtr::Allocator;
 
@@ -114,30 +113,48 @@ impl BufferPool {
         Some(frame)
     }
 
-    /// The page; reads it if it is not in the pool.
+    /// The page, pinned; reads it if it is not in the pool.
     pub async fn fetch(&self, page: PageId, access: Access) -> Result<Arc<Frame>, EngineError> {
-        let load = self
-            .load(&[page], access)
-            .pop()
-            .expect("one page was asked for");
-        Ok(load.land().await?.frame)
+        loop {
+            let load = self.load(&[page], access).pop();
+            load.expect("one page was asked for").land().await?;
+            // Where pages come and go, it may have gone again.
+            if let Some(frame) = self.frame(page) {
+                return Ok(frame);
+            }
+        }
     }
 
-    /// The pages, in this order; reads those that are not in the pool, all at once.
+    /// The pages in this order, pinned; reads those that are not in the pool, all at once.
     pub async fn fetch_many(
         &self,
         pages: &[PageId],
         access: Access,
     ) -> Result<Vec<Arc<Frame>>, EngineError> {
-        let loads = self.load(pages, access).into_iter().map(PageLoad::land);
-        Ok(try_join_all(loads)
-            .await?
-            .into_iter()
-            .map(|p| p.frame)
-            .collect())
+        let mut frames = Vec::with_capacity(pages.len());
+        for (page, load) in pages.iter().zip(self.load(pages, access)) {
+            load.land().await?;
+            frames.push(match self.frame(*page) {
+                Some(frame) => frame,
+                None => self.fetch(*page, access).await?,
+            });
+        }
+        Ok(frames)
     }
 
-    /// What [`BufferPool::fetch_many`] awaits: each page as it is now, or a seat in the flight that
+    /// Brings pages into the pool, all that are missing at once; whether they stay is up to the
+    /// pool.
+    pub async fn warm(&self, pages: &[PageId]) -> Result<(), EngineError> {
+        for (page, load) in pages.iter().zip(self.load(pages, Access::Point)) {
+            load.land().await?;
+            if let Some(frame) = self.frame(*page) {
+                frame.reference();
+            }
+        }
+        Ok(())
+    }
+
+    /// What [`BufferPool::fetch`] awaits, for many pages: each as it is now, or a seat in the flight that
     /// brings it. Does not wait for reads, only for latches; so it may be called under a latch of a
     /// page above.
     ///
@@ -183,8 +200,7 @@ impl BufferPool {
 
     fn load_resident(&self, page: PageId, access: Access) -> Option<PageLoad> {
         let frame = self.get_resident(page, access)?;
-        let page = frame.page();
-        Some(PageLoad::Resident(LoadedPage { frame, page }))
+        Some(PageLoad::Resident(frame.page()))
     }
 
     /// A read of `ids`, sorted and none of them in the pool or on its way. It is a task of its own
@@ -204,27 +220,25 @@ impl BufferPool {
         landed.boxed().shared()
     }
 
-    async fn fly(&self, ids: &[PageId]) -> Result<Arc<[LoadedPage]>, EngineError> {
+    async fn fly(&self, ids: &[PageId]) -> Result<Arc<[Page]>, EngineError> {
         let read = self.read(ids).await;
         let mut flights = self.flights.lock();
         if let Ok(pages) = &read {
             self.misses.fetch_add(ids.len() as u64, Ordering::Relaxed);
-            pages.iter().for_each(|p| self.insert(p.frame.clone()));
+            for (id, page) in ids.iter().zip(pages.iter()) {
+                let (index, lsn) = (page.get().index(), page.get().lsn());
+                self.insert(Frame::new(*id, index, lsn, page.bytes().clone()));
+            }
         }
         ids.iter().for_each(|id| drop(flights.remove(id)));
         read
     }
 
-    async fn read(&self, ids: &[PageId]) -> Result<Arc<[LoadedPage]>, EngineError> {
+    async fn read(&self, ids: &[PageId]) -> Result<Arc<[Page]>, EngineError> {
         self.wait_for_room().await?;
         let answers = self.sal.read_pages(ids, LATEST).await?;
-        let loaded = |(id, bytes): (&PageId, Bytes)| {
-            let page = verified(&self.sal, *id, &bytes)?;
-            let (index, lsn) = (page.get().index(), page.get().lsn());
-            let frame = Frame::new(*id, index, lsn, page.bytes().clone());
-            Ok(LoadedPage { frame, page })
-        };
-        ids.iter().zip(answers).map(loaded).collect()
+        let checked = |(id, bytes): (&PageId, Bytes)| verified(&self.sal, *id, &bytes);
+        ids.iter().zip(answers).map(checked).collect()
     }
 
     /// Adds the frame of a page that no one has seen yet. The page has no content before its
@@ -315,6 +329,11 @@ impl BufferPool {
             misses: self.misses.load(Ordering::Relaxed),
             resident: self.resident.load(Ordering::Relaxed),
         }
+    }
+
+    /// The page's frame if it is in the pool, not counted as a use.
+    fn frame(&self, page: PageId) -> Option<Arc<Frame>> {
+        self.shard(page).lock().frames.get(&page).cloned()
     }
 
     fn shard(&self, page: PageId) -> &Mutex<Shard> {

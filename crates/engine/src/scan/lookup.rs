@@ -202,7 +202,7 @@ impl Walk {
             for leaf in batch.leaves {
                 let page = match leaf.state {
                     LeafState::Resident(page) => page,
-                    LeafState::Loading(load) => load.land().await?.page,
+                    LeafState::Loading(load) => load.land().await?,
                     LeafState::Stored => unreachable!("leaves are loaded"),
                 };
                 let start = page.get().lower_bound(&span.lower);

@@ -144,7 +144,7 @@ async fn land(
     let mut arrived = Vec::with_capacity(PAGES_PER_PART);
     let mut left = loading.len();
     for (index, load) in loading {
-        arrived.push((index, load.land().await?.page));
+        arrived.push((index, load.land().await?));
         left -= 1;
         if arrived.len() == PAGES_PER_PART || left == 0 {
             if shared.request.cancel.is_cancelled() {

@@ -5,7 +5,7 @@ use perigee_engine::EngineConfig;
 use perigee_engine::scan::ScanRequest;
 use perigee_types::PAGE_SIZE;
 
-use crate::{definition, ids, live, load, open, request};
+use crate::{definition, ids, live, load, open, request, run};
 
 const LOOK_AHEAD: usize = 16;
 
@@ -60,4 +60,33 @@ fn ten_times_the_rows_take_no_more_memory() {
             "ordered {ordered}: {large} after {small} bytes"
         );
     }
+}
+
+#[test]
+fn a_scan_that_waits_for_its_reader_leaves_the_pool_to_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = EngineConfig {
+        buffer_pool: 64 * PAGE_SIZE,
+        ..EngineConfig::default()
+    };
+    live(async {
+        let engine = open(dir.path(), config).await;
+        engine.create_schema("test").await.unwrap();
+        let table = engine.create_table(definition("t")).await.unwrap();
+        load(&engine, &table, 0..200_000).await;
+        let table = engine.table("test", "t").unwrap();
+        let whole = || ScanRequest {
+            look_ahead: Some(1000),
+            ..request(&engine, &table, false)
+        };
+        // Each reads ahead more pages than the pool has, and none of it is taken.
+        let waiting: Vec<_> = (0..3)
+            .map(|_| engine.scan(whole()).unwrap().partition())
+            .collect();
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        let rows = run(&engine, whole());
+        let rows = tokio::time::timeout(std::time::Duration::from_secs(20), rows);
+        assert_eq!(ids(&rows.await.unwrap()).len(), 200_000);
+        drop(waiting);
+    });
 }

@@ -69,7 +69,7 @@ async fn scan_batches(
                 }
                 LeafState::Loading(load) => {
                     states[1] += 1;
-                    load.land().await.unwrap().page
+                    load.land().await.unwrap()
                 }
                 LeafState::Stored => {
                     states[2] += 1;
