@@ -87,7 +87,8 @@ fn parse(dir: &Path, bytes: &[u8]) -> Result<(), LogError> {
     }
     if *version != FORMAT_VERSION.to_string() {
         return Err(LogError::Refused(format!(
-            "{dir} holds a {KIND} of format version {version}, expected version {FORMAT_VERSION}"
+            "{dir} holds a {KIND} of format version {version}, expected version {FORMAT_VERSION}; \
+             use the program that made it, or another directory"
         )));
     }
     Ok(())
@@ -116,7 +117,8 @@ fn lock(dir: &Path) -> Result<File, LogError> {
                     Ok(_) if !holder.trim().is_empty() => format!("process {}", holder.trim()),
                     _ => "another process".to_owned(),
                 };
-                let text = format!("{} is in use by {holder}", dir.display());
+                let dir = dir.display();
+                let text = format!("{dir} is in use by {holder}; stop it or use another directory");
                 return Err(LogError::Unavailable(text));
             }
             Err(TryLockError::Error(e)) => return Err(disk_error("lock", &path, &e)),

@@ -51,9 +51,19 @@ async fn fill(store: &LogStoreService, plog: PlogKey, payloads: &[Vec<u8>]) {
     }
 }
 
+/// A PLog file as text, with the first byte of each payload.
+fn dump(path: &Path) -> (String, Result<(), LogError>) {
+    let mut out = String::new();
+    let done = dump_plog(path, &mut out, |payload, out| {
+        out.push_str(&format!("            {:?}…\n", payload[0]));
+    });
+    (out, done)
+}
+
 /// Positions of the frames of a PLog file and of its end, from its dump.
 fn positions(path: &Path) -> Vec<u64> {
-    let dump = dump_plog(path).unwrap();
+    let mut dump = String::new();
+    dump_plog(path, &mut dump, |_, _| {}).unwrap();
     let lines = dump.lines().skip(1);
     lines
         .map(|line| line.split_whitespace().next().unwrap().parse().unwrap())
@@ -377,18 +387,30 @@ async fn a_dump_tells_what_a_file_holds() {
     let path = file_of(dir.path(), 0xab);
     let mut torn = fs::read(&path).unwrap();
     store.seal(key(0xab), 2).await.unwrap();
-    let expected = "db:1 plog:171 epoch 1 sealed, 5100 bytes of payload
+    let expected = "db:1 plog:171 epoch 1
       4096  entry  offset 0 bytes 100 lsn:1..=lsn:1 epoch 1
+            1…
       4288  entry  offset 100 bytes 5000 lsn:2..=lsn:2 epoch 1
+            2…
       9408  seal   offset 5100 epoch 2
-      9536  end, then nothing
+      9536  end, sealed, 5100 bytes of payload, then nothing
 ";
-    assert_eq!(dump_plog(&path).unwrap(), expected);
+    assert_eq!(dump(&path), (expected.to_owned(), Ok(())));
     torn[9400..].fill(0);
-    fs::write(&path, torn).unwrap();
+    fs::write(&path, &torn).unwrap();
+    let (text, done) = dump(&path);
     assert!(
-        dump_plog(&path)
-            .unwrap()
-            .ends_with("4288  end, then an unfinished append\n")
+        done.is_ok()
+            && text.ends_with("4288  end, open, 100 bytes of payload, then an unfinished append\n"),
+        "{text}"
+    );
+    torn[4100] ^= 1;
+    fs::write(&path, torn).unwrap();
+    let (text, done) = dump(&path);
+    assert_eq!(text, "db:1 plog:171 epoch 1\n");
+    let named = format!("{} at byte 4096", path.display());
+    assert!(
+        matches!(&done, Err(LogError::Corrupt(t)) if t.contains(&named)),
+        "{done:?}"
     );
 }
