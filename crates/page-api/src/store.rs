@@ -149,7 +149,8 @@ pub type NdpStream = BoxStream<'static, Result<NdpReply, PageError>>;
 /// What a Page Store says of itself, for operators and metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreStatus {
-    /// Every slice it holds.
+    /// Every slice it holds. One that is damaged has a status of zeros; calls to it say what is
+    /// wrong.
     pub slices: Vec<(SliceKey, SliceStatus)>,
     /// Bytes of the newest version of every page.
     pub live_bytes: u64,

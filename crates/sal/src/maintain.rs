@@ -73,6 +73,10 @@ async fn recycle(shared: &Shared, done: &mut Lsn) -> Result<(), SalError> {
 
 /// Deletes PLogs of which every slice has everything (taurus-2020 section 4.3).
 async fn truncate(shared: &Shared) -> Result<(), SalError> {
+    // Nobody knows what log a damaged slice lacks, should it be mended.
+    if !shared.damaged.is_empty() {
+        return Ok(());
+    }
     let cv = shared.progress.borrow().persistent;
     loop {
         let Some(plog) = shared.plogs.lock().deletable(cv) else {

@@ -97,7 +97,9 @@ fn split(shared: &Shared, pages: &[PageId]) -> Result<Vec<Share>, SalError> {
         .map(|(id, (indexes, pages))| {
             let slice = slices.get(&id).cloned().ok_or_else(|| {
                 let db = shared.config.db;
-                PageError::NotFound(format!("{} of {db}: {id} does not exist", pages[0]))
+                let nothing =
+                    || PageError::NotFound(format!("{} of {db}: {id} does not exist", pages[0]));
+                shared.damaged.get(&id).cloned().unwrap_or_else(nothing)
             })?;
             Ok(Share {
                 slice,

@@ -2,12 +2,13 @@
 //! of the log is on the Log Store, the geometry in the superblock, and where each slice stands on
 //! its Page Store.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures::future::try_join_all;
 use perigee_log_api::{LogError, LogStore, PlogInfo, PlogKey};
-use perigee_page_api::{PageStore, ReadPages, SliceKey, SliceStatus};
+use perigee_page_api::{PageError, PageStore, ReadPages, SliceKey, SliceStatus};
 use perigee_types::{Lsn, SliceId};
 use tokio::sync::mpsc;
 
@@ -26,6 +27,9 @@ const DISTRIBUTOR_QUEUE: usize = 1024;
 
 /// A slice that a Page Store has: on which store it was found, and where it stands.
 type Found = Vec<(SliceId, usize, SliceStatus)>;
+
+/// Slices that their Page Stores have and do not serve.
+type Damaged = BTreeMap<SliceId, PageError>;
 
 struct Opening {
     config: SalConfig,
@@ -64,11 +68,15 @@ pub(crate) async fn open(
         return Err(LogError::Refused(text).into());
     }
     let (first, last) = opening.extent_of_log(&plogs)?;
-    let found = opening.fence_slices(epoch).await?;
+    let (found, damaged) = opening.fence_slices(epoch).await?;
     opening.check_slices(&found, first, last)?;
     let geometry = match last {
         Lsn(0) => opening.new_geometry()?,
-        _ => opening.find_geometry(&plogs, first, &found).await?,
+        _ => {
+            opening
+                .find_geometry(&plogs, first, &found, &damaged)
+                .await?
+        }
     };
     opening.check_places(&geometry, &found)?;
 
@@ -78,6 +86,7 @@ pub(crate) async fn open(
         epoch,
         last,
         plogs: list,
+        damaged,
     };
     let shared = Shared::new(
         opening.config.clone(),
@@ -129,8 +138,9 @@ impl Opening {
         Ok((oldest.first_lsn, last.last_lsn))
     }
 
-    /// All slices of the database; from now on they refuse earlier writers.
-    async fn fence_slices(&self, epoch: u64) -> Result<Found, SalError> {
+    /// All slices of the database; from now on they refuse earlier writers. Those that are damaged
+    /// are apart: the rest of the database is served without them.
+    async fn fence_slices(&self, epoch: u64) -> Result<(Found, Damaged), SalError> {
         let per_store = self
             .stores
             .iter()
@@ -138,19 +148,29 @@ impl Opening {
             .map(|(number, store)| async move {
                 let what = format!("page store {number}");
                 let status = retry(&what, self.patience, || store.status()).await?;
-                let mut found = Found::new();
+                let (mut found, mut damaged) = (Found::new(), Damaged::new());
                 for (key, _) in status
                     .slices
                     .iter()
                     .filter(|(key, _)| key.db == self.config.db)
                 {
-                    retry(&what, self.patience, || store.create_slice(*key, epoch)).await?;
+                    match retry(&what, self.patience, || store.create_slice(*key, epoch)).await {
+                        Ok(()) => {}
+                        Err(error @ PageError::Corrupt(_)) => {
+                            tracing::error!("{key} cannot be used: {error}");
+                            damaged.insert(key.slice, error);
+                            continue;
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
                     let status = retry(&what, self.patience, || store.slice_status(*key)).await?;
                     found.push((key.slice, number, status));
                 }
-                Ok::<_, SalError>(found)
+                Ok::<_, SalError>((found, damaged))
             });
-        Ok(try_join_all(per_store).await?.concat())
+        let (found, damaged): (Vec<Found>, Vec<Damaged>) =
+            try_join_all(per_store).await?.into_iter().unzip();
+        Ok((found.concat(), damaged.into_iter().flatten().collect()))
     }
 
     /// Page Stores hold nothing that the log does not have, and miss nothing that it no longer has.
@@ -197,6 +217,7 @@ impl Opening {
         plogs: &[PlogInfo],
         first: Lsn,
         found: &Found,
+        damaged: &Damaged,
     ) -> Result<Geometry, SalError> {
         let db = self.config.db;
         if first == Lsn(1) {
@@ -214,6 +235,9 @@ impl Opening {
             db,
             slice: SliceId(0),
         };
+        if let Some(error) = damaged.get(&slice.slice) {
+            return Err(error.clone().into());
+        }
         let Some((_, store, status)) = found.iter().find(|(id, _, _)| *id == slice.slice) else {
             return Err(SalError::Inconsistent(format!(
                 "{slice} is on none of the page stores"

@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     pub progress: watch::Sender<Progress>,
     pub cv: Mutex<CvTracker>,
     pub slices: RwLock<BTreeMap<SliceId, Arc<Slice>>>,
+    /// Slices that their Page Stores do not serve, and why.
+    pub damaged: BTreeMap<SliceId, PageError>,
     /// Bytes of log that are appended and not below the CV-LSN.
     pub unpersisted: AtomicUsize,
     pub log_bytes: AtomicU64,
@@ -75,6 +77,7 @@ pub(crate) struct Start {
     pub epoch: u64,
     pub last: Lsn,
     pub plogs: PlogList,
+    pub damaged: BTreeMap<SliceId, PageError>,
 }
 
 impl Shared {
@@ -106,6 +109,7 @@ impl Shared {
             progress: watch::Sender::new(progress),
             cv: Mutex::default(),
             slices: RwLock::default(),
+            damaged: start.damaged,
             unpersisted: AtomicUsize::new(0),
             log_bytes: AtomicU64::new(0),
             plogs: Mutex::new(start.plogs),

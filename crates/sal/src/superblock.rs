@@ -89,7 +89,8 @@ pub(crate) fn from_page(db: DbId, bytes: &[u8]) -> Result<Geometry, SalError> {
     let version = r.u32().map_err(malformed)?;
     if version != VERSION {
         return Err(SalError::Incompatible(format!(
-            "{db} is of version {version}, this program knows version {VERSION}"
+            "{db} is of format version {version}, expected version {VERSION}; use the program that \
+             made it, or another database"
         )));
     }
     Geometry::decode(&mut r).map_err(malformed)
