@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use perigee_bench::commands;
@@ -10,6 +11,7 @@ use perigee_node::{
 };
 use perigee_types::DbId;
 
+use crate::inspect::{self, Inspect};
 use crate::size::Size;
 
 /// A MySQL-protocol database whose storage is disaggregated from its compute and which reduces data
@@ -39,6 +41,9 @@ enum Command {
     /// Measure; each figure is a ratio between contenders in one run
     #[command(subcommand)]
     Bench(Bench),
+    /// Look at a page, the log or a slice on disk: verified and made readable
+    #[command(subcommand)]
+    Inspect(Inspect),
 }
 
 #[derive(Debug, Subcommand)]
@@ -104,7 +109,7 @@ struct FrontendOptions {
     /// Most leaf pages that one batch read asks for; bounds the memory of a scan
     #[arg(long, value_name = "PAGES", default_value_t = 1000)]
     look_ahead: usize,
-    /// Memory of all running queries before they spill to disk
+    /// Memory of a query before it spills to disk (the variable query_memory_limit)
     #[arg(long, value_name = "SIZE", default_value = "2GiB")]
     query_memory: Size,
     /// Directory for what queries and loads spill
@@ -209,13 +214,19 @@ struct Demo {
     dir: PathBuf,
 }
 
+/// How long threads may take to end when all is done.
+const THREADS_END: Duration = Duration::from_secs(2);
+
 /// Does what the command line asks; an error is for a person to read.
 pub fn run(cli: Cli) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|e| format!("cannot start threads: {e}"))?;
-    runtime.block_on(dispatch(cli.command))
+    let result = runtime.block_on(dispatch(cli.command));
+    // What still runs on a thread of its own (a read from a slow disk, say) is not waited for.
+    runtime.shutdown_timeout(THREADS_END);
+    result
 }
 
 async fn dispatch(command: Command) -> Result<(), String> {
@@ -261,6 +272,7 @@ async fn dispatch(command: Command) -> Result<(), String> {
         }
         Command::Demo(demo) => run_demo(demo).await,
         Command::Bench(bench) => run_bench(bench).await,
+        Command::Inspect(what) => inspect::run(what).await,
     }
 }
 

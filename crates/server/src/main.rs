@@ -1,6 +1,7 @@
 //! The `perigee` binary: command line, logging, runtime. What it starts is in `node` and `bench`.
 
 mod cli;
+mod inspect;
 mod size;
 
 use std::io::IsTerminal;

@@ -1,0 +1,209 @@
+//! A disk that gets full under a store: the statement that meets it fails and says so, and once
+//! there is room again everything acknowledged is there.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use perigee_bench::{Client, Cluster, Embedded, Role};
+
+use crate::support::{args, binary, options};
+
+const ROWS: u64 = 500;
+const WIDTH: usize = 1000;
+
+/// Little room for the data of one role: a file system of its own where that may be mounted (as
+/// root), else a limit on the length of its files.
+struct SmallDisk {
+    data: PathBuf,
+    /// The binary, or a script that limits it.
+    binary: PathBuf,
+    limit: Option<PathBuf>,
+}
+
+impl SmallDisk {
+    /// For the data of `role` in `dir/name`.
+    fn new(dir: &Path, role: &str, name: &str, mebibytes: u32) -> Self {
+        let data = dir.join(name);
+        fs::create_dir(&data).unwrap();
+        // SAFETY: asks for a number.
+        let root = unsafe { libc::geteuid() } == 0;
+        if root {
+            mount(&data, &format!("size={mebibytes}m"));
+            return Self {
+                data,
+                binary: binary(),
+                limit: None,
+            };
+        }
+        let (script, limit) = (dir.join("limited"), dir.join("limit"));
+        let text = format!(
+            "#!/bin/sh\nif [ \"$1\" = {role} ] && [ -e '{}' ]; then\n\
+             trap '' XFSZ\nulimit -f {}\nfi\nexec '{}' \"$@\"\n",
+            limit.display(),
+            mebibytes * 2048,
+            binary().display()
+        );
+        fs::write(&script, text).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(&limit, "").unwrap();
+        Self {
+            data,
+            binary: script,
+            limit: Some(limit),
+        }
+    }
+
+    /// Makes enough room; a store that is limited notices when it is started anew.
+    fn grow(&self) {
+        match &self.limit {
+            Some(limit) => fs::remove_file(limit).unwrap(),
+            None => mount(&self.data, "remount,size=512m"),
+        }
+    }
+
+    /// What the system says when there is no room.
+    fn reason(&self) -> &'static str {
+        match self.limit {
+            Some(_) => "File too large",
+            None => "No space left on device",
+        }
+    }
+}
+
+fn mount(place: &Path, options: &str) {
+    let done = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+        .arg(place)
+        .status();
+    assert!(done.unwrap().success(), "mounting {}", place.display());
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        if self.limit.is_none() {
+            drop(Command::new("umount").arg("-l").arg(&self.data).status());
+        }
+    }
+}
+
+async fn create(client: &mut Client) {
+    for sql in [
+        "CREATE DATABASE f",
+        "CREATE TABLE f.t (id BIGINT NOT NULL, n BIGINT NOT NULL, v VARCHAR(1000) NOT NULL, \
+         PRIMARY KEY (id), KEY (n))",
+        "CREATE TABLE f.l (id BIGINT NOT NULL, v VARCHAR(1000) NOT NULL, PRIMARY KEY (id))",
+    ] {
+        client.execute(sql).await.unwrap();
+    }
+}
+
+async fn insert(client: &mut Client, n: u64) -> Result<(), String> {
+    let text = "x".repeat(WIDTH);
+    let rows: Vec<_> = (0..ROWS)
+        .map(|i| format!("({}, {n}, '{text}')", n * ROWS + i))
+        .collect();
+    let sql = format!("INSERT INTO f.t VALUES {}", rows.join(", "));
+    let done = client.execute(&sql).await;
+    done.map(drop).map_err(|e| e.to_string())
+}
+
+/// Inserts until a statement fails; returns how many were acknowledged and why it failed.
+async fn insert_until_full(client: &mut Client) -> (u64, String) {
+    for n in 0..200 {
+        if let Err(error) = insert(client, n).await {
+            return (n, error);
+        }
+    }
+    panic!("the disk does not get full");
+}
+
+/// Everything acknowledged is there, nothing is there in part, and it can be written again.
+async fn check(client: &mut Client, told: u64) {
+    let rows = client.number("SELECT COUNT(*) FROM f.t").await.unwrap() as u64;
+    // The one that failed may have been durable before its answer failed.
+    assert!(
+        rows == told * ROWS || rows == (told + 1) * ROWS,
+        "{rows} rows, {told} statements were acknowledged"
+    );
+    for n in [0, told / 2, told - 1] {
+        let by_index = format!("SELECT COUNT(v) FROM f.t WHERE n = {n}");
+        assert_eq!(client.number(&by_index).await.unwrap() as u64, ROWS);
+    }
+    insert(client, told + 1).await.unwrap();
+    let more = client.number("SELECT COUNT(*) FROM f.t").await.unwrap() as u64;
+    assert_eq!(more, rows + ROWS);
+}
+
+fn assert_says_full(error: &str, disk: &SmallDisk) {
+    for expected in [disk.reason(), &*disk.data.to_string_lossy()] {
+        assert!(error.contains(expected), "{expected:?} in {error}");
+    }
+    let number = if disk.limit.is_none() { "1021" } else { "1030" };
+    assert!(error.contains(number), "{number} in {error}");
+}
+
+/// A role's disk gets full while rows are inserted.
+async fn inserts_meet_a_full_disk(role: Role, word: &str, name: &str, mebibytes: u32) {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = SmallDisk::new(dir.path(), word, name, mebibytes);
+    let mut options = options(dir.path(), 1, &[]);
+    options.binary.clone_from(&disk.binary);
+    let mut cluster = Cluster::start(options).unwrap();
+    let mut client = cluster.client(None).await.unwrap();
+    create(&mut client).await;
+    let (told, error) = insert_until_full(&mut client).await;
+    assert!(told > 0, "nothing fits: {error}");
+    assert_says_full(&error, &disk);
+    // Whoever comes now is told the same, at once.
+    let mut other = cluster.client(None).await.unwrap();
+    assert_says_full(&insert(&mut other, told).await.unwrap_err(), &disk);
+    disk.grow();
+    cluster.kill(Role::Frontend).unwrap();
+    cluster.stop(role).unwrap();
+    cluster.restart(role).unwrap();
+    cluster.restart(Role::Frontend).unwrap();
+    check(&mut cluster.client(None).await.unwrap(), told).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_of_the_log_store_loses_nothing() {
+    inserts_meet_a_full_disk(Role::LogStore, "log-store", "log-store", 8).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_of_a_page_store_loses_nothing() {
+    inserts_meet_a_full_disk(Role::PageStore(0), "page-store", "page-store-0", 8).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_that_meets_a_full_disk_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = SmallDisk::new(dir.path(), "serve", "serve", 16);
+    let start = || Embedded::start(&disk.binary, dir.path(), &args(&[])).unwrap();
+    let server = start();
+    let mut client = server.client(None).await.unwrap();
+    create(&mut client).await;
+    insert(&mut client, 0).await.unwrap();
+    let (file, rows) = (dir.path().join("rows"), 20_000);
+    let text = "y".repeat(WIDTH);
+    let lines: String = (0..rows).map(|i| format!("{i}\t{text}\n")).collect();
+    fs::write(&file, lines).unwrap();
+    let load = format!("LOAD DATA LOCAL INFILE '{}' INTO TABLE f.l", file.display());
+    let error = client.execute(&load).await.unwrap_err().to_string();
+    assert_says_full(&error, &disk);
+    disk.grow();
+    // Like kill -9.
+    drop((client, server));
+    let mut server = start();
+    let mut client = server.client(None).await.unwrap();
+    let loaded = client.number("SELECT COUNT(*) FROM f.l").await.unwrap();
+    assert_eq!(loaded as u64, 0, "a part of the load is there");
+    check(&mut client, 1).await;
+    assert_eq!(client.execute(&load).await.unwrap(), rows);
+    let loaded = client.number("SELECT COUNT(v) FROM f.l").await.unwrap();
+    assert_eq!(loaded as u64, rows);
+    client.close().await.unwrap();
+    server.stop().unwrap();
+}

@@ -1,0 +1,84 @@
+//! What whole-system tests share: the binary, clusters of it, and looking at their files.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "test code; no test uses all of it"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use perigee_bench::{Client, Cluster, ClusterOptions};
+
+pub fn binary() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_perigee"))
+}
+
+pub fn args(args: &[&str]) -> Vec<String> {
+    args.iter().map(|arg| (*arg).to_owned()).collect()
+}
+
+pub fn options(dir: &Path, page_stores: usize, frontend_args: &[&str]) -> ClusterOptions {
+    ClusterOptions {
+        binary: binary(),
+        dir: dir.to_owned(),
+        page_stores,
+        frontend_args: args(frontend_args),
+        page_store_args: Vec::new(),
+    }
+}
+
+pub fn cluster(dir: &Path, page_stores: usize, frontend_args: &[&str]) -> Cluster {
+    Cluster::start(options(dir, page_stores, frontend_args)).unwrap()
+}
+
+/// Where a process of a cluster in `dir` listens.
+pub fn address(dir: &Path, name: &str) -> String {
+    std::fs::read_to_string(dir.join(format!("{name}.ready"))).unwrap()
+}
+
+/// Runs the binary to its end.
+pub fn perigee(args: &[&str]) -> Output {
+    Command::new(binary()).args(args).output().unwrap()
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Waits until the Page Stores have made pages of all log.
+pub async fn consolidated(client: &mut Client) {
+    let (end, mut idle) = (Instant::now() + Duration::from_secs(20), 0);
+    while idle < 5 {
+        assert!(Instant::now() < end, "consolidation does not end");
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        let backlog = client
+            .number("SHOW STATUS LIKE 'perigee_page_store_backlog_bytes'")
+            .await
+            .unwrap();
+        idle = if backlog == 0.0 { idle + 1 } else { 0 };
+    }
+}
+
+/// All files below `dir` whose names begin with `prefix`.
+pub fn files(dir: &Path, prefix: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let (path, name) = (
+            entry.as_ref().unwrap().path(),
+            entry.unwrap().file_name().into_string().unwrap(),
+        );
+        if path.is_dir() {
+            found.extend(files(&path, prefix));
+        } else if name.starts_with(prefix) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
