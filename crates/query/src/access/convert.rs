@@ -15,7 +15,7 @@ use datafusion::physical_expr::expressions::{
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use perigee_expr::{Builder, Comparison, NodeId, Program, Type};
-use perigee_value::{Datum, RowLayout};
+use perigee_value::{ColumnType, Datum, RowLayout};
 
 use crate::functions::{arithmetic, collation, dates};
 
@@ -139,9 +139,56 @@ impl Converter<'_> {
     }
 
     fn compare(&mut self, op: Comparison, binary: &BinaryExpr) -> Option<NodeId> {
-        let left = self.compared(binary.left())?;
-        let right = self.compared(binary.right())?;
-        self.builder.compare(op, left, right).ok()
+        let (left, right) = (binary.left(), binary.right());
+        let (l, r) = (self.compared(left)?, self.compared(right)?);
+        let exact = !self.is_collated(left, l) || !self.is_collated(right, r);
+        match op {
+            _ if !exact => self.builder.compare(op, l, r).ok(),
+            // What DataFusion makes of LIKE without wildcards: trailing spaces count.
+            Comparison::Equal => self.equal_bytes(l, right),
+            Comparison::NotEqual => {
+                let equal = self.equal_bytes(l, right)?;
+                self.builder.not(equal).ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// True if equality in the collation is equality of bytes for a string operand: it is cut, or has
+    /// no trailing spaces.
+    fn is_collated(&self, expr: &Arc<dyn PhysicalExpr>, node: NodeId) -> bool {
+        if let Some(literal) = expr.downcast_ref::<Literal>() {
+            let text = literal.value().try_as_str().flatten();
+            return text.is_none_or(|text| !text.ends_with(' '));
+        }
+        if let Some(column) = expr.downcast_ref::<Column>() {
+            let position = self
+                .binding
+                .positions
+                .get(column.index())
+                .copied()
+                .flatten();
+            let ty = position.map(|at| self.binding.layout.columns[usize::from(at)].ty);
+            return !matches!(ty, Some(ColumnType::Varchar { .. }));
+        }
+        let is_pad = expr
+            .downcast_ref::<ScalarFunctionExpr>()
+            .is_some_and(|function| function.name() == collation::PAD);
+        is_pad || self.builder.ty(node) != Type::String
+    }
+
+    /// A string that has exactly the bytes of a constant.
+    fn equal_bytes(&mut self, operand: NodeId, constant: &Arc<dyn PhysicalExpr>) -> Option<NodeId> {
+        let literal = constant.downcast_ref::<Literal>()?;
+        let text = literal.value().try_as_str().flatten()?;
+        let mut pattern = String::new();
+        for c in text.chars() {
+            if matches!(c, '%' | '_' | ESCAPE) {
+                pattern.push(ESCAPE);
+            }
+            pattern.push(c);
+        }
+        self.builder.like(operand, &pattern, ESCAPE).ok()
     }
 
     /// An operand of a comparison: programs compare strings as the collation does, so that cutting
@@ -170,6 +217,9 @@ impl Converter<'_> {
 
     fn in_list(&mut self, in_list: &InListExpr) -> Option<NodeId> {
         let operand = self.compared(in_list.expr())?;
+        if !self.is_collated(in_list.expr(), operand) {
+            return None;
+        }
         let items = in_list
             .list()
             .iter()

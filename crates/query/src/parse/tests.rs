@@ -34,7 +34,7 @@ fn errors_show_where() {
         ("SELECT a b c FROM t", "c FROM t", 1),
         ("SELECT 1 AS where", "where", 1),
         ("SELECT a FROM t AS order", "order", 1),
-        ("SELECT a FROM t GROUP a", "a", 1),
+        ("SELECT a FROM t GROUP a", "GROUP a", 1),
         ("SELECT a FROM t ORDER BY", "", 1),
         ("SELECT a FROM t LIMIT 1 1", "1", 1),
         ("SELECT a FROM t WHERE a = 1 garbage", "garbage", 1),

@@ -1,6 +1,7 @@
 //! From a SELECT's syntax tree to a DataFusion plan with MySQL's meaning.
 
 mod clause;
+mod membership;
 pub mod metadata;
 pub mod operators;
 pub mod rewrite;

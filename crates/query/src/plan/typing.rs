@@ -25,8 +25,8 @@ use crate::error::SqlError;
 use crate::functions::sum_argument::{SUM_ARGUMENT, sum_type};
 use crate::functions::types::is_string;
 use crate::functions::{cast as casts, in_list};
-use crate::plan::metadata;
 use crate::plan::operators::{cast_to, compare, without_padding};
+use crate::plan::{membership, metadata};
 use crate::result::flags::PRIMARY_KEY;
 
 /// Runs the pass over a plan and its subqueries.
@@ -53,6 +53,10 @@ fn node_types(node: LogicalPlan) -> DfResult<LogicalPlan> {
         })?
         .data;
     match node {
+        LogicalPlan::Filter(mut filter) => {
+            filter.predicate = membership::three_valued(filter.predicate, &schema)?;
+            Ok(LogicalPlan::Filter(filter))
+        }
         LogicalPlan::Aggregate(aggregate) => group_by(aggregate),
         LogicalPlan::Sort(sort) => order_by(sort),
         LogicalPlan::Distinct(Distinct::All(input)) => distinct(input),
