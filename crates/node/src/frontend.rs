@@ -7,7 +7,7 @@ use perigee_engine::{Engine, EngineConfig};
 use perigee_log_api::{LogStore, LogStoreClient};
 use perigee_log_store::LogStoreService;
 use perigee_page_api::{PageStore, PageStoreClient, TransportBytes};
-use perigee_page_store::PageStoreService;
+use perigee_page_store::{PageStoreService, PerigeePlugin};
 use perigee_query::{FrontendConfig, StatusSource};
 use perigee_sal::{Sal, SalConfig};
 use perigee_types::PAGE_SIZE;
@@ -48,11 +48,17 @@ pub async fn run_frontend(
 pub async fn run_embedded(settings: EmbeddedSettings) -> Result<(), NodeError> {
     let config = page_store_config(settings.pool_bytes, None, settings.decline_every);
     let data = settings.data.clone();
+    let plugin = if settings.frontend.interpret {
+        PerigeePlugin::interpreting()
+    } else {
+        PerigeePlugin::default()
+    };
     let open = move || {
         let log = LogStoreService::open(data.join("log"), Default::default())
             .map_err(NodeError::component)?;
         let pages =
-            PageStoreService::open(data.join("pages"), config).map_err(NodeError::component)?;
+            PageStoreService::open_with_plugin(data.join("pages"), config, Arc::new(plugin))
+                .map_err(NodeError::component)?;
         Ok::<_, NodeError>((log, pages))
     };
     let (log, pages) = spawn_blocking(open).await.map_err(NodeError::component)??;
