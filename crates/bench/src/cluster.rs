@@ -65,12 +65,26 @@ impl Embedded {
         })
     }
 
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.process.address
+    }
+
     /// A new connection.
     ///
     /// # Errors
     /// If it cannot be reached.
     pub async fn client(&self, schema: Option<&str>) -> Result<Client, BenchError> {
         Client::connect(self.process.address, schema).await
+    }
+
+    /// CPU time the process has used, user and system, as the kernel counts it.
+    ///
+    /// # Errors
+    /// If the process is gone.
+    pub fn cpu(&self) -> Result<Duration, BenchError> {
+        self.process.cpu()
     }
 
     /// Resident memory of the process in bytes: now and at its peak.
@@ -147,7 +161,15 @@ impl Cluster {
     /// # Errors
     /// If the process is gone.
     pub fn frontend_cpu(&self) -> Result<Duration, BenchError> {
-        self.frontend.cpu()
+        self.cpu(Role::Frontend)
+    }
+
+    /// CPU time a process has used, user and system, as the kernel counts it.
+    ///
+    /// # Errors
+    /// If the process is gone.
+    pub fn cpu(&self, role: Role) -> Result<Duration, BenchError> {
+        self.process(role).cpu()
     }
 
     /// Resident memory of the frontend in bytes, as the kernel counts it: now and at its peak.

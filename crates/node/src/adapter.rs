@@ -169,6 +169,15 @@ impl wire::Session for WireSession {
         self.multi = allowed;
     }
 
+    async fn field_list(
+        &mut self,
+        table: &str,
+        wildcard: &str,
+    ) -> Result<Vec<Column>, wire::SqlError> {
+        let columns = self.session.field_list(table, wildcard).map_err(to_wire)?;
+        Ok(columns.iter().map(column).collect())
+    }
+
     fn idle_timeout(&self) -> Option<Duration> {
         Some(Duration::from_secs(
             self.session.wait_timeout(self.info.interactive),

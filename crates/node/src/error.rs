@@ -1,18 +1,22 @@
 //! Why a role does not start, in words for the person who started it.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Why a role ended.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
+    /// Another process listens at the address.
+    #[error("{0} is in use by another process; stop it or choose another address with --listen")]
+    PortInUse(SocketAddr),
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {cause}; choose another with --listen")]
+    #[error("cannot listen on {address}: {cause}; choose another address with --listen")]
     Listen {
         /// The address.
         address: SocketAddr,
         /// What the system says.
-        cause: std::io::Error,
+        cause: io::Error,
     },
     /// A file cannot be written.
     #[error("cannot write {path}: {cause}")]
@@ -20,7 +24,7 @@ pub enum NodeError {
         /// The file.
         path: PathBuf,
         /// What the system says.
-        cause: std::io::Error,
+        cause: io::Error,
     },
     /// A component does not start or failed; its own words.
     #[error("{0}")]
@@ -28,6 +32,14 @@ pub enum NodeError {
 }
 
 impl NodeError {
+    /// The error for an address that cannot be listened on.
+    pub(crate) fn listen(address: SocketAddr, cause: io::Error) -> Self {
+        match cause.kind() {
+            io::ErrorKind::AddrInUse => Self::PortInUse(address),
+            _ => Self::Listen { address, cause },
+        }
+    }
+
     /// An error in the words of a component.
     pub fn component(error: impl std::fmt::Display) -> Self {
         Self::Component(error.to_string())

@@ -1,6 +1,7 @@
 //! The frontend role: against stores in other processes, or with the stores in its own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use perigee_engine::{Engine, EngineConfig};
@@ -11,13 +12,19 @@ use perigee_page_store::{PageStoreService, PerigeePlugin};
 use perigee_query::{FrontendConfig, StatusSource};
 use perigee_sal::{Sal, SalConfig};
 use perigee_types::PAGE_SIZE;
-use perigee_wire_mysql::{Server, ServerConfig, ServerError, ShutdownPatience, StaticAccounts};
+use perigee_wire_mysql::{
+    ConnectionRegistry, Server, ServerConfig, ServerError, ShutdownPatience, StaticAccounts,
+};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use crate::adapter::WireFrontend;
 use crate::ready::{announce, told_to_stop};
 use crate::stores::page_store_config;
 use crate::{EmbeddedSettings, FrontendSettings, NodeError};
+
+/// How long the engine may take to give the stores what they do not have yet.
+const ENGINE_END: Duration = Duration::from_secs(10);
 
 /// Runs a frontend against a Log Store and Page Stores until the process is told to stop.
 ///
@@ -104,9 +111,11 @@ async fn serve(
     let engine = Engine::open(sal, engine_config)
         .await
         .map_err(NodeError::component)?;
+    let registry = ConnectionRegistry::new();
     let status = Arc::new(Status {
         engine: engine.clone(),
         transport,
+        registry: registry.clone(),
     });
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let frontend_config = FrontendConfig {
@@ -120,29 +129,47 @@ async fn serve(
         max_connections: settings.max_connections,
         ..ServerConfig::default()
     };
-    let server = Server::start(
+    let server = Server::start_in(
         server_config,
         Arc::new(frontend),
         Arc::new(StaticAccounts::default()),
+        registry,
     )
     .map_err(listen_error)?;
+    if !server.address().ip().is_loopback() {
+        tracing::warn!(
+            "whoever reaches {} may log in as root without a password, and nothing is encrypted",
+            server.address()
+        );
+    }
     announce(&settings.serving, "frontend", server.address())?;
     told_to_stop().await;
     let report = server.shutdown(ShutdownPatience::default()).await;
     if report.dropped > 0 {
         tracing::warn!("{} connections did not end in time", report.dropped);
     }
-    engine.shutdown().await.map_err(NodeError::component)
+    match timeout(ENGINE_END, engine.shutdown()).await {
+        Ok(ended) => ended.map_err(NodeError::component),
+        Err(_) => {
+            // What was committed is in the Log Store: the next start sends the stores what they miss.
+            tracing::warn!("the stores do not answer; ending without them");
+            Ok(())
+        }
+    }
 }
 
 fn listen_error(error: ServerError) -> NodeError {
-    NodeError::Component(format!("{error}; choose another with --listen"))
+    match error {
+        ServerError::PortInUse { address } => NodeError::PortInUse(address),
+        ServerError::Listen { address, source } => NodeError::listen(address, source),
+    }
 }
 
 /// What `SHOW STATUS` shows besides the session's own.
 struct Status {
     engine: Arc<Engine>,
     transport: Vec<Arc<TransportBytes>>,
+    registry: ConnectionRegistry,
 }
 
 #[async_trait]
@@ -150,6 +177,12 @@ impl StatusSource for Status {
     async fn status(&self) -> Vec<(String, u64)> {
         let mut out = Vec::new();
         let mut put = |name: &str, value: u64| out.push((name.to_owned(), value));
+        let clients = self.registry.counters();
+        put("Aborted_clients", clients.aborted_clients);
+        put("Aborted_connects", clients.aborted_connects);
+        put("Bytes_received", clients.bytes_received);
+        put("Bytes_sent", clients.bytes_sent);
+        put("Connections", clients.connections);
         let (sent, received) = self
             .transport
             .iter()

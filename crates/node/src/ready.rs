@@ -1,16 +1,19 @@
 //! Listening, telling that the role serves, and waiting for the signal to stop.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 use crate::{NodeError, Serving};
 
 /// Listens where the settings say; gives the listener and the address with its real port.
 pub async fn listen(serving: &Serving) -> Result<(TcpListener, SocketAddr), NodeError> {
     let address = serving.listen;
-    let fail = |cause| NodeError::Listen { address, cause };
+    let fail = |cause| NodeError::listen(address, cause);
     let listener = TcpListener::bind(address).await.map_err(fail)?;
     let address = listener.local_addr().map_err(fail)?;
     Ok((listener, address))
@@ -30,6 +33,38 @@ pub fn announce(serving: &Serving, role: &str, address: SocketAddr) -> Result<()
     let partial = path.with_extension("partial");
     std::fs::write(&partial, address.to_string()).map_err(fail)?;
     std::fs::rename(&partial, path).map_err(fail)
+}
+
+/// How long calls to a store that stops may take to end.
+const CALLS_END: Duration = Duration::from_secs(10);
+
+/// Ends when the process is told to stop.
+pub type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Serves until the process is told to stop and the calls under way have ended. Those that do not
+/// end in time, because their client does not take the answer, are dropped: that is safe at any
+/// point.
+pub async fn serve_until_told<E: std::fmt::Display>(
+    serve: impl AsyncFnOnce(Stop) -> Result<(), E>,
+) -> Result<(), NodeError> {
+    let (told, telling) = oneshot::channel();
+    let stop = async move {
+        told_to_stop().await;
+        let _ = told.send(()); // nobody listens if serving has failed
+    };
+    let overdue = async move {
+        match telling.await {
+            Ok(()) => tokio::time::sleep(CALLS_END).await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        ended = serve(Box::pin(stop)) => ended.map_err(NodeError::component),
+        () = overdue => {
+            tracing::warn!("dropping calls that do not end");
+            Ok(())
+        }
+    }
 }
 
 /// Returns when the process is told to stop: SIGTERM or SIGINT.

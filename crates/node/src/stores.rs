@@ -7,7 +7,7 @@ use perigee_page_store::PageStoreService;
 use tokio::task::spawn_blocking;
 use tonic::transport::server::TcpIncoming;
 
-use crate::ready::{announce, listen, told_to_stop};
+use crate::ready::{announce, listen, serve_until_told};
 use crate::{LogStoreSettings, NodeError, PageStoreSettings};
 
 /// Runs a Log Store until the process is told to stop.
@@ -22,14 +22,9 @@ pub async fn run_log_store(settings: LogStoreSettings) -> Result<(), NodeError> 
         .map_err(NodeError::component)?
         .map_err(NodeError::component)?;
     announce(&settings.serving, "log store", address)?;
-    perigee_log_api::transport()
-        .add_service(perigee_log_api::serve(Arc::new(store)))
-        .serve_with_incoming_shutdown(
-            TcpIncoming::from(listener).with_nodelay(Some(true)),
-            told_to_stop(),
-        )
-        .await
-        .map_err(NodeError::component)
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let router = perigee_log_api::transport().add_service(perigee_log_api::serve(Arc::new(store)));
+    serve_until_told(async |stop| router.serve_with_incoming_shutdown(incoming, stop).await).await
 }
 
 /// Runs a Page Store until the process is told to stop.
@@ -50,11 +45,10 @@ pub async fn run_page_store(settings: PageStoreSettings) -> Result<(), NodeError
         .map_err(NodeError::component)?;
     let bytes = Arc::default();
     announce(&settings.serving, "page store", address)?;
-    perigee_page_api::transport()
-        .add_service(perigee_page_api::serve(Arc::new(store)))
-        .serve_with_incoming_shutdown(perigee_page_api::incoming(listener, bytes), told_to_stop())
-        .await
-        .map_err(NodeError::component)
+    let incoming = perigee_page_api::incoming(listener, bytes);
+    let router =
+        perigee_page_api::transport().add_service(perigee_page_api::serve(Arc::new(store)));
+    serve_until_told(async |stop| router.serve_with_incoming_shutdown(incoming, stop).await).await
 }
 
 /// The Page Store's own settings for what a role is told.

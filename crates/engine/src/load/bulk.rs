@@ -22,6 +22,7 @@ use crate::EngineError;
 use crate::btree::{Builder, Built, KeySpan, Tree};
 use crate::catalog::{Index, Table, TableStats};
 use crate::engine::Engine;
+use crate::scan::CancelToken;
 use crate::txn::Transaction;
 
 /// Pages of a built tree are filled to so many sixteenths, as InnoDB does: ascending inserts go to
@@ -42,6 +43,7 @@ pub struct BulkLoad {
     transaction: Transaction,
     rows: u64,
     columns: Vec<Collector>,
+    cancel: CancelToken,
     mode: Mode,
 }
 
@@ -110,12 +112,20 @@ impl Engine {
             transaction,
             rows: 0,
             columns: Vec::new(),
+            cancel: CancelToken::new(),
             mode,
         })
     }
 }
 
 impl BulkLoad {
+    /// The load with a token that stops it with [`EngineError::Cancelled`].
+    #[must_use]
+    pub fn stopped_by(mut self, cancel: &CancelToken) -> Self {
+        self.cancel = cancel.clone();
+        self
+    }
+
     /// What makes chunks of the load.
     #[must_use]
     pub fn encoder(&self) -> Encoder {
@@ -138,7 +148,12 @@ impl BulkLoad {
         let mut records = chunk.records.into_iter();
         let clustered_records = records.next().expect("every table has a clustered index");
         match &mut self.mode {
-            Mode::Insert => insert_all(&mut self.transaction, &self.table, clustered_records).await,
+            Mode::Insert => {
+                let shape = self.table.clustered().layout.shape;
+                let mut runs = Runs::new(shape, usize::MAX);
+                runs.push(clustered_records).map_err(|e| spill(&e))?;
+                insert_late(&mut self.transaction, &self.table, runs, &self.cancel).await
+            }
             Mode::Build {
                 clustered,
                 secondary,
@@ -147,9 +162,12 @@ impl BulkLoad {
                     runs.push(records).map_err(|e| spill(&e))?;
                 }
                 let tree = self.engine.tree(self.table.clustered());
-                clustered
-                    .push(&self.table, &tree, self.trx, clustered_records)
-                    .await
+                let to = Target {
+                    table: &self.table,
+                    index: self.table.clustered(),
+                    cancel: &self.cancel,
+                };
+                clustered.push(to, &tree, self.trx, clustered_records).await
             }
         }
     }
@@ -188,21 +206,28 @@ impl BulkLoad {
             return Ok(());
         };
         let tree = self.engine.tree(self.table.clustered());
-        let (builder, late) = clustered.into_builder(&self.table, &tree, self.trx).await?;
+        let to = Target {
+            table: &self.table,
+            index: self.table.clustered(),
+            cancel: &self.cancel,
+        };
+        let (builder, late) = clustered.into_builder(to, &tree, self.trx).await?;
         let mut builds = Vec::new();
         for (number, runs) in (1..).zip(secondary) {
             let (engine, table, trx) = (self.engine.clone(), self.table.clone(), self.trx);
+            let cancel = self.cancel.clone();
             builds.push(tokio::spawn(build_secondary(
-                engine, table, number, trx, runs,
+                engine, table, number, trx, runs, cancel,
             )));
         }
-        let mut built = Vec::new();
+        // All are awaited before one's error counts: none may write while the load is undone.
+        let mut outcomes = Vec::new();
         for build in builds {
-            built.push(
-                build
-                    .await
-                    .map_err(|e| EngineError::Corrupt(e.to_string()))??,
-            );
+            outcomes.push(build.await);
+        }
+        let mut built = Vec::new();
+        for outcome in outcomes {
+            built.push(outcome.map_err(|e| EngineError::Corrupt(e.to_string()))??);
         }
         let mut leaf_pages = vec![0];
         for builder in built {
@@ -213,7 +238,7 @@ impl BulkLoad {
             ..
         } = builder.finish().await?;
         leaf_pages[0] = clustered_pages;
-        insert_late(&mut self.transaction, &self.table, late).await?;
+        insert_late(&mut self.transaction, &self.table, late, &self.cancel).await?;
         let columns = std::mem::take(&mut self.columns);
         let columns = columns.into_iter().map(Collector::finish).collect();
         let stats = TableStats {
@@ -228,7 +253,7 @@ impl BulkLoad {
 impl Clustered {
     async fn push(
         &mut self,
-        table: &Table,
+        to: Target<'_>,
         tree: &Tree,
         trx: TrxId,
         records: Vec<u8>,
@@ -252,7 +277,7 @@ impl Clustered {
                     let last = std::mem::take(last);
                     let merge = take(runs).merge().map_err(|e| spill(&e))?;
                     let mut builder = Box::new(tree.build(trx, FILL));
-                    build_from(&mut builder, merge, table, table.clustered()).await?;
+                    build_from(&mut builder, merge, to).await?;
                     *self = Self::Streaming {
                         builder,
                         last,
@@ -273,7 +298,7 @@ impl Clustered {
                 let mut runs = Runs::new(shape, usize::MAX);
                 runs.push(records).map_err(|e| spill(&e))?;
                 let merge = runs.merge().map_err(|e| spill(&e))?;
-                build_from(builder, merge, table, table.clustered()).await
+                build_from(builder, merge, to).await
             }
         }
     }
@@ -281,7 +306,7 @@ impl Clustered {
     /// The tree with all records in it but those that came late.
     async fn into_builder(
         self,
-        table: &Table,
+        to: Target<'_>,
         tree: &Tree,
         trx: TrxId,
     ) -> Result<(Box<Builder>, Runs), EngineError> {
@@ -290,7 +315,7 @@ impl Clustered {
             Self::Undecided { runs, .. } => {
                 let mut builder = Box::new(tree.build(trx, FILL));
                 let merge = runs.merge().map_err(|e| spill(&e))?;
-                build_from(&mut builder, merge, table, table.clustered()).await?;
+                build_from(&mut builder, merge, to).await?;
                 Ok((builder, Runs::new(tree.spec().shape, 0)))
             }
         }
@@ -309,21 +334,35 @@ async fn build_secondary(
     number: usize,
     trx: TrxId,
     runs: Runs,
+    cancel: CancelToken,
 ) -> Result<Builder, EngineError> {
     let index = &table.indexes[number];
     let mut builder = engine.tree(index).build(trx, FILL);
     let merge = runs.merge().map_err(|e| spill(&e))?;
-    build_from(&mut builder, merge, &table, index).await?;
+    let to = Target {
+        table: &table,
+        index,
+        cancel: &cancel,
+    };
+    build_from(&mut builder, merge, to).await?;
     Ok(builder)
+}
+
+/// The index that is built, and what stops that.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    table: &'a Table,
+    index: &'a Index,
+    cancel: &'a CancelToken,
 }
 
 /// Adds all records of a merge, refusing equal keys.
 async fn build_from(
     builder: &mut Builder,
     mut merge: Merge,
-    table: &Table,
-    index: &Index,
+    to: Target<'_>,
 ) -> Result<(), EngineError> {
+    let Target { table, index, .. } = to;
     let shape = index.layout.shape;
     let mut before: Vec<u8> = Vec::new();
     while let Some(record) = merge.next().map_err(|e| spill(&e))? {
@@ -333,6 +372,7 @@ async fn build_from(
         before.clear();
         before.extend_from_slice(record);
         if builder.add(record)? {
+            check(to.cancel)?;
             builder.write_group().await?;
         }
     }
@@ -373,33 +413,31 @@ fn duplicate(table: &Table, index: &Index, record: &[u8]) -> EngineError {
     }
 }
 
+fn check(cancel: &CancelToken) -> Result<(), EngineError> {
+    if cancel.is_cancelled() {
+        return Err(EngineError::Cancelled);
+    }
+    Ok(())
+}
+
 async fn insert_late(
     transaction: &mut Transaction,
     table: &Arc<Table>,
     late: Runs,
+    cancel: &CancelToken,
 ) -> Result<(), EngineError> {
     let mut merge = late.merge().map_err(|e| spill(&e))?;
     let mut records = Vec::new();
     while let Some(record) = merge.next().map_err(|e| spill(&e))? {
         records.push(record.to_vec());
         if records.len() == INSERT_ROWS {
+            check(cancel)?;
             transaction
                 .insert_records(table, std::mem::take(&mut records))
                 .await?;
         }
     }
     transaction.insert_records(table, records).await
-}
-
-async fn insert_all(
-    transaction: &mut Transaction,
-    table: &Arc<Table>,
-    records: Vec<u8>,
-) -> Result<(), EngineError> {
-    let shape = table.clustered().layout.shape;
-    let mut runs = Runs::new(shape, usize::MAX);
-    runs.push(records).map_err(|e| spill(&e))?;
-    insert_late(transaction, table, runs).await
 }
 
 /// First and last key of sorted records.

@@ -7,6 +7,7 @@ pub mod operators;
 pub mod rewrite;
 pub mod select;
 pub mod state;
+pub mod stoppable;
 pub mod typing;
 
 #[cfg(test)]

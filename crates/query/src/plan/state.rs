@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use datafusion::catalog::CatalogProviderList;
 use datafusion::execution::SessionState;
+use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::functions_aggregate::planner::AggregateFunctionPlanner;
@@ -27,8 +28,11 @@ const JOIN_LIST_VALUES: usize = 100_000;
 /// Bytes up to which it is.
 const JOIN_LIST_BYTES: usize = 4 << 20;
 
-/// The settings that do not depend on the statement.
-fn config(partitions: usize) -> SessionConfig {
+/// Most bytes that each partition of a sort keeps back for merging what it spilled.
+const MERGE_BYTES: usize = 10 << 20;
+
+/// The settings, for a statement that may use so many bytes of memory.
+fn config(partitions: usize, memory: usize) -> SessionConfig {
     let mut config = SessionConfig::new()
         .with_target_partitions(partitions)
         .with_batch_size(BATCH_ROWS)
@@ -46,6 +50,9 @@ fn config(partitions: usize) -> SessionConfig {
     options.optimizer.hash_join_inlist_pushdown_max_size = JOIN_LIST_BYTES;
     // The metadata of a UNION's columns differ between the logical and the physical plan.
     options.execution.skip_physical_aggregate_schema_check = true;
+    // What is kept back may not use up a small limit.
+    options.execution.sort_spill_reservation_bytes =
+        MERGE_BYTES.min(memory / (8 * partitions.max(1)));
     config
 }
 
@@ -57,10 +64,14 @@ pub fn template(
     catalogs: Arc<dyn CatalogProviderList>,
     rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
 ) -> SessionState {
+    let memory = match runtime.memory_pool.memory_limit() {
+        MemoryLimit::Finite(bytes) => bytes,
+        _ => usize::MAX,
+    };
     let mut scalar = functions::all();
     scalar.push(datafusion::functions::core::coalesce());
     SessionStateBuilder::new()
-        .with_config(config(partitions))
+        .with_config(config(partitions, memory))
         .with_runtime_env(runtime)
         .with_catalog_list(catalogs)
         .with_expr_planners(vec![

@@ -1,6 +1,6 @@
 //! EXPLAIN: a row a table in MySQL's form, the plan as a tree, or the plan that was run.
 
-use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
+use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::sql::sqlparser::ast::Query;
 use perigee_engine::scan::CancelToken;
 use std::fmt::Write;
@@ -30,7 +30,7 @@ pub(super) async fn run(
         ExplainForm::Tree => tree(tree_text(&prepared.plan)),
         ExplainForm::Analyze => {
             let began = Instant::now();
-            let mut stream = execute_stream(prepared.plan.clone(), prepared.state.task_ctx())?;
+            let mut stream = session.frontend.start(&prepared);
             let mut rows = 0;
             while let Some(batch) = guarded(&mut stream, cancel).await? {
                 rows += batch.num_rows();

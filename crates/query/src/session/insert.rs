@@ -1,7 +1,6 @@
 //! INSERT: values converted in strict mode, one transaction a statement.
 
 use datafusion::arrow::array::{Array, ArrayRef};
-use datafusion::physical_plan::execute_stream;
 use datafusion::sql::sqlparser::ast::{
     Expr, Insert, ObjectName, SetExpr, TableObject, UnaryOperator, Value,
 };
@@ -50,7 +49,10 @@ pub(super) async fn run(
             let mut outcome = Ok(());
             let total = values.rows.len();
             for (i, row) in values.rows.into_iter().enumerate() {
-                match targets.row(session, row.content, i as u64 + 1).await {
+                match targets
+                    .row(session, row.content, i as u64 + 1, cancel)
+                    .await
+                {
                     Ok(row) => rows.push(row),
                     Err(error) => {
                         outcome = Err(error);
@@ -192,7 +194,13 @@ impl Targets {
         self.table.def.columns.iter().map(default).collect()
     }
 
-    async fn row(&self, session: &Session, values: Vec<Expr>, number: u64) -> Result<Vec<Datum>> {
+    async fn row(
+        &self,
+        session: &Session,
+        values: Vec<Expr>,
+        number: u64,
+        cancel: &CancelToken,
+    ) -> Result<Vec<Datum>> {
         let mut row = self.defaults();
         // `VALUES ()` is a row of defaults.
         if values.is_empty() && self.columns.len() == self.table.def.columns.len() {
@@ -218,7 +226,7 @@ impl Targets {
                 Some(literal) => literal
                     .convert(def.ty)
                     .map_err(|e| value_error(&e, &def.name, number))?,
-                None => evaluate(session, value, def.ty, &def.name, number).await?,
+                None => evaluate(session, value, def.ty, &def.name, number, cancel).await?,
             };
             if datum.is_null() && !def.nullable {
                 return Err(SqlError::null_not_allowed(&def.name));
@@ -292,6 +300,7 @@ async fn evaluate(
     ty: ColumnType,
     column: &str,
     row: u64,
+    cancel: &CancelToken,
 ) -> Result<Datum> {
     let query = set::query_of(vec![expr])?;
     let script = Script::new("SELECT 1")?;
@@ -299,10 +308,9 @@ async fn evaluate(
         return Err(SqlError::unknown("Q7: a text without statement"));
     };
     let piece: Piece<'_> = piece;
-    let cancel = CancelToken::new();
-    let prepared = select::prepare(session, query, piece, &cancel).await?;
-    let mut stream = execute_stream(prepared.plan.clone(), prepared.state.task_ctx())?;
-    while let Some(batch) = select::guarded(&mut stream, &cancel).await? {
+    let prepared = select::prepare(session, query, piece, cancel).await?;
+    let mut stream = session.frontend.start(&prepared);
+    while let Some(batch) = select::guarded(&mut stream, cancel).await? {
         if batch.num_rows() > 0 {
             let batch = select::shown(&batch, &prepared.schema)?;
             let (value, from) = datum_at(batch.column(0), 0)?;

@@ -47,7 +47,7 @@ pub(super) async fn run(
     let engine = session.frontend.engine.clone();
     let plan = Arc::new(Plan::new(&engine, &table, &targets, statement));
     file.open(&statement.file).await?;
-    let mut load = engine.bulk_load(&table).await?;
+    let mut load = engine.bulk_load(&table).await?.stopped_by(cancel);
     let workers = session.frontend.config.threads.max(1);
     match transfer(&plan, &mut load, file, workers, cancel).await {
         Ok(()) => {

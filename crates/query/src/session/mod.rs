@@ -6,9 +6,11 @@
 
 mod ddl;
 mod environment;
+mod execute;
 mod explain;
 mod insert;
 mod load;
+mod memory;
 mod rowset;
 mod select;
 mod set;
@@ -25,7 +27,6 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use parking_lot::RwLock;
 use perigee_engine::Engine;
@@ -34,6 +35,9 @@ use perigee_engine::scan::CancelToken;
 use crate::error::{Result, SqlError};
 use crate::parse::Script;
 use crate::result::{LocalFile, ResultSink};
+use execute::{Running, Workers};
+use memory::StatementMemory;
+use select::Prepared;
 use variables::Variables;
 
 /// Settings of a [`Frontend`].
@@ -125,6 +129,7 @@ pub struct Frontend {
     engine: Arc<Engine>,
     config: FrontendConfig,
     runtime: Arc<RuntimeEnv>,
+    workers: Workers,
     globals: RwLock<Variables>,
     status: Arc<dyn StatusSource>,
     started: Instant,
@@ -135,7 +140,7 @@ impl Frontend {
     /// A frontend over an engine.
     ///
     /// # Errors
-    /// If the directory for spilling cannot be used.
+    /// If the directory for spilling cannot be used, or threads cannot be started.
     pub fn new(
         engine: Arc<Engine>,
         config: FrontendConfig,
@@ -148,12 +153,14 @@ impl Frontend {
         let runtime = RuntimeEnvBuilder::new()
             .with_disk_manager_builder(disk)
             .build_arc()?;
+        let workers = Workers::start(config.threads).map_err(SqlError::unknown)?;
         let mut globals = Variables::new(SERVER_VERSION);
         globals.set("query_memory_limit", Some(config.query_memory.to_string()));
         Ok(Self {
             engine,
             config,
             runtime,
+            workers,
             globals: RwLock::new(globals),
             status,
             started: Instant::now(),
@@ -167,10 +174,16 @@ impl Frontend {
         &self.engine
     }
 
+    /// Begins to run a plan.
+    fn start(&self, prepared: &Prepared) -> Running {
+        let context = prepared.state.task_ctx();
+        self.workers.run(prepared.plan.clone(), context)
+    }
+
     /// The runtime of one statement: memory of its own, temporary files shared.
     fn runtime(&self, memory: usize) -> Arc<RuntimeEnv> {
         let mut runtime = self.runtime.as_ref().clone();
-        runtime.memory_pool = Arc::new(FairSpillPool::new(memory));
+        runtime.memory_pool = Arc::new(StatementMemory::new(memory));
         Arc::new(runtime)
     }
 }

@@ -14,7 +14,7 @@ use datafusion::catalog::{
 use datafusion::common::Result as DfResult;
 use datafusion::execution::SessionState;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
 use perigee_engine::scan::CancelToken;
@@ -26,6 +26,7 @@ use crate::parse::Piece;
 use crate::plan::rewrite::{
     ACCESS_SEPARATOR, Rewritten, Source, TableAccess as TableReference, rewrite,
 };
+use crate::plan::stoppable::stoppable;
 use crate::plan::{select, state};
 use crate::result::{ResultSink, column_of};
 
@@ -58,7 +59,7 @@ pub(super) async fn run(
         .zip(&prepared.names)
         .map(|(field, name)| column_of(field, name))
         .collect();
-    let mut stream = execute_stream(prepared.plan.clone(), prepared.state.task_ctx())?;
+    let mut stream = session.frontend.start(&prepared);
     // The first rows are awaited before the columns are sent, so that an error that comes at once
     // is an error of the statement and not of a result set that has begun.
     let mut next = guarded(&mut stream, cancel).await?;
@@ -124,6 +125,7 @@ pub(super) async fn plan(
     let planned = select::plan(&state, rewritten).await?;
     let optimized = state.optimize(&planned.plan)?;
     let physical = state.create_physical_plan(&optimized).await?;
+    let physical = stoppable(physical, cancel)?;
     let schema = shown_schema(planned.plan.schema().as_arrow());
     Ok(Prepared {
         state,

@@ -1,7 +1,6 @@
 //! SET.
 
 use datafusion::arrow::array::Array;
-use datafusion::physical_plan::collect;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 use perigee_engine::scan::CancelToken;
 
@@ -16,10 +15,11 @@ pub(super) async fn run(
     session: &mut Session,
     assignments: Vec<Assignment>,
     piece: Piece<'_>,
+    cancel: &CancelToken,
 ) -> Result<()> {
     let mut checked = Vec::new();
     for Assignment { target, value } in assignments {
-        check(session, target, value, piece, &mut checked).await?;
+        check(session, target, value, piece, cancel, &mut checked).await?;
     }
     for (target, value) in checked {
         match target {
@@ -46,6 +46,7 @@ async fn check(
     target: Target,
     value: Value,
     piece: Piece<'_>,
+    cancel: &CancelToken,
     out: &mut Checked,
 ) -> Result<()> {
     let session_variable = |name: &str| Target::System(Scope::Session, name.to_owned());
@@ -85,7 +86,7 @@ async fn check(
                     .map(str::to_owned),
                 Value::Default => Some(Variables::default_of(&name)?),
                 Value::Text(text) => Some(text),
-                Value::Expr(expr) => evaluate(session, *expr, piece).await?,
+                Value::Expr(expr) => evaluate(session, *expr, piece, cancel).await?,
             };
             let value = Variables::check(scope, &name, value.as_deref())?;
             out.push((Target::System(scope, name), value));
@@ -94,7 +95,7 @@ async fn check(
             let value = match value {
                 Value::Text(text) => Some(text),
                 Value::Default => return Err(SqlError::syntax("DEFAULT", 1)),
-                Value::Expr(expr) => evaluate(session, *expr, piece).await?,
+                Value::Expr(expr) => evaluate(session, *expr, piece, cancel).await?,
             };
             out.push((Target::User(name), value));
         }
@@ -107,13 +108,14 @@ pub(super) async fn evaluate(
     session: &Session,
     expr: Expr,
     piece: Piece<'_>,
+    cancel: &CancelToken,
 ) -> Result<Option<String>> {
     let query = query_of(vec![expr])?;
-    let prepared = select::prepare(session, query, piece, &CancelToken::new()).await?;
-    let batches = collect(prepared.plan, prepared.state.task_ctx()).await?;
-    for batch in &batches {
+    let prepared = select::prepare(session, query, piece, cancel).await?;
+    let mut stream = session.frontend.start(&prepared);
+    while let Some(batch) = select::guarded(&mut stream, cancel).await? {
         if batch.num_rows() > 0 {
-            let batch = select::shown(batch, &prepared.schema)?;
+            let batch = select::shown(&batch, &prepared.schema)?;
             let texts = to_text(batch.column(0), 0)?;
             return Ok(texts.is_valid(0).then(|| texts.value(0).to_owned()));
         }

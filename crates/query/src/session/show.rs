@@ -2,6 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::ObjectName;
 use perigee_engine::catalog::{ColumnDef, Table};
+use perigee_value::LikePattern;
 use std::fmt::Write;
 
 use super::ddl::{default_text, quoted};
@@ -9,7 +10,7 @@ use super::rowset::{Cell, Rowset, text};
 use super::{Session, table_status};
 use crate::error::{Result, SqlError};
 use crate::parse::{Filter, Scope, Show};
-use crate::result::ResultSink;
+use crate::result::{ResultColumn, ResultSink};
 
 /// Runs a SHOW.
 pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultSink) -> Result<()> {
@@ -79,6 +80,38 @@ pub(super) async fn describe(
     let table = session.named_table(table)?;
     let filter = column.map(|column| Filter::Like(column.to_owned()));
     columns(&table, false, filter.as_ref())?.send(0, out).await
+}
+
+impl Session {
+    /// Describes the columns of a table of the current schema whose names match a LIKE pattern
+    /// (empty: all), for clients that complete names.
+    ///
+    /// # Errors
+    /// 1046, 1146.
+    pub fn field_list(&self, table: &str, pattern: &str) -> Result<Vec<ResultColumn>> {
+        let schema = schema_or_current(self, None)?;
+        let table = self.table(&schema, &table.to_lowercase())?;
+        let pattern = if pattern.is_empty() { "%" } else { pattern };
+        let pattern = LikePattern::new(&pattern.to_lowercase(), '\\');
+        let columns = table.def.columns.iter().enumerate();
+        let columns =
+            columns.filter(|(_, column)| pattern.matches(column.name.to_lowercase().as_bytes()));
+        let described = columns.map(|(i, column)| {
+            let key = key_of(&table, i as u16);
+            ResultColumn {
+                name: column.name.clone(),
+                org_name: column.name.clone(),
+                table: table.def.name.clone(),
+                schema: schema.clone(),
+                ty: Some(column.ty),
+                not_null: !column.nullable,
+                primary_key: key == "PRI",
+                unique_key: key == "UNI",
+                multiple_key: key == "MUL",
+            }
+        });
+        Ok(described.collect())
+    }
 }
 
 fn known_schema(session: &Session, name: &str) -> Result<String> {

@@ -77,7 +77,7 @@ pub(super) async fn run(
             done(session, out).await
         }
         Statement::Set(assignments) => {
-            set::run(session, assignments, piece).await?;
+            set::run(session, assignments, piece, cancel).await?;
             done(session, out).await
         }
         Statement::Kill { id, query } => {

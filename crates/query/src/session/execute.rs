@@ -1,0 +1,100 @@
+//! Running plans, on threads of their own: a plan that computes without a pause must not keep
+//! connections, KILL and storage waiting.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::Result as DfResult;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::{Stream, StreamExt};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// Batches that wait for the session. Each is some thousand rows: the plan computes the next while
+/// one is sent.
+const BATCHES_WAITING: usize = 2;
+
+/// The threads that plans run on.
+pub(super) struct Workers(Option<Runtime>);
+
+impl Workers {
+    pub(super) fn start(threads: usize) -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads.max(1))
+            .thread_name("query")
+            .enable_all()
+            .build()?;
+        Ok(Self(Some(runtime)))
+    }
+
+    /// Begins to run a plan.
+    pub(super) fn run(&self, plan: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Running {
+        let (to, batches) = mpsc::channel(BATCHES_WAITING);
+        let run = async move {
+            match execute_stream(plan, context) {
+                Ok(mut stream) => {
+                    while let Some(batch) = stream.next().await {
+                        if to.send(batch).await.is_err() {
+                            return;
+                        }
+                    }
+                }
+                // The session may have gone.
+                Err(error) => drop(to.send(Err(error)).await),
+            }
+        };
+        let runtime = self.0.as_ref().expect("it is there until the drop");
+        Running {
+            batches,
+            task: runtime.spawn(run),
+            ended: false,
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            // Waiting for threads is not allowed in asynchronous code.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The batches of a plan that runs; dropping it stops the plan.
+pub(super) struct Running {
+    batches: mpsc::Receiver<DfResult<RecordBatch>>,
+    task: JoinHandle<()>,
+    ended: bool,
+}
+
+impl Stream for Running {
+    type Item = DfResult<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        if let Some(batch) = ready!(self.batches.poll_recv(cx)) {
+            return Poll::Ready(Some(batch));
+        }
+        let outcome = ready!(Pin::new(&mut self.task).poll(cx));
+        self.ended = true;
+        match outcome {
+            // A panic is not the end of a result.
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            _ => Poll::Ready(None),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
