@@ -10,9 +10,12 @@ use std::process::ExitCode;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
+/// What is logged unless PERIGEE_LOG says otherwise; the compiler would print every function it makes.
+const LOGGED: &str = "info,cranelift_jit=warn,cranelift_codegen=warn";
+
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
-    let filter = EnvFilter::try_from_env("PERIGEE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_env("PERIGEE_LOG").unwrap_or_else(|_| EnvFilter::new(LOGGED));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_target(false)

@@ -1,0 +1,523 @@
+// What MySQL Connector/J sees of Perigee: run with the port and a directory for files. Every method
+// named check… is a check of its own with a connection of its own; the first failure ends the run.
+
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.sql.*;
+import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+public class Checks {
+    static String port;
+    static Path directory;
+
+    interface Check {
+        void run(Connection connection) throws Exception;
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        port = arguments[0];
+        directory = Path.of(arguments[1]);
+        try (Connection connection = connect("", "")) {
+            connection.createStatement().execute("CREATE DATABASE j");
+        }
+        check("connection", Checks::connection);
+        check("types", Checks::types);
+        check("metadata", Checks::metadata);
+        check("statements", Checks::statements);
+        check("parameters", Checks::parameters);
+        check("batches", Checks::batches);
+        check("errors", Checks::errors);
+        check("transactions", Checks::transactions);
+        check("localFiles", Checks::localFiles);
+        check("largeResults", Checks::largeResults);
+        check("severalStatements", Checks::severalStatements);
+        check("timeout", Checks::timeout);
+        check("cancel", Checks::cancel);
+        System.out.println("all checks passed");
+    }
+
+    static Connection connect(String schema, String properties) throws SQLException {
+        String url = "jdbc:mysql://127.0.0.1:" + port + "/" + schema + properties;
+        return DriverManager.getConnection(url, "root", "");
+    }
+
+    static void check(String name, Check check) throws Exception {
+        System.out.println(name);
+        try (Connection connection = connect("j", "")) {
+            check.run(connection);
+        }
+    }
+
+    static void equal(Object got, Object wanted) {
+        if (!(got == null ? wanted == null : got.equals(wanted))) {
+            throw new AssertionError("\n   got " + got + "\nwanted " + wanted);
+        }
+    }
+
+    /** All values of a result as text, a row a line. */
+    static String show(ResultSet rows, String... columns) throws SQLException {
+        List<String> lines = new ArrayList<>();
+        while (rows.next()) {
+            List<String> line = new ArrayList<>();
+            if (columns.length == 0) {
+                for (int i = 1; i <= rows.getMetaData().getColumnCount(); i++) {
+                    line.add(rows.getString(i));
+                }
+            }
+            for (String column : columns) {
+                line.add(rows.getString(column));
+            }
+            lines.add(String.join("|", line.stream().map(String::valueOf).toList()));
+        }
+        rows.close();
+        return String.join("\n", lines);
+    }
+
+    static String query(Connection connection, String sql) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            return show(statement.executeQuery(sql));
+        }
+    }
+
+    static int update(Connection connection, String sql) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            return statement.executeUpdate(sql);
+        }
+    }
+
+    static void fails(Connection connection, String sql, int number, String state, String text,
+            Class<?> kind) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            statement.execute(sql);
+        } catch (SQLException error) {
+            equal(error.getErrorCode() + " " + error.getSQLState() + " " + error.getMessage(),
+                    number + " " + state + " " + text);
+            if (!kind.isInstance(error)) {
+                throw new AssertionError(sql + ": " + error.getClass());
+            }
+            return;
+        }
+        throw new AssertionError(sql + " does not fail");
+    }
+
+    static void connection(Connection connection) throws Exception {
+        DatabaseMetaData metadata = connection.getMetaData();
+        equal(metadata.getDatabaseProductName(), "MySQL");
+        equal(metadata.getDatabaseProductVersion(), "8.0.43-perigee-0.1.0");
+        equal(metadata.getDatabaseMajorVersion(), 8);
+        equal(connection.isValid(1), true);
+        equal(connection.getCatalog(), "j");
+        equal(connection.getAutoCommit(), true);
+        equal(connection.getTransactionIsolation(), Connection.TRANSACTION_REPEATABLE_READ);
+        equal(query(connection, "SELECT VERSION(), DATABASE(), @@version_comment"),
+                "8.0.43-perigee-0.1.0|j|Perigee");
+        connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
+        equal(query(connection, "SELECT @@transaction_isolation"), "READ-COMMITTED");
+        // Without TLS, and demanding what is not there.
+        try (Connection plain = connect("j", "?sslMode=DISABLED")) {
+            equal(query(plain, "SELECT 1"), "1");
+        }
+        try (Connection secret = connect("j", "?sslMode=REQUIRED")) {
+            throw new AssertionError("there is TLS");
+        } catch (SQLException error) {
+            equal(error.getSQLState(), "08001");
+        }
+        try (Connection nobody = DriverManager.getConnection(
+                "jdbc:mysql://127.0.0.1:" + port + "/j", "nobody", "x")) {
+            throw new AssertionError("nobody may log in");
+        } catch (SQLException error) {
+            equal(error.getErrorCode() + " " + error.getSQLState(), "1045 28000");
+        }
+        try (Connection none = connect("nosuch", "")) {
+            throw new AssertionError("nosuch is used");
+        } catch (SQLException error) {
+            equal(error.getErrorCode() + " " + error.getMessage(),
+                    "1049 Unknown database 'nosuch'");
+        }
+    }
+
+    static void types(Connection connection) throws Exception {
+        update(connection, "CREATE TABLE types (t TINYINT, s SMALLINT UNSIGNED, m MEDIUMINT,"
+                + " i INT NOT NULL, b BIGINT, u BIGINT UNSIGNED, d DECIMAL(15,2), f FLOAT,"
+                + " g DOUBLE, day DATE, at DATETIME(6), c CHAR(3), v VARCHAR(20),"
+                + " PRIMARY KEY (i))");
+        equal(update(connection, "INSERT INTO types VALUES (-128, 65535, -8388608, 1,"
+                + " -9223372036854775808, 18446744073709551615, 1234567890123.45, 1.5, 1e100,"
+                + " '1998-12-01', '2024-02-29 23:59:59.123456', 'abc', 'naïve 🦀'),"
+                + " (NULL, NULL, NULL, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"),
+                2);
+        try (Statement statement = connection.createStatement();
+                ResultSet rows = statement.executeQuery("SELECT * FROM types ORDER BY i")) {
+            ResultSetMetaData metadata = rows.getMetaData();
+            List<String> columns = new ArrayList<>();
+            for (int i = 1; i <= metadata.getColumnCount(); i++) {
+                columns.add(metadata.getColumnName(i) + " " + metadata.getColumnTypeName(i) + " "
+                        + metadata.getPrecision(i) + " " + metadata.getScale(i) + " "
+                        + metadata.getColumnClassName(i));
+            }
+            equal(String.join("\n", columns), String.join("\n",
+                    "t TINYINT 3 0 java.lang.Integer",
+                    "s SMALLINT UNSIGNED 5 0 java.lang.Integer",
+                    "m MEDIUMINT 7 0 java.lang.Integer",
+                    "i INT 10 0 java.lang.Integer",
+                    "b BIGINT 19 0 java.lang.Long",
+                    "u BIGINT UNSIGNED 20 0 java.math.BigInteger",
+                    "d DECIMAL 15 2 java.math.BigDecimal",
+                    "f FLOAT 12 0 java.lang.Float",
+                    "g DOUBLE 22 0 java.lang.Double",
+                    "day DATE 10 0 java.sql.Date",
+                    "at DATETIME 26 0 java.time.LocalDateTime",
+                    "c CHAR 3 0 java.lang.String",
+                    "v VARCHAR 20 0 java.lang.String"));
+            equal(metadata.getTableName(1) + " " + metadata.getCatalogName(1), "types j");
+            equal(metadata.isNullable(4), ResultSetMetaData.columnNoNulls);
+            equal(metadata.isNullable(5), ResultSetMetaData.columnNullable);
+            equal(metadata.isSigned(5) + " " + metadata.isSigned(6), "true false");
+            rows.next();
+            equal(rows.getByte("t"), (byte) -128);
+            equal(rows.getInt("s"), 65535);
+            equal(rows.getLong("b"), Long.MIN_VALUE);
+            equal(rows.getObject("u"), new BigInteger("18446744073709551615"));
+            equal(rows.getBigDecimal("d"), new BigDecimal("1234567890123.45"));
+            equal(rows.getFloat("f"), 1.5f);
+            equal(rows.getDouble("g"), 1e100);
+            equal(rows.getDate("day"), Date.valueOf("1998-12-01"));
+            equal(rows.getObject("day", LocalDate.class), LocalDate.of(1998, 12, 1));
+            equal(rows.getTimestamp("at"), Timestamp.valueOf("2024-02-29 23:59:59.123456"));
+            equal(rows.getObject("at", LocalDateTime.class),
+                    LocalDateTime.of(2024, 2, 29, 23, 59, 59, 123456000));
+            equal(rows.getString("c"), "abc");
+            equal(rows.getString("v"), "naïve 🦀");
+            rows.next();
+            equal(rows.getLong("b"), 0L);
+            equal(rows.wasNull(), true);
+            equal(rows.getObject("d"), null);
+            equal(rows.getDate("day"), null);
+            equal(rows.next(), false);
+        }
+        try (Statement statement = connection.createStatement();
+                ResultSet rows = statement.executeQuery("SELECT COUNT(*), SUM(i), AVG(d), 1/3,"
+                        + " NULL, 'x', i = 1 FROM types WHERE i = 1 GROUP BY i")) {
+            rows.next();
+            List<Object> values = new ArrayList<>();
+            for (int i = 1; i <= 7; i++) {
+                values.add(rows.getObject(i));
+            }
+            equal(values, Arrays.asList(1L, new BigDecimal("1"),
+                    new BigDecimal("1234567890123.450000"), new BigDecimal("0.3333"), null, "x",
+                    1L));
+        }
+    }
+
+    static void metadata(Connection connection) throws Exception {
+        update(connection, "CREATE TABLE described (a INT NOT NULL, b VARCHAR(20) NOT NULL"
+                + " DEFAULT 'x' COMMENT 'the b', c DECIMAL(15,2), day DATE,"
+                + " PRIMARY KEY (b, a), UNIQUE KEY by_c (c), KEY by_day (day, a))");
+        // There is no INFORMATION_SCHEMA: the driver is told to ask by SHOW.
+        try (Connection asking = connect("j", "?useInformationSchema=false")) {
+            metadataByShow(asking.getMetaData());
+        }
+    }
+
+    static void metadataByShow(DatabaseMetaData metadata) throws Exception {
+        String catalogs = show(metadata.getCatalogs());
+        if (!Arrays.asList(catalogs.split("\n")).contains("j")) {
+            throw new AssertionError(catalogs);
+        }
+        equal(show(metadata.getTables("j", null, "descri%", null), "TABLE_CAT", "TABLE_NAME",
+                "TABLE_TYPE"), "j|described|TABLE");
+        equal(show(metadata.getTables("j", null, "nosuch", new String[] {"TABLE"})), "");
+        equal(show(metadata.getColumns("j", null, "described", "%"), "TABLE_NAME", "COLUMN_NAME",
+                "DATA_TYPE", "TYPE_NAME", "COLUMN_SIZE", "DECIMAL_DIGITS", "IS_NULLABLE",
+                "COLUMN_DEF", "REMARKS", "ORDINAL_POSITION"), String.join("\n",
+                "described|a|4|INT|10|null|NO|null||1",
+                "described|b|12|VARCHAR|20|null|NO|x|the b|2",
+                "described|c|3|DECIMAL|15|2|YES|null||3",
+                "described|day|91|DATE|10|null|YES|null||4"));
+        equal(show(metadata.getPrimaryKeys("j", null, "described"), "COLUMN_NAME", "KEY_SEQ",
+                "PK_NAME"), "a|2|PRIMARY\nb|1|PRIMARY");
+        equal(show(metadata.getIndexInfo("j", null, "described", false, true), "NON_UNIQUE",
+                "INDEX_NAME", "ORDINAL_POSITION", "COLUMN_NAME", "ASC_OR_DESC"), String.join("\n",
+                "false|by_c|1|c|A", "false|PRIMARY|1|b|A", "false|PRIMARY|2|a|A",
+                "true|by_day|1|day|A", "true|by_day|2|a|A"));
+    }
+
+    static void statements(Connection connection) throws Exception {
+        equal(update(connection, "CREATE DATABASE other"), 1);
+        connection.setCatalog("other");
+        equal(query(connection, "SELECT DATABASE()"), "other");
+        equal(update(connection, "CREATE TABLE t (a INT NOT NULL, b DECIMAL(5,2),"
+                + " PRIMARY KEY (a), KEY (b))"), 0);
+        equal(update(connection, "INSERT INTO t VALUES (1, 1.5), (2, 2.25), (3, NULL)"), 3);
+        equal(query(connection, "SELECT * FROM t WHERE b > 1 ORDER BY a DESC"),
+                "2|2.25\n1|1.50");
+        equal(query(connection, "SHOW DATABASES LIKE 'other'"), "other");
+        equal(query(connection, "SHOW TABLES"), "t");
+        equal(query(connection, "SHOW COLUMNS FROM t"),
+                "a|int|NO|PRI|null|\nb|decimal(5,2)|YES|MUL|null|");
+        equal(query(connection, "DESCRIBE t a"), "a|int|NO|PRI|null|");
+        equal(query(connection, "SHOW CREATE TABLE t"), "t|CREATE TABLE `t` (\n"
+                + "  `a` int NOT NULL,\n  `b` decimal(5,2) DEFAULT NULL,\n"
+                + "  PRIMARY KEY (`a`),\n  KEY `b` (`b`)\n"
+                + ") ENGINE=Perigee DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin");
+        equal(query(connection, "SHOW VARIABLES WHERE Variable_name = 'autocommit'"),
+                "autocommit|ON");
+        equal(query(connection, "SHOW STATUS LIKE 'Threads_running'"), "Threads_running|1");
+        String plan = query(connection, "EXPLAIN SELECT SUM(b) FROM t");
+        equal(plan.startsWith("1|SIMPLE|t|"), true);
+        String analyzed = query(connection, "EXPLAIN ANALYZE SELECT SUM(b) FROM t");
+        equal(analyzed.contains("t"), true);
+        // A warning reaches the driver.
+        try (Statement statement = connection.createStatement()) {
+            statement.execute("DROP TABLE IF EXISTS nosuch");
+            equal(statement.getWarnings().getErrorCode() + " "
+                    + statement.getWarnings().getMessage(), "1051 Unknown table 'other.nosuch'");
+        }
+        equal(query(connection, "SHOW WARNINGS"), "Note|1051|Unknown table 'other.nosuch'");
+        update(connection, "SET ndp_mode = OFF");
+        equal(query(connection, "SELECT @@ndp_mode"), "OFF");
+        update(connection, "USE j");
+        equal(update(connection, "DROP DATABASE other"), 1);
+    }
+
+    static void parameters(Connection connection) throws Exception {
+        update(connection, "CREATE TABLE parameters (id BIGINT NOT NULL, d DECIMAL(10,2),"
+                + " day DATE, at DATETIME(3), s VARCHAR(40), PRIMARY KEY (id))");
+        String insert = "INSERT INTO parameters VALUES (?, ?, ?, ?, ?)";
+        try (PreparedStatement statement = connection.prepareStatement(insert)) {
+            statement.setLong(1, 7);
+            statement.setBigDecimal(2, new BigDecimal("12.30"));
+            statement.setDate(3, Date.valueOf("2000-02-29"));
+            statement.setTimestamp(4, Timestamp.valueOf("2001-02-03 04:05:06.789"));
+            statement.setString(5, "it's \\ \"ä\"\n🦀");
+            equal(statement.executeUpdate(), 1);
+            statement.setLong(1, 8);
+            statement.setNull(2, Types.DECIMAL);
+            statement.setObject(3, LocalDate.of(1999, 12, 31));
+            statement.setObject(4, null);
+            statement.setString(5, "");
+            equal(statement.executeUpdate(), 1);
+        }
+        String select = "SELECT d, day, at, s FROM parameters WHERE id = ? AND (s = ? OR day < ?)";
+        try (PreparedStatement statement = connection.prepareStatement(select)) {
+            statement.setInt(1, 7);
+            statement.setString(2, "it's \\ \"ä\"\n🦀");
+            statement.setDate(3, Date.valueOf("1990-01-01"));
+            equal(show(statement.executeQuery()),
+                    "12.30|2000-02-29|2001-02-03 04:05:06.789|it's \\ \"ä\"\n🦀");
+            statement.setInt(1, 8);
+            statement.setDate(3, Date.valueOf("2000-01-01"));
+            equal(show(statement.executeQuery()), "null|1999-12-31|null|");
+            statement.setInt(1, 9);
+            equal(show(statement.executeQuery()), "");
+        }
+    }
+
+    static void batches(Connection connection) throws Exception {
+        for (String rewrite : new String[] {"false", "true"}) {
+            update(connection, "CREATE TABLE batches (id INT NOT NULL, s VARCHAR(20),"
+                    + " PRIMARY KEY (id))");
+            String properties = "?rewriteBatchedStatements=" + rewrite;
+            try (Connection batching = connect("j", properties);
+                    PreparedStatement statement = batching.prepareStatement(
+                            "INSERT INTO batches (id, s) VALUES (?, ?)")) {
+                for (int i = 0; i < 500; i++) {
+                    statement.setInt(1, i);
+                    statement.setString(2, "row " + i);
+                    statement.addBatch();
+                }
+                int[] counts = statement.executeBatch();
+                equal(counts.length, 500);
+                equal(counts[499], rewrite.equals("true") ? Statement.SUCCESS_NO_INFO : 1);
+                statement.setInt(1, 500);
+                statement.setString(2, "new");
+                statement.addBatch();
+                statement.setInt(1, 3);
+                statement.setString(2, "twice");
+                statement.addBatch();
+                try {
+                    statement.executeBatch();
+                    throw new AssertionError("3 is there twice");
+                } catch (BatchUpdateException error) {
+                    equal(error.getErrorCode() + " " + error.getSQLState() + " "
+                            + error.getMessage(),
+                            "1062 23000 Duplicate entry '3' for key 'batches.PRIMARY'");
+                }
+            }
+            // Rewritten, the batch is one statement and was undone as a whole.
+            equal(query(connection, "SELECT COUNT(*), MAX(id), SUM(id) FROM batches"),
+                    rewrite.equals("true") ? "500|499|124750" : "501|500|125250");
+            update(connection, "DROP TABLE batches");
+        }
+    }
+
+    static void errors(Connection connection) throws Exception {
+        update(connection, "CREATE TABLE errors (id INT PRIMARY KEY, n TINYINT NOT NULL)");
+        update(connection, "INSERT INTO errors VALUES (1, 1)");
+        fails(connection, "SELECT * FROM nosuch", 1146, "42S02", "Table 'j.nosuch' doesn't exist",
+                SQLSyntaxErrorException.class);
+        fails(connection, "INSERT INTO errors VALUES (2, 2), (1, 1)", 1062, "23000",
+                "Duplicate entry '1' for key 'errors.PRIMARY'",
+                SQLIntegrityConstraintViolationException.class);
+        fails(connection, "SELECT id FORM errors", 1064, "42000",
+                "You have an error in your SQL syntax; check the manual that corresponds to your"
+                + " MySQL server version for the right syntax to use near 'errors' at line 1",
+                SQLSyntaxErrorException.class);
+        fails(connection, "DELETE FROM errors", 1235, "42000",
+                "This version of Perigee doesn't yet support 'DELETE FROM'",
+                SQLSyntaxErrorException.class);
+        fails(connection, "SELECT x FROM errors", 1054, "42S22",
+                "Unknown column 'x' in 'field list'", SQLSyntaxErrorException.class);
+        // java.sql.DataTruncation knows only the state 22001, whatever the server says.
+        fails(connection, "INSERT INTO errors VALUES (3, 300)", 1264, "22001",
+                "Data truncation: Out of range value for column 'n' at row 1",
+                DataTruncation.class);
+        fails(connection, "INSERT INTO errors VALUES (3, NULL)", 1048, "23000",
+                "Column 'n' cannot be null", SQLIntegrityConstraintViolationException.class);
+        fails(connection, "KILL QUERY 4000000", 1094, "HY000", "Unknown thread id: 4000000",
+                SQLException.class);
+        fails(connection, "SET nosuch = 1", 1193, "HY000", "Unknown system variable 'nosuch'",
+                SQLException.class);
+        equal(query(connection, "SELECT * FROM errors"), "1|1");
+    }
+
+    static void transactions(Connection connection) throws Exception {
+        update(connection, "CREATE TABLE trx (id INT PRIMARY KEY)");
+        connection.setAutoCommit(false);
+        equal(query(connection, "SELECT @@autocommit"), "0");
+        update(connection, "INSERT INTO trx VALUES (1)");
+        connection.commit();
+        update(connection, "INSERT INTO trx VALUES (2)");
+        connection.rollback();
+        equal(query(connection, "SHOW WARNINGS"),
+                "Warning|1196|Some non-transactional changed tables couldn't be rolled back");
+        connection.setAutoCommit(true);
+        connection.setReadOnly(true);
+        connection.setReadOnly(false);
+        equal(query(connection, "SELECT id FROM trx ORDER BY id"), "1\n2");
+    }
+
+    static void localFiles(Connection connection) throws Exception {
+        update(connection, "CREATE TABLE files (id INT PRIMARY KEY, d DATE, s VARCHAR(30),"
+                + " KEY (d))");
+        StringBuilder lines = new StringBuilder();
+        for (int i = 0; i < 100_000; i++) {
+            lines.append(i + "|1992-01-" + String.format("%02d", i % 28 + 1) + "|line " + i
+                    + " é|\n");
+        }
+        Path path = Files.writeString(directory.resolve("files.tbl"), lines);
+        String load = "LOAD DATA LOCAL INFILE '" + path + "' INTO TABLE files"
+                + " FIELDS TERMINATED BY '|' LINES TERMINATED BY '|\\n'";
+        fails(connection, load, 3948, "42000", "Loading local data is disabled; this must be"
+                + " enabled on both the client and server sides", SQLException.class);
+        try (Connection loading = connect("j", "?allowLoadLocalInfile=true")) {
+            equal(update(loading, load), 100_000);
+            Files.writeString(path, "100001|1992-01-01|a|\n100002|1992-01-01|\n");
+            fails(loading, load, 1261, "01000",
+                    "Row 2 doesn't contain data for all columns (column 's' is missing)",
+                    SQLException.class);
+            equal(query(loading, "SELECT COUNT(*), MAX(id), MIN(d), MAX(d) FROM files"),
+                    "100000|99999|1992-01-01|1992-01-28");
+        }
+    }
+
+    static void largeResults(Connection connection) throws Exception {
+        try (Statement statement = connection.createStatement();
+                ResultSet rows = statement.executeQuery("SELECT id, s FROM files ORDER BY id")) {
+            for (int i = 0; i < 100_000; i++) {
+                equal(rows.next(), true);
+                equal(rows.getInt(1), i);
+                equal(rows.getString(2), "line " + i + " é");
+            }
+            equal(rows.next(), false);
+        }
+        // Row by row, closed half-way.
+        try (Statement statement = connection.createStatement()) {
+            statement.setFetchSize(Integer.MIN_VALUE);
+            ResultSet rows = statement.executeQuery("SELECT id FROM files ORDER BY id");
+            for (int i = 0; i < 1000; i++) {
+                equal(rows.next(), true);
+                equal(rows.getInt(1), i);
+            }
+            rows.close();
+        }
+        equal(query(connection, "SELECT COUNT(*) FROM files"), "100000");
+        // Never more than asked for.
+        try (Statement statement = connection.createStatement()) {
+            equal(show(statement.executeQuery("SELECT id FROM files ORDER BY id DESC LIMIT 2")),
+                    "99999\n99998");
+        }
+    }
+
+    static void severalStatements(Connection connection) throws Exception {
+        fails(connection, "SELECT 1; SELECT 2", 1064, "42000",
+                "You have an error in your SQL syntax; check the manual that corresponds to your"
+                + " MySQL server version for the right syntax to use near 'SELECT 2' at line 1",
+                SQLSyntaxErrorException.class);
+        try (Connection several = connect("j", "?allowMultiQueries=true");
+                Statement statement = several.createStatement()) {
+            equal(statement.execute("SELECT 1; CREATE TABLE several (id INT); SELECT 'two', 3"),
+                    true);
+            equal(show(statement.getResultSet()), "1");
+            equal(statement.getMoreResults(), false);
+            equal(statement.getUpdateCount(), 0);
+            equal(statement.getMoreResults(), true);
+            equal(show(statement.getResultSet()), "two|3");
+            equal(statement.getMoreResults(), false);
+            equal(statement.getUpdateCount(), -1);
+        }
+    }
+
+    /** A query that takes hours. */
+    static final String ENDLESS =
+            "SELECT COUNT(*) FROM files a, files b, files c WHERE a.id + b.id + c.id = 7";
+
+    static void timeout(Connection connection) throws Exception {
+        try (Statement statement = connection.createStatement()) {
+            statement.setQueryTimeout(1);
+            long begin = System.nanoTime();
+            try {
+                statement.executeQuery(ENDLESS);
+                throw new AssertionError("the query ends");
+            } catch (SQLTimeoutException error) {
+                long millis = (System.nanoTime() - begin) / 1_000_000;
+                equal(millis > 900 && millis < 3000, true);
+            }
+        }
+        equal(query(connection, "SELECT COUNT(*) FROM files"), "100000");
+    }
+
+    static void cancel(Connection connection) throws Exception {
+        try (Statement statement = connection.createStatement()) {
+            Thread canceller = new Thread(() -> {
+                try {
+                    Thread.sleep(500);
+                    statement.cancel();
+                } catch (Exception error) {
+                    throw new AssertionError(error);
+                }
+            });
+            canceller.start();
+            try {
+                statement.executeQuery(ENDLESS);
+                throw new AssertionError("the query ends");
+            } catch (SQLException error) {
+                // The driver gives its own exception, or makes one of 1317 without the number: which,
+                // depends on what it hears of first.
+                String kind = error.getClass().getSimpleName();
+                if (!List.of("MySQLStatementCancelledException", "MySQLQueryInterruptedException")
+                        .contains(kind)) {
+                    throw new AssertionError(error);
+                }
+            }
+            canceller.join();
+        }
+        equal(query(connection, "SELECT COUNT(*) FROM files"), "100000");
+    }
+}

@@ -1,0 +1,321 @@
+"""What PyMySQL sees of Perigee: run with the port and a directory for files. Every function named
+check_… is a check of its own with a connection of its own; the first failure ends the run."""
+
+import datetime
+import os
+import sys
+from decimal import Decimal
+
+import pymysql
+from pymysql.constants import FIELD_TYPE, FLAG
+from pymysql.cursors import DictCursor, SSCursor, SSDictCursor
+
+PORT = int(sys.argv[1])
+DIRECTORY = sys.argv[2]
+
+
+def connect(**options):
+    return pymysql.connect(host="127.0.0.1", port=PORT, user="root", **options)
+
+
+def equal(got, wanted):
+    assert got == wanted and type(got) is type(wanted), f"\n   got {got!r}\nwanted {wanted!r}"
+
+
+def all_of(cursor, sql, arguments=None):
+    cursor.execute(sql, arguments)
+    return list(cursor.fetchall())
+
+
+def fails(kind, number, text, cursor, sql):
+    try:
+        cursor.execute(sql)
+    except pymysql.MySQLError as error:
+        assert type(error) is kind, f"{sql}: {error!r}"
+        equal(error.args, (number, text))
+        return
+    raise AssertionError(f"{sql} does not fail")
+
+
+def check_connection(connection):
+    equal(connection.get_server_info(), "8.0.43-perigee-0.1.0")
+    assert connection.server_version.startswith("8.0.43")
+    equal(connection.get_autocommit(), False)
+    equal(connection.character_set_name(), "utf8mb4")
+    connection.ping(reconnect=False)
+    cursor = connection.cursor()
+    equal(all_of(cursor, "SELECT VERSION(), DATABASE(), CONNECTION_ID()"),
+          [("8.0.43-perigee-0.1.0", "p", connection.thread_id())])
+    equal(all_of(cursor, "SELECT @@autocommit, @@character_set_client, @@max_allowed_packet"),
+          [(0, "utf8mb4", 67108864)])
+    connection.select_db("p")
+    try:
+        connection.select_db("nosuch")
+        raise AssertionError("nosuch is selected")
+    except pymysql.err.OperationalError as error:
+        equal(error.args, (1049, "Unknown database 'nosuch'"))
+    connection.set_charset("utf8mb4")
+    equal(connection.show_warnings(), ())
+    connection.close()
+    assert not connection.open
+
+
+def check_login_refused(connection):
+    for options, number in [(dict(user="nobody"), 1045), (dict(password="x"), 1045),
+                            (dict(database="nosuch"), 1049)]:
+        options = {"host": "127.0.0.1", "port": PORT, "user": "root"} | options
+        try:
+            pymysql.connect(**options)
+            raise AssertionError(f"{options} may log in")
+        except pymysql.err.OperationalError as error:
+            equal(error.args[0], number)
+
+
+def check_types(connection):
+    cursor = connection.cursor()
+    cursor.execute(
+        "CREATE TABLE types (t TINYINT, s SMALLINT, m MEDIUMINT, i INT NOT NULL, b BIGINT,"
+        " u BIGINT UNSIGNED, d DECIMAL(15,2), f FLOAT, g DOUBLE, day DATE, at DATETIME(3),"
+        " c CHAR(3), v VARCHAR(20), PRIMARY KEY (i), UNIQUE KEY (b), KEY (v))")
+    equal(cursor.execute(
+        "INSERT INTO types VALUES (-128, 32767, -8388608, 1, -9223372036854775808,"
+        " 18446744073709551615, 1234567890123.45, 1.5, 1e100, '1998-12-01',"
+        " '2024-02-29 23:59:59.123', 'abc', 'naïve 🦀'),"
+        " (NULL, NULL, NULL, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"), 2)
+    cursor.execute("SELECT * FROM types ORDER BY i")
+    equal([(column[0], column[1], column[6]) for column in cursor.description], [
+        ("t", FIELD_TYPE.TINY, True), ("s", FIELD_TYPE.SHORT, True), ("m", FIELD_TYPE.INT24, True),
+        ("i", FIELD_TYPE.LONG, False), ("b", FIELD_TYPE.LONGLONG, True),
+        ("u", FIELD_TYPE.LONGLONG, True), ("d", FIELD_TYPE.NEWDECIMAL, True),
+        ("f", FIELD_TYPE.FLOAT, True), ("g", FIELD_TYPE.DOUBLE, True),
+        ("day", FIELD_TYPE.DATE, True), ("at", FIELD_TYPE.DATETIME, True),
+        ("c", FIELD_TYPE.STRING, True), ("v", FIELD_TYPE.VAR_STRING, True)])
+    fields = {field.name: field for field in cursor._result.fields}
+    equal((fields["i"].table_name, fields["i"].org_name, fields["i"].db), ("types", "i", b"p"))
+    assert fields["i"].flags & FLAG.PRI_KEY and fields["b"].flags & FLAG.UNIQUE_KEY
+    assert fields["v"].flags & FLAG.MULTIPLE_KEY and fields["u"].flags & FLAG.UNSIGNED
+    equal((fields["d"].length, fields["d"].scale), (17, 2))
+    equal(list(cursor.fetchall()), [
+        (-128, 32767, -8388608, 1, -9223372036854775808, 18446744073709551615,
+         Decimal("1234567890123.45"), 1.5, 1e100, datetime.date(1998, 12, 1),
+         datetime.datetime(2024, 2, 29, 23, 59, 59, 123000), "abc", "naïve 🦀"),
+        (None, None, None, 2) + (None,) * 9])
+    row = all_of(cursor, "SELECT 1/3, 7 DIV 2, 1e0, 1 = 1, NULL, 'x', DATE '1994-01-01',"
+                         " COUNT(*), SUM(i), AVG(d), MIN(day) FROM types")[0]
+    equal(row, (Decimal("0.3333"), 3, 1.0, 1, None, "x", datetime.date(1994, 1, 1), 2, Decimal(3),
+                Decimal("1234567890123.450000"), datetime.date(1998, 12, 1)))
+    equal([type(value) for value in row],
+          [Decimal, int, float, int, type(None), str, datetime.date, int, Decimal, Decimal,
+           datetime.date])
+
+
+def check_cursors(connection):
+    cursor = connection.cursor()
+    cursor.execute("CREATE TABLE cursors (id INT PRIMARY KEY, name VARCHAR(10))")
+    sql = "INSERT INTO cursors (id, name) VALUES (%s, %s)"
+    equal(cursor.executemany(sql, [(i, f"n'{i}") for i in range(1, 1001)]), 1000)
+    equal(cursor.rowcount, 1000)
+    equal(cursor.execute("SELECT id, name FROM cursors WHERE id > %s ORDER BY id", (997,)), 3)
+    equal(cursor.fetchone(), (998, "n'998"))
+    equal(cursor.fetchmany(1), ((999, "n'999"),))
+    equal(cursor.fetchall(), ((1000, "n'1000"),))
+    equal(cursor.fetchone(), None)
+    with connection.cursor(DictCursor) as rows:
+        rows.execute("SELECT id AS number, name FROM cursors WHERE name = %(name)s",
+                     {"name": "n'7"})
+        equal(rows.fetchall(), [{"number": 7, "name": "n'7"}])
+    with connection.cursor(SSDictCursor) as rows:
+        rows.execute("SELECT COUNT(*) AS n FROM cursors")
+        equal(rows.fetchone(), {"n": 1000})
+
+
+def check_statements(connection):
+    cursor = connection.cursor()
+    equal(cursor.execute("CREATE DATABASE other"), 1)
+    equal(cursor.execute("CREATE TABLE other.t (a INT NOT NULL, b DECIMAL(5,2) DEFAULT 1.50,"
+                         " PRIMARY KEY (a), KEY by_b (b)) COMMENT 'x'"), 0)
+    cursor.execute("USE other")
+    equal(all_of(cursor, "SHOW DATABASES LIKE 'oth%'"), [("other",)])
+    equal(all_of(cursor, "SHOW TABLES"), [("t",)])
+    equal(all_of(cursor, "SHOW FULL TABLES"), [("t", "BASE TABLE")])
+    columns = [("a", "int", "NO", "PRI", None, ""),
+               ("b", "decimal(5,2)", "YES", "MUL", "1.50", "")]
+    equal(all_of(cursor, "SHOW COLUMNS FROM t"), columns)
+    equal(all_of(cursor, "DESCRIBE t"), columns)
+    equal(all_of(cursor, "SHOW CREATE TABLE t"), [(
+        "t",
+        "CREATE TABLE `t` (\n  `a` int NOT NULL,\n  `b` decimal(5,2) DEFAULT '1.50',\n"
+        "  PRIMARY KEY (`a`),\n  KEY `by_b` (`b`)\n"
+        ") ENGINE=Perigee DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin COMMENT='x'")])
+    equal(all_of(cursor, "SHOW VARIABLES LIKE 'ndp_mode'"), [("ndp_mode", "ON")])
+    names = [name for name, _ in all_of(cursor, "SHOW STATUS")]
+    assert {"Threads_connected", "Uptime", "ndp_pages_pushed"} <= set(names), names
+    equal(all_of(cursor, "SELECT @@ndp_mode"), [("ON",)])
+    cursor.execute("SET ndp_mode = OFF, @x = 5")
+    equal(all_of(cursor, "SELECT @@ndp_mode, @x"), [("OFF", 5)])
+    plan = all_of(cursor, "EXPLAIN SELECT a FROM t WHERE a = 1")
+    equal([column[0] for column in cursor.description],
+          ["id", "select_type", "table", "partitions", "type", "possible_keys", "key", "key_len",
+           "ref", "rows", "filtered", "Extra"])
+    equal([row[2] for row in plan], ["t"])
+    (tree,), = all_of(cursor, "EXPLAIN ANALYZE SELECT a FROM t")
+    assert tree.startswith("0 rows in ") and "pages_from_pool: 1" in tree, tree
+    equal(cursor.execute("DROP TABLE t"), 0)
+    equal(all_of(cursor, "SHOW TABLES"), [])
+    cursor.execute("DROP DATABASE other")
+    equal(all_of(cursor, "SELECT DATABASE()"), [(None,)])
+
+
+def check_errors(connection):
+    cursor = connection.cursor()
+    cursor.execute("CREATE TABLE errors (id INT PRIMARY KEY, n TINYINT NOT NULL)")
+    cursor.execute("INSERT INTO errors VALUES (1, 1)")
+    err = pymysql.err
+    fails(err.ProgrammingError, 1146, "Table 'p.nosuch' doesn't exist", cursor,
+          "SELECT * FROM nosuch")
+    fails(err.IntegrityError, 1062, "Duplicate entry '1' for key 'errors.PRIMARY'", cursor,
+          "INSERT INTO errors VALUES (2, 2), (1, 1)")
+    fails(err.ProgrammingError, 1064,
+          "You have an error in your SQL syntax; check the manual that corresponds to your MySQL"
+          " server version for the right syntax to use near 'errors' at line 1", cursor,
+          "SELECT id FORM errors")
+    fails(err.NotSupportedError, 1235,
+          "This version of Perigee doesn't yet support 'UPDATE errors'", cursor,
+          "UPDATE errors SET n = 2")
+    fails(err.OperationalError, 1054, "Unknown column 'x' in 'field list'", cursor,
+          "SELECT x FROM errors")
+    fails(err.DataError, 1264, "Out of range value for column 'n' at row 1", cursor,
+          "INSERT INTO errors VALUES (3, 300)")
+    fails(err.IntegrityError, 1048, "Column 'n' cannot be null", cursor,
+          "INSERT INTO errors VALUES (3, NULL)")
+    fails(err.DataError, 1366,
+          "Incorrect integer value: 'x' for column 'n' at row 2", cursor,
+          "INSERT INTO errors VALUES (3, 3), (4, 'x')")
+    fails(err.ProgrammingError, 1064,
+          "You have an error in your SQL syntax; check the manual that corresponds to your MySQL"
+          " server version for the right syntax to use near 'SELECT 2' at line 1", cursor,
+          "SELECT 1; SELECT 2")
+    # Every failed statement left nothing behind.
+    equal(all_of(cursor, "SELECT * FROM errors"), [(1, 1)])
+
+
+def check_transactions(connection):
+    cursor = connection.cursor()
+    cursor.execute("CREATE TABLE trx (id INT PRIMARY KEY)")
+    connection.begin()
+    cursor.execute("INSERT INTO trx VALUES (1)")
+    connection.commit()
+    equal(connection.show_warnings(), ())
+    cursor.execute("INSERT INTO trx VALUES (2)")
+    connection.rollback()
+    equal(connection.show_warnings(),
+          ((("Warning", 1196,
+             "Some non-transactional changed tables couldn't be rolled back")),))
+    connection.rollback()
+    equal(connection.show_warnings(), ())
+    connection.autocommit(True)
+    equal(connection.get_autocommit(), True)
+    cursor.execute("INSERT INTO trx VALUES (3)")
+    connection.rollback()
+    equal(connection.show_warnings(), ())
+    equal(all_of(cursor, "SELECT id FROM trx ORDER BY id"), [(1,), (2,), (3,)])
+
+
+def check_several_statements(_):
+    connection = connect(database="p", client_flag=pymysql.constants.CLIENT.MULTI_STATEMENTS)
+    cursor = connection.cursor()
+    cursor.execute("SELECT 1; CREATE TABLE several (id INT); SELECT 'two', 3;")
+    equal(cursor.fetchall(), ((1,),))
+    equal(cursor.nextset(), True)
+    equal(cursor.description, None)
+    equal(cursor.nextset(), True)
+    equal(cursor.fetchall(), (("two", 3),))
+    equal(cursor.nextset(), None)
+    connection.close()
+
+
+def check_local_files(_):
+    connection = connect(database="p", local_infile=True)
+    cursor = connection.cursor()
+    cursor.execute("CREATE TABLE files (id INT PRIMARY KEY, d DATE, s VARCHAR(30), KEY (d))")
+    path = os.path.join(DIRECTORY, "files.tbl")
+    with open(path, "w", encoding="utf-8") as file:
+        for i in range(100_000):
+            file.write(f"{i}|1992-01-{i % 28 + 1:02}|line {i} é|\n")
+    load = f"LOAD DATA LOCAL INFILE '{path}' INTO TABLE files FIELDS TERMINATED BY '|'" \
+           " LINES TERMINATED BY '|\\n'"
+    equal(cursor.execute(load), 100_000)
+    equal(all_of(cursor, "SELECT COUNT(*), MAX(id), MIN(d), MAX(d) FROM files"),
+          [(100_000, 99_999, datetime.date(1992, 1, 1), datetime.date(1992, 1, 28))])
+    equal(all_of(cursor, "SELECT s FROM files WHERE id = 4711"), [("line 4711 é",)])
+    # A wrong line: its number and column are named, and nothing of the file stays.
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("200001|1992-01-01|a|\n200002|1992-02-30|b|\n")
+    fails(pymysql.err.OperationalError, 1292,
+          "Incorrect date value: '1992-02-30' for column 'd' at row 2", cursor, load)
+    equal(all_of(cursor, "SELECT COUNT(*) FROM files WHERE id > 100000"), [(0,)])
+    missing = os.path.join(DIRECTORY, "nosuch")
+    try:
+        cursor.execute(f"LOAD DATA LOCAL INFILE '{missing}' INTO TABLE files")
+        raise AssertionError("a missing file is loaded")
+    except pymysql.err.OperationalError as error:
+        equal(error.args[0], 1017)
+    equal(all_of(cursor, "SELECT 1"), [(1,)])
+    connection.close()
+    # A client that does not send files.
+    connection = connect(database="p")
+    fails(pymysql.err.OperationalError, 3948,
+          "Loading local data is disabled; this must be enabled on both the client and server"
+          " sides", connection.cursor(), load)
+    connection.close()
+
+
+def check_large_results(connection):
+    cursor = connection.cursor()
+    equal(cursor.execute("SELECT id, s FROM files ORDER BY id"), 100_000)
+    rows = cursor.fetchall()
+    equal(len(rows), 100_000)
+    for i, row in enumerate(rows):
+        equal(row, (i, f"line {i} é"))
+    with connection.cursor(SSCursor) as stream:
+        stream.execute("SELECT id FROM files ORDER BY id")
+        equal(sum(row[0] for row in stream), 99_999 * 50_000)
+    # Closed half-way: PyMySQL reads the rest, and the connection goes on.
+    stream = connection.cursor(SSCursor)
+    stream.execute("SELECT id, s FROM files ORDER BY id")
+    equal(stream.fetchmany(3), [(0, "line 0 é"), (1, "line 1 é"), (2, "line 2 é")])
+    stream.close()
+    equal(all_of(cursor, "SELECT COUNT(*) FROM files"), [(100_000,)])
+    # A connection that is dropped half-way does not disturb others.
+    other = connect(database="p")
+    stream = other.cursor(SSCursor)
+    stream.execute("SELECT a.id, b.s FROM files a CROSS JOIN files b")
+    stream.fetchone()
+    other._force_close()
+    equal(all_of(cursor, "SELECT COUNT(*) FROM files"), [(100_000,)])
+
+
+def check_long_values(connection):
+    cursor = connection.cursor()
+    cursor.execute("CREATE TABLE wide (id INT PRIMARY KEY, s VARCHAR(2000))")
+    text = "ä\\'\"\n\0%_" * 200
+    cursor.execute("INSERT INTO wide VALUES (1, %s)", (text,))
+    equal(all_of(cursor, "SELECT s FROM wide WHERE s = %s", (text,)), [(text,)])
+    # A statement of more than 16 MiB comes in several frames.
+    equal(all_of(cursor, "SELECT 1 /* " + "x" * (17 << 20) + " */"), [(1,)])
+
+
+def main():
+    with connect() as connection:
+        connection.cursor().execute("CREATE DATABASE p")
+    for name, check in list(globals().items()):
+        if name.startswith("check_"):
+            print(name, flush=True)
+            connection = connect(database="p")
+            check(connection)
+            if connection.open:
+                connection.close()
+    print("all checks passed")
+
+
+main()
