@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::ops::Bound;
+
 use bytes::Bytes;
 use perigee_expr::arbitrary::Generator;
 use perigee_expr::{
@@ -78,6 +80,63 @@ fn pages_of_another_index_shape_or_kind_are_refused() {
         );
     }
     assert!(execution.take().pages.is_empty());
+}
+
+#[test]
+fn broken_pages_give_errors_and_leave_no_trace() {
+    let mut refused = 0;
+    for seed in 0..300 {
+        let (mut g, r) = (Generator::new(seed), &mut Random(seed));
+        let layout = g.layout();
+        let mut records: Vec<_> = (0..30).map(|_| g.record(&layout)).collect();
+        records.sort_by(|a, b| layout.shape.key(a).cmp(layout.shape.key(b)));
+        records.dedup_by(|a, b| layout.shape.key(a) == layout.shape.key(b));
+        let mut bytes = page(&layout, 3, 100, &records);
+        let mut d = descriptor(&layout, *r.pick(&[0, 50, 200]));
+        d.projection = (0..layout.columns.len() as u16).collect();
+        d.predicate = r.chance(70).then(|| g.predicate(&layout));
+        d.reverse = r.chance(30);
+        if r.chance(40) {
+            let key = layout.shape.key(&records[records.len() / 2]).to_vec();
+            d.range.lower = Bound::Excluded(key);
+        }
+        if r.chance(40) {
+            let functions = vec![(AggregateFunction::Max, Some(g.program(&layout)))];
+            d.aggregate = Some(Aggregate {
+                group_by: vec![g.program(&layout)],
+                functions,
+            });
+        }
+        let scanner = scanner(d, *r.pick(&[Backend::Jit, Backend::Interpreter]));
+        // Anything but what says that the page is one of this index.
+        for _ in 0..1 + r.below(5) {
+            let (record, slot) = (72 + r.below(2000), PAGE_SIZE - 1 - r.below(80));
+            let at = *r.pick(&[48, 56, 57, 62, 63, record, slot]);
+            bytes[at] = r.next() as u8;
+        }
+        let page = PageRef::new(&bytes[..]).unwrap();
+        let mut execution = Execution::new(scanner.clone());
+        let taken = execution.page(0, page);
+        let batch = execution.take();
+        match taken {
+            Err(NdpError::Page { .. }) => {
+                refused += 1;
+                assert_eq!((batch.pages.len(), batch.rows), (0, 0));
+            }
+            Err(other) => panic!("seed {seed}: {other}"),
+            // What it gives is anybody's guess, but it can be sent and finished.
+            Ok(()) => {
+                let batch = perigee_ndp::NdpBatch::decode(batch.encode()).unwrap();
+                let _ = finish(&scanner, batch, |record| {
+                    Some(Bytes::copy_from_slice(record))
+                });
+            }
+        }
+    }
+    assert!(
+        (60..240).contains(&refused),
+        "{refused} of 300 pages were refused"
+    );
 }
 
 #[test]

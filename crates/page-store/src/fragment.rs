@@ -232,3 +232,66 @@ fn memory(fragment: &LogFragment, groups: &[Group]) -> usize {
         .map(|c| 48 + c.ops.len() * size_of::<Op>());
     fragment.payload_len as usize + groups.len() * (size_of::<Group>() + 16) + ops.sum::<usize>()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use perigee_page_api::SliceKey;
+    use perigee_types::{DbId, SliceId};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::failstop::FailStop;
+    use crate::frame::{ChainStart, SegmentId, SegmentKind};
+    use crate::segment::{NewFrame, SegmentWriter};
+
+    const ID: SegmentId = SegmentId {
+        slice: SliceKey {
+            db: DbId(1),
+            slice: SliceId(2),
+        },
+        kind: SegmentKind::Log,
+        number: 1,
+    };
+
+    proptest! {
+        /// Checksums are good, what they cover is not.
+        #[test]
+        fn payloads_of_any_bytes_are_survived(
+            payload in prop::collection::vec(any::<u8>(), 0..200),
+            groups: bool,
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let stop = FailStop::default();
+            let mut writer =
+                SegmentWriter::create(dir.path(), ID, ChainStart::default(), &stop).unwrap();
+            // A body that begins as a group does gets further.
+            let mut whole = vec![0; if groups { FRAGMENT_HEAD } else { 0 }];
+            if groups {
+                whole.extend(7_u64.to_le_bytes());
+                whole.extend((payload.len() as u32).to_le_bytes());
+            }
+            whole.extend(payload);
+            let frame = NewFrame {
+                kind: FrameKind::Fragment,
+                id: 1,
+                lsn: Lsn(7),
+                payload_crc: checksum(&whole),
+                payload: [&whole, &[]],
+            };
+            let at = writer.append(&[frame]).unwrap()[0];
+            match LogFragment::read(writer.segment(), at) {
+                Ok((fragment, groups)) => {
+                    let cache = LogCache::new(0);
+                    let again = Arc::new(fragment).groups(&cache).unwrap();
+                    prop_assert_eq!(again, groups);
+                }
+                Err(error) => {
+                    let named = matches!(&error, PageError::Corrupt(t) if t.contains("log-"));
+                    prop_assert!(named, "{}", error);
+                }
+            }
+        }
+    }
+}

@@ -336,4 +336,26 @@ mod tests {
             "{error}"
         );
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_survived(
+            mut bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200),
+            end: u64,
+        ) {
+            // Magic numbers and kinds, so that more than the first check is reached.
+            if let Some(head) = bytes.first_chunk_mut::<8>() {
+                *head = SEGMENT_MAGIC;
+            }
+            assert!(decode_segment_header(&bytes, id(1)).is_err());
+            if let Some(head) = bytes.first_chunk_mut::<4>() {
+                *head = FRAME_MAGIC;
+            }
+            assert_eq!(FrameHeader::decode(&bytes, id(1), 64), None);
+            assert_eq!(decode_trailer(&bytes, id(1)), None);
+            if let Some(entries) = decode_index(&bytes, end) {
+                assert!(entries.is_sorted_by_key(|entry| entry.offset));
+            }
+        }
+    }
 }

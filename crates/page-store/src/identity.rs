@@ -223,3 +223,42 @@ fn unseal<'a>(path: &Path, magic: &[u8; 8], bytes: &'a [u8]) -> Result<&'a [u8],
     });
     good.ok_or_else(|| PageError::Corrupt(format!("file {}: it is damaged", path.display())))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use perigee_types::SliceId;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// With a good checksum and without: an error that names the file, or what was written.
+        #[test]
+        fn files_of_any_bytes_are_survived(
+            body in prop::collection::vec(any::<u8>(), 0..40),
+            line in prop::collection::vec(any::<u8>(), 0..40),
+            sealed: bool,
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let (dir, stop) = (dir.path(), FailStop::default());
+            let slice = SliceKey { db: DbId(1), slice: SliceId(2) };
+            for (name, magic) in [(SLICE_FILE, SLICE_MAGIC), (RECYCLE_FILE, RECYCLE_MAGIC)] {
+                let path = dir.join(name);
+                match sealed {
+                    true => write(&path, magic, &body, &stop).unwrap(),
+                    false => fs::write(&path, &body).unwrap(),
+                }
+                let text = match name {
+                    SLICE_FILE => read_slice(dir, slice).map(drop),
+                    _ => read_recycle(dir, slice.db).map(drop),
+                };
+                let named = |e: PageError| e.to_string().contains(name);
+                prop_assert!(text.map_or_else(named, |()| sealed && body.len() >= 12));
+            }
+            fs::write(dir.join(STORE_FILE), &line).unwrap();
+            prop_assert!(check_store(dir).is_err());
+        }
+    }
+}

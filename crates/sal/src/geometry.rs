@@ -38,6 +38,15 @@ impl Geometry {
                 self.slice_pages, self.extent_pages
             ));
         }
+        if u64::from(self.width)
+            .checked_mul(self.slice_pages)
+            .is_none()
+        {
+            return Err(format!(
+                "{} slices of {} pages are more than can be numbered",
+                self.width, self.slice_pages
+            ));
+        }
         Ok(())
     }
 
@@ -131,12 +140,14 @@ mod tests {
             Geometry::decode(&mut Reader::new(&bytes, "test")),
             Ok(SMALL)
         );
-        let uneven = Geometry {
-            slice_pages: 9,
-            ..SMALL
-        };
-        let mut w = Writer::new();
-        uneven.encode(&mut w);
-        assert!(Geometry::decode(&mut Reader::new(&w.into_bytes(), "test")).is_err());
+        for slice_pages in [0, 9, u64::MAX - 3] {
+            let wrong = Geometry {
+                slice_pages,
+                ..SMALL
+            };
+            let mut w = Writer::new();
+            wrong.encode(&mut w);
+            assert!(Geometry::decode(&mut Reader::new(&w.into_bytes(), "test")).is_err());
+        }
     }
 }

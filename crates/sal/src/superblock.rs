@@ -138,4 +138,26 @@ mod tests {
             "{refused:?}"
         );
     }
+
+    proptest::proptest! {
+        /// What follows the magic and the version may be anything.
+        #[test]
+        fn any_bytes_are_survived(
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..100),
+            at in 0_usize..60,
+        ) {
+            let mut damaged = group();
+            let Op::Write { bytes: body, .. } = &mut damaged.changes[0].ops[1] else {
+                panic!("a write")
+            };
+            let mut new = body.to_vec();
+            new.truncate(at);
+            new.extend(bytes);
+            *body = new.into();
+            if let Ok(geometry) = from_group(DbId(7), &damaged) {
+                let slice = geometry.slice_of(PageId(u64::from(u32::MAX)));
+                assert!(geometry.store_of(slice) < geometry.stores as usize);
+            }
+        }
+    }
 }

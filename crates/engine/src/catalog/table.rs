@@ -233,3 +233,84 @@ fn secondary_layout(def: &TableDef, key: &[u16]) -> Result<(Vec<u16>, RowLayout)
         RowLayout::secondary(&types).map_err(|e| EngineError::BadDefinition(e.to_string()))?;
     Ok((columns, layout))
 }
+
+#[cfg(test)]
+mod tests {
+    use perigee_value::{Collation, Datum};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::catalog::{ColumnDef, IndexDef};
+
+    fn definition() -> TableDef {
+        let column = |name: &str, ty, nullable| ColumnDef {
+            name: name.to_owned(),
+            ty,
+            nullable,
+            default: nullable.then_some(Datum::Int(7)),
+            comment: "a column".to_owned(),
+        };
+        let int = ColumnType::Int {
+            bytes: 4,
+            unsigned: false,
+        };
+        let text = ColumnType::Varchar {
+            chars: 20,
+            collation: Collation::UTF8MB4_BIN,
+        };
+        TableDef {
+            schema: "s".to_owned(),
+            name: "t".to_owned(),
+            columns: vec![
+                column("a", int, false),
+                column("b", text, true),
+                column("c", int, true),
+            ],
+            primary_key: vec![0],
+            indexes: vec![IndexDef {
+                name: "i".to_owned(),
+                columns: vec![1, 2],
+                unique: false,
+            }],
+            comment: String::new(),
+        }
+    }
+
+    fn encoded() -> Vec<u8> {
+        let root = |n| IndexRoot {
+            id: IndexId(n),
+            root: PageId(u64::from(n)),
+        };
+        let stats = TableStats::default();
+        let table = Table::new(TableId(3), definition(), &[root(1), root(2)], stats);
+        let mut w = Writer::new();
+        table.expect("a good definition").encode(&mut w);
+        w.into_bytes()
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_entries_are_survived(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            cut in any::<prop::sample::Index>(),
+            whole: bool,
+        ) {
+            let mut bytes = encoded();
+            for (at, byte) in &changes {
+                let at = at.index(bytes.len());
+                bytes[at] = *byte;
+            }
+            if !whole {
+                bytes.truncate(cut.index(bytes.len()));
+            }
+            let table = Table::decode(&bytes, TableStats::default());
+            prop_assert!(table.is_ok() || !whole || !changes.is_empty());
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Table::decode(&bytes, TableStats::default());
+            let _ = TableStats::decode(&mut Reader::new(&bytes, "statistics"));
+        }
+    }
+}

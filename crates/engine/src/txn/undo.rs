@@ -256,4 +256,19 @@ mod tests {
             assert!(view.and_then(UndoPage::records).is_err(), "byte {at}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_survived(
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200),
+            end in 0..500_u16,
+        ) {
+            let mut page = empty_page();
+            page[RECORDS..RECORDS + bytes.len()].copy_from_slice(&bytes);
+            page[END..END + 2].copy_from_slice(&end.to_le_bytes());
+            if let Ok(view) = UndoPage::new(PageRef::new(&*page).expect("page")) {
+                let _ = view.records();
+            }
+        }
+    }
 }
