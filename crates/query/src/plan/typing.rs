@@ -18,7 +18,7 @@ use datafusion::logical_expr::expr::{
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{disjunction, merge_schema};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Sort, cast,
+    Aggregate, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Sort, Union, cast,
 };
 
 use crate::error::SqlError;
@@ -57,6 +57,7 @@ fn node_types(node: LogicalPlan) -> DfResult<LogicalPlan> {
             filter.predicate = membership::three_valued(filter.predicate, &schema)?;
             Ok(LogicalPlan::Filter(filter))
         }
+        LogicalPlan::Union(union) => union_columns(union),
         LogicalPlan::Aggregate(aggregate) => group_by(aggregate),
         LogicalPlan::Sort(sort) => order_by(sort),
         LogicalPlan::Distinct(Distinct::All(input)) => distinct(input),
@@ -233,6 +234,36 @@ fn collated(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
         return without_padding(expr, schema);
     }
     Ok(expr)
+}
+
+/// A UNION whose columns pass for CHAR only if they are CHAR in every part: DataFusion asks the
+/// columns of tables only, other expressions may have trailing spaces.
+fn union_columns(union: Union) -> DfResult<LogicalPlan> {
+    let is_char = |plan: &LogicalPlan, i: usize| metadata::is_char(plan.schema().field(i));
+    let mixed: Vec<usize> = (0..union.schema.fields().len())
+        .filter(|i| metadata::is_char(union.schema.field(*i)))
+        .filter(|i| !union.inputs.iter().all(|input| is_char(input, *i)))
+        .collect();
+    if mixed.is_empty() {
+        return Ok(LogicalPlan::Union(union));
+    }
+    let mut inputs = Vec::with_capacity(union.inputs.len());
+    for input in union.inputs {
+        let columns = input.schema().iter().enumerate();
+        let columns = columns.map(|(i, (relation, field))| {
+            let column = Expr::Column(Column::new(relation.cloned(), field.name()));
+            if mixed.contains(&i) && metadata::is_char(field) {
+                let text = cast_to(column, casts::Target::Char(None));
+                return text.alias_qualified(relation.cloned(), field.name());
+            }
+            column
+        });
+        let columns = columns.collect();
+        inputs.push(Arc::new(LogicalPlan::Projection(Projection::try_new(
+            columns, input,
+        )?)));
+    }
+    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
 }
 
 /// Name of the column that carries what a group's key looks like; a column cannot be named so.

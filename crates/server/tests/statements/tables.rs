@@ -1,0 +1,170 @@
+//! Two small random tables: few values of each kind, so that rows meet, with NULLs and with strings
+//! that differ in trailing spaces only.
+
+use std::fmt::Write;
+
+use super::rng::Rng;
+
+/// What a value is, as far as it decides which operations it can take part in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Int,
+    Decimal,
+    Double,
+    Date,
+    DateTime,
+    Text,
+}
+
+/// A column with the values it may have.
+pub struct Column {
+    pub name: &'static str,
+    pub kind: Kind,
+    definition: &'static str,
+    nullable: bool,
+    value: fn(&mut Rng) -> String,
+}
+
+const TEXTS: [&str; 18] = [
+    "", " ", "a", "a ", "a  ", "A", "ab", "ab ", "b", "b ", "äö", "ä ", "a%b", "a_b", "1", "12x",
+    " a", "abc d",
+];
+
+/// A string literal.
+pub fn text_literal(rng: &mut Rng) -> String {
+    format!("'{}'", rng.choose(&TEXTS))
+}
+
+/// A day as a string literal.
+pub fn day_literal(rng: &mut Rng) -> String {
+    let year = rng.between(2008, 2012);
+    let (month, day) = (rng.between(1, 12), rng.between(1, 31));
+    let last = match month {
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    format!("'{year}-{month:02}-{:02}'", day.min(last))
+}
+
+fn time_literal(rng: &mut Rng) -> String {
+    let day = day_literal(rng);
+    let day = day.trim_matches('\'');
+    let (h, m, s) = (rng.between(0, 23), rng.between(0, 59), rng.between(0, 59));
+    format!("'{day} {h:02}:{m:02}:{s:02}'")
+}
+
+/// `n` with so many digits behind the point.
+pub fn decimal_literal(n: i64, digits: usize) -> String {
+    let unit = 10_u64.pow(digits as u32);
+    let (whole, rest) = (n.unsigned_abs() / unit, n.unsigned_abs() % unit);
+    let sign = if n < 0 { "-" } else { "" };
+    format!("{sign}{whole}.{rest:0digits$}")
+}
+
+const fn column(
+    name: &'static str,
+    kind: Kind,
+    definition: &'static str,
+    nullable: bool,
+    value: fn(&mut Rng) -> String,
+) -> Column {
+    Column {
+        name,
+        kind,
+        definition,
+        nullable,
+        value,
+    }
+}
+
+/// Columns of `t` beside its key `id`.
+pub const T: [Column; 10] = [
+    column("a", Kind::Int, "INT", true, |r| {
+        r.between(-3, 9).to_string()
+    }),
+    column("b", Kind::Int, "BIGINT NOT NULL", false, |r| {
+        r.between(-1_000_000, 1_000_000).to_string()
+    }),
+    column("d", Kind::Decimal, "DECIMAL(10,2)", true, |r| {
+        decimal_literal(r.between(-2000, 2000), 2)
+    }),
+    column("e", Kind::Decimal, "DECIMAL(6,4) NOT NULL", false, |r| {
+        decimal_literal(r.between(-90_000, 90_000), 4)
+    }),
+    column("f", Kind::Double, "DOUBLE", true, |r| {
+        format!("{}e0", r.between(-40, 40) as f64 / 4.0)
+    }),
+    column("day", Kind::Date, "DATE", true, day_literal),
+    column("at", Kind::DateTime, "DATETIME", true, time_literal),
+    column("v", Kind::Text, "VARCHAR(10)", true, text_literal),
+    column("w", Kind::Text, "VARCHAR(20) NOT NULL", false, text_literal),
+    column("c", Kind::Text, "CHAR(6)", true, text_literal),
+];
+
+/// Columns of `s`; its key is `(k, l)`.
+pub const S: [Column; 6] = [
+    column("k", Kind::Int, "INT NOT NULL", false, |r| {
+        r.between(-3, 9).to_string()
+    }),
+    column("l", Kind::Int, "INT NOT NULL", false, |_| String::new()),
+    column("x", Kind::Decimal, "DECIMAL(8,2)", true, |r| {
+        decimal_literal(r.between(-500, 500), 2)
+    }),
+    column("name", Kind::Text, "VARCHAR(10)", true, text_literal),
+    column("day2", Kind::Date, "DATE NOT NULL", false, day_literal),
+    column("n", Kind::Int, "SMALLINT", true, |r| {
+        r.between(-30, 30).to_string()
+    }),
+];
+
+fn row(rng: &mut Rng, columns: &[Column]) -> Vec<String> {
+    let mut value = |column: &Column| {
+        if column.nullable && rng.chance(6) {
+            return "NULL".to_owned();
+        }
+        (column.value)(rng)
+    };
+    columns.iter().map(&mut value).collect()
+}
+
+fn definitions(columns: &[Column]) -> String {
+    let definitions = columns
+        .iter()
+        .map(|c| format!("{} {}", c.name, c.definition));
+    definitions.collect::<Vec<_>>().join(", ")
+}
+
+/// The statements that make and fill the tables in a schema of their own.
+pub fn create(rng: &mut Rng, schema: &str) -> Vec<String> {
+    let mut t = String::new();
+    for id in 1..=rng.between(0, 60) {
+        let comma = if id > 1 { ", " } else { "" };
+        let _ = write!(t, "{comma}({id}, {})", row(rng, &T).join(", "));
+    }
+    let mut s = String::new();
+    for l in 1..=rng.between(1, 25) {
+        let comma = if l > 1 { ", " } else { "" };
+        let mut row = row(rng, &S);
+        row[1] = l.to_string();
+        let _ = write!(s, "{comma}({})", row.join(", "));
+    }
+    let mut statements = vec![
+        format!("CREATE DATABASE {schema}"),
+        format!("USE {schema}"),
+        format!(
+            "CREATE TABLE t (id INT NOT NULL, {}, PRIMARY KEY (id), KEY a (a), KEY v (v, a), \
+             KEY day (day))",
+            definitions(&T)
+        ),
+        format!(
+            "CREATE TABLE s ({}, PRIMARY KEY (k, l), KEY name (name), KEY x (x))",
+            definitions(&S)
+        ),
+        format!("INSERT INTO s VALUES {s}"),
+    ];
+    if !t.is_empty() {
+        statements.push(format!("INSERT INTO t VALUES {t}"));
+    }
+    statements
+}
