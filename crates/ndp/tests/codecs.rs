@@ -194,71 +194,44 @@ fn descriptors_that_ask_for_too_much_are_refused() {
         })
     };
     let valid = descriptor(&layout, 5);
-    let mut wrong: Vec<(&str, Descriptor)> = Vec::new();
-    wrong.push((
-        "a column",
-        Descriptor {
-            projection: vec![0, 2],
-            ..valid.clone()
-        },
-    ));
-    wrong.push((
-        "no condition",
-        Descriptor {
-            predicate: Some(column(0, Type::Int)),
-            ..valid.clone()
-        },
-    ));
-    wrong.push((
-        "a type",
-        Descriptor {
-            predicate: Some(column(1, Type::Bool)),
-            ..valid.clone()
-        },
-    ));
-    wrong.push((
-        "a watermark",
-        Descriptor {
-            watermark: TrxId(1 << 48),
-            ..valid.clone()
-        },
-    ));
     let empty = Some(Aggregate {
         group_by: Vec::new(),
         functions: Vec::new(),
     });
-    wrong.push((
-        "nothing",
-        Descriptor {
-            aggregate: empty,
-            ..valid.clone()
-        },
-    ));
     let double = Some(column(1, Type::Double));
     let sum = aggregate(AggregateFunction::Sum, double.clone());
-    wrong.push((
-        "a sum of doubles",
-        Descriptor {
-            aggregate: sum,
-            ..valid.clone()
-        },
-    ));
     let count = aggregate(AggregateFunction::CountAll, double);
-    wrong.push((
-        "an argument",
-        Descriptor {
-            aggregate: count,
-            ..valid.clone()
-        },
-    ));
     let least = aggregate(AggregateFunction::Min, None);
-    wrong.push((
-        "no argument",
-        Descriptor {
-            aggregate: least,
-            ..valid.clone()
-        },
-    ));
+    let with_predicate = |predicate| Descriptor {
+        predicate: Some(predicate),
+        ..valid.clone()
+    };
+    let with_aggregate = |aggregate| Descriptor {
+        aggregate,
+        ..valid.clone()
+    };
+    let mut wrong = vec![
+        (
+            "a column",
+            Descriptor {
+                projection: vec![0, 2],
+                ..valid.clone()
+            },
+        ),
+        ("no condition", with_predicate(column(0, Type::Int))),
+        ("a type", with_predicate(column(1, Type::Bool))),
+        (
+            "a watermark",
+            Descriptor {
+                watermark: TrxId(1 << 48),
+                ..valid.clone()
+            },
+        ),
+        ("nothing", with_aggregate(empty)),
+        ("a sum of doubles", with_aggregate(sum)),
+        ("an argument", with_aggregate(count)),
+        ("no argument", with_aggregate(least)),
+    ];
     let mut other = valid.clone();
     other.layout.columns[1].place = perigee_value::Place::Fixed { offset: 3000 };
     wrong.push(("a place", other));
