@@ -14,6 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -41,7 +42,8 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, apply_expression_roots,
 };
-use futures::{StreamExt, stream};
+use futures::StreamExt;
+use futures::stream::{self, Fuse};
 
 pub(super) use inner::{InnerSide, KeyPart, Step};
 use probe::{Combine, Kind, Probe};
@@ -447,13 +449,15 @@ impl ExecutionPlan for IndexJoinExec {
     ) -> DfResult<SendableRecordBatchStream> {
         let count = |name| MetricBuilder::new(&self.metrics).counter(name, partition);
         let expected = (ROWS_PER_REQUEST as f64 / self.inner.matches.max(1.0)) as usize;
+        let nothing = RecordBatch::new_empty(Arc::new(Schema::empty()));
         let run = Run {
-            input: self.input.execute(partition, context.clone())?,
+            input: self.input.execute(partition, context.clone())?.fuse(),
             inner: self.inner.clone(),
             combine: self.combine.clone(),
             chunk: context.session_config().batch_size().max(1),
             slice: expected.clamp(1, MAX_SLICE),
-            outer: RecordBatch::new_empty(Arc::new(Schema::empty())),
+            outer: nothing.clone(),
+            nothing,
             probe: None,
             left: self.fetch,
             memory: MemoryConsumer::new("IndexJoinExec").register(context.memory_pool()),
@@ -469,7 +473,7 @@ impl ExecutionPlan for IndexJoinExec {
 
 /// One partition of a join that runs.
 struct Run {
-    input: SendableRecordBatchStream,
+    input: Fuse<SendableRecordBatchStream>,
     inner: Arc<InnerSide>,
     combine: Arc<Combine>,
     /// Rows of an output batch.
@@ -478,6 +482,8 @@ struct Run {
     slice: usize,
     /// Outer rows whose keys were not looked up yet.
     outer: RecordBatch,
+    /// No rows.
+    nothing: RecordBatch,
     probe: Option<Probe>,
     /// Rows that are still wanted, if that is limited.
     left: Option<usize>,
@@ -516,13 +522,33 @@ impl Run {
         Ok(None)
     }
 
+    /// Has outer rows for a request at hand; false at the end. Batches are put together, because
+    /// two requests may read the same pages one after the other, unless few rows are wanted.
+    async fn has_outer_rows(&mut self) -> DfResult<bool> {
+        let wanted = if self.left.is_some() { 1 } else { self.slice };
+        if self.outer.num_rows() >= wanted {
+            return Ok(true);
+        }
+        let mut rows = self.outer.num_rows();
+        let mut batches = vec![std::mem::replace(&mut self.outer, self.nothing.clone())];
+        while rows < wanted
+            && let Some(batch) = self.input.next().await
+        {
+            let batch = batch?;
+            rows += batch.num_rows();
+            batches.push(batch);
+        }
+        batches.retain(|batch| batch.num_rows() > 0);
+        if let Some(first) = batches.first() {
+            self.outer = concat_batches(&first.schema(), &batches)?;
+        }
+        Ok(rows > 0)
+    }
+
     /// Looks up the keys of the next outer rows; false at the end.
     async fn look_up(&mut self) -> DfResult<bool> {
-        while self.outer.num_rows() == 0 {
-            match self.input.next().await {
-                Some(batch) => self.outer = batch?,
-                None => return Ok(false),
-            }
+        if !self.has_outer_rows().await? {
+            return Ok(false);
         }
         let rows = self.outer.num_rows().min(self.slice);
         let outer = self.outer.slice(0, rows);

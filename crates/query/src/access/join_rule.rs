@@ -29,8 +29,9 @@ use super::paths::AccessPath;
 use crate::functions::collation;
 
 /// Lookups must be expected to cost at most one part in so many of the access they replace: the
-/// cost of a scan is known, the number of outer rows is only estimated.
-const SAFETY: f64 = 2.0;
+/// cost of a scan is known, the number of outer rows is only estimated, in joins of several tables
+/// to be wrong by such a factor.
+const SAFETY: f64 = 3.0;
 
 /// The rule.
 #[derive(Debug)]
