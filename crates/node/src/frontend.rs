@@ -106,6 +106,8 @@ async fn serve(
         temp_dir: settings.temp_dir.clone(),
         interpret: settings.interpret,
         all_ambiguous: settings.all_ambiguous,
+        past_pool: settings.split_behind_scans,
+        split_behind_scans: settings.split_behind_scans,
         ..EngineConfig::default()
     };
     let engine = Engine::open(sal, engine_config)

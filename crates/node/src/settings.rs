@@ -63,6 +63,9 @@ pub struct FrontendSettings {
     pub interpret: bool,
     /// Make every record ambiguous to the Page Stores (watermark 0), for tests.
     pub all_ambiguous: bool,
+    /// Have the Page Stores reduce all leaves of NDP scans, cached or not, and split one between
+    /// each request and its answer, for tests.
+    pub split_behind_scans: bool,
 }
 
 /// Settings of one process that is everything.

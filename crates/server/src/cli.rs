@@ -130,6 +130,9 @@ struct FrontendOptions {
     /// Make Page Stores return every record whole, as if none were surely visible
     #[arg(long, hide = true)]
     all_ambiguous: bool,
+    /// Split a leaf between each NDP request and its answer
+    #[arg(long, hide = true)]
+    split_behind_scans: bool,
 }
 
 impl FrontendOptions {
@@ -146,6 +149,7 @@ impl FrontendOptions {
             max_connections: self.max_connections,
             interpret: self.interpret,
             all_ambiguous: self.all_ambiguous,
+            split_behind_scans: self.split_behind_scans,
         }
     }
 }

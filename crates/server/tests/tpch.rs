@@ -1,6 +1,6 @@
 //! TPC-H at a small scale, over the MySQL protocol, against MariaDB's answers: embedded and as
 //! processes, near-data processing off and on, tiny and large buffer pool; also with every record
-//! ambiguous, with pages declined, and interpreted instead of compiled.
+//! ambiguous, with pages declined or split behind scans, and interpreted instead of compiled.
 #![allow(clippy::unwrap_used, reason = "test code")]
 
 use std::path::{Path, PathBuf};
@@ -75,6 +75,12 @@ async fn embedded_answers_are_mariadbs() {
         dir,
         "embedded, every third page declined",
         &["--decline-every", "3"],
+    )
+    .await;
+    embedded(
+        dir,
+        "embedded, leaves split behind scans",
+        &["--split-behind-scans"],
     )
     .await;
     embedded(dir, "embedded, interpreted", &["--interpret"]).await;

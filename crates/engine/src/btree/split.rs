@@ -39,7 +39,7 @@ struct Division {
 
 impl Tree {
     /// Splits a leaf as an insert in its middle would if it were full, for tests of what happens
-    /// meanwhile. False if it has too few records to be divided.
+    /// meanwhile. False if it has too few records to be divided, or is no leaf any more.
     ///
     /// # Errors
     /// What storage says.
@@ -51,7 +51,8 @@ impl Tree {
             let middle = frame.read(|page| {
                 let slot = page.slot_count() / 2;
                 let record = || Bytes::copy_from_slice(page.record(slot));
-                (slot > 0).then(|| (slot, record(), page.key(slot).to_vec(), page.max_trx()))
+                let divisible = page.level() == 0 && slot > 0;
+                divisible.then(|| (slot, record(), page.key(slot).to_vec(), page.max_trx()))
             });
             let Some((slot, record, key, trx)) = middle else {
                 return Ok(false);
