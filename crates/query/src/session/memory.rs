@@ -1,9 +1,14 @@
 //! The memory of one statement.
 //!
-//! Sorts and aggregations can spill; they share a third of the memory evenly. The rest is for what
-//! cannot: hash tables of joins, and merging what was sorted or spilled. A sort that has to make room
-//! merges what it has, which takes about as much as it holds. With twice that for it, a sort never
-//! fails because another one, or another partition of it, was faster.
+//! - Sorts and aggregations can spill; they share a quarter of the memory evenly, or three quarters if
+//!   nothing is sorted.
+//! - A sort that makes room, or reads back what it spilled, merges. The first takes about as much as
+//!   the sort holds; the second takes all it is given. So merges share half evenly.
+//! - The rest, and what those do not use, is for whatever comes first: hash tables of joins, say.
+//! - Merging the partitions of a sort holds a batch of each, whatever their size, and is not limited:
+//!   batches share strings, which are counted again for each.
+//!
+//! A sort thus does not fail because another one, or another partition of it, was faster.
 
 use std::fmt;
 
@@ -22,12 +27,22 @@ pub(super) struct StatementMemory {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Consumers that can spill.
+    /// Consumers that can spill, and those that merge.
     spillers: usize,
-    /// Bytes of those.
+    mergers: usize,
+    /// Bytes of those that can spill, and of all others.
     spillable: usize,
-    /// Bytes of the others.
     fixed: usize,
+}
+
+/// What DataFusion calls the consumers that merge for sorts.
+const MERGER: &str = "ExternalSorterMerge";
+
+/// What it calls the one that merges partitions.
+const LAST_MERGER: &str = "SortPreservingMergeExec";
+
+fn is_merger(consumer: &MemoryConsumer) -> bool {
+    consumer.name().starts_with(MERGER)
 }
 
 impl StatementMemory {
@@ -50,13 +65,19 @@ impl State {
 
     /// Bytes by which a reservation may still grow.
     fn room(&self, reservation: &MemoryReservation, limit: usize) -> usize {
-        let left = limit.saturating_sub(self.fixed);
-        if reservation.consumer().can_spill() {
-            let share = left.min(limit / 3) / self.spillers.max(1);
-            share.saturating_sub(reservation.size())
+        let consumer = reservation.consumer();
+        let free = limit.saturating_sub(self.fixed + self.spillable);
+        let share = if consumer.can_spill() {
+            let quarters = if self.mergers == 0 { 3 } else { 1 };
+            limit / 4 * quarters / self.spillers.max(1)
+        } else if is_merger(consumer) {
+            limit / 2 / self.mergers.max(1)
+        } else if consumer.name().starts_with(LAST_MERGER) {
+            return usize::MAX;
         } else {
-            left.saturating_sub(self.spillable)
-        }
+            return free;
+        };
+        free.min(share.saturating_sub(reservation.size()))
     }
 }
 
@@ -66,11 +87,15 @@ impl MemoryPool for StatementMemory {
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
-        self.state.lock().spillers += usize::from(consumer.can_spill());
+        let mut state = self.state.lock();
+        state.spillers += usize::from(consumer.can_spill());
+        state.mergers += usize::from(is_merger(consumer));
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
-        self.state.lock().spillers -= usize::from(consumer.can_spill());
+        let mut state = self.state.lock();
+        state.spillers -= usize::from(consumer.can_spill());
+        state.mergers -= usize::from(is_merger(consumer));
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
@@ -121,29 +146,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_third_is_for_those_that_spill() {
-        let pool: Arc<dyn MemoryPool> = Arc::new(StatementMemory::new(1200));
+    fn nobody_takes_what_another_needs() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(StatementMemory::new(1600));
         let consumer = |name: &str, spill| MemoryConsumer::new(name).with_can_spill(spill);
-        let first = consumer("first", true).register(&pool);
-        let second = consumer("second", true).register(&pool);
-        let merge = consumer("merge", false).register(&pool);
-        first.try_grow(200).unwrap();
-        second.try_grow(200).unwrap();
-        let text = first.try_grow(1).unwrap_err().to_string();
-        assert!(
-            text.contains("first holds 200 bytes and needs 1 more; 0 of 1200 are left"),
-            "{text}"
-        );
-        merge.try_grow(800).unwrap();
-        assert!(merge.try_grow(1).is_err());
-        // What cannot spill may have what others do not use, and they make room.
-        first.free();
-        merge.try_grow(200).unwrap();
-        assert!(first.try_grow(101).is_err());
-        first.try_grow(100).unwrap();
-        drop(second);
-        first.try_grow(100).unwrap();
-        drop((first, merge));
+        let sorts = [(); 2].map(|()| consumer("ExternalSorter[0]", true).register(&pool));
+        let merges = [(); 2].map(|()| consumer("ExternalSorterMerge[0]", false).register(&pool));
+        let join = consumer("HashJoinInput", false).register(&pool);
+        for sort in &sorts {
+            sort.try_grow(200).unwrap();
+            let text = sort.try_grow(1).unwrap_err().to_string();
+            let wanted = "ExternalSorter[0] holds 200 bytes and needs 1 more; 0 of 1600 are left";
+            assert!(text.contains(wanted), "{text}");
+        }
+        for merge in &merges {
+            merge.try_grow(400).unwrap();
+            assert!(merge.try_grow(1).is_err());
+        }
+        join.try_grow(400).unwrap();
+        assert!(join.try_grow(1).is_err());
+        let last = consumer("SortPreservingMergeExec[0]", false).register(&pool);
+        last.try_grow(100).unwrap();
+        drop(last);
+        // Without sorts there is more for others.
+        let other: Arc<dyn MemoryPool> = Arc::new(StatementMemory::new(1600));
+        let aggregate = consumer("FinalHashAggregateStream[0]", true).register(&other);
+        aggregate.try_grow(1200).unwrap();
+        assert!(aggregate.try_grow(1).is_err());
+        // What is not used is for all, in their shares.
+        merges[0].free();
+        join.try_grow(300).unwrap();
+        assert!(merges[0].try_grow(101).is_err());
+        merges[0].try_grow(100).unwrap();
+        drop((sorts, merges, join));
         assert_eq!(pool.reserved(), 0);
     }
 }
