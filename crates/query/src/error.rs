@@ -73,6 +73,8 @@ registry! {
     unknown_column(1054, "42S22", column, clause) => "Unknown column '{column}' in '{clause}'";
     /// A selected column that is neither grouped nor aggregated.
     not_grouped(1055, "42000", column) => "Expression of SELECT list is not in GROUP BY clause and contains nonaggregated column '{column}' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";
+    /// A column beside aggregates, and no GROUP BY.
+    mixed_groups(1140, "42000", column) => "In aggregated query without GROUP BY, an expression of SELECT list contains nonaggregated column '{column}'; this is incompatible with sql_mode=only_full_group_by";
     /// Two columns of one name.
     duplicate_column(1060, "42S21", column) => "Duplicate column name '{column}'";
     /// Two indexes of one name.
@@ -123,6 +125,8 @@ registry! {
     primary_key_null(1171, "42000") => "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead";
     /// SHOW INDEX and the like with a key that does not exist.
     unknown_key(1176, "42000", key, table) => "Key '{key}' doesn't exist in table '{table}'";
+    /// `WITH x (a, b) AS (SELECT 1)`.
+    column_list(1353, "HY000") => "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts";
     /// A variable that does not exist.
     unknown_variable(1193, "HY000", name) => "Unknown system variable '{name}'";
     /// ROLLBACK after changes that cannot be taken back (a warning).
@@ -267,6 +271,11 @@ impl From<DataFusionError> for SqlError {
     fn from(error: DataFusionError) -> Self {
         match error.find_root() {
             DataFusionError::External(inner) => from_external(inner.as_ref()),
+            DataFusionError::NotImplemented(text)
+                if text.contains("logical expression AggregateFunction") =>
+            {
+                Self::invalid_group_function()
+            }
             DataFusionError::NotImplemented(text) => Self::not_supported(first_line(text)),
             DataFusionError::ResourcesExhausted(text) => Self::out_of_memory(first_line(text)),
             DataFusionError::SchemaError(schema, _) => from_schema_error(schema),
@@ -331,6 +340,15 @@ fn from_plan_text(text: &str) -> SqlError {
     };
     if text.contains("Order by column out of bounds") {
         return SqlError::unknown_column(number(text), "order clause");
+    }
+    if text.contains("Order by index starts at 1") {
+        return SqlError::unknown_column("0", "order clause");
+    }
+    if let Some(table) = text.strip_prefix("Invalid qualifier ") {
+        return SqlError::unknown_table(first_line(table));
+    }
+    if text.contains("names given as column alias") {
+        return SqlError::column_list();
     }
     if text.contains("Cannot find column with position") {
         return SqlError::unknown_column(number(text), "group statement");

@@ -87,7 +87,8 @@ impl Dialect for Grammar {
     }
 
     fn is_table_factor_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser<'_>) -> bool {
-        MYSQL.is_table_factor_alias(explicit, kw, parser)
+        // `t LOCK IN SHARE MODE`
+        *kw != Keyword::LOCK && MYSQL.is_table_factor_alias(explicit, kw, parser)
     }
 
     /// sqlparser notices only behind it that FROM is no expression.

@@ -9,6 +9,7 @@ mod settings;
 mod show;
 
 use datafusion::sql::sqlparser::ast::{self, ObjectType};
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
@@ -22,6 +23,46 @@ use crate::error::{Result, SqlError};
 
 /// Nesting that a statement may have: parentheses, subqueries, operators to the right.
 const MAX_DEPTH: usize = 100;
+
+/// First words of MySQL's statements that are none here, however they go on.
+const UNSUPPORTED: &[&str] = &[
+    "ALTER",
+    "ANALYZE",
+    "BINLOG",
+    "CACHE",
+    "CALL",
+    "CHANGE",
+    "CHECK",
+    "CHECKSUM",
+    "CLONE",
+    "DEALLOCATE",
+    "DELETE",
+    "DO",
+    "EXECUTE",
+    "FLUSH",
+    "GRANT",
+    "HANDLER",
+    "IMPORT",
+    "INSTALL",
+    "LOCK",
+    "OPTIMIZE",
+    "PREPARE",
+    "PURGE",
+    "RELEASE",
+    "RENAME",
+    "REPAIR",
+    "RESET",
+    "RESTART",
+    "REVOKE",
+    "SAVEPOINT",
+    "SHUTDOWN",
+    "STOP",
+    "TRUNCATE",
+    "UNINSTALL",
+    "UNLOCK",
+    "UPDATE",
+    "XA",
+];
 
 /// Bytes of text that a syntax error shows, as in MySQL.
 const NEAR: usize = 80;
@@ -185,6 +226,10 @@ impl<'a> Piece<'a> {
             "EXPLAIN" | "DESC" | "DESCRIBE" => self.explain(cursor),
             "CREATE" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => create_schema(cursor),
             "DROP" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => drop_schema(cursor),
+            other if UNSUPPORTED.contains(&other) => {
+                let second = cursor.word();
+                Err(SqlError::not_supported(format!("{other} {second}").trim()))
+            }
             _ => self.with_sqlparser(cursor.start()),
         }
     }
@@ -223,6 +268,9 @@ impl<'a> Piece<'a> {
         let next = parser.peek_token();
         if next.token == Token::EOF {
             return Ok(());
+        }
+        if parser.parse_keywords(&[Keyword::LOCK, Keyword::IN]) {
+            return Err(SqlError::not_supported("LOCK IN SHARE MODE"));
         }
         Err(syntax_error(self.text, next.span.start))
     }

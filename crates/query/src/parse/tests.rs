@@ -77,6 +77,9 @@ fn unsupported_statements_are_named() {
         "LOAD DATA INFILE 'x' INTO TABLE t",
         "GRANT ALL ON *.* TO x",
         "LOCK TABLES t READ",
+        "DO 1",
+        "HANDLER t OPEN",
+        "SELECT 1 FROM t LOCK IN SHARE MODE",
     ] {
         let error = parse(text).unwrap_err();
         assert_eq!(error.errno, 1235, "{text}: {error}");

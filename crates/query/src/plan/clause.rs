@@ -11,10 +11,17 @@ use crate::error::SqlError;
 /// An error about a column with the clause that names it; other errors as they are.
 #[must_use]
 pub fn located(error: SqlError, query: &Query) -> SqlError {
-    let is_about_column = matches!(error.errno, 1052 | 1054);
+    let is_about_column = matches!(error.errno, 1052 | 1054 | 1055);
     let Some(column) = error.message.split('\'').nth(1).filter(|_| is_about_column) else {
         return error;
     };
+    if error.errno == 1055 {
+        return if has_groups(query) {
+            error
+        } else {
+            SqlError::mixed_groups(column)
+        };
+    }
     let Some(clause) = clause_of(query, column) else {
         return error;
     };
@@ -22,6 +29,21 @@ pub fn located(error: SqlError, query: &Query) -> SqlError {
         1052 => SqlError::ambiguous_column(column, clause),
         _ => SqlError::unknown_column(column, clause),
     }
+}
+
+/// True if a GROUP BY is somewhere in a query.
+fn has_groups(query: &Query) -> bool {
+    struct Groups;
+    impl Visitor for Groups {
+        type Break = ();
+        fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+            match &select.group_by {
+                GroupByExpr::Expressions(exprs, _) if exprs.is_empty() => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(()),
+            }
+        }
+    }
+    query.visit(&mut Groups).is_break()
 }
 
 /// The clause of the innermost query that names a column; within a query in MySQL's order.

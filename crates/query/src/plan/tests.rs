@@ -289,7 +289,7 @@ async fn errors() {
         ("SELECT x FROM t", 1054),
         ("SELECT id FROM t a, t b", 1052),
         ("SELECT * FROM nope", 1146),
-        ("SELECT id, COUNT(*) FROM t", 1055),
+        ("SELECT id, COUNT(*) FROM t", 1140),
         ("SELECT id FROM t FOR UPDATE", 1235),
         ("SELECT id FROM t FORCE INDEX (x)", 1235),
         ("SELECT STRAIGHT_JOIN id FROM t", 1235),

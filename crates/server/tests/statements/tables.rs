@@ -138,7 +138,12 @@ fn definitions(columns: &[Column]) -> String {
 /// The statements that make and fill the tables in a schema of their own.
 pub fn create(rng: &mut Rng, schema: &str) -> Vec<String> {
     let mut t = String::new();
-    for id in 1..=rng.between(0, 60) {
+    // Enough rows, sometimes, that storage aggregates groups.
+    let rows = match rng.chance(3) {
+        true => rng.between(200, 300),
+        false => rng.between(0, 60),
+    };
+    for id in 1..=rows {
         let comma = if id > 1 { ", " } else { "" };
         let _ = write!(t, "{comma}({id}, {})", row(rng, &T).join(", "));
     }

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
-use super::{Rewriter, normal, null, unsupported};
+use super::{Rewriter, TableAccess, normal, null, unsupported};
 use crate::error::{Result, SqlError};
 use crate::functions::cast::{self, Target};
 use crate::functions::{dates, in_list};
@@ -108,7 +108,13 @@ impl Rewriter<'_> {
                     return unsupported("names of four parts");
                 }
                 if idents.len() == 3 {
-                    idents.remove(0);
+                    let schema = idents.remove(0).value.to_lowercase();
+                    let table = idents[0].value.to_lowercase();
+                    let is_known = |a: &TableAccess| a.schema == schema && a.alias == table;
+                    if !self.accesses.iter().any(is_known) {
+                        let name = format!("{schema}.{table}.{}", idents[1].value);
+                        return Err(SqlError::unknown_column(name, "field list"));
+                    }
                 }
                 idents.iter_mut().for_each(|ident| *ident = normal(ident));
                 Ok(())
@@ -160,6 +166,7 @@ impl Rewriter<'_> {
                 self.expr(inner)?;
                 self.expr(pattern)
             }
+            Expr::Tuple(_) => Err(SqlError::operand_columns(1)),
             Expr::Case { .. } => self.case(expr),
             Expr::Cast { .. } | Expr::Convert { .. } | Expr::TypedString(_) => self.casts(expr),
             Expr::Function(_) => self.function(expr),

@@ -143,7 +143,12 @@ impl Rewriter<'_> {
         )?;
         function.name = plain_name(name);
         match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if name == "count" => {
+            FunctionArg::Unnamed(FunctionArgExpr::Wildcard)
+                if list.duplicate_treatment.is_some() || name != "count" =>
+            {
+                return Err(SqlError::syntax("*)", 1));
+            }
+            FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => {
                 return Ok(Expr::Function(function.clone()));
             }
             FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => {

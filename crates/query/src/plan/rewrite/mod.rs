@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
     Cte, Distinct, Expr, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, LimitClause,
     ObjectName, ObjectNamePart, Offset, OffsetRows, OrderBy, OrderByExpr, OrderByKind, Query,
     Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier,
-    TableAlias, TableFactor, TableWithJoins,
+    TableAlias, TableFactor, TableWithJoins, Value,
 };
 
 pub(crate) use expression::check_collation;
@@ -104,6 +104,7 @@ pub fn rewrite(
         aliases: HashMap::new(),
         hints: Vec::new(),
         tables: Vec::new(),
+        twice: None,
     };
     rewriter.query(&mut query)?;
     let by_position = rewriter.names_by_position(&query);
@@ -132,6 +133,8 @@ struct Rewriter<'a> {
     hints: Vec<(String, bool)>,
     /// Names of the tables in the FROM at hand.
     tables: Vec<String>,
+    /// A name that the select list seen last has twice.
+    twice: Option<String>,
 }
 
 /// Error 1235.
@@ -176,7 +179,7 @@ impl Rewriter<'_> {
         if let Some(with) = &mut query.with {
             refuse(with.recursive, "WITH RECURSIVE")?;
             for cte in &mut with.cte_tables {
-                self.cte(cte)?;
+                self.cte(cte, scope)?;
             }
         }
         self.set_expr(&mut query.body)?;
@@ -190,13 +193,16 @@ impl Rewriter<'_> {
         Ok(())
     }
 
-    fn cte(&mut self, cte: &mut Cte) -> Result<()> {
+    fn cte(&mut self, cte: &mut Cte, scope: usize) -> Result<()> {
         refuse(
             cte.from.is_some() || cte.materialized.is_some(),
             "WITH … AS MATERIALIZED",
         )?;
         self.query(&mut cte.query)?;
         self.table_alias(&mut cte.alias)?;
+        if self.ctes[scope..].contains(&cte.alias.name.value) {
+            return Err(SqlError::duplicate_alias(&cte.alias.name.value));
+        }
         self.ctes.push(cte.alias.name.value.clone());
         Ok(())
     }
@@ -274,7 +280,13 @@ impl Rewriter<'_> {
             LimitClause::OffsetCommaLimit { offset, limit } => (Some(limit), Some(offset)),
         };
         for expr in [&limit, &offset].into_iter().flatten() {
-            refuse(!matches!(expr, Expr::Value(_)), "LIMIT with an expression")?;
+            let text = expr.to_string();
+            let is_parameter =
+                matches!(expr, Expr::Value(v) if matches!(v.value, Value::Placeholder(_)));
+            refuse(is_parameter, "parameters in text")?;
+            if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+                return Err(SqlError::syntax(&text, 1));
+            }
         }
         let offset = offset.map(|value| Offset {
             value,
@@ -338,7 +350,7 @@ impl Rewriter<'_> {
             let text = format!("a hint for '{table}', which this SELECT does not read");
             return unsupported(text);
         }
-        self.projection(select)?;
+        let twice = self.projection(select)?;
         if let Some(selection) = &mut select.selection {
             self.condition(selection)?;
         }
@@ -355,12 +367,13 @@ impl Rewriter<'_> {
             self.condition(having)?;
         }
         (self.current_select, self.hints, self.tables) = outer;
+        self.twice = twice;
         Ok(())
     }
 
     /// Gives every expression of the select list a name that is its own, and remembers the name
-    /// that users see.
-    fn projection(&mut self, select: &mut Select) -> Result<()> {
+    /// that users see. Returns one that is there twice.
+    fn projection(&mut self, select: &mut Select) -> Result<Option<String>> {
         let texts = self.source.select_items(select.select_token.0.span.start);
         let wildcard = select.projection.iter().any(|i| {
             matches!(
@@ -372,6 +385,7 @@ impl Rewriter<'_> {
             return Err(SqlError::no_tables_used());
         }
         let mut used: Vec<String> = Vec::new();
+        let mut twice = None;
         for (i, item) in select.projection.iter_mut().enumerate() {
             let (expr, name) = match item {
                 SelectItem::Wildcard(options) => {
@@ -395,6 +409,9 @@ impl Rewriter<'_> {
             self.expr(&mut expr)?;
             let mut alias = name.to_lowercase();
             let own = alias.clone();
+            if used.contains(&own) {
+                twice = Some(name.clone());
+            }
             let mut n = 1;
             while used.contains(&alias) || (wildcard && n == 1) {
                 n += 1;
@@ -412,7 +429,7 @@ impl Rewriter<'_> {
                 }
             };
         }
-        Ok(())
+        Ok(twice)
     }
 
     /// Names of the first SELECT's columns, if it has no `*`.
@@ -470,7 +487,12 @@ impl Rewriter<'_> {
                 JoinOperator::Left(c)
                 | JoinOperator::LeftOuter(c)
                 | JoinOperator::Right(c)
-                | JoinOperator::RightOuter(c) => c,
+                | JoinOperator::RightOuter(c) => {
+                    if matches!(c, JoinConstraint::None) {
+                        return Err(SqlError::syntax("", 1));
+                    }
+                    c
+                }
                 JoinOperator::StraightJoin(_) => return unsupported("STRAIGHT_JOIN"),
                 _ => return unsupported("this kind of join"),
             };
@@ -507,7 +529,11 @@ impl Rewriter<'_> {
                 };
                 self.table_alias(alias)?;
                 self.add_table(&alias.name.value)?;
-                self.query(subquery)
+                self.query(subquery)?;
+                match self.twice.take() {
+                    Some(name) if alias.columns.is_empty() => Err(SqlError::duplicate_column(name)),
+                    _ => Ok(()),
+                }
             }
             TableFactor::NestedJoin {
                 table_with_joins,
