@@ -37,7 +37,7 @@ struct Model {
 /// Inserts rows next to each other in another place each time.
 async fn insert(fixture: &Fixture, model: &mut Model) {
     model.interruptions += 1;
-    let begin = model.interruptions * 7907 % (2 * ROWS) | 1;
+    let begin = (model.interruptions * 7907 % (2 * ROWS)) | 1;
     let fresh = (begin..).step_by(2).filter(|id| !model.ids.contains(id));
     let fresh: Vec<i64> = fresh.take(INSERTED).collect();
     let rows: Vec<_> = fresh

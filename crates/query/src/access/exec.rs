@@ -313,7 +313,7 @@ impl PageScanExec {
             .context
             .engine
             .scan(self.request()?)
-            .map_err(|e| engine_error(e))?;
+            .map_err(engine_error)?;
         Ok(self.run.get_or_init(|| handle).clone())
     }
 
@@ -355,7 +355,7 @@ impl PageScanExec {
             cancel: self.context.cancel.clone(),
         };
         let lookups = self.context.engine.lookups(request);
-        lookups.map_err(|e| engine_error(e))
+        lookups.map_err(engine_error)
     }
 
     /// Position in the path's records of each column to deliver.
@@ -492,7 +492,7 @@ impl ExecutionPlan for PageScanExec {
             self.handle()?.partition()
         };
         let batches = batches
-            .map_err(|e| engine_error(e))
+            .map_err(engine_error)
             .map(move |batch| batch.and_then(|batch| exec.shape(&batch, &schema)));
         let schema = self.schema();
         match self.limit {

@@ -211,6 +211,9 @@ fn encode(ty: ColumnType, nullable: bool, value: &Datum) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// An encoded value at an end of a range, and whether it is outside.
+type Edge = (Vec<u8>, bool);
+
 /// Adds the tightest bounds that comparisons of the first column without equality give.
 fn add_bounds(
     selected: &mut Selected,
@@ -219,7 +222,7 @@ fn add_bounds(
     comparisons: &[ColumnComparison],
 ) {
     let prefix = selected.lower.clone();
-    let (mut lower, mut upper): (Option<(Vec<u8>, bool)>, Option<(Vec<u8>, bool)>) = (None, None);
+    let (mut lower, mut upper): (Option<Edge>, Option<Edge>) = (None, None);
     for (op, value, expr) in comparisons {
         let Some(part) = encode(ty, nullable, value) else {
             continue;
@@ -231,8 +234,7 @@ fn add_bounds(
             }
             Operator::Lt | Operator::LtEq => {
                 // Of two equal upper bounds the strict one is tighter.
-                let tighter =
-                    |(old, old_strict): &(Vec<u8>, bool)| (&part, !strict) < (old, !*old_strict);
+                let tighter = |(old, old_strict): &Edge| (&part, !strict) < (old, !*old_strict);
                 if upper.as_ref().is_none_or(tighter) {
                     upper = Some((part, strict));
                 }
