@@ -180,8 +180,8 @@ def check_errors(connection):
           " server version for the right syntax to use near 'errors' at line 1", cursor,
           "SELECT id FORM errors")
     fails(err.NotSupportedError, 1235,
-          "This version of Perigee doesn't yet support 'UPDATE errors'", cursor,
-          "UPDATE errors SET n = 2")
+          "This version of Perigee doesn't yet support 'DELETE FROM'", cursor,
+          "DELETE FROM errors")
     fails(err.OperationalError, 1054, "Unknown column 'x' in 'field list'", cursor,
           "SELECT x FROM errors")
     fails(err.DataError, 1264, "Out of range value for column 'n' at row 1", cursor,
