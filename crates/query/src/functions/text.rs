@@ -82,7 +82,7 @@ pub fn to_text(array: &ArrayRef, fsp: u8) -> DfResult<StringViewArray> {
         DataType::UInt64 => Ok(format_all(
             array.as_primitive::<UInt64Type>(),
             BIGINT,
-            |v| ValueRef::UInt(v),
+            ValueRef::UInt,
         )),
         DataType::Decimal128(precision, scale) => {
             let ty = ColumnType::Decimal {

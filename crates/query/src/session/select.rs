@@ -152,7 +152,6 @@ fn settings(session: &Session) -> NdpSettings {
             0 => None,
             pages => usize::try_from(pages).ok(),
         },
-        ..NdpSettings::default()
     }
 }
 

@@ -92,7 +92,7 @@ impl Rewriter<'_> {
         match expr {
             Expr::Identifier(ident) => {
                 if ident.value.starts_with('@') && ident.quote_style.is_none() {
-                    *expr = self.at_variable(&[ident.value.clone()])?;
+                    *expr = self.at_variable(std::slice::from_ref(&ident.value))?;
                 } else {
                     *ident = normal(ident);
                 }
@@ -716,7 +716,7 @@ fn empty_query() -> Result<Box<datafusion::sql::sqlparser::ast::Query>> {
     use datafusion::sql::sqlparser::parser::Parser;
     let parser = Parser::new(&Grammar).try_with_sql("SELECT 1");
     let query = parser.and_then(|mut parser| parser.parse_query());
-    query.map_err(|e| SqlError::unknown(e))
+    query.map_err(SqlError::unknown)
 }
 
 /// Checks that a collation is the one there is.

@@ -158,10 +158,12 @@ fn normal(ident: &Ident) -> Ident {
 
 /// The identifiers of a name.
 fn parts(name: &ObjectName) -> Result<Vec<&Ident>> {
-    let ident = |part| match part {
-        &ObjectNamePart::Identifier(ref ident) => Ok(ident),
-        ObjectNamePart::Function(_) => unsupported("a function as a name"),
-    };
+    fn ident(part: &ObjectNamePart) -> Result<&Ident> {
+        match part {
+            ObjectNamePart::Identifier(ident) => Ok(ident),
+            ObjectNamePart::Function(_) => unsupported("a function as a name"),
+        }
+    }
     name.0.iter().map(ident).collect()
 }
 
@@ -636,7 +638,7 @@ impl Rewriter<'_> {
 }
 
 fn null() -> Expr {
-    Expr::value(datafusion::sql::sqlparser::ast::Value::Null)
+    Expr::value(Value::Null)
 }
 
 fn is_column(expr: &Expr) -> bool {
@@ -660,7 +662,6 @@ fn is_dual(from: &[TableWithJoins]) -> bool {
 
 /// What MySQL names the column of an expression without alias.
 fn shown_name(expr: &Expr, text: &str) -> String {
-    use datafusion::sql::sqlparser::ast::Value;
     match expr {
         Expr::Identifier(ident) if !ident.value.starts_with('@') => ident.value.clone(),
         Expr::CompoundIdentifier(idents) if !text.starts_with('@') => {
