@@ -45,7 +45,7 @@ fn scans() -> String {
 
 enum Processes {
     One(Embedded),
-    Many(Cluster),
+    Many(Box<Cluster>),
 }
 
 /// A server with the table `t`, in a directory of its own.
@@ -74,7 +74,11 @@ impl Served {
             frontend_args: Vec::new(),
             page_store_args: Vec::new(),
         };
-        Self::with_table(Processes::Many(Cluster::start(options).unwrap()), dir).await
+        Self::with_table(
+            Processes::Many(Box::new(Cluster::start(options).unwrap())),
+            dir,
+        )
+        .await
     }
 
     async fn with_table(processes: Processes, dir: TempDir) -> Self {

@@ -75,7 +75,7 @@ delimiter ;
 SELECT name, price FROM t WHERE id = 1\\G
 select database(), user() FROM t WHERE id > 5;
 ";
-    let shown = succeeded(&served.feed(&["--batch"], &script));
+    let shown = succeeded(&served.feed(&["--batch"], script));
     let expected = "id\tname\tprice\n\
         1\tna\u{ef}ve\t1.50\n\
         2\tNULL\t-0.25\n\
