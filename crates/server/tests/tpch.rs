@@ -1,4 +1,4 @@
-//! TPC-H at a small scale, over the MySQL protocol, against MariaDB's answers: embedded and as
+//! TPC-H at two small scales, over the MySQL protocol, against MariaDB's answers: embedded and as
 //! processes, near-data processing off and on, tiny and large buffer pool; also with every record
 //! ambiguous, with pages declined or split behind scans, and interpreted instead of compiled.
 #![allow(clippy::unwrap_used, reason = "test code")]
@@ -7,7 +7,11 @@ use std::path::{Path, PathBuf};
 
 use perigee_bench::{Client, Cluster, ClusterOptions, Embedded, answers, load, tpch};
 
+/// The scale for all modes.
 const SCALE: f64 = 0.01;
+
+/// The scale for the main modes: accesses of thousands of pages, joins of 100,000 rows.
+const LARGER: f64 = 0.1;
 
 fn binary() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_perigee"))
@@ -17,73 +21,70 @@ fn args(args: &[&str]) -> Vec<String> {
     args.iter().map(|arg| (*arg).to_owned()).collect()
 }
 
-async fn load_all(client: &mut Client, data: &Path) {
-    load::generate(data, SCALE, |_| {}).unwrap();
+async fn load_all(client: &mut Client, data: &Path, scale: f64) {
+    load::generate(data, scale, |_| {}).unwrap();
     load::load(client, data, |_, _, _| {}).await.unwrap();
 }
 
 /// Runs all queries with near-data processing off and on (on means: wherever it is possible at all)
 /// and compares every answer.
-async fn check_queries(client: &mut Client, what: &str) {
+async fn check_queries(client: &mut Client, scale: f64, what: &str) {
     client.execute("SET ndp_min_pages = 0").await.unwrap();
     for mode in ["OFF", "ON"] {
         client
             .execute(&format!("SET ndp_mode = {mode}"))
             .await
             .unwrap();
-        for (number, sql) in tpch::queries(SCALE) {
+        for (number, sql) in tpch::queries(scale) {
             let rows = client.query(&sql).await;
             let rows = rows.unwrap_or_else(|e| panic!("Q{number}, {what}, NDP {mode}: {e}"));
-            let reference = answers::reference(SCALE, number).unwrap();
+            let reference = answers::reference(scale, number).unwrap();
             let what = format!("MariaDB's answer ({what}, NDP {mode})");
             answers::expect_equal(number, &what, &answers::to_text(&rows), reference).unwrap();
         }
     }
 }
 
-async fn embedded(dir: &Path, what: &str, arguments: &[&str]) {
+/// Starts an embedded server on tables that are there and checks its answers.
+async fn embedded(dir: &Path, scale: f64, what: &str, arguments: &[&str]) {
     let mut server = Embedded::start(&binary(), dir, &args(arguments)).unwrap();
     let mut client = server.client(Some(load::SCHEMA)).await.unwrap();
-    check_queries(&mut client, what).await;
+    check_queries(&mut client, scale, what).await;
     client.close().await.unwrap();
     server.stop().unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn embedded_answers_are_mariadbs() {
+/// Loads an embedded server, checks its answers, and again with each of some arguments.
+async fn embedded_answers(scale: f64, modes: &[(&str, &[&str])]) {
     let dir = tempfile::tempdir().unwrap();
     let mut server = Embedded::start(&binary(), dir.path(), &[]).unwrap();
     let mut client = server.client(None).await.unwrap();
-    load_all(&mut client, &dir.path().join("data")).await;
-    check_queries(&mut client, "embedded, right after the load").await;
+    load_all(&mut client, &dir.path().join("data"), scale).await;
+    check_queries(&mut client, scale, "embedded, right after the load").await;
     client.close().await.unwrap();
     server.stop().unwrap();
-    let dir = dir.path();
-    embedded(
-        dir,
-        "embedded, tiny buffer pool",
-        &["--buffer-pool", "6MiB"],
-    )
-    .await;
-    embedded(
-        dir,
-        "embedded, every record ambiguous",
-        &["--all-ambiguous"],
-    )
-    .await;
-    embedded(
-        dir,
-        "embedded, every third page declined",
-        &["--decline-every", "3"],
-    )
-    .await;
-    embedded(
-        dir,
-        "embedded, leaves split behind scans",
-        &["--split-behind-scans"],
-    )
-    .await;
-    embedded(dir, "embedded, interpreted", &["--interpret"]).await;
+    for (what, arguments) in modes {
+        embedded(dir.path(), scale, &format!("embedded, {what}"), arguments).await;
+    }
+}
+
+const TINY_POOL: (&str, &[&str]) = ("tiny buffer pool", &["--buffer-pool", "6MiB"]);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn embedded_answers_are_mariadbs() {
+    let modes: [(&str, &[&str]); 5] = [
+        TINY_POOL,
+        ("every record ambiguous", &["--all-ambiguous"]),
+        ("every third page declined", &["--decline-every", "3"]),
+        ("leaves split behind scans", &["--split-behind-scans"]),
+        ("interpreted", &["--interpret"]),
+    ];
+    embedded_answers(SCALE, &modes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn larger_embedded_answers_are_mariadbs() {
+    embedded_answers(LARGER, &[TINY_POOL]).await;
 }
 
 /// Rows of one INSERT.
@@ -127,14 +128,14 @@ async fn answers_after_inserts_in_random_order_are_mariadbs() {
     let mut server = Embedded::start(&binary(), dir.path(), &[]).unwrap();
     let mut client = server.client(None).await.unwrap();
     insert_all(&mut client, &dir.path().join("data")).await;
-    check_queries(&mut client, "embedded, right after the inserts").await;
+    check_queries(&mut client, SCALE, "embedded, right after the inserts").await;
     client.close().await.unwrap();
     server.stop().unwrap();
-    embedded(dir.path(), "embedded, inserted and restarted", &[]).await;
+    embedded(dir.path(), SCALE, "embedded, inserted and restarted", &[]).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_of_processes_are_mariadbs() {
+/// Loads a cluster of processes and checks its answers, with a large and with a tiny buffer pool.
+async fn answers_of_a_cluster(scale: f64) {
     let dir = tempfile::tempdir().unwrap();
     let mut cluster = Cluster::start(ClusterOptions {
         binary: binary(),
@@ -145,13 +146,21 @@ async fn answers_of_processes_are_mariadbs() {
     })
     .unwrap();
     let mut client = cluster.client(None).await.unwrap();
-    load_all(&mut client, &dir.path().join("data")).await;
-    check_queries(&mut client, "processes, right after the load").await;
+    load_all(&mut client, &dir.path().join("data"), scale).await;
+    check_queries(&mut client, scale, "processes, right after the load").await;
     client.close().await.unwrap();
-    cluster
-        .restart_frontend_with(args(&["--buffer-pool", "6MiB"]))
-        .unwrap();
+    cluster.restart_frontend_with(args(TINY_POOL.1)).unwrap();
     let mut client = cluster.client(Some(load::SCHEMA)).await.unwrap();
-    check_queries(&mut client, "processes, tiny buffer pool").await;
+    check_queries(&mut client, scale, "processes, tiny buffer pool").await;
     client.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_of_processes_are_mariadbs() {
+    answers_of_a_cluster(SCALE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn larger_answers_of_processes_are_mariadbs() {
+    answers_of_a_cluster(LARGER).await;
 }

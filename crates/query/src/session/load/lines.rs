@@ -276,6 +276,8 @@ fn rfind(text: &[u8], what: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn format(terminated: &str, enclosed: Option<u8>, escaped: Option<u8>, lines: &str) -> Format {
@@ -362,5 +364,85 @@ mod tests {
             },
         };
         assert_eq!(rows(&format, "xx1,2\nnothing\nabcxx3,4\n"), ["1;2", "3;4"]);
+    }
+
+    /// Bytes that mean something to some format, and some that mean nothing.
+    fn byte() -> impl Strategy<Value = u8> {
+        prop::sample::select(b"ab1N,|\"\\\n\r\t0 \x00\xff".to_vec())
+    }
+
+    fn any_format() -> impl Strategy<Value = Format> {
+        let separator = prop::sample::select(vec![",", "|", "\t", "||"]);
+        let enclosed = prop::sample::select(vec![None, Some(b'"')]);
+        let escaped = prop::sample::select(vec![None, Some(b'\\'), Some(b'"')]);
+        let lines = prop::sample::select(vec!["\n", "|\n", "\r\n"]);
+        (separator, enclosed, escaped, lines).prop_map(|(separator, enclosed, escaped, lines)| {
+            format(separator, enclosed, escaped, lines)
+        })
+    }
+
+    /// Fields as SELECT INTO OUTFILE writes them: every byte that could mean something is escaped.
+    fn written(rows: &[Vec<Field<'_>>]) -> Vec<u8> {
+        let mut text = Vec::new();
+        for row in rows {
+            for (i, field) in row.iter().enumerate() {
+                text.extend_from_slice(if i > 0 { b"," } else { b"" });
+                match field {
+                    None => text.extend_from_slice(b"\\N"),
+                    Some(bytes) => bytes.iter().for_each(|byte| match byte {
+                        b',' | b'\n' | b'\\' => text.extend_from_slice(&[b'\\', *byte]),
+                        other => text.push(*other),
+                    }),
+                }
+            }
+            text.push(b'\n');
+        }
+        text
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_are_lines_and_fields_or_an_error(
+            format in any_format(),
+            text in prop::collection::vec(byte(), 0..60),
+        ) {
+            let whole = format.whole_lines(&text);
+            prop_assert!(whole <= text.len());
+            prop_assert!(format.first_line(&text).unwrap_or(0) <= text.len());
+            let mut fields = Vec::new();
+            for line in format.lines(&text) {
+                if format.split(line, &mut fields).is_ok() {
+                    let bytes: usize = fields.iter().flatten().map(|field| field.len()).sum();
+                    prop_assert!(bytes <= line.len());
+                }
+            }
+        }
+
+        #[test]
+        fn what_is_written_is_read(
+            rows in prop::collection::vec(
+                prop::collection::vec(
+                    prop::option::of(prop::collection::vec(byte(), 0..6).prop_map(Cow::Owned)),
+                    1..4,
+                ),
+                0..5,
+            ),
+            cut in 0_usize..200,
+        ) {
+            let format = format(",", None, Some(b'\\'), "\n");
+            let text = written(&rows);
+            let cut = cut.min(text.len());
+            // A block of the file is cut after its last whole line; the rest comes with the next.
+            let whole = format.whole_lines(&text[..cut]);
+            let mut read = Vec::new();
+            for block in [&text[..whole], &text[whole..]] {
+                for line in format.lines(block) {
+                    let mut fields = Vec::new();
+                    format.split(line, &mut fields).expect("nothing is quoted");
+                    read.push(fields);
+                }
+            }
+            prop_assert_eq!(read, rows);
+        }
     }
 }
