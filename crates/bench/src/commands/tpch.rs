@@ -10,6 +10,10 @@ use crate::{BenchError, Client, Cluster, Cost, Rows, answers, load, measure, rep
 /// Fewer bytes than this share of the bytes without NDP count as a gain.
 const GAIN: f64 = 0.95;
 
+/// A scan of all rows of the largest table that storage filters and projects: every row crosses the
+/// network, and the frontend keeps none of them.
+const WHOLE_SCAN: &str = "SELECT COUNT(DISTINCT l_quantity) FROM lineitem WHERE l_discount < 0.11";
+
 /// What the command measures.
 #[derive(Clone, Debug, Serialize)]
 pub struct TpchFigures {
@@ -30,6 +34,8 @@ pub struct TpchFigures {
     pub off_vs_datafusion_parquet: f64,
     /// Most memory the frontend's process had, in bytes.
     pub frontend_peak_memory: u64,
+    /// Bytes by which an NDP scan of all rows of lineitem raises the memory of a fresh frontend.
+    pub ndp_scan_memory: u64,
     /// Each query.
     pub queries: Vec<QueryFigures>,
 }
@@ -62,6 +68,8 @@ pub async fn tpch(options: &BenchOptions) -> Result<TpchFigures, BenchError> {
     let args = cluster.frontend_args().to_vec();
 
     cluster.restart_frontend_with(args.clone())?;
+    let ndp_scan_memory = scan_memory(&cluster).await?;
+    cluster.restart_frontend_with(args.clone())?;
     let off = sequence(&cluster, "OFF", &queries).await?;
     cluster.restart_frontend_with(args)?;
     let on = sequence(&cluster, "ON", &queries).await?;
@@ -87,11 +95,21 @@ pub async fn tpch(options: &BenchOptions) -> Result<TpchFigures, BenchError> {
             gains,
         });
     }
-    Ok(summary(
-        options.scale,
-        cluster.frontend_memory()?.1,
-        figures,
-    ))
+    let memory = [cluster.frontend_memory()?.1, ndp_scan_memory];
+    Ok(summary(options.scale, memory, figures))
+}
+
+/// What [`WHOLE_SCAN`] adds to the memory of a frontend that has just started.
+async fn scan_memory(cluster: &Cluster) -> Result<u64, BenchError> {
+    let mut client = cluster.client(Some(load::SCHEMA)).await?;
+    client.execute("SET ndp_min_pages = 0").await?;
+    // What the first query of a process needs once.
+    let warm = "SELECT COUNT(DISTINCT n_name) FROM nation WHERE n_nationkey < 9";
+    client.query(warm).await?;
+    let before = cluster.frontend_memory()?.1;
+    client.query(WHOLE_SCAN).await?;
+    client.close().await?;
+    Ok(cluster.frontend_memory()?.1.saturating_sub(before))
 }
 
 /// All queries one after the other in one mode, on a frontend that has just started.
@@ -148,6 +166,8 @@ async fn best(peer: &Parquet, sql: &str) -> Result<f64, BenchError> {
     Ok(best)
 }
 
+/// At least 5 % fewer bytes and not slower, or a plan by index for which the pairs do not show that it
+/// is slower.
 async fn gains(
     client: &mut Client,
     sql: &str,
@@ -165,10 +185,10 @@ async fn gains(
     let by_index = ["\tref\t", "\teq_ref\t", "\trange\t"]
         .iter()
         .any(|ty| plan.contains(ty));
-    Ok(by_index && on.pages_pushed == 0 && slowdown.ratio <= 1.0 + (1.0 - slowdown.low).abs())
+    Ok(by_index && slowdown.low <= 1.0)
 }
 
-fn summary(scale: f64, frontend_peak_memory: u64, queries: Vec<QueryFigures>) -> TpchFigures {
+fn summary(scale: f64, memory: [u64; 2], queries: Vec<QueryFigures>) -> TpchFigures {
     let (mut off, mut on) = (Cost::default(), Cost::default());
     for query in &queries {
         off.add(&query.off);
@@ -187,7 +207,8 @@ fn summary(scale: f64, frontend_peak_memory: u64, queries: Vec<QueryFigures>) ->
         worst_slowdown: slower.fold(1.0, f64::max),
         off_vs_datafusion_parquet: off.seconds
             / queries.iter().map(|q| q.datafusion_parquet).sum::<f64>(),
-        frontend_peak_memory,
+        frontend_peak_memory: memory[0],
+        ndp_scan_memory: memory[1],
         queries,
     }
 }
