@@ -25,6 +25,13 @@ impl Page {
         Self(bytes)
     }
 
+    /// A copy of a page, made with one pass over its bytes.
+    #[must_use]
+    pub fn copy_of(page: PageRef<'_>) -> Self {
+        let copy: Arc<[u8]> = Arc::from(&page.bytes()[..]);
+        Self(copy.try_into().expect("a page has PAGE_SIZE bytes"))
+    }
+
     /// The page to read.
     #[must_use]
     pub fn get(&self) -> PageRef<'_> {

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::flight::{Flight, FlightSeat};
 use super::shard::Shard;
-use super::{Frame, Page, PageBytes, PageLoad};
+use super::{Frame, Page, PageLoad};
 use crate::EngineError;
 use crate::mtr::Allocator;
 
@@ -360,9 +360,7 @@ pub(crate) fn verified(sal: &Sal, id: PageId, bytes: &[u8]) -> Result<Page, Engi
     if cfg!(debug_assertions) {
         page.verify().map_err(|e| corrupt(e.to_string()))?;
     }
-    let mut copy: Arc<PageBytes> = Arc::new([0; PAGE_SIZE]);
-    Arc::make_mut(&mut copy).copy_from_slice(bytes);
-    Ok(Page::new(copy))
+    Ok(Page::copy_of(page))
 }
 
 fn full() -> SalError {

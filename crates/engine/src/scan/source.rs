@@ -193,7 +193,7 @@ fn received(id: PageId, bytes: &[u8]) -> Result<Page, EngineError> {
             page.id()
         )));
     }
-    Ok(Page::new(Arc::new(*page.bytes())))
+    Ok(Page::copy_of(page))
 }
 
 /// Reads pages reduced by storage. What no reply covered, because a store failed in between, is read
