@@ -1,6 +1,6 @@
 //! The peer: DataFusion over Parquet files of the same data.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -18,22 +18,30 @@ pub struct Parquet {
 }
 
 impl Parquet {
-    /// Writes Parquet files of the data in `dir`, unless they are there, and opens them with
-    /// `partitions` partitions a query.
+    /// Writes Parquet files of the data in `dir`, unless they are there.
     ///
     /// # Errors
     /// If a file cannot be read or written.
+    pub async fn write(dir: &Path) -> Result<(), BenchError> {
+        for table in TABLES {
+            let path = file(dir, table.name);
+            if !path.exists() {
+                let written = write(dir, table.name, table.definition, &path).await;
+                written.map_err(peer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the files in `dir` with `partitions` partitions a query.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
     pub async fn open(dir: &Path, partitions: usize) -> Result<Self, BenchError> {
         let config = SessionConfig::new().with_target_partitions(partitions);
         let context = SessionContext::new_with_config(config);
         for table in TABLES {
-            let path = dir.join(format!("{}.parquet", table.name));
-            if !path.exists() {
-                write(dir, table.name, table.definition, &path)
-                    .await
-                    .map_err(peer)?;
-            }
-            let path = path.to_string_lossy().into_owned();
+            let path = file(dir, table.name).to_string_lossy().into_owned();
             let options = ParquetReadOptions::default();
             context
                 .register_parquet(table.name, path, options)
@@ -60,6 +68,10 @@ impl Parquet {
         let rows = batches.iter().map(|batch| batch.num_rows()).sum();
         Ok((rows, begin.elapsed().as_secs_f64()))
     }
+}
+
+fn file(dir: &Path, table: &str) -> PathBuf {
+    dir.join(format!("{table}.parquet"))
 }
 
 fn peer(error: DataFusionError) -> BenchError {

@@ -2,17 +2,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use perigee_testkit::MariaDb;
 use serde::Serialize;
 
-use super::setup::{BenchOptions, data_bytes, note};
+use super::setup::{BenchOptions, data_bytes, note, status, wait_until_consolidated};
 use crate::tpch::{LOAD_OPTIONS, TABLES};
 use crate::{BenchError, Client, Embedded, load};
-
-/// How long the Page Store may take to consolidate what was loaded.
-const CONSOLIDATION_LIMIT: Duration = Duration::from_secs(600);
 
 /// What the command measures.
 #[derive(Clone, Debug, Serialize)]
@@ -103,25 +100,6 @@ async fn load_perigee(options: &BenchOptions, data: &Path) -> Result<(Ours, f64)
         },
         loaded,
     ))
-}
-
-async fn wait_until_consolidated(client: &mut Client) -> Result<(), BenchError> {
-    let begin = Instant::now();
-    while status(client, "perigee_page_store_backlog_bytes").await? > 0 {
-        if begin.elapsed() > CONSOLIDATION_LIMIT {
-            return Err(BenchError::Process(
-                "the Page Store does not consolidate".to_owned(),
-            ));
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    Ok(())
-}
-
-async fn status(client: &mut Client, name: &str) -> Result<u64, BenchError> {
-    Ok(client
-        .number(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))
-        .await? as u64)
 }
 
 async fn load_mariadb(options: &BenchOptions, data: &Path) -> Result<(f64, u64), BenchError> {

@@ -41,6 +41,7 @@ pub async fn peers(options: &BenchOptions) -> Result<PeerFigures, BenchError> {
     })
     .await?;
     client.execute("SET ndp_mode = ON").await?;
+    Parquet::write(&data).await?;
     let peer = Parquet::open(&data, cores()).await?;
     let mut queries = Vec::new();
     for (number, sql) in crate::tpch::queries(options.scale) {

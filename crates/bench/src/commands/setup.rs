@@ -2,8 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use crate::{BenchError, Cluster, ClusterOptions, load, tpch};
+use crate::{BenchError, Client, Cluster, ClusterOptions, load, tpch};
+
+/// How long Page Stores may take to consolidate what was loaded.
+const CONSOLIDATION_LIMIT: Duration = Duration::from_secs(600);
 
 /// What a bench command is asked to do.
 #[derive(Clone, Debug)]
@@ -45,8 +49,8 @@ impl BenchOptions {
         Ok(dir)
     }
 
-    /// A cluster of one frontend, one Log Store and two Page Stores with the data loaded; the
-    /// buffer pool is 20 % of the data.
+    /// A cluster of one frontend, one Log Store and two Page Stores with the data loaded and
+    /// consolidated; the buffer pool is 20 % of the data.
     ///
     /// # Errors
     /// If a process or the load fails.
@@ -68,6 +72,7 @@ impl BenchOptions {
             ));
         })
         .await?;
+        wait_until_consolidated(&mut client).await?;
         client.close().await?;
         Ok(cluster)
     }
@@ -88,4 +93,31 @@ pub fn data_bytes(data: &Path) -> u64 {
 /// Says on standard error what is going on; standard output is for the figures.
 pub fn note(text: &str) {
     eprintln!("{text}");
+}
+
+/// Waits until Page Stores have made page versions of all log.
+///
+/// # Errors
+/// If they do not in ten minutes.
+pub async fn wait_until_consolidated(client: &mut Client) -> Result<(), BenchError> {
+    let begin = Instant::now();
+    while status(client, "perigee_page_store_backlog_bytes").await? > 0 {
+        if begin.elapsed() > CONSOLIDATION_LIMIT {
+            return Err(BenchError::Process(
+                "the Page Store does not consolidate".to_owned(),
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+/// A status variable of the server.
+///
+/// # Errors
+/// If it has none of this name.
+pub async fn status(client: &mut Client, name: &str) -> Result<u64, BenchError> {
+    Ok(client
+        .number(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))
+        .await? as u64)
 }
