@@ -224,6 +224,15 @@ async fn a_damaged_page_version_is_named_and_the_others_are_served() {
     }
 }
 
+/// What a store says of its slice, which is damaged.
+async fn damage_of(dir: &Path) -> String {
+    let status = open(dir, lazy()).slice_status(SLICE).await;
+    match status.unwrap_err() {
+        PageError::Corrupt(text) => text,
+        other => panic!("{other}"),
+    }
+}
+
 #[tokio::test]
 async fn a_page_segment_that_is_cut_or_missing_is_named() {
     let dir = tempdir();
@@ -232,25 +241,13 @@ async fn a_page_segment_that_is_cut_or_missing_is_named() {
     let segment = files(dir.path(), "pages-").pop().unwrap();
     let file = fs::OpenOptions::new().write(true).open(&segment).unwrap();
     file.set_len(64 + 48 + 16384).unwrap();
-    let error = open(dir.path(), lazy())
-        .slice_status(SLICE)
-        .await
-        .unwrap_err();
-    let PageError::Corrupt(text) = &error else {
-        panic!("{error}")
-    };
+    let text = damage_of(dir.path()).await;
     assert!(
         text.contains("are missing") && text.contains("pages-"),
         "{text}"
     );
     fs::remove_file(segment).unwrap();
-    let error = open(dir.path(), lazy())
-        .slice_status(SLICE)
-        .await
-        .unwrap_err();
-    let PageError::Corrupt(text) = &error else {
-        panic!("{error}")
-    };
+    let text = damage_of(dir.path()).await;
     assert!(
         text.contains("pages-0000000000000001.seg: it is missing"),
         "{text}"

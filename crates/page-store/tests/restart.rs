@@ -6,7 +6,7 @@ mod support;
 use std::path::Path;
 
 use perigee_page_api::{PageError, PageStore, ReadPages};
-use perigee_page_store::{dump_slice, read_page};
+use perigee_page_store::{PageStoreService, dump_slice, read_page};
 use perigee_types::{Lsn, PageId};
 use support::{Model, SLICE, files, lazy, open, read, settle, small, tempdir};
 
@@ -126,17 +126,23 @@ fn contents(dir: &Path) -> Vec<Vec<u8>> {
     files.iter().map(|f| std::fs::read(f).unwrap()).collect()
 }
 
-#[tokio::test]
-async fn a_slice_is_dumped_without_being_touched() {
-    let dir = tempdir();
-    let mut model = Model::new(SLICE);
-    let store = open(dir.path(), small());
+/// A store that has made pages 1 and 2 from log, and has more log of 2 and 3.
+async fn half_consolidated(dir: &Path, model: &mut Model) -> PageStoreService {
+    let store = open(dir, small());
     store.create_slice(SLICE, 1).await.unwrap();
     store.write_logs(model.touch(&[1, 2])).await.unwrap();
     settle(&store, SLICE).await;
     drop(store);
-    let store = open(dir.path(), lazy());
+    let store = open(dir, lazy());
     store.write_logs(model.touch(&[2, 3])).await.unwrap();
+    store
+}
+
+#[tokio::test]
+async fn a_slice_is_dumped_without_being_touched() {
+    let dir = tempdir();
+    let mut model = Model::new(SLICE);
+    let store = half_consolidated(dir.path(), &mut model).await;
     drop(store);
     let before = contents(dir.path());
     let slice = dir.path().join("db-7/slice-3");
@@ -170,13 +176,7 @@ async fn a_slice_is_dumped_without_being_touched() {
 async fn pages_are_read_from_the_files_as_the_store_would() {
     let dir = tempdir();
     let mut model = Model::new(SLICE);
-    let store = open(dir.path(), small());
-    store.create_slice(SLICE, 1).await.unwrap();
-    store.write_logs(model.touch(&[1, 2])).await.unwrap();
-    settle(&store, SLICE).await;
-    drop(store);
-    let store = open(dir.path(), lazy());
-    store.write_logs(model.touch(&[2, 3])).await.unwrap();
+    let store = half_consolidated(dir.path(), &mut model).await;
     store.write_logs(model.touch(&[2])).await.unwrap();
     let (db, before) = (SLICE.db, contents(dir.path()));
     for (page, lsn) in [(1, 1), (1, 3), (2, 1), (2, 2), (2, 3), (3, 2)] {
