@@ -56,22 +56,17 @@ impl Cursor {
                 (true, None) => Target::Last,
             };
             let leaf = self.tree.leaf(target, self.access).await?;
-            let page = leaf.page.get();
-            let start = page.lower_bound(&self.rest.lower);
-            let end = match &self.rest.upper {
-                Some(upper) => page.lower_bound(upper),
-                None => page.slot_count(),
-            };
+            let slots = self.rest.slots(leaf.page.get());
             let edge = if self.reverse { leaf.low } else { leaf.high };
             match edge {
                 Some(low) if self.reverse => self.rest.upper = Some(low),
                 Some(high) => self.rest.lower = high,
                 None => self.rest.upper = Some(Vec::new()),
             }
-            if start < end {
+            if !slots.is_empty() {
                 return Ok(Some(LeafRun {
                     page: leaf.page,
-                    slots: start..end,
+                    slots,
                 }));
             }
         }

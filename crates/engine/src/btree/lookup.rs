@@ -86,20 +86,15 @@ impl Finder {
     pub async fn next(&mut self, rest: &mut KeySpan) -> Result<Option<LeafRun>, EngineError> {
         while !rest.is_empty() {
             let leaf = self.leaf_at(&rest.lower).await?;
-            let page = leaf.page.get();
-            let start = page.lower_bound(&rest.lower);
-            let end = match &rest.upper {
-                Some(upper) => page.lower_bound(upper),
-                None => page.slot_count(),
-            };
+            let slots = rest.slots(leaf.page.get());
             match &leaf.high {
                 Some(high) => rest.lower.clone_from(high),
                 None => rest.upper = Some(Vec::new()),
             }
-            if start < end {
+            if !slots.is_empty() {
                 return Ok(Some(LeafRun {
                     page: leaf.page.clone(),
-                    slots: start..end,
+                    slots,
                 }));
             }
         }

@@ -1,7 +1,9 @@
 //! Ranges of keys. Keys compare bytewise, so that every range of keys or key prefixes is a half-open
 //! range of byte strings.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
+
+use perigee_page::PageRef;
 
 /// The keys from `lower` on and below `upper`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,6 +76,16 @@ impl KeySpan {
             lower: self.lower.clone(),
             upper: Some(upper),
         }
+    }
+
+    /// The slots of a page whose keys are in the span; may be empty or end before it starts.
+    #[must_use]
+    pub(crate) fn slots(&self, page: PageRef<'_>) -> Range<u16> {
+        let end = match &self.upper {
+            Some(upper) => page.lower_bound(upper),
+            None => page.slot_count(),
+        };
+        page.lower_bound(&self.lower)..end
     }
 
     /// True if no key can lie in it.

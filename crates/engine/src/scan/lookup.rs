@@ -205,13 +205,9 @@ impl Walk {
                     LeafState::Loading(load) => load.land().await?,
                     LeafState::Stored => unreachable!("leaves are loaded"),
                 };
-                let start = page.get().lower_bound(&span.lower);
-                let end = match &span.upper {
-                    Some(upper) => page.get().lower_bound(upper),
-                    None => page.get().slot_count(),
-                };
-                if start < end {
-                    self.pages.push((page, start..end));
+                let slots = span.slots(page.get());
+                if !slots.is_empty() {
+                    self.pages.push((page, slots));
                 }
             }
             self.pages.reverse();
