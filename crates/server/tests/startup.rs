@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use perigee_bench::Client;
-use tokio::task::spawn_blocking;
+use perigee_bench::{BenchError, Client};
+use tokio::task::{JoinHandle, spawn_blocking};
 
 /// How long a process may take to serve.
 const START: Duration = Duration::from_secs(30);
@@ -234,23 +234,30 @@ async fn ended(mut process: Process) -> (Process, ExitStatus) {
     .unwrap()
 }
 
+/// A LOAD DATA that runs until its file ends, which has two rows so far.
+async fn load_from_pipe(
+    address: SocketAddr,
+    dir: &Path,
+) -> (JoinHandle<Result<u64, BenchError>>, File) {
+    let path = dir.join("pipe");
+    let made = Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    let mut loader = connect(address).await;
+    let load = format!("LOAD DATA LOCAL INFILE '{}' INTO TABLE s.t", path.display());
+    let loading = tokio::spawn(async move { loader.execute(&load).await });
+    let opened = spawn_blocking(move || File::options().write(true).open(path).unwrap());
+    let mut pipe = opened.await.unwrap();
+    pipe.write_all(b"5000\n5001\n").unwrap();
+    (loading, pipe)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_that_can_finish_does() {
     let dir = tempfile::tempdir().unwrap();
     let mut process = start(dir.path(), "serve", "data");
     let address = process.address();
     make_table(address).await;
-    // A statement that runs until its file ends.
-    let path = dir.path().join("pipe");
-    let made = Command::new("mkfifo").arg(&path).status().unwrap();
-    assert!(made.success());
-    let mut loader = connect(address).await;
-    let load = format!("LOAD DATA LOCAL INFILE '{}' INTO TABLE s.t", path.display());
-    let loading = tokio::spawn(async move { loader.execute(&load).await });
-    let mut pipe = spawn_blocking(move || File::options().write(true).open(path).unwrap())
-        .await
-        .unwrap();
-    pipe.write_all(b"5000\n5001\n").unwrap();
+    let (loading, mut pipe) = load_from_pipe(address, dir.path()).await;
     let mut idle = connect(address).await;
     process.terminate();
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -279,16 +286,7 @@ async fn a_statement_that_does_not_finish_is_undone_and_told_so() {
     let endless = "SELECT COUNT(*) FROM s.t a, s.t b, s.t c, s.t d \
         WHERE a.id + b.id + c.id + d.id = 1";
     let running = tokio::spawn(async move { client.query(endless).await });
-    let path = dir.path().join("pipe");
-    let made = Command::new("mkfifo").arg(&path).status().unwrap();
-    assert!(made.success());
-    let mut loader = connect(address).await;
-    let load = format!("LOAD DATA LOCAL INFILE '{}' INTO TABLE s.t", path.display());
-    let loading = tokio::spawn(async move { loader.execute(&load).await });
-    let mut pipe = spawn_blocking(move || File::options().write(true).open(path).unwrap())
-        .await
-        .unwrap();
-    pipe.write_all(b"5000\n5001\n").unwrap();
+    let (loading, pipe) = load_from_pipe(address, dir.path()).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     process.terminate();
     let told = running.await.unwrap().unwrap_err().to_string();
