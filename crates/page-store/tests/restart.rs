@@ -73,7 +73,7 @@ async fn page_versions_survive_and_take_the_place_of_log() {
 async fn a_store_directory_is_what_it_says() {
     let dir = tempdir();
     let store = open(dir.path(), lazy());
-    let twice = perigee_page_store::PageStoreService::open(dir.path(), lazy());
+    let twice = PageStoreService::open(dir.path(), lazy());
     assert!(
         matches!(&twice, Err(PageError::Refused(t)) if t.contains("in use")),
         "{twice:?}"
@@ -89,13 +89,13 @@ async fn a_store_directory_is_what_it_says() {
         ("something", "does not say"),
     ] {
         std::fs::write(&identity, text).unwrap();
-        let refused = perigee_page_store::PageStoreService::open(dir.path(), lazy());
+        let refused = PageStoreService::open(dir.path(), lazy());
         let error = refused.unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
     std::fs::remove_file(&identity).unwrap();
     std::fs::write(dir.path().join("holiday.jpg"), "x").unwrap();
-    let refused = perigee_page_store::PageStoreService::open(dir.path(), lazy());
+    let refused = PageStoreService::open(dir.path(), lazy());
     assert!(refused.unwrap_err().to_string().contains("holiday.jpg"));
 }
 
