@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use perigee_page::{PageKind, PageRef, RecordShape};
 use perigee_redo::Op;
 use perigee_sal::Sal;
@@ -12,13 +13,16 @@ use perigee_types::{DbId, IndexId, Lsn, PageId, TrxId};
 use tokio::task::JoinHandle;
 
 use crate::EngineError;
-use crate::btree::{Tree, TreeSpec};
+use crate::btree::{Tree, TreeSpec, TreeStats};
 use crate::buffer::{Access, BufferPool, Frame};
 use crate::catalog::{CATALOG_ROOT, Catalog, Index, Table, catalog_shape};
 use crate::mtr::Mtr;
 use crate::scan::{ScanCounters, ScanHandle, ScanRequest};
-use crate::txn::system::{self, Counter, SYSTEM_PAGE};
-use crate::txn::{ReadView, Registry, Slots, roll_back_unfinished};
+use crate::txn::system::{self, Counter, SYSTEM_PAGE, Slot};
+use crate::txn::{
+    ReadView, Registry, Segments, find_history, purge_forever, roll_back_unfinished,
+    visible_version,
+};
 
 /// Index id that pages outside of trees carry.
 const NO_INDEX: IndexId = IndexId(0);
@@ -68,19 +72,20 @@ pub struct Engine {
     pub(crate) sal: Arc<Sal>,
     pub(crate) pool: Arc<BufferPool>,
     pub(crate) registry: Arc<Registry>,
-    pub(crate) slots: Slots,
+    pub(crate) segments: Segments,
     pub(crate) catalog: Catalog,
     pub(crate) config: EngineConfig,
     pub(crate) counters: ScanCounters,
     /// The system page stays in the pool.
     pub(crate) system: Arc<Frame>,
     next_row: AtomicU64,
-    recycler: JoinHandle<()>,
+    /// What runs beside the statements and ends with the engine.
+    background: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.recycler.abort();
+        self.background.lock().iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -110,7 +115,7 @@ impl Engine {
         let recycler = tokio::spawn(recycle(sal.clone(), registry.clone()));
         let catalog = Catalog::open(&pool).await?;
         let engine = Arc::new(Self {
-            slots: Slots::new(unfinished.iter().map(|(slot, _)| *slot)),
+            segments: Segments::new(unfinished.iter().map(|(slot, _)| *slot)),
             sal,
             pool,
             registry,
@@ -119,9 +124,10 @@ impl Engine {
             counters: ScanCounters::default(),
             system,
             next_row: AtomicU64::new(next_row),
-            recycler,
+            background: Mutex::new(vec![recycler]),
         });
-        roll_back_unfinished(&engine, unfinished).await?;
+        find_history(&engine).await?;
+        engine.start_background(unfinished);
         Ok(engine)
     }
 
@@ -158,7 +164,35 @@ impl Engine {
     /// A view of what has committed.
     #[must_use]
     pub fn read_view(&self) -> Arc<ReadView> {
-        Arc::new(self.registry.view(None))
+        Arc::new(self.registry.view(None, 0))
+    }
+
+    /// The row with a clustered key as a view sees it: its clustered record.
+    ///
+    /// # Errors
+    /// What storage says.
+    pub async fn row(
+        &self,
+        table: &Table,
+        key: &[u8],
+        view: &ReadView,
+    ) -> Result<Option<Vec<u8>>, EngineError> {
+        match self.tree(table.clustered()).get(key).await? {
+            Some(record) => visible_version(self, &record, view).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Checks every tree of a table that nobody writes to meanwhile, and tells what is in them.
+    ///
+    /// # Errors
+    /// [`EngineError::Corrupt`] naming the first page that is wrong.
+    pub async fn verify_table(&self, table: &Table) -> Result<Vec<TreeStats>, EngineError> {
+        let mut trees = Vec::new();
+        for index in &table.indexes {
+            trees.push(self.tree(index).verify().await?);
+        }
+        Ok(trees)
     }
 
     /// A scan, to be run in any number of partitions.
@@ -212,6 +246,20 @@ impl Engine {
         let first = self.next_row.fetch_add(count, Ordering::Relaxed);
         self.reserve(Counter::Row, first + count);
         first
+    }
+
+    /// Rolls back what a crash left, and purges.
+    fn start_background(self: &Arc<Self>, unfinished: Vec<(usize, Slot)>) {
+        let purge = purge_forever(Arc::downgrade(self), self.registry.clone());
+        let engine = Arc::downgrade(self);
+        let roll_back = async move {
+            if let Err(e) = roll_back_unfinished(&engine, unfinished).await {
+                tracing::error!("a rollback fails, the next start repeats it: {e}");
+            }
+        };
+        let mut background = self.background.lock();
+        background.push(tokio::spawn(purge));
+        background.push(tokio::spawn(roll_back));
     }
 
     /// The tree of an index.

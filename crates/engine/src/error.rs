@@ -60,6 +60,24 @@ pub enum EngineError {
     /// More transactions write at once than there are transaction slots.
     #[error("too many concurrent writing transactions, the limit is {0}")]
     TooManyTransactions(usize),
+    /// Waiting for a lock would have closed a circle of waiting transactions.
+    #[error("deadlock found when trying to get lock")]
+    Deadlock,
+    /// A lock was not to be had in time.
+    #[error("lock wait timeout exceeded")]
+    LockTimeout,
+    /// A row is locked, and was not to be waited for.
+    #[error("a row is locked by another transaction")]
+    LockedNoWait,
+    /// Somebody changed a row that the transaction's snapshot shows otherwise.
+    #[error("record has changed since last read in table '{table}'")]
+    RecordChanged {
+        /// Name of the table.
+        table: String,
+    },
+    /// A table's definition is another one than when the statement began.
+    #[error("definition of table '{0}' has changed")]
+    TableChanged(String),
     /// The statement was cancelled.
     #[error("cancelled")]
     Cancelled,

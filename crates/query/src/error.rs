@@ -199,6 +199,16 @@ registry! {
     out_of_memory(1038, "HY001", detail) => "Out of memory for this statement, consider raising query_memory_limit: {detail}";
     /// LOAD DATA without LOCAL, or where the client does not allow it.
     load_not_allowed(3948, "42000") => "Loading local data is disabled; this must be enabled on both the client and server sides";
+    /// A row was changed by others since the transaction's snapshot was made.
+    record_changed(1020, "HY000", table) => "Record has changed since last read in table '{table}'";
+    /// A lock was not to be had in time.
+    lock_timeout(1205, "HY000") => "Lock wait timeout exceeded; try restarting transaction";
+    /// Transactions would have waited for each other for ever.
+    deadlock(1213, "40001") => "Deadlock found when trying to get lock; try restarting transaction";
+    /// A table was changed by DDL since the statement began.
+    table_changed(1412, "HY000") => "Table definition has changed, please retry transaction";
+    /// NOWAIT, and a row is locked.
+    locked_no_wait(3572, "HY000") => "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";
     /// A store, or this node, has no room on its disk.
     disk_full(1021, "HY000", detail) => "Disk full ({detail})";
     /// Storage does not serve what is asked.
@@ -245,6 +255,11 @@ impl From<EngineError> for SqlError {
             EngineError::Evaluation(text) => evaluation(&text),
             EngineError::TooManyTransactions(_) => Self::too_many_transactions(),
             EngineError::Cancelled => Self::interrupted(),
+            EngineError::Deadlock => Self::deadlock(),
+            EngineError::LockTimeout => Self::lock_timeout(),
+            EngineError::LockedNoWait => Self::locked_no_wait(),
+            EngineError::RecordChanged { table } => Self::record_changed(table),
+            EngineError::TableChanged(_) => Self::table_changed(),
             EngineError::Corrupt(text) => Self::corrupt(text),
             EngineError::ShuttingDown => Self::shutting_down(),
             other if is_disk_full(&other.to_string()) => Self::disk_full(other),

@@ -1,6 +1,6 @@
 //! Changing records: insert, and a change of the record with a given key.
 
-use bytes::Bytes;
+use perigee_page::PageRef;
 use perigee_redo::Op;
 use perigee_types::{Lsn, TrxId};
 
@@ -19,17 +19,28 @@ pub enum Inserted {
     Duplicate(Vec<u8>),
 }
 
-/// What to do with a record.
+/// What to do about a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordChange {
     /// Nothing.
     Keep,
-    /// Remove it.
+    /// Insert this record; there is none with the key.
+    Insert(Vec<u8>),
+    /// Remove the record.
     Remove,
     /// Overwrite its header.
     SetHeader(Vec<u8>),
     /// Put this one with the same key in its place.
     Replace(Vec<u8>),
+}
+
+/// What a tree has of a key, seen under its leaf's latch.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'p> {
+    /// The record with the key.
+    pub record: Option<&'p [u8]>,
+    /// LSN of the leaf's last change.
+    pub lsn: Lsn,
 }
 
 /// What became of an update.
@@ -47,39 +58,70 @@ impl Tree {
     /// Inserts a record; `trx` raises the leaf's largest transaction id.
     ///
     /// # Errors
-    /// [`EngineError::RowTooLong`] and [`EngineError::KeyTooLong`] beyond [`MAX_RECORD_LEN`] and
-    /// [`MAX_KEY_LEN`]; otherwise what storage says.
+    /// As [`Tree::write`].
     ///
     /// # Panics
     /// If `record` is not one record of the tree's leaf shape.
     pub async fn insert(&self, record: &[u8], trx: TrxId) -> Result<Inserted, EngineError> {
         self.check_record(record)?;
-        self.pool.admit().await?;
-        self.run(|| match self.insert_into_leaf(record, trx)? {
-            Some(done) => Ok(done),
-            None => self.insert_and_split(record, trx),
+        let mut duplicate = None;
+        let key = self.spec.shape.key(record);
+        let written = self.write(key, trx, |place| {
+            duplicate = place.record.map(<[u8]>::to_vec);
+            match place.record {
+                None => RecordChange::Insert(record.to_vec()),
+                Some(_) => RecordChange::Keep,
+            }
+        });
+        Ok(match written.await? {
+            Some(lsn) => Inserted::Done(lsn),
+            None => Inserted::Duplicate(duplicate.expect("else it is inserted")),
         })
-        .await
     }
 
-    /// Changes the record with this key as `decide` says, which may be called more than once and
-    /// runs under the leaf's latch.
+    /// Changes the record with this key as `decide` says; see [`Tree::write`].
     ///
     /// # Errors
-    /// As [`Tree::insert`].
-    ///
-    /// # Panics
-    /// If a replacement has another key or is not one record.
+    /// As [`Tree::write`].
     pub async fn update(
         &self,
         key: &[u8],
         trx: TrxId,
         mut decide: impl FnMut(&[u8]) -> RecordChange + Send,
     ) -> Result<Updated, EngineError> {
+        let mut found = false;
+        let written = self.write(key, trx, |place| {
+            found = place.record.is_some();
+            place.record.map_or(RecordChange::Keep, &mut decide)
+        });
+        Ok(match written.await? {
+            Some(lsn) => Updated::Done(lsn),
+            None if found => Updated::Kept,
+            None => Updated::NotFound,
+        })
+    }
+
+    /// Changes what the tree has of a key as `decide` says, which may be called more than once (the
+    /// last time counts) and runs under the leaf's latch. `trx` raises the leaf's largest
+    /// transaction id. Returns the LSN of the log group if something was changed.
+    ///
+    /// # Errors
+    /// [`EngineError::RowTooLong`] and [`EngineError::KeyTooLong`] beyond [`MAX_RECORD_LEN`] and
+    /// [`MAX_KEY_LEN`]; otherwise what storage says.
+    ///
+    /// # Panics
+    /// If the decision does not fit: an insert where there is a record, a record with another key or
+    /// of another shape.
+    pub async fn write(
+        &self,
+        key: &[u8],
+        trx: TrxId,
+        mut decide: impl FnMut(Place<'_>) -> RecordChange + Send,
+    ) -> Result<Option<Lsn>, EngineError> {
         self.pool.admit().await?;
-        self.run(|| match self.update_in_leaf(key, trx, &mut decide)? {
+        self.run(|| match self.write_in_leaf(key, trx, &mut decide)? {
             Some(done) => Ok(done),
-            None => self.update_and_split(key, trx, &mut decide),
+            None => self.write_and_split(key, trx, &mut decide),
         })
         .await
     }
@@ -90,7 +132,7 @@ impl Tree {
             let _tree = self.latch.read();
             let path = self.descend(Target::At(key), 0)?;
             path.last().reference();
-            let record = |slot, page: perigee_page::PageRef<'_>| page.record(slot).to_vec();
+            let record = |slot, page: PageRef<'_>| page.record(slot).to_vec();
             Ok(path
                 .last()
                 .read(|page| page.search(key).ok().map(|slot| record(slot, page))))
@@ -121,136 +163,119 @@ impl Tree {
         Ok(())
     }
 
-    /// The common case: the record fits its leaf. `None` if it does not.
-    fn insert_into_leaf(&self, record: &[u8], trx: TrxId) -> Result<Option<Inserted>, Stop> {
-        let _tree = self.latch.read();
-        let key = self.spec.shape.key(record);
-        let path = self.descend(Target::At(key), 0)?;
-        path.last().reference();
-        let mut mtr = Mtr::new(&self.pool);
-        let leaf = mtr.latch(path.last());
-        let slot = match mtr.page(leaf).search(key) {
-            Ok(slot) => {
-                return Ok(Some(Inserted::Duplicate(
-                    mtr.page(leaf).record(slot).to_vec(),
-                )));
-            }
-            Err(slot) => slot,
-        };
-        if mtr.page(leaf).free_space() < record.len() + SLOT_LEN {
-            return Ok(None);
-        }
-        path.last().note_insert(slot);
-        let records = Bytes::copy_from_slice(record);
-        mtr.apply(leaf, Op::Insert { slot, trx, records });
-        Ok(Some(Inserted::Done(mtr.commit())))
-    }
-
-    fn insert_and_split(&self, record: &[u8], trx: TrxId) -> Result<Inserted, Stop> {
-        let _tree = self.latch.write();
-        let key = self.spec.shape.key(record);
-        let path = self.descend(Target::At(key), 0)?;
-        let (found, ascending) = path.last().read(|page| {
-            let found = page.search(key).map(|slot| page.record(slot).to_vec());
-            let last = found == Err(page.slot_count());
-            (found, last.then(|| page.next().is_none()))
-        });
-        let slot = match found {
-            Ok(record) => return Ok(Inserted::Duplicate(record)),
-            Err(slot) => slot,
-        };
-        // Follows the insert before, at the end of its page: the next ones will follow it too.
-        let follows = path.last().note_insert(slot);
-        let ascending = ascending.is_some_and(|end_of_tree| end_of_tree || follows);
-        let record = Bytes::copy_from_slice(record);
-        let insertion = Insertion {
-            slot,
-            record,
-            trx,
-            ascending,
-            replaces: false,
-            divides: false,
-        };
-        Ok(Inserted::Done(self.insert_at(&path, insertion)?))
-    }
-
-    fn update_in_leaf(
+    /// The common case: the leaf has room. `None` if it has not.
+    fn write_in_leaf(
         &self,
         key: &[u8],
         trx: TrxId,
-        decide: &mut impl FnMut(&[u8]) -> RecordChange,
-    ) -> Result<Option<Updated>, Stop> {
+        decide: &mut impl FnMut(Place<'_>) -> RecordChange,
+    ) -> Result<Option<Option<Lsn>>, Stop> {
         let _tree = self.latch.read();
         let path = self.descend(Target::At(key), 0)?;
         path.last().reference();
         let mut mtr = Mtr::new(&self.pool);
         let leaf = mtr.latch(path.last());
         let page = mtr.page(leaf);
-        let Ok(slot) = page.search(key) else {
-            return Ok(Some(Updated::NotFound));
+        let found = page.search(key);
+        let Some(change) = self.decide(page, found, key, decide)? else {
+            return Ok(Some(None));
         };
-        let op = match decide(page.record(slot)) {
-            RecordChange::Keep => return Ok(Some(Updated::Kept)),
-            RecordChange::Remove => Op::Remove {
+        let room = page.free_space();
+        let op = match (change, found) {
+            (RecordChange::Insert(record), Err(slot)) => {
+                if room < record.len() + SLOT_LEN {
+                    return Ok(None);
+                }
+                path.last().note_insert(slot);
+                let records = record.into();
+                Op::Insert { slot, trx, records }
+            }
+            (RecordChange::Replace(record), Ok(slot)) => {
+                if room + page.record(slot).len() < record.len() {
+                    return Ok(None);
+                }
+                let record = record.into();
+                Op::Replace { slot, trx, record }
+            }
+            (RecordChange::Remove, Ok(slot)) => Op::Remove {
                 slot,
                 count: 1,
                 trx,
             },
-            RecordChange::SetHeader(header) => Op::SetHeader {
-                slot,
-                trx,
-                header: header.into(),
-            },
-            RecordChange::Replace(record) => {
-                self.check_record(&record)?;
-                if record.len() > page.free_space() + page.record(slot).len() {
-                    return Ok(None);
-                }
-                Op::Replace {
-                    slot,
-                    trx,
-                    record: record.into(),
-                }
+            (RecordChange::SetHeader(header), Ok(slot)) => {
+                let header = header.into();
+                Op::SetHeader { slot, trx, header }
             }
+            (change, found) => panic!("B3: {change:?} does not fit a key at {found:?}"),
         };
         mtr.apply(leaf, op);
-        Ok(Some(Updated::Done(mtr.commit())))
+        Ok(Some(Some(mtr.commit())))
     }
 
-    fn update_and_split(
+    fn write_and_split(
         &self,
         key: &[u8],
         trx: TrxId,
-        decide: &mut impl FnMut(&[u8]) -> RecordChange,
-    ) -> Result<Updated, Stop> {
+        decide: &mut impl FnMut(Place<'_>) -> RecordChange,
+    ) -> Result<Option<Lsn>, Stop> {
         let _tree = self.latch.write();
         let path = self.descend(Target::At(key), 0)?;
-        let decided = path.last().read(|page| {
-            let slot = page.search(key).ok()?;
-            Some((slot, decide(page.record(slot))))
-        });
-        let Some((slot, change)) = decided else {
-            return Ok(Updated::NotFound);
+        let leaf = path.last();
+        let (found, change, at_end, end_of_tree) = leaf.read(|page| {
+            let found = page.search(key);
+            let change = self.decide(page, found, key, decide)?;
+            let at_end = found == Err(page.slot_count());
+            Ok::<_, Stop>((found, change, at_end, page.next().is_none()))
+        })?;
+        let insertion = match (change, found) {
+            (None, _) => return Ok(None),
+            (Some(RecordChange::Insert(record)), Err(slot)) => {
+                // Follows the insert before, at the end of its page: the next ones will follow it
+                // too.
+                let follows = leaf.note_insert(slot);
+                Insertion {
+                    slot,
+                    record: record.into(),
+                    trx,
+                    ascending: at_end && (end_of_tree || follows),
+                    replaces: false,
+                    divides: false,
+                }
+            }
+            (Some(RecordChange::Replace(record)), Ok(slot)) => Insertion {
+                slot,
+                record: record.into(),
+                trx,
+                ascending: false,
+                replaces: true,
+                divides: false,
+            },
+            // What is there is another record than a moment ago, and so is the decision.
+            (Some(_), _) => return Err(Stop::Again),
         };
-        let RecordChange::Replace(record) = change else {
-            // The record is another one than a moment ago, and so is the decision.
-            return Err(Stop::Again);
-        };
-        self.check_record(&record)?;
-        assert_eq!(
-            self.spec.shape.key(&record),
-            key,
-            "a replacement has the same key"
-        );
-        let record = record.into();
-        let insertion = Insertion {
-            slot,
-            record,
-            trx,
-            ascending: false,
-            replaces: true,
-            divides: false,
-        };
-        Ok(Updated::Done(self.insert_at(&path, insertion)?))
+        Ok(Some(self.insert_at(&path, insertion)?))
+    }
+
+    /// Asks what to do about a key, and checks a record that is to be written; `None` for nothing.
+    fn decide(
+        &self,
+        page: PageRef<'_>,
+        found: Result<u16, u16>,
+        key: &[u8],
+        decide: &mut impl FnMut(Place<'_>) -> RecordChange,
+    ) -> Result<Option<RecordChange>, EngineError> {
+        let record = found.ok().map(|slot| page.record(slot));
+        let lsn = page.lsn();
+        let change = decide(Place { record, lsn });
+        match &change {
+            RecordChange::Keep => return Ok(None),
+            RecordChange::Insert(record) | RecordChange::Replace(record) => {
+                self.check_record(record)?;
+                let same = self.spec.shape.key(record) == key;
+                assert!(same, "B3: a record is written under its own key");
+            }
+            RecordChange::Remove | RecordChange::SetHeader(_) => {}
+        }
+        Ok(Some(change))
     }
 }

@@ -39,7 +39,7 @@ use crate::mtr::{ExtentUse, Mtr};
 
 pub use batch::{BatchLeaf, BatchRequest, LeafBatch, LeafState};
 pub use build::{Builder, Built};
-pub use change::{Inserted, RecordChange, Updated};
+pub use change::{Inserted, Place, RecordChange, Updated};
 pub use cursor::{Cursor, LeafRun};
 pub use descend::{LeafView, Target};
 pub use lookup::Finder;

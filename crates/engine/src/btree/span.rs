@@ -96,6 +96,26 @@ impl KeySpan {
             .is_some_and(|upper| *upper <= self.lower)
     }
 
+    /// True if all of `other` lies in it.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let above = match (&self.upper, &other.upper) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(mine), Some(upper)) => upper <= mine,
+        };
+        self.lower <= other.lower && above
+    }
+
+    /// True if a key may lie in both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let reaches = |upper: &Option<Vec<u8>>, lower: &Vec<u8>| {
+            upper.as_ref().is_none_or(|upper| lower < upper)
+        };
+        reaches(&self.upper, &other.lower) && reaches(&other.upper, &self.lower)
+    }
+
     /// True if `key` lies in it.
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
@@ -127,6 +147,19 @@ mod tests {
         assert!(!span(Included(&[0xff]), Included(&[0xff, 0xff])).is_empty());
         assert!(span(Unbounded, Included(&[0xff])).contains(&[0xff, 0xff, 7]));
         assert!(KeySpan::all().contains(b"") && KeySpan::all().contains(&[0xff; 9]));
+    }
+
+    #[test]
+    fn spans_cover_and_overlap() {
+        let (a, ab, b) = (
+            KeySpan::prefix(b"a"),
+            KeySpan::prefix(b"ab"),
+            KeySpan::prefix(b"b"),
+        );
+        assert!(a.covers(&ab) && !ab.covers(&a) && KeySpan::all().covers(&b));
+        assert!(!a.covers(&KeySpan::all()) && a.covers(&a));
+        assert!(a.overlaps(&ab) && ab.overlaps(&a) && !a.overlaps(&b) && !b.overlaps(&a));
+        assert!(KeySpan::all().overlaps(&b));
     }
 
     #[test]

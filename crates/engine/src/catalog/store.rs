@@ -124,6 +124,14 @@ impl Catalog {
         tables.get(name).cloned().ok_or_else(missing)
     }
 
+    /// True if the table is what the catalog has under its name.
+    pub(crate) fn is_current(&self, table: &Arc<Table>) -> bool {
+        let schemas = self.schemas.read();
+        let tables = schemas.get(&table.def.schema);
+        let found = tables.and_then(|tables| tables.get(&table.def.name));
+        found.is_some_and(|found| Arc::ptr_eq(found, table))
+    }
+
     /// The table with this id.
     pub(crate) fn table_by_id(&self, id: TableId) -> Option<Arc<Table>> {
         let schemas = self.schemas.read();
@@ -299,7 +307,7 @@ impl Engine {
     }
 
     async fn remove_table(&self, table: &Table) -> Result<(), EngineError> {
-        let _writer = table.writer.clone().lock_owned().await;
+        let _alone = table.definition.clone().write_owned().await;
         let (schema, name) = (&table.def.schema, &table.def.name);
         if let Some(lsn) = self.catalog.remove(&table_key(schema, name)).await? {
             self.sal.wait_durable(lsn).await?;

@@ -2,7 +2,7 @@
 //! statistics.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use parking_lot::RwLock;
 use perigee_types::{DecodeError, IndexId, PageId, Reader, TableId, Writer};
@@ -10,6 +10,7 @@ use perigee_value::{ColumnType, RowLayout};
 
 use super::{TableDef, TableStats};
 use crate::EngineError;
+use crate::txn::TableLocks;
 
 /// In [`Index::columns`], stands for the hidden row id of a table without a primary key.
 pub const HIDDEN_ROW_ID: u16 = u16::MAX;
@@ -77,10 +78,13 @@ pub struct Table {
     pub def: TableDef,
     /// Its indexes, the clustered one first, then as in the definition.
     pub indexes: Vec<Index>,
-    /// Serialises writing statements on the table.
-    pub(crate) writer: Arc<tokio::sync::Mutex<()>>,
+    /// Held shared by transactions that use the table, until they end, and exclusively by who
+    /// changes its definition.
+    pub(crate) definition: Arc<tokio::sync::RwLock<()>>,
+    /// Explicit locks.
+    pub(crate) locks: TableLocks,
     stats: RwLock<Arc<TableStats>>,
-    added_rows: AtomicU64,
+    added_rows: AtomicI64,
 }
 
 impl Table {
@@ -110,20 +114,21 @@ impl Table {
             id,
             def,
             indexes,
-            writer: Arc::default(),
+            definition: Arc::default(),
+            locks: TableLocks::default(),
             stats: RwLock::new(Arc::new(stats)),
-            added_rows: AtomicU64::new(0),
+            added_rows: AtomicI64::new(0),
         })
     }
 
-    /// Statistics; rows include those inserted since they were gathered.
+    /// Statistics; rows include those inserted and deleted since they were gathered.
     #[must_use]
     pub fn stats(&self) -> Arc<TableStats> {
         let stats = self.stats.read().clone();
         match self.added_rows.load(Ordering::Relaxed) {
             0 => stats,
             added => Arc::new(TableStats {
-                rows: stats.rows + added,
+                rows: stats.rows.saturating_add_signed(added),
                 ..(*stats).clone()
             }),
         }
@@ -135,8 +140,8 @@ impl Table {
         self.added_rows.store(0, Ordering::Relaxed);
     }
 
-    /// Counts rows that a committed transaction inserted.
-    pub(crate) fn add_rows(&self, rows: u64) {
+    /// Counts rows that a committed transaction inserted or, if negative, deleted.
+    pub(crate) fn add_rows(&self, rows: i64) {
         self.added_rows.fetch_add(rows, Ordering::Relaxed);
     }
 

@@ -23,7 +23,7 @@ use crate::btree::{Builder, Built, KeySpan, Tree};
 use crate::catalog::{Index, Table, TableStats};
 use crate::engine::Engine;
 use crate::scan::CancelToken;
-use crate::txn::Transaction;
+use crate::txn::{Transaction, TransactionOptions};
 
 /// Pages of a built tree are filled to so many sixteenths, as InnoDB does: ascending inserts go to
 /// new pages, others find a little room.
@@ -76,18 +76,23 @@ enum Clustered {
 }
 
 impl Engine {
-    /// Begins to load rows into a table, of which this becomes the only writer.
+    /// Begins to load rows into a table; if it is empty, nobody else uses it until the load ends.
     ///
     /// # Errors
     /// What storage says.
     pub async fn bulk_load(self: &Arc<Self>, table: &Arc<Table>) -> Result<BulkLoad, EngineError> {
-        let mut transaction = self.begin();
-        let trx = transaction.write_to(table).await?;
-        let is_empty = self
-            .tree(table.clustered())
-            .first_in(KeySpan::all())
-            .await?
-            .is_none();
+        let mut transaction = self.begin(TransactionOptions::default());
+        let clustered = self.tree(table.clustered());
+        let mut is_empty = clustered.first_in(KeySpan::all()).await?.is_none();
+        let trx = if is_empty {
+            transaction.write_alone_to(table).await?
+        } else {
+            transaction.write_to(table).await?
+        };
+        if is_empty && clustered.first_in(KeySpan::all()).await?.is_some() {
+            is_empty = false;
+            transaction.share(table);
+        }
         let runs = |index: &Index| Runs::new(index.layout.shape, self.config.sort_memory);
         let mode = if is_empty {
             transaction.log_load(table).await?;

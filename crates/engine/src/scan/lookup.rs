@@ -14,13 +14,14 @@ use perigee_ndp::{Backend, Descriptor, Execution, KeyRange, NdpError, Scanner};
 use perigee_types::TrxId;
 
 use super::LookupRequest;
-use super::resolve::{clustered_key, entry_is_visible, is_deleted, is_visible};
+use super::resolve::{is_deleted, row_of_entry};
 use super::scan::as_slice;
 use crate::EngineError;
 use crate::btree::{BatchRequest, Finder, KeySpan, LeafState, Tree};
 use crate::buffer::Page;
 use crate::catalog::Index;
 use crate::engine::Engine;
+use crate::txn::{clustered_key, visible_version};
 
 /// Keys whose pages are brought in together, and clustered records that are fetched together: some
 /// MiB of pages if each is on another one.
@@ -232,8 +233,9 @@ fn take(slots: &mut Range<u16>, most: usize, reverse: bool) -> Range<u16> {
 /// What is being found.
 struct Run<'l> {
     lookups: &'l Lookups,
-    /// Keys of rows that are to be fetched, each with the number of the key it was found by.
-    to_fetch: Vec<(u32, Vec<u8>)>,
+    /// Keys of rows that are to be fetched, each with the number of the key it was found by and the
+    /// entry that leads to it.
+    to_fetch: Vec<(u32, Vec<u8>, Vec<u8>)>,
     clustered: Finder,
     execution: Execution,
     batches: Vec<RecordBatch>,
@@ -269,18 +271,43 @@ impl<'l> Run<'l> {
                 slot
             };
             let record = page.get().record(slot);
-            if self.lookups.request.fetch && self.lookups.request.index > 0 {
-                let request = &self.lookups.request;
-                let key = clustered_key(&request.table, self.lookups.index(), record)?;
-                self.to_fetch.push((number, key));
-                if self.to_fetch.len() == KEYS_PER_BATCH {
-                    self.fetch().await?;
+            let request = &self.lookups.request;
+            if request.index == 0 {
+                let engine = &self.lookups.engine;
+                if let Some(row) = visible_version(engine, record, &request.view).await? {
+                    self.add(number, &row)?;
                 }
+            } else if request.fetch {
+                self.note_row(number, page, record).await?;
             } else if self.sees(page, record).await? {
                 self.add(number, record)?;
             }
         }
         self.check()
+    }
+
+    /// Notes the row of an entry to be fetched.
+    async fn note_row(
+        &mut self,
+        number: u32,
+        page: &Page,
+        entry: &[u8],
+    ) -> Result<(), EngineError> {
+        if self.is_decided(page) && is_deleted(entry) {
+            return Ok(());
+        }
+        let key = clustered_key(&self.lookups.request.table, self.lookups.index(), entry)?;
+        self.to_fetch.push((number, key, entry.to_vec()));
+        if self.to_fetch.len() == KEYS_PER_BATCH {
+            self.fetch().await?;
+        }
+        Ok(())
+    }
+
+    /// True if the view sees all changes of this leaf of a secondary index.
+    fn is_decided(&self, page: &Page) -> bool {
+        let all_ambiguous = self.lookups.engine.config.all_ambiguous;
+        page.get().max_trx() < self.lookups.request.view.watermark() && !all_ambiguous
     }
 
     fn check(&self) -> Result<(), EngineError> {
@@ -290,23 +317,27 @@ impl<'l> Run<'l> {
         Ok(())
     }
 
-    /// True if the request's view sees this record of a leaf of the evaluated index.
-    async fn sees(&mut self, page: &Page, record: &[u8]) -> Result<bool, EngineError> {
+    /// True if the request's view sees this entry of a leaf of a secondary index.
+    async fn sees(&mut self, page: &Page, entry: &[u8]) -> Result<bool, EngineError> {
+        if self.is_decided(page) {
+            return Ok(!is_deleted(entry));
+        }
+        let request = &self.lookups.request;
+        let key = clustered_key(&request.table, self.lookups.index(), entry)?;
+        let Some(row) = self.clustered.get(&key).await? else {
+            return Ok(false);
+        };
+        self.row_of_entry(entry, &row)
+            .await
+            .map(|row| row.is_some())
+    }
+
+    async fn row_of_entry(&self, entry: &[u8], row: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
         let Lookups {
             engine, request, ..
         } = self.lookups;
-        if request.index == 0 {
-            return Ok(is_visible(record, &request.view));
-        }
-        let decided = page.get().max_trx() < request.view.watermark();
-        if decided && !engine.config.all_ambiguous {
-            return Ok(!is_deleted(record));
-        }
-        let (table, index) = (&request.table, self.lookups.index());
-        let key = clustered_key(table, index, record)?;
-        let row = self.clustered.get(&key).await?;
-        let sees = |row: &[u8]| entry_is_visible(table, index, record, row, &request.view);
-        Ok(row.is_some_and(|row| sees(&row)))
+        let index = (&*request.table, self.lookups.index());
+        row_of_entry(engine, index, entry, row, &request.view).await
     }
 
     /// Fetches the rows whose keys are known.
@@ -317,12 +348,13 @@ impl<'l> Run<'l> {
         let to_fetch = std::mem::take(&mut self.to_fetch);
         let spans: Vec<_> = to_fetch
             .iter()
-            .map(|(_, key)| KeySpan::prefix(key))
+            .map(|(_, key, _)| KeySpan::prefix(key))
             .collect();
         tree.prefetch(&spans).await?;
-        for (number, key) in &to_fetch {
-            let row = self.clustered.get(key).await?;
-            if let Some(row) = row.filter(|row| is_visible(row, &request.view)) {
+        for (number, key, entry) in &to_fetch {
+            if let Some(row) = self.clustered.get(key).await?
+                && let Some(row) = self.row_of_entry(entry, &row).await?
+            {
                 self.add(*number, &row)?;
             }
         }

@@ -13,3 +13,4 @@ pub use counters::ScanCounters;
 pub use lookup::{Lookup, Lookups};
 pub use request::{CancelToken, LookupRequest, ScanRequest};
 pub use scan::ScanHandle;
+pub(crate) use scan::as_slice;

@@ -330,7 +330,7 @@ impl Partition {
     }
 }
 
-pub(super) fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+pub(crate) fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
     bound.as_ref().map(Vec::as_slice)
 }
 

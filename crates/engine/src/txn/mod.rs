@@ -1,15 +1,27 @@
-//! Transactions: read views, undo, and the durable record of who is unfinished.
+//! Transactions: read views, undo, locks, row writes, rollback and purge.
 
-mod log;
+mod entries;
+mod locks;
+mod purge;
 mod registry;
-mod slots;
+mod rollback;
+mod segment;
 pub(crate) mod system;
 mod transaction;
-pub(crate) mod undo;
+mod undo;
+mod version;
 mod view;
+mod write;
 
+pub use locks::{LockMode, LockWait, RangeLocker, RowLock};
 pub use registry::{LsnPin, Registry};
-pub(crate) use slots::Slots;
-pub use transaction::Transaction;
-pub(crate) use transaction::roll_back_unfinished;
+pub use transaction::{Isolation, Savepoint, Transaction, TransactionOptions};
 pub use view::ReadView;
+pub use write::{DuplicateRow, Written};
+
+pub(crate) use entries::{clustered_key, entry_matches};
+pub(crate) use locks::TableLocks;
+pub(crate) use purge::{find_history, purge_forever};
+pub(crate) use rollback::roll_back_unfinished;
+pub(crate) use segment::Segments;
+pub(crate) use version::visible_version;

@@ -1,25 +1,83 @@
-//! Which transactions are running, and which reads are: the source of read views and of the
-//! recycle LSN.
+//! Which transactions are running, who waits for whom, which views are open and which reads are
+//! under way: the source of read views, of the purge limit and of the recycle LSN.
+//!
+//! Transactions that end are numbered in that order. A view knows how many had ended when it was
+//! made; what ended before *every* open view was made is visible to all of them, and its undo can
+//! be purged (invariant U1).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use perigee_types::{Lsn, TrxId};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, timeout};
 
 use super::ReadView;
+use super::segment::Position;
+use crate::EngineError;
+use crate::scan::CancelToken;
 
-/// The running transactions and the LSNs that running reads need.
+/// How often a wait for a lock looks whether its statement was stopped.
+const CANCEL_LOOK: Duration = Duration::from_millis(20);
+
+/// The running transactions, open views, and the LSNs that running reads need.
 #[derive(Debug)]
 pub struct Registry {
     state: Mutex<State>,
+    /// No transaction below this id is running; may lag behind.
+    oldest_active: AtomicU64,
+    /// Told when history can be purged.
+    pub(super) purge: Notify,
 }
 
 #[derive(Debug)]
 struct State {
     next: TrxId,
     active: BTreeSet<TrxId>,
+    /// How many transactions have ended.
+    ended: u64,
+    /// Open views: how many transactions had ended, a serial number; what is known of their owners.
+    views: BTreeMap<(u64, u64), ViewOwner>,
+    next_view: u64,
+    /// What ended transactions left to be purged, in the order in which they ended.
+    history: VecDeque<History>,
+    /// For each transaction that waits, whom it waits for.
+    waits: HashMap<TrxId, TrxId>,
+    /// Who is to be told when a transaction ends.
+    waiters: HashMap<TrxId, Vec<oneshot::Sender<()>>>,
     pins: BTreeMap<Lsn, usize>,
+}
+
+/// Who opened a view.
+#[derive(Clone, Copy, Debug)]
+pub struct ViewOwner {
+    /// The connection, 0 if none.
+    pub connection: u64,
+    /// When.
+    pub since: Instant,
+}
+
+/// The undo that an ended transaction left.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct History {
+    /// Its number in the order of ends.
+    pub number: u64,
+    /// The segment.
+    pub slot: usize,
+    /// Where its undo ends; it begins where what the segment had before ends.
+    pub end: Position,
+    /// False if nothing in it needs purging: the undo is only passed over.
+    pub work: bool,
+}
+
+/// An open view; purge keeps what it needs as long as it lives.
+#[derive(Debug)]
+pub struct OpenView {
+    registry: Arc<Registry>,
+    key: (u64, u64),
 }
 
 impl Registry {
@@ -27,13 +85,23 @@ impl Registry {
     /// rolled back.
     #[must_use]
     pub fn new(next: TrxId, active: impl IntoIterator<Item = TrxId>) -> Arc<Self> {
+        let active: BTreeSet<_> = active.into_iter().collect();
+        let oldest = active.first().copied().unwrap_or(next);
         let state = State {
             next,
-            active: active.into_iter().collect(),
+            active,
+            ended: 1,
+            views: BTreeMap::new(),
+            next_view: 0,
+            history: VecDeque::new(),
+            waits: HashMap::new(),
+            waiters: HashMap::new(),
             pins: BTreeMap::new(),
         };
         Arc::new(Self {
             state: Mutex::new(state),
+            oldest_active: AtomicU64::new(oldest.0),
+            purge: Notify::new(),
         })
     }
 
@@ -52,16 +120,162 @@ impl Registry {
         self.state.lock().next
     }
 
-    /// Ends a transaction: its changes, if any are left, are visible to views made from now on.
+    /// Ends a transaction: its changes, if any are left, are visible to views made from now on, and
+    /// who waits for it goes on.
     pub fn end(&self, trx: TrxId) {
-        assert!(self.state.lock().active.remove(&trx), "{trx} ends twice");
+        self.end_with(trx, None);
+    }
+
+    /// As [`Registry::end`], for a transaction that leaves undo: segment, end, and whether there is
+    /// anything to purge.
+    pub(super) fn end_with(&self, trx: TrxId, undo: Option<(usize, Position, bool)>) {
+        let mut state = self.state.lock();
+        assert!(state.active.remove(&trx), "{trx} ends twice");
+        let number = state.ended;
+        state.ended += 1;
+        if let Some((slot, end, work)) = undo {
+            state.history.push_back(History {
+                number,
+                slot,
+                end,
+                work,
+            });
+        }
+        let oldest = state.active.first().copied().unwrap_or(state.next);
+        self.oldest_active.store(oldest.0, Ordering::Release);
+        let waiters = state.waiters.remove(&trx);
+        drop(state);
+        // A waiter may have gone.
+        for waiter in waiters.into_iter().flatten() {
+            let _ = waiter.send(());
+        }
+        if undo.is_some() {
+            self.purge.notify_one();
+        }
+    }
+
+    /// True if a transaction is running, or unfinished since a crash.
+    #[must_use]
+    pub fn is_active(&self, trx: TrxId) -> bool {
+        // What is below was never below and active again.
+        trx.0 >= self.oldest_active.load(Ordering::Acquire)
+            && self.state.lock().active.contains(&trx)
+    }
+
+    /// False if neither this transaction nor an older one is running. Cheaper than
+    /// [`Registry::is_active`].
+    #[must_use]
+    pub fn may_be_active(&self, trx: TrxId) -> bool {
+        trx.0 >= self.oldest_active.load(Ordering::Acquire)
     }
 
     /// A view of what has committed, and of the changes of `own`.
     #[must_use]
-    pub fn view(&self, own: Option<TrxId>) -> ReadView {
+    pub fn view(self: &Arc<Self>, own: Option<TrxId>, connection: u64) -> ReadView {
+        let mut state = self.state.lock();
+        let view = ReadView::new(state.active.iter().copied().collect(), state.next, own);
+        let key = (state.ended, state.next_view);
+        state.next_view += 1;
+        let since = Instant::now();
+        state.views.insert(key, ViewOwner { connection, since });
+        drop(state);
+        view.registered(OpenView {
+            registry: self.clone(),
+            key,
+        })
+    }
+
+    /// Undo that everybody has no more use for, the oldest first; at most `most` transactions'.
+    pub(super) fn purgeable(&self, most: usize) -> Vec<History> {
+        let mut state = self.state.lock();
+        let limit = state
+            .views
+            .keys()
+            .next()
+            .map_or(state.ended, |(ended, _)| *ended);
+        let mut taken = Vec::new();
+        while taken.len() < most
+            && state.history.front().is_some_and(|h| h.number < limit)
+            && let Some(history) = state.history.pop_front()
+        {
+            taken.push(history);
+        }
+        taken
+    }
+
+    /// Undo found after a restart: nobody has use for it.
+    pub(super) fn add_history(&self, slot: usize, end: Position) {
+        let work = true;
+        let number = 0;
+        self.state.lock().history.push_front(History {
+            number,
+            slot,
+            end,
+            work,
+        });
+        self.purge.notify_one();
+    }
+
+    /// How many ended transactions wait to be purged, and who keeps the oldest view.
+    #[must_use]
+    pub fn history(&self) -> (usize, Option<ViewOwner>) {
         let state = self.state.lock();
-        ReadView::new(state.active.iter().copied().collect(), state.next, own)
+        let oldest = state.views.values().next().copied();
+        (state.history.len(), oldest)
+    }
+
+    /// Waits until `holder` has ended.
+    ///
+    /// # Errors
+    /// [`EngineError::Deadlock`] if `holder` waits for `waiter`, directly or through others;
+    /// [`EngineError::LockTimeout`] after the deadline; [`EngineError::Cancelled`].
+    pub(super) async fn wait_for(
+        &self,
+        waiter: TrxId,
+        holder: TrxId,
+        deadline: Instant,
+        cancel: &CancelToken,
+    ) -> Result<(), EngineError> {
+        let Some(mut ended) = self.start_waiting(waiter, holder)? else {
+            return Ok(());
+        };
+        let _waiting = Waiting {
+            registry: self,
+            waiter,
+        };
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match timeout(left.min(CANCEL_LOOK), &mut ended).await {
+                Ok(_) => return Ok(()),
+                Err(_) if cancel.is_cancelled() => return Err(EngineError::Cancelled),
+                Err(_) if left.is_zero() => return Err(EngineError::LockTimeout),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// What tells of the end of `holder`; `None` if it has ended.
+    fn start_waiting(
+        &self,
+        waiter: TrxId,
+        holder: TrxId,
+    ) -> Result<Option<oneshot::Receiver<()>>, EngineError> {
+        let mut state = self.state.lock();
+        if !state.active.contains(&holder) {
+            return Ok(None);
+        }
+        let mut next = Some(&holder);
+        while let Some(trx) = next {
+            if *trx == waiter {
+                return Err(EngineError::Deadlock);
+            }
+            next = state.waits.get(trx);
+        }
+        let (tell, ended) = oneshot::channel();
+        state.waiters.entry(holder).or_default().push(tell);
+        let before = state.waits.insert(waiter, holder);
+        assert!(before.is_none(), "{waiter} waits for two");
+        Ok(Some(ended))
     }
 
     /// Keeps page versions as of the LSN that `now` gives readable until the pin is dropped (SPEC's
@@ -87,6 +301,29 @@ impl Registry {
             .keys()
             .next()
             .map_or(otherwise, |lsn| (*lsn).min(otherwise))
+    }
+}
+
+/// A wait under way; also one that is dropped in the middle is over.
+struct Waiting<'r> {
+    registry: &'r Registry,
+    waiter: TrxId,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.registry.state.lock().waits.remove(&self.waiter);
+    }
+}
+
+impl Drop for OpenView {
+    fn drop(&mut self) {
+        let mut state = self.registry.state.lock();
+        let oldest = state.views.first_key_value().map(|(key, _)| *key);
+        state.views.remove(&self.key);
+        if oldest == Some(self.key) && !state.history.is_empty() {
+            self.registry.purge.notify_one();
+        }
     }
 }
 
@@ -121,19 +358,89 @@ impl Drop for LsnPin {
 
 #[cfg(test)]
 mod tests {
+    use perigee_types::PageId;
+
     use super::*;
+
+    const AT: Position = Position {
+        page: PageId(9),
+        offset: 100,
+    };
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_millis(50)
+    }
 
     #[test]
     fn views_follow_begin_and_end() {
         let registry = Registry::new(TrxId(10), [TrxId(4)]);
         let (a, b) = (registry.begin(), registry.begin());
         registry.end(a);
-        let view = registry.view(Some(b));
+        let view = registry.view(Some(b), 0);
         assert!(view.sees(a) && view.sees(b) && !view.sees(TrxId(4)));
-        assert!(!registry.view(None).sees(b));
+        assert!(!registry.view(None, 0).sees(b));
         assert_eq!(view.watermark(), TrxId(4));
         registry.end(TrxId(4));
-        assert_eq!(registry.view(None).watermark(), b);
+        assert_eq!(registry.view(None, 0).watermark(), b);
+        assert!(registry.is_active(b) && !registry.is_active(a) && !registry.is_active(TrxId(4)));
+    }
+
+    #[test]
+    fn history_waits_for_views_that_do_not_see_it() {
+        let registry = Registry::new(TrxId(1), []);
+        let (a, b) = (registry.begin(), registry.begin());
+        registry.end_with(a, Some((0, AT, true)));
+        let view = registry.view(None, 7);
+        // Another transaction runs on, the view is what counts.
+        registry.end_with(b, Some((1, AT, true)));
+        let slots = |h: Vec<History>| h.iter().map(|h| h.slot).collect::<Vec<_>>();
+        assert_eq!(slots(registry.purgeable(9)), [0]);
+        assert!(registry.purgeable(9).is_empty());
+        let owner = registry.history().1.expect("a view is open");
+        assert_eq!((registry.history().0, owner.connection), (1, 7));
+        let copy = view.of(TrxId(9));
+        drop(view);
+        assert!(registry.purgeable(9).is_empty());
+        drop(copy);
+        assert_eq!(slots(registry.purgeable(9)), [1]);
+    }
+
+    #[tokio::test]
+    async fn waits_end_with_the_holder_or_the_deadline() {
+        let registry = Registry::new(TrxId(1), []);
+        let (a, b) = (registry.begin(), registry.begin());
+        let cancel = CancelToken::new();
+        let late = registry.wait_for(a, b, soon(), &cancel).await;
+        assert!(matches!(late, Err(EngineError::LockTimeout)));
+        let (waited, ()) = tokio::join!(
+            registry.wait_for(a, b, soon() + Duration::from_secs(9), &cancel),
+            async { registry.end(b) }
+        );
+        waited.expect("b has ended");
+        registry
+            .wait_for(a, b, soon(), &cancel)
+            .await
+            .expect("b had ended");
+    }
+
+    #[tokio::test]
+    async fn a_circle_of_waits_is_a_deadlock() {
+        let registry = Registry::new(TrxId(1), []);
+        let (a, b, c) = (registry.begin(), registry.begin(), registry.begin());
+        let cancel = CancelToken::new();
+        let far = soon() + Duration::from_secs(9);
+        let (first, second, third) = tokio::join!(
+            registry.wait_for(a, b, far, &cancel),
+            registry.wait_for(b, c, far, &cancel),
+            async {
+                let circle = registry.wait_for(c, a, far, &cancel).await;
+                registry.end(c);
+                registry.end(b);
+                circle
+            }
+        );
+        assert!(first.is_ok() && second.is_ok());
+        assert!(matches!(third, Err(EngineError::Deadlock)));
     }
 
     #[test]

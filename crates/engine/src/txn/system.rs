@@ -7,31 +7,40 @@
 //! 8   8  row ids below this one may be in use
 //! 16  4  next table id
 //! 20  4  next index id
-//! 24  …  slots, 16 bytes each: transaction id (0 = free), first undo page
+//! 24  …  slots, 32 bytes each
+//!
+//! slot  0   8  the unfinished transaction, 0 if there is none
+//!       8   8  head: first page of the segment with undo that is not purged, 0 if it has no pages
+//!       16  8  start: page in which the transaction's undo begins; without one, a page at or before
+//!              the last one written to
+//!       24  2  offset in that page
+//!       26  6  0
 //! ```
 //!
 //! Transaction and row ids are reserved in steps, so that not each one writes the page; after a
 //! crash the rest of a step is skipped. A slot is the durable truth about a transaction: as long as
 //! it names a transaction, that one is unfinished and a restart rolls it back; freeing the slot *is*
-//! the commit.
+//! the commit. Each slot has an undo segment of its own (`segment.rs`), which outlives its transactions.
 
 use bytes::Bytes;
 use perigee_page::{HEADER_LEN, PageRef};
 use perigee_redo::Op;
 use perigee_types::{PageId, TrxId};
 
+use super::segment::Position;
+
 /// The page all this lies in.
 pub const SYSTEM_PAGE: PageId = PageId(2);
 
 /// Number of transaction slots: more writers at once would each wait for the log anyway.
-pub const SLOTS: usize = 512;
+pub const SLOTS: usize = 500;
 
 const TRX_LIMIT: usize = 0;
 const ROW_LIMIT: usize = 8;
 const NEXT_TABLE: usize = 16;
 const NEXT_INDEX: usize = 20;
 const SLOT_ARRAY: usize = 24;
-const SLOT_LEN: usize = 16;
+const SLOT_LEN: usize = 32;
 
 /// A counter in the system page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +60,10 @@ pub enum Counter {
 pub struct Slot {
     /// The unfinished transaction, or `TrxId(0)`.
     pub trx: TrxId,
-    /// First page of the slot's undo log, or `PageId(0)`. Kept when the slot is freed: the next
-    /// transaction writes over the same pages.
-    pub undo: PageId,
+    /// First page of the segment with undo that is not purged, or `PageId(0)`.
+    pub head: PageId,
+    /// Where the transaction's undo begins; without a transaction, where the next one's may begin.
+    pub start: Position,
 }
 
 /// Reads a counter.
@@ -79,7 +89,11 @@ pub fn slot(page: PageRef<'_>, slot: usize) -> Slot {
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
     Slot {
         trx: TrxId(number(0)),
-        undo: PageId(number(8)),
+        head: PageId(number(8)),
+        start: Position {
+            page: PageId(number(16)),
+            offset: u16::from_le_bytes([bytes[24], bytes[25]]),
+        },
     }
 }
 
@@ -87,7 +101,10 @@ pub fn slot(page: PageRef<'_>, slot: usize) -> Slot {
 #[must_use]
 pub fn set_slot(slot: usize, contents: Slot) -> Op {
     let mut bytes = contents.trx.0.to_le_bytes().to_vec();
-    bytes.extend(contents.undo.0.to_le_bytes());
+    bytes.extend(contents.head.0.to_le_bytes());
+    bytes.extend(contents.start.page.0.to_le_bytes());
+    bytes.extend(contents.start.offset.to_le_bytes());
+    bytes.resize(SLOT_LEN, 0);
     write(slot_offset(slot), &bytes)
 }
 
@@ -138,7 +155,11 @@ mod tests {
         };
         let last = Slot {
             trx: TrxId(9),
-            undo: PageId(77),
+            head: PageId(77),
+            start: Position {
+                page: PageId(78),
+                offset: 99,
+            },
         };
         let ops = [
             format,

@@ -1,62 +1,98 @@
-//! [`Transaction`]: writing rows, all or none.
+//! [`Transaction`]: its views, savepoints and end.
 //!
-//! For each row the undo record is logged first, then the row, then its entries in the secondary
-//! indexes; each step is a log group of its own. Freeing the transaction's slot in the system page
-//! is the commit. A rollback, at once or after a crash, goes through the undo log back to front and
-//! removes what it finds; it can be interrupted and repeated at any point (invariant A2).
+//! A transaction gets its id when it first locks or writes, and a slot with an undo segment when it
+//! first writes. Freeing the slot in the system page is the commit. A rollback, at once or after a
+//! crash, goes through the undo back to front; it can be interrupted and repeated at any point
+//! (invariant A2).
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
+use std::time::Duration;
 
-use perigee_page::{CLUSTERED_HEADER_LEN, RecordFlags, RecordHeader};
-use perigee_types::{Lsn, RollPtr, TableId, TrxId};
-use perigee_value::{Datum, RecordView, RowError, encode_with, format_value, key};
-use tokio::sync::OwnedMutexGuard;
+use perigee_types::{TableId, TrxId};
 
-use super::log::{UndoLog, pages_of};
-use super::system::{self, Counter, Slot};
-use super::undo::{UndoPage, UndoRecord};
+use super::locks::{LockMode, Owner, RangeLocker};
+use super::rollback::roll_back_from;
+use super::segment::{Position, UndoLog, free_slot};
+use super::system::{self, Counter};
+use super::undo::{UndoChange, UndoRecord};
+use super::{LockWait, ReadView, RowLock};
 use crate::EngineError;
-use crate::btree::{Inserted, KeySpan, RecordChange};
-use crate::catalog::{HIDDEN_ROW_ID, Index, Table};
+use crate::catalog::Table;
 use crate::engine::Engine;
-use crate::load::Encoder;
 use crate::mtr::Mtr;
+use crate::scan::CancelToken;
 
 /// Transaction and row ids that are reserved at once in the system page.
 const ID_STEP: u64 = 1 << 16;
 
-/// Rows whose undo records are written together.
-const ROWS_PER_GROUP: usize = 64;
+/// What a transaction sees of others (`docs/isolation.md`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// Each statement sees what had committed when it began.
+    ReadCommitted,
+    /// Snapshot isolation: all reads see what had committed at the first one, and a row that
+    /// somebody else changed since cannot be written.
+    #[default]
+    RepeatableRead,
+    /// As if transactions ran one after the other: reads lock what they saw.
+    Serializable,
+}
 
-/// A transaction that may write. Dropping it unfinished rolls it back in the background.
+/// Settings of a transaction.
+#[derive(Clone, Copy, Debug)]
+pub struct TransactionOptions {
+    /// Its isolation level.
+    pub isolation: Isolation,
+    /// How long it waits for a lock.
+    pub lock_timeout: Duration,
+    /// The connection it belongs to, 0 for none.
+    pub connection: u64,
+}
+
+impl Default for TransactionOptions {
+    fn default() -> Self {
+        Self {
+            isolation: Isolation::default(),
+            lock_timeout: Duration::from_secs(50),
+            connection: 0,
+        }
+    }
+}
+
+/// How far a transaction had come: what it did since can be undone alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Savepoint(Option<Position>);
+
+/// A transaction. Dropping it unfinished rolls it back in the background.
 pub struct Transaction {
-    engine: Arc<Engine>,
-    /// What it has once it writes.
-    writing: Option<Writing>,
+    pub(super) engine: Arc<Engine>,
+    options: TransactionOptions,
+    /// Stops the statement at hand.
+    pub(super) cancel: CancelToken,
+    /// What is seen: of the transaction under REPEATABLE READ, else of the statement.
+    view: Option<Arc<ReadView>>,
+    /// What it has once it locks or writes.
+    running: Option<Running>,
 }
 
-struct Writing {
-    trx: TrxId,
-    undo: UndoLog,
-    /// Tables written to; nobody else writes to them meanwhile.
-    tables: HashMap<TableId, WrittenTable>,
-}
-
-struct WrittenTable {
-    table: Arc<Table>,
-    rows: u64,
-    _writer: OwnedMutexGuard<()>,
+pub(super) struct Running {
+    pub owner: Arc<Owner>,
+    pub undo: Option<UndoLog>,
+    /// Rows by which tables grew.
+    rows: HashMap<TableId, (Arc<Table>, i64)>,
 }
 
 impl Engine {
     /// A transaction that has done nothing yet.
     #[must_use]
-    pub fn begin(self: &Arc<Self>) -> Transaction {
+    pub fn begin(self: &Arc<Self>, options: TransactionOptions) -> Transaction {
         Transaction {
             engine: self.clone(),
-            writing: None,
+            options,
+            cancel: CancelToken::new(),
+            view: None,
+            running: None,
         }
     }
 
@@ -83,93 +119,221 @@ impl Transaction {
         &self.engine
     }
 
-    /// Its id, if it has written.
+    /// Its id, if it has locked or written something.
     #[must_use]
     pub fn id(&self) -> Option<TrxId> {
-        self.writing.as_ref().map(|writing| writing.trx)
+        self.running.as_ref().map(|running| running.owner.trx)
     }
 
-    /// Inserts rows given as values of the table's columns. On error some of them may be inserted:
-    /// the caller rolls back.
+    /// Its isolation level.
+    #[must_use]
+    pub fn isolation(&self) -> Isolation {
+        self.options.isolation
+    }
+
+    /// Begins a statement, which `cancel` stops. What it does can be undone by
+    /// [`Transaction::rollback_to`].
+    pub fn begin_statement(&mut self, cancel: &CancelToken) -> Savepoint {
+        self.cancel = cancel.clone();
+        if self.options.isolation != Isolation::RepeatableRead {
+            self.view = None;
+        }
+        self.savepoint()
+    }
+
+    /// How far it has come.
+    #[must_use]
+    pub fn savepoint(&self) -> Savepoint {
+        let undo = self.running.as_ref().and_then(|r| r.undo.as_ref());
+        Savepoint(undo.map(UndoLog::end))
+    }
+
+    /// What the statement at hand sees: the transaction's snapshot under REPEATABLE READ, which is
+    /// made now if there is none; else what had committed when the statement first asked. Its own
+    /// changes are always among it.
+    pub fn view(&mut self) -> Arc<ReadView> {
+        let own = self.id();
+        let view = match self.view.take() {
+            Some(view) if view.own() == own => view,
+            Some(view) => Arc::new(view.of(own.expect("an id is kept"))),
+            None => Arc::new(self.current_view()),
+        };
+        self.view = Some(view.clone());
+        view
+    }
+
+    /// A view of now.
+    fn current_view(&self) -> ReadView {
+        let connection = self.options.connection;
+        self.engine.registry.view(self.id(), connection)
+    }
+
+    /// True if later reads see what the first one saw: under REPEATABLE READ, once something was
+    /// read.
+    #[must_use]
+    pub fn has_snapshot(&self) -> bool {
+        self.options.isolation == Isolation::RepeatableRead && self.view.is_some()
+    }
+
+    /// Forgets the snapshot. Right only for a statement that made it, has changed nothing, and is
+    /// run again: nobody has seen anything of the snapshot.
+    pub fn forget_snapshot(&mut self) {
+        self.view = None;
+    }
+
+    /// Locks rows and ranges for this transaction from within plans.
+    pub fn locker(&mut self, mode: LockMode, wait: LockWait) -> RangeLocker {
+        RangeLocker {
+            owner: self.running().owner.clone(),
+            mode,
+            wait,
+            cancel: self.cancel.clone(),
+        }
+    }
+
+    /// Locks a row by its clustered key, and gives its current version.
     ///
     /// # Errors
-    /// [`EngineError::DuplicateKey`], [`EngineError::Row`] with the row's number, or what storage
-    /// says.
-    pub async fn insert(
+    /// [`EngineError::RecordChanged`] if the transaction has a snapshot that does not see the
+    /// current version; [`EngineError::Deadlock`], [`EngineError::LockTimeout`],
+    /// [`EngineError::LockedNoWait`], [`EngineError::Cancelled`], or what storage says.
+    pub async fn lock_row(
         &mut self,
         table: &Arc<Table>,
-        rows: &[Vec<Datum>],
-    ) -> Result<u64, EngineError> {
-        let trx = self.write_to(table).await?;
-        let encoder = Encoder::new(table.clone(), trx);
-        for (group, rows) in rows.chunks(ROWS_PER_GROUP).enumerate() {
-            let first = self.engine.row_ids(table, rows.len() as u64);
-            let mut records = Vec::with_capacity(rows.len());
-            for (i, row) in rows.iter().enumerate() {
-                let number = (group * ROWS_PER_GROUP + i) as u64;
-                let record = encoder.clustered(row, first + i as u64);
-                records.push(record.map_err(|error| EngineError::Row { number, error })?);
-            }
-            self.insert_records(table, records).await?;
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<RowLock, EngineError> {
+        let cancel = self.cancel.clone();
+        let owner = self.running().owner.clone();
+        owner.use_table(table, &cancel).await?;
+        let named = (0, key.to_vec());
+        if !owner.lock_key(table, &named, mode, wait, &cancel).await? {
+            return Ok(RowLock::Skipped);
         }
-        Ok(rows.len() as u64)
+        let tree = self.engine.tree(table.clustered());
+        loop {
+            let Some(row) = tree.get(key).await? else {
+                return Ok(RowLock::Locked(None));
+            };
+            let header = perigee_page::RecordHeader::read(&row);
+            if self.is_others(header.trx) {
+                match wait {
+                    LockWait::Wait => owner.wait_for(header.trx, &cancel).await?,
+                    LockWait::NoWait => return Err(EngineError::LockedNoWait),
+                    LockWait::Skip => return Ok(RowLock::Skipped),
+                }
+                continue;
+            }
+            self.check_snapshot(table, header.trx)?;
+            return Ok(RowLock::Locked((!header.flags.is_deleted()).then_some(row)));
+        }
     }
 
-    /// Inserts clustered records that carry this transaction's id.
-    pub(crate) async fn insert_records(
+    /// True if a change of `trx` is another's that has not ended.
+    pub(super) fn is_others(&self, trx: TrxId) -> bool {
+        Some(trx) != self.id() && self.engine.registry.is_active(trx)
+    }
+
+    /// First updater wins: a version that the snapshot does not see cannot be written over.
+    pub(super) fn check_snapshot(&self, table: &Table, trx: TrxId) -> Result<(), EngineError> {
+        let snapshot = self.view.as_ref().filter(|_| self.has_snapshot());
+        if Some(trx) == self.id() || snapshot.is_none_or(|view| view.sees(trx)) {
+            return Ok(());
+        }
+        Err(EngineError::RecordChanged {
+            table: table.def.name.clone(),
+        })
+    }
+
+    /// The transaction with an id.
+    pub(super) fn running(&mut self) -> &mut Running {
+        let (engine, options) = (&self.engine, self.options);
+        self.running.get_or_insert_with(|| {
+            let trx = engine.registry.begin();
+            engine.reserve(Counter::Trx, trx.0);
+            let (timeout, connection) = (options.lock_timeout, options.connection);
+            let owner = Owner::new(engine.clone(), trx, timeout, connection);
+            Running {
+                owner: Arc::new(owner),
+                undo: None,
+                rows: HashMap::new(),
+            }
+        })
+    }
+
+    /// Makes this a transaction that can write to a table; returns its id.
+    pub(crate) async fn write_to(&mut self, table: &Arc<Table>) -> Result<TrxId, EngineError> {
+        let cancel = self.cancel.clone();
+        let owner = self.running().owner.clone();
+        owner.use_table(table, &cancel).await?;
+        if self.running().undo.is_none() {
+            let undo = start_undo(&self.engine, owner.trx).await?;
+            self.running().undo = Some(undo);
+        }
+        Ok(owner.trx)
+    }
+
+    /// As [`Transaction::write_to`], alone: nobody else uses the table until the transaction ends.
+    pub(crate) async fn write_alone_to(
         &mut self,
         table: &Arc<Table>,
-        mut records: Vec<Vec<u8>>,
-    ) -> Result<(), EngineError> {
-        let count = records.len() as u64;
-        let shape = table.clustered().layout.shape;
-        let undo: Vec<_> = records
-            .iter()
-            .map(|record| UndoRecord::Insert {
-                table: table.id,
-                key: shape.key(record).to_vec(),
-            })
-            .collect();
-        let writing = self.writing.as_mut().expect("write_to came first");
-        let pointers = writing.undo.append(&self.engine.pool, &undo).await?;
-        for (record, roll) in records.iter_mut().zip(pointers) {
-            insert_row(&self.engine, table, writing.trx, roll, record).await?;
-        }
-        writing
-            .tables
-            .get_mut(&table.id)
-            .expect("write_to came first")
-            .rows += count;
-        Ok(())
+    ) -> Result<TrxId, EngineError> {
+        let cancel = self.cancel.clone();
+        let owner = self.running().owner.clone();
+        owner.own_table(table, &cancel).await?;
+        self.write_to(table).await
+    }
+
+    /// Lets others use a table again.
+    pub(crate) fn share(&mut self, table: &Table) {
+        self.running().owner.share_table(table);
+    }
+
+    /// Writes undo; gives a roll pointer for each change.
+    pub(super) async fn append_undo(
+        &mut self,
+        table: &Table,
+        changes: impl IntoIterator<Item = UndoChange>,
+    ) -> Result<Vec<perigee_types::RollPtr>, EngineError> {
+        let engine = self.engine.clone();
+        let running = self.running();
+        let (trx, table) = (running.owner.trx, table.id);
+        let record = |change| UndoRecord { trx, table, change };
+        let records: Vec<_> = changes.into_iter().map(record).collect();
+        let undo = running.undo.as_mut().expect("write_to came first");
+        undo.append(&engine, &records).await
     }
 
     /// Notes that a load into an empty table begins: undoing it empties the table's trees.
     pub(crate) async fn log_load(&mut self, table: &Table) -> Result<(), EngineError> {
-        let writing = self.writing.as_mut().expect("write_to came first");
-        let undo = UndoRecord::Load { table: table.id };
-        writing
-            .undo
-            .append(&self.engine.pool, &[undo])
-            .await
-            .map(drop)
+        self.append_undo(table, [UndoChange::Load]).await.map(drop)
     }
 
-    /// Makes this the only writer of a table, and a transaction with an id and an undo log.
-    pub(crate) async fn write_to(&mut self, table: &Arc<Table>) -> Result<TrxId, EngineError> {
-        if self.writing.is_none() {
-            self.writing = Some(start_writing(&self.engine).await?);
-        }
-        let writing = self.writing.as_mut().expect("just set");
-        if let Entry::Vacant(entry) = writing.tables.entry(table.id) {
-            let writer = table.writer.clone().lock_owned().await;
-            let written = WrittenTable {
-                table: table.clone(),
-                rows: 0,
-                _writer: writer,
-            };
-            entry.insert(written);
-        }
-        Ok(writing.trx)
+    /// Counts rows that were added or, if negative, removed.
+    pub(super) fn count_rows(&mut self, table: &Arc<Table>, rows: i64) {
+        let counts = &mut self.running().rows;
+        counts
+            .entry(table.id)
+            .or_insert_with(|| (table.clone(), 0))
+            .1 += rows;
+    }
+
+    /// Undoes what was done since a savepoint. Locks are kept.
+    ///
+    /// # Errors
+    /// If storage fails; then the transaction cannot go on.
+    pub async fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<(), EngineError> {
+        let engine = self.engine.clone();
+        let Some(running) = &mut self.running else {
+            return Ok(());
+        };
+        let Some(undo) = &running.undo else {
+            return Ok(());
+        };
+        // What was counted since is a matter of statistics.
+        let from = savepoint.0.unwrap_or(undo.start());
+        roll_back_from(&engine, running.owner.trx, from).await
     }
 
     /// Commits; when this returns, the changes survive any crash.
@@ -177,17 +341,16 @@ impl Transaction {
     /// # Errors
     /// If storage fails; then only the next start knows whether the commit took place.
     pub async fn commit(mut self) -> Result<(), EngineError> {
-        let Some(writing) = self.writing.take() else {
+        self.view = None;
+        let Some(running) = self.running.take() else {
             return Ok(());
         };
         let engine = &self.engine;
-        let lsn = free_slot(engine, writing.undo.slot());
-        engine.sal.wait_durable(lsn).await?;
-        engine.registry.end(writing.trx);
-        engine.slots.give_back(writing.undo.slot());
-        for written in writing.tables.values() {
-            written.table.add_rows(written.rows);
+        if let Some(undo) = &running.undo {
+            let lsn = free_slot(engine, undo.slot(), undo.end());
+            engine.sal.wait_durable(lsn).await?;
         }
+        running.end(engine, true);
         Ok(())
     }
 
@@ -196,22 +359,53 @@ impl Transaction {
     /// # Errors
     /// If storage fails; then the next start undoes them.
     pub async fn rollback(mut self) -> Result<(), EngineError> {
-        match self.writing.take() {
-            Some(writing) => roll_back(&self.engine, writing).await,
+        self.view = None;
+        match self.running.take() {
+            Some(running) => running.roll_back(&self.engine).await,
             None => Ok(()),
+        }
+    }
+}
+
+impl Running {
+    async fn roll_back(self, engine: &Arc<Engine>) -> Result<(), EngineError> {
+        if let Some(undo) = &self.undo {
+            roll_back_from(engine, self.owner.trx, undo.start()).await?;
+            let _ = free_slot(engine, undo.slot(), undo.end());
+        }
+        self.end(engine, false);
+        Ok(())
+    }
+
+    /// Lets go of everything; the durable end has come before.
+    fn end(self, engine: &Engine, committed: bool) {
+        self.owner.release();
+        let history = self.undo.as_ref().map(|undo| {
+            let (slot, end, work) = undo.history();
+            // What was rolled back is gone already; only its undo may still be looked at.
+            (slot, end, work && committed)
+        });
+        engine.registry.end_with(self.owner.trx, history);
+        if let Some(undo) = &self.undo {
+            engine.segments.give_back(undo.slot());
+        }
+        if committed {
+            for (table, rows) in self.rows.values() {
+                table.add_rows(*rows);
+            }
         }
     }
 }
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        let Some(writing) = self.writing.take() else {
+        let Some(running) = self.running.take() else {
             return;
         };
         let engine = self.engine.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(e) = roll_back(&engine, writing).await {
+                if let Err(e) = running.roll_back(&engine).await {
                     tracing::error!("a rollback fails, the next start repeats it: {e}");
                 }
             });
@@ -219,237 +413,12 @@ impl Drop for Transaction {
     }
 }
 
-async fn start_writing(engine: &Arc<Engine>) -> Result<Writing, EngineError> {
-    let slot = engine.slots.take()?;
-    let trx = engine.registry.begin();
-    engine.reserve(Counter::Trx, trx.0);
-    match UndoLog::begin(engine, slot, trx).await {
-        Ok(undo) => Ok(Writing {
-            trx,
-            undo,
-            tables: HashMap::new(),
-        }),
-        Err(e) => {
-            engine.registry.end(trx);
-            engine.slots.give_back(slot);
-            Err(e)
-        }
+/// A slot and an undo log for a transaction.
+async fn start_undo(engine: &Arc<Engine>, trx: TrxId) -> Result<UndoLog, EngineError> {
+    let slot = engine.segments.take()?;
+    let undo = UndoLog::begin(engine, slot, trx).await;
+    if undo.is_err() {
+        engine.segments.give_back(slot);
     }
-}
-
-/// Frees a slot, keeping its undo pages for the next transaction.
-fn free_slot(engine: &Engine, slot: usize) -> Lsn {
-    let mut mtr = Mtr::new(&engine.pool);
-    let page = mtr.latch(&engine.system);
-    let undo = system::slot(mtr.page(page), slot).undo;
-    mtr.apply(
-        page,
-        system::set_slot(
-            slot,
-            Slot {
-                trx: TrxId(0),
-                undo,
-            },
-        ),
-    );
-    mtr.commit()
-}
-
-/// Inserts one row whose undo record is written: the clustered record, then the entries.
-async fn insert_row(
-    engine: &Engine,
-    table: &Table,
-    trx: TrxId,
-    roll: RollPtr,
-    record: &mut [u8],
-) -> Result<(), EngineError> {
-    let header = RecordHeader {
-        flags: RecordFlags::default(),
-        trx,
-        roll,
-    };
-    record[..CLUSTERED_HEADER_LEN].copy_from_slice(&header.to_bytes());
-    let clustered = table.clustered();
-    if let Inserted::Duplicate(_) = engine.tree(clustered).insert(record, trx).await? {
-        return Err(duplicate(table, clustered, record));
-    }
-    for index in &table.indexes[1..] {
-        let entry = entry_of(table, index, record)?;
-        let tree = engine.tree(index);
-        if index.unique
-            && let Some(prefix) = unique_prefix(table, index, record)?
-            && tree.first_in(KeySpan::prefix(&prefix)).await?.is_some()
-        {
-            return Err(duplicate(table, index, record));
-        }
-        tree.insert(&entry, trx).await?;
-    }
-    Ok(())
-}
-
-/// The entry of a secondary index for a clustered record.
-pub(crate) fn entry_of(
-    table: &Table,
-    index: &Index,
-    record: &[u8],
-) -> Result<Vec<u8>, EngineError> {
-    let row = RecordView::new(&table.clustered().layout, record);
-    let mut entry = Vec::new();
-    encode_with(
-        &index.layout,
-        RecordHeader::default(),
-        &mut entry,
-        |column| Ok(row.value(row_column(table, index.columns[column]))),
-    )
-    .map_err(|e| row_error(&e))?;
-    Ok(entry)
-}
-
-/// Position in a clustered record of a table column or the hidden row id.
-fn row_column(table: &Table, column: u16) -> usize {
-    if column == HIDDEN_ROW_ID {
-        table.def.columns.len()
-    } else {
-        usize::from(column)
-    }
-}
-
-fn row_error(error: &RowError) -> EngineError {
-    match error {
-        RowError::RowTooLong(bytes) => EngineError::RowTooLong {
-            bytes: *bytes,
-            limit: crate::btree::MAX_RECORD_LEN,
-        },
-        RowError::KeyTooLong(bytes) => EngineError::KeyTooLong {
-            bytes: *bytes,
-            limit: crate::btree::MAX_KEY_LEN,
-        },
-        other => EngineError::Corrupt(other.to_string()),
-    }
-}
-
-/// What no second entry of a unique index may begin with; `None` if a key column is NULL.
-fn unique_prefix(
-    table: &Table,
-    index: &Index,
-    record: &[u8],
-) -> Result<Option<Vec<u8>>, EngineError> {
-    let row = RecordView::new(&table.clustered().layout, record);
-    let mut values = Vec::new();
-    for column in &index.columns[..index.key_columns] {
-        match row.value(row_column(table, *column)).to_datum() {
-            Datum::Null => return Ok(None),
-            value => values.push(value),
-        }
-    }
-    let mut prefix = Vec::new();
-    key::encode_key(&index.layout, &values, &mut prefix).map_err(|e| row_error(&e))?;
-    Ok(Some(prefix))
-}
-
-fn duplicate(table: &Table, index: &Index, record: &[u8]) -> EngineError {
-    let row = RecordView::new(&table.clustered().layout, record);
-    let layout = &table.clustered().layout;
-    let columns: Vec<u16> = if index.id == table.clustered().id {
-        layout.key.clone()
-    } else {
-        index.columns[..index.key_columns].to_vec()
-    };
-    let texts: Vec<_> = columns
-        .iter()
-        .map(|column| {
-            let mut text = String::new();
-            let column = row_column(table, *column);
-            format_value(layout.columns[column].ty, row.value(column), &mut text);
-            text
-        })
-        .collect();
-    EngineError::DuplicateKey {
-        index: index.name.clone(),
-        value: texts.join("-"),
-    }
-}
-
-async fn roll_back(engine: &Arc<Engine>, writing: Writing) -> Result<(), EngineError> {
-    let slot = engine
-        .system
-        .read(|page| system::slot(page, writing.undo.slot()));
-    assert_eq!(
-        slot.trx, writing.trx,
-        "A2: the slot is still the transaction's"
-    );
-    undo_all(engine, slot).await?;
-    let _ = free_slot(engine, writing.undo.slot());
-    engine.registry.end(writing.trx);
-    engine.slots.give_back(writing.undo.slot());
-    Ok(())
-}
-
-/// Rolls back what a crash left; `unfinished` are the slots in use.
-pub(crate) async fn roll_back_unfinished(
-    engine: &Arc<Engine>,
-    unfinished: Vec<(usize, Slot)>,
-) -> Result<(), EngineError> {
-    for (number, slot) in unfinished {
-        tracing::info!("{} was unfinished and is rolled back", slot.trx);
-        undo_all(engine, slot).await?;
-        let _ = free_slot(engine, number);
-        engine.registry.end(slot.trx);
-        engine.slots.give_back(number);
-    }
-    Ok(())
-}
-
-async fn undo_all(engine: &Arc<Engine>, slot: Slot) -> Result<(), EngineError> {
-    for page in pages_of(&engine.pool, slot).await?.into_iter().rev() {
-        let records = page.read(|page| UndoPage::new(page)?.records())?;
-        for record in records.into_iter().rev() {
-            undo_one(engine, slot.trx, record).await?;
-        }
-    }
-    Ok(())
-}
-
-async fn undo_one(engine: &Arc<Engine>, trx: TrxId, record: UndoRecord) -> Result<(), EngineError> {
-    let (UndoRecord::Insert { table, .. } | UndoRecord::Load { table }) = record;
-    // The table may have been dropped meanwhile.
-    let Some(table) = engine.catalog.table_by_id(table) else {
-        return Ok(());
-    };
-    match record {
-        UndoRecord::Insert { key, .. } => undo_insert(engine, &table, trx, &key).await,
-        UndoRecord::Load { .. } => {
-            for index in &table.indexes {
-                engine.tree(index).clear().await?;
-            }
-            Ok(())
-        }
-    }
-}
-
-/// Removes the row with a key if the transaction inserted it, entries first: as long as the row is
-/// there, a repeated rollback finds the entries.
-async fn undo_insert(
-    engine: &Engine,
-    table: &Table,
-    trx: TrxId,
-    key: &[u8],
-) -> Result<(), EngineError> {
-    let clustered = engine.tree(table.clustered());
-    let Some(row) = clustered.get(key).await? else {
-        return Ok(());
-    };
-    if RecordHeader::read(&row).trx != trx {
-        return Ok(());
-    }
-    for index in &table.indexes[1..] {
-        let entry = entry_of(table, index, &row)?;
-        let key = index.layout.shape.key(&entry);
-        engine
-            .tree(index)
-            .update(key, trx, |_| RecordChange::Remove)
-            .await?;
-    }
-    clustered.update(key, trx, |_| RecordChange::Remove).await?;
-    Ok(())
+    undo
 }

@@ -1,19 +1,27 @@
 //! Read views: which transactions' changes a reader sees.
 
+use std::sync::Arc;
+
 use perigee_types::TrxId;
+
+use super::registry::OpenView;
 
 /// A snapshot of the set of transactions (InnoDB's read view). A change is visible if its
 /// transaction had committed when the view was made, or is the view's own.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// As long as a view lives, the undo that it may need is kept.
+#[derive(Clone, Debug)]
 pub struct ReadView {
     /// Every transaction below this id is visible (the low watermark).
     low: TrxId,
     /// No transaction from this id on is visible.
     high: TrxId,
     /// Transactions in `low..high` that were active, sorted.
-    active: Vec<TrxId>,
+    active: Arc<[TrxId]>,
     /// The transaction the view belongs to, if it writes.
     own: Option<TrxId>,
+    /// Keeps purge away.
+    _open: Option<Arc<OpenView>>,
 }
 
 impl ReadView {
@@ -29,9 +37,31 @@ impl ReadView {
         Self {
             low,
             high: next,
-            active,
+            active: active.into(),
             own,
+            _open: None,
         }
+    }
+
+    /// The same view, registered so that purge heeds it.
+    pub(super) fn registered(mut self, open: OpenView) -> Self {
+        self._open = Some(Arc::new(open));
+        self
+    }
+
+    /// The same snapshot as the transaction `own` sees it, which began to write after it was made.
+    #[must_use]
+    pub fn of(&self, own: TrxId) -> Self {
+        Self {
+            own: Some(own),
+            ..self.clone()
+        }
+    }
+
+    /// The transaction whose own changes the view sees.
+    #[must_use]
+    pub fn own(&self) -> Option<TrxId> {
+        self.own
     }
 
     /// The low watermark: what an NDP descriptor carries (taurus-ndp section IV.C.1).
@@ -66,5 +96,6 @@ mod tests {
         let view = ReadView::new(vec![], TrxId(10), None);
         assert!(view.sees(TrxId(9)) && !view.sees(TrxId(10)));
         assert_eq!(view.watermark(), TrxId(10));
+        assert!(view.of(TrxId(12)).sees(TrxId(12)) && !view.of(TrxId(12)).sees(TrxId(11)));
     }
 }

@@ -9,6 +9,7 @@ use perigee_engine::Engine;
 use perigee_engine::catalog::Table;
 use perigee_engine::ndp::KeyRange;
 use perigee_engine::scan::{CancelToken, LookupRequest, Lookups};
+use perigee_engine::txn::TransactionOptions;
 use perigee_engine::{EngineConfig, EngineError};
 use perigee_value::{Datum, key};
 
@@ -57,7 +58,7 @@ fn rows_are_found_by_keys_of_each_index() {
             let table = engine.create_table(definition("t")).await.unwrap();
             insert(&engine, &table, 0..5000).await;
             // Neither these nor their entries are seen.
-            let mut unseen = engine.begin();
+            let mut unseen = engine.begin(TransactionOptions::default());
             let rows: Vec<_> = (5000..6000).map(row).collect();
             unseen.insert(&table, &rows).await.unwrap();
 

@@ -4,6 +4,7 @@
 
 mod lookups;
 mod memory;
+mod mvcc;
 
 use std::ops::Bound;
 use std::path::Path;
@@ -16,6 +17,7 @@ use futures::TryStreamExt;
 use perigee_engine::catalog::{ColumnDef, IndexDef, Table, TableDef};
 use perigee_engine::ndp::{Aggregate, KeyRange};
 use perigee_engine::scan::{CancelToken, ScanRequest};
+use perigee_engine::txn::TransactionOptions;
 use perigee_engine::{Engine, EngineConfig, EngineError};
 use perigee_expr::{AggregateFunction, Builder, Comparison, Program};
 use perigee_log_store::LogStoreService;
@@ -146,7 +148,7 @@ fn below(table: &Table, units: i128) -> Program {
 
 async fn insert(engine: &Arc<Engine>, table: &Arc<Table>, ids: impl Iterator<Item = i64>) {
     let rows: Vec<_> = ids.map(row).collect();
-    let mut transaction = engine.begin();
+    let mut transaction = engine.begin(TransactionOptions::default());
     transaction.insert(table, &rows).await.unwrap();
     transaction.commit().await.unwrap();
 }
@@ -335,7 +337,7 @@ fn uncommitted_rows_are_invisible_and_rolled_back_even_by_a_crash() {
         let table = engine.create_table(definition("t")).await.unwrap();
         insert(&engine, &table, 0..100).await;
 
-        let mut transaction = engine.begin();
+        let mut transaction = engine.begin(TransactionOptions::default());
         transaction
             .insert(&table, &(100..200).map(row).collect::<Vec<_>>())
             .await
@@ -344,7 +346,7 @@ fn uncommitted_rows_are_invisible_and_rolled_back_even_by_a_crash() {
         transaction.rollback().await.unwrap();
         expect_first(&engine, &table, 100).await;
 
-        let mut transaction = engine.begin();
+        let mut transaction = engine.begin(TransactionOptions::default());
         let error = transaction
             .insert(&table, &[row(300), row(5)])
             .await
@@ -355,7 +357,7 @@ fn uncommitted_rows_are_invisible_and_rolled_back_even_by_a_crash() {
         assert_eq!((index.as_str(), value.as_str()), ("PRIMARY", "5"));
         transaction.rollback().await.unwrap();
 
-        let mut transaction = engine.begin();
+        let mut transaction = engine.begin(TransactionOptions::default());
         transaction
             .insert(&table, &(400..900).map(row).collect::<Vec<_>>())
             .await

@@ -134,6 +134,7 @@ impl Run {
             RecordChange::Remove => return drop(self.model.remove(&key)),
             RecordChange::SetHeader(header) => record[..header.len()].copy_from_slice(&header),
             RecordChange::Replace(new) => record = new,
+            RecordChange::Insert(_) => unreachable!("only existing records are updated"),
         }
         self.model.insert(key, record);
     }

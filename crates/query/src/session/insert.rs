@@ -34,7 +34,10 @@ pub(super) async fn run(
     let Some(source) = insert.source else {
         return Err(SqlError::not_supported("INSERT without VALUES"));
     };
-    let mut transaction = session.frontend.engine.begin();
+    let mut transaction = session
+        .frontend
+        .engine
+        .begin(perigee_engine::txn::TransactionOptions::default());
     let outcome = match *source.body {
         SetExpr::Values(values) => {
             let plain =

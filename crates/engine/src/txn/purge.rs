@@ -1,0 +1,260 @@
+//! Purge: removes, in the background, what no view needs any more: delete-marked rows and entries,
+//! and the undo that led to them.
+//!
+//! Transactions are purged in the order in which they ended, each as soon as all open views see it
+//! (U1). Purging repeats itself harmlessly, so nothing is kept of how far it came but the head of each
+//! undo segment.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use perigee_page::{RecordFlags, RecordHeader};
+use perigee_types::{Lsn, PageId, RollPtr, TrxId};
+use tokio::time::Instant;
+
+use super::entries::entry_of;
+use super::registry::{History, Registry};
+use super::segment::{Position, find_tail, recycle};
+use super::system;
+use super::undo::{Before, UndoChange, UndoPage, UndoRecord};
+use super::version::previous_version;
+use crate::EngineError;
+use crate::btree::{RecordChange, Tree};
+use crate::buffer::Access;
+use crate::catalog::{Index, Table};
+use crate::engine::Engine;
+
+/// Transactions that are taken from the history at a time.
+const BATCH: usize = 256;
+
+/// How often the length of the history is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A history this long is worth a warning.
+const LONG_HISTORY: usize = 100_000;
+
+/// The time between two warnings.
+const WARN_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Finds, at a start, the undo that ended transactions left before it.
+pub(crate) async fn find_history(engine: &Arc<Engine>) -> Result<(), EngineError> {
+    for number in 0..system::SLOTS {
+        let slot = engine.system.read(|page| system::slot(page, number));
+        if slot.head == PageId(0) {
+            continue;
+        }
+        let end = if slot.trx == TrxId(0) {
+            let tail = find_tail(engine, number, slot).await?;
+            let tail = tail.expect("a segment with a head has a tail");
+            Position {
+                page: tail.id(),
+                offset: tail.read(|page| UndoPage::new(page).map(UndoPage::end))? as u16,
+            }
+        } else {
+            slot.start
+        };
+        engine.registry.add_history(number, end);
+    }
+    Ok(())
+}
+
+/// Purges as long as the engine lives.
+pub(crate) async fn purge_forever(engine: Weak<Engine>, registry: Arc<Registry>) {
+    let mut done: HashMap<usize, Position> = HashMap::new();
+    let mut warned: Option<Instant> = None;
+    loop {
+        // The time-out only serves the warning.
+        let _ = tokio::time::timeout(LOOK, registry.purge.notified()).await;
+        loop {
+            let batch = registry.purgeable(BATCH);
+            let Some(engine) = engine.upgrade().filter(|_| !batch.is_empty()) else {
+                break;
+            };
+            for history in batch {
+                if let Err(e) = purge(&engine, &mut done, history).await {
+                    if engine.sal.check().is_err() {
+                        return;
+                    }
+                    tracing::error!("undo of slot {} cannot be purged: {e}", history.slot);
+                }
+            }
+        }
+        warn_of_long_history(&registry, &mut warned);
+        if engine.strong_count() == 0 {
+            return;
+        }
+    }
+}
+
+fn warn_of_long_history(registry: &Registry, warned: &mut Option<Instant>) {
+    let (length, Some(owner)) = registry.history() else {
+        return;
+    };
+    if length < LONG_HISTORY || warned.is_some_and(|at| at.elapsed() < WARN_INTERVAL) {
+        return;
+    }
+    *warned = Some(Instant::now());
+    tracing::warn!(
+        "undo of {length} transactions is kept for a view that connection {} opened {} s ago",
+        owner.connection,
+        owner.since.elapsed().as_secs()
+    );
+}
+
+/// Goes through the undo that a transaction left, and lets its pages be used again.
+async fn purge(
+    engine: &Arc<Engine>,
+    done: &mut HashMap<usize, Position>,
+    history: History,
+) -> Result<(), EngineError> {
+    let History { slot, end, .. } = history;
+    let head = || engine.system.read(|page| system::slot(page, slot)).head;
+    let mut at = *done.entry(slot).or_insert_with(|| Position::first(head()));
+    while at.page != PageId(0) {
+        let frame = engine.pool.fetch(at.page, Access::Point).await?;
+        let is_last = at.page == end.page;
+        if history.work {
+            let mut records = frame.read(|page| UndoPage::new(page)?.records(at.offset))?;
+            records.retain(|(offset, _)| !is_last || *offset < end.offset);
+            for (offset, record) in records {
+                purge_record(engine, RollPtr::new(at.page, offset), record).await?;
+            }
+        }
+        if is_last {
+            at.offset = at.offset.max(end.offset);
+            break;
+        }
+        at = Position::first(recycle(engine, slot, &frame)?);
+        done.insert(slot, at);
+    }
+    done.insert(slot, at);
+    Ok(())
+}
+
+/// Removes what the version before a change needed and nobody else does.
+async fn purge_record(
+    engine: &Arc<Engine>,
+    roll: RollPtr,
+    record: UndoRecord,
+) -> Result<(), EngineError> {
+    let UndoChange::Update {
+        key,
+        touches_entries: true,
+        before,
+    } = record.change
+    else {
+        return Ok(());
+    };
+    // The table may have been dropped meanwhile.
+    let Some(table) = engine.catalog.table_by_id(record.table) else {
+        return Ok(());
+    };
+    for index in &table.indexes[1..] {
+        purge_entry(engine, &table, index, (&key, roll), &before).await?;
+    }
+    let clustered = engine.tree(table.clustered());
+    let is_gone = |row: &[u8]| {
+        let header = RecordHeader::read(row);
+        header.roll == roll && header.flags.is_deleted()
+    };
+    clustered
+        .write(&key, TrxId(0), |place| match place.record {
+            Some(row) if is_gone(row) => RecordChange::Remove,
+            _ => RecordChange::Keep,
+        })
+        .await
+        .map(drop)
+}
+
+/// Removes the entry of the version before a change, if no later version has it.
+async fn purge_entry(
+    engine: &Engine,
+    table: &Table,
+    index: &Index,
+    (key, roll): (&[u8], RollPtr),
+    before: &Before,
+) -> Result<(), EngineError> {
+    let tree = engine.tree(index);
+    loop {
+        let Some(versions) = versions_since(engine, table, key, roll).await? else {
+            return Ok(());
+        };
+        let oldest = versions.last().expect("the change's own version");
+        let Some(old) = before.restore(oldest) else {
+            return Ok(());
+        };
+        if RecordFlags(old[0]).is_deleted() {
+            return Ok(());
+        }
+        let entry = entry_of(table, index, &old)?;
+        let Some(seen) = deleted_at(&tree, &entry).await? else {
+            return Ok(());
+        };
+        // Looked at again: what was written before the leaf was seen is known now.
+        let Some(versions) = versions_since(engine, table, key, roll).await? else {
+            return Ok(());
+        };
+        for version in &versions {
+            let live = !RecordFlags(version[0]).is_deleted();
+            if live && entry_of(table, index, version)? == entry {
+                return Ok(());
+            }
+        }
+        let mut again = false;
+        let entry_key = tree.spec().shape.key(&entry);
+        tree.write(entry_key, TrxId(0), |place| match place.record {
+            Some(found) if RecordFlags(found[0]).is_deleted() => {
+                again = place.lsn != seen;
+                if again {
+                    RecordChange::Keep
+                } else {
+                    RecordChange::Remove
+                }
+            }
+            _ => RecordChange::Keep,
+        })
+        .await?;
+        if !again {
+            return Ok(());
+        }
+    }
+}
+
+/// LSN of the leaf with an entry if the entry is delete-marked.
+async fn deleted_at(tree: &Tree, entry: &[u8]) -> Result<Option<Lsn>, EngineError> {
+    let mut seen = None;
+    tree.write(tree.spec().shape.key(entry), TrxId(0), |place| {
+        let deleted = |record: &[u8]| RecordFlags(record[0]).is_deleted();
+        seen = place.record.is_some_and(deleted).then_some(place.lsn);
+        RecordChange::Keep
+    })
+    .await?;
+    Ok(seen)
+}
+
+/// The versions of a row from the current one back to the one that a change made; `None` if it is
+/// not among them: it was rolled back, or purged before a restart.
+async fn versions_since(
+    engine: &Engine,
+    table: &Table,
+    key: &[u8],
+    roll: RollPtr,
+) -> Result<Option<Vec<Vec<u8>>>, EngineError> {
+    let mut versions = Vec::new();
+    let mut next = engine.tree(table.clustered()).get(key).await?;
+    while let Some(version) = next {
+        let found = RecordHeader::read(&version).roll == roll;
+        next = match previous_version(engine, &version).await {
+            _ if found => None,
+            Ok(before) => before,
+            Err(EngineError::Corrupt(_)) => None,
+            Err(e) => return Err(e),
+        };
+        versions.push(version);
+        if found {
+            return Ok(Some(versions));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,210 @@
+//! Undoing changes, back to front.
+//!
+//! A change is undone if the row still is the version that it made; so undoing may stop anywhere and
+//! be repeated. The entries of secondary indexes go first: as long as the row is there, a repeated
+//! rollback finds them.
+
+use std::sync::{Arc, Weak};
+
+use perigee_page::{RecordFlags, RecordHeader};
+use perigee_types::{RollPtr, TrxId};
+
+use super::entries::{entries_of, entry_of};
+use super::segment::{Position, find_tail, free_slot, pages_from};
+use super::system::Slot;
+use super::undo::{Before, UndoChange, UndoPage, UndoRecord};
+use super::version::previous_version;
+use super::write::{add_entry, mark_entry};
+use crate::EngineError;
+use crate::btree::{RecordChange, Tree};
+use crate::catalog::{Index, Table};
+use crate::engine::Engine;
+
+/// Rolls back what a crash left; `unfinished` are the slots in use. Others work meanwhile: what is
+/// not rolled back yet is locked.
+pub(crate) async fn roll_back_unfinished(
+    engine: &Weak<Engine>,
+    unfinished: Vec<(usize, Slot)>,
+) -> Result<(), EngineError> {
+    for (number, slot) in unfinished {
+        let Some(engine) = &engine.upgrade() else {
+            return Ok(());
+        };
+        tracing::info!("{} was unfinished and is rolled back", slot.trx);
+        roll_back_from(engine, slot.trx, slot.start).await?;
+        let tail = find_tail(engine, number, slot).await?;
+        let tail = tail.expect("a transaction's undo has pages");
+        let end = Position {
+            page: tail.id(),
+            offset: tail.read(|page| UndoPage::new(page).map(UndoPage::end))? as u16,
+        };
+        let _ = free_slot(engine, number, end);
+        engine
+            .registry
+            .end_with(slot.trx, Some((number, end, false)));
+        engine.segments.give_back(number);
+    }
+    Ok(())
+}
+
+/// Undoes what a transaction did from a place in its undo on.
+pub(super) async fn roll_back_from(
+    engine: &Arc<Engine>,
+    trx: TrxId,
+    from: Position,
+) -> Result<(), EngineError> {
+    let mut pages = pages_from(engine, from.page).await?;
+    while let Some(page) = pages.pop() {
+        let start = if page.id() == from.page {
+            from
+        } else {
+            Position::first(page.id())
+        };
+        let records = page.read(|page| UndoPage::new(page)?.records(start.offset))?;
+        for (offset, record) in records.into_iter().rev() {
+            if record.trx != trx {
+                let page = page.id();
+                let text = format!(
+                    "undo {page}: a record of {} among those of {trx}",
+                    record.trx
+                );
+                return Err(EngineError::Corrupt(text));
+            }
+            undo(engine, RollPtr::new(page.id(), offset), record).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn undo(engine: &Arc<Engine>, roll: RollPtr, record: UndoRecord) -> Result<(), EngineError> {
+    // The table may have been dropped meanwhile.
+    let Some(table) = engine.catalog.table_by_id(record.table) else {
+        return Ok(());
+    };
+    match record.change {
+        UndoChange::Insert { key } => undo_insert(engine, &table, roll, &key).await,
+        UndoChange::Update { key, before, .. } => {
+            undo_update(engine, &table, roll, &key, &before).await
+        }
+        UndoChange::Load => {
+            for index in &table.indexes {
+                engine.tree(index).clear().await?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The row with a key if it is the version that this undo leads back from.
+async fn version_of(
+    tree: &Tree,
+    key: &[u8],
+    roll: RollPtr,
+) -> Result<Option<Vec<u8>>, EngineError> {
+    let row = tree.get(key).await?;
+    Ok(row.filter(|row| RecordHeader::read(row).roll == roll))
+}
+
+async fn undo_insert(
+    engine: &Engine,
+    table: &Table,
+    roll: RollPtr,
+    key: &[u8],
+) -> Result<(), EngineError> {
+    let clustered = engine.tree(table.clustered());
+    let Some(row) = version_of(&clustered, key, roll).await? else {
+        return Ok(());
+    };
+    let trx = RecordHeader::read(&row).trx;
+    for (index, entry) in entries_of(table, &row)? {
+        remove_entry(&engine.tree(&table.indexes[index]), &entry, trx).await?;
+    }
+    change_version(&clustered, key, roll, RecordChange::Remove).await
+}
+
+async fn undo_update(
+    engine: &Engine,
+    table: &Table,
+    roll: RollPtr,
+    key: &[u8],
+    before: &Before,
+) -> Result<(), EngineError> {
+    let clustered = engine.tree(table.clustered());
+    let Some(row) = version_of(&clustered, key, roll).await? else {
+        return Ok(());
+    };
+    let trx = RecordHeader::read(&row).trx;
+    let old = before.restore(&row).ok_or_else(|| {
+        EngineError::Corrupt(format!("undo {roll} does not fit the version it is of"))
+    })?;
+    let is_live = |row: &[u8]| !RecordFlags(row[0]).is_deleted();
+    for index in &table.indexes[1..] {
+        let (old_entry, new_entry) = (entry_of(table, index, &old)?, entry_of(table, index, &row)?);
+        if old_entry == new_entry && is_live(&old) == is_live(&row) {
+            continue;
+        }
+        let tree = engine.tree(index);
+        if is_live(&row) && !(is_live(&old) && old_entry == new_entry) {
+            if is_needed(engine, table, index, &old, &new_entry).await? {
+                mark_entry(&tree, &new_entry, trx).await?;
+            } else {
+                remove_entry(&tree, &new_entry, trx).await?;
+            }
+        }
+        if is_live(&old) {
+            add_entry(&tree, &old_entry, trx).await?;
+        }
+    }
+    change_version(&clustered, key, roll, RecordChange::Replace(old)).await
+}
+
+/// True if a version of a row or one before it has this entry: then it stays, delete-marked, until
+/// purge has done with that version.
+async fn is_needed(
+    engine: &Engine,
+    table: &Table,
+    index: &Index,
+    version: &[u8],
+    entry: &[u8],
+) -> Result<bool, EngineError> {
+    let mut next = Some(version.to_vec());
+    while let Some(version) = next {
+        let live = !RecordFlags(version[0]).is_deleted();
+        if live && entry_of(table, index, &version)? == entry {
+            return Ok(true);
+        }
+        next = match previous_version(engine, &version).await {
+            Ok(before) => before,
+            // What was purged is needed by nobody.
+            Err(EngineError::Corrupt(_)) => None,
+            Err(e) => return Err(e),
+        };
+    }
+    Ok(false)
+}
+
+async fn remove_entry(tree: &Tree, entry: &[u8], trx: TrxId) -> Result<(), EngineError> {
+    let key = tree.spec().shape.key(entry);
+    tree.write(key, trx, |place| match place.record {
+        Some(_) => RecordChange::Remove,
+        None => RecordChange::Keep,
+    })
+    .await
+    .map(drop)
+}
+
+/// Changes the row with a key if it is this version.
+async fn change_version(
+    tree: &Tree,
+    key: &[u8],
+    roll: RollPtr,
+    change: RecordChange,
+) -> Result<(), EngineError> {
+    let is_version = |row: &[u8]| RecordHeader::read(row).roll == roll;
+    tree.write(key, TrxId(0), |place| match place.record {
+        Some(row) if is_version(row) => change.clone(),
+        _ => RecordChange::Keep,
+    })
+    .await
+    .map(drop)
+}

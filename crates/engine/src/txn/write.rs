@@ -1,0 +1,586 @@
+//! Writing rows: a new version in the place of the old one, whose undo comes first, then the entries
+//! of secondary indexes: those of the old version are delete-marked, those of the new one inserted.
+//!
+//! Each step is a log group of its own. Whoever reads in between finds the row under the running
+//! transaction and goes by the version that it sees.
+
+use std::sync::Arc;
+
+use perigee_page::{CLUSTERED_HEADER_LEN, RecordFlags, RecordHeader};
+use perigee_types::{RollPtr, TrxId};
+use perigee_value::{Datum, RecordView, ValueRef};
+use tokio::sync::OwnedRwLockReadGuard;
+
+use super::entries::{entries_of, entry_matches, key_text, unique_prefix};
+use super::locks::{LockMode, LockWait};
+use super::undo::{Before, UndoChange};
+use super::{Transaction, clustered_key};
+use crate::EngineError;
+use crate::btree::{KeySpan, RecordChange, Tree};
+use crate::buffer::Access;
+use crate::catalog::{Index, Table};
+use crate::load::Encoder;
+
+/// Rows whose undo records are written together.
+const ROWS_PER_GROUP: usize = 64;
+
+/// What became of the writing of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It is done.
+    Done,
+    /// The row has these values already.
+    Unchanged,
+    /// There is no such row.
+    Missing,
+    /// Another row has the same key; nothing was changed.
+    Duplicate(DuplicateRow),
+}
+
+/// A row that stands in the way of another with the same key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DuplicateRow {
+    /// The index whose keys are equal, its number in [`Table::indexes`].
+    pub index: usize,
+    /// Clustered key of the row that is there.
+    pub key: Vec<u8>,
+    /// The key's columns as text, joined by `-`.
+    pub value: String,
+}
+
+/// The entries of a row, with the numbers of their indexes.
+type Entries = Vec<(usize, Vec<u8>)>;
+
+/// A version of a row that is to be written over.
+struct Old<'r> {
+    key: &'r [u8],
+    record: &'r [u8],
+}
+
+/// What became of an attempt to write a version.
+enum Attempt {
+    /// It is written; entries may follow as long as this is held.
+    Done(Option<OwnedRwLockReadGuard<()>>),
+    /// A transaction that has to end first.
+    Blocked(TrxId),
+    /// The row is not what it was; what is there now.
+    Found(Vec<u8>),
+    /// The row has gone.
+    Gone,
+}
+
+impl Transaction {
+    /// Inserts rows given as values of the table's columns. On error some of them may be inserted:
+    /// the caller rolls back to a savepoint.
+    ///
+    /// # Errors
+    /// [`EngineError::DuplicateKey`], [`EngineError::Row`] with the row's number, or as
+    /// [`Transaction::lock_row`].
+    pub async fn insert(
+        &mut self,
+        table: &Arc<Table>,
+        rows: &[Vec<Datum>],
+    ) -> Result<u64, EngineError> {
+        for (group, rows) in rows.chunks(ROWS_PER_GROUP).enumerate() {
+            let first = self.engine.row_ids(table, rows.len() as u64);
+            let mut records = Vec::with_capacity(rows.len());
+            for (i, row) in rows.iter().enumerate() {
+                let number = (group * ROWS_PER_GROUP + i) as u64;
+                records.push(encode(table, row, first + i as u64, number)?);
+            }
+            self.insert_records(table, records).await?;
+        }
+        Ok(rows.len() as u64)
+    }
+
+    /// Inserts a row given as values of the table's columns.
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`], but that a duplicate is no error.
+    pub async fn insert_row(
+        &mut self,
+        table: &Arc<Table>,
+        row: &[Datum],
+    ) -> Result<Written, EngineError> {
+        self.write_to(table).await?;
+        let row_id = self.engine.row_ids(table, 1);
+        let record = encode(table, row, row_id, 0)?;
+        self.insert_record(table, record, None).await
+    }
+
+    /// Inserts clustered records.
+    pub(crate) async fn insert_records(
+        &mut self,
+        table: &Arc<Table>,
+        records: Vec<Vec<u8>>,
+    ) -> Result<(), EngineError> {
+        self.write_to(table).await?;
+        let shape = table.clustered().layout.shape;
+        let undo = records.iter().map(|record| UndoChange::Insert {
+            key: shape.key(record).to_vec(),
+        });
+        let pointers = self.append_undo(table, undo).await?;
+        for (record, roll) in records.into_iter().zip(pointers) {
+            if let Written::Duplicate(row) = self.insert_record(table, record, Some(roll)).await? {
+                return Err(EngineError::DuplicateKey {
+                    index: table.indexes[row.index].name.clone(),
+                    value: row.value,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes the row with this clustered key to these values of the table's columns.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock_row`], or [`EngineError::Row`].
+    pub async fn update_row(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+        row: &[Datum],
+    ) -> Result<Written, EngineError> {
+        self.write_to(table).await?;
+        loop {
+            let Some(old) = self.current(table, key).await? else {
+                return Ok(Written::Missing);
+            };
+            let mut new = encode(table, row, hidden_row_id(table, &old), 0)?;
+            if new[CLUSTERED_HEADER_LEN..] == old[CLUSTERED_HEADER_LEN..] {
+                // As good as written: nobody else may write it now.
+                self.lock_row(table, key, LockMode::Exclusive, LockWait::Wait)
+                    .await?;
+                return Ok(Written::Unchanged);
+            }
+            if table.clustered().layout.shape.key(&new) != key {
+                return self.move_row(table, key, row).await;
+            }
+            let (gone, come) = changed_entries(table, &old, &new)?;
+            if let Some(row) = self.claim_unique(table, Some(&old), &new).await? {
+                return Ok(Written::Duplicate(row));
+            }
+            let touches = !gone.is_empty();
+            let of = Old { key, record: &old };
+            match self.replace(table, of, &mut new, touches).await? {
+                Attempt::Done(_gate) => {
+                    self.write_entries(table, &gone, &come).await?;
+                    return Ok(Written::Done);
+                }
+                Attempt::Blocked(holder) => self.wait_for(holder).await?,
+                Attempt::Found(_) | Attempt::Gone => {}
+            }
+        }
+    }
+
+    /// Deletes the row with this clustered key.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock_row`].
+    pub async fn delete_row(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+    ) -> Result<Written, EngineError> {
+        self.write_to(table).await?;
+        loop {
+            let Some(old) = self.current(table, key).await? else {
+                return Ok(Written::Missing);
+            };
+            let mut new = old.clone();
+            new[0] |= RecordFlags::DELETED;
+            let of = Old { key, record: &old };
+            match self.replace(table, of, &mut new, true).await? {
+                Attempt::Done(_gate) => {
+                    let gone = entries_of(table, &old)?;
+                    self.write_entries(table, &gone, &[]).await?;
+                    self.count_rows(table, -1);
+                    return Ok(Written::Done);
+                }
+                Attempt::Blocked(holder) => self.wait_for(holder).await?,
+                Attempt::Found(_) | Attempt::Gone => {}
+            }
+        }
+    }
+
+    /// The row gets another clustered key: it is deleted and inserted.
+    async fn move_row(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+        row: &[Datum],
+    ) -> Result<Written, EngineError> {
+        let before = self.savepoint();
+        // Recursion ends there: a delete does not move rows.
+        if Box::pin(self.delete_row(table, key)).await? == Written::Missing {
+            return Ok(Written::Missing);
+        }
+        let written = self.insert_row(table, row).await?;
+        if let Written::Duplicate(_) = written {
+            self.rollback_to(&before).await?;
+        }
+        Ok(written)
+    }
+
+    /// The current version of a row that nobody else is writing; `None` if there is none.
+    async fn current(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>, EngineError> {
+        let tree = self.engine.tree(table.clustered());
+        loop {
+            let Some(row) = tree.get(key).await? else {
+                return Ok(None);
+            };
+            let header = RecordHeader::read(&row);
+            if self.is_others(header.trx) {
+                self.wait_for(header.trx).await?;
+                continue;
+            }
+            self.check_snapshot(table, header.trx)?;
+            return Ok((!header.flags.is_deleted()).then_some(row));
+        }
+    }
+
+    async fn wait_for(&mut self, holder: TrxId) -> Result<(), EngineError> {
+        let cancel = self.cancel.clone();
+        self.running().owner.wait_for(holder, &cancel).await
+    }
+
+    /// Inserts a clustered record whose undo, if `roll` is given, is written.
+    async fn insert_record(
+        &mut self,
+        table: &Arc<Table>,
+        mut record: Vec<u8>,
+        mut roll: Option<RollPtr>,
+    ) -> Result<Written, EngineError> {
+        let key = table.clustered().layout.shape.key(&record).to_vec();
+        let entries = entries_of(table, &record)?;
+        loop {
+            if let Some(row) = self.claim_unique(table, None, &record).await? {
+                return Ok(Written::Duplicate(row));
+            }
+            let undo = match roll {
+                Some(undo) => undo,
+                None => {
+                    let key = key.clone();
+                    self.append_undo(table, [UndoChange::Insert { key }])
+                        .await?[0]
+                }
+            };
+            roll = Some(undo);
+            let placed = match self.place(table, &key, &mut record, undo, &entries).await? {
+                Attempt::Found(old) => {
+                    let header = RecordHeader::read(&old);
+                    if self.is_others(header.trx) {
+                        Attempt::Blocked(header.trx)
+                    } else if !header.flags.is_deleted() {
+                        let value = key_text(table, table.clustered(), &old);
+                        let index = 0;
+                        return Ok(Written::Duplicate(DuplicateRow { index, key, value }));
+                    } else {
+                        self.check_snapshot(table, header.trx)?;
+                        let (key, record_before) = (&key, &old);
+                        let of = Old {
+                            key,
+                            record: record_before,
+                        };
+                        self.replace(table, of, &mut record, true).await?
+                    }
+                }
+                other => other,
+            };
+            match placed {
+                Attempt::Done(_gate) => {
+                    self.write_entries(table, &[], &entries).await?;
+                    self.count_rows(table, 1);
+                    return Ok(Written::Done);
+                }
+                Attempt::Blocked(holder) => self.wait_for(holder).await?,
+                Attempt::Found(_) | Attempt::Gone => {}
+            }
+        }
+    }
+
+    /// Puts a record where there is none.
+    async fn place(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+        record: &mut [u8],
+        roll: RollPtr,
+        entries: &Entries,
+    ) -> Result<Attempt, EngineError> {
+        let trx = self.id().expect("write_to came first");
+        set_header(record, trx, roll, RecordFlags::default());
+        let gate = gate(table).await;
+        let mut attempt = Attempt::Gone;
+        let tree = self.engine.tree(table.clustered());
+        tree.write(key, trx, |place| match place.record {
+            Some(found) => {
+                attempt = Attempt::Found(found.to_vec());
+                RecordChange::Keep
+            }
+            None => match blocker(table, trx, key, entries) {
+                Some(holder) => {
+                    attempt = Attempt::Blocked(holder);
+                    RecordChange::Keep
+                }
+                None => {
+                    attempt = Attempt::Done(None);
+                    RecordChange::Insert(record.to_vec())
+                }
+            },
+        })
+        .await?;
+        Ok(match attempt {
+            Attempt::Done(_) => Attempt::Done(gate),
+            other => other,
+        })
+    }
+
+    /// Puts a version in the place of the one that is `old`, after its undo.
+    async fn replace(
+        &mut self,
+        table: &Arc<Table>,
+        old: Old<'_>,
+        new: &mut [u8],
+        touches_entries: bool,
+    ) -> Result<Attempt, EngineError> {
+        let trx = self.id().expect("write_to came first");
+        let change = UndoChange::Update {
+            key: old.key.to_vec(),
+            touches_entries,
+            before: Before::new(old.record, new),
+        };
+        let roll = self.append_undo(table, [change]).await?[0];
+        set_header(new, trx, roll, RecordFlags(new[0]));
+        let gate = gate(table).await;
+        // Who locked ranges of secondary indexes is found by the row's entries.
+        let mut entries = Vec::new();
+        if table.locks.has_ranges() {
+            entries = entries_of(table, old.record)?;
+            entries.extend(entries_of(table, new)?);
+        }
+        let before = RecordHeader::read(old.record);
+        let mut attempt = Attempt::Gone;
+        let tree = self.engine.tree(table.clustered());
+        tree.write(old.key, trx, |place| {
+            attempt = Attempt::Gone;
+            let Some(found) = place.record else {
+                return RecordChange::Keep;
+            };
+            if RecordHeader::read(found) != before {
+                attempt = Attempt::Found(found.to_vec());
+                return RecordChange::Keep;
+            }
+            if before.trx != trx
+                && let Some(holder) = blocker(table, trx, old.key, &entries)
+            {
+                attempt = Attempt::Blocked(holder);
+                return RecordChange::Keep;
+            }
+            attempt = Attempt::Done(None);
+            if new[CLUSTERED_HEADER_LEN..] == found[CLUSTERED_HEADER_LEN..] {
+                RecordChange::SetHeader(new[..CLUSTERED_HEADER_LEN].to_vec())
+            } else {
+                RecordChange::Replace(new.to_vec())
+            }
+        })
+        .await?;
+        Ok(match attempt {
+            Attempt::Done(_) => Attempt::Done(gate),
+            other => other,
+        })
+    }
+
+    /// Delete-marks entries and makes others.
+    async fn write_entries(
+        &mut self,
+        table: &Table,
+        gone: &[(usize, Vec<u8>)],
+        come: &[(usize, Vec<u8>)],
+    ) -> Result<(), EngineError> {
+        let trx = self.id().expect("write_to came first");
+        for (index, entry) in gone {
+            mark_entry(&self.engine.tree(&table.indexes[*index]), entry, trx).await?;
+        }
+        for (index, entry) in come {
+            add_entry(&self.engine.tree(&table.indexes[*index]), entry, trx).await?;
+        }
+        Ok(())
+    }
+
+    /// Locks the row's values of unique indexes, as far as they are new, and looks for another row
+    /// with one of them.
+    async fn claim_unique(
+        &mut self,
+        table: &Arc<Table>,
+        old: Option<&[u8]>,
+        new: &[u8],
+    ) -> Result<Option<DuplicateRow>, EngineError> {
+        let indexes = table.indexes.iter().enumerate().skip(1);
+        for (number, index) in indexes.filter(|(_, index)| index.unique) {
+            let Some(prefix) = unique_prefix(table, index, new)? else {
+                continue;
+            };
+            if let Some(old) = old
+                && unique_prefix(table, index, old)?.as_ref() == Some(&prefix)
+            {
+                continue;
+            }
+            let (cancel, wait) = (self.cancel.clone(), LockWait::Wait);
+            let owner = self.running().owner.clone();
+            let value = (number, prefix);
+            owner
+                .lock_key(table, &value, LockMode::Exclusive, wait, &cancel)
+                .await?;
+            let own_key = old.map(|old| table.clustered().layout.shape.key(old));
+            if let Some(key) = self.row_with(table, index, &value.1, own_key).await? {
+                let value = key_text(table, index, new);
+                return Ok(Some(DuplicateRow {
+                    index: number,
+                    key,
+                    value,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Clustered key of a row, other than `own`, whose current version has this value of a unique
+    /// index.
+    async fn row_with(
+        &mut self,
+        table: &Arc<Table>,
+        index: &Index,
+        prefix: &[u8],
+        own: Option<&[u8]>,
+    ) -> Result<Option<Vec<u8>>, EngineError> {
+        let tree = self.engine.tree(index);
+        let clustered = self.engine.tree(table.clustered());
+        let mut cursor = tree.range(KeySpan::prefix(prefix), false, Access::Point);
+        while let Some(run) = cursor.next().await? {
+            for slot in run.slots.clone() {
+                let entry = run.page.get().record(slot).to_vec();
+                let key = clustered_key(table, index, &entry)?;
+                if own == Some(key.as_slice()) {
+                    continue;
+                }
+                let row = loop {
+                    let row = clustered.get(&key).await?;
+                    let writer = row.as_deref().map(|row| RecordHeader::read(row).trx);
+                    match writer.filter(|writer| self.is_others(*writer)) {
+                        Some(writer) => self.wait_for(writer).await?,
+                        None => break row,
+                    }
+                };
+                let taken = |row: &Vec<u8>| {
+                    !RecordFlags(row[0]).is_deleted() && entry_matches(table, index, &entry, row)
+                };
+                if row.as_ref().is_some_and(taken) {
+                    return Ok(Some(key));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Who has to end before `trx` may write a row with these entries. Called under the row's latch.
+fn blocker(table: &Table, trx: TrxId, key: &[u8], entries: &Entries) -> Option<TrxId> {
+    let indexes = &table.indexes;
+    let key_of = |(index, entry): &(usize, Vec<u8>)| {
+        let shape = indexes[*index].layout.shape;
+        (*index, shape.key(entry).to_vec())
+    };
+    if !table.locks.any() {
+        return None;
+    }
+    let keys: Vec<_> = entries.iter().map(key_of).collect();
+    let keys = keys.iter().map(|(index, key)| (*index, key.as_slice()));
+    table.locks.writer_blocker(trx, key, keys)
+}
+
+/// Keeps lockers of secondary ranges waiting until a row and its entries are written.
+async fn gate(table: &Table) -> Option<OwnedRwLockReadGuard<()>> {
+    if table.indexes.len() > 1 {
+        Some(table.locks.gate.clone().read_owned().await)
+    } else {
+        None
+    }
+}
+
+fn set_header(record: &mut [u8], trx: TrxId, roll: RollPtr, flags: RecordFlags) {
+    let header = RecordHeader { flags, trx, roll };
+    record[..CLUSTERED_HEADER_LEN].copy_from_slice(&header.to_bytes());
+}
+
+fn encode(
+    table: &Arc<Table>,
+    row: &[Datum],
+    row_id: u64,
+    number: u64,
+) -> Result<Vec<u8>, EngineError> {
+    let record = Encoder::new(table.clone(), TrxId(0)).clustered(row, row_id);
+    record.map_err(|error| EngineError::Row { number, error })
+}
+
+/// The hidden row id of a record, 0 if its table has none.
+fn hidden_row_id(table: &Table, record: &[u8]) -> u64 {
+    if !table.has_hidden_row_id() {
+        return 0;
+    }
+    let view = RecordView::new(&table.clustered().layout, record);
+    match view.value(table.def.columns.len()) {
+        ValueRef::UInt(id) => id,
+        other => panic!("V2: a hidden row id is an integer, not {other:?}"),
+    }
+}
+
+/// Entries of the old version that the new one does not have, and the other way round.
+fn changed_entries(
+    table: &Table,
+    old: &[u8],
+    new: &[u8],
+) -> Result<(Entries, Entries), EngineError> {
+    let (mut gone, mut come) = (Vec::new(), Vec::new());
+    for (old, new) in entries_of(table, old)?
+        .into_iter()
+        .zip(entries_of(table, new)?)
+    {
+        if old.1 != new.1 {
+            gone.push(old);
+            come.push(new);
+        }
+    }
+    Ok((gone, come))
+}
+
+/// Delete-marks an entry.
+pub(super) async fn mark_entry(tree: &Tree, entry: &[u8], trx: TrxId) -> Result<(), EngineError> {
+    let key = tree.spec().shape.key(entry);
+    tree.write(key, trx, |place| match place.record {
+        Some(found) if !RecordFlags(found[0]).is_deleted() => {
+            RecordChange::SetHeader(vec![found[0] | RecordFlags::DELETED])
+        }
+        _ => RecordChange::Keep,
+    })
+    .await
+    .map(drop)
+}
+
+/// Makes an entry, or takes its delete mark away.
+pub(super) async fn add_entry(tree: &Tree, entry: &[u8], trx: TrxId) -> Result<(), EngineError> {
+    let key = tree.spec().shape.key(entry);
+    tree.write(key, trx, |place| match place.record {
+        None => RecordChange::Insert(entry.to_vec()),
+        Some(found) if RecordFlags(found[0]).is_deleted() => {
+            RecordChange::SetHeader(vec![found[0] & !RecordFlags::DELETED])
+        }
+        Some(_) => RecordChange::Keep,
+    })
+    .await
+    .map(drop)
+}
