@@ -13,7 +13,7 @@ use perigee_page::{RecordFlags, RecordHeader};
 use perigee_types::{Lsn, PageId, RollPtr, TrxId};
 use tokio::time::Instant;
 
-use super::entries::entry_of;
+use super::entries::{entries_of, entry_of};
 use super::registry::{History, Registry};
 use super::segment::{Position, find_tail, recycle};
 use super::system;
@@ -153,21 +153,10 @@ async fn purge_record(
     for index in &table.indexes[1..] {
         purge_entry(engine, &table, index, (&key, roll), &before).await?;
     }
-    let clustered = engine.tree(table.clustered());
-    let is_gone = |row: &[u8]| {
-        let header = RecordHeader::read(row);
-        header.roll == roll && header.flags.is_deleted()
-    };
-    clustered
-        .write(&key, TrxId(0), |place| match place.record {
-            Some(row) if is_gone(row) => RecordChange::Remove,
-            _ => RecordChange::Keep,
-        })
-        .await
-        .map(drop)
+    remove_deleted(engine, &table, &key, roll).await
 }
 
-/// Removes the entry of the version before a change, if no later version has it.
+/// Removes the entry of the version before a change, if nobody needs it.
 async fn purge_entry(
     engine: &Engine,
     table: &Table,
@@ -175,50 +164,131 @@ async fn purge_entry(
     (key, roll): (&[u8], RollPtr),
     before: &Before,
 ) -> Result<(), EngineError> {
+    let Some(after) = version_made_by(engine, table, key, roll).await? else {
+        return Ok(());
+    };
+    let old = before
+        .restore(&after)
+        .filter(|old| !RecordFlags(old[0]).is_deleted());
+    match old {
+        Some(old) => {
+            let entry = entry_of(table, index, &old)?;
+            collect_entry(engine, (table, index), key, &entry).await
+        }
+        None => Ok(()),
+    }
+}
+
+/// Removes a delete-marked entry if no version of its row that anybody may see has it.
+pub(super) async fn collect_entry(
+    engine: &Engine,
+    (table, index): (&Table, &Index),
+    key: &[u8],
+    entry: &[u8],
+) -> Result<(), EngineError> {
     let tree = engine.tree(index);
     loop {
-        let Some(versions) = versions_since(engine, table, key, roll).await? else {
+        let Some(seen) = deleted_at(&tree, entry).await? else {
             return Ok(());
         };
-        let oldest = versions.last().expect("the change's own version");
-        let Some(old) = before.restore(oldest) else {
+        // The row is looked at after the leaf: who makes the entry live again writes the row first
+        // and changes the leaf later, which is then another than the one that was seen.
+        let row = engine.tree(table.clustered()).get(key).await?;
+        if is_needed(engine, (table, index), row, entry).await? {
             return Ok(());
-        };
-        if RecordFlags(old[0]).is_deleted() {
-            return Ok(());
-        }
-        let entry = entry_of(table, index, &old)?;
-        let Some(seen) = deleted_at(&tree, &entry).await? else {
-            return Ok(());
-        };
-        // Looked at again: what was written before the leaf was seen is known now.
-        let Some(versions) = versions_since(engine, table, key, roll).await? else {
-            return Ok(());
-        };
-        for version in &versions {
-            let live = !RecordFlags(version[0]).is_deleted();
-            if live && entry_of(table, index, version)? == entry {
-                return Ok(());
-            }
         }
         let mut again = false;
-        let entry_key = tree.spec().shape.key(&entry);
-        tree.write(entry_key, TrxId(0), |place| match place.record {
-            Some(found) if RecordFlags(found[0]).is_deleted() => {
-                again = place.lsn != seen;
-                if again {
-                    RecordChange::Keep
-                } else {
-                    RecordChange::Remove
+        tree.write(
+            tree.spec().shape.key(entry),
+            TrxId(0),
+            |place| match place.record {
+                Some(found) if RecordFlags(found[0]).is_deleted() => {
+                    again = place.lsn != seen;
+                    if again {
+                        RecordChange::Keep
+                    } else {
+                        RecordChange::Remove
+                    }
                 }
-            }
-            _ => RecordChange::Keep,
-        })
+                _ => RecordChange::Keep,
+            },
+        )
         .await?;
         if !again {
             return Ok(());
         }
     }
+}
+
+/// True if a version of a row, this one or one before it, has an entry and may be seen.
+pub(super) async fn is_needed(
+    engine: &Engine,
+    (table, index): (&Table, &Index),
+    version: Option<Vec<u8>>,
+    entry: &[u8],
+) -> Result<bool, EngineError> {
+    let mut next = version;
+    while let Some(version) = next {
+        let live = !RecordFlags(version[0]).is_deleted();
+        if live && entry_of(table, index, &version)? == entry {
+            return Ok(true);
+        }
+        // Whoever sees this version does not look further, and its undo may have been purged. The
+        // view is taken anew, as purge may have gone on.
+        let trx = RecordHeader::read(&version).trx;
+        if engine.registry.purge_view().sees(trx) {
+            return Ok(false);
+        }
+        next = previous_version(engine, &version).await?;
+    }
+    Ok(false)
+}
+
+/// Removes a delete-marked row, of which `deleted` is the current version, if everybody sees that it
+/// is deleted: after a rollback, for purge may have come by while there was another version.
+pub(super) async fn collect_row(
+    engine: &Engine,
+    table: &Table,
+    key: &[u8],
+    deleted: &[u8],
+) -> Result<(), EngineError> {
+    let header = RecordHeader::read(deleted);
+    if !header.flags.is_deleted() || !engine.registry.purge_view().sees(header.trx) {
+        return Ok(());
+    }
+    let before = match previous_version(engine, deleted).await {
+        Ok(before) => before,
+        // Purge has been here.
+        Err(EngineError::Corrupt(_)) => None,
+        Err(e) => return Err(e),
+    };
+    if let Some(before) = before {
+        for (number, entry) in entries_of(table, &before)? {
+            collect_entry(engine, (table, &table.indexes[number]), key, &entry).await?;
+        }
+    }
+    remove_deleted(engine, table, key, header.roll).await
+}
+
+/// Removes a row whose current version is this delete-marked one.
+async fn remove_deleted(
+    engine: &Engine,
+    table: &Table,
+    key: &[u8],
+    roll: RollPtr,
+) -> Result<(), EngineError> {
+    let is_gone = |row: &[u8]| {
+        let header = RecordHeader::read(row);
+        header.roll == roll && header.flags.is_deleted()
+    };
+    let clustered = engine.tree(table.clustered());
+    clustered
+        .write(key, TrxId(0), |place| match place.record {
+            Some(row) if is_gone(row) => RecordChange::Remove,
+            _ => RecordChange::Keep,
+        })
+        .await
+        .map(drop)
 }
 
 /// LSN of the leaf with an entry if the entry is delete-marked.
@@ -233,28 +303,25 @@ async fn deleted_at(tree: &Tree, entry: &[u8]) -> Result<Option<Lsn>, EngineErro
     Ok(seen)
 }
 
-/// The versions of a row from the current one back to the one that a change made; `None` if it is
-/// not among them: it was rolled back, or purged before a restart.
-async fn versions_since(
+/// The version of a row that a change made, if it is still among its versions: it may have been
+/// rolled back, or purged before a restart.
+async fn version_made_by(
     engine: &Engine,
     table: &Table,
     key: &[u8],
     roll: RollPtr,
-) -> Result<Option<Vec<Vec<u8>>>, EngineError> {
-    let mut versions = Vec::new();
+) -> Result<Option<Vec<u8>>, EngineError> {
     let mut next = engine.tree(table.clustered()).get(key).await?;
     while let Some(version) = next {
-        let found = RecordHeader::read(&version).roll == roll;
+        if RecordHeader::read(&version).roll == roll {
+            return Ok(Some(version));
+        }
         next = match previous_version(engine, &version).await {
-            _ if found => None,
             Ok(before) => before,
+            // What is purged leads nowhere.
             Err(EngineError::Corrupt(_)) => None,
             Err(e) => return Err(e),
         };
-        versions.push(version);
-        if found {
-            return Ok(Some(versions));
-        }
     }
     Ok(None)
 }

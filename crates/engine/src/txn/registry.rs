@@ -40,7 +40,7 @@ struct State {
     /// How many transactions have ended.
     ended: u64,
     /// Open views: how many transactions had ended, a serial number; what is known of their owners.
-    views: BTreeMap<(u64, u64), ViewOwner>,
+    views: BTreeMap<(u64, u64), (ViewOwner, ReadView)>,
     next_view: u64,
     /// What ended transactions left to be purged, in the order in which they ended.
     history: VecDeque<History>,
@@ -177,7 +177,8 @@ impl Registry {
         let key = (state.ended, state.next_view);
         state.next_view += 1;
         let since = Instant::now();
-        state.views.insert(key, ViewOwner { connection, since });
+        let owner = ViewOwner { connection, since };
+        state.views.insert(key, (owner, view.clone()));
         drop(state);
         view.registered(OpenView {
             registry: self.clone(),
@@ -220,8 +221,18 @@ impl Registry {
     #[must_use]
     pub fn history(&self) -> (usize, Option<ViewOwner>) {
         let state = self.state.lock();
-        let oldest = state.views.values().next().copied();
-        (state.history.len(), oldest)
+        let oldest = state.views.values().next();
+        (state.history.len(), oldest.map(|(owner, _)| *owner))
+    }
+
+    /// The view of which purge takes the undo: what it sees, every open view sees, and every one
+    /// that will be opened. It is not registered itself.
+    pub(super) fn purge_view(&self) -> ReadView {
+        let state = self.state.lock();
+        match state.views.values().next() {
+            Some((_, view)) => view.without_own(),
+            None => ReadView::new(state.active.iter().copied().collect(), state.next, None),
+        }
     }
 
     /// Waits until `holder` has ended.

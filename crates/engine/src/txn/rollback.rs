@@ -10,14 +10,14 @@ use perigee_page::{RecordFlags, RecordHeader};
 use perigee_types::{RollPtr, TrxId};
 
 use super::entries::{entries_of, entry_of};
+use super::purge::{collect_entry, collect_row, is_needed};
 use super::segment::{Position, find_tail, free_slot, pages_from};
 use super::system::Slot;
 use super::undo::{Before, UndoChange, UndoPage, UndoRecord};
-use super::version::previous_version;
 use super::write::{add_entry, mark_entry};
 use crate::EngineError;
 use crate::btree::{RecordChange, Tree};
-use crate::catalog::{Index, Table};
+use crate::catalog::Table;
 use crate::engine::Engine;
 
 /// Rolls back what a crash left; `unfinished` are the slots in use. Others work meanwhile: what is
@@ -138,15 +138,16 @@ async fn undo_update(
         EngineError::Corrupt(format!("undo {roll} does not fit the version it is of"))
     })?;
     let is_live = |row: &[u8]| !RecordFlags(row[0]).is_deleted();
+    let mut marked = Vec::new();
     for index in &table.indexes[1..] {
         let (old_entry, new_entry) = (entry_of(table, index, &old)?, entry_of(table, index, &row)?);
-        if old_entry == new_entry && is_live(&old) == is_live(&row) {
-            continue;
-        }
         let tree = engine.tree(index);
         if is_live(&row) && !(is_live(&old) && old_entry == new_entry) {
-            if is_needed(engine, table, index, &old, &new_entry).await? {
+            // Versions before may have had this entry, too: then it goes with the last of them.
+            let older = Some(old.clone());
+            if is_needed(engine, (table, index), older, &new_entry).await? {
                 mark_entry(&tree, &new_entry, trx).await?;
+                marked.push((index, new_entry));
             } else {
                 remove_entry(&tree, &new_entry, trx).await?;
             }
@@ -155,32 +156,13 @@ async fn undo_update(
             add_entry(&tree, &old_entry, trx).await?;
         }
     }
-    change_version(&clustered, key, roll, RecordChange::Replace(old)).await
-}
-
-/// True if a version of a row or one before it has this entry: then it stays, delete-marked, until
-/// purge has done with that version.
-async fn is_needed(
-    engine: &Engine,
-    table: &Table,
-    index: &Index,
-    version: &[u8],
-    entry: &[u8],
-) -> Result<bool, EngineError> {
-    let mut next = Some(version.to_vec());
-    while let Some(version) = next {
-        let live = !RecordFlags(version[0]).is_deleted();
-        if live && entry_of(table, index, &version)? == entry {
-            return Ok(true);
-        }
-        next = match previous_version(engine, &version).await {
-            Ok(before) => before,
-            // What was purged is needed by nobody.
-            Err(EngineError::Corrupt(_)) => None,
-            Err(e) => return Err(e),
-        };
+    let restored = RecordChange::Replace(old.clone());
+    change_version(&clustered, key, roll, restored).await?;
+    for (index, entry) in marked {
+        // Purge may have come by while the row still had the entry.
+        collect_entry(engine, (table, index), key, &entry).await?;
     }
-    Ok(false)
+    collect_row(engine, table, key, &old).await
 }
 
 async fn remove_entry(tree: &Tree, entry: &[u8], trx: TrxId) -> Result<(), EngineError> {

@@ -58,6 +58,14 @@ impl ReadView {
         }
     }
 
+    /// The same snapshot as everybody sees it.
+    pub(super) fn without_own(&self) -> Self {
+        Self {
+            own: None,
+            ..self.clone()
+        }
+    }
+
     /// The transaction whose own changes the view sees.
     #[must_use]
     pub fn own(&self) -> Option<TrxId> {
