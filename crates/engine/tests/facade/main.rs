@@ -5,6 +5,7 @@
 mod lookups;
 mod memory;
 mod mvcc;
+mod transfers;
 
 use std::ops::Bound;
 use std::path::Path;

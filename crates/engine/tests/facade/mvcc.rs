@@ -32,7 +32,7 @@ fn values(id: i64, amount: i64) -> Vec<Datum> {
     ]
 }
 
-fn key_of(table: &Table, id: i64) -> Vec<u8> {
+pub(super) fn key_of(table: &Table, id: i64) -> Vec<u8> {
     let mut out = Vec::new();
     key::encode_key(&table.clustered().layout, &[Datum::Int(id)], &mut out).unwrap();
     out
@@ -47,7 +47,12 @@ fn options(isolation: Isolation, timeout: u64) -> TransactionOptions {
 }
 
 /// What a view shows of a table, by an access path.
-async fn seen(engine: &Arc<Engine>, table: &Arc<Table>, view: Arc<ReadView>, path: u64) -> Rows {
+pub(super) async fn seen(
+    engine: &Arc<Engine>,
+    table: &Arc<Table>,
+    view: Arc<ReadView>,
+    path: u64,
+) -> Rows {
     let batches = match path % 4 {
         ndp @ (0 | 1) => {
             let mut request = request(engine, table, ndp == 1);
@@ -270,7 +275,7 @@ impl World {
 }
 
 /// Waits until purge has nothing left to do; then every tree is sound and has nothing deleted.
-async fn assert_clean(engine: &Arc<Engine>, table: &Arc<Table>, rows: u64) {
+pub(super) async fn assert_clean(engine: &Arc<Engine>, table: &Arc<Table>, rows: u64) {
     let mut left = Vec::new();
     for _ in 0..200 {
         left = engine.verify_table(table).await.unwrap();
