@@ -318,7 +318,7 @@ impl Owner {
             definition,
         };
         let before = self.held.lock().tables.insert(table.id, used);
-        assert!(before.is_none(), "L2: a table's definition is kept once");
+        assert!(before.is_none(), "a table's definition is kept once");
         Ok(())
     }
 
@@ -356,7 +356,7 @@ impl Owner {
     fn hold(&self, table: &Arc<Table>, key: &LockKey) {
         let mut held = self.held.lock();
         let used = held.tables.get_mut(&table.id);
-        let used = used.expect("L2: a table is in use before something in it is locked");
+        let used = used.expect("a table is in use before something in it is locked");
         used.keys.push(key.clone());
     }
 
