@@ -21,7 +21,7 @@ use crate::scan::{ScanCounters, ScanHandle, ScanRequest};
 use crate::txn::system::{self, Counter, SYSTEM_PAGE, Slot};
 use crate::txn::{
     ReadView, Registry, Segments, find_history, purge_forever, roll_back_unfinished,
-    visible_version,
+    separate_loads, visible_version,
 };
 
 /// Index id that pages outside of trees carry.
@@ -127,7 +127,10 @@ impl Engine {
             background: Mutex::new(vec![recycler]),
         });
         find_history(&engine).await?;
-        engine.start_background(unfinished);
+        let (loads, others) = separate_loads(&engine, unfinished).await?;
+        // Undoing a load empties the table's trees: nobody may write to them meanwhile.
+        roll_back_unfinished(&Arc::downgrade(&engine), loads).await?;
+        engine.start_background(others);
         Ok(engine)
     }
 

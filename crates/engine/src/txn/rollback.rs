@@ -47,6 +47,35 @@ pub(crate) async fn roll_back_unfinished(
     Ok(())
 }
 
+/// Separates unfinished loads into empty tables from other unfinished transactions.
+pub(crate) async fn separate_loads(
+    engine: &Engine,
+    unfinished: Vec<(usize, Slot)>,
+) -> Result<(Vec<(usize, Slot)>, Vec<(usize, Slot)>), EngineError> {
+    let (mut loads, mut others) = (Vec::new(), Vec::new());
+    for (number, slot) in unfinished {
+        let is_load = is_load(engine, slot.start).await?;
+        if is_load { &mut loads } else { &mut others }.push((number, slot));
+    }
+    Ok((loads, others))
+}
+
+/// True if the undo from a place on says that an empty table was loaded.
+async fn is_load(engine: &Engine, start: Position) -> Result<bool, EngineError> {
+    for page in pages_from(engine, start.page).await? {
+        let first = if page.id() == start.page {
+            start
+        } else {
+            Position::first(page.id())
+        };
+        let records = page.read(|page| UndoPage::new(page)?.records(first.offset))?;
+        if let Some((_, record)) = records.first() {
+            return Ok(record.change == UndoChange::Load);
+        }
+    }
+    Ok(false)
+}
+
 /// Undoes what a transaction did from a place in its undo on.
 pub(super) async fn roll_back_from(
     engine: &Arc<Engine>,

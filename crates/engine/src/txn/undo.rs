@@ -413,7 +413,7 @@ mod tests {
             let record = UndoRecord { trx: TrxId(8), table: TableId(3), change };
             let mut page = empty_page();
             let roll = write(&mut page, std::slice::from_ref(&record))[0];
-            let read = undo_page(&page).unwrap().record(roll.offset()).unwrap();
+            let read = undo_page(&page).and_then(|page| page.record(roll.offset())).expect("a record");
             prop_assert_eq!(&read, &record);
             let UndoChange::Update { before: back, .. } = read.change else { unreachable!() };
             prop_assert_eq!(back.restore(&after), Some(before));

@@ -309,7 +309,7 @@ fn model(seed: u64, steps: u32, config: EngineConfig) {
             world.step().await;
         }
         let committed = world.committed.clone();
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             world.finish().await;
             return (committed, Vec::new());
         }

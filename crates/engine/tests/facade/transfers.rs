@@ -150,7 +150,7 @@ fn run(config: EngineConfig, tasks: u64, count: u32) {
 
 #[test]
 fn money_is_neither_made_nor_lost() {
-    run(EngineConfig::default(), 8, 250);
+    run(EngineConfig::default(), 8, 120);
 }
 
 #[test]
@@ -160,5 +160,5 @@ fn nor_in_a_pool_that_holds_little() {
         all_ambiguous: true,
         ..EngineConfig::default()
     };
-    run(config, 4, 100);
+    run(config, 4, 50);
 }
