@@ -51,6 +51,7 @@ impl wire::Frontend for WireFrontend {
             connection_id: u64::from(info.id),
             user: info.user.clone(),
             host: info.peer.ip().to_string(),
+            found_rows: info.found_rows,
             connections: Arc::new(Registry(info.registry.clone())),
         };
         let session = query::Session::new(self.frontend.clone(), session_info);
@@ -153,8 +154,7 @@ impl wire::Session for WireSession {
     }
 
     async fn reset(&mut self) -> Result<(), wire::SqlError> {
-        self.session.reset();
-        Ok(())
+        self.session.reset().await.map_err(to_wire)
     }
 
     fn status(&self) -> SessionStatus {

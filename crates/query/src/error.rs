@@ -129,8 +129,20 @@ registry! {
     column_list(1353, "HY000") => "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts";
     /// A variable that does not exist.
     unknown_variable(1193, "HY000", name) => "Unknown system variable '{name}'";
-    /// ROLLBACK after changes that cannot be taken back (a warning).
-    not_rolled_back(1196, "HY000") => "Some non-transactional changed tables couldn't be rolled back";
+    /// OF with a table that is not in FROM.
+    unresolved_lock_table(3568, "HY000", table) => "Unresolved table name {table} in locking clause.";
+    /// SET TRANSACTION in a transaction.
+    transaction_in_progress(1568, "25001") => "Transaction characteristics can't be changed while a transaction is in progress";
+    /// A write in a read-only transaction.
+    read_only_transaction(1792, "25006") => "Cannot execute statement in a READ ONLY transaction.";
+    /// A savepoint that does not exist.
+    unknown_savepoint(1305, "42000", name) => "SAVEPOINT {name} does not exist";
+    /// A table that is changed and is none that can be.
+    not_updatable(1288, "HY000", table, statement) => "The target table {table} of the {statement} is not updatable";
+    /// DELETE of a table that the statement does not read.
+    unknown_delete_table(1109, "42S02", table) => "Unknown table '{table}' in MULTI DELETE";
+    /// START TRANSACTION WITH CONSISTENT SNAPSHOT where it has no meaning (a warning).
+    snapshot_ignored(138, "HY000") => "InnoDB: WITH CONSISTENT SNAPSHOT was ignored because this phrase can only be used with REPEATABLE READ isolation level.";
     /// A wrong use of two clauses.
     wrong_usage(1221, "HY000", a, b) => "Incorrect usage of {a} and {b}";
     /// UNION of queries with different numbers of columns.
@@ -231,6 +243,13 @@ impl SqlError {
         }
     }
 
+    /// True for errors with which the whole transaction is rolled back, not only the statement.
+    #[must_use]
+    pub fn ends_transaction(&self) -> bool {
+        // MySQL's and MariaDB's: deadlock, and a snapshot that another transaction overtook.
+        matches!(self.errno, 1213 | 1020)
+    }
+
     /// Boxes this error so that it travels through DataFusion.
     #[must_use]
     pub fn into_df(self) -> DataFusionError {
@@ -255,13 +274,13 @@ impl From<EngineError> for SqlError {
             EngineError::Evaluation(text) => evaluation(&text),
             EngineError::TooManyTransactions(_) => Self::too_many_transactions(),
             EngineError::Cancelled => Self::interrupted(),
+            EngineError::TableChanged(_) => Self::table_changed(),
+            EngineError::Corrupt(text) => Self::corrupt(text),
+            EngineError::ShuttingDown => Self::shutting_down(),
             EngineError::Deadlock => Self::deadlock(),
             EngineError::LockTimeout => Self::lock_timeout(),
             EngineError::LockedNoWait => Self::locked_no_wait(),
             EngineError::RecordChanged { table } => Self::record_changed(table),
-            EngineError::TableChanged(_) => Self::table_changed(),
-            EngineError::Corrupt(text) => Self::corrupt(text),
-            EngineError::ShuttingDown => Self::shutting_down(),
             other if is_disk_full(&other.to_string()) => Self::disk_full(other),
             other => Self::storage(other),
         }

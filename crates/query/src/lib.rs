@@ -8,6 +8,7 @@ mod parse;
 mod plan;
 mod result;
 mod session;
+mod values;
 
 pub use error::{REGISTRY, Result, SqlError};
 pub use result::{Collected, Collector, LocalFile, NoFile, OkResult, ResultColumn, ResultSink};

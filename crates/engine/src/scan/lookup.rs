@@ -21,6 +21,7 @@ use crate::btree::{BatchRequest, Finder, KeySpan, LeafState, Tree};
 use crate::buffer::Page;
 use crate::catalog::Index;
 use crate::engine::Engine;
+use crate::txn::ReadView;
 use crate::txn::{clustered_key, visible_version};
 
 /// Keys whose pages are brought in together, and clustered records that are fetched together: some
@@ -89,6 +90,19 @@ impl LookupRequest {
 }
 
 impl Lookups {
+    /// The same lookups, with another view.
+    #[must_use]
+    pub fn with_view(&self, view: Arc<ReadView>) -> Self {
+        let request = LookupRequest {
+            view,
+            ..(*self.request).clone()
+        };
+        Self {
+            request: Arc::new(request),
+            ..self.clone()
+        }
+    }
+
     /// All rows whose key begins with one of `keys`: encoded keys or key prefixes, best in
     /// ascending order, so that those in one leaf follow each other.
     ///

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use perigee_page::RecordHeader;
 use perigee_types::TrxId;
 
 use super::registry::OpenView;
@@ -84,6 +85,12 @@ impl ReadView {
         trx < self.low
             || Some(trx) == self.own
             || (trx < self.high && self.active.binary_search(&trx).is_err())
+    }
+
+    /// True if this version of a row, its clustered record, is visible.
+    #[must_use]
+    pub fn sees_record(&self, record: &[u8]) -> bool {
+        self.sees(RecordHeader::read(record).trx)
     }
 }
 

@@ -4,7 +4,7 @@
 //! partial aggregate states. `ndp_rule` decides which of its parts run in storage.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::cast;
@@ -22,11 +22,14 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
 };
+use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
-use perigee_engine::catalog::{Table, TableStats};
+use perigee_engine::catalog::{HIDDEN_ROW_ID, Table, TableStats};
 use perigee_engine::ndp::Aggregate;
 use perigee_engine::scan::{LookupRequest, Lookups, ScanCounters, ScanHandle, ScanRequest};
+use perigee_engine::txn::ReadView;
 use perigee_expr::Program;
+use tokio::sync::OnceCell;
 
 use super::AccessContext;
 use super::convert::{Binding, convert_all};
@@ -84,7 +87,7 @@ pub struct PageScanExec {
     pub(super) aggregate: Option<ScanAggregate>,
     pub(super) ndp: NdpChoice,
     properties: Arc<PlanProperties>,
-    run: Arc<OnceLock<ScanHandle>>,
+    run: Arc<OnceCell<ScanHandle>>,
 }
 
 /// The order in which an ordered scan delivers rows.
@@ -143,12 +146,22 @@ impl PageScanExec {
 
     /// Table columns that filters and output need.
     pub(super) fn needed(&self) -> Vec<u16> {
-        let mut needed: Vec<u16> = self.projection.iter().map(|c| *c as u16).collect();
+        let mut needed: Vec<u16> = self.projection.iter().map(|c| self.column(*c)).collect();
         for filter in &self.filters {
             let columns = datafusion::physical_expr::utils::collect_columns(filter);
-            needed.extend(columns.iter().map(|c| c.index() as u16));
+            needed.extend(columns.iter().map(|c| self.column(c.index())));
         }
         needed
+    }
+
+    /// The table column behind a field of the table's schema: the one behind the last column is the
+    /// hidden row id, if it is there.
+    fn column(&self, field: usize) -> u16 {
+        if field == self.table.def.columns.len() {
+            HIDDEN_ROW_ID
+        } else {
+            field as u16 // a table has fewer columns
+        }
     }
 
     /// What paths are chosen for; `needed` are [`PageScanExec::needed`].
@@ -217,8 +230,10 @@ impl PageScanExec {
     /// Position in the path's index layout of each table column.
     pub(super) fn positions(&self) -> Vec<Option<u16>> {
         let index = &self.table.indexes[self.record_index()];
-        let columns = 0..self.table_schema.fields().len() as u16;
-        columns.map(|column| index.position(column)).collect()
+        let fields = 0..self.table_schema.fields().len();
+        fields
+            .map(|field| index.position(self.column(field)))
+            .collect()
     }
 
     /// The index whose records are evaluated: the clustered one if rows are fetched from it.
@@ -278,7 +293,7 @@ impl PageScanExec {
         &self.table
     }
 
-    fn request(&self) -> DfResult<ScanRequest> {
+    fn request(&self, view: Arc<ReadView>) -> DfResult<ScanRequest> {
         let index = &self.table.indexes[self.path.index];
         let projection = if self.aggregate.is_some() {
             Vec::new()
@@ -297,24 +312,42 @@ impl PageScanExec {
             predicate: self.predicate()?,
             aggregate: self.aggregate.as_ref().map(|a| a.aggregate.clone()),
             ndp: self.ndp.any(),
-            view: self.context.view.clone(),
+            view,
             limit: self.limit.map(|limit| limit as u64),
             look_ahead: self.context.settings.look_ahead,
             cancel: self.context.cancel.clone(),
         })
     }
 
+    /// The view to read the access's range with.
+    async fn view(&self) -> DfResult<Arc<ReadView>> {
+        let AccessPath { index, range, .. } = &self.path;
+        let view = self.context.view_of(&self.table, *index, range).await;
+        view.map_err(engine_error)
+    }
+
     /// The scan that all partitions share; begun by the first one.
-    fn handle(&self) -> DfResult<ScanHandle> {
-        if let Some(handle) = self.run.get() {
-            return Ok(handle.clone());
-        }
-        let handle = self
-            .context
-            .engine
-            .scan(self.request()?)
-            .map_err(engine_error)?;
-        Ok(self.run.get_or_init(|| handle).clone())
+    async fn handle(&self) -> DfResult<ScanHandle> {
+        let begin = || async {
+            let request = self.request(self.view().await?)?;
+            self.context.engine.scan(request).map_err(engine_error)
+        };
+        self.run.get_or_try_init(begin).await.cloned()
+    }
+
+    /// The rows of a partition.
+    async fn batches(self) -> DfResult<BoxStream<'static, DfResult<RecordBatch>>> {
+        let schema = self.schema();
+        let batches = if self.path.fetch {
+            let lookups = self.lookups(self.view().await?)?;
+            lookups.range(&self.path.range, self.is_reverse())
+        } else {
+            self.handle().await?.partition()
+        };
+        let batches = batches
+            .map_err(engine_error)
+            .map(move |batch| batch.and_then(|batch| self.shape(&batch, &schema)));
+        Ok(batches.boxed())
     }
 
     /// Brings a batch of the scan into the columns that the plan expects.
@@ -344,14 +377,14 @@ impl PageScanExec {
     }
 
     /// Lookups in the path's index that deliver the access's columns.
-    pub(super) fn lookups(&self) -> DfResult<Lookups> {
+    pub(super) fn lookups(&self, view: Arc<ReadView>) -> DfResult<Lookups> {
         let request = LookupRequest {
             table: self.table.clone(),
             index: self.path.index,
             fetch: self.path.fetch,
             projection: self.projected_positions()?,
             predicate: self.predicate()?,
-            view: self.context.view.clone(),
+            view,
             cancel: self.context.cancel.clone(),
         };
         let lookups = self.context.engine.lookups(request);
@@ -484,16 +517,8 @@ impl ExecutionPlan for PageScanExec {
         _partition: usize,
         _: Arc<TaskContext>,
     ) -> DfResult<SendableRecordBatchStream> {
-        let (exec, schema) = (self.clone(), self.schema());
-        let batches = if self.path.fetch {
-            let range = &self.path.range;
-            self.lookups()?.range(range, self.is_reverse())
-        } else {
-            self.handle()?.partition()
-        };
-        let batches = batches
-            .map_err(engine_error)
-            .map(move |batch| batch.and_then(|batch| exec.shape(&batch, &schema)));
+        // Locking waits, so the scan begins when its first batch is asked for.
+        let batches = stream::once(self.clone().batches()).try_flatten();
         let schema = self.schema();
         match self.limit {
             Some(limit) if self.aggregate.is_none() => {
@@ -558,10 +583,10 @@ impl PageScanExec {
             .map(|c| index.columns[usize::from(*c)]);
         for sort in order {
             let column = sort.expr.downcast_ref::<expressions::Column>()?;
-            let table_column = *self.projection.get(column.index())? as u16;
-            let ty = self.table.def.columns[usize::from(table_column)].ty;
+            let table_column = self.column(*self.projection.get(column.index())?);
+            let def = self.table.def.columns.get(usize::from(table_column));
             // Encoded strings compare as the collation does, Arrow's bytewise: keep the sort.
-            let is_string = ty.is_string();
+            let is_string = def.is_some_and(|def| def.ty.is_string());
             // NULL is the least value in MySQL, as in keys.
             let nulls_ok = sort.options.nulls_first != reverse;
             if is_string || sort.options.descending != reverse || !nulls_ok {

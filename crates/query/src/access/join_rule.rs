@@ -211,7 +211,7 @@ fn key_column(scan: &PageScanExec, steps: &[Step], expr: &Arc<dyn PhysicalExpr>)
     let mut around = Around::default();
     let output = around.look_below(steps, expr)?;
     let column = *scan.projection.get(output)? as u16;
-    let def = &scan.table.def.columns[usize::from(column)];
+    let def = scan.table.def.columns.get(usize::from(column))?;
     let stored = scan.table_schema.field(usize::from(column)).data_type();
     let same_key = match def.ty {
         // An integer is the same in a wider type.

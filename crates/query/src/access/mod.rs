@@ -21,7 +21,7 @@ pub use exec::{NdpChoice, PageScanExec, as_page_scan};
 pub use index_join::IndexJoinExec;
 pub use ndp_rule::physical_rules;
 pub use settings::{AccessContext, NdpMode, NdpSettings};
-pub use table::{TableAccess, schema_provider, table_schema};
+pub use table::{ROW_ID, TableAccess, schema_provider, table_schema};
 
 /// An error of the engine on its way through DataFusion.
 fn engine_error(error: perigee_engine::EngineError) -> datafusion::error::DataFusionError {

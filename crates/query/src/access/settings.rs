@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use perigee_engine::Engine;
+use perigee_engine::catalog::Table;
+use perigee_engine::ndp::KeyRange;
 use perigee_engine::scan::CancelToken;
-use perigee_engine::txn::ReadView;
+use perigee_engine::txn::{RangeLocker, ReadView};
+use perigee_engine::{Engine, EngineError};
 
 /// `ndp_mode` (SPEC's N17).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,14 +54,31 @@ impl Default for NdpSettings {
 pub struct AccessContext {
     /// The engine.
     pub engine: Arc<Engine>,
-    /// Which versions the statement sees.
+    /// Which versions the statement sees, unless the access locks what it reads.
     pub view: Arc<ReadView>,
+    /// Locks each range before it is read, which is then read with the view that this gives.
+    pub locker: Option<RangeLocker>,
     /// Stops the statement.
     pub cancel: CancelToken,
     /// Variables as they were when the statement began, with what hints change.
     pub settings: NdpSettings,
     /// Name of the table in the statement.
     pub alias: Option<String>,
+}
+
+impl AccessContext {
+    /// The view to read a range of an index with; the range is locked first if the access locks.
+    pub(super) async fn view_of(
+        &self,
+        table: &Arc<Table>,
+        index: usize,
+        range: &KeyRange,
+    ) -> Result<Arc<ReadView>, EngineError> {
+        match &self.locker {
+            Some(locker) => locker.lock(table, index, range).await,
+            None => Ok(self.view.clone()),
+        }
+    }
 }
 
 impl std::fmt::Debug for AccessContext {

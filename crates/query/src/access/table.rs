@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{SchemaProvider, Session, TableProvider};
 use datafusion::common::{DFSchema, Result as DfResult, Statistics};
 use datafusion::execution::context::ExecutionProps;
@@ -28,6 +28,10 @@ const PRIMARY_KEY: u16 = 2;
 const UNIQUE_KEY: u16 = 4;
 const MULTIPLE_KEY: u16 = 8;
 const UNSIGNED: u16 = 32;
+
+/// Name of the field with the hidden row id of a table without primary key, for statements that lock
+/// or change its rows. No column that a user names is called so.
+pub const ROW_ID: &str = "/@row_id";
 
 /// The Arrow schema of a table, with what clients are told of each column as metadata.
 #[must_use]
@@ -97,6 +101,17 @@ impl TableAccess {
             table,
             schema,
         }
+    }
+
+    /// The table with its hidden row id as the last column, if it has one.
+    #[must_use]
+    pub fn with_row_id(mut self) -> Self {
+        if self.table.has_hidden_row_id() {
+            let mut fields = self.schema.fields().to_vec();
+            fields.push(Arc::new(Field::new(ROW_ID, DataType::UInt64, false)));
+            self.schema = Arc::new(Schema::new(fields));
+        }
+        self
     }
 
     /// A filter over the table's columns as a physical expression.

@@ -12,6 +12,7 @@ pub mod exact;
 pub mod in_list;
 pub mod kernels;
 pub mod rows;
+pub mod stored;
 pub mod sum_argument;
 pub mod text;
 pub mod types;

@@ -1,23 +1,27 @@
 //! From text to statements: splitting at semicolons, the statements that are parsed by hand, and
 //! sqlparser for the others.
 
+mod change;
 mod cursor;
 mod dialect;
 mod load;
 mod names;
 mod settings;
 mod show;
+mod transaction;
 
 use datafusion::sql::sqlparser::ast::{self, ObjectType};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
+pub use change::{Delete, Rows, Update};
 pub use cursor::Cursor;
 pub use dialect::Grammar;
 pub use load::{Fields, Lines, LoadData};
 pub use settings::{Assignment, Scope, Target, Value};
 pub use show::{Filter, Show};
+pub use transaction::{Completion, TransactionStatement};
 
 use crate::error::{Result, SqlError};
 
@@ -36,7 +40,6 @@ const UNSUPPORTED: &[&str] = &[
     "CHECKSUM",
     "CLONE",
     "DEALLOCATE",
-    "DELETE",
     "DO",
     "EXECUTE",
     "FLUSH",
@@ -48,19 +51,16 @@ const UNSUPPORTED: &[&str] = &[
     "OPTIMIZE",
     "PREPARE",
     "PURGE",
-    "RELEASE",
     "RENAME",
     "REPAIR",
     "RESET",
     "RESTART",
     "REVOKE",
-    "SAVEPOINT",
     "SHUTDOWN",
     "STOP",
     "TRUNCATE",
     "UNINSTALL",
     "UNLOCK",
-    "UPDATE",
     "XA",
 ];
 
@@ -101,12 +101,16 @@ pub enum ExplainForm {
 pub enum Statement {
     /// SELECT.
     Query(Box<ast::Query>),
-    /// EXPLAIN of a SELECT.
-    Explain(ExplainForm, Box<ast::Query>),
+    /// EXPLAIN of a SELECT or a changing statement.
+    Explain(ExplainForm, Box<Self>),
     /// DESCRIBE: table and, perhaps, a column or pattern.
     Describe(ast::ObjectName, Option<String>),
-    /// INSERT.
+    /// INSERT, REPLACE.
     Insert(Box<ast::Insert>),
+    /// UPDATE.
+    Update(Box<Update>),
+    /// DELETE.
+    Delete(Box<Delete>),
     /// LOAD DATA LOCAL.
     Load(Box<LoadData>),
     /// CREATE TABLE.
@@ -145,12 +149,30 @@ pub enum Statement {
         /// KILL QUERY.
         query: bool,
     },
-    /// BEGIN, START TRANSACTION.
-    Begin,
-    /// COMMIT.
-    Commit,
-    /// ROLLBACK.
-    Rollback,
+    /// BEGIN, COMMIT, ROLLBACK, savepoints.
+    Transaction(TransactionStatement),
+}
+
+impl Statement {
+    /// True for statements that commit the open transaction before they run: all that define
+    /// something.
+    #[must_use]
+    pub fn commits_implicitly(&self) -> bool {
+        !matches!(
+            self,
+            Self::Query(_)
+                | Self::Explain(..)
+                | Self::Describe(..)
+                | Self::Insert(_)
+                | Self::Update(_)
+                | Self::Delete(_)
+                | Self::Use(_)
+                | Self::Set(_)
+                | Self::Show(_)
+                | Self::Kill { .. }
+                | Self::Transaction(_)
+        )
+    }
 }
 
 impl<'a> Script<'a> {
@@ -221,7 +243,11 @@ impl<'a> Piece<'a> {
                 Ok(Statement::Use(name))
             }
             "KILL" => kill(cursor),
-            "BEGIN" | "START" | "COMMIT" | "ROLLBACK" => transaction(&first, cursor),
+            "BEGIN" | "START" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => {
+                transaction::parse(&first, cursor).map(Statement::Transaction)
+            }
+            "UPDATE" => change::update(cursor).map(|update| Statement::Update(Box::new(update))),
+            "DELETE" => change::delete(cursor).map(|delete| Statement::Delete(Box::new(delete))),
             "LOAD" => load::parse(cursor).map(|load| Statement::Load(Box::new(load))),
             "EXPLAIN" | "DESC" | "DESCRIBE" => self.explain(cursor),
             "CREATE" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => create_schema(cursor),
@@ -237,7 +263,8 @@ impl<'a> Piece<'a> {
     /// Parses what begins at a token with sqlparser.
     fn with_sqlparser(self, from: usize) -> Result<Statement> {
         let mut parser = self.parser(from);
-        let statement = parser.parse_statement().map_err(|e| self.error(&e))?;
+        let mut statement = parser.parse_statement().map_err(|e| self.error(&e))?;
+        locking_clauses(&mut parser, &mut statement).map_err(|e| self.error(&e))?;
         self.expect_end(&mut parser)?;
         if let Some(ident) = names::misplaced(&statement) {
             return Err(syntax_error(self.text, self.place_of(&ident)));
@@ -268,9 +295,6 @@ impl<'a> Piece<'a> {
         let next = parser.peek_token();
         if next.token == Token::EOF {
             return Ok(());
-        }
-        if parser.parse_keywords(&[Keyword::LOCK, Keyword::IN]) {
-            return Err(SqlError::not_supported("LOCK IN SHARE MODE"));
         }
         Err(syntax_error(self.text, next.span.start))
     }
@@ -335,13 +359,73 @@ impl<'a> Piece<'a> {
             cursor.end()?;
             return Ok(Statement::Describe(table, column));
         }
-        match self.with_sqlparser(cursor.position())? {
-            Statement::Query(query) => Ok(Statement::Explain(form, query)),
+        let statement = match cursor.clone().word().as_str() {
+            "UPDATE" => {
+                cursor.word();
+                Statement::Update(Box::new(change::update(cursor)?))
+            }
+            "DELETE" => {
+                cursor.word();
+                Statement::Delete(Box::new(change::delete(cursor)?))
+            }
+            _ => self.with_sqlparser(cursor.position())?,
+        };
+        match statement {
+            Statement::Query(_)
+            | Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_) => Ok(Statement::Explain(form, Box::new(statement))),
             _ => Err(SqlError::not_supported(
-                "EXPLAIN of a statement other than SELECT",
+                "EXPLAIN of a statement that neither reads nor changes rows",
             )),
         }
     }
+}
+
+/// What sqlparser does not know of locking clauses: the old spelling of FOR SHARE, and several
+/// tables behind OF.
+fn locking_clauses(
+    parser: &mut Parser<'_>,
+    statement: &mut ast::Statement,
+) -> std::result::Result<(), ParserError> {
+    let ast::Statement::Query(query) = statement else {
+        return Ok(());
+    };
+    if parser.parse_keywords(&[Keyword::LOCK, Keyword::IN, Keyword::SHARE]) {
+        parser.expect_keyword_is(Keyword::MODE)?;
+        query.locks.push(ast::LockClause {
+            lock_type: ast::LockType::Share,
+            of: None,
+            nonblock: None,
+        });
+    }
+    let first = query.locks.len().saturating_sub(1);
+    while let Some(last) = query.locks.last().cloned()
+        && last.of.is_some()
+        && last.nonblock.is_none()
+        && parser.consume_token(&Token::Comma)
+    {
+        query.locks.push(ast::LockClause {
+            of: Some(parser.parse_object_name(false)?),
+            ..last
+        });
+    }
+    if query.locks.len() > first + 1 {
+        let nonblock = if parser.parse_keyword(Keyword::NOWAIT) {
+            Some(ast::NonBlock::Nowait)
+        } else if parser.parse_keywords(&[Keyword::SKIP, Keyword::LOCKED]) {
+            Some(ast::NonBlock::SkipLocked)
+        } else {
+            None
+        };
+        for clause in &mut query.locks[first..] {
+            clause.nonblock = nonblock;
+        }
+        while parser.parse_keyword(Keyword::FOR) {
+            query.locks.push(parser.parse_lock()?);
+        }
+    }
+    Ok(())
 }
 
 fn statement_name(statement: &ast::Statement) -> String {
@@ -368,48 +452,6 @@ fn kill(mut cursor: Cursor<'_>) -> Result<Statement> {
     let id = cursor.number()?;
     cursor.end()?;
     Ok(Statement::Kill { id, query })
-}
-
-fn transaction(first: &str, mut cursor: Cursor<'_>) -> Result<Statement> {
-    match first {
-        "START" => {
-            cursor.expect_word("TRANSACTION")?;
-            loop {
-                if cursor.accept("WITH") {
-                    cursor.expect_word("CONSISTENT")?;
-                    cursor.expect_word("SNAPSHOT")?;
-                } else if cursor.accept("READ") {
-                    if !cursor.accept("ONLY") {
-                        cursor.expect_word("WRITE")?;
-                    }
-                } else {
-                    break;
-                }
-                if !cursor.accept_token(&Token::Comma) {
-                    break;
-                }
-            }
-            cursor.end()?;
-            Ok(Statement::Begin)
-        }
-        "BEGIN" => {
-            cursor.accept("WORK");
-            cursor.end()?;
-            Ok(Statement::Begin)
-        }
-        _ => {
-            cursor.accept("WORK");
-            if cursor.peek_any(&["TO", "AND", "RELEASE", "NO"]) {
-                return Err(SqlError::not_supported("savepoints, AND CHAIN, RELEASE"));
-            }
-            cursor.end()?;
-            Ok(if first == "COMMIT" {
-                Statement::Commit
-            } else {
-                Statement::Rollback
-            })
-        }
-    }
 }
 
 fn create_schema(mut cursor: Cursor<'_>) -> Result<Statement> {

@@ -54,6 +54,17 @@ pub(super) fn misplaced(statement: &ast::Statement) -> Option<Ident> {
     }
 }
 
+/// The same for a part of a statement that changes rows.
+pub(super) fn misplaced_in(part: &impl Visit) -> Option<Ident> {
+    let mut names = Names {
+        default_is_value: true,
+    };
+    match part.visit(&mut names) {
+        ControlFlow::Break(ident) => Some(ident),
+        ControlFlow::Continue(()) => None,
+    }
+}
+
 struct Names {
     /// DEFAULT stands for a column's or an option's default.
     default_is_value: bool,

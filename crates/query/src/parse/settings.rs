@@ -13,6 +13,8 @@ pub enum Scope {
     Session,
     /// That of sessions to come.
     Global,
+    /// That of the session's next transaction; for its characteristics only.
+    NextTransaction,
 }
 
 /// What is set.
@@ -27,8 +29,6 @@ pub enum Target {
         /// A collation was given.
         collation: Option<String>,
     },
-    /// The isolation level (SET TRANSACTION).
-    Isolation,
 }
 
 /// What it is set to.
@@ -53,6 +53,16 @@ pub struct Assignment {
 
 pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<Vec<Assignment>> {
     let mut assignments = Vec::new();
+    if let Some(scope) = transaction_scope(&mut cursor) {
+        loop {
+            assignments.push(characteristic(&mut cursor, scope)?);
+            if !cursor.accept_token(&Token::Comma) {
+                break;
+            }
+        }
+        cursor.end()?;
+        return Ok(assignments);
+    }
     loop {
         assignments.push(assignment(&mut cursor)?);
         if !cursor.accept_token(&Token::Comma) {
@@ -61,6 +71,17 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<Vec<Assignment>> {
     }
     cursor.end()?;
     Ok(assignments)
+}
+
+/// The scope of a SET TRANSACTION, if it is one.
+fn transaction_scope(cursor: &mut Cursor<'_>) -> Option<Scope> {
+    let mut ahead = cursor.clone();
+    let scope = scope(&mut ahead).unwrap_or(Scope::NextTransaction);
+    if !ahead.accept("TRANSACTION") {
+        return None;
+    }
+    *cursor = ahead;
+    Some(scope)
 }
 
 fn assignment(cursor: &mut Cursor<'_>) -> Result<Assignment> {
@@ -80,9 +101,6 @@ fn assignment(cursor: &mut Cursor<'_>) -> Result<Assignment> {
         });
     }
     let mut scope = scope(cursor);
-    if cursor.accept("TRANSACTION") {
-        return isolation(cursor);
-    }
     if cursor.peek_any(&["PASSWORD", "ROLE", "RESOURCE"]) {
         return Err(SqlError::not_supported(
             "SET PASSWORD, ROLE, RESOURCE GROUP",
@@ -98,7 +116,12 @@ fn assignment(cursor: &mut Cursor<'_>) -> Result<Assignment> {
                 owned = cursor.name()?.to_lowercase();
                 system = &owned;
             }
-            Target::System(scope.unwrap_or(Scope::Session), system.to_owned())
+            // As in MySQL, `@@` without a scope is not the same as no `@@` for these.
+            let own = match CHARACTERISTICS.contains(&system) {
+                true => Scope::NextTransaction,
+                false => Scope::Session,
+            };
+            Target::System(scope.unwrap_or(own), system.to_owned())
         }
         None => match name.strip_prefix('@') {
             Some(user) => Target::User(user.to_owned()),
@@ -129,38 +152,48 @@ fn scope_named(name: &str) -> Result<Scope> {
     }
 }
 
-/// The levels are accepted: for now each statement is a transaction that reads a snapshot.
-fn isolation(cursor: &mut Cursor<'_>) -> Result<Assignment> {
-    let mut level = String::new();
-    while !cursor.at_end() && !cursor.peek_is(&Token::Comma) {
-        let word = cursor.word();
-        if word.is_empty() {
-            return Err(cursor.error());
+/// Variables that are characteristics of a transaction.
+const CHARACTERISTICS: [&str; 4] = [
+    "transaction_isolation",
+    "transaction_read_only",
+    "tx_isolation",
+    "tx_read_only",
+];
+
+/// One characteristic of SET TRANSACTION.
+fn characteristic(cursor: &mut Cursor<'_>, scope: Scope) -> Result<Assignment> {
+    let (variable, value) = if cursor.accept("ISOLATION") {
+        cursor.expect_word("LEVEL")?;
+        ("transaction_isolation", isolation_level(cursor)?)
+    } else {
+        cursor.expect_word("READ")?;
+        let read_only = cursor.accept("ONLY");
+        if !read_only {
+            cursor.expect_word("WRITE")?;
         }
-        if !level.is_empty() {
-            level.push('-');
-        }
-        level.push_str(&word);
-    }
-    let level = level
-        .strip_prefix("ISOLATION-LEVEL-")
-        .unwrap_or(&level)
-        .to_owned();
-    let known = [
-        "READ-UNCOMMITTED",
-        "READ-COMMITTED",
-        "REPEATABLE-READ",
-        "SERIALIZABLE",
-        "READ-ONLY",
-        "READ-WRITE",
-    ];
-    if !known.contains(&level.as_str()) {
-        return Err(cursor.error_at_last());
-    }
+        let value = if read_only { "ON" } else { "OFF" };
+        ("transaction_read_only", value)
+    };
     Ok(Assignment {
-        target: Target::Isolation,
-        value: Value::Text(level),
+        target: Target::System(scope, variable.to_owned()),
+        value: Value::Text(value.to_owned()),
     })
+}
+
+fn isolation_level(cursor: &mut Cursor<'_>) -> Result<&'static str> {
+    if cursor.accept("SERIALIZABLE") {
+        return Ok("SERIALIZABLE");
+    }
+    if cursor.accept("REPEATABLE") {
+        cursor.expect_word("READ")?;
+        return Ok("REPEATABLE-READ");
+    }
+    cursor.expect_word("READ")?;
+    if cursor.accept("UNCOMMITTED") {
+        return Ok("READ-UNCOMMITTED");
+    }
+    cursor.expect_word("COMMITTED")?;
+    Ok("READ-COMMITTED")
 }
 
 fn value(cursor: &mut Cursor<'_>) -> Result<Value> {

@@ -1,49 +1,114 @@
 //! EXPLAIN: a row a table in MySQL's form, the plan as a tree, or the plan that was run.
 
 use datafusion::physical_plan::{ExecutionPlan, displayable};
-use datafusion::sql::sqlparser::ast::Query;
 use perigee_engine::scan::CancelToken;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::dml::{Kind, ReadPhase};
 use super::rowset::{Rowset, text};
-use super::select::{Prepared, guarded, prepare};
-use super::{Session, show::number};
+use super::select::{self, Prepared, Reading, guarded};
+use super::{Session, insert, show::number};
 use crate::access::{analyze, describe};
-use crate::error::Result;
-use crate::parse::{ExplainForm, Piece};
+use crate::error::{Result, SqlError};
+use crate::parse::{ExplainForm, Piece, Statement};
 use crate::result::ResultSink;
 
 /// Runs an EXPLAIN.
 pub(super) async fn run(
     session: &mut Session,
     form: ExplainForm,
-    query: Box<Query>,
+    statement: Statement,
     piece: Piece<'_>,
     out: &mut dyn ResultSink,
     cancel: &CancelToken,
 ) -> Result<()> {
-    let prepared = prepare(session, query, piece, cancel).await?;
-    let rowset = match form {
-        ExplainForm::Table => table(&prepared),
-        ExplainForm::Tree => tree(tree_text(&prepared.plan)),
-        ExplainForm::Analyze => {
-            let began = Instant::now();
-            let mut stream = session.frontend.start(&prepared);
-            let mut rows = 0;
-            while let Some(batch) = guarded(&mut stream, cancel).await? {
-                rows += batch.num_rows();
-            }
-            let elapsed = began.elapsed().as_secs_f64() * 1e3;
-            tree(format!(
-                "{rows} rows in {elapsed:.1} ms\n\n{}\n{}",
-                measured_text(&prepared.plan),
-                analyze(&prepared.plan)
-            ))
-        }
+    if form == ExplainForm::Analyze && !matches!(statement, Statement::Query(_)) {
+        return Err(SqlError::not_supported(
+            "EXPLAIN ANALYZE of a statement other than SELECT",
+        ));
+    }
+    let mut work = session.begin_reading(true, cancel);
+    let view = match &mut work {
+        Some(work) => work.transaction().view(),
+        None => session.frontend.engine.read_view(),
     };
+    let reading = Reading::snapshot(view, cancel);
+    let rowset = explain(session, form, statement, piece, reading).await;
+    let rowset = session.end_reading(work, rowset).await?;
     rowset.send(session.warning_count(), out).await
+}
+
+/// What a statement changes.
+enum Changed {
+    Nothing,
+    /// Rows of these references: how it changes them, and their names.
+    Read(&'static str, Vec<String>),
+    /// A table that rows are inserted into.
+    Inserted(&'static str, String),
+}
+
+async fn explain(
+    session: &Session,
+    form: ExplainForm,
+    statement: Statement,
+    piece: Piece<'_>,
+    mut reading: Reading,
+) -> Result<Rowset> {
+    let cancel = reading.cancel.clone();
+    let mut of_phase = |phase: ReadPhase| {
+        phase.prepare(&mut reading);
+        let kind = match phase.kind {
+            Kind::Update => "UPDATE",
+            Kind::Delete => "DELETE",
+        };
+        let aliases = phase.targets.iter().map(|target| target.alias.clone());
+        let changed = Changed::Read(kind, aliases.collect());
+        (Some(phase.rewritten), changed)
+    };
+    let (rewritten, changed) = match statement {
+        Statement::Query(query) => (
+            Some(select::rewritten(session, query, piece)?),
+            Changed::Nothing,
+        ),
+        Statement::Update(update) => of_phase(ReadPhase::update(session, *update, piece)?),
+        Statement::Delete(delete) => of_phase(ReadPhase::delete(session, *delete, piece)?),
+        Statement::Insert(statement) => {
+            let kind = match statement.replace_into {
+                true => "REPLACE",
+                false => "INSERT",
+            };
+            let (table, query) = insert::explained(session, *statement, piece)?;
+            (query, Changed::Inserted(kind, table.def.name.clone()))
+        }
+        _ => return Err(SqlError::not_supported("EXPLAIN of this statement")),
+    };
+    let prepared = match rewritten {
+        Some(rewritten) => Some(select::plan(session, rewritten, reading).await?),
+        None => None,
+    };
+    match (form, prepared) {
+        (ExplainForm::Table, prepared) => Ok(table(prepared.as_ref(), &changed)),
+        (_, None) => Ok(tree("values".to_owned())),
+        (ExplainForm::Tree, Some(prepared)) => Ok(tree(tree_text(&prepared.plan))),
+        (ExplainForm::Analyze, Some(prepared)) => analyzed(session, &prepared, &cancel).await,
+    }
+}
+
+async fn analyzed(session: &Session, prepared: &Prepared, cancel: &CancelToken) -> Result<Rowset> {
+    let began = Instant::now();
+    let mut stream = session.frontend.start(prepared);
+    let mut rows = 0;
+    while let Some(batch) = guarded(&mut stream, cancel).await? {
+        rows += batch.num_rows();
+    }
+    let elapsed = began.elapsed().as_secs_f64() * 1e3;
+    Ok(tree(format!(
+        "{rows} rows in {elapsed:.1} ms\n\n{}\n{}",
+        measured_text(&prepared.plan),
+        analyze(&prepared.plan)
+    )))
 }
 
 fn tree(plan: String) -> Rowset {
@@ -62,7 +127,7 @@ fn measured_text(plan: &Arc<dyn ExecutionPlan>) -> String {
         .to_string()
 }
 
-fn table(prepared: &Prepared) -> Rowset {
+fn table(prepared: Option<&Prepared>, changed: &Changed) -> Rowset {
     let mut rows = Rowset::new(&[
         "#id",
         "select_type",
@@ -77,8 +142,22 @@ fn table(prepared: &Prepared) -> Rowset {
         "filtered",
         "Extra",
     ]);
+    if let Changed::Inserted(kind, name) = changed {
+        let mut row = vec![
+            number(1),
+            text(*kind),
+            text(name.clone()),
+            None,
+            text("ALL"),
+        ];
+        row.extend(std::iter::repeat_n(None, 7));
+        rows.push(row);
+    }
+    let Some(prepared) = prepared else {
+        return rows;
+    };
     let accesses = describe(&prepared.plan);
-    if accesses.is_empty() {
+    if accesses.is_empty() && matches!(changed, Changed::Nothing) {
         let mut row = vec![number(1), text("SIMPLE")];
         row.extend(std::iter::repeat_n(None, 9));
         row.push(text("No tables used"));
@@ -94,9 +173,10 @@ fn table(prepared: &Prepared) -> Rowset {
     for access in accesses {
         let reference = prepared.accesses.iter().find(|r| r.alias == access.table);
         let select = reference.map_or(1, |r| r.select);
-        let kind = match (selects, select) {
-            (1, _) => "SIMPLE",
-            (_, 1) => "PRIMARY",
+        let kind = match (changed, selects, select) {
+            (Changed::Read(kind, aliases), _, 1) if aliases.contains(&access.table) => kind,
+            (_, 1, _) => "SIMPLE",
+            (_, _, 1) => "PRIMARY",
             _ => "SUBQUERY",
         };
         let mut filtered = String::new();

@@ -1,106 +1,472 @@
-//! INSERT: values converted in strict mode, one transaction a statement.
+//! INSERT and REPLACE: rows from VALUES, SET or a query, converted strictly or with IGNORE, and what
+//! becomes of those whose key exists.
 
-use datafusion::arrow::array::{Array, ArrayRef};
-use datafusion::sql::sqlparser::ast::{
-    Expr, Insert, ObjectName, SetExpr, TableObject, UnaryOperator, Value,
-};
-use perigee_engine::EngineError;
-use perigee_engine::catalog::Table;
-use perigee_engine::scan::CancelToken;
-use perigee_value::{ColumnType, Datum, RowError, ValueError, ValueErrorKind, parse_text};
 use std::sync::Arc;
 
-use super::{Session, select, set};
-use crate::access::constant;
+use datafusion::sql::sqlparser::ast::{
+    Assignment, AssignmentTarget, Expr, Insert, InsertAliases, MysqlInsertPriority, ObjectName,
+    OnInsert, Query, SetExpr, TableObject, UnaryOperator, Value,
+};
+use perigee_engine::EngineError;
+use perigee_engine::catalog::{ColumnDef, Table};
+use perigee_engine::scan::CancelToken;
+use perigee_engine::txn::{DuplicateRow, LockMode, LockWait, RowLock, Written};
+use perigee_value::{ColumnType, Datum, RowError, ValueError, ValueErrorKind, parse_text};
+
+use super::dml::{Budget, Converter, OnDuplicate, implicit_default, row_of};
+use super::locking::lock_mode;
+use super::select::{self, Reading};
+use super::transaction::Work;
+use super::{Session, set};
 use crate::error::{Result, SqlError};
-use crate::parse::{Piece, Script};
+use crate::parse::Piece;
+use crate::plan::rewrite::Rewritten;
 use crate::result::OkResult;
+use crate::values::{self, Column};
 
 /// Rows that are given to the engine at a time.
 const ROWS: usize = 4096;
 
-/// Runs an INSERT.
+/// Runs an INSERT or REPLACE.
 pub(super) async fn run(
     session: &mut Session,
     insert: Insert,
+    piece: Piece<'_>,
     cancel: &CancelToken,
 ) -> Result<OkResult> {
-    check(&insert)?;
-    let TableObject::TableName(name) = &insert.table else {
-        return Err(SqlError::not_supported("INSERT into this kind of table"));
-    };
-    let table = session.named_table(name)?;
-    let targets = Targets::new(&table, &insert.columns)?;
-    let Some(source) = insert.source else {
-        return Err(SqlError::not_supported("INSERT without VALUES"));
-    };
-    let mut transaction = session
-        .frontend
-        .engine
-        .begin(perigee_engine::txn::TransactionOptions::default());
-    let outcome = match *source.body {
-        SetExpr::Values(values) => {
-            let plain =
-                source.with.is_none() && source.order_by.is_none() && source.limit_clause.is_none();
-            if !plain || values.explicit_row {
-                return Err(SqlError::not_supported(
-                    "VALUES with ROW, WITH, ORDER BY or LIMIT",
-                ));
-            }
-            let mut count = 0;
-            let mut rows = Vec::new();
-            let mut outcome = Ok(());
-            let total = values.rows.len();
-            for (i, row) in values.rows.into_iter().enumerate() {
-                match targets
-                    .row(session, row.content, i as u64 + 1, cancel)
-                    .await
-                {
-                    Ok(row) => rows.push(row),
-                    Err(error) => {
-                        outcome = Err(error);
-                        break;
-                    }
-                }
-                if rows.len() == ROWS || i + 1 == total {
-                    let first = i as u64 + 1 - rows.len() as u64;
-                    if cancel.is_cancelled() {
-                        outcome = Err(SqlError::interrupted());
-                        break;
-                    }
-                    match transaction.insert(&table, &rows).await {
-                        Ok(inserted) => count += inserted,
-                        Err(error) => {
-                            outcome = Err(engine_error(error, &table, first));
-                            break;
-                        }
-                    }
-                    rows.clear();
+    let statement = Statement::new(session, insert, piece)?;
+    let mut work = session.begin_work(cancel);
+    let outcome = loop {
+        match statement.attempt(session, &mut work, piece, cancel).await {
+            Err(error) if work.may_restart(&error) => {
+                if let Err(error) = work.restart().await {
+                    break Err(error);
                 }
             }
-            outcome.map(|()| count)
+            outcome => break outcome,
         }
-        _ => return Err(SqlError::not_supported("INSERT … SELECT")),
     };
-    match outcome {
-        Ok(count) => {
-            transaction.commit().await?;
-            session.note_change();
-            let info = if count > 1 {
-                format!("Records: {count}  Duplicates: 0  Warnings: 0")
-            } else {
-                String::new()
+    let (counts, converter) = session.end_work(work, outcome).await?;
+    let warnings = converter.report(session);
+    Ok(statement.result(&counts, warnings, session.info.found_rows))
+}
+
+/// An INSERT or REPLACE.
+struct Statement {
+    name: ObjectName,
+    table: Arc<Table>,
+    targets: Targets,
+    source: Rows,
+    on_duplicate: Duplicates,
+    ignore: bool,
+}
+
+/// Where the rows come from.
+enum Rows {
+    Values(Vec<Vec<Expr>>),
+    Query(Box<Rewritten>),
+}
+
+/// What becomes of a row whose key exists.
+enum Duplicates {
+    /// An error, or with IGNORE a warning.
+    Refused,
+    /// It takes the place of the other.
+    Replace,
+    /// It changes the other.
+    Update(Vec<Assignment>, Option<InsertAliases>),
+}
+
+/// What a statement did.
+#[derive(Debug, Default)]
+struct Counts {
+    /// Rows given.
+    records: u64,
+    inserted: u64,
+    /// Rows that REPLACE removed.
+    deleted: u64,
+    /// Rows that ON DUPLICATE KEY UPDATE changed.
+    updated: u64,
+    /// Rows that it found and left as they were.
+    same: u64,
+}
+
+impl Statement {
+    fn new(session: &Session, insert: Insert, piece: Piece<'_>) -> Result<Self> {
+        check(&insert)?;
+        let TableObject::TableName(name) = insert.table else {
+            return Err(SqlError::not_supported("INSERT into this kind of table"));
+        };
+        let table = session.named_table(&name)?;
+        let (columns, source) = match insert.source {
+            Some(source) => (insert.columns, rows(session, source, piece)?),
+            None if insert.assignments.is_empty() => {
+                return Err(SqlError::not_supported("INSERT without VALUES"));
+            }
+            None => set_form(insert.assignments)?,
+        };
+        let targets = Targets::new(&table, &columns, insert.ignore)?;
+        let on_duplicate = match insert.on {
+            _ if insert.replace_into => Duplicates::Replace,
+            None => Duplicates::Refused,
+            Some(OnInsert::DuplicateKeyUpdate(assignments)) => {
+                Duplicates::Update(assignments, insert.insert_alias)
+            }
+            Some(_) => return Err(SqlError::not_supported("ON CONFLICT")),
+        };
+        Ok(Self {
+            name,
+            table,
+            targets,
+            source,
+            on_duplicate,
+            ignore: insert.ignore,
+        })
+    }
+
+    /// Inserts all rows.
+    async fn attempt(
+        &self,
+        session: &Session,
+        work: &mut Work,
+        piece: Piece<'_>,
+        cancel: &CancelToken,
+    ) -> Result<(Counts, Converter)> {
+        work.check_writable()?;
+        let on_duplicate = match &self.on_duplicate {
+            Duplicates::Update(assignments, alias) => {
+                let what = (assignments.clone(), alias.as_ref());
+                let (to, from) = ((&self.table, &self.name), (piece, cancel));
+                let columns = self.targets.columns();
+                Some(OnDuplicate::new(session, work, to, what, from, columns).await?)
+            }
+            _ => None,
+        };
+        let mut writer = Writer {
+            statement: self,
+            session,
+            work,
+            cancel,
+            on_duplicate,
+            converter: Converter::new(self.ignore),
+            counts: Counts::default(),
+        };
+        writer.converter.warnings.extend(self.targets.warnings());
+        match &self.source {
+            Rows::Values(values) => writer.values(values, piece).await?,
+            Rows::Query(query) => writer.query(query).await?,
+        }
+        Ok((writer.counts, writer.converter))
+    }
+
+    fn result(&self, counts: &Counts, warnings: usize, found_rows: bool) -> OkResult {
+        let Counts {
+            records,
+            inserted,
+            deleted,
+            updated,
+            same,
+        } = *counts;
+        let duplicates = match self.on_duplicate {
+            Duplicates::Refused => records - inserted,
+            Duplicates::Replace => deleted,
+            Duplicates::Update(..) => updated,
+        };
+        let many = records > 1 || matches!(self.source, Rows::Query(_));
+        let info = match many {
+            true => format!("Records: {records}  Duplicates: {duplicates}  Warnings: {warnings}"),
+            false => String::new(),
+        };
+        OkResult {
+            affected_rows: inserted + deleted + 2 * updated + if found_rows { same } else { 0 },
+            info,
+            ..OkResult::default()
+        }
+    }
+}
+
+fn rows(session: &Session, source: Box<Query>, piece: Piece<'_>) -> Result<Rows> {
+    let plain = source.with.is_none()
+        && source.order_by.is_none()
+        && source.limit_clause.is_none()
+        && source.locks.is_empty();
+    match *source.body {
+        SetExpr::Values(values) if plain => {
+            let rows = values.rows.into_iter().map(|row| row.content);
+            Ok(Rows::Values(rows.collect()))
+        }
+        _ => {
+            let rewritten = select::rewritten(session, source, piece)?;
+            Ok(Rows::Query(Box::new(rewritten)))
+        }
+    }
+}
+
+/// `INSERT … SET a = 1, b = 2`.
+fn set_form(assignments: Vec<Assignment>) -> Result<(Vec<ObjectName>, Rows)> {
+    let (mut columns, mut values) = (Vec::new(), Vec::new());
+    for Assignment { target, value } in assignments {
+        let AssignmentTarget::ColumnName(name) = target else {
+            return Err(SqlError::not_supported("an assignment to several columns"));
+        };
+        columns.push(name);
+        values.push(value);
+    }
+    Ok((columns, Rows::Values(vec![values])))
+}
+
+/// An INSERT that runs.
+struct Writer<'a> {
+    statement: &'a Statement,
+    session: &'a Session,
+    work: &'a mut Work,
+    cancel: &'a CancelToken,
+    on_duplicate: Option<OnDuplicate>,
+    converter: Converter,
+    counts: Counts,
+}
+
+impl Writer<'_> {
+    async fn values(&mut self, values: &[Vec<Expr>], piece: Piece<'_>) -> Result<()> {
+        let mut rows = Vec::new();
+        for (i, row) in values.iter().enumerate() {
+            let number = i as u64 + 1;
+            rows.push(self.row(row, number, piece).await?);
+            if rows.len() == ROWS || i + 1 == values.len() {
+                self.insert(&mut rows).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A row of VALUES.
+    async fn row(&mut self, values: &[Expr], number: u64, piece: Piece<'_>) -> Result<Vec<Datum>> {
+        let Targets { table, columns, .. } = &self.statement.targets;
+        let mut row = self.statement.targets.defaults();
+        // `VALUES ()` is a row of defaults.
+        if values.is_empty() && columns.len() == table.def.columns.len() {
+            for (column, value) in table.def.columns.iter().zip(&mut row) {
+                if column.default.is_none() && !column.nullable {
+                    *value = self.missing(column)?;
+                }
+            }
+            return Ok(row);
+        }
+        if values.len() != columns.len() {
+            return Err(SqlError::value_count(number));
+        }
+        for (value, column) in values.iter().zip(columns) {
+            let def = &table.def.columns[*column];
+            row[*column] = match simple_literal(value) {
+                Some(Simple::Default) if def.default.is_none() && !def.nullable => {
+                    self.missing(def)?
+                }
+                Some(Simple::Default) => continue,
+                Some(Simple::Null) => self.converter.not_null(Datum::Null, def)?,
+                Some(literal) => {
+                    let text = literal.text();
+                    self.converter.text(text.as_bytes(), def, number)?
+                }
+                None => {
+                    let (value, from) = self.evaluate(value, piece).await?;
+                    self.converter.value(value, from, def, number)?
+                }
             };
-            Ok(OkResult {
-                affected_rows: count,
-                info,
-                ..OkResult::default()
-            })
         }
-        Err(error) => {
-            transaction.rollback().await?;
-            Err(error)
+        Ok(row)
+    }
+
+    /// What a column gets that has no default.
+    fn missing(&mut self, column: &ColumnDef) -> Result<Datum> {
+        let error = SqlError::no_default(&column.name);
+        match implicit_default(column.ty).filter(|_| self.statement.ignore) {
+            Some(value) => {
+                self.converter.warnings.push(error);
+                Ok(value)
+            }
+            None => Err(error),
         }
+    }
+
+    /// The value of an expression without columns.
+    async fn evaluate(&mut self, expr: &Expr, piece: Piece<'_>) -> Result<(Datum, ColumnType)> {
+        let query = set::query_of(vec![expr.clone()])?;
+        let rewritten = select::rewritten(self.session, query, piece)?;
+        let reading = match rewritten.accesses.is_empty() {
+            true => Reading::snapshot(self.session.frontend.engine.read_view(), self.cancel),
+            false => self.work.reading(self.cancel).await,
+        };
+        let prepared = select::plan(self.session, rewritten, reading).await?;
+        let mut stream = self.session.frontend.start(&prepared);
+        while let Some(batch) = select::guarded(&mut stream, self.cancel).await? {
+            if batch.num_rows() > 0 {
+                let column = Column::new(batch.column(0), prepared.schema.field(0))?;
+                return Ok((column.datum(0), column.ty()));
+            }
+        }
+        Err(SqlError::unknown("Q7: an expression without a value"))
+    }
+
+    /// The rows of INSERT … SELECT: as they come, or if the query reads the table, when it has ended.
+    async fn query(&mut self, query: &Rewritten) -> Result<()> {
+        let mut reading = self.work.reading(self.cancel).await;
+        if let Some(clause) = query.locks.first() {
+            reading.locker = Some(self.work.locker(lock_mode(clause)));
+        }
+        let prepared = select::plan(self.session, query.clone(), reading).await?;
+        let columns = self.statement.targets.columns();
+        if prepared.schema.fields().len() != columns.len() {
+            return Err(SqlError::value_count(1));
+        }
+        let def = &self.statement.table.def;
+        let meets_itself = query
+            .accesses
+            .iter()
+            .any(|a| a.schema == def.schema && a.table == def.name);
+        let mut budget = Budget::new(self.session);
+        let mut stream = self.session.frontend.start(&prepared);
+        let (mut rows, mut number) = (Vec::new(), 0);
+        while let Some(batch) = select::guarded(&mut stream, self.cancel).await? {
+            let fields = prepared.schema.fields();
+            let values = batch.columns().iter().zip(fields);
+            let values = values
+                .map(|(array, field)| Column::new(array, field))
+                .collect::<Result<Vec<_>>>()?;
+            for at in 0..batch.num_rows() {
+                number += 1;
+                let mut row = self.statement.targets.defaults();
+                for (value, column) in values.iter().zip(columns) {
+                    let def = &self.statement.table.def.columns[*column];
+                    let converted =
+                        self.converter
+                            .value(value.datum(at), value.ty(), def, number)?;
+                    row[*column] = converted;
+                }
+                if meets_itself {
+                    budget.take(row.iter().map(values::size).sum())?;
+                }
+                rows.push(row);
+                if rows.len() == ROWS && !meets_itself {
+                    self.insert(&mut rows).await?;
+                }
+            }
+        }
+        self.insert(&mut rows).await
+    }
+
+    /// Inserts some rows.
+    async fn insert(&mut self, rows: &mut Vec<Vec<Datum>>) -> Result<()> {
+        let Statement {
+            table,
+            on_duplicate,
+            ignore,
+            ..
+        } = self.statement;
+        let plain = matches!(on_duplicate, Duplicates::Refused) && !ignore;
+        for rows in rows.chunks(if plain { ROWS } else { 1 }) {
+            if self.cancel.is_cancelled() {
+                return Err(SqlError::interrupted());
+            }
+            let first = self.counts.records;
+            self.counts.records += rows.len() as u64;
+            if plain {
+                let inserted = self.work.transaction().insert(table, rows).await;
+                self.counts.inserted += inserted.map_err(|e| engine_error(e, table, first))?;
+            } else {
+                self.insert_row(&rows[0]).await?;
+            }
+        }
+        rows.clear();
+        Ok(())
+    }
+
+    /// Inserts a row that may meet another one.
+    async fn insert_row(&mut self, row: &[Datum]) -> Result<()> {
+        let table = &self.statement.table;
+        let number = self.counts.records;
+        let error = |e| engine_error(e, table, number - 1);
+        loop {
+            let transaction = self.work.transaction();
+            let written = transaction.insert_row(table, row).await;
+            let Written::Duplicate(other) = written.map_err(error)? else {
+                self.counts.inserted += 1;
+                return Ok(());
+            };
+            let done = match self.statement.on_duplicate {
+                Duplicates::Refused => {
+                    self.converter.duplicate(duplicate_error(table, &other))?;
+                    true
+                }
+                Duplicates::Replace => self.replace(row, &other).await?,
+                Duplicates::Update(..) => self.update(row, &other).await?,
+            };
+            if done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Puts a row in the place of another one; false if it is to be inserted again.
+    async fn replace(&mut self, row: &[Datum], other: &DuplicateRow) -> Result<bool> {
+        let table = &self.statement.table;
+        let error = |e| engine_error(e, table, self.counts.records - 1);
+        let transaction = self.work.transaction();
+        // With the last unique key no other row can be in the way, so one change does.
+        if table.indexes.iter().rposition(|index| index.unique) == Some(other.index) {
+            let written = transaction.update_row(table, &other.key, row).await;
+            match written.map_err(error)? {
+                Written::Done => {
+                    self.counts.deleted += 1;
+                    self.counts.inserted += 1;
+                    return Ok(true);
+                }
+                Written::Unchanged => {
+                    self.counts.inserted += 1;
+                    return Ok(true);
+                }
+                Written::Missing => return Ok(false),
+                Written::Duplicate(_) => {}
+            }
+        }
+        let deleted = transaction.delete_row(table, &other.key).await;
+        if matches!(deleted.map_err(error)?, Written::Done) {
+            self.counts.deleted += 1;
+        }
+        Ok(false)
+    }
+
+    /// ON DUPLICATE KEY UPDATE of the row in the way; false if it went and the row is to be inserted
+    /// again.
+    async fn update(&mut self, row: &[Datum], other: &DuplicateRow) -> Result<bool> {
+        let table = &self.statement.table;
+        let number = self.counts.records;
+        let error = |e| engine_error(e, table, number - 1);
+        let transaction = self.work.transaction();
+        let lock = transaction.lock_row(table, &other.key, LockMode::Exclusive, LockWait::Wait);
+        let RowLock::Locked(Some(record)) = lock.await.map_err(error)? else {
+            return Ok(false);
+        };
+        let mut changed = row_of(table, &record);
+        let on_duplicate = self.on_duplicate.as_mut().expect("it was planned before");
+        let assigned = on_duplicate.values(
+            self.session,
+            (&changed, row),
+            (number, &mut self.converter),
+            self.cancel,
+        );
+        for (column, value) in assigned.await? {
+            changed[column] = value;
+        }
+        let written = transaction.update_row(table, &other.key, &changed).await;
+        match written.map_err(error)? {
+            Written::Done => self.counts.updated += 1,
+            Written::Unchanged => self.counts.same += 1,
+            Written::Missing => return Ok(false),
+            Written::Duplicate(third) => {
+                self.converter.duplicate(duplicate_error(table, &third))?;
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -112,28 +478,40 @@ fn check(insert: &Insert) -> Result<()> {
             Ok(())
         }
     };
-    refuse(insert.replace_into, "REPLACE")?;
-    refuse(insert.ignore, "INSERT IGNORE")?;
-    refuse(insert.on.is_some(), "ON DUPLICATE KEY UPDATE")?;
-    refuse(!insert.assignments.is_empty(), "INSERT … SET")?;
     refuse(insert.partitioned.is_some(), "PARTITION")?;
     refuse(
         insert.returning.is_some() || insert.output.is_some(),
         "RETURNING",
     )?;
+    // LOW_PRIORITY and HIGH_PRIORITY have no meaning for tables with row locks.
     refuse(
-        insert.priority.is_some(),
-        "LOW_PRIORITY, DELAYED, HIGH_PRIORITY",
+        matches!(insert.priority, Some(MysqlInsertPriority::Delayed)),
+        "DELAYED",
     )?;
+    refuse(insert.table_alias.is_some(), "an alias in INSERT")?;
     refuse(
-        insert.insert_alias.is_some() || insert.table_alias.is_some(),
-        "an alias in INSERT",
+        insert.insert_alias.is_some() && insert.on.is_none(),
+        "a row alias without ON DUPLICATE KEY UPDATE",
     )?;
     refuse(!insert.optimizer_hints.is_empty(), "hints in INSERT")?;
     refuse(
         insert.overwrite || insert.or.is_some(),
         "this form of INSERT",
     )
+}
+
+/// The query of INSERT … SELECT, for EXPLAIN; the table in any case.
+pub(super) fn explained(
+    session: &Session,
+    insert: Insert,
+    piece: Piece<'_>,
+) -> Result<(Arc<Table>, Option<Rewritten>)> {
+    let statement = Statement::new(session, insert, piece)?;
+    let query = match statement.source {
+        Rows::Query(query) => Some(*query),
+        Rows::Values(_) => None,
+    };
+    Ok((statement.table, query))
 }
 
 /// The columns that an INSERT or LOAD DATA gives values for.
@@ -144,17 +522,27 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    pub(super) fn new(table: &Arc<Table>, columns: &[ObjectName]) -> Result<Self> {
+    fn new(table: &Arc<Table>, columns: &[ObjectName], ignore: bool) -> Result<Self> {
         let mut names = Vec::new();
         for column in columns {
             let last = column.0.last().and_then(|part| part.as_ident());
             let ident = last.ok_or_else(|| SqlError::not_supported("a function as a name"))?;
             names.push(ident.value.as_str());
         }
-        Self::named(table, &names)
+        let targets = Self::found(table, &names)?;
+        let wrong = |column: &&ColumnDef| !ignore || implicit_default(column.ty).is_none();
+        let error = targets.missing().find(wrong);
+        let error = error.map(|column| SqlError::no_default(&column.name));
+        error.map_or(Ok(targets), Err)
     }
 
     pub(super) fn named(table: &Arc<Table>, names: &[&str]) -> Result<Self> {
+        let targets = Self::found(table, names)?;
+        let error = targets.warnings().next();
+        error.map_or(Ok(targets), Err)
+    }
+
+    fn found(table: &Arc<Table>, names: &[&str]) -> Result<Self> {
         if names.is_empty() {
             let columns = (0..table.def.columns.len()).collect();
             return Ok(Self {
@@ -173,16 +561,26 @@ impl Targets {
             }
             columns.push(column);
         }
-        let targets = Self {
+        Ok(Self {
             table: table.clone(),
             columns,
-        };
-        for (i, column) in table.def.columns.iter().enumerate() {
-            if !targets.columns.contains(&i) && column.default.is_none() && !column.nullable {
-                return Err(SqlError::no_default(&column.name));
-            }
-        }
-        Ok(targets)
+        })
+    }
+
+    /// Columns that need a value and get none.
+    fn missing(&self) -> impl Iterator<Item = &ColumnDef> {
+        let columns = self.table.def.columns.iter().enumerate();
+        columns
+            .filter(|(i, column)| {
+                !self.columns.contains(i) && column.default.is_none() && !column.nullable
+            })
+            .map(|(_, column)| column)
+    }
+
+    /// The errors about such columns, with IGNORE warnings.
+    fn warnings(&self) -> impl Iterator<Item = SqlError> {
+        self.missing()
+            .map(|column| SqlError::no_default(&column.name))
     }
 
     /// Table columns in the order of the values.
@@ -192,51 +590,19 @@ impl Targets {
 
     /// A row with every column's default.
     pub(super) fn defaults(&self) -> Vec<Datum> {
-        let default =
-            |c: &perigee_engine::catalog::ColumnDef| c.default.clone().unwrap_or(Datum::Null);
-        self.table.def.columns.iter().map(default).collect()
-    }
-
-    async fn row(
-        &self,
-        session: &Session,
-        values: Vec<Expr>,
-        number: u64,
-        cancel: &CancelToken,
-    ) -> Result<Vec<Datum>> {
-        let mut row = self.defaults();
-        // `VALUES ()` is a row of defaults.
-        if values.is_empty() && self.columns.len() == self.table.def.columns.len() {
-            for column in &self.table.def.columns {
-                if column.default.is_none() && !column.nullable {
-                    return Err(SqlError::no_default(&column.name));
-                }
-            }
-            return Ok(row);
+        let mut row: Vec<Datum> = self
+            .table
+            .def
+            .columns
+            .iter()
+            .map(|column| column.default.clone().unwrap_or(Datum::Null))
+            .collect();
+        for column in self.missing() {
+            let at = self.table.def.column(&column.name);
+            let value = implicit_default(column.ty).unwrap_or(Datum::Null);
+            row[at.expect("it is the table's")] = value;
         }
-        if values.len() != self.columns.len() {
-            return Err(SqlError::value_count(number));
-        }
-        for (value, column) in values.into_iter().zip(&self.columns) {
-            let def = &self.table.def.columns[*column];
-            let datum = match simple_literal(&value) {
-                Some(Simple::Default) => {
-                    if def.default.is_none() && !def.nullable {
-                        return Err(SqlError::no_default(&def.name));
-                    }
-                    continue;
-                }
-                Some(literal) => literal
-                    .convert(def.ty)
-                    .map_err(|e| value_error(&e, &def.name, number))?,
-                None => evaluate(session, value, def.ty, &def.name, number, cancel).await?,
-            };
-            if datum.is_null() && !def.nullable {
-                return Err(SqlError::null_not_allowed(&def.name));
-            }
-            row[*column] = datum;
-        }
-        Ok(row)
+        row
     }
 }
 
@@ -251,11 +617,12 @@ enum Simple {
 }
 
 impl Simple {
-    fn convert(self, ty: ColumnType) -> std::result::Result<Datum, ValueError> {
+    /// Its text, from which columns parse it.
+    fn text(self) -> String {
         match self {
-            Self::Null | Self::Default => Ok(Datum::Null),
-            Self::Number(text) | Self::Text(text) => parse_text(ty, text.as_bytes()),
-            Self::Truth(v) => parse_text(ty, if v { b"1" } else { b"0" }),
+            Self::Null | Self::Default => String::new(),
+            Self::Number(text) | Self::Text(text) => text,
+            Self::Truth(v) => if v { "1" } else { "0" }.to_owned(),
         }
     }
 }
@@ -292,63 +659,17 @@ fn simple_literal(expr: &Expr) -> Option<Simple> {
 pub(super) fn literal_datum(expr: &Expr, ty: ColumnType) -> Result<Datum> {
     match simple_literal(expr) {
         Some(Simple::Default) | None => Err(SqlError::not_supported(format!("DEFAULT {expr}"))),
-        Some(literal) => literal.convert(ty).map_err(|e| value_error(&e, "?", 1)),
-    }
-}
-
-/// The value of an expression without columns.
-async fn evaluate(
-    session: &Session,
-    expr: Expr,
-    ty: ColumnType,
-    column: &str,
-    row: u64,
-    cancel: &CancelToken,
-) -> Result<Datum> {
-    let query = set::query_of(vec![expr])?;
-    let script = Script::new("SELECT 1")?;
-    let Some(piece) = script.pieces().next() else {
-        return Err(SqlError::unknown("Q7: a text without statement"));
-    };
-    let piece: Piece<'_> = piece;
-    let prepared = select::prepare(session, query, piece, cancel).await?;
-    let mut stream = session.frontend.start(&prepared);
-    while let Some(batch) = select::guarded(&mut stream, cancel).await? {
-        if batch.num_rows() > 0 {
-            let batch = select::shown(&batch, &prepared.schema)?;
-            let (value, from) = datum_at(batch.column(0), 0)?;
-            return ty
-                .coerce(value, from)
-                .map_err(|e| value_error(&e, column, row));
+        Some(Simple::Null) => Ok(Datum::Null),
+        Some(literal) => {
+            parse_text(ty, literal.text().as_bytes()).map_err(|e| value_error(&e, "?", 1))
         }
     }
-    Ok(Datum::Null)
 }
 
-/// A value of an array with its type.
-fn datum_at(array: &ArrayRef, row: usize) -> Result<(Datum, ColumnType)> {
-    use datafusion::arrow::datatypes::DataType;
-    let bigint = ColumnType::Int {
-        bytes: 8,
-        unsigned: false,
-    };
-    if array.is_null(row) {
-        return Ok((Datum::Null, bigint));
-    }
-    let scalar = datafusion::common::ScalarValue::try_from_array(array, row)?;
-    let (datum, _) = constant(&scalar)
-        .ok_or_else(|| SqlError::not_supported(format!("INSERT of {}", array.data_type())))?;
-    let ty = match array.data_type() {
-        DataType::Decimal128(precision, scale) => ColumnType::Decimal {
-            precision: *precision,
-            scale: *scale as u8,
-        },
-        DataType::Float64 | DataType::Float32 => ColumnType::Double,
-        DataType::Date32 => ColumnType::Date,
-        DataType::Timestamp(..) => ColumnType::DateTime { fsp: 6 },
-        _ => bigint,
-    };
-    Ok((datum, ty))
+/// The error about a row whose key exists.
+pub(super) fn duplicate_error(table: &Table, other: &DuplicateRow) -> SqlError {
+    let index = &table.indexes[other.index].name;
+    SqlError::duplicate_entry(&other.value, format!("{}.{index}", table.def.name))
 }
 
 /// An engine's error with names and row numbers; `first` rows of the statement came before.

@@ -55,7 +55,6 @@ pub(super) async fn run(
                 .finish()
                 .await
                 .map_err(|e| engine_error(e, &table, 0))?;
-            session.note_change();
             let info = format!("Records: {rows}  Deleted: 0  Skipped: 0  Warnings: 0");
             Ok(OkResult {
                 affected_rows: rows,

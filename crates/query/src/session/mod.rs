@@ -2,14 +2,15 @@
 //! results.
 //!
 //! A [`Frontend`] is shared by all sessions of a process; a [`Session`] belongs to one connection.
-//! Every statement is its own transaction: it commits when it ends, or is undone.
 
 mod ddl;
+mod dml;
 mod environment;
 mod execute;
 mod explain;
 mod insert;
 mod load;
+mod locking;
 mod memory;
 mod rowset;
 mod select;
@@ -17,6 +18,7 @@ mod set;
 mod show;
 mod statement;
 mod table_status;
+mod transaction;
 mod variables;
 
 use std::collections::BTreeMap;
@@ -38,6 +40,7 @@ use crate::result::{LocalFile, ResultSink};
 use execute::{Running, Workers};
 use memory::StatementMemory;
 use select::Prepared;
+use transaction::{Characteristics, Open};
 use variables::Variables;
 
 /// Settings of a [`Frontend`].
@@ -197,6 +200,8 @@ pub struct SessionInfo {
     pub user: String,
     /// Host of the client.
     pub host: String,
+    /// The client wants to know how many rows an UPDATE found, not how many it changed.
+    pub found_rows: bool,
     /// The process's connections.
     pub connections: Arc<dyn Connections>,
 }
@@ -207,6 +212,7 @@ impl Default for SessionInfo {
             connection_id: 0,
             user: "root".to_owned(),
             host: "localhost".to_owned(),
+            found_rows: false,
             connections: Arc::new(NoConnections),
         }
     }
@@ -234,10 +240,9 @@ pub struct Session {
     user_variables: BTreeMap<String, Option<String>>,
     schema: Option<String>,
     warnings: Vec<Warning>,
-    /// BEGIN was said and neither COMMIT nor ROLLBACK.
-    in_transaction: bool,
-    /// There were changes since the transaction began.
-    changed: bool,
+    /// The transaction that statements belong to; without one each is its own.
+    open: Option<Open>,
+    next_transaction: Characteristics,
 }
 
 impl Session {
@@ -252,16 +257,21 @@ impl Session {
             user_variables: BTreeMap::new(),
             schema: None,
             warnings: Vec::new(),
-            in_transaction: false,
-            changed: false,
+            open: None,
+            next_transaction: Characteristics::default(),
         }
     }
 
-    /// Forgets everything but the current schema.
-    pub fn reset(&mut self) {
+    /// Rolls back the open transaction and forgets everything but the current schema.
+    ///
+    /// # Errors
+    /// If the rollback fails.
+    pub async fn reset(&mut self) -> Result<()> {
+        let rolled_back = self.roll_back_open().await;
         let schema = self.schema.take();
         *self = Self::new(self.frontend.clone(), self.info.clone());
         self.schema = schema;
+        rolled_back
     }
 
     /// The current schema.
@@ -283,10 +293,11 @@ impl Session {
         Ok(())
     }
 
-    /// True after BEGIN, or if autocommit is off.
+    /// True if a transaction is open: after BEGIN, or after a statement that uses tables if
+    /// autocommit is off.
     #[must_use]
     pub fn in_transaction(&self) -> bool {
-        self.in_transaction
+        self.open.is_some()
     }
 
     /// The variable `autocommit`.

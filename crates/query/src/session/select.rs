@@ -1,5 +1,7 @@
 //! SELECT: plan, run, deliver.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,14 +14,17 @@ use datafusion::catalog::{
     SchemaProvider, TableProvider,
 };
 use datafusion::common::Result as DfResult;
-use datafusion::execution::SessionState;
+use datafusion::execution::{FunctionRegistry, SessionState};
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
 use perigee_engine::scan::CancelToken;
+use perigee_engine::txn::{RangeLocker, ReadView};
 
-use super::Session;
+use super::dml::CurrentRows;
+use super::{Session, locking};
 use crate::access::{AccessContext, NdpMode, NdpSettings, TableAccess, physical_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::Piece;
@@ -43,6 +48,44 @@ pub(super) struct Prepared {
 /// How often a statement that computes looks whether it was stopped.
 const CANCEL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// What the accesses of a statement read, and how.
+pub(super) struct Reading {
+    /// Which versions are seen.
+    pub view: Arc<ReadView>,
+    /// Locks what is read, at SERIALIZABLE.
+    pub locker: Option<RangeLocker>,
+    /// Stops the statement.
+    pub cancel: CancelToken,
+    /// What is special about references to tables, by their numbers.
+    pub special: HashMap<usize, Special>,
+    /// Functions of this statement.
+    pub functions: Vec<Arc<ScalarUDF>>,
+}
+
+/// What is special about one reference to a table.
+#[derive(Clone, Default)]
+pub(super) struct Special {
+    /// Locks what it reads.
+    pub locker: Option<RangeLocker>,
+    /// It has the hidden row id as a column.
+    pub row_id: bool,
+    /// It reads these rows instead of the table.
+    pub rows: Option<Arc<CurrentRows>>,
+}
+
+impl Reading {
+    /// Reads what a view sees.
+    pub(super) fn snapshot(view: Arc<ReadView>, cancel: &CancelToken) -> Self {
+        Self {
+            view,
+            locker: None,
+            cancel: cancel.clone(),
+            special: HashMap::new(),
+            functions: Vec::new(),
+        }
+    }
+}
+
 /// Runs a SELECT.
 pub(super) async fn run(
     session: &mut Session,
@@ -51,7 +94,25 @@ pub(super) async fn run(
     out: &mut dyn ResultSink,
     cancel: &CancelToken,
 ) -> Result<()> {
-    let prepared = prepare(session, query, piece, cancel).await?;
+    let rewritten = rewritten(session, query, piece)?;
+    if !rewritten.locks.is_empty() && !rewritten.accesses.is_empty() {
+        return locking::run(session, rewritten, out, cancel).await;
+    }
+    let mut work = session.begin_reading(!rewritten.accesses.is_empty(), cancel);
+    let reading = session.reading(&mut work, cancel).await;
+    let outcome = deliver(session, rewritten, reading, out).await;
+    session.end_reading(work, outcome).await
+}
+
+/// Plans and runs a query, and delivers its rows as they come.
+async fn deliver(
+    session: &Session,
+    rewritten: Rewritten,
+    reading: Reading,
+    out: &mut dyn ResultSink,
+) -> Result<()> {
+    let cancel = reading.cancel.clone();
+    let prepared = plan(session, rewritten, reading).await?;
     let columns: Vec<_> = prepared
         .schema
         .fields()
@@ -62,13 +123,13 @@ pub(super) async fn run(
     let mut stream = session.frontend.start(&prepared);
     // The first rows are awaited before the columns are sent, so that an error that comes at once
     // is an error of the statement and not of a result set that has begun.
-    let mut next = guarded(&mut stream, cancel).await?;
+    let mut next = guarded(&mut stream, &cancel).await?;
     out.columns(&columns).await?;
     while let Some(batch) = next {
         if batch.num_rows() > 0 {
             out.rows(&shown(&batch, &prepared.schema)?).await?;
         }
-        next = guarded(&mut stream, cancel).await?;
+        next = guarded(&mut stream, &cancel).await?;
     }
     out.finish(session.warning_count()).await
 }
@@ -91,41 +152,53 @@ where
     }
 }
 
+/// Rewrites the query of a statement.
+pub(super) fn rewritten(
+    session: &Session,
+    query: Box<Query>,
+    piece: Piece<'_>,
+) -> Result<Rewritten> {
+    let source = Source {
+        text: piece.text,
+        tokens: piece.tokens,
+    };
+    rewrite(query, source, session)
+}
+
 /// Plans a SELECT.
 pub(super) async fn prepare(
     session: &Session,
     query: Box<Query>,
     piece: Piece<'_>,
-    cancel: &CancelToken,
+    reading: Reading,
 ) -> Result<Prepared> {
-    let source = Source {
-        text: piece.text,
-        tokens: piece.tokens,
-    };
-    let rewritten = rewrite(query, source, session)?;
-    plan(session, rewritten, cancel).await
+    plan(session, rewritten(session, query, piece)?, reading).await
 }
 
 /// Plans a rewritten query.
 pub(super) async fn plan(
     session: &Session,
     rewritten: Rewritten,
-    cancel: &CancelToken,
+    reading: Reading,
 ) -> Result<Prepared> {
     let accesses = rewritten.accesses.clone();
     let engine = &session.frontend.engine;
     let context = AccessContext {
         engine: engine.clone(),
-        view: engine.read_view(),
-        cancel: cancel.clone(),
+        view: reading.view,
+        locker: reading.locker,
+        cancel: reading.cancel.clone(),
         settings: settings(session),
         alias: None,
     };
-    let state = statement_state(session, &context, &accesses);
+    let mut state = statement_state(session, &context, &accesses, reading.special);
+    for function in reading.functions {
+        state.register_udf(function)?;
+    }
     let planned = select::plan(&state, rewritten).await?;
     let optimized = state.optimize(&planned.plan)?;
     let physical = state.create_physical_plan(&optimized).await?;
-    let physical = stoppable(physical, cancel)?;
+    let physical = stoppable(physical, &reading.cancel)?;
     let schema = shown_schema(planned.plan.schema().as_arrow());
     Ok(Prepared {
         state,
@@ -159,9 +232,11 @@ fn statement_state(
     session: &Session,
     context: &AccessContext,
     accesses: &[TableReference],
+    special: HashMap<usize, Special>,
 ) -> SessionState {
     let catalog = MemoryCatalogProvider::new();
     let references = Arc::new(accesses.to_vec());
+    let special = Arc::new(special);
     let mut schemas: Vec<&str> = accesses.iter().map(|a| a.schema.as_str()).collect();
     schemas.sort_unstable();
     schemas.dedup();
@@ -169,6 +244,7 @@ fn statement_state(
         let tables = StatementTables {
             context: context.clone(),
             references: references.clone(),
+            special: special.clone(),
         };
         // Registering into a catalog in memory cannot fail.
         let _ = catalog.register_schema(schema, Arc::new(tables));
@@ -185,10 +261,18 @@ fn statement_state(
 }
 
 /// The tables of one schema that a statement refers to, by the numbers of the references.
-#[derive(Debug)]
 struct StatementTables {
     context: AccessContext,
     references: Arc<Vec<TableReference>>,
+    special: Arc<HashMap<usize, Special>>,
+}
+
+impl fmt::Debug for StatementTables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StatementTables")
+            .field("references", &self.references)
+            .finish_non_exhaustive()
+    }
 }
 
 #[async_trait]
@@ -198,12 +282,17 @@ impl SchemaProvider for StatementTables {
     }
 
     async fn table(&self, name: &str) -> DfResult<Option<Arc<dyn TableProvider>>> {
-        let reference = name
+        let number = name
             .rsplit_once(ACCESS_SEPARATOR)
-            .and_then(|(_, number)| self.references.get(number.parse::<usize>().ok()?));
-        let Some(reference) = reference else {
+            .and_then(|(_, number)| number.parse().ok());
+        let reference = number.and_then(|number: usize| self.references.get(number));
+        let (Some(number), Some(reference)) = (number, reference) else {
             return Ok(None);
         };
+        let special = self.special.get(&number).cloned().unwrap_or_default();
+        if let Some(rows) = special.rows {
+            return rows.provider().map(Some);
+        }
         let table = self
             .context
             .engine
@@ -211,6 +300,9 @@ impl SchemaProvider for StatementTables {
         let table = table.map_err(|e| SqlError::from(e).into_df())?;
         let mut context = self.context.clone();
         context.alias = Some(reference.alias.clone());
+        if special.locker.is_some() {
+            context.locker = special.locker;
+        }
         match reference.ndp_hint {
             Some(true) => {
                 context.settings.mode = NdpMode::On;
@@ -219,7 +311,11 @@ impl SchemaProvider for StatementTables {
             Some(false) => context.settings.mode = NdpMode::Off,
             None => {}
         }
-        Ok(Some(Arc::new(TableAccess::new(context, table))))
+        let mut access = TableAccess::new(context, table);
+        if special.row_id {
+            access = access.with_row_id();
+        }
+        Ok(Some(Arc::new(access)))
     }
 
     fn table_exist(&self, _: &str) -> bool {

@@ -4,6 +4,8 @@ use datafusion::arrow::array::Array;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 use perigee_engine::scan::CancelToken;
 
+use super::select::Reading;
+use super::transaction::Work;
 use super::variables::{Variables, charset};
 use super::{Session, select};
 use crate::error::{Result, SqlError};
@@ -17,36 +19,61 @@ pub(super) async fn run(
     piece: Piece<'_>,
     cancel: &CancelToken,
 ) -> Result<()> {
-    let mut checked = Vec::new();
-    for Assignment { target, value } in assignments {
-        check(session, target, value, piece, cancel, &mut checked).await?;
-    }
+    let mut work = session.begin_reading(false, cancel);
+    let checked = check_all(session, &mut work, assignments, piece, cancel).await;
+    let checked = session.end_reading(work, checked).await?;
+    let was_autocommit = session.autocommit();
     for (target, value) in checked {
         match target {
             Target::System(Scope::Global, name) => {
                 session.frontend.globals.write().set(&name, value);
             }
             Target::System(Scope::Session, name) => session.variables.set(&name, value),
+            Target::System(Scope::NextTransaction, name) => {
+                let next = &mut session.next_transaction;
+                match name.strip_suffix("_isolation") {
+                    Some(_) => next.isolation = value,
+                    None => next.read_only = Some(value.as_deref() == Some("ON")),
+                }
+            }
             Target::User(name) => {
                 session.user_variables.insert(name, value);
             }
-            Target::Names { .. } | Target::Isolation => {}
+            Target::Names { .. } => {}
         }
     }
-    if session.autocommit() && !session.in_transaction {
-        session.changed = false;
+    if session.autocommit() && !was_autocommit {
+        session.commit_open().await?;
     }
     Ok(())
 }
 
 type Checked = Vec<(Target, Option<String>)>;
 
+async fn check_all(
+    session: &Session,
+    work: &mut Option<Work>,
+    assignments: Vec<Assignment>,
+    piece: Piece<'_>,
+    cancel: &CancelToken,
+) -> Result<Checked> {
+    let mut checked = Vec::new();
+    for Assignment { target, value } in assignments {
+        if matches!(target, Target::System(Scope::NextTransaction, _)) && work.is_some() {
+            return Err(SqlError::transaction_in_progress());
+        }
+        let reading = session.reading(work, cancel).await;
+        check(session, target, value, piece, reading, &mut checked).await?;
+    }
+    Ok(checked)
+}
+
 async fn check(
     session: &Session,
     target: Target,
     value: Value,
     piece: Piece<'_>,
-    cancel: &CancelToken,
+    reading: Reading,
     out: &mut Checked,
 ) -> Result<()> {
     let session_variable = |name: &str| Target::System(Scope::Session, name.to_owned());
@@ -68,17 +95,9 @@ async fn check(
                 out.push((session_variable(variable), Some(name.clone())));
             }
         }
-        Target::Isolation => {
-            if let Value::Text(level) = value
-                && !level.starts_with("READ-ONLY")
-                && !level.starts_with("READ-WRITE")
-            {
-                out.push((session_variable("transaction_isolation"), Some(level)));
-            }
-        }
         Target::System(scope, name) => {
             let value = match value {
-                Value::Default if scope == Scope::Session => session
+                Value::Default if scope != Scope::Global => session
                     .frontend
                     .globals
                     .read()
@@ -86,7 +105,7 @@ async fn check(
                     .map(str::to_owned),
                 Value::Default => Some(Variables::default_of(&name)?),
                 Value::Text(text) => Some(text),
-                Value::Expr(expr) => evaluate(session, *expr, piece, cancel).await?,
+                Value::Expr(expr) => evaluate(session, *expr, piece, reading).await?,
             };
             let value = Variables::check(scope, &name, value.as_deref())?;
             out.push((Target::System(scope, name), value));
@@ -95,7 +114,7 @@ async fn check(
             let value = match value {
                 Value::Text(text) => Some(text),
                 Value::Default => return Err(SqlError::syntax("DEFAULT", 1)),
-                Value::Expr(expr) => evaluate(session, *expr, piece, cancel).await?,
+                Value::Expr(expr) => evaluate(session, *expr, piece, reading).await?,
             };
             out.push((Target::User(name), value));
         }
@@ -108,12 +127,13 @@ pub(super) async fn evaluate(
     session: &Session,
     expr: Expr,
     piece: Piece<'_>,
-    cancel: &CancelToken,
+    reading: Reading,
 ) -> Result<Option<String>> {
     let query = query_of(vec![expr])?;
-    let prepared = select::prepare(session, query, piece, cancel).await?;
+    let cancel = reading.cancel.clone();
+    let prepared = select::prepare(session, query, piece, reading).await?;
     let mut stream = session.frontend.start(&prepared);
-    while let Some(batch) = select::guarded(&mut stream, cancel).await? {
+    while let Some(batch) = select::guarded(&mut stream, &cancel).await? {
         if batch.num_rows() > 0 {
             let batch = select::shown(&batch, &prepared.schema)?;
             let texts = to_text(batch.column(0), 0)?;

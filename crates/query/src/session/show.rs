@@ -268,7 +268,7 @@ fn variables(session: &Session, scope: Scope, filter: Option<&Filter>) -> Result
     let mut rows = Rowset::new(&["Variable_name", "Value"]);
     let globals;
     let variables = match scope {
-        Scope::Session => &session.variables,
+        Scope::Session | Scope::NextTransaction => &session.variables,
         Scope::Global => {
             globals = session.frontend.globals.read().clone();
             &globals

@@ -2,7 +2,7 @@
 
 use perigee_engine::scan::CancelToken;
 
-use super::{Session, ddl, explain, insert, load, select, set, show};
+use super::{Session, ddl, dml, explain, insert, load, select, set, show, transaction};
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Show, Statement};
 use crate::result::{LocalFile, OkResult, ResultSink};
@@ -24,17 +24,29 @@ pub(super) async fn run(
     if cancel.is_cancelled() {
         return Err(SqlError::interrupted());
     }
-    match statement? {
+    let statement = statement?;
+    if statement.commits_implicitly() {
+        session.commit_open().await?;
+    }
+    match statement {
         Statement::Query(query) => select::run(session, query, piece, out, cancel).await,
-        Statement::Explain(form, query) => {
-            explain::run(session, form, query, piece, out, cancel).await
+        Statement::Explain(form, explained) => {
+            explain::run(session, form, *explained, piece, out, cancel).await
         }
         Statement::Describe(table, column) => {
             show::describe(session, &table, column.as_deref(), out).await
         }
         Statement::Show(show) => show::run(session, show, out).await,
         Statement::Insert(insert) => {
-            let ok = insert::run(session, *insert, cancel).await?;
+            let ok = insert::run(session, *insert, piece, cancel).await?;
+            finish(session, ok, out).await
+        }
+        Statement::Update(update) => {
+            let ok = dml::update(session, *update, piece, cancel).await?;
+            finish(session, ok, out).await
+        }
+        Statement::Delete(delete) => {
+            let ok = dml::delete(session, *delete, piece, cancel).await?;
             finish(session, ok, out).await
         }
         Statement::Load(load) => {
@@ -86,21 +98,8 @@ pub(super) async fn run(
             }
             done(session, out).await
         }
-        Statement::Begin => {
-            session.in_transaction = true;
-            session.changed = false;
-            done(session, out).await
-        }
-        Statement::Commit => {
-            session.in_transaction = false;
-            session.changed = false;
-            done(session, out).await
-        }
-        Statement::Rollback => {
-            session.in_transaction = false;
-            if std::mem::take(&mut session.changed) {
-                session.warn("Warning", &SqlError::not_rolled_back());
-            }
+        Statement::Transaction(statement) => {
+            transaction::run(session, statement).await?;
             done(session, out).await
         }
     }
@@ -116,11 +115,4 @@ async fn finish(session: &Session, ok: OkResult, out: &mut dyn ResultSink) -> Re
         ..ok
     })
     .await
-}
-
-impl Session {
-    /// Notes that a statement changed rows, each of which is its own transaction for now.
-    pub(super) fn note_change(&mut self) {
-        self.changed = self.in_transaction || !self.autocommit();
-    }
 }

@@ -117,6 +117,7 @@ static DEFINITIONS: &[Definition] = &[
     both("group_concat_max_len", Kind::Integer(4, u64::MAX), "1024"),
     never("have_ssl", Kind::Text, "DISABLED"),
     global("init_connect", Kind::Fixed, ""),
+    both("innodb_lock_wait_timeout", Kind::Integer(1, 1 << 30), "50"),
     both("interactive_timeout", Kind::Integer(1, DAYS), "28800"),
     never("license", Kind::Text, "Apache-2.0"),
     never("lower_case_table_names", Kind::Integer(0, 2), "1"),
@@ -272,7 +273,7 @@ impl Variables {
         let definition = definition(name)?;
         match definition.settable {
             Settable::Never => return Err(SqlError::read_only_variable(name)),
-            Settable::Global if scope == Scope::Session => {
+            Settable::Global if scope != Scope::Global => {
                 return Err(SqlError::global_variable(name));
             }
             _ => {}

@@ -1,5 +1,6 @@
 //! The inner side of an index nested-loop join: keys from outer rows, and the inner rows with them.
 
+use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
@@ -7,7 +8,9 @@ use datafusion::arrow::compute::{filter, filter_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{Result as DfResult, ScalarValue, internal_datafusion_err};
 use datafusion::physical_expr::PhysicalExpr;
+use perigee_engine::ndp::KeyRange;
 use perigee_engine::scan::Lookups;
+use perigee_engine::txn::ReadView;
 use perigee_value::{ColumnType, Datum, ValueErrorKind, key};
 
 use crate::access::convert::constant;
@@ -102,6 +105,27 @@ impl InnerSide {
         Ok(Some(out))
     }
 
+    /// The view to read the rows with these keys with: if they are locked, the one that the last lock
+    /// gave, which sees all that was locked.
+    async fn view_of(&self, keys: &[Vec<u8>]) -> DfResult<Arc<ReadView>> {
+        let scan = &self.scan;
+        let mut view = scan.context.view.clone();
+        if scan.context.locker.is_some() {
+            for key in keys {
+                let range = KeyRange {
+                    lower: Bound::Included(key.clone()),
+                    upper: Bound::Included(key.clone()),
+                };
+                let locked = scan
+                    .context
+                    .view_of(&scan.table, scan.path.index, &range)
+                    .await;
+                view = locked.map_err(engine_error)?;
+            }
+        }
+        Ok(view)
+    }
+
     /// The inner rows with these keys.
     ///
     /// # Errors
@@ -109,11 +133,13 @@ impl InnerSide {
     pub async fn look_up(&self, keys: Vec<Vec<u8>>) -> DfResult<Matches> {
         let count = keys.len();
         let scan = &self.scan;
+        let view = self.view_of(&keys).await?;
         let lookups = match self.lookups.get() {
-            Some(lookups) => lookups,
+            Some(lookups) => lookups.with_view(view),
             None => {
-                let prepared = scan.lookups()?;
-                self.lookups.get_or_init(|| prepared)
+                let prepared = scan.lookups(view)?;
+                self.lookups.get_or_init(|| prepared.clone());
+                prepared
             }
         };
         let found = lookups.find(&keys).await.map_err(engine_error)?;

@@ -148,6 +148,7 @@ fn context(engine: &Arc<Engine>) -> AccessContext {
     AccessContext {
         engine: engine.clone(),
         view: engine.read_view(),
+        locker: None,
         cancel: CancelToken::new(),
         settings: NdpSettings::default(),
         alias: None,

@@ -13,7 +13,7 @@ use crate::functions::cast::{self, Target};
 use crate::functions::{dates, in_list};
 
 /// A call of one of our functions in the syntax tree.
-pub(super) fn call(name: &str, args: Vec<Expr>) -> Expr {
+pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
     let args = args
         .into_iter()
         .map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)))

@@ -13,12 +13,12 @@ use std::collections::HashMap;
 
 use datafusion::sql::sqlparser::ast::{
     Cte, Distinct, Expr, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, LimitClause,
-    ObjectName, ObjectNamePart, Offset, OffsetRows, OrderBy, OrderByExpr, OrderByKind, Query,
-    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier,
-    TableAlias, TableFactor, TableWithJoins, Value,
+    LockClause, ObjectName, ObjectNamePart, Offset, OffsetRows, OrderBy, OrderByExpr, OrderByKind,
+    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator,
+    SetQuantifier, TableAlias, TableFactor, TableWithJoins, Value,
 };
 
-pub(crate) use expression::check_collation;
+pub(crate) use expression::{call, check_collation};
 pub use source::Source;
 
 use crate::error::{Result, SqlError};
@@ -62,7 +62,7 @@ pub struct TableAccess {
 }
 
 /// The outcome.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Rewritten {
     /// The statement for DataFusion.
     pub query: Box<Query>,
@@ -70,6 +70,8 @@ pub struct Rewritten {
     pub accesses: Vec<TableAccess>,
     /// Names of result columns: explicit ones by position if there is no `*`.
     pub names: OutputNames,
+    /// FOR UPDATE and FOR SHARE of the whole query, which DataFusion does not see.
+    pub locks: Vec<LockClause>,
 }
 
 /// Names of result columns.
@@ -106,6 +108,7 @@ pub fn rewrite(
         tables: Vec::new(),
         twice: None,
     };
+    let locks = std::mem::take(&mut query.locks);
     rewriter.query(&mut query)?;
     let by_position = rewriter.names_by_position(&query);
     let names = OutputNames {
@@ -116,6 +119,7 @@ pub fn rewrite(
         query,
         accesses: rewriter.accesses,
         names,
+        locks,
     })
 }
 
@@ -169,7 +173,10 @@ fn parts(name: &ObjectName) -> Result<Vec<&Ident>> {
 
 impl Rewriter<'_> {
     fn query(&mut self, query: &mut Query) -> Result<()> {
-        refuse(!query.locks.is_empty(), "FOR UPDATE, FOR SHARE")?;
+        refuse(
+            !query.locks.is_empty(),
+            "FOR UPDATE, FOR SHARE in a subquery",
+        )?;
         refuse(query.for_clause.is_some(), "FOR")?;
         refuse(query.fetch.is_some(), "FETCH")?;
         refuse(

@@ -1,0 +1,486 @@
+//! Assignments: `SET a = …, b = …`, evaluated from left to right as in MySQL, so that an expression
+//! sees what was assigned before it.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::logical_expr::ScalarUDF;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::sql::sqlparser::ast::{
+    Assignment, AssignmentTarget, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    InsertAliases, ObjectName, Query, Select, SelectItem, TableFactor, TableWithJoins, Value,
+    VisitMut, VisitorMut,
+};
+use perigee_engine::catalog::Table;
+use perigee_engine::scan::CancelToken;
+use perigee_value::{Datum, format_value};
+
+use super::target::{HIDDEN, Target, ident, select_of, targets};
+use super::{Converter, CurrentRows};
+use crate::access::table_schema;
+use crate::error::{Result, SqlError};
+use crate::functions::stored::{PREFIX, Stored};
+use crate::parse::Piece;
+use crate::plan::rewrite::call;
+use crate::session::select::{self, Prepared, Reading, Special};
+use crate::session::transaction::Work;
+use crate::session::{Session, set};
+use crate::values::Column;
+
+/// Begins the names of the columns with the values that an INSERT would have inserted.
+const NEW: &str = "/@new.";
+
+/// One assignment.
+#[derive(Clone, Debug)]
+pub(super) struct Assigned {
+    /// Index of the table among the targets.
+    pub target: usize,
+    /// Column of that table.
+    pub column: usize,
+    /// Column of the query's output with the value; none for DEFAULT.
+    pub item: Option<usize>,
+}
+
+/// Assignments before their columns are known: the names, and their expressions if they have one.
+pub(super) struct Unresolved {
+    columns: Vec<(ObjectName, bool)>,
+    pub expressions: Vec<Expr>,
+}
+
+impl Unresolved {
+    pub(super) fn new(assignments: Vec<Assignment>) -> Result<Self> {
+        let mut unresolved = Self {
+            columns: Vec::new(),
+            expressions: Vec::new(),
+        };
+        for Assignment { target, value } in assignments {
+            let AssignmentTarget::ColumnName(name) = target else {
+                return Err(SqlError::not_supported("an assignment to several columns"));
+            };
+            let is_default = matches!(&value, Expr::Identifier(word)
+                if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default"));
+            unresolved.columns.push((name, is_default));
+            if !is_default {
+                unresolved.expressions.push(value);
+            }
+        }
+        Ok(unresolved)
+    }
+
+    /// The query whose output are the values.
+    pub(super) fn query(&mut self, from: Vec<TableWithJoins>) -> Result<Box<Query>> {
+        let mut query = set::query_of(Vec::new())?;
+        let select = select_of(&mut query)?;
+        let expressions = std::mem::take(&mut self.expressions).into_iter();
+        let item = |(number, expr)| SelectItem::ExprWithAlias {
+            expr,
+            alias: ident(format!("{HIDDEN}value{number}")),
+        };
+        select.projection = expressions.enumerate().map(item).collect();
+        select.from = from;
+        Ok(query)
+    }
+
+    /// Finds the columns.
+    pub(super) fn resolve(&self, targets: &[Target]) -> Result<Vec<Assigned>> {
+        let mut items = 0..;
+        let resolve = |(name, is_default): &(ObjectName, bool)| {
+            let (target, column) = resolve(name, targets)?;
+            let item = if *is_default { None } else { items.next() };
+            Ok(Assigned {
+                target,
+                column,
+                item,
+            })
+        };
+        self.columns.iter().map(resolve).collect()
+    }
+}
+
+fn resolve(name: &ObjectName, targets: &[Target]) -> Result<(usize, usize)> {
+    let Some((column, qualifier)) = name.0.split_last() else {
+        return Err(SqlError::unknown_column("", "field list"));
+    };
+    let column = column.as_ident().map_or("", |ident| &ident.value);
+    let qualifier = ObjectName(qualifier.to_vec());
+    let mut found = None;
+    for (number, target) in targets.iter().enumerate() {
+        if !qualifier.0.is_empty() && !target.is_named(&qualifier) {
+            continue;
+        }
+        if let Some(column) = target.table.def.column(column)
+            && found.replace((number, column)).is_some()
+        {
+            return Err(SqlError::ambiguous_column(name, "field list"));
+        }
+    }
+    found.ok_or_else(|| {
+        let name = name.to_string().replace('`', "");
+        SqlError::unknown_column(name, "field list")
+    })
+}
+
+/// Has each expression see what was assigned before it. Returns the functions that this needs.
+pub(super) fn left_to_right(
+    select: &mut Select,
+    assigned: &[Assigned],
+    targets: &[Target],
+) -> Result<Vec<Arc<ScalarUDF>>> {
+    let mut before = Before {
+        targets,
+        columns: Vec::new(),
+        depth: 0,
+    };
+    let mut functions = Vec::new();
+    for (number, assigned) in assigned.iter().enumerate() {
+        let table = &targets[assigned.target].table;
+        let def = &table.def.columns[assigned.column];
+        let value = match assigned.item {
+            None => default_of(&default(table, assigned.column)?, def.ty),
+            Some(item) => {
+                let SelectItem::ExprWithAlias { expr, .. } = &mut select.projection[item] else {
+                    return Err(SqlError::unknown("Q12: a value without a name"));
+                };
+                let _ = expr.visit(&mut before);
+                expr.clone()
+            }
+        };
+        let name = format!("{PREFIX}{number}");
+        let field = table_schema(table).field(assigned.column).clone();
+        let function = Stored::new(name.clone(), &field, def.ty);
+        functions.push(Arc::new(ScalarUDF::from(function)));
+        let place = (assigned.target, assigned.column);
+        before.columns.retain(|(known, _)| *known != place);
+        before.columns.push((place, call(&name, vec![value])));
+    }
+    Ok(functions)
+}
+
+/// The value that DEFAULT stands for.
+///
+/// # Errors
+/// 1364 if the column has none.
+pub(super) fn default(table: &Table, column: usize) -> Result<Datum> {
+    let def = &table.def.columns[column];
+    match &def.default {
+        Some(value) => Ok(value.clone()),
+        None if def.nullable => Ok(Datum::Null),
+        None => Err(SqlError::no_default(&def.name)),
+    }
+}
+
+fn default_of(value: &Datum, ty: perigee_value::ColumnType) -> Expr {
+    if value.is_null() {
+        return Expr::value(Value::Null);
+    }
+    let mut text = String::new();
+    format_value(ty, value.as_ref(), &mut text);
+    Expr::value(Value::SingleQuotedString(text))
+}
+
+/// Puts assigned values in the place of columns; outside of subqueries.
+struct Before<'a> {
+    targets: &'a [Target],
+    /// Target and column, and what it holds.
+    columns: Vec<((usize, usize), Expr)>,
+    depth: usize,
+}
+
+impl Before<'_> {
+    fn value(&self, table: Option<&str>, column: &str) -> Option<&Expr> {
+        let found = self.columns.iter().find(|((target, number), _)| {
+            let target = &self.targets[*target];
+            let name = &target.table.def.columns[*number].name;
+            table.is_none_or(|table| table == target.alias) && name.eq_ignore_ascii_case(column)
+        });
+        found.map(|(_, expr)| expr)
+    }
+}
+
+impl VisitorMut for Before<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if self.depth == 0 {
+            let value = match &*expr {
+                Expr::Identifier(ident) => self.value(None, &ident.value),
+                Expr::CompoundIdentifier(idents) => match &idents[..] {
+                    [.., table, column] => self.value(Some(&table.value), &column.value),
+                    _ => None,
+                },
+                _ => None,
+            };
+            if let Some(value) = value.cloned() {
+                *expr = value;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The values of the assignments in a batch of the query's output.
+pub(super) struct Values<'a> {
+    targets: &'a [Target],
+    assigned: &'a [Assigned],
+    columns: Vec<Option<Column>>,
+}
+
+impl<'a> Values<'a> {
+    pub(super) fn new(
+        targets: &'a [Target],
+        assigned: &'a [Assigned],
+        batch: &RecordBatch,
+        schema: &Schema,
+    ) -> Result<Self> {
+        let column = |assigned: &Assigned| match assigned.item {
+            Some(item) => Column::new(batch.column(item), schema.field(item)).map(Some),
+            None => Ok(None),
+        };
+        Ok(Self {
+            targets,
+            assigned,
+            columns: assigned.iter().map(column).collect::<Result<_>>()?,
+        })
+    }
+
+    /// What a row of the batch assigns to columns of a target; `number` is its number in the
+    /// statement, from 1.
+    ///
+    /// # Errors
+    /// If a value does not fit its column.
+    pub(super) fn row(
+        &self,
+        target: usize,
+        row: usize,
+        number: u64,
+        converter: &mut Converter,
+    ) -> Result<Vec<(usize, Datum)>> {
+        let table = &self.targets[target].table;
+        let mut values = Vec::new();
+        for (assigned, column) in self.assigned.iter().zip(&self.columns) {
+            if assigned.target != target {
+                continue;
+            }
+            let value = match column {
+                None => default(table, assigned.column)?,
+                Some(column) => {
+                    let def = &table.def.columns[assigned.column];
+                    converter.value(column.datum(row), column.ty(), def, number)?
+                }
+            };
+            values.push((assigned.column, value));
+        }
+        Ok(values)
+    }
+}
+
+/// ON DUPLICATE KEY UPDATE, ready to be evaluated over the row in the way and the row to insert.
+pub(in crate::session) struct OnDuplicate {
+    targets: Vec<Target>,
+    assigned: Vec<Assigned>,
+    rows: Arc<CurrentRows>,
+    prepared: Prepared,
+}
+
+impl OnDuplicate {
+    /// Plans the assignments.
+    ///
+    /// # Errors
+    /// Unknown columns, expressions that are not supported.
+    pub(in crate::session) async fn new(
+        session: &Session,
+        work: &mut Work,
+        (table, name): (&Arc<Table>, &ObjectName),
+        (assignments, alias): (Vec<Assignment>, Option<&InsertAliases>),
+        (piece, cancel): (Piece<'_>, &CancelToken),
+        inserted: &[usize],
+    ) -> Result<Self> {
+        let mut unresolved = Unresolved::new(assignments)?;
+        let mut names = NewNames {
+            table,
+            alias,
+            inserted,
+        };
+        for expr in &mut unresolved.expressions {
+            if let ControlFlow::Break(error) = expr.visit(&mut names) {
+                return Err(error);
+            }
+        }
+        let query = unresolved.query(vec![table_of(name.clone())])?;
+        let mut rewritten = select::rewritten(session, query, piece)?;
+        let targets = targets(session, &rewritten)?;
+        let assigned = unresolved.resolve(&targets)?;
+        let functions = left_to_right(select_of(&mut rewritten.query)?, &assigned, &targets)?;
+        let rows = CurrentRows::new(both_rows(table));
+        let mut reading = match rewritten.accesses.len() {
+            1 => Reading::snapshot(session.frontend.engine.read_view(), cancel),
+            _ => work.reading(cancel).await,
+        };
+        reading.functions = functions;
+        let special = Special {
+            rows: Some(rows.clone()),
+            ..Special::default()
+        };
+        reading.special.insert(0, special);
+        Ok(Self {
+            prepared: select::plan(session, rewritten, reading).await?,
+            targets,
+            assigned,
+            rows,
+        })
+    }
+
+    /// What is assigned, given the row in the way and the one to insert.
+    ///
+    /// # Errors
+    /// If an expression fails, or a value does not fit its column.
+    pub(in crate::session) async fn values(
+        &mut self,
+        session: &Session,
+        (existing, new): (&[Datum], &[Datum]),
+        (number, converter): (u64, &mut Converter),
+        cancel: &CancelToken,
+    ) -> Result<Vec<(usize, Datum)>> {
+        self.rows.set(&[existing, new].concat())?;
+        self.prepared.plan = reset_plan_states(self.prepared.plan.clone())?;
+        let mut stream = session.frontend.start(&self.prepared);
+        while let Some(batch) = select::guarded(&mut stream, cancel).await? {
+            if batch.num_rows() > 0 {
+                let schema = &self.prepared.schema;
+                let values = Values::new(&self.targets, &self.assigned, &batch, schema)?;
+                return values.row(0, 0, number, converter);
+            }
+        }
+        Err(SqlError::unknown("Q13: assignments over a row give a row"))
+    }
+}
+
+/// A table as FROM has it.
+pub(super) fn table_of(name: ObjectName) -> TableWithJoins {
+    TableWithJoins {
+        relation: TableFactor::Table {
+            name,
+            alias: None,
+            args: None,
+            with_hints: Vec::new(),
+            version: None,
+            with_ordinality: false,
+            partitions: Vec::new(),
+            json_path: None,
+            sample: None,
+            index_hints: Vec::new(),
+        },
+        joins: Vec::new(),
+    }
+}
+
+/// The columns of the row in the way, then those of the row to insert.
+fn both_rows(table: &Table) -> SchemaRef {
+    let schema = table_schema(table);
+    let new = |field: &Arc<Field>| {
+        let name = format!("{NEW}{}", field.name());
+        Arc::new(field.as_ref().clone().with_name(name).with_nullable(true))
+    };
+    let fields = schema.fields().iter();
+    let both: Vec<_> = fields.clone().cloned().chain(fields.map(new)).collect();
+    Arc::new(Schema::new(both))
+}
+
+/// Names the values of the row to insert: `VALUES(a)`, `new.a`.
+struct NewNames<'a> {
+    table: &'a Table,
+    alias: Option<&'a InsertAliases>,
+    /// Table columns that the INSERT gives values for, in its order.
+    inserted: &'a [usize],
+}
+
+impl NewNames<'_> {
+    fn column(&self, column: usize) -> Expr {
+        let name = self.table.def.columns[column].name.to_lowercase();
+        Expr::Identifier(ident(format!("{NEW}{name}")))
+    }
+
+    fn named(&self, name: &str) -> Result<Expr> {
+        let column = self.table.def.column(name);
+        column
+            .map(|column| self.column(column))
+            .ok_or_else(|| SqlError::unknown_column(name, "field list"))
+    }
+
+    /// A column of the row alias, which may have names of its own.
+    fn of_alias(&self, qualified: bool, name: &str) -> Option<Expr> {
+        let columns = self.alias?.col_aliases.as_deref().unwrap_or_default();
+        if columns.is_empty() {
+            return if qualified {
+                self.named(name).ok()
+            } else {
+                None
+            };
+        }
+        let at = columns
+            .iter()
+            .position(|c| c.value.eq_ignore_ascii_case(name))?;
+        Some(self.column(*self.inserted.get(at)?))
+    }
+
+    fn is_alias(&self, name: &Ident) -> bool {
+        let alias = self.alias.map(|alias| alias.row_alias.to_string());
+        alias.is_some_and(|alias| alias.trim_matches('`').eq_ignore_ascii_case(&name.value))
+    }
+}
+
+impl VisitorMut for NewNames<'_> {
+    type Break = SqlError;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        let new = match &*expr {
+            Expr::Identifier(name) => self.of_alias(false, &name.value),
+            Expr::CompoundIdentifier(names) => match &names[..] {
+                [table, column] if self.is_alias(table) => self.of_alias(true, &column.value),
+                _ => None,
+            },
+            Expr::Function(function)
+                if function.name.to_string().eq_ignore_ascii_case("values") =>
+            {
+                match argument(&function.args) {
+                    Some(name) => match self.named(&name.value) {
+                        Ok(new) => Some(new),
+                        Err(error) => return ControlFlow::Break(error),
+                    },
+                    None => None,
+                }
+            }
+            _ => None,
+        };
+        if let Some(new) = new {
+            *expr = new;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The column that is the only argument of a function.
+fn argument(args: &FunctionArguments) -> Option<&Ident> {
+    let FunctionArguments::List(list) = args else {
+        return None;
+    };
+    match &list.args[..] {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name)))] => Some(name),
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::CompoundIdentifier(names)))] => {
+            names.last()
+        }
+        _ => None,
+    }
+}

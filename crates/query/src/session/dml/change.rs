@@ -1,0 +1,450 @@
+//! UPDATE and DELETE.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use datafusion::logical_expr::ScalarUDF;
+use datafusion::sql::sqlparser::ast::{Expr, LimitClause, Query};
+use perigee_engine::scan::CancelToken;
+use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock, Written};
+use perigee_value::Datum;
+
+use super::assign::{Assigned, Unresolved, Values, left_to_right};
+use super::target::{Target, row_of, select_of, targets};
+use super::{Budget, Converter, CurrentRows, point};
+use crate::access::table_schema;
+use crate::error::{Result, SqlError};
+use crate::parse::{Delete, Piece, Rows, Update};
+use crate::plan::rewrite::Rewritten;
+use crate::result::OkResult;
+use crate::session::insert::{duplicate_error, engine_error};
+use crate::session::select::{self, Reading, Special};
+use crate::session::transaction::Work;
+use crate::session::{Session, set};
+use crate::values;
+
+/// What happens to the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::session) enum Kind {
+    Update,
+    Delete,
+}
+
+/// The query that finds the rows of an UPDATE or DELETE: their keys and their new values.
+#[derive(Clone, Debug)]
+pub(in crate::session) struct ReadPhase {
+    pub kind: Kind,
+    pub rewritten: Rewritten,
+    /// The tables whose rows change.
+    pub targets: Vec<Target>,
+    assigned: Vec<Assigned>,
+    functions: Vec<Arc<ScalarUDF>>,
+    /// The key of the only row that it can be.
+    point: Option<Vec<u8>>,
+    ignore: bool,
+}
+
+/// A row to change.
+struct Candidate {
+    target: usize,
+    key: Vec<u8>,
+    /// New values of columns.
+    values: Vec<(usize, Datum)>,
+}
+
+/// What a statement did.
+#[derive(Debug, Default)]
+struct Counts {
+    matched: u64,
+    changed: u64,
+}
+
+/// Runs an UPDATE.
+pub(in crate::session) async fn update(
+    session: &mut Session,
+    update: Update,
+    piece: Piece<'_>,
+    cancel: &CancelToken,
+) -> Result<OkResult> {
+    let phase = ReadPhase::update(session, update, piece)?;
+    let (counts, warnings) = run(session, &phase, cancel).await?;
+    let Counts { matched, changed } = counts;
+    Ok(OkResult {
+        affected_rows: if session.info.found_rows {
+            matched
+        } else {
+            changed
+        },
+        info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"),
+        ..OkResult::default()
+    })
+}
+
+/// Runs a DELETE.
+pub(in crate::session) async fn delete(
+    session: &mut Session,
+    delete: Delete,
+    piece: Piece<'_>,
+    cancel: &CancelToken,
+) -> Result<OkResult> {
+    let phase = ReadPhase::delete(session, delete, piece)?;
+    let (counts, _) = run(session, &phase, cancel).await?;
+    Ok(OkResult {
+        affected_rows: counts.changed,
+        ..OkResult::default()
+    })
+}
+
+/// Runs the statement in its transaction; returns also the number of warnings.
+async fn run(
+    session: &mut Session,
+    phase: &ReadPhase,
+    cancel: &CancelToken,
+) -> Result<(Counts, usize)> {
+    let mut work = session.begin_work(cancel);
+    let outcome = loop {
+        match attempt(session, &mut work, phase, cancel).await {
+            Err(error) if work.may_restart(&error) => {
+                if let Err(error) = work.restart().await {
+                    break Err(error);
+                }
+            }
+            outcome => break outcome,
+        }
+    };
+    let (counts, converter) = session.end_work(work, outcome).await?;
+    Ok((counts, converter.report(session)))
+}
+
+/// Finds the rows and changes them.
+async fn attempt(
+    session: &Session,
+    work: &mut Work,
+    phase: &ReadPhase,
+    cancel: &CancelToken,
+) -> Result<(Counts, Converter)> {
+    work.check_writable()?;
+    let mut converter = Converter::new(phase.ignore);
+    let mut counts = Counts::default();
+    let (candidates, check) = match &phase.point {
+        Some(key) => {
+            let target = &phase.targets[0];
+            let Some(record) = locked_row(work, target, key, false).await? else {
+                return Ok((counts, converter));
+            };
+            let row = row_of(&target.table, &record);
+            let reading = phase.reading_of(session, work, &row, cancel).await?;
+            (phase.find(session, reading, &mut converter).await?, false)
+        }
+        None => {
+            let reading = phase.reading(work, cancel).await;
+            // Ranges that are locked do not change.
+            let check = work.isolation() != Isolation::Serializable;
+            (phase.find(session, reading, &mut converter).await?, check)
+        }
+    };
+    for (number, candidate) in candidates.iter().enumerate() {
+        if cancel.is_cancelled() {
+            return Err(SqlError::interrupted());
+        }
+        let target = &phase.targets[candidate.target];
+        let record = locked_row(work, target, &candidate.key, check).await?;
+        let record = record.ok_or_else(|| SqlError::record_changed(&target.table.def.name))?;
+        counts.matched += 1;
+        let number = number as u64;
+        if write(work, phase, candidate, &record, number, &mut converter).await? {
+            counts.changed += 1;
+        }
+    }
+    Ok((counts, converter))
+}
+
+/// Locks a row and reads its record; none if there is none.
+///
+/// # Errors
+/// 1020 if it is not the version that the statement has seen, which is to be checked.
+async fn locked_row(
+    work: &mut Work,
+    target: &Target,
+    key: &[u8],
+    check: bool,
+) -> Result<Option<Vec<u8>>> {
+    let table = &target.table;
+    let transaction = work.transaction();
+    let lock = transaction.lock_row(table, key, LockMode::Exclusive, LockWait::Wait);
+    match lock.await? {
+        RowLock::Locked(Some(record)) => {
+            if check && !transaction.view().sees_record(&record) {
+                return Err(SqlError::record_changed(&table.def.name));
+            }
+            Ok(Some(record))
+        }
+        RowLock::Locked(None) | RowLock::Skipped => Ok(None),
+    }
+}
+
+/// Writes one row that is locked; true if that changed it.
+async fn write(
+    work: &mut Work,
+    phase: &ReadPhase,
+    candidate: &Candidate,
+    record: &[u8],
+    number: u64,
+    converter: &mut Converter,
+) -> Result<bool> {
+    let table = &phase.targets[candidate.target].table;
+    let transaction = work.transaction();
+    let written = match phase.kind {
+        Kind::Delete => transaction.delete_row(table, &candidate.key).await,
+        Kind::Update => {
+            let mut row = row_of(table, record);
+            for (column, value) in &candidate.values {
+                row[*column] = value.clone();
+            }
+            transaction.update_row(table, &candidate.key, &row).await
+        }
+    };
+    match written.map_err(|e| engine_error(e, table, number))? {
+        Written::Done => Ok(true),
+        Written::Unchanged => Ok(false),
+        Written::Missing => Err(SqlError::record_changed(&table.def.name)),
+        Written::Duplicate(row) => {
+            converter.duplicate(duplicate_error(table, &row))?;
+            Ok(false)
+        }
+    }
+}
+
+impl ReadPhase {
+    /// Of an UPDATE.
+    ///
+    /// # Errors
+    /// Unknown tables and columns, what is not supported.
+    pub(in crate::session) fn update(
+        session: &Session,
+        update: Update,
+        piece: Piece<'_>,
+    ) -> Result<Self> {
+        let mut unresolved = Unresolved::new(update.assignments)?;
+        let query = unresolved.query(update.rows.from.clone())?;
+        let mut rewritten = rewritten(session, query, &update.rows, piece)?;
+        let all = targets(session, &rewritten)?;
+        let mut assigned = unresolved.resolve(&all)?;
+        let select = select_of(&mut rewritten.query)?;
+        let functions = left_to_right(select, &assigned, &all)?;
+        let mut changed: Vec<usize> = assigned.iter().map(|a| a.target).collect();
+        changed.sort_unstable();
+        changed.dedup();
+        for assigned in &mut assigned {
+            let place = changed.binary_search(&assigned.target);
+            assigned.target = place.expect("it is among them");
+        }
+        let targets = changed.iter().map(|target| all[*target].clone()).collect();
+        let phase = Self {
+            kind: Kind::Update,
+            rewritten,
+            targets,
+            assigned,
+            functions,
+            point: None,
+            ignore: update.ignore,
+        };
+        phase.with_keys(&update.rows)
+    }
+
+    /// Of a DELETE.
+    ///
+    /// # Errors
+    /// Unknown tables and columns, what is not supported.
+    pub(in crate::session) fn delete(
+        session: &Session,
+        delete: Delete,
+        piece: Piece<'_>,
+    ) -> Result<Self> {
+        let mut query = set::query_of(Vec::new())?;
+        select_of(&mut query)?.from = delete.rows.from.clone();
+        let rewritten = rewritten(session, query, &delete.rows, piece)?;
+        let all = targets(session, &rewritten)?;
+        let mut targets: Vec<Target> = Vec::new();
+        for name in &delete.targets {
+            let target = all.iter().find(|target| target.is_named(name));
+            let target = target.ok_or_else(|| SqlError::unknown_delete_table(name))?;
+            if targets.iter().any(|known| known.access == target.access) {
+                return Err(SqlError::duplicate_alias(&target.alias));
+            }
+            targets.push(target.clone());
+        }
+        if delete.targets.is_empty() {
+            targets = all;
+        }
+        let phase = Self {
+            kind: Kind::Delete,
+            rewritten,
+            targets,
+            assigned: Vec::new(),
+            functions: Vec::new(),
+            point: None,
+            ignore: delete.ignore,
+        };
+        phase.with_keys(&delete.rows)
+    }
+
+    /// The same with the rows' keys as output.
+    fn with_keys(mut self, rows: &Rows) -> Result<Self> {
+        let Some(first) = self.targets.first() else {
+            let (table, statement) = match (rows.from.first(), self.kind) {
+                (Some(table), Kind::Update) => (table.relation.to_string(), "UPDATE"),
+                (Some(table), Kind::Delete) => (table.relation.to_string(), "DELETE"),
+                (None, _) => return Err(SqlError::no_tables_used()),
+            };
+            return Err(SqlError::not_updatable(table, statement));
+        };
+        self.point = point::key(rows, first)?;
+        let select = select_of(&mut self.rewritten.query)?;
+        for target in &mut self.targets {
+            let first = select.projection.len();
+            target.add_key(select, first);
+        }
+        Ok(self)
+    }
+
+    /// What the query reads and locks.
+    async fn reading(&self, work: &mut Work, cancel: &CancelToken) -> Reading {
+        let mut reading = work.reading(cancel).await;
+        self.prepare(&mut reading);
+        if work.isolation() == Isolation::Serializable {
+            for special in reading.special.values_mut() {
+                special.locker = Some(work.locker(LockMode::Exclusive));
+            }
+        }
+        reading
+    }
+
+    /// The functions that the query calls, and the keys that it needs.
+    pub(in crate::session) fn prepare(&self, reading: &mut Reading) {
+        let special = |target: &Target| {
+            let special = Special {
+                row_id: true,
+                ..Special::default()
+            };
+            (target.access, special)
+        };
+        reading.special = self.targets.iter().map(special).collect();
+        reading.functions.clone_from(&self.functions);
+    }
+
+    /// What the query reads if the row is locked already.
+    async fn reading_of(
+        &self,
+        session: &Session,
+        work: &mut Work,
+        row: &[Datum],
+        cancel: &CancelToken,
+    ) -> Result<Reading> {
+        let target = &self.targets[0];
+        let rows = CurrentRows::new(table_schema(&target.table));
+        rows.set(row)?;
+        // Nothing but subqueries reads tables.
+        let mut reading = match self.rewritten.accesses.len() {
+            1 => Reading::snapshot(session.frontend.engine.read_view(), cancel),
+            _ => work.reading(cancel).await,
+        };
+        reading.functions.clone_from(&self.functions);
+        let special = Special {
+            rows: Some(rows),
+            ..Special::default()
+        };
+        reading.special = HashMap::from([(target.access, special)]);
+        Ok(reading)
+    }
+
+    /// Runs the query.
+    async fn find(
+        &self,
+        session: &Session,
+        reading: Reading,
+        converter: &mut Converter,
+    ) -> Result<Vec<Candidate>> {
+        let cancel = reading.cancel.clone();
+        let prepared = select::plan(session, self.rewritten.clone(), reading).await?;
+        let mut stream = session.frontend.start(&prepared);
+        let mut found = Found {
+            budget: Budget::new(session),
+            candidates: Vec::new(),
+            // Only a join delivers a row twice.
+            known: (self.rewritten.accesses.len() > 1).then(HashSet::new),
+        };
+        while let Some(batch) = select::guarded(&mut stream, &cancel).await? {
+            let values = Values::new(&self.targets, &self.assigned, &batch, &prepared.schema)?;
+            let keys: Vec<_> = self
+                .targets
+                .iter()
+                .map(|target| target.keys(&batch))
+                .collect::<Result<_>>()?;
+            for row in 0..batch.num_rows() {
+                for (target, keys) in keys.iter().enumerate() {
+                    let Some(key) = keys[row].clone().filter(|key| found.is_new(target, key))
+                    else {
+                        continue;
+                    };
+                    let number = found.candidates.len() as u64 + 1;
+                    let values = values.row(target, row, number, converter)?;
+                    found.add(Candidate {
+                        target,
+                        key,
+                        values,
+                    })?;
+                }
+            }
+        }
+        Ok(found.candidates)
+    }
+}
+
+/// The rows found so far.
+struct Found {
+    budget: Budget,
+    candidates: Vec<Candidate>,
+    known: Option<HashSet<(usize, Vec<u8>)>>,
+}
+
+impl Found {
+    fn is_new(&mut self, target: usize, key: &[u8]) -> bool {
+        match &mut self.known {
+            Some(known) => known.insert((target, key.to_vec())),
+            None => true,
+        }
+    }
+
+    fn add(&mut self, candidate: Candidate) -> Result<()> {
+        let values: usize = candidate.values.iter().map(|(_, v)| values::size(v)).sum();
+        let copies = if self.known.is_some() { 2 } else { 1 };
+        let bytes = size_of::<Candidate>() + values + copies * candidate.key.len();
+        self.budget.take(bytes)?;
+        self.candidates.push(candidate);
+        Ok(())
+    }
+}
+
+/// A query with the conditions, the order and the limit of a statement.
+fn rewritten(
+    session: &Session,
+    mut query: Box<Query>,
+    rows: &Rows,
+    piece: Piece<'_>,
+) -> Result<Rewritten> {
+    query.order_by.clone_from(&rows.order_by);
+    query.limit_clause = rows.limit.clone().map(limit);
+    let select = select_of(&mut query)?;
+    select.selection.clone_from(&rows.selection);
+    select.optimizer_hints.clone_from(&rows.hints);
+    select::rewritten(session, query, piece)
+}
+
+fn limit(limit: Expr) -> LimitClause {
+    LimitClause::LimitOffset {
+        limit: Some(limit),
+        offset: None,
+        limit_by: Vec::new(),
+    }
+}

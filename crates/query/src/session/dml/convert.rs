@@ -1,0 +1,230 @@
+//! Values on their way into columns: strictly, or with IGNORE as near as the column can come.
+
+use perigee_engine::catalog::ColumnDef;
+use perigee_value::{ColumnType, Datum, ValueError, ValueErrorKind, format_value, parse_text};
+
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+use crate::session::insert::value_error;
+
+/// Converts the values of a statement.
+pub(in crate::session) struct Converter {
+    /// What does not fit is a warning, not an error.
+    pub ignore: bool,
+    /// Those warnings.
+    pub warnings: Vec<SqlError>,
+}
+
+impl Converter {
+    /// A strict one, or one that only warns.
+    pub(in crate::session) fn new(ignore: bool) -> Self {
+        Self {
+            ignore,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// A value of a type as a value of a column, for row `row` of the statement.
+    ///
+    /// # Errors
+    /// Strictly, what does not fit.
+    pub(in crate::session) fn value(
+        &mut self,
+        value: Datum,
+        from: ColumnType,
+        column: &ColumnDef,
+        row: u64,
+    ) -> Result<Datum> {
+        let text = match (&value, self.ignore) {
+            (_, false) => None,
+            (Datum::String(text), true) => Some(text.clone()),
+            (value, true) => {
+                let mut text = String::new();
+                format_value(from, value.as_ref(), &mut text);
+                Some(text.into_bytes())
+            }
+        };
+        let converted = column.ty.coerce(value, from);
+        self.fitting(converted, text.as_deref(), column, row)
+    }
+
+    /// A literal's text as a value of a column.
+    ///
+    /// # Errors
+    /// Strictly, what does not fit.
+    pub(in crate::session) fn text(
+        &mut self,
+        text: &[u8],
+        column: &ColumnDef,
+        row: u64,
+    ) -> Result<Datum> {
+        let converted = parse_text(column.ty, text);
+        self.fitting(converted, self.ignore.then_some(text), column, row)
+    }
+
+    fn fitting(
+        &mut self,
+        converted: std::result::Result<Datum, ValueError>,
+        text: Option<&[u8]>,
+        column: &ColumnDef,
+        row: u64,
+    ) -> Result<Datum> {
+        let error = match converted {
+            Ok(value) => return self.not_null(value, column),
+            Err(error) => error,
+        };
+        let strict = value_error(&error, &column.name, row);
+        let Some(value) = text.and_then(|text| nearest(column, text, error.kind)) else {
+            return Err(strict);
+        };
+        self.warnings.push(match error.kind {
+            ValueErrorKind::TooLong => SqlError::data_truncated(&column.name, row),
+            _ => strict,
+        });
+        Ok(value)
+    }
+
+    /// Checks a value against NOT NULL.
+    ///
+    /// # Errors
+    /// Strictly, 1048.
+    pub(in crate::session) fn not_null(
+        &mut self,
+        value: Datum,
+        column: &ColumnDef,
+    ) -> Result<Datum> {
+        if !value.is_null() || column.nullable {
+            return Ok(value);
+        }
+        let error = SqlError::null_not_allowed(&column.name);
+        match implicit_default(column.ty).filter(|_| self.ignore) {
+            Some(value) => {
+                self.warnings.push(error);
+                Ok(value)
+            }
+            None => Err(error),
+        }
+    }
+
+    /// A duplicate key: with IGNORE a warning.
+    ///
+    /// # Errors
+    /// Strictly, the error.
+    pub(in crate::session) fn duplicate(&mut self, error: SqlError) -> Result<()> {
+        if !self.ignore {
+            return Err(error);
+        }
+        self.warnings.push(error);
+        Ok(())
+    }
+
+    /// Has the session list the warnings; returns their number.
+    pub(in crate::session) fn report(self, session: &mut Session) -> usize {
+        for warning in &self.warnings {
+            session.warn("Warning", warning);
+        }
+        self.warnings.len()
+    }
+}
+
+/// What a column without DEFAULT gets where NULL is not allowed. There is no zero date.
+pub(in crate::session) fn implicit_default(ty: ColumnType) -> Option<Datum> {
+    let text: &[u8] = match ty {
+        ColumnType::Date | ColumnType::DateTime { .. } => return None,
+        _ if ty.is_string() => b"",
+        _ => b"0",
+    };
+    parse_text(ty, text).ok()
+}
+
+/// The value nearest to a text that does not fit a column.
+fn nearest(column: &ColumnDef, text: &[u8], kind: ValueErrorKind) -> Option<Datum> {
+    let ty = column.ty;
+    let text = String::from_utf8_lossy(text);
+    match ty {
+        ColumnType::Date | ColumnType::DateTime { .. } => column.nullable.then_some(Datum::Null),
+        _ if kind == ValueErrorKind::OutOfRange => Some(bound(ty, text.trim().starts_with('-'))),
+        _ => {
+            let mut ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+            ends.push(text.len());
+            let prefixes = ends.into_iter().rev().map(|end| &text[..end]);
+            let mut fitting = prefixes.filter_map(|text| parse_text(ty, text.as_bytes()).ok());
+            fitting.next().or_else(|| implicit_default(ty))
+        }
+    }
+}
+
+/// The least or the greatest value of a type of numbers.
+fn bound(ty: ColumnType, least: bool) -> Datum {
+    match ty {
+        ColumnType::Int { bytes, unsigned } => {
+            let bits = 8 * u32::from(bytes);
+            match (unsigned, least) {
+                (true, true) => Datum::UInt(0),
+                (true, false) => Datum::UInt(u64::MAX >> (64 - bits)),
+                (false, true) => Datum::Int(i64::MIN >> (64 - bits)),
+                (false, false) => Datum::Int(i64::MAX >> (64 - bits)),
+            }
+        }
+        ColumnType::Decimal { precision, .. } => {
+            let most = 10i128.pow(u32::from(precision)) - 1;
+            Datum::Decimal(if least { -most } else { most })
+        }
+        ColumnType::Float => {
+            let most = f64::from(f32::MAX);
+            Datum::Double(if least { -most } else { most })
+        }
+        _ => Datum::Double(if least { f64::MIN } else { f64::MAX }),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use perigee_value::Collation;
+
+    #[test]
+    fn what_does_not_fit_comes_as_near_as_it_can() {
+        let int = |bytes, unsigned| ColumnType::Int { bytes, unsigned };
+        let decimal = ColumnType::Decimal {
+            precision: 5,
+            scale: 2,
+        };
+        let text = ColumnType::Varchar {
+            chars: 3,
+            collation: Collation::UTF8MB4_BIN,
+        };
+        for (ty, given, expected) in [
+            (int(1, false), "300", "127"),
+            (int(1, false), "-300", "-128"),
+            (int(1, true), "-1", "0"),
+            (int(8, true), "99999999999999999999", "18446744073709551615"),
+            (int(4, false), "12abc", "12"),
+            (int(4, false), "abc", "0"),
+            (decimal, "1000", "999.99"),
+            (decimal, "-1000", "-999.99"),
+            (text, "äöüß", "äöü"),
+        ] {
+            let mut converter = Converter::new(true);
+            let column = column(ty);
+            let value = converter.text(given.as_bytes(), &column, 1).unwrap();
+            let mut shown = String::new();
+            format_value(ty, value.as_ref(), &mut shown);
+            assert_eq!(shown, expected, "{given}");
+            assert_eq!(converter.warnings.len(), 1, "{given}");
+            let strict = Converter::new(false).text(given.as_bytes(), &column, 1);
+            assert!(strict.is_err(), "{given}");
+        }
+    }
+
+    fn column(ty: ColumnType) -> ColumnDef {
+        ColumnDef {
+            name: "c".to_owned(),
+            ty,
+            nullable: false,
+            default: None,
+            comment: String::new(),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Statements that change rows: what UPDATE, DELETE and INSERT share.
+//!
+//! A statement reads all that it will change before it changes anything, so it never meets its own
+//! changes: its read phase is a SELECT like any other, with near-data processing, that delivers the
+//! rows' keys and their new values. Then row after row is locked and written. A row that another
+//! transaction changed in between makes the statement begin anew, see
+//! [`Work::may_restart`](super::transaction::Work::may_restart).
+
+mod assign;
+mod change;
+mod convert;
+mod current;
+mod point;
+mod target;
+
+pub(super) use assign::OnDuplicate;
+pub(super) use change::{Kind, ReadPhase, delete, update};
+pub(super) use convert::{Converter, implicit_default};
+pub(super) use current::CurrentRows;
+pub(super) use target::{HIDDEN, Target, row_of, select_of, targets};
+
+use super::Session;
+use crate::error::{Result, SqlError};
+
+/// Memory that a statement may keep rows in.
+pub(super) struct Budget {
+    limit: usize,
+    used: usize,
+}
+
+impl Budget {
+    /// All that the session's statements may use.
+    pub(super) fn new(session: &Session) -> Self {
+        Self {
+            limit: session.variables.integer("query_memory_limit") as usize,
+            used: 0,
+        }
+    }
+
+    /// Takes some bytes of it.
+    ///
+    /// # Errors
+    /// 1038.
+    pub(super) fn take(&mut self, bytes: usize) -> Result<()> {
+        self.used += bytes;
+        if self.used > self.limit {
+            let detail = format!("{} bytes of rows to change or lock", self.used);
+            return Err(SqlError::out_of_memory(detail));
+        }
+        Ok(())
+    }
+}

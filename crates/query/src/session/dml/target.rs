@@ -1,0 +1,132 @@
+//! [`Target`]: a table whose rows a query's result names, so that they can be locked and changed: the
+//! query delivers their clustered keys in columns of their own.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
+};
+use perigee_engine::catalog::{HIDDEN_ROW_ID, Table};
+use perigee_value::{Datum, RecordView, key};
+
+use crate::access::ROW_ID;
+use crate::error::{Result, SqlError};
+use crate::plan::rewrite::{Rewritten, TableAccess};
+use crate::session::Session;
+use crate::values::Column;
+
+/// Begins the names of columns that are not shown to the user, who cannot write them without quotes.
+pub(in crate::session) const HIDDEN: &str = "/@";
+
+/// One table of a query's outermost FROM.
+#[derive(Clone, Debug)]
+pub(in crate::session) struct Target {
+    pub table: Arc<Table>,
+    /// Number of the reference.
+    pub access: usize,
+    /// Its name in the statement.
+    pub alias: String,
+    /// Position in the query's output of the first column of the key, once it is there.
+    first: usize,
+}
+
+/// The tables of the outermost FROM, without derived tables.
+pub(in crate::session) fn targets(session: &Session, rewritten: &Rewritten) -> Result<Vec<Target>> {
+    let outermost = |(_, access): &(usize, &TableAccess)| access.select == 1;
+    let accesses = rewritten.accesses.iter().enumerate().filter(outermost);
+    accesses
+        .map(|(number, access)| {
+            Ok(Target {
+                table: session.table(&access.schema, &access.table)?,
+                access: number,
+                alias: access.alias.clone(),
+                first: usize::MAX,
+            })
+        })
+        .collect()
+}
+
+/// The outermost SELECT.
+pub(in crate::session) fn select_of(query: &mut Query) -> Result<&mut Select> {
+    match query.body.as_mut() {
+        SetExpr::Select(select) => Ok(select),
+        _ => Err(SqlError::not_supported("this form of query")),
+    }
+}
+
+/// An identifier in the form that DataFusion sees.
+pub(super) fn ident(name: impl Into<String>) -> Ident {
+    Ident::with_quote('"', name)
+}
+
+impl Target {
+    /// True if a name in the statement means this table.
+    pub(in crate::session) fn is_named(&self, name: &ObjectName) -> bool {
+        let parts: Vec<String> = name
+            .0
+            .iter()
+            .filter_map(|part| Some(part.as_ident()?.value.to_lowercase()))
+            .collect();
+        match &parts[..] {
+            [table] => *table == self.alias,
+            [schema, table] => *table == self.alias && *schema == self.table.def.schema,
+            _ => false,
+        }
+    }
+
+    /// Has the query deliver the key.
+    pub(in crate::session) fn add_key(&mut self, select: &mut Select, first: usize) {
+        self.first = first;
+        let layout = &self.table.clustered().layout;
+        for (number, column) in layout.key.iter().enumerate() {
+            let name = match self.table.clustered().columns[usize::from(*column)] {
+                HIDDEN_ROW_ID => ROW_ID.to_owned(),
+                column => self.table.def.columns[usize::from(column)]
+                    .name
+                    .to_lowercase(),
+            };
+            select.projection.push(SelectItem::ExprWithAlias {
+                expr: Expr::CompoundIdentifier(vec![ident(&self.alias), ident(name)]),
+                alias: ident(format!("{HIDDEN}key{}.{number}", self.access)),
+            });
+        }
+    }
+
+    /// Number of columns of the key.
+    pub(in crate::session) fn key_columns(&self) -> usize {
+        self.table.clustered().layout.key.len()
+    }
+
+    /// The rows' keys in a batch of the query's output; none where an outer join found no row.
+    pub(in crate::session) fn keys(&self, batch: &RecordBatch) -> Result<Vec<Option<Vec<u8>>>> {
+        let schema = batch.schema();
+        let columns = (self.first..self.first + self.key_columns())
+            .map(|i| Column::new(batch.column(i), schema.field(i)))
+            .collect::<Result<Vec<_>>>()?;
+        (0..batch.num_rows())
+            .map(|row| {
+                let values: Vec<Datum> = columns.iter().map(|c| c.datum(row)).collect();
+                if values.contains(&Datum::Null) {
+                    return Ok(None);
+                }
+                self.key(&values).map(Some)
+            })
+            .collect()
+    }
+
+    /// The clustered key of values in the key's order.
+    pub(super) fn key(&self, values: &[Datum]) -> Result<Vec<u8>> {
+        let mut key = Vec::new();
+        key::encode_key(&self.table.clustered().layout, values, &mut key)
+            .map_err(SqlError::corrupt)?;
+        Ok(key)
+    }
+}
+
+/// The values of a clustered record, in the order of the table's columns.
+pub(in crate::session) fn row_of(table: &Table, record: &[u8]) -> Vec<Datum> {
+    let view = RecordView::new(&table.clustered().layout, record);
+    let columns = 0..table.def.columns.len();
+    columns.map(|c| view.value(c).to_datum()).collect()
+}

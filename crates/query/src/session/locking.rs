@@ -1,0 +1,349 @@
+//! Locking reads: SELECT … FOR UPDATE and FOR SHARE.
+//!
+//! The rows of the result are locked, above its sort and, with SKIP LOCKED, below its LIMIT: the query
+//! delivers their keys in hidden columns. From REPEATABLE READ on the ranges that are read are locked
+//! first, so that no row can join them. Where the result does not tell its rows (aggregates, DISTINCT,
+//! GROUP BY, UNION) only ranges can be locked, at any level.
+
+use datafusion::arrow::array::{BooleanArray, RecordBatch};
+use datafusion::arrow::compute::filter_record_batch;
+use datafusion::arrow::datatypes::Schema;
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, LimitClause, LockClause, LockType, NonBlock, Query, Select, SelectItem,
+    SetExpr, Visit, Visitor,
+};
+use perigee_engine::scan::CancelToken;
+use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::Session;
+use super::dml::{Budget, HIDDEN, Target, select_of, targets};
+use super::select::{self, Reading, Special};
+use super::transaction::Work;
+use crate::error::{Result, SqlError};
+use crate::plan::rewrite::Rewritten;
+use crate::result::{ResultSink, column_of};
+
+/// The mode that a locking clause asks for.
+pub(super) fn lock_mode(clause: &LockClause) -> LockMode {
+    match clause.lock_type {
+        LockType::Update => LockMode::Exclusive,
+        LockType::Share => LockMode::Shared,
+    }
+}
+
+/// What it says of locks that others hold.
+fn lock_wait(clause: &LockClause) -> LockWait {
+    match clause.nonblock {
+        None => LockWait::Wait,
+        Some(NonBlock::Nowait) => LockWait::NoWait,
+        Some(NonBlock::SkipLocked) => LockWait::Skip,
+    }
+}
+
+/// A table whose rows are locked.
+struct Locked {
+    target: Target,
+    mode: LockMode,
+    wait: LockWait,
+}
+
+/// A locking read, ready to be planned.
+struct LockingRead {
+    rewritten: Rewritten,
+    locked: Vec<Locked>,
+    /// Rows can be locked one by one.
+    by_row: bool,
+    /// LIMIT and OFFSET, if they count what remains after SKIP LOCKED.
+    limit: Option<(usize, Option<usize>)>,
+}
+
+/// The rows of the result, locked.
+struct Rows {
+    schema: Arc<Schema>,
+    names: Vec<String>,
+    batches: Vec<RecordBatch>,
+}
+
+/// Runs a locking read.
+pub(super) async fn run(
+    session: &mut Session,
+    rewritten: Rewritten,
+    out: &mut dyn ResultSink,
+    cancel: &CancelToken,
+) -> Result<()> {
+    let read = LockingRead::new(session, rewritten)?;
+    let mut work = session.begin_work(cancel);
+    let outcome = loop {
+        match read.attempt(session, &mut work, cancel).await {
+            Err(error) if work.may_restart(&error) => {
+                if let Err(error) = work.restart().await {
+                    break Err(error);
+                }
+            }
+            outcome => break outcome,
+        }
+    };
+    let outcome = match outcome {
+        Ok(rows) => deliver(session, rows, out).await,
+        Err(error) => Err(error),
+    };
+    session.end_work(work, outcome).await
+}
+
+async fn deliver(session: &Session, rows: Rows, out: &mut dyn ResultSink) -> Result<()> {
+    let shown: Vec<usize> = (0..rows.schema.fields().len())
+        .filter(|at| !rows.schema.field(*at).name().starts_with(HIDDEN))
+        .collect();
+    let columns: Vec<_> = shown
+        .iter()
+        .map(|at| column_of(rows.schema.field(*at), &rows.names[*at]))
+        .collect();
+    out.columns(&columns).await?;
+    for batch in rows.batches {
+        let batch = select::shown(&batch, &rows.schema)?;
+        let batch = batch.project(&shown).map_err(SqlError::unknown)?;
+        out.rows(&batch).await?;
+    }
+    out.finish(session.warning_count()).await
+}
+
+impl LockingRead {
+    fn new(session: &Session, mut rewritten: Rewritten) -> Result<Self> {
+        let by_row = tells_rows(&rewritten.query);
+        let mut all = targets(session, &rewritten)?;
+        let mut locked: Vec<Locked> = Vec::new();
+        for clause in &rewritten.locks {
+            let (mode, wait) = (lock_mode(clause), lock_wait(clause));
+            let of_clause = |target: &Target| clause.of.as_ref().is_none_or(|n| target.is_named(n));
+            let (named, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(of_clause);
+            if let (Some(of), true) = (&clause.of, named.is_empty()) {
+                return Err(SqlError::unresolved_lock_table(of));
+            }
+            all = rest;
+            locked.extend(
+                named
+                    .into_iter()
+                    .map(|target| Locked { target, mode, wait }),
+            );
+        }
+        let mut read = Self {
+            limit: None,
+            locked,
+            by_row,
+            rewritten: rewritten.clone(),
+        };
+        if by_row {
+            read.add_keys(&mut rewritten)?;
+            read.rewritten = rewritten;
+        }
+        Ok(read)
+    }
+
+    /// Has the query deliver the keys, and all rows if some may be skipped.
+    fn add_keys(&mut self, rewritten: &mut Rewritten) -> Result<()> {
+        let skips = self.locked.iter().any(|l| l.wait == LockWait::Skip);
+        if skips && let Some(limit) = rewritten.query.limit_clause.take() {
+            self.limit = Some(counts(&limit));
+        }
+        let select = select_of(&mut rewritten.query)?;
+        let before = select.projection.len();
+        for Locked { target, .. } in &mut self.locked {
+            let first = select.projection.len();
+            target.add_key(select, first);
+        }
+        if let Some(names) = &mut rewritten.names.by_position {
+            let added = select.projection.len() - before;
+            names.extend(std::iter::repeat_n(HIDDEN.to_owned(), added));
+        }
+        Ok(())
+    }
+
+    /// What the query reads, and which ranges it locks.
+    async fn reading(&self, session: &Session, work: &mut Work, cancel: &CancelToken) -> Reading {
+        let ranges = !self.by_row || work.isolation() != Isolation::ReadCommitted;
+        let mut special = std::collections::HashMap::new();
+        for Locked { target, mode, wait } in &self.locked {
+            // What another transaction locked is not waited for to be skipped.
+            let locker = match (ranges, self.by_row, *wait) {
+                (false, ..) | (_, true, LockWait::Skip) => None,
+                (_, _, LockWait::Skip) => Some(work.transaction().locker(*mode, LockWait::Wait)),
+                (_, _, wait) => Some(work.transaction().locker(*mode, wait)),
+            };
+            let row_id = self.by_row;
+            let rows = None;
+            special.insert(
+                target.access,
+                Special {
+                    locker,
+                    row_id,
+                    rows,
+                },
+            );
+        }
+        let all_locked = (0..self.rewritten.accesses.len())
+            .all(|access| special.get(&access).is_some_and(|s| s.locker.is_some()));
+        let mut reading = match all_locked {
+            // The locks give the views.
+            true => Reading::snapshot(session.frontend.engine.read_view(), cancel),
+            false => work.reading(cancel).await,
+        };
+        if !self.by_row
+            && let Some(clause) = self.rewritten.locks.first()
+        {
+            reading.locker = Some(work.locker(lock_mode(clause)));
+        }
+        reading.special = special;
+        reading
+    }
+
+    /// Runs the query and locks its rows.
+    async fn attempt(
+        &self,
+        session: &Session,
+        work: &mut Work,
+        cancel: &CancelToken,
+    ) -> Result<Rows> {
+        if self.locked.iter().any(|l| l.mode == LockMode::Exclusive) {
+            work.check_writable()?;
+        }
+        let reading = self.reading(session, work, cancel).await;
+        // Ranges that are locked do not change.
+        let is_range = |l: &Locked| {
+            let special = reading.special.get(&l.target.access);
+            special.is_some_and(|s| s.locker.is_some())
+        };
+        let checked: Vec<bool> = self.locked.iter().map(|l| !is_range(l)).collect();
+        let prepared = select::plan(session, self.rewritten.clone(), reading).await?;
+        let mut rows = Rows {
+            schema: prepared.schema.clone(),
+            names: prepared.names.clone(),
+            batches: Vec::new(),
+        };
+        let mut budget = Budget::new(session);
+        let (mut skip, mut left) = self.limit.map_or((0, None), |limit| limit);
+        let mut stream = session.frontend.start(&prepared);
+        while left != Some(0)
+            && let Some(batch) = select::guarded(&mut stream, cancel).await?
+        {
+            let mut kept = vec![true; batch.num_rows()];
+            if self.by_row {
+                let keys: Vec<_> = self
+                    .locked
+                    .iter()
+                    .map(|l| l.target.keys(&batch))
+                    .collect::<Result<_>>()?;
+                for (row, kept) in kept.iter_mut().enumerate() {
+                    if cancel.is_cancelled() {
+                        return Err(SqlError::interrupted());
+                    }
+                    *kept = left != Some(0);
+                    for (locked, (keys, check)) in self.locked.iter().zip(keys.iter().zip(&checked))
+                    {
+                        if let (true, Some(key)) = (*kept, &keys[row]) {
+                            *kept = locked.lock(work, key, *check).await?;
+                        }
+                    }
+                    if *kept && skip > 0 {
+                        skip -= 1;
+                        *kept = false;
+                    } else if *kept && let Some(left) = &mut left {
+                        *left -= 1;
+                    }
+                }
+            }
+            let batch = match kept.contains(&false) {
+                true => filter_record_batch(&batch, &BooleanArray::from(kept))
+                    .map_err(SqlError::unknown)?,
+                false => batch,
+            };
+            if batch.num_rows() > 0 {
+                budget.take(batch.get_array_memory_size())?;
+                rows.batches.push(batch);
+            }
+        }
+        Ok(rows)
+    }
+}
+
+impl Locked {
+    /// Locks a row; false if it is skipped.
+    ///
+    /// # Errors
+    /// 1020 if it is not the version that the statement has seen, which is to be checked.
+    async fn lock(&self, work: &mut Work, key: &[u8], check: bool) -> Result<bool> {
+        let table = &self.target.table;
+        let transaction = work.transaction();
+        let lock = transaction.lock_row(table, key, self.mode, self.wait);
+        let changed = match lock.await? {
+            RowLock::Skipped => return Ok(false),
+            RowLock::Locked(Some(record)) => check && !transaction.view().sees_record(&record),
+            RowLock::Locked(None) => true,
+        };
+        if changed {
+            return Err(SqlError::record_changed(&table.def.name));
+        }
+        Ok(true)
+    }
+}
+
+/// OFFSET and LIMIT, which are integers.
+fn counts(limit: &LimitClause) -> (usize, Option<usize>) {
+    let number = |expr: &Expr| expr.to_string().parse().unwrap_or(usize::MAX);
+    match limit {
+        LimitClause::LimitOffset { limit, offset, .. } => (
+            offset.as_ref().map_or(0, |offset| number(&offset.value)),
+            limit.as_ref().map(number),
+        ),
+        LimitClause::OffsetCommaLimit { offset, limit } => (number(offset), Some(number(limit))),
+    }
+}
+
+/// True if every row of the result is made of one row of each table.
+fn tells_rows(query: &Query) -> bool {
+    let SetExpr::Select(select) = query.body.as_ref() else {
+        return false;
+    };
+    let groups = match &select.group_by {
+        GroupByExpr::Expressions(exprs, _) => !exprs.is_empty(),
+        GroupByExpr::All(_) => true,
+    };
+    select.distinct.is_none() && !groups && select.having.is_none() && !aggregates(select)
+}
+
+/// True if the select list aggregates, outside of subqueries.
+fn aggregates(select: &Select) -> bool {
+    struct Aggregates {
+        depth: usize,
+    }
+    impl Visitor for Aggregates {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            if let Expr::Function(function) = expr
+                && self.depth == 0
+                && function.over.is_none()
+            {
+                let name = function.name.to_string();
+                let name = name.trim_matches('"').to_ascii_lowercase();
+                if ["count", "sum", "avg", "min", "max"].contains(&name.as_str()) {
+                    return ControlFlow::Break(());
+                }
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let is_aggregate = |item: &SelectItem| item.visit(&mut Aggregates { depth: 0 }).is_break();
+    select.projection.iter().any(is_aggregate)
+}
