@@ -69,8 +69,6 @@ fn errors_show_where() {
 #[test]
 fn unsupported_statements_are_named() {
     for text in [
-        "UPDATE t SET a = 1",
-        "DELETE FROM t",
         "ALTER TABLE t ADD COLUMN x INT",
         "CREATE INDEX i ON t (a)",
         "TRUNCATE TABLE t",
@@ -79,7 +77,6 @@ fn unsupported_statements_are_named() {
         "LOCK TABLES t READ",
         "DO 1",
         "HANDLER t OPEN",
-        "SELECT 1 FROM t LOCK IN SHARE MODE",
     ] {
         let error = parse(text).unwrap_err();
         assert_eq!(error.errno, 1235, "{text}: {error}");
