@@ -5,6 +5,7 @@ mod cursor;
 mod dialect;
 mod load;
 mod names;
+mod prepared;
 mod settings;
 mod show;
 
@@ -16,6 +17,7 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 pub use cursor::Cursor;
 pub use dialect::Grammar;
 pub use load::{Fields, Lines, LoadData};
+pub use prepared::PreparedText;
 pub use settings::{Assignment, Scope, Target, Value};
 pub use show::{Filter, Show};
 
@@ -35,10 +37,8 @@ const UNSUPPORTED: &[&str] = &[
     "CHECK",
     "CHECKSUM",
     "CLONE",
-    "DEALLOCATE",
     "DELETE",
     "DO",
-    "EXECUTE",
     "FLUSH",
     "GRANT",
     "HANDLER",
@@ -46,7 +46,6 @@ const UNSUPPORTED: &[&str] = &[
     "INSTALL",
     "LOCK",
     "OPTIMIZE",
-    "PREPARE",
     "PURGE",
     "RELEASE",
     "RENAME",
@@ -145,6 +144,22 @@ pub enum Statement {
         /// KILL QUERY.
         query: bool,
     },
+    /// PREPARE.
+    Prepare {
+        /// The statement's name, in lower case.
+        name: String,
+        /// Its text.
+        text: PreparedText,
+    },
+    /// EXECUTE.
+    Execute {
+        /// The statement's name, in lower case.
+        name: String,
+        /// User variables with the parameters' values, in lower case.
+        using: Vec<String>,
+    },
+    /// DEALLOCATE PREPARE, with the statement's name in lower case.
+    Deallocate(String),
     /// BEGIN, START TRANSACTION.
     Begin,
     /// COMMIT.
@@ -223,6 +238,10 @@ impl<'a> Piece<'a> {
             "KILL" => kill(cursor),
             "BEGIN" | "START" | "COMMIT" | "ROLLBACK" => transaction(&first, cursor),
             "LOAD" => load::parse(cursor).map(|load| Statement::Load(Box::new(load))),
+            "PREPARE" => prepared::prepare(cursor),
+            "EXECUTE" => prepared::execute(cursor),
+            "DEALLOCATE" => prepared::deallocate(cursor),
+            "DROP" if cursor.peek_any(&["PREPARE"]) => prepared::deallocate(cursor),
             "EXPLAIN" | "DESC" | "DESCRIBE" => self.explain(cursor),
             "CREATE" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => create_schema(cursor),
             "DROP" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => drop_schema(cursor),

@@ -11,6 +11,8 @@ mod explain;
 mod insert;
 mod load;
 mod memory;
+mod parameter;
+mod prepared;
 mod rowset;
 mod select;
 mod set;
@@ -36,7 +38,11 @@ use crate::error::{Result, SqlError};
 use crate::parse::Script;
 use crate::result::{LocalFile, ResultSink};
 use execute::{Running, Workers};
+pub use parameter::Parameter;
+pub use prepared::PreparedInfo;
+
 use memory::StatementMemory;
+use prepared::{PreparedCounters, PreparedStatements};
 use select::Prepared;
 use variables::Variables;
 
@@ -134,6 +140,7 @@ pub struct Frontend {
     status: Arc<dyn StatusSource>,
     started: Instant,
     questions: AtomicU64,
+    prepared: PreparedCounters,
 }
 
 impl Frontend {
@@ -165,6 +172,7 @@ impl Frontend {
             status,
             started: Instant::now(),
             questions: AtomicU64::new(0),
+            prepared: PreparedCounters::default(),
         })
     }
 
@@ -234,6 +242,7 @@ pub struct Session {
     user_variables: BTreeMap<String, Option<String>>,
     schema: Option<String>,
     warnings: Vec<Warning>,
+    prepared: PreparedStatements,
     /// BEGIN was said and neither COMMIT nor ROLLBACK.
     in_transaction: bool,
     /// There were changes since the transaction began.
@@ -252,6 +261,7 @@ impl Session {
             user_variables: BTreeMap::new(),
             schema: None,
             warnings: Vec::new(),
+            prepared: PreparedStatements::default(),
             in_transaction: false,
             changed: false,
         }

@@ -28,7 +28,7 @@ use crate::plan::rewrite::{
 };
 use crate::plan::stoppable::stoppable;
 use crate::plan::{select, state};
-use crate::result::{ResultSink, column_of};
+use crate::result::{ResultColumn, ResultSink, column_of};
 
 /// A SELECT ready to run.
 pub(super) struct Prepared {
@@ -38,6 +38,14 @@ pub(super) struct Prepared {
     pub schema: SchemaRef,
     pub names: Vec<String>,
     pub accesses: Vec<TableReference>,
+}
+
+impl Prepared {
+    /// The columns of the result.
+    pub(super) fn columns(&self) -> Vec<ResultColumn> {
+        let fields = self.schema.fields().iter().zip(&self.names);
+        fields.map(|(field, name)| column_of(field, name)).collect()
+    }
 }
 
 /// How often a statement that computes looks whether it was stopped.
@@ -52,13 +60,7 @@ pub(super) async fn run(
     cancel: &CancelToken,
 ) -> Result<()> {
     let prepared = prepare(session, query, piece, cancel).await?;
-    let columns: Vec<_> = prepared
-        .schema
-        .fields()
-        .iter()
-        .zip(&prepared.names)
-        .map(|(field, name)| column_of(field, name))
-        .collect();
+    let columns = prepared.columns();
     let mut stream = session.frontend.start(&prepared);
     // The first rows are awaited before the columns are sent, so that an error that comes at once
     // is an error of the statement and not of a result set that has begun.

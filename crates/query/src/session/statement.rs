@@ -2,7 +2,7 @@
 
 use perigee_engine::scan::CancelToken;
 
-use super::{Session, ddl, explain, insert, load, select, set, show};
+use super::{Session, ddl, explain, insert, load, prepared, select, set, show};
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Show, Statement};
 use crate::result::{LocalFile, OkResult, ResultSink};
@@ -84,6 +84,23 @@ pub(super) async fn run(
             if !session.info.connections.kill(id, query) {
                 return Err(SqlError::unknown_thread(id));
             }
+            done(session, out).await
+        }
+        Statement::Prepare { name, text } => {
+            prepared::prepare(session, name, text, cancel).await?;
+            let info = "Statement prepared".to_owned();
+            let ok = OkResult {
+                info,
+                ..OkResult::default()
+            };
+            finish(session, ok, out).await
+        }
+        Statement::Execute { name, using } => {
+            // A prepared statement is no EXECUTE: this ends.
+            Box::pin(prepared::execute(session, &name, &using, out, cancel)).await
+        }
+        Statement::Deallocate(name) => {
+            prepared::deallocate(session, &name)?;
             done(session, out).await
         }
         Statement::Begin => {
