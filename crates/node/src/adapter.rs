@@ -1,6 +1,7 @@
 //! Between the wire protocol and SQL, which know nothing of each other: errors, columns, results
 //! and files of one in terms of the other.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +17,12 @@ use perigee_query::{
 use perigee_value::ColumnType;
 use perigee_wire_mysql as wire;
 use perigee_wire_mysql::{
-    CancelToken, Column, ColumnFlags, ConnectionInfo, ConnectionRegistry, OkInfo, SessionStatus,
-    SqlType,
+    CancelToken, Column, ColumnFlags, Columns, ConnectionInfo, ConnectionRegistry, OkInfo,
+    SessionStatus, SqlType, StatementId,
 };
 
 use crate::NodeError;
+use crate::parameters::parameter;
 
 /// Makes a SQL session for each connection.
 pub(crate) struct WireFrontend {
@@ -59,6 +61,7 @@ impl wire::Frontend for WireFrontend {
             session,
             info,
             multi: false,
+            described: HashMap::new(),
         };
         if let Some(schema) = session.info.database.clone() {
             wire::Session::use_database(&mut session, &schema).await?;
@@ -106,6 +109,54 @@ struct WireSession {
     session: query::Session,
     info: ConnectionInfo,
     multi: bool,
+    /// The columns of the results of prepared statements.
+    described: HashMap<StatementId, Described>,
+}
+
+/// Columns in terms of both sides.
+struct Described {
+    columns: Arc<[ResultColumn]>,
+    wire: Columns,
+}
+
+impl Described {
+    fn new(columns: &Arc<[ResultColumn]>) -> Self {
+        Self {
+            columns: columns.clone(),
+            wire: Columns::new(columns.iter().map(column).collect()),
+        }
+    }
+}
+
+/// Runs a statement, and tells it to stop when its client is told so. A cancelled statement is
+/// awaited all the same, so that it is undone.
+async fn stopped_by<T>(
+    cancel: &CancelToken,
+    stop: &EngineCancel,
+    run: impl Future<Output = query::Result<T>>,
+) -> Result<T, wire::SqlError> {
+    tokio::pin!(run);
+    let result = tokio::select! {
+        result = &mut run => result,
+        _ = cancel.cancelled() => {
+            stop.cancel();
+            run.await
+        }
+    };
+    result.map_err(to_wire)
+}
+
+impl WireSession {
+    /// Tells the list of connections which database is the current one.
+    fn show_database(&mut self) {
+        let database = self.session.schema();
+        if database != self.info.database.as_deref() {
+            self.info.database = database.map(str::to_owned);
+            self.info
+                .connection
+                .set_database(self.info.database.clone());
+        }
+    }
 }
 
 #[async_trait]
@@ -118,42 +169,76 @@ impl wire::Session for WireSession {
         cancel: &CancelToken,
     ) -> Result<(), wire::SqlError> {
         let stop = EngineCancel::new();
-        let (mut sink, mut file) = (
-            Sink(out),
-            Infile {
-                source: infile,
-                at_end: false,
-            },
-        );
-        let result = {
-            let run = self
-                .session
-                .execute(sql, self.multi, &mut sink, &mut file, &stop);
-            tokio::pin!(run);
-            // A cancelled statement is awaited all the same, so that it is undone.
-            tokio::select! {
-                result = &mut run => result,
-                _ = cancel.cancelled() => {
-                    stop.cancel();
-                    run.await
-                }
-            }
+        let mut sink = Sink {
+            out,
+            described: None,
         };
-        self.info
-            .connection
-            .set_database(self.session.schema().map(str::to_owned));
-        result.map_err(to_wire)
+        let mut file = Infile {
+            source: infile,
+            at_end: false,
+        };
+        let run = self
+            .session
+            .execute(sql, self.multi, &mut sink, &mut file, &stop);
+        let result = stopped_by(cancel, &stop, run).await;
+        self.show_database();
+        result
+    }
+
+    async fn prepare(
+        &mut self,
+        sql: &str,
+        cancel: &CancelToken,
+    ) -> Result<wire::Prepared, wire::SqlError> {
+        let stop = EngineCancel::new();
+        let prepared = stopped_by(cancel, &stop, self.session.prepare(sql, &stop)).await?;
+        let statement = StatementId(prepared.id);
+        let described = Described::new(&prepared.columns);
+        let columns = described.wire.clone();
+        self.described.insert(statement, described);
+        Ok(wire::Prepared {
+            statement,
+            parameters: prepared.parameters,
+            columns,
+            warnings: self.session.warning_count(),
+        })
+    }
+
+    async fn execute(
+        &mut self,
+        statement: StatementId,
+        parameters: &[wire::Parameter<'_>],
+        out: &mut dyn wire::ResultSink,
+        cancel: &CancelToken,
+    ) -> Result<(), wire::SqlError> {
+        let parameters = parameters.iter().map(parameter);
+        let parameters: Vec<_> = parameters.collect::<query::Result<_>>().map_err(to_wire)?;
+        let stop = EngineCancel::new();
+        let mut sink = Sink {
+            out,
+            described: self.described.get_mut(&statement),
+        };
+        let run = self
+            .session
+            .execute_prepared(statement.0, &parameters, &mut sink, &stop);
+        let result = stopped_by(cancel, &stop, run).await;
+        self.show_database();
+        result
+    }
+
+    fn close(&mut self, statement: StatementId) {
+        self.described.remove(&statement);
+        self.session.close_prepared(statement.0);
     }
 
     async fn use_database(&mut self, name: &str) -> Result<(), wire::SqlError> {
         self.session.use_schema(name).map_err(to_wire)?;
-        self.info
-            .connection
-            .set_database(self.session.schema().map(str::to_owned));
+        self.show_database();
         Ok(())
     }
 
     async fn reset(&mut self) -> Result<(), wire::SqlError> {
+        self.described.clear();
         self.session.reset().await.map_err(to_wire)
     }
 
@@ -205,21 +290,36 @@ fn from_wire(error: wire::SqlError) -> query::SqlError {
 }
 
 /// Results on their way to the client.
-struct Sink<'a>(&'a mut dyn wire::ResultSink);
+struct Sink<'a> {
+    out: &'a mut dyn wire::ResultSink,
+    /// The columns of the prepared statement that runs.
+    described: Option<&'a mut Described>,
+}
 
 #[async_trait]
 impl query::ResultSink for Sink<'_> {
     async fn columns(&mut self, columns: &[ResultColumn]) -> query::Result<()> {
         let columns: Vec<_> = columns.iter().map(column).collect();
-        self.0.columns(&columns).await.map_err(from_wire)
+        self.out.columns(&columns).await.map_err(from_wire)
+    }
+
+    async fn shared_columns(&mut self, columns: &Arc<[ResultColumn]>) -> query::Result<()> {
+        let Some(described) = self.described.as_deref_mut() else {
+            return self.columns(columns).await;
+        };
+        if !Arc::ptr_eq(&described.columns, columns) {
+            *described = Described::new(columns);
+        }
+        let sent = self.out.shared_columns(&described.wire).await;
+        sent.map_err(from_wire)
     }
 
     async fn rows(&mut self, batch: &RecordBatch) -> query::Result<()> {
-        self.0.rows(batch).await.map_err(from_wire)
+        self.out.rows(batch).await.map_err(from_wire)
     }
 
     async fn finish(&mut self, warnings: u16) -> query::Result<()> {
-        self.0.finish(warnings).await.map_err(from_wire)
+        self.out.finish(warnings).await.map_err(from_wire)
     }
 
     async fn ok(&mut self, ok: OkResult) -> query::Result<()> {
@@ -235,7 +335,7 @@ impl query::ResultSink for Sink<'_> {
             warnings,
             info,
         };
-        self.0.ok(ok).await.map_err(from_wire)
+        self.out.ok(ok).await.map_err(from_wire)
     }
 }
 

@@ -6,6 +6,7 @@
 mod adapter;
 mod error;
 mod frontend;
+mod parameters;
 mod ready;
 mod settings;
 mod stores;

@@ -143,6 +143,8 @@ registry! {
     unknown_delete_table(1109, "42S02", table) => "Unknown table '{table}' in MULTI DELETE";
     /// START TRANSACTION WITH CONSISTENT SNAPSHOT where it has no meaning (a warning).
     snapshot_ignored(138, "HY000") => "InnoDB: WITH CONSISTENT SNAPSHOT was ignored because this phrase can only be used with REPEATABLE READ isolation level.";
+    /// A wrong number of values for a prepared statement.
+    wrong_arguments_to(1210, "HY000", command) => "Incorrect arguments to {command}";
     /// A wrong use of two clauses.
     wrong_usage(1221, "HY000", a, b) => "Incorrect usage of {a} and {b}";
     /// UNION of queries with different numbers of columns.
@@ -161,6 +163,8 @@ registry! {
     operand_columns(1241, "21000", count) => "Operand should contain {count} column(s)";
     /// A scalar subquery with several rows.
     subquery_rows(1242, "21000") => "Subquery returns more than 1 row";
+    /// A prepared statement that does not exist.
+    unknown_statement(1243, "HY000", statement, command) => "Unknown prepared statement handler ({statement}) given to {command}";
     /// A derived table without a name.
     derived_alias(1248, "42000") => "Every derived table must have its own alias";
     /// A line of LOAD DATA with too few fields.
@@ -179,6 +183,10 @@ registry! {
     truncated_wrong_value(1292, "22007", kind, value) => "Truncated incorrect {kind} value: '{value}'";
     /// A temporal value that is none, for a column.
     incorrect_temporal_for_column(1292, "22007", kind, value, column, row) => "Incorrect {kind} value: '{value}' for column '{column}' at row {row}";
+    /// A statement that cannot be prepared.
+    not_preparable(1295, "HY000") => "This command is not supported in the prepared statement protocol yet";
+    /// A text that is not in its character set.
+    invalid_string(1300, "HY000", charset, bytes) => "Invalid {charset} character string: '{bytes}'";
     /// A function that does not exist.
     unknown_function(1305, "42000", name) => "FUNCTION {name} does not exist";
     /// A statement that was killed.
@@ -189,6 +197,10 @@ registry! {
     incorrect_value(1366, "HY000", kind, value, column, row) => "Incorrect {kind} value: '{value}' for column '{column}' at row {row}";
     /// A column without value and default.
     no_default(1364, "HY000", column) => "Field '{column}' doesn't have a default value";
+    /// A parameter that is no value of its type.
+    illegal_value(1367, "22007", kind, value) => "Illegal {kind} '{value}' value found during parsing";
+    /// A prepared statement with more parameters than the protocol counts.
+    too_many_placeholders(1390, "HY000") => "Prepared statement contains too many placeholders";
     /// A string longer than its column.
     data_too_long(1406, "22001", column, row) => "Data too long for column '{column}' at row {row}";
     /// A DECIMAL whose scale is too big.
@@ -197,6 +209,8 @@ registry! {
     precision_too_big(1426, "42000", precision, column, limit) => "Too big precision {precision} specified for '{column}'. Maximum is {limit}.";
     /// A DECIMAL with more scale than precision.
     scale_above_precision(1427, "42000", column) => "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{column}').";
+    /// More prepared statements than may be.
+    too_many_prepared(1461, "42000", limit) => "Can't create more than max_prepared_stmt_count statements (current value: {limit})";
     /// A temporal literal that is none.
     incorrect_literal(1525, "HY000", kind, value) => "Incorrect {kind} value: '{value}'";
     /// Wrong number of arguments of a function.

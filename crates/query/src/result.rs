@@ -1,6 +1,8 @@
 //! What statements give back: result sets and OKs, described as MySQL clients want them, but without
 //! a wire format.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::arrow::array::RecordBatch;
@@ -63,6 +65,11 @@ pub struct OkResult {
 pub trait ResultSink: Send {
     /// A result set begins.
     async fn columns(&mut self, columns: &[ResultColumn]) -> Result<()>;
+    /// A result set begins whose columns are those of other results, too, which a sink may know by
+    /// their address.
+    async fn shared_columns(&mut self, columns: &Arc<[ResultColumn]>) -> Result<()> {
+        self.columns(columns).await
+    }
     /// Rows of it; arrays have the Arrow type of their column's type.
     async fn rows(&mut self, batch: &RecordBatch) -> Result<()>;
     /// It ends.

@@ -109,6 +109,7 @@ pub(crate) async fn open_session(
     let handle = registration.handle();
     let has = |capability| response.capabilities.has(capability);
     handle.set_user(&response.user);
+    handle.set_database(response.database.clone());
     let info = ConnectionInfo {
         id: handle.id(),
         user: response.user.clone(),
@@ -124,7 +125,6 @@ pub(crate) async fn open_session(
     };
     let mut session = shared.frontend.open_session(info).await?;
     session.allow_multi_statements(has(Capabilities::MULTI_STATEMENTS));
-    handle.set_database(response.database.clone());
     handle.end();
     Ok(session)
 }

@@ -246,6 +246,13 @@ impl Sender {
         }
     }
 
+    /// Appends packets that were made before and are numbered from the one that follows; `next_seq`
+    /// is the number behind the last of them.
+    pub(crate) fn packets(&mut self, packets: &[u8], next_seq: u8) {
+        self.buf.extend_from_slice(packets);
+        self.seq = next_seq;
+    }
+
     /// True if it is time to flush.
     pub(crate) fn is_full(&self) -> bool {
         self.buf.len() - self.sent >= self.full

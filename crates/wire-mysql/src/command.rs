@@ -7,6 +7,7 @@ use bytes::Bytes;
 use perigee_types::DecodeError;
 
 use crate::codec::{Fields, text};
+use crate::session::StatementId;
 
 /// One command, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,11 +40,30 @@ pub(crate) enum Command {
     },
     /// Forgets everything of the session but its user.
     ResetConnection,
-    /// A command of the prepared-statement protocol.
-    Prepared {
-        /// False for the two commands that MySQL does not answer.
-        answered: bool,
+    /// Prepares a statement; not yet known to be UTF-8.
+    Prepare(Bytes),
+    /// Runs a prepared statement.
+    Execute {
+        /// Which.
+        statement: StatementId,
+        /// Its parameters, decoded by [`crate::parameter`].
+        arguments: Bytes,
     },
+    /// Sends a part of a parameter's value ahead of the execution; never answered.
+    LongData {
+        /// The parameter's statement.
+        statement: StatementId,
+        /// The parameter's number, from 0.
+        parameter: u16,
+        /// The part.
+        part: Bytes,
+    },
+    /// Forgets a prepared statement; never answered.
+    CloseStatement(StatementId),
+    /// Forgets the values sent ahead.
+    ResetStatement(StatementId),
+    /// Asks for rows of a cursor.
+    Fetch(StatementId),
     /// Anything else.
     Unknown(u8),
 }
@@ -65,8 +85,27 @@ impl Command {
             0x0C => Self::ProcessKill(fields.u32()?),
             0x0E => Self::Ping,
             0x11 => Self::ChangeUser(payload.slice(1..)),
-            0x16 | 0x17 | 0x1A | 0x1C => Self::Prepared { answered: true },
-            0x18 | 0x19 => Self::Prepared { answered: false },
+            0x16 => Self::Prepare(payload.slice(1..)),
+            0x17 => {
+                let statement = StatementId(fields.u32()?);
+                // A cursor may be asked for. There are none, as the protocol allows: all rows come
+                // at once. The number of iterations that follows is always 1.
+                let _cursor = fields.u8()?;
+                let _iterations = fields.u32()?;
+                let arguments = payload.slice_ref(fields.rest());
+                Self::Execute {
+                    statement,
+                    arguments,
+                }
+            }
+            0x18 => Self::LongData {
+                statement: StatementId(fields.u32()?),
+                parameter: fields.u16()?,
+                part: payload.slice_ref(fields.rest()),
+            },
+            0x19 => Self::CloseStatement(StatementId(fields.u32()?)),
+            0x1A => Self::ResetStatement(StatementId(fields.u32()?)),
+            0x1C => Self::Fetch(StatementId(fields.u32()?)),
             0x1B => match fields.u16()? {
                 0 => Self::SetOption {
                     multi_statements: true,
@@ -94,7 +133,12 @@ impl Command {
             Self::ChangeUser(_) => "Change user",
             Self::SetOption { .. } => "Set option",
             Self::ResetConnection => "Reset Connection",
-            Self::Prepared { .. } => "Prepare",
+            Self::Prepare(_) => "Prepare",
+            Self::Execute { .. } => "Execute",
+            Self::LongData { .. } => "Long Data",
+            Self::CloseStatement(_) => "Close stmt",
+            Self::ResetStatement(_) => "Reset stmt",
+            Self::Fetch(_) => "Fetch",
             Self::Unknown(_) => "Error",
         }
     }
@@ -140,13 +184,37 @@ mod tests {
             })
         );
         assert_eq!(decoded(b"\x1f"), Ok(Command::ResetConnection));
+        let statement = StatementId(0x0102);
         assert_eq!(
             decoded(b"\x16SELECT ?"),
-            Ok(Command::Prepared { answered: true })
+            Ok(Command::Prepare("SELECT ?".into()))
         );
         assert_eq!(
-            decoded(b"\x19\x01\0\0\0"),
-            Ok(Command::Prepared { answered: false })
+            decoded(b"\x17\x02\x01\0\0\0\x01\0\0\0args"),
+            Ok(Command::Execute {
+                statement,
+                arguments: "args".into()
+            })
+        );
+        assert_eq!(
+            decoded(b"\x18\x02\x01\0\0\x03\0part"),
+            Ok(Command::LongData {
+                statement,
+                parameter: 3,
+                part: "part".into()
+            })
+        );
+        assert_eq!(
+            decoded(b"\x19\x02\x01\0\0"),
+            Ok(Command::CloseStatement(statement))
+        );
+        assert_eq!(
+            decoded(b"\x1a\x02\x01\0\0"),
+            Ok(Command::ResetStatement(statement))
+        );
+        assert_eq!(
+            decoded(b"\x1c\x02\x01\0\0\x0a\0\0\0"),
+            Ok(Command::Fetch(statement))
         );
         assert_eq!(decoded(b"\x05db"), Ok(Command::Unknown(5)));
     }
@@ -159,6 +227,9 @@ mod tests {
             b"\x0c\x07",
             b"\x1b\x09\0",
             b"\x02\xff\xfe",
+            b"\x17\x01\0\0\0\0\x01\0\0",
+            b"\x18\x01\0\0\0\0",
+            b"\x19\x01\0\0",
         ] {
             assert!(decoded(bytes).is_err(), "{bytes:?}");
         }

@@ -5,6 +5,8 @@
 //! cancelled. A cancelled statement is always awaited, never dropped, so that the session can undo
 //! what it did; only the end of the server's own patience at shutdown cuts that short.
 
+mod prepared;
+
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::str;
@@ -20,14 +22,15 @@ use crate::column::{UTF8MB4_GENERAL_CI, is_utf8mb4};
 use crate::command::Command;
 use crate::errors::{
     CLIENT_INTERACTION_TIMEOUT, INVALID_CHARACTER_STRING, MALFORMED_PACKET, NO_SUCH_THREAD,
-    QUERY_INTERRUPTED, SERVER_SHUTDOWN, SqlError, UNKNOWN_COM_ERROR, UNSUPPORTED_PS,
+    QUERY_INTERRUPTED, SERVER_SHUTDOWN, SqlError, UNKNOWN_COM_ERROR,
 };
 use crate::flags::Capabilities;
 use crate::handshake::HandshakeResponse;
 use crate::login::{Login, LoginError};
-use crate::outlet::{ClientFile, Outlet, QuerySink};
+use crate::outlet::{ClientFile, Outlet, QuerySink, RowForm};
 use crate::registry::{Registration, count};
 use crate::session::{OkInfo, Session};
+use crate::statements::Statements;
 use crate::transport::Transport;
 
 /// Whether a connection goes on after a command.
@@ -41,6 +44,7 @@ struct Connection {
     receiver: Receiver,
     outlet: Mutex<Outlet>,
     session: Box<dyn Session>,
+    statements: Statements,
     client: Capabilities,
     collation: u16,
     peer: SocketAddr,
@@ -81,6 +85,7 @@ pub(crate) async fn serve(
         client: response.capabilities,
         collation: response.collation,
         outlet: Mutex::new(outlet),
+        statements: Statements::new(shared.config.max_allowed_packet),
         shared,
         registration,
         transport,
@@ -190,7 +195,7 @@ impl Connection {
     /// Executes one command; its answer is left in the outlet.
     async fn execute(&mut self, command: Command) -> Flow {
         let handle = self.registration.handle().clone();
-        if !matches!(command, Command::Query(_)) {
+        if !matches!(command, Command::Query(_) | Command::Execute { .. }) {
             handle.begin(command.name(), None);
         }
         let flow = match command {
@@ -198,9 +203,6 @@ impl Connection {
             Command::Ping => self.verdict(Ok(())),
             Command::InitDb(name) => {
                 let result = self.session.use_database(&name).await;
-                if result.is_ok() {
-                    handle.set_database(Some(name));
-                }
                 self.verdict(result)
             }
             Command::FieldList { table, wildcard } => self.field_list(&table, &wildcard).await,
@@ -208,6 +210,7 @@ impl Connection {
             Command::ProcessKill(id) => self.process_kill(id),
             Command::ResetConnection => {
                 let result = self.session.reset().await;
+                self.statements.clear();
                 self.verdict(result)
             }
             Command::SetOption { multi_statements } => {
@@ -217,8 +220,22 @@ impl Connection {
                 ControlFlow::Continue(())
             }
             Command::ChangeUser(arguments) => self.change_user(&arguments).await,
-            Command::Prepared { answered: true } => self.answer(&UNSUPPORTED_PS.with(&[])),
-            Command::Prepared { answered: false } => ControlFlow::Continue(()),
+            Command::Prepare(text) => self.prepare(text).await,
+            Command::Execute {
+                statement,
+                arguments,
+            } => self.execute_statement(statement, &arguments).await,
+            Command::LongData {
+                statement,
+                parameter,
+                part,
+            } => {
+                self.statements.append(statement, parameter, &part);
+                ControlFlow::Continue(())
+            }
+            Command::CloseStatement(statement) => self.close_statement(statement),
+            Command::ResetStatement(statement) => self.reset_statement(statement),
+            Command::Fetch(statement) => self.fetch(statement),
             Command::Query(text) => self.query(text).await,
             Command::Unknown(_) => self.answer(&UNKNOWN_COM_ERROR.with(&[])),
         };
@@ -236,19 +253,12 @@ impl Connection {
             .registration
             .handle()
             .begin("Query", Some(text.clone()));
-        let collation = if is_utf8mb4(self.collation) {
-            self.collation
-        } else {
-            UTF8MB4_GENERAL_CI
-        };
-        let mut sink = QuerySink::new(&self.outlet, &cancel, collation, status);
+        let collation = text_collation(self.collation);
+        let mut sink = QuerySink::new(&self.outlet, &cancel, RowForm::Text, collation, status);
         let mut file = ClientFile::new(&self.outlet, &mut self.receiver, &cancel);
         let running = self.session.query(sql, &mut sink, &mut file, &cancel);
-        let mut result = watched(running, &self.transport, &cancel).await;
-        assert!(
-            result.is_err() || !sink.is_inside_rows(),
-            "W2: a result set is not finished"
-        );
+        let result = watched(running, &self.transport, &cancel).await;
+        sink.check_end(&result);
         // A client may have much left to send; a killed connection does not wait for it.
         let kill = self.registration.handle().kill_token();
         let drained = tokio::select! {
@@ -256,11 +266,16 @@ impl Connection {
             drained = file.drain() => drained,
             _ = kill.cancelled() => return ControlFlow::Break((End::Killed, None)),
         };
-        if result.is_err() && cancel.reason() == Some(CancelReason::Shutdown) {
-            result = Err(SERVER_SHUTDOWN.with(&[]));
-        }
         if let Err(error) = drained {
             return ControlFlow::Break((End::Receive(error), None));
+        }
+        self.conclude(result, &cancel)
+    }
+
+    /// Ends the response to a statement with the session's result.
+    fn conclude(&mut self, mut result: Result<(), SqlError>, cancel: &CancelToken) -> Flow {
+        if result.is_err() && cancel.reason() == Some(CancelReason::Shutdown) {
+            result = Err(SERVER_SHUTDOWN.with(&[]));
         }
         let status = self.session.status();
         let outlet = self.outlet.get_mut();
@@ -353,6 +368,7 @@ impl Connection {
         match open_session(&self.shared, &self.registration, &response, self.peer).await {
             Ok(session) => {
                 self.session = session;
+                self.statements.clear();
                 self.collation = response.collation;
                 self.verdict(Ok(()))
             }
@@ -361,12 +377,21 @@ impl Connection {
     }
 }
 
+/// The collation that text is described in to a client with this one.
+fn text_collation(client: u16) -> u16 {
+    if is_utf8mb4(client) {
+        client
+    } else {
+        UTF8MB4_GENERAL_CI
+    }
+}
+
 /// Runs a statement while the client's socket is watched.
-async fn watched(
-    running: impl Future<Output = Result<(), SqlError>>,
+async fn watched<T>(
+    running: impl Future<Output = Result<T, SqlError>>,
     transport: &Transport,
     cancel: &CancelToken,
-) -> Result<(), SqlError> {
+) -> Result<T, SqlError> {
     tokio::pin!(running);
     tokio::select! {
         biased;

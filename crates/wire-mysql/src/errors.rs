@@ -187,6 +187,7 @@ known_errors! {
     UNKNOWN_SYSTEM_VARIABLE = 1193, b"HY000", "ER_UNKNOWN_SYSTEM_VARIABLE", "Unknown system variable '{}'";
     WARNING_NOT_COMPLETE_ROLLBACK = 1196, b"HY000", "ER_WARNING_NOT_COMPLETE_ROLLBACK", "Some non-transactional changed tables couldn't be rolled back";
     LOCK_WAIT_TIMEOUT = 1205, b"HY000", "ER_LOCK_WAIT_TIMEOUT", "Lock wait timeout exceeded; try restarting transaction";
+    WRONG_ARGUMENTS = 1210, b"HY000", "ER_WRONG_ARGUMENTS", "Incorrect arguments to {}";
     LOCK_DEADLOCK = 1213, b"40001", "ER_LOCK_DEADLOCK", "Deadlock found when trying to get lock; try restarting transaction";
     WRONG_NUMBER_OF_COLUMNS_IN_SELECT = 1222, b"21000", "ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT", "The used SELECT statements have a different number of columns";
     SPECIFIC_ACCESS_DENIED_ERROR = 1227, b"42000", "ER_SPECIFIC_ACCESS_DENIED_ERROR", "Access denied; you need (at least one of) the {} privilege(s) for this operation";
@@ -214,11 +215,14 @@ known_errors! {
     NO_DEFAULT_FOR_FIELD = 1364, b"HY000", "ER_NO_DEFAULT_FOR_FIELD", "Field '{}' doesn't have a default value";
     DIVISION_BY_ZERO = 1365, b"22012", "ER_DIVISION_BY_ZERO", "Division by 0";
     TRUNCATED_WRONG_VALUE_FOR_FIELD = 1366, b"HY000", "ER_TRUNCATED_WRONG_VALUE_FOR_FIELD", "Incorrect {} value: '{}' for column '{}' at row {}";
+    PS_MANY_PARAM = 1390, b"HY000", "ER_PS_MANY_PARAM", "Prepared statement contains too many placeholders";
     DATA_TOO_LONG = 1406, b"22001", "ER_DATA_TOO_LONG", "Data too long for column '{}' at row {}";
+    STMT_HAS_NO_OPEN_CURSOR = 1421, b"HY000", "ER_STMT_HAS_NO_OPEN_CURSOR", "The statement ({}) has no open cursor.";
     TOO_BIG_SCALE = 1425, b"42000", "ER_TOO_BIG_SCALE", "Too big scale {} specified for column '{}'. Maximum is {}.";
     TOO_BIG_PRECISION = 1426, b"42000", "ER_TOO_BIG_PRECISION", "Too-big precision {} specified for '{}'. Maximum is {}.";
     M_BIGGER_THAN_D = 1427, b"42000", "ER_M_BIGGER_THAN_D", "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{}').";
     TOO_BIG_DISPLAYWIDTH = 1439, b"42000", "ER_TOO_BIG_DISPLAYWIDTH", "Display width out of range for column '{}' (max = {})";
+    MAX_PREPARED_STMT_COUNT_REACHED = 1461, b"42000", "ER_MAX_PREPARED_STMT_COUNT_REACHED", "Can't create more than max_prepared_stmt_count statements (current value: {})";
     WRONG_VALUE = 1525, b"HY000", "ER_WRONG_VALUE", "Incorrect {} value: '{}'";
     WRONG_PARAMCOUNT_TO_NATIVE_FCT = 1582, b"42000", "ER_WRONG_PARAMCOUNT_TO_NATIVE_FCT", "Incorrect parameter count in the call to native function '{}'";
     DATA_OUT_OF_RANGE = 1690, b"22003", "ER_DATA_OUT_OF_RANGE", "{} value is out of range in '{}'";

@@ -7,6 +7,7 @@ use crate::command::Command;
 use crate::flags::Capabilities;
 use crate::frame::{FilePart, FrameDecoder};
 use crate::handshake::HandshakeResponse;
+use crate::parameter;
 
 /// A client's stream: frames, and each payload as a command.
 pub fn commands(stream: &[u8]) {
@@ -18,6 +19,16 @@ pub fn commands(stream: &[u8]) {
             Ok(Some(payload)) => drop(Command::decode(&payload)),
             Ok(None) | Err(_) => return,
         }
+    }
+}
+
+/// Arguments of COM_STMT_EXECUTE for a statement of `count` parameters, some of which were sent in
+/// parts; twice, so that the types of the first execution are those of the second.
+pub fn parameters(arguments: &[u8], count: u16) {
+    let mut types = Vec::new();
+    let long = |index: usize| (index % 3 == 2).then_some(&b"long"[..]);
+    for _ in 0..2 {
+        let _ = parameter::decode(arguments, usize::from(count), &mut types, long);
     }
 }
 
@@ -63,7 +74,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_survived(bytes: Vec<u8>) {
+        fn any_bytes_are_survived(bytes: Vec<u8>, count in 0u16..20) {
+            parameters(&bytes, count);
             commands(&bytes);
             handshake_response(&bytes);
             change_user(&bytes);

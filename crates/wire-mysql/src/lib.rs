@@ -2,8 +2,9 @@
 //! command line or a driver says on its socket, and nothing about SQL.
 //!
 //! A [`Server`] listens and runs one task for each connection. It serves a [`Frontend`], which makes
-//! a [`Session`] for each client; the session runs the text of a query and hands its results, Arrow
-//! record batches described by [`Column`]s, to a [`ResultSink`]. The bytes are described in
+//! a [`Session`] for each client; the session runs the text of a query, or a statement it has
+//! prepared, and hands its results, Arrow record batches described by [`Column`]s, to a
+//! [`ResultSink`]. The bytes are described in
 //! `docs/protocol/mysql.md`.
 //!
 //! Naming: a *packet* or *payload* is one message, which travels in one or more *frames*; a
@@ -22,11 +23,13 @@
 
 mod admission;
 mod auth;
+mod binary;
 mod cancel;
 mod cells;
 mod channel;
 mod codec;
 mod column;
+mod columns;
 mod command;
 mod config;
 mod connection;
@@ -39,10 +42,12 @@ pub mod fuzz;
 mod handshake;
 mod login;
 mod outlet;
+mod parameter;
 mod registry;
 mod response;
 mod server;
 mod session;
+mod statements;
 mod temporal;
 mod text;
 mod transport;
@@ -53,12 +58,14 @@ pub use column::{
     BINARY_COLLATION, Column, NOT_FIXED_DECIMALS, SqlType, TypeCode, UTF8MB4_0900_AI_CI,
     UTF8MB4_BIN, UTF8MB4_GENERAL_CI, is_utf8mb4,
 };
+pub use columns::Columns;
 pub use config::ServerConfig;
 pub use errors::SqlError;
 pub use flags::{Capabilities, ColumnFlags, StatusFlags};
+pub use parameter::{Day, Parameter, TimeOfDay};
 pub use registry::{ConnectionHandle, ConnectionRegistry, Counters, NoSuchConnection, ProcessInfo};
 pub use server::{Server, ServerError, ShutdownPatience, ShutdownReport};
 pub use session::{
-    Account, Authenticator, ConnectionInfo, Frontend, InfileSource, OkInfo, ResultSink, Session,
-    SessionStatus, StaticAccounts,
+    Account, Authenticator, ConnectionInfo, Frontend, InfileSource, OkInfo, Prepared, ResultSink,
+    Session, SessionStatus, StatementId, StaticAccounts,
 };

@@ -5,17 +5,22 @@
 //! held back until the next result begins or the query ends. [`Outlet`] is that state and the
 //! sender; [`QuerySink`] and [`ClientFile`] are the two faces of it that a session sees, with a
 //! lock between them that is free whenever a session does one thing at a time.
+//!
+//! A query's rows go out as text, those of a prepared statement in the binary form; all else is the
+//! same.
 
 use arrow_array::RecordBatch;
 use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::Mutex;
 
+use crate::binary;
 use crate::cancel::CancelToken;
 use crate::cells::Cells;
 use crate::channel::{ReceiveError, Receiver, Sender};
 use crate::codec::put_lenenc_int;
 use crate::column::{Column, SqlType};
+use crate::columns::{Columns, FIRST_SEQ, Packets};
 use crate::errors::{
     CLIENT_LOCAL_FILES_DISABLED, DATA_OUT_OF_RANGE, QUERY_INTERRUPTED, SqlError, WRONG_VALUE,
 };
@@ -69,6 +74,13 @@ impl Outlet {
             .packet(|out| put_eof(out, 0, status_flags(status, false), client));
     }
 
+    /// Appends the end of definitions to clients that expect one there.
+    pub(crate) fn definitions_end(&mut self, status: SessionStatus) {
+        if !self.client.has(Capabilities::DEPRECATE_EOF) {
+            self.eof(status);
+        }
+    }
+
     /// Appends an ERR packet.
     pub(crate) fn err(&mut self, error: &SqlError) {
         self.sender.packet(|out| put_err(out, error));
@@ -108,15 +120,25 @@ impl Outlet {
     }
 }
 
+/// How rows are encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowForm {
+    /// As the answer to COM_QUERY.
+    Text,
+    /// As the answer to COM_STMT_EXECUTE.
+    Binary,
+}
+
 /// Where a session's results go.
 pub(crate) struct QuerySink<'a> {
     outlet: &'a Mutex<Outlet>,
     cancel: &'a CancelToken,
+    form: RowForm,
     /// Collation that text is described in.
     text_collation: u16,
     status: SessionStatus,
     /// Columns of the result set that is under way.
-    columns: Option<Vec<Column>>,
+    columns: Option<Columns>,
 }
 
 impl<'a> QuerySink<'a> {
@@ -124,21 +146,61 @@ impl<'a> QuerySink<'a> {
     pub(crate) fn new(
         outlet: &'a Mutex<Outlet>,
         cancel: &'a CancelToken,
+        form: RowForm,
         text_collation: u16,
         status: SessionStatus,
     ) -> Self {
         Self {
             outlet,
             cancel,
+            form,
             text_collation,
             status,
             columns: None,
         }
     }
 
-    /// True if a result set was begun and not ended.
-    pub(crate) fn is_inside_rows(&self) -> bool {
-        self.columns.is_some()
+    /// Checks that a session that succeeded has ended what it began.
+    pub(crate) fn check_end(&self, result: &Result<(), SqlError>) {
+        assert!(
+            result.is_err() || self.columns.is_none(),
+            "W2: a result set is not finished"
+        );
+    }
+
+    /// Begins a result set; `packets` are its first if they are at hand.
+    async fn begin(
+        &mut self,
+        columns: &Columns,
+        packets: Option<&Packets>,
+    ) -> Result<(), SqlError> {
+        assert!(
+            self.columns.is_none(),
+            "W2: a result set begins inside another"
+        );
+        assert!(!columns.is_empty(), "W2: a result set has columns");
+        check(self.cancel)?;
+        let mut outlet = self.outlet.lock().await;
+        outlet.release(true);
+        let sender = &mut outlet.sender;
+        match packets {
+            Some(packets) if sender.seq() == FIRST_SEQ => {
+                sender.packets(&packets.bytes, packets.next_seq);
+            }
+            _ => {
+                sender.packet(|out| put_lenenc_int(out, columns.len() as u64));
+                for column in columns.iter() {
+                    sender.packet(|out| column.encode(self.text_collation, out));
+                }
+            }
+        }
+        outlet.definitions_end(self.status);
+        self.columns = Some(columns.clone());
+        if outlet.sender.is_full() {
+            flush(&mut outlet.sender, self.cancel).await
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -160,9 +222,14 @@ fn check(cancel: &CancelToken) -> Result<(), SqlError> {
     }
 }
 
-/// The error for a value of `column` that has no text.
-fn no_text(column: &Column) -> SqlError {
+/// The error for a value that the type of `column` does not have.
+fn out_of_range(column: &Column) -> SqlError {
     match column.sql_type {
+        SqlType::TinyInt { .. }
+        | SqlType::SmallInt { .. }
+        | SqlType::MediumInt { .. }
+        | SqlType::Int { .. }
+        | SqlType::BigInt { .. } => DATA_OUT_OF_RANGE.with(&[&"INTEGER", &column.name]),
         SqlType::Float => DATA_OUT_OF_RANGE.with(&[&"FLOAT", &column.name]),
         SqlType::Double => DATA_OUT_OF_RANGE.with(&[&"DOUBLE", &column.name]),
         SqlType::Date => WRONG_VALUE.with(&[&"DATE", &column.name]),
@@ -174,30 +241,12 @@ fn no_text(column: &Column) -> SqlError {
 #[async_trait]
 impl ResultSink for QuerySink<'_> {
     async fn columns(&mut self, columns: &[Column]) -> Result<(), SqlError> {
-        assert!(
-            self.columns.is_none(),
-            "W2: a result set begins inside another"
-        );
-        assert!(!columns.is_empty(), "W2: a result set has columns");
-        check(self.cancel)?;
-        let mut outlet = self.outlet.lock().await;
-        outlet.release(true);
-        let client = outlet.client;
-        let sender = &mut outlet.sender;
-        sender.packet(|out| put_lenenc_int(out, columns.len() as u64));
-        for column in columns {
-            sender.packet(|out| column.encode(self.text_collation, out));
-        }
-        if !client.has(Capabilities::DEPRECATE_EOF) {
-            let flags = status_flags(self.status, false);
-            sender.packet(|out| put_eof(out, 0, flags, client));
-        }
-        self.columns = Some(columns.to_vec());
-        if sender.is_full() {
-            flush(sender, self.cancel).await
-        } else {
-            Ok(())
-        }
+        self.begin(&Columns::new(columns.to_vec()), None).await
+    }
+
+    async fn shared_columns(&mut self, columns: &Columns) -> Result<(), SqlError> {
+        self.begin(columns, columns.packets(self.text_collation))
+            .await
     }
 
     async fn rows(&mut self, batch: &RecordBatch) -> Result<(), SqlError> {
@@ -216,12 +265,15 @@ impl ResultSink for QuerySink<'_> {
             .zip(batch.columns())
             .map(|(column, array)| Cells::new(column, array))
             .collect::<Result<Vec<_>, _>>()?;
+        let form = self.form;
         let mut outlet = self.outlet.lock().await;
         let sender = &mut outlet.sender;
         for row in 0..batch.num_rows() {
-            sender
-                .try_packet(|out| text::put_row(out, &cells, row))
-                .map_err(|index| no_text(&columns[index]))?;
+            let written = sender.try_packet(|out| match form {
+                RowForm::Text => text::put_row(out, &cells, row),
+                RowForm::Binary => binary::put_row(out, columns, &cells, row),
+            });
+            written.map_err(|index| out_of_range(&columns[index]))?;
             if sender.is_full() {
                 flush(sender, self.cancel).await?;
             }

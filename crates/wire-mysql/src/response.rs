@@ -5,7 +5,7 @@ use bytes::{BufMut, BytesMut};
 use crate::codec::{put_lenenc_bytes, put_lenenc_int};
 use crate::errors::SqlError;
 use crate::flags::{Capabilities, StatusFlags};
-use crate::session::{OkInfo, SessionStatus};
+use crate::session::{OkInfo, Prepared, SessionStatus};
 
 /// Longest message of an ERR packet, in bytes. Clients keep about 500; the rest is for logs.
 const MAX_MESSAGE: usize = 4096;
@@ -63,6 +63,16 @@ pub(crate) fn put_eof(
         out.put_u16_le(warnings);
         out.put_u16_le(status.0);
     }
+}
+
+/// Appends the packet that begins the answer to COM_STMT_PREPARE.
+pub(crate) fn put_prepared(out: &mut BytesMut, prepared: &Prepared) {
+    out.put_u8(0x00);
+    out.put_u32_le(prepared.statement.0);
+    out.put_u16_le(prepared.columns.len() as u16);
+    out.put_u16_le(prepared.parameters);
+    out.put_u8(0);
+    out.put_u16_le(prepared.warnings);
 }
 
 /// Appends an ERR packet.

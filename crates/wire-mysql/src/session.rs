@@ -16,7 +16,9 @@ use bytes::Bytes;
 
 use crate::cancel::CancelToken;
 use crate::column::Column;
+use crate::columns::Columns;
 use crate::errors::{SqlError, UNKNOWN_COM_ERROR};
+use crate::parameter::Parameter;
 use crate::registry::{ConnectionHandle, ConnectionRegistry};
 
 /// Makes the sessions.
@@ -97,10 +99,29 @@ pub trait Session: Send {
         cancel: &CancelToken,
     ) -> Result<(), SqlError>;
 
-    /// Makes `name` the current database.
+    /// Prepares the text of COM_STMT_PREPARE, which is one statement. Errors: those of its syntax
+    /// and of the names in it, 1295 for a statement that cannot be prepared, 1461 if there are too
+    /// many: the session bounds how many it keeps.
+    async fn prepare(&mut self, sql: &str, cancel: &CancelToken) -> Result<Prepared, SqlError>;
+
+    /// Runs a prepared statement with a value for each of its parameters; its results go to `out`
+    /// as those of [`Session::query`] do.
+    async fn execute(
+        &mut self,
+        statement: StatementId,
+        parameters: &[Parameter<'_>],
+        out: &mut dyn ResultSink,
+        cancel: &CancelToken,
+    ) -> Result<(), SqlError>;
+
+    /// Forgets a prepared statement.
+    fn close(&mut self, statement: StatementId);
+
+    /// Makes `name` the current database, and tells the list of connections so.
     async fn use_database(&mut self, name: &str) -> Result<(), SqlError>;
 
-    /// Rolls back and forgets all that was set since the session was opened, except its database.
+    /// Rolls back and forgets all that was set and prepared since the session was opened, except
+    /// its database.
     async fn reset(&mut self) -> Result<(), SqlError>;
 
     /// What responses report.
@@ -125,6 +146,23 @@ pub trait Session: Send {
     }
 }
 
+/// The number by which session and client know a prepared statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StatementId(pub u32);
+
+/// A statement that was prepared.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// Its number, which no other prepared statement of the session has.
+    pub statement: StatementId,
+    /// How many parameters it has.
+    pub parameters: u16,
+    /// The columns of its result; empty if it has none, or if they are known only when it runs.
+    pub columns: Columns,
+    /// Warnings that SHOW WARNINGS would list.
+    pub warnings: u16,
+}
+
 /// A statement without rows is done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OkInfo {
@@ -147,9 +185,15 @@ pub trait ResultSink: Send {
     /// Begins a result set.
     async fn columns(&mut self, columns: &[Column]) -> Result<(), SqlError>;
 
+    /// Begins a result set whose columns are those of other results, too: they are not encoded
+    /// again.
+    async fn shared_columns(&mut self, columns: &Columns) -> Result<(), SqlError> {
+        self.columns(columns).await
+    }
+
     /// Sends rows; one array for each column, of a type that suits it. Errors: 1235 for an Arrow
-    /// type that cannot be shown as the column's type, 1690 and 1525 for a value that MySQL has no
-    /// text for.
+    /// type that cannot be shown as the column's type, 1690 and 1525 for a value that the column's
+    /// type does not have.
     async fn rows(&mut self, batch: &RecordBatch) -> Result<(), SqlError>;
 
     /// Ends the result set.

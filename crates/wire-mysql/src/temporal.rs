@@ -1,23 +1,23 @@
 //! Dates and times as MySQL writes them.
 //!
 //! A day is counted from 1970-01-01 in the Gregorian calendar, also before its introduction, as
-//! MySQL does. Years run from 0000 to 9999; what lies outside has no text ([`OutOfRange`]).
+//! MySQL does. Years run from 0000 to 9999; what lies outside cannot be sent ([`OutOfRange`]).
 
 use crate::digits::Digits;
 
-/// The value lies outside the range of MySQL's type.
+/// The value lies outside the range of its column's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfRange;
 
 const MICROS_PER_SECOND: u64 = 1_000_000;
-const SECONDS_PER_DAY: i64 = 86_400;
+const MICROS_PER_DAY: i64 = 86_400_000_000;
 /// Days from 0000-01-01 to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_528;
 /// Days from 1970-01-01 to 9999-12-31.
 const LAST_DAY: i64 = 2_932_896;
 
 /// Year, month and day of the day `days` after 1970-01-01.
-fn civil(days: i64) -> Result<(u64, u64, u64), OutOfRange> {
+pub(crate) fn civil(days: i64) -> Result<(u64, u64, u64), OutOfRange> {
     if !(-EPOCH_DAYS..=LAST_DAY).contains(&days) {
         return Err(OutOfRange);
     }
@@ -34,6 +34,47 @@ fn civil(days: i64) -> Result<(u64, u64, u64), OutOfRange> {
     Ok((period * 400 + year + next_year - 400, month, day_of_month))
 }
 
+/// A span of time, or what a day has of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Clock {
+    /// Whole hours, as many as there are.
+    pub(crate) hours: u64,
+    /// 0 to 59.
+    pub(crate) minutes: u64,
+    /// 0 to 59.
+    pub(crate) seconds: u64,
+    /// 0 to 999,999.
+    pub(crate) micros: u64,
+}
+
+impl Clock {
+    /// No time.
+    pub(crate) const ZERO: Self = Self {
+        hours: 0,
+        minutes: 0,
+        seconds: 0,
+        micros: 0,
+    };
+
+    /// A span of `micros`; digits of the fraction of a second beyond `fsp` are cut off.
+    pub(crate) fn new(micros: u64, fsp: u8) -> Self {
+        let seconds = micros / MICROS_PER_SECOND;
+        let fraction = micros % MICROS_PER_SECOND;
+        Self {
+            hours: seconds / 3600,
+            minutes: seconds / 60 % 60,
+            seconds: seconds % 60,
+            micros: fraction - fraction % 10u64.pow(u32::from(6 - fsp.min(6))),
+        }
+    }
+}
+
+/// The day of the moment `micros` after 1970-01-01 and the time of that day.
+pub(crate) fn day_and_clock(micros: i64, fsp: u8) -> (i64, Clock) {
+    let in_day = micros.rem_euclid(MICROS_PER_DAY).unsigned_abs();
+    (micros.div_euclid(MICROS_PER_DAY), Clock::new(in_day, fsp))
+}
+
 /// Appends `YYYY-MM-DD`.
 pub(crate) fn put_date(out: &mut Digits, days: i64) -> Result<(), OutOfRange> {
     let (year, month, day) = civil(days)?;
@@ -48,43 +89,36 @@ pub(crate) fn put_date(out: &mut Digits, days: i64) -> Result<(), OutOfRange> {
 /// Appends `YYYY-MM-DD hh:mm:ss[.fraction]` for `micros` after 1970-01-01; digits of the fraction
 /// beyond `fsp` are cut off.
 pub(crate) fn put_datetime(out: &mut Digits, micros: i64, fsp: u8) -> Result<(), OutOfRange> {
-    let seconds = micros.div_euclid(MICROS_PER_SECOND as i64);
-    let fraction = micros.rem_euclid(MICROS_PER_SECOND as i64).unsigned_abs();
-    put_date(out, seconds.div_euclid(SECONDS_PER_DAY))?;
+    let (days, clock) = day_and_clock(micros, fsp);
+    put_date(out, days)?;
     out.push(b' ');
-    put_clock(
-        out,
-        seconds.rem_euclid(SECONDS_PER_DAY).unsigned_abs(),
-        fraction,
-        fsp,
-    );
+    put_clock(out, clock, fsp);
     Ok(())
 }
 
-/// Appends `[-]hh:mm:ss[.fraction]`; hours may have more than two digits.
+/// Appends `[-]hh:mm:ss[.fraction]`; hours may have more than two digits. What is zero when
+/// it is cut has no sign.
 pub(crate) fn put_time(out: &mut Digits, micros: i64, fsp: u8) {
-    if micros < 0 {
+    let clock = Clock::new(micros.unsigned_abs(), fsp);
+    if micros < 0 && clock != Clock::ZERO {
         out.push(b'-');
     }
-    let magnitude = micros.unsigned_abs();
-    put_clock(
-        out,
-        magnitude / MICROS_PER_SECOND,
-        magnitude % MICROS_PER_SECOND,
-        fsp,
-    );
+    put_clock(out, clock, fsp);
 }
 
-fn put_clock(out: &mut Digits, seconds: u64, micros: u64, fsp: u8) {
-    out.padded(seconds / 3600, 2);
+fn put_clock(out: &mut Digits, clock: Clock, fsp: u8) {
+    out.padded(clock.hours, 2);
     out.push(b':');
-    out.padded(seconds / 60 % 60, 2);
+    out.padded(clock.minutes, 2);
     out.push(b':');
-    out.padded(seconds % 60, 2);
+    out.padded(clock.seconds, 2);
     if fsp > 0 {
         let fsp = fsp.min(6);
         out.push(b'.');
-        out.padded(micros / 10u64.pow(u32::from(6 - fsp)), usize::from(fsp));
+        out.padded(
+            clock.micros / 10u64.pow(u32::from(6 - fsp)),
+            usize::from(fsp),
+        );
     }
 }
 
@@ -157,6 +191,7 @@ mod tests {
     fn times_may_be_negative_and_longer_than_a_day() {
         assert_eq!(time(0, 0), "00:00:00");
         assert_eq!(time(-1_500_000, 1), "-00:00:01.5");
+        assert_eq!(time(-1, 0), "00:00:00", "what is cut leaves no sign");
         assert_eq!(
             time((838 * 3600 + 59 * 60 + 59) * 1_000_000, 0),
             "838:59:59"

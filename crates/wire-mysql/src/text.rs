@@ -83,7 +83,8 @@ fn put_real(
     Ok(())
 }
 
-fn put_decimal(digits: &mut Digits, decimals: &Decimals<'_>, scale: i8, row: usize) {
+/// Appends the text of a decimal.
+pub(crate) fn put_decimal(digits: &mut Digits, decimals: &Decimals<'_>, scale: i8, row: usize) {
     match decimals {
         Decimals::D32(values) => digits.decimal(i128::from(values[row]), scale),
         Decimals::D64(values) => digits.decimal(i128::from(values[row]), scale),

@@ -6,6 +6,7 @@ mod cursor;
 mod dialect;
 mod load;
 mod names;
+mod prepared;
 mod settings;
 mod show;
 mod transaction;
@@ -19,6 +20,7 @@ pub use change::{Delete, Rows, Update};
 pub use cursor::Cursor;
 pub use dialect::Grammar;
 pub use load::{Fields, Lines, LoadData};
+pub use prepared::PreparedText;
 pub use settings::{Assignment, Scope, Target, Value};
 pub use show::{Filter, Show};
 pub use transaction::{Completion, TransactionStatement};
@@ -39,9 +41,7 @@ const UNSUPPORTED: &[&str] = &[
     "CHECK",
     "CHECKSUM",
     "CLONE",
-    "DEALLOCATE",
     "DO",
-    "EXECUTE",
     "FLUSH",
     "GRANT",
     "HANDLER",
@@ -49,7 +49,6 @@ const UNSUPPORTED: &[&str] = &[
     "INSTALL",
     "LOCK",
     "OPTIMIZE",
-    "PREPARE",
     "PURGE",
     "RENAME",
     "REPAIR",
@@ -151,6 +150,22 @@ pub enum Statement {
     },
     /// BEGIN, COMMIT, ROLLBACK, savepoints.
     Transaction(TransactionStatement),
+    /// PREPARE.
+    Prepare {
+        /// The statement's name, in lower case.
+        name: String,
+        /// Its text.
+        text: PreparedText,
+    },
+    /// EXECUTE.
+    Execute {
+        /// The statement's name, in lower case.
+        name: String,
+        /// User variables with the parameters' values, in lower case.
+        using: Vec<String>,
+    },
+    /// DEALLOCATE PREPARE, with the statement's name in lower case.
+    Deallocate(String),
 }
 
 impl Statement {
@@ -170,6 +185,9 @@ impl Statement {
                 | Self::Set(_)
                 | Self::Show(_)
                 | Self::Kill { .. }
+                | Self::Prepare { .. }
+                | Self::Execute { .. }
+                | Self::Deallocate(_)
                 | Self::Transaction(_)
         )
     }
@@ -249,6 +267,10 @@ impl<'a> Piece<'a> {
             "UPDATE" => change::update(cursor).map(|update| Statement::Update(Box::new(update))),
             "DELETE" => change::delete(cursor).map(|delete| Statement::Delete(Box::new(delete))),
             "LOAD" => load::parse(cursor).map(|load| Statement::Load(Box::new(load))),
+            "PREPARE" => prepared::prepare(cursor),
+            "EXECUTE" => prepared::execute(cursor),
+            "DEALLOCATE" => prepared::deallocate(cursor),
+            "DROP" if cursor.peek_any(&["PREPARE"]) => prepared::deallocate(cursor),
             "EXPLAIN" | "DESC" | "DESCRIBE" => self.explain(cursor),
             "CREATE" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => create_schema(cursor),
             "DROP" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => drop_schema(cursor),

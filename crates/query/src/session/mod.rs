@@ -12,6 +12,8 @@ mod insert;
 mod load;
 mod locking;
 mod memory;
+mod parameter;
+mod prepared;
 mod rowset;
 mod select;
 mod set;
@@ -38,7 +40,11 @@ use crate::error::{Result, SqlError};
 use crate::parse::Script;
 use crate::result::{LocalFile, ResultSink};
 use execute::{Running, Workers};
+pub use parameter::Parameter;
+pub use prepared::PreparedInfo;
+
 use memory::StatementMemory;
+use prepared::{PreparedCounters, PreparedStatements};
 use select::Prepared;
 use transaction::{Characteristics, Open};
 use variables::Variables;
@@ -137,6 +143,7 @@ pub struct Frontend {
     status: Arc<dyn StatusSource>,
     started: Instant,
     questions: AtomicU64,
+    prepared: PreparedCounters,
 }
 
 impl Frontend {
@@ -168,6 +175,7 @@ impl Frontend {
             status,
             started: Instant::now(),
             questions: AtomicU64::new(0),
+            prepared: PreparedCounters::default(),
         })
     }
 
@@ -243,6 +251,7 @@ pub struct Session {
     /// The transaction that statements belong to; without one each is its own.
     open: Option<Open>,
     next_transaction: Characteristics,
+    prepared: PreparedStatements,
 }
 
 impl Session {
@@ -259,6 +268,7 @@ impl Session {
             warnings: Vec::new(),
             open: None,
             next_transaction: Characteristics::default(),
+            prepared: PreparedStatements::default(),
         }
     }
 

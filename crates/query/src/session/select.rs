@@ -33,7 +33,7 @@ use crate::plan::rewrite::{
 };
 use crate::plan::stoppable::stoppable;
 use crate::plan::{select, state};
-use crate::result::{ResultSink, column_of};
+use crate::result::{ResultColumn, ResultSink, column_of};
 
 /// A SELECT ready to run.
 pub(super) struct Prepared {
@@ -43,6 +43,14 @@ pub(super) struct Prepared {
     pub schema: SchemaRef,
     pub names: Vec<String>,
     pub accesses: Vec<TableReference>,
+}
+
+impl Prepared {
+    /// The columns of the result.
+    pub(super) fn columns(&self) -> Vec<ResultColumn> {
+        let fields = self.schema.fields().iter().zip(&self.names);
+        fields.map(|(field, name)| column_of(field, name)).collect()
+    }
 }
 
 /// How often a statement that computes looks whether it was stopped.
@@ -113,13 +121,7 @@ async fn deliver(
 ) -> Result<()> {
     let cancel = reading.cancel.clone();
     let prepared = plan(session, rewritten, reading).await?;
-    let columns: Vec<_> = prepared
-        .schema
-        .fields()
-        .iter()
-        .zip(&prepared.names)
-        .map(|(field, name)| column_of(field, name))
-        .collect();
+    let columns = prepared.columns();
     let mut stream = session.frontend.start(&prepared);
     // The first rows are awaited before the columns are sent, so that an error that comes at once
     // is an error of the statement and not of a result set that has begun.

@@ -2,7 +2,9 @@
 
 use perigee_engine::scan::CancelToken;
 
-use super::{Session, ddl, dml, explain, insert, load, select, set, show, transaction};
+use super::{
+    Session, ddl, dml, explain, insert, load, prepared, select, set, show, transaction,
+};
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Show, Statement};
 use crate::result::{LocalFile, OkResult, ResultSink};
@@ -100,6 +102,23 @@ pub(super) async fn run(
         }
         Statement::Transaction(statement) => {
             transaction::run(session, statement).await?;
+            done(session, out).await
+        }
+        Statement::Prepare { name, text } => {
+            prepared::prepare(session, name, text, cancel).await?;
+            let info = "Statement prepared".to_owned();
+            let ok = OkResult {
+                info,
+                ..OkResult::default()
+            };
+            finish(session, ok, out).await
+        }
+        Statement::Execute { name, using } => {
+            // A prepared statement is no EXECUTE: this ends.
+            Box::pin(prepared::execute(session, &name, &using, out, cancel)).await
+        }
+        Statement::Deallocate(name) => {
+            prepared::deallocate(session, &name)?;
             done(session, out).await
         }
     }

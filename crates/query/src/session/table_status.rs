@@ -26,6 +26,8 @@ pub(super) async fn status(session: &Session, filter: Option<&Filter>) -> Result
         ("Threads_running".to_owned(), running as u64),
         ("Uptime".to_owned(), frontend.started.elapsed().as_secs()),
     ];
+    let prepared = frontend.prepared.all();
+    all.extend(prepared.map(|(name, value)| (name.to_owned(), value)));
     let scans = frontend.engine.scan_counters().snapshot();
     let from_source = frontend.status.status().await;
     let shipped = "perigee_pages_shipped";

@@ -127,6 +127,11 @@ static DEFINITIONS: &[Definition] = &[
         "67108864",
     ),
     both("max_execution_time", Kind::Fixed, "0"),
+    global(
+        "max_prepared_stmt_count",
+        Kind::Integer(0, 4_194_304),
+        "16382",
+    ),
     both("ndp_max_filter_factor", Kind::Number(0.0, 1.0), "0.9"),
     both("ndp_max_pages_look_ahead", Kind::Integer(0, 65_536), "0"),
     both("ndp_min_pages", Kind::Integer(0, u64::MAX), "100"),

@@ -332,25 +332,51 @@ impl Client {
         }
     }
 
-    /// Takes one result.
-    pub async fn result(&mut self) -> Answer {
-        let first = self.receive().await;
-        if first[0] == 0x00 || first[0] == 0xFF {
-            return self.parse(&first);
-        }
-        let count = take_int(&mut &first[..]);
-        let mut names = Vec::new();
+    /// Takes column definitions and their end; gives names and type codes.
+    pub async fn definitions(&mut self, count: u64) -> Vec<(String, u8)> {
+        let mut columns = Vec::new();
         for _ in 0..count {
             let definition = self.receive().await;
             let mut rest = &definition[..];
             let strings: Vec<_> = (0..6).map(|_| take_string(&mut rest)).collect();
             assert_eq!(strings[0], b"def");
-            names.push(String::from_utf8(strings[4].clone()).unwrap());
+            // A length, collation and length stand before the type.
+            columns.push((String::from_utf8(strings[4].clone()).unwrap(), rest[7]));
         }
-        if !self.capabilities.has(Capabilities::DEPRECATE_EOF) {
+        if count > 0 && !self.capabilities.has(Capabilities::DEPRECATE_EOF) {
             let eof = self.receive().await;
             assert!(self.end_of_list(&eof).is_some(), "{eof:?}");
         }
+        columns
+    }
+
+    /// Takes one result.
+    pub async fn result(&mut self) -> Answer {
+        self.result_with(|columns, rest| {
+            let value = |_: &(String, u8)| {
+                if rest[0] == 0xFB {
+                    *rest = &rest[1..];
+                    None
+                } else {
+                    Some(take_string(rest))
+                }
+            };
+            columns.iter().map(value).collect()
+        })
+        .await
+    }
+
+    /// Takes one result whose rows `take` takes apart.
+    pub async fn result_with(
+        &mut self,
+        take: impl Fn(&[(String, u8)], &mut &[u8]) -> Vec<Option<Vec<u8>>>,
+    ) -> Answer {
+        let first = self.receive().await;
+        if first[0] == 0x00 || first[0] == 0xFF {
+            return self.parse(&first);
+        }
+        let count = take_int(&mut &first[..]);
+        let columns = self.definitions(count).await;
         let mut rows = Vec::new();
         loop {
             let packet = self.receive().await;
@@ -359,24 +385,15 @@ impl Client {
             }
             if let Some((status, warnings)) = self.end_of_list(&packet) {
                 return Answer::Rows {
-                    names,
+                    names: columns.into_iter().map(|(name, _)| name).collect(),
                     rows,
                     status,
                     warnings,
                 };
             }
             let mut rest = &packet[..];
-            let mut row = Vec::new();
-            for _ in 0..count {
-                if rest[0] == 0xFB {
-                    rest = &rest[1..];
-                    row.push(None);
-                } else {
-                    row.push(Some(take_string(&mut rest)));
-                }
-            }
+            rows.push(take(&columns, &mut rest));
             assert!(rest.is_empty());
-            rows.push(row);
         }
     }
 

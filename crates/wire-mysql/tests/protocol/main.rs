@@ -8,5 +8,6 @@ mod files;
 mod limits;
 mod login;
 mod mariadb;
+mod prepared;
 mod results;
 mod script;

@@ -211,19 +211,12 @@ async fn what_is_not_supported_is_answered_so() {
         (b"\x0a", 1047),        // COM_PROCESS_INFO
         (b"\x12", 1047),        // COM_BINLOG_DUMP
         (b"\x99", 1047),
-        (b"\x16SELECT ?", 1295), // COM_STMT_PREPARE
-        (b"\x17\x01\0\0\0\0", 1295),
-        (b"\x1a\x01\0\0\0", 1295),
         (b"\x1b\x07\0", 1835), // COM_SET_OPTION of an unknown option
         (b"", 1835),
     ] {
         client.command(command).await;
         assert_eq!(client.result().await.errno(), errno, "{command:?}");
     }
-    // COM_STMT_CLOSE and COM_STMT_SEND_LONG_DATA are never answered.
-    client.command(b"\x19\x01\0\0\0").await;
-    client.command(b"\x18\x01\0\0\0\0\0x").await;
-    assert_eq!(client.query("SELECT 1").await.value(), "1");
 }
 
 #[tokio::test]

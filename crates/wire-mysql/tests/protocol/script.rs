@@ -1,5 +1,6 @@
 //! A frontend whose sessions understand a few fixed statements, each made to show one thing.
 
+use std::collections::HashMap;
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,11 +13,13 @@ use arrow_array::{
 use arrow_schema::{Field, Schema};
 use async_trait::async_trait;
 use perigee_wire_mysql::errors::{
-    BAD_DB_ERROR, NO_SUCH_THREAD, PARSE_ERROR, QUERY_INTERRUPTED, TRUNCATED_WRONG_VALUE_FOR_FIELD,
+    BAD_DB_ERROR, MAX_PREPARED_STMT_COUNT_REACHED, NO_SUCH_THREAD, PARSE_ERROR, QUERY_INTERRUPTED,
+    TRUNCATED_WRONG_VALUE_FOR_FIELD,
 };
 use perigee_wire_mysql::{
-    Account, CancelToken, Column, ColumnFlags, ConnectionInfo, Frontend, InfileSource, OkInfo,
-    ResultSink, Server, ServerConfig, Session, SessionStatus, SqlError, SqlType, StaticAccounts,
+    Account, CancelToken, Column, ColumnFlags, Columns, ConnectionInfo, Frontend, InfileSource,
+    OkInfo, Parameter, Prepared, ResultSink, Server, ServerConfig, Session, SessionStatus,
+    SqlError, SqlType, StatementId, StaticAccounts,
 };
 
 pub const VERSION: &str = "8.0.43-scripted";
@@ -32,7 +35,12 @@ pub struct Seen {
     pub dropped: AtomicUsize,
     /// Bytes of files received.
     pub file_bytes: AtomicUsize,
+    /// Prepared statements closed.
+    pub closed: AtomicUsize,
 }
+
+/// Most statements that a session prepares.
+pub const MAX_PREPARED: usize = 3;
 
 impl Seen {
     /// Waits until `counter` reaches `n`.
@@ -66,6 +74,8 @@ impl Frontend for Script {
             status: SessionStatus::default(),
             multi_statements: false,
             variable: 0,
+            prepared: HashMap::new(),
+            last_prepared: 0,
         }))
     }
 
@@ -80,6 +90,8 @@ struct ScriptedSession {
     status: SessionStatus,
     multi_statements: bool,
     variable: i64,
+    prepared: HashMap<StatementId, (String, Columns)>,
+    last_prepared: u32,
 }
 
 impl Drop for ScriptedSession {
@@ -327,6 +339,20 @@ async fn load(
     .await
 }
 
+/// Prepared statements load no files.
+struct NoFile;
+
+#[async_trait]
+impl InfileSource for NoFile {
+    async fn open(&mut self, _: &str) -> Result<(), SqlError> {
+        panic!("a prepared statement asks for a file")
+    }
+
+    async fn read(&mut self) -> Result<Option<bytes::Bytes>, SqlError> {
+        panic!("a prepared statement asks for a file")
+    }
+}
+
 #[async_trait]
 impl Session for ScriptedSession {
     async fn query(
@@ -346,8 +372,65 @@ impl Session for ScriptedSession {
         Ok(())
     }
 
+    /// Counts the question marks. The columns of `TYPES` are known beforehand, others are not.
+    async fn prepare(&mut self, sql: &str, cancel: &CancelToken) -> Result<Prepared, SqlError> {
+        if sql == "PREPARE SLOWLY" {
+            cancel.cancelled().await;
+            return Err(QUERY_INTERRUPTED.with(&[]));
+        }
+        if sql == "FAIL" {
+            return Err(PARSE_ERROR.with(&[&"unexpected end", &"FAIL", &1]));
+        }
+        if self.prepared.len() == MAX_PREPARED {
+            return Err(MAX_PREPARED_STMT_COUNT_REACHED.with(&[&MAX_PREPARED]));
+        }
+        self.last_prepared += 1;
+        let statement = StatementId(self.last_prepared);
+        let columns = Columns::new(match sql.contains("TYPES") {
+            true => typed_columns(),
+            false => Vec::new(),
+        });
+        let prepared = (sql.to_owned(), columns.clone());
+        self.prepared.insert(statement, prepared);
+        Ok(Prepared {
+            statement,
+            parameters: sql.matches('?').count() as u16,
+            columns,
+            warnings: 2,
+        })
+    }
+
+    /// Shows the parameters if there are any, else runs the text.
+    async fn execute(
+        &mut self,
+        statement: StatementId,
+        parameters: &[Parameter<'_>],
+        out: &mut dyn ResultSink,
+        cancel: &CancelToken,
+    ) -> Result<(), SqlError> {
+        let (sql, columns) = self.prepared[&statement].clone();
+        if let (true, [Parameter::Text(text)]) = (sql == "LENGTH ?", parameters) {
+            return one_int(out, "n", text.len() as i64).await;
+        }
+        if !parameters.is_empty() {
+            return one_text(out, "parameters", &format!("{parameters:?}")).await;
+        }
+        if sql == "SELECT TYPES" {
+            out.shared_columns(&columns).await?;
+            out.rows(&typed_rows()).await?;
+            return out.finish(3).await;
+        }
+        self.statement(&sql, out, &mut NoFile, cancel).await
+    }
+
+    fn close(&mut self, statement: StatementId) {
+        self.prepared.remove(&statement).unwrap();
+        self.seen.closed.fetch_add(1, Ordering::SeqCst);
+    }
+
     async fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
         if name == "test" {
+            self.info.connection.set_database(Some(name.to_owned()));
             Ok(())
         } else {
             Err(BAD_DB_ERROR.with(&[&name]))
@@ -357,6 +440,7 @@ impl Session for ScriptedSession {
     async fn reset(&mut self) -> Result<(), SqlError> {
         self.variable = 0;
         self.status = SessionStatus::default();
+        self.prepared.clear();
         Ok(())
     }
 

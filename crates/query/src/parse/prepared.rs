@@ -1,0 +1,64 @@
+//! PREPARE, EXECUTE and DEALLOCATE PREPARE.
+
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+use super::{Cursor, Statement};
+use crate::error::Result;
+
+/// Where the text of a statement to prepare comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PreparedText {
+    /// A string.
+    Text(String),
+    /// A user variable, in lower case.
+    Variable(String),
+}
+
+/// `PREPARE name FROM text`, behind its first word.
+pub(super) fn prepare(mut cursor: Cursor<'_>) -> Result<Statement> {
+    let name = cursor.identifier()?.to_lowercase();
+    cursor.expect_word("FROM")?;
+    let text = match user_variable(&mut cursor) {
+        Some(variable) => PreparedText::Variable(variable),
+        None => PreparedText::Text(cursor.string()?),
+    };
+    cursor.end()?;
+    Ok(Statement::Prepare { name, text })
+}
+
+/// `EXECUTE name [USING @a, …]`, behind its first word.
+pub(super) fn execute(mut cursor: Cursor<'_>) -> Result<Statement> {
+    let name = cursor.identifier()?.to_lowercase();
+    let mut using = Vec::new();
+    if cursor.accept("USING") {
+        loop {
+            using.push(user_variable(&mut cursor).ok_or_else(|| cursor.error())?);
+            if !cursor.accept_token(&Token::Comma) {
+                break;
+            }
+        }
+    }
+    cursor.end()?;
+    Ok(Statement::Execute { name, using })
+}
+
+/// `{DEALLOCATE | DROP} PREPARE name`, behind its first word.
+pub(super) fn deallocate(mut cursor: Cursor<'_>) -> Result<Statement> {
+    cursor.expect_word("PREPARE")?;
+    let name = cursor.identifier()?.to_lowercase();
+    cursor.end()?;
+    Ok(Statement::Deallocate(name))
+}
+
+/// Takes a user variable if it comes next; gives its name in lower case.
+fn user_variable(cursor: &mut Cursor<'_>) -> Option<String> {
+    let Some(Token::Word(word)) = cursor.peek() else {
+        return None;
+    };
+    let name = word.value.strip_prefix('@')?;
+    if word.quote_style.is_some() || name.starts_with('@') {
+        return None;
+    }
+    cursor.next();
+    Some(name.to_lowercase())
+}

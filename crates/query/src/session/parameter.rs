@@ -1,0 +1,240 @@
+//! Values for the parameters of prepared statements: checked when they are made, and the literals
+//! that stand for them in a statement.
+
+use datafusion::sql::sqlparser::tokenizer::Token;
+use perigee_value::date::{self, Civil, TimeOfDay};
+use perigee_value::{Collation, ColumnType, Datum, format_value, parse_text};
+
+use crate::error::{Result, SqlError};
+
+/// A value with its type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    value: Datum,
+    ty: ColumnType,
+}
+
+const INT: ColumnType = ColumnType::Int {
+    bytes: 8,
+    unsigned: false,
+};
+const UNSIGNED: ColumnType = ColumnType::Int {
+    bytes: 8,
+    unsigned: true,
+};
+
+impl Parameter {
+    /// NULL.
+    pub const NULL: Self = Self {
+        value: Datum::Null,
+        ty: INT,
+    };
+
+    /// The value.
+    #[must_use]
+    pub fn value(&self) -> &Datum {
+        &self.value
+    }
+
+    /// Its type; that of NULL means nothing.
+    #[must_use]
+    pub fn ty(&self) -> ColumnType {
+        self.ty
+    }
+
+    /// A signed integer.
+    #[must_use]
+    pub fn int(v: i64) -> Self {
+        Self {
+            value: Datum::Int(v),
+            ty: INT,
+        }
+    }
+
+    /// An unsigned integer.
+    #[must_use]
+    pub fn unsigned(v: u64) -> Self {
+        Self {
+            value: Datum::UInt(v),
+            ty: UNSIGNED,
+        }
+    }
+
+    /// A floating-point number.
+    ///
+    /// # Errors
+    /// 1367 for what is no number.
+    pub fn double(v: f64) -> Result<Self> {
+        if !v.is_finite() {
+            return Err(SqlError::illegal_value("double", v));
+        }
+        Ok(Self {
+            value: Datum::Double(v),
+            ty: ColumnType::Double,
+        })
+    }
+
+    /// A decimal number from its text.
+    ///
+    /// # Errors
+    /// 1367 for what is no number, 1235 for more digits than a DECIMAL has here.
+    pub fn decimal(text: &[u8]) -> Result<Self> {
+        let shown = || String::from_utf8_lossy(text).into_owned();
+        let plain = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+');
+        if !text.iter().all(plain) {
+            return Err(SqlError::illegal_value("decimal", shown()));
+        }
+        let point = text.iter().position(|byte| *byte == b'.');
+        let scale = point.map_or(0, |point| text.len() - point - 1);
+        let ty = ColumnType::Decimal {
+            precision: ColumnType::MAX_PRECISION,
+            scale: match u8::try_from(scale) {
+                Ok(scale) if scale <= ColumnType::MAX_SCALE => scale,
+                _ => return Err(SqlError::not_supported(TOO_MANY_DIGITS)),
+            },
+        };
+        match parse_text(ty, text) {
+            Ok(value) => Ok(Self { value, ty }),
+            Err(error) if error.kind == perigee_value::ValueErrorKind::OutOfRange => {
+                Err(SqlError::not_supported(TOO_MANY_DIGITS))
+            }
+            Err(_) => Err(SqlError::illegal_value("decimal", shown())),
+        }
+    }
+
+    /// A text.
+    ///
+    /// # Errors
+    /// 1300 for what is not UTF-8.
+    pub fn text(text: &[u8]) -> Result<Self> {
+        if let Err(error) = std::str::from_utf8(text) {
+            let wrong = text[error.valid_up_to()..].iter().take(6);
+            let shown: String = wrong.map(|byte| format!("\\x{byte:02X}")).collect();
+            return Err(SqlError::invalid_string("utf8mb4", shown));
+        }
+        Ok(Self::string(text, Collation::UTF8MB4_BIN))
+    }
+
+    /// Bytes.
+    #[must_use]
+    pub fn bytes(bytes: &[u8]) -> Self {
+        Self::string(bytes, Collation::BINARY)
+    }
+
+    fn string(bytes: &[u8], collation: Collation) -> Self {
+        Self {
+            value: Datum::String(bytes.to_vec()),
+            ty: ColumnType::Varchar {
+                chars: u16::MAX,
+                collation,
+            },
+        }
+    }
+
+    /// A day.
+    ///
+    /// # Errors
+    /// 1292 for what is not in the calendar.
+    pub fn date(day: Civil) -> Result<Self> {
+        Ok(Self {
+            value: Datum::Date(days(day)?),
+            ty: ColumnType::Date,
+        })
+    }
+
+    /// A point in time.
+    ///
+    /// # Errors
+    /// 1292 for what is not in the calendar or on the clock.
+    pub fn datetime(day: Civil, time: TimeOfDay) -> Result<Self> {
+        let TimeOfDay {
+            hour,
+            minute,
+            second,
+            micros,
+        } = time;
+        if hour > 23 || minute > 59 || second > 59 || micros > 999_999 {
+            let shown = format!(
+                "{:04}-{:02}-{:02} {hour:02}:{minute:02}:{second:02}.{micros:06}",
+                day.year, day.month, day.day
+            );
+            return Err(SqlError::truncated_wrong_value("datetime", shown));
+        }
+        let seconds = i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second);
+        let in_day = seconds * 1_000_000 + i64::from(micros);
+        Ok(Self {
+            value: Datum::DateTime(date::day_to_micros(days(day)?) + in_day),
+            ty: ColumnType::DateTime {
+                fsp: if micros == 0 { 0 } else { 6 },
+            },
+        })
+    }
+
+    /// A span of time, which is a text here. `hours` are all of them.
+    #[must_use]
+    pub fn time(negative: bool, hours: u64, minutes: u8, seconds: u8, micros: u32) -> Self {
+        let sign = if negative { "-" } else { "" };
+        let mut text = format!("{sign}{hours:02}:{minutes:02}:{seconds:02}");
+        if micros > 0 {
+            text.push_str(&format!(".{micros:06}"));
+        }
+        Self::string(text.as_bytes(), Collation::UTF8MB4_BIN)
+    }
+
+    /// The tokens of a literal that has this value and type.
+    ///
+    /// # Errors
+    /// 1235 for bytes that are not UTF-8: there are no literals of them.
+    pub(super) fn literal(&self) -> Result<Vec<Token>> {
+        Ok(match &self.value {
+            Datum::Null => vec![Token::make_keyword("NULL")],
+            Datum::Double(v) => number(format!("{v:e}")),
+            Datum::Int(_) | Datum::UInt(_) | Datum::Bool(_) | Datum::Decimal(_) => {
+                number(self.as_text())
+            }
+            Datum::Date(_) => vec![
+                Token::make_keyword("DATE"),
+                Token::SingleQuotedString(self.as_text()),
+            ],
+            Datum::DateTime(_) => vec![
+                Token::make_keyword("TIMESTAMP"),
+                Token::SingleQuotedString(self.as_text()),
+            ],
+            Datum::String(bytes) => match str::from_utf8(bytes) {
+                Ok(text) => vec![Token::SingleQuotedString(text.to_owned())],
+                Err(_) => {
+                    let digits = bytes.iter().map(|byte| format!("{byte:02X}"));
+                    vec![Token::HexStringLiteral(digits.collect())]
+                }
+            },
+        })
+    }
+
+    fn as_text(&self) -> String {
+        let mut text = String::new();
+        format_value(self.ty, self.value.as_ref(), &mut text);
+        text
+    }
+}
+
+const TOO_MANY_DIGITS: &str = "numbers of more than 38 digits, or 30 behind the point";
+
+fn days(day: Civil) -> Result<i32> {
+    day.to_days().ok_or_else(|| {
+        let shown = format!("{:04}-{:02}-{:02}", day.year, day.month, day.day);
+        SqlError::truncated_wrong_value("date", shown)
+    })
+}
+
+/// A number as an operand of anything: its sign belongs to it.
+fn number(text: String) -> Vec<Token> {
+    match text.strip_prefix('-') {
+        Some(magnitude) => vec![
+            Token::LParen,
+            Token::Minus,
+            Token::Number(magnitude.to_owned(), false),
+            Token::RParen,
+        ],
+        None => vec![Token::Number(text, false)],
+    }
+}
