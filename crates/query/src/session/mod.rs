@@ -3,6 +3,7 @@
 //!
 //! A [`Frontend`] is shared by all sessions of a process; a [`Session`] belongs to one connection.
 
+mod auto_increment;
 mod ddl;
 mod dml;
 mod environment;
@@ -243,6 +244,8 @@ pub struct Session {
     /// The transaction that statements belong to; without one each is its own.
     open: Option<Open>,
     next_transaction: Characteristics,
+    /// LAST_INSERT_ID().
+    last_insert_id: u64,
 }
 
 impl Session {
@@ -259,6 +262,7 @@ impl Session {
             warnings: Vec::new(),
             open: None,
             next_transaction: Characteristics::default(),
+            last_insert_id: 0,
         }
     }
 
