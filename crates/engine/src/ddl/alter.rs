@@ -173,27 +173,26 @@ impl Engine {
             roots.push(root.expect("a tree was made for each index that is not kept"));
         }
         let before = old.stats();
-        let pages = |index: usize| before.leaf_pages.get(index).copied().unwrap_or(0);
+        let pages_of = |kept: &Option<usize>| {
+            let pages = kept.map(|kept| before.leaf_pages.get(kept + 1));
+            pages.flatten().copied().unwrap_or(0)
+        };
         let mut stats = (*before).clone();
-        if !before.leaf_pages.is_empty() {
-            let of_kept = |kept: &Option<usize>| kept.map_or(0, |kept| pages(kept + 1));
-            stats.leaf_pages = [pages(0)]
-                .into_iter()
-                .chain(kept.iter().map(of_kept))
-                .collect();
+        stats.leaf_pages.truncate(1);
+        if !stats.leaf_pages.is_empty() {
+            stats.leaf_pages.extend(kept.iter().map(pages_of));
         }
         let def = trial.def.clone();
-        let table = old.successor(old.id, def.clone(), &roots, stats.clone())?;
+        let table = old.successor(old.id, def.clone(), &roots, stats)?;
         if new.is_empty() {
             return Ok(table);
         }
         let table = Arc::new(table);
         let mut build = Build::new(self, &table, new.into_iter(), cancel);
-        build.push_entries(old).await?;
+        let mut stats = build.push_entries(old).await?;
+        stats.leaf_pages.extend(kept.iter().map(pages_of));
         for (number, built) in build.finish().await? {
-            if let Some(pages) = stats.leaf_pages.get_mut(number) {
-                *pages = built.leaf_pages;
-            }
+            stats.leaf_pages[number] = built.leaf_pages;
         }
         old.successor(old.id, def, &roots, stats)
     }

@@ -16,9 +16,9 @@ use perigee_value::RecordView;
 use crate::EngineError;
 use crate::btree::{Built, Cursor, KeySpan, LeafRun};
 use crate::buffer::Access;
-use crate::catalog::{Index, Table};
+use crate::catalog::{Index, Table, TableStats};
 use crate::engine::Engine;
-use crate::load::{Chunk, FILL, Runs, Target, build_from, push_entry, sorted};
+use crate::load::{Chunk, Collector, FILL, Runs, Target, build_from, push_entry, sorted};
 use crate::scan::CancelToken;
 
 /// Bytes of records that are sorted at a time.
@@ -140,17 +140,25 @@ impl Build {
         Ok(())
     }
 
-    /// Adds entries for all rows of `old`, whose clustered records are those of the table.
-    pub(super) async fn push_entries(&mut self, old: &Arc<Table>) -> Result<(), EngineError> {
+    /// Adds entries for all rows of `old`, whose clustered records are those of the table. Returns
+    /// what they are like, with the leaves of the clustered index only.
+    pub(super) async fn push_entries(
+        &mut self,
+        old: &Arc<Table>,
+    ) -> Result<TableStats, EngineError> {
         let table = self.table.clone();
         let indexes: Vec<&Index> = self.runs.iter().map(|(n, _)| &table.indexes[*n]).collect();
         let mut entries = vec![Vec::new(); indexes.len()];
         let mut rows = Rows::new(&self.engine, old, &self.cancel);
-        let mut number = 0;
+        let mut columns = vec![Collector::default(); table.def.columns.len()];
+        let (mut number, mut leaves) = (0, 0);
         let mut more = true;
         while more {
             more = rows
                 .next(|row| {
+                    for (column, collector) in columns.iter_mut().enumerate() {
+                        collector.add(row, column);
+                    }
                     for (index, entries) in indexes.iter().zip(&mut entries) {
                         push_entry(index, row, entries)
                             .map_err(|error| EngineError::Row { number, error })?;
@@ -159,6 +167,7 @@ impl Build {
                     Ok(())
                 })
                 .await?;
+            leaves += u64::from(more);
             for ((_, runs), entries) in self.runs.iter_mut().zip(&mut entries) {
                 if !more || entries.len() > RUN_BYTES {
                     let run = sorted(runs.shape(), std::mem::take(entries));
@@ -166,7 +175,11 @@ impl Build {
                 }
             }
         }
-        Ok(())
+        Ok(TableStats {
+            rows: number,
+            columns: columns.into_iter().map(Collector::finish).collect(),
+            leaf_pages: vec![leaves],
+        })
     }
 
     /// Builds the trees; returns what was built, by number of the index.
