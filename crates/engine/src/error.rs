@@ -19,6 +19,9 @@ pub enum EngineError {
     /// The table exists already.
     #[error("table '{0}' exists")]
     TableExists(String),
+    /// AUTO_INCREMENT has handed out all numbers.
+    #[error("no number is left")]
+    NumbersExhausted,
     /// A definition the engine cannot keep; the text says what and why.
     #[error("bad definition: {0}")]
     BadDefinition(String),
@@ -75,7 +78,7 @@ pub enum EngineError {
         /// Name of the table.
         table: String,
     },
-    /// A table's definition is another one than when the statement began.
+    /// A table's definition is another one than when the statement or its view began.
     #[error("definition of table '{0}' has changed")]
     TableChanged(String),
     /// The statement was cancelled.

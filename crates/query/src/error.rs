@@ -187,8 +187,22 @@ registry! {
     not_preparable(1295, "HY000") => "This command is not supported in the prepared statement protocol yet";
     /// A text that is not in its character set.
     invalid_string(1300, "HY000", charset, bytes) => "Invalid {charset} character string: '{bytes}'";
+    /// DROP of a column or key that a table does not have.
+    cant_drop(1091, "42000", name) => "Can't DROP '{name}'; check that column/key exists";
+    /// ALTER TABLE that would leave no column.
+    cant_drop_all(1090, "42000") => "You can't delete all columns with ALTER TABLE; use DROP TABLE instead";
+    /// NULL in a column that is to be NOT NULL.
+    invalid_null(1138, "22004") => "Invalid use of NULL value";
+    /// A name that no key may have.
+    wrong_index_name(1280, "42000", name) => "Incorrect index name '{name}'";
     /// A function that does not exist.
     unknown_function(1305, "42000", name) => "FUNCTION {name} does not exist";
+    /// AUTO_INCREMENT has handed out all numbers.
+    numbers_exhausted(1467, "HY000") => "Failed to read auto-increment value from storage engine";
+    /// Two AUTO_INCREMENT columns, or one without a key.
+    wrong_auto_increment(1075, "42000") => "Incorrect table definition; there can be only one auto column and it must be defined as a key";
+    /// AUTO_INCREMENT of a column that is no integer.
+    wrong_column_specifier(1063, "42000", column) => "Incorrect column specifier for column '{column}'";
     /// A statement that was killed.
     interrupted(1317, "70100") => "Query execution was interrupted";
     /// Division by zero (a warning, or an error of strict INSERT).
@@ -281,6 +295,7 @@ impl From<EngineError> for SqlError {
                 None => Self::unknown_table(name),
             },
             EngineError::TableExists(name) => Self::table_exists(name),
+            EngineError::NumbersExhausted => Self::numbers_exhausted(),
             EngineError::BadDefinition(text) => Self::not_supported(text),
             EngineError::DuplicateKey { index, value } => Self::duplicate_entry(value, index),
             EngineError::RowTooLong { limit, .. } => Self::row_too_long(limit),

@@ -52,7 +52,7 @@ pub mod flags {
 pub struct OkResult {
     /// Rows changed.
     pub affected_rows: u64,
-    /// Always 0 until there is AUTO_INCREMENT.
+    /// First number that AUTO_INCREMENT generated, otherwise the last one given; 0 if none.
     pub last_insert_id: u64,
     /// Number of warnings.
     pub warnings: u16,

@@ -73,6 +73,12 @@ impl Cursor {
         Ok(None)
     }
 
+    /// The tree.
+    #[must_use]
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
     /// The range that is left.
     #[must_use]
     pub fn rest(&self) -> &KeySpan {

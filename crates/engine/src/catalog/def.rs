@@ -29,6 +29,15 @@ pub struct IndexDef {
     pub unique: bool,
 }
 
+/// AUTO_INCREMENT: the column that numbers rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AutoIncrement {
+    /// The column, the first one of some key.
+    pub column: u16,
+    /// The least number to hand out, as the table option says it.
+    pub start: u64,
+}
+
 /// A table as CREATE TABLE gives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableDef {
@@ -43,6 +52,8 @@ pub struct TableDef {
     pub primary_key: Vec<u16>,
     /// Secondary indexes.
     pub indexes: Vec<IndexDef>,
+    /// The column that numbers rows, if there is one.
+    pub auto_increment: Option<AutoIncrement>,
     /// COMMENT.
     pub comment: String,
 }
@@ -54,6 +65,13 @@ impl TableDef {
         self.columns
             .iter()
             .position(|c| c.name.eq_ignore_ascii_case(name))
+    }
+
+    /// True if this is the column that numbers rows.
+    #[must_use]
+    pub fn is_auto_increment(&self, column: usize) -> bool {
+        self.auto_increment
+            .is_some_and(|auto| usize::from(auto.column) == column)
     }
 
     /// Appends the wire form.
@@ -75,6 +93,10 @@ impl TableDef {
         for index in &self.indexes {
             w.str(&index.name).u8(u8::from(index.unique));
             encode_columns(&index.columns, w);
+        }
+        w.u8(u8::from(self.auto_increment.is_some()));
+        if let Some(auto) = &self.auto_increment {
+            w.u16(auto.column).u64(auto.start);
         }
     }
 
@@ -106,15 +128,34 @@ impl TableDef {
                 columns: decode_columns(r, count)?,
             });
         }
+        let auto_increment = decode_auto_increment(r, count)?;
         Ok(Self {
             schema,
             name,
             columns,
             primary_key,
             indexes,
+            auto_increment,
             comment,
         })
     }
+}
+
+fn decode_auto_increment(
+    r: &mut Reader<'_>,
+    count: u16,
+) -> Result<Option<AutoIncrement>, DecodeError> {
+    if r.u8()? == 0 {
+        return Ok(None);
+    }
+    let auto = AutoIncrement {
+        column: r.u16()?,
+        start: r.u64()?,
+    };
+    if auto.column >= count {
+        return Err(DecodeError::new("catalog: AUTO_INCREMENT column"));
+    }
+    Ok(Some(auto))
 }
 
 fn encode_columns(columns: &[u16], w: &mut Writer) {

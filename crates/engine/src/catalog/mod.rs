@@ -2,11 +2,15 @@
 //! on an empty machine finds them.
 
 mod def;
+mod journal;
+mod numbers;
 mod stats;
 mod store;
 mod table;
 
-pub use def::{ColumnDef, IndexDef, TableDef};
+pub use def::{AutoIncrement, ColumnDef, IndexDef, TableDef};
+pub(crate) use journal::Changes;
+pub use numbers::{Numbers, Step, positive};
 pub use stats::{ColumnStats, TableStats};
-pub(crate) use store::{CATALOG_ROOT, Catalog, catalog_shape};
+pub(crate) use store::{CATALOG_ROOT, Catalog, catalog_shape, schema_key, stats_key, table_key};
 pub use table::{HIDDEN_ROW_ID, Index, IndexRoot, MAX_INDEXES, Table};

@@ -2,15 +2,15 @@
 //! statistics.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
-use perigee_types::{DecodeError, IndexId, PageId, Reader, TableId, Writer};
+use perigee_types::{DecodeError, IndexId, PageId, Reader, TableId, TrxId, Writer};
 use perigee_value::{ColumnType, RowLayout};
 
-use super::{TableDef, TableStats};
+use super::{Numbers, TableDef, TableStats};
 use crate::EngineError;
-use crate::txn::TableLocks;
+use crate::txn::{ReadView, TableLocks};
 
 /// In [`Index::columns`], stands for the hidden row id of a table without a primary key.
 pub const HIDDEN_ROW_ID: u16 = u16::MAX;
@@ -85,6 +85,10 @@ pub struct Table {
     pub(crate) locks: TableLocks,
     stats: RwLock<Arc<TableStats>>,
     added_rows: AtomicI64,
+    numbers: Option<Arc<Numbers>>,
+    /// The change of definition that wrote its records or entries anew, leaving older versions
+    /// out; `TrxId(0)` if there was none since the engine was opened.
+    rebuilt: AtomicU64,
 }
 
 impl Table {
@@ -110,15 +114,67 @@ impl Table {
             });
         }
         assert_eq!(indexes.len(), roots.len(), "one root an index");
+        let numbers = def
+            .auto_increment
+            .map(|auto| Arc::new(Numbers::new(&def, auto)));
         Ok(Self {
             id,
             def,
             indexes,
             definition: Arc::default(),
             locks: TableLocks::default(),
+            numbers,
+            rebuilt: AtomicU64::new(0),
             stats: RwLock::new(Arc::new(stats)),
             added_rows: AtomicI64::new(0),
         })
+    }
+
+    /// The table with another definition and other trees, to take this one's place: it has the
+    /// same lock, and the same numbers if they are still those of the same column.
+    pub(crate) fn successor(
+        &self,
+        id: TableId,
+        def: TableDef,
+        roots: &[IndexRoot],
+        stats: TableStats,
+    ) -> Result<Self, EngineError> {
+        let mut table = Self::new(id, def, roots, stats)?;
+        table.definition = self.definition.clone();
+        table.rebuilt_by(TrxId(self.rebuilt.load(Ordering::Acquire)));
+        let place = |table: &Self| {
+            let auto = table.def.auto_increment?;
+            Some((auto, table.def.columns[usize::from(auto.column)].ty))
+        };
+        if id == self.id && place(self) == place(&table) {
+            table.numbers.clone_from(&self.numbers);
+        }
+        Ok(table)
+    }
+
+    /// Notes which change of definition wrote its records or entries anew.
+    pub(crate) fn rebuilt_by(&self, trx: TrxId) {
+        self.rebuilt.store(trx.0, Ordering::Release);
+    }
+
+    /// Checks that a view does not need versions that a change of the definition left out.
+    ///
+    /// # Errors
+    /// [`EngineError::TableChanged`].
+    pub(crate) fn check_view(&self, view: &ReadView) -> Result<(), EngineError> {
+        if view.sees(TrxId(self.rebuilt.load(Ordering::Acquire))) {
+            return Ok(());
+        }
+        Err(EngineError::TableChanged(self.def.name.clone()))
+    }
+
+    /// Roots of its indexes.
+    pub(crate) fn roots(&self) -> Vec<IndexRoot> {
+        let root = |index: &Index| IndexRoot {
+            id: index.id,
+            root: index.root,
+        };
+        self.indexes.iter().map(root).collect()
     }
 
     /// Statistics; rows include those inserted and deleted since they were gathered.
@@ -143,6 +199,11 @@ impl Table {
     /// Counts rows that a committed transaction inserted or, if negative, deleted.
     pub(crate) fn add_rows(&self, rows: i64) {
         self.added_rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// What AUTO_INCREMENT hands out; [`crate::Engine::numbers`] makes sure that they are new.
+    pub(super) fn numbers(&self) -> Option<&Arc<Numbers>> {
+        self.numbers.as_ref()
     }
 
     /// The clustered index.
@@ -277,6 +338,7 @@ mod tests {
                 columns: vec![1, 2],
                 unique: false,
             }],
+            auto_increment: None,
             comment: String::new(),
         }
     }

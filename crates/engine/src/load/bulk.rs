@@ -27,7 +27,7 @@ use crate::txn::{Transaction, TransactionOptions};
 
 /// Pages of a built tree are filled to so many sixteenths, as InnoDB does: ascending inserts go to
 /// new pages, others find a little room.
-const FILL: usize = 15;
+pub(crate) const FILL: usize = 15;
 
 /// Bytes of clustered records that show whether rows come in key order.
 const DECIDE_BYTES: usize = 16 << 20;
@@ -168,7 +168,6 @@ impl BulkLoad {
                 }
                 let tree = self.engine.tree(self.table.clustered());
                 let to = Target {
-                    table: &self.table,
                     index: self.table.clustered(),
                     cancel: &self.cancel,
                 };
@@ -212,7 +211,6 @@ impl BulkLoad {
         };
         let tree = self.engine.tree(self.table.clustered());
         let to = Target {
-            table: &self.table,
             index: self.table.clustered(),
             cancel: &self.cancel,
         };
@@ -345,7 +343,6 @@ async fn build_secondary(
     let mut builder = engine.tree(index).build(trx, FILL);
     let merge = runs.merge().map_err(|e| spill(&e))?;
     let to = Target {
-        table: &table,
         index,
         cancel: &cancel,
     };
@@ -355,24 +352,23 @@ async fn build_secondary(
 
 /// The index that is built, and what stops that.
 #[derive(Clone, Copy)]
-struct Target<'a> {
-    table: &'a Table,
-    index: &'a Index,
-    cancel: &'a CancelToken,
+pub(crate) struct Target<'a> {
+    pub index: &'a Index,
+    pub cancel: &'a CancelToken,
 }
 
 /// Adds all records of a merge, refusing equal keys.
-async fn build_from(
+pub(crate) async fn build_from(
     builder: &mut Builder,
     mut merge: Merge,
     to: Target<'_>,
 ) -> Result<(), EngineError> {
-    let Target { table, index, .. } = to;
+    let index = to.index;
     let shape = index.layout.shape;
     let mut before: Vec<u8> = Vec::new();
     while let Some(record) = merge.next().map_err(|e| spill(&e))? {
         if !before.is_empty() && same_key(index, &shape, &before, record) {
-            return Err(duplicate(table, index, record));
+            return Err(duplicate(index, record));
         }
         before.clear();
         before.extend_from_slice(record);
@@ -399,9 +395,8 @@ fn same_key(index: &Index, shape: &RecordShape, a: &[u8], b: &[u8]) -> bool {
     (0..index.key_columns).all(|c| !a.is_null(c) && a.value(c) == b.value(c))
 }
 
-fn duplicate(table: &Table, index: &Index, record: &[u8]) -> EngineError {
+fn duplicate(index: &Index, record: &[u8]) -> EngineError {
     let view = RecordView::new(&index.layout, record);
-    let _ = table;
     let texts: Vec<_> = index.layout.key[..index.key_columns]
         .iter()
         .map(|column| {

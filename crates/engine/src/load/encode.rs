@@ -10,7 +10,7 @@ use perigee_value::{
 
 use super::collect::Collector;
 use super::runs::sorted;
-use crate::catalog::{HIDDEN_ROW_ID, MAX_INDEXES, Table};
+use crate::catalog::{HIDDEN_ROW_ID, Index, MAX_INDEXES, Table};
 
 /// Makes records for rows of one table, all written by one transaction.
 #[derive(Clone, Debug)]
@@ -34,6 +34,26 @@ impl Chunk {
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// Bytes of its clustered records.
+    pub(crate) fn bytes(&self) -> usize {
+        self.records[0].len()
+    }
+
+    /// Sets the hidden row id of the next row.
+    pub(crate) fn number_next(&mut self, row_id: u64) {
+        self.next_row_id = row_id;
+    }
+
+    /// Takes the statistics out.
+    pub(crate) fn take_columns(&mut self) -> Vec<Collector> {
+        std::mem::take(&mut self.columns)
+    }
+
+    /// Records of each index.
+    pub(crate) fn into_records(self) -> Vec<Vec<u8>> {
+        self.records
     }
 }
 
@@ -168,13 +188,24 @@ impl Encoder {
         )?;
         let view = RecordView::new(&self.table.clustered().layout, &clustered[0][start..]);
         for (index, entries) in self.table.indexes[1..].iter().zip(secondary) {
-            encode_with(&index.layout, header, entries, |column| {
-                Ok(match index.columns[column] {
-                    HIDDEN_ROW_ID => row_id,
-                    column => view.value(usize::from(column)),
-                })
-            })?;
+            push_entry(index, &view, entries)?;
         }
         Ok(())
     }
+}
+
+/// Appends the entry of a secondary index for a clustered record of the same table.
+pub(crate) fn push_entry(
+    index: &Index,
+    row: &RecordView<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), RowError> {
+    // The hidden row id is the last column of a clustered record.
+    let row_id = row.layout().columns.len() - 1;
+    encode_with(&index.layout, RecordHeader::default(), out, |column| {
+        Ok(row.value(match index.columns[column] {
+            HIDDEN_ROW_ID => row_id,
+            column => usize::from(column),
+        }))
+    })
 }

@@ -7,4 +7,8 @@ mod encode;
 mod runs;
 
 pub use bulk::BulkLoad;
+pub(crate) use bulk::{FILL, Target, build_from};
+pub(crate) use collect::Collector;
+pub(crate) use encode::push_entry;
 pub use encode::{Chunk, Encoder};
+pub(crate) use runs::{Runs, sorted};

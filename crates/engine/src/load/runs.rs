@@ -70,6 +70,12 @@ impl Runs {
         Self::new(self.shape, self.budget)
     }
 
+    /// Shape of the records.
+    #[must_use]
+    pub fn shape(&self) -> &RecordShape {
+        &self.shape
+    }
+
     /// Adds a run sorted by [`sorted`].
     ///
     /// # Errors

@@ -64,6 +64,7 @@ impl Engine {
     /// # Errors
     /// If the request is not one that can be run.
     pub fn lookups(self: &Arc<Self>, request: LookupRequest) -> Result<Lookups, EngineError> {
+        request.table.check_view(&request.view)?;
         let evaluated = request.evaluated();
         let layout = (*evaluated.layout).clone();
         let mut descriptor = Descriptor::new(self.db(), evaluated.id, layout, TrxId(0));

@@ -81,6 +81,7 @@ impl std::fmt::Debug for ScanHandle {
 
 impl ScanHandle {
     pub(crate) fn new(engine: Arc<Engine>, request: ScanRequest) -> Result<Self, EngineError> {
+        request.table.check_view(&request.view)?;
         let index = &request.table.indexes[request.index];
         let tree = engine.tree(index);
         let watermark = if engine.config.all_ambiguous {

@@ -88,6 +88,7 @@ fn definition(name: &str) -> TableDef {
             columns: vec![1],
             unique: false,
         }],
+        auto_increment: None,
         comment: String::new(),
     }
 }

@@ -3,6 +3,7 @@
 
 mod change;
 mod cursor;
+mod ddl;
 mod dialect;
 mod load;
 mod names;
@@ -18,6 +19,7 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 
 pub use change::{Delete, Rows, Update};
 pub use cursor::Cursor;
+pub use ddl::{Clause, Ddl, Position};
 pub use dialect::Grammar;
 pub use load::{Fields, Lines, LoadData};
 pub use prepared::PreparedText;
@@ -32,7 +34,6 @@ const MAX_DEPTH: usize = 100;
 
 /// First words of MySQL's statements that are none here, however they go on.
 const UNSUPPORTED: &[&str] = &[
-    "ALTER",
     "ANALYZE",
     "BINLOG",
     "CACHE",
@@ -50,14 +51,12 @@ const UNSUPPORTED: &[&str] = &[
     "LOCK",
     "OPTIMIZE",
     "PURGE",
-    "RENAME",
     "REPAIR",
     "RESET",
     "RESTART",
     "REVOKE",
     "SHUTDOWN",
     "STOP",
-    "TRUNCATE",
     "UNINSTALL",
     "UNLOCK",
     "XA",
@@ -112,29 +111,8 @@ pub enum Statement {
     Delete(Box<Delete>),
     /// LOAD DATA LOCAL.
     Load(Box<LoadData>),
-    /// CREATE TABLE.
-    CreateTable(Box<ast::CreateTable>),
-    /// DROP TABLE.
-    DropTable {
-        /// Do not fail if one is missing.
-        if_exists: bool,
-        /// The tables.
-        names: Vec<ast::ObjectName>,
-    },
-    /// CREATE DATABASE.
-    CreateSchema {
-        /// Its name.
-        name: String,
-        /// Do not fail if it exists.
-        if_not_exists: bool,
-    },
-    /// DROP DATABASE.
-    DropSchema {
-        /// Its name.
-        name: String,
-        /// Do not fail if it is missing.
-        if_exists: bool,
-    },
+    /// A statement that changes definitions.
+    Ddl(Ddl),
     /// USE.
     Use(String),
     /// SET.
@@ -272,8 +250,19 @@ impl<'a> Piece<'a> {
             "DEALLOCATE" => prepared::deallocate(cursor),
             "DROP" if cursor.peek_any(&["PREPARE"]) => prepared::deallocate(cursor),
             "EXPLAIN" | "DESC" | "DESCRIBE" => self.explain(cursor),
-            "CREATE" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => create_schema(cursor),
-            "DROP" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => drop_schema(cursor),
+            "CREATE" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => {
+                ddl::create_schema(cursor).map(Statement::Ddl)
+            }
+            "DROP" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => {
+                ddl::drop_schema(cursor).map(Statement::Ddl)
+            }
+            "CREATE" if cursor.peek_any(&["INDEX", "UNIQUE", "FULLTEXT", "SPATIAL"]) => {
+                ddl::create_index(cursor).map(Statement::Ddl)
+            }
+            "DROP" if cursor.peek_any(&["INDEX"]) => ddl::drop_index(cursor).map(Statement::Ddl),
+            "ALTER" => ddl::alter_table(cursor).map(Statement::Ddl),
+            "RENAME" => ddl::rename_tables(cursor).map(Statement::Ddl),
+            "TRUNCATE" => ddl::truncate(cursor).map(Statement::Ddl),
             other if UNSUPPORTED.contains(&other) => {
                 let second = cursor.word();
                 Err(SqlError::not_supported(format!("{other} {second}").trim()))
@@ -294,7 +283,9 @@ impl<'a> Piece<'a> {
         match statement {
             ast::Statement::Query(query) => Ok(Statement::Query(query)),
             ast::Statement::Insert(insert) => Ok(Statement::Insert(Box::new(insert))),
-            ast::Statement::CreateTable(table) => Ok(Statement::CreateTable(Box::new(table))),
+            ast::Statement::CreateTable(table) => {
+                Ok(Statement::Ddl(Ddl::CreateTable(Box::new(table))))
+            }
             ast::Statement::Drop {
                 object_type: ObjectType::Table,
                 if_exists,
@@ -302,7 +293,7 @@ impl<'a> Piece<'a> {
                 temporary: false,
                 table: None,
                 ..
-            } => Ok(Statement::DropTable { if_exists, names }),
+            } => Ok(Statement::Ddl(Ddl::DropTables { if_exists, names })),
             other => Err(SqlError::not_supported(statement_name(&other))),
         }
     }
@@ -474,52 +465,6 @@ fn kill(mut cursor: Cursor<'_>) -> Result<Statement> {
     let id = cursor.number()?;
     cursor.end()?;
     Ok(Statement::Kill { id, query })
-}
-
-fn create_schema(mut cursor: Cursor<'_>) -> Result<Statement> {
-    cursor.word();
-    let if_not_exists = cursor.accept("IF");
-    if if_not_exists {
-        cursor.expect_word("NOT")?;
-        cursor.expect_word("EXISTS")?;
-    }
-    let name = cursor.identifier()?;
-    while !cursor.at_end() {
-        cursor.accept("DEFAULT");
-        let option = cursor.word();
-        match option.as_str() {
-            "CHARACTER" => {
-                cursor.expect_word("SET")?;
-                cursor.accept_token(&Token::Eq);
-                check_charset(&cursor.name()?)?;
-            }
-            "CHARSET" => {
-                cursor.accept_token(&Token::Eq);
-                check_charset(&cursor.name()?)?;
-            }
-            "COLLATE" => {
-                cursor.accept_token(&Token::Eq);
-                crate::plan::rewrite::check_collation(&cursor.name()?)?;
-            }
-            "ENCRYPTION" => return Err(SqlError::not_supported("ENCRYPTION")),
-            _ => return Err(cursor.error_at_last()),
-        }
-    }
-    Ok(Statement::CreateSchema {
-        name,
-        if_not_exists,
-    })
-}
-
-fn drop_schema(mut cursor: Cursor<'_>) -> Result<Statement> {
-    cursor.word();
-    let if_exists = cursor.accept("IF");
-    if if_exists {
-        cursor.expect_word("EXISTS")?;
-    }
-    let name = cursor.identifier()?;
-    cursor.end()?;
-    Ok(Statement::DropSchema { name, if_exists })
 }
 
 /// Checks that a character set is the one there is.

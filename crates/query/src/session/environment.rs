@@ -34,7 +34,9 @@ impl Environment for Session {
             (None, "error_count") => Ok(number(
                 self.warnings.iter().filter(|w| w.level == "Error").count() as u64,
             )),
-            (None | Some("session"), "last_insert_id" | "identity") => Ok(number(0)),
+            (None | Some("session"), "last_insert_id" | "identity") => {
+                Ok(number(self.last_insert_id))
+            }
             (Some("global"), name) => self.frontend.globals.read().literal(name),
             (_, name) => self.variables.literal(name),
         }
@@ -61,7 +63,7 @@ impl Environment for Session {
                 string(format!("{}@{}", self.info.user, self.info.host))
             }
             "connection_id" => number(self.info.connection_id),
-            "last_insert_id" => number(0),
+            "last_insert_id" => number(self.last_insert_id),
             _ => return None,
         })
     }

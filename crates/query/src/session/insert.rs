@@ -13,6 +13,7 @@ use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{DuplicateRow, LockMode, LockWait, RowLock, Written};
 use perigee_value::{ColumnType, Datum, RowError, ValueError, ValueErrorKind, parse_text};
 
+use super::auto_increment::Generator;
 use super::dml::{Budget, Converter, OnDuplicate, implicit_default, row_of};
 use super::locking::lock_mode;
 use super::select::{self, Reading};
@@ -46,9 +47,13 @@ pub(super) async fn run(
             outcome => break outcome,
         }
     };
-    let (counts, converter) = session.end_work(work, outcome).await?;
+    let (counts, converter, mut generator) = session.end_work(work, outcome).await?;
     let warnings = converter.report(session);
-    Ok(statement.result(&counts, warnings, session.info.found_rows))
+    let ok = statement.result(&counts, warnings, session.info.found_rows);
+    Ok(OkResult {
+        last_insert_id: session.note_numbers(&mut generator),
+        ..ok
+    })
 }
 
 /// An INSERT or REPLACE.
@@ -131,7 +136,7 @@ impl Statement {
         work: &mut Work,
         piece: Piece<'_>,
         cancel: &CancelToken,
-    ) -> Result<(Counts, Converter)> {
+    ) -> Result<(Counts, Converter, Generator)> {
         work.check_writable()?;
         let on_duplicate = match &self.on_duplicate {
             Duplicates::Update(assignments, alias) => {
@@ -150,13 +155,14 @@ impl Statement {
             on_duplicate,
             converter: Converter::new(self.ignore),
             counts: Counts::default(),
+            generator: Generator::new(session, &self.table).await?,
         };
         writer.converter.warnings.extend(self.targets.warnings());
         match &self.source {
             Rows::Values(values) => writer.values(values, piece).await?,
             Rows::Query(query) => writer.query(query).await?,
         }
-        Ok((writer.counts, writer.converter))
+        Ok((writer.counts, writer.converter, writer.generator))
     }
 
     fn result(&self, counts: &Counts, warnings: usize, found_rows: bool) -> OkResult {
@@ -224,6 +230,7 @@ struct Writer<'a> {
     on_duplicate: Option<OnDuplicate>,
     converter: Converter,
     counts: Counts,
+    generator: Generator,
 }
 
 impl Writer<'_> {
@@ -241,11 +248,13 @@ impl Writer<'_> {
 
     /// A row of VALUES.
     async fn row(&mut self, values: &[Expr], number: u64, piece: Piece<'_>) -> Result<Vec<Datum>> {
-        let Targets { table, columns, .. } = &self.statement.targets;
+        let targets = &self.statement.targets;
+        let Targets { table, columns, .. } = targets;
         let mut row = self.statement.targets.defaults();
         // `VALUES ()` is a row of defaults.
         if values.is_empty() && columns.len() == table.def.columns.len() {
-            for (column, value) in table.def.columns.iter().zip(&mut row) {
+            for (column, value) in row.iter_mut().enumerate() {
+                let column = targets.column(column);
                 if column.default.is_none() && !column.nullable {
                     *value = self.missing(column)?;
                 }
@@ -256,7 +265,7 @@ impl Writer<'_> {
             return Err(SqlError::value_count(number));
         }
         for (value, column) in values.iter().zip(columns) {
-            let def = &table.def.columns[*column];
+            let def = targets.column(*column);
             row[*column] = match simple_literal(value) {
                 Some(Simple::Default) if def.default.is_none() && !def.nullable => {
                     self.missing(def)?
@@ -336,7 +345,7 @@ impl Writer<'_> {
                 number += 1;
                 let mut row = self.statement.targets.defaults();
                 for (value, column) in values.iter().zip(columns) {
-                    let def = &self.statement.table.def.columns[*column];
+                    let def = self.statement.targets.column(*column);
                     let converted =
                         self.converter
                             .value(value.datum(at), value.ty(), def, number)?;
@@ -363,18 +372,23 @@ impl Writer<'_> {
             ..
         } = self.statement;
         let plain = matches!(on_duplicate, Duplicates::Refused) && !ignore;
-        for rows in rows.chunks(if plain { ROWS } else { 1 }) {
+        for rows in rows.chunks_mut(if plain { ROWS } else { 1 }) {
             if self.cancel.is_cancelled() {
                 return Err(SqlError::interrupted());
             }
             let first = self.counts.records;
             self.counts.records += rows.len() as u64;
+            for row in rows.iter_mut() {
+                self.generator.fill(row)?;
+            }
+            let before = self.counts.inserted;
             if plain {
                 let inserted = self.work.transaction().insert(table, rows).await;
                 self.counts.inserted += inserted.map_err(|e| engine_error(e, table, first))?;
             } else {
                 self.insert_row(&rows[0]).await?;
             }
+            self.generator.done(self.counts.inserted > before);
         }
         rows.clear();
         Ok(())
@@ -519,6 +533,8 @@ pub(super) struct Targets {
     table: Arc<Table>,
     /// Table column of each value.
     columns: Vec<usize>,
+    /// The AUTO_INCREMENT column with its place: NULL asks for a number.
+    numbered: Option<(usize, ColumnDef)>,
 }
 
 impl Targets {
@@ -543,11 +559,20 @@ impl Targets {
     }
 
     fn found(table: &Arc<Table>, names: &[&str]) -> Result<Self> {
+        let numbered = table.def.auto_increment.map(|auto| {
+            let column = usize::from(auto.column);
+            let def = ColumnDef {
+                nullable: true,
+                ..table.def.columns[column].clone()
+            };
+            (column, def)
+        });
         if names.is_empty() {
             let columns = (0..table.def.columns.len()).collect();
             return Ok(Self {
                 table: table.clone(),
                 columns,
+                numbered,
             });
         }
         let mut columns = Vec::with_capacity(names.len());
@@ -564,12 +589,21 @@ impl Targets {
         Ok(Self {
             table: table.clone(),
             columns,
+            numbered,
         })
+    }
+
+    /// A column of the table as statements may give values for it.
+    fn column(&self, column: usize) -> &ColumnDef {
+        match &self.numbered {
+            Some((numbered, def)) if *numbered == column => def,
+            _ => &self.table.def.columns[column],
+        }
     }
 
     /// Columns that need a value and get none.
     fn missing(&self) -> impl Iterator<Item = &ColumnDef> {
-        let columns = self.table.def.columns.iter().enumerate();
+        let columns = (0..self.table.def.columns.len()).map(|i| (i, self.column(i)));
         columns
             .filter(|(i, column)| {
                 !self.columns.contains(i) && column.default.is_none() && !column.nullable

@@ -10,13 +10,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{BulkLoad, Chunk, Encoder};
-use perigee_value::format_value;
+use perigee_value::{Datum, format_value, parse_text};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::Session;
+use super::auto_increment::Generator;
 use super::insert::{Targets, engine_error, row_error};
 use crate::error::{Result, SqlError};
 use crate::parse::LoadData;
@@ -45,19 +47,26 @@ pub(super) async fn run(
         .collect();
     let targets = Targets::named(&table, &names)?;
     let engine = session.frontend.engine.clone();
-    let plan = Arc::new(Plan::new(&engine, &table, &targets, statement));
+    let generator = Generator::new(session, &table).await?;
+    let plan = Arc::new(Plan::new(&engine, &table, &targets, generator, statement));
     file.open(&statement.file).await?;
     let mut load = engine.bulk_load(&table).await?.stopped_by(cancel);
-    let workers = session.frontend.config.threads.max(1);
+    // Rows are numbered in the order of the file.
+    let workers = match plan.numbered {
+        Some(_) => 0,
+        None => session.frontend.config.threads.max(1),
+    };
     match transfer(&plan, &mut load, file, workers, cancel).await {
         Ok(()) => {
             let rows = load
                 .finish()
                 .await
                 .map_err(|e| engine_error(e, &table, 0))?;
+            let last_insert_id = session.note_numbers(&mut plan.generator.lock());
             let info = format!("Records: {rows}  Deleted: 0  Skipped: 0  Warnings: 0");
             Ok(OkResult {
                 affected_rows: rows,
+                last_insert_id,
                 info,
                 ..OkResult::default()
             })
@@ -79,6 +88,9 @@ struct Plan {
     /// Text of each table column's default.
     defaults: Vec<Option<Vec<u8>>>,
     ignore_lines: u64,
+    /// The AUTO_INCREMENT column.
+    numbered: Option<usize>,
+    generator: Mutex<Generator>,
 }
 
 impl Plan {
@@ -86,17 +98,17 @@ impl Plan {
         engine: &Arc<perigee_engine::Engine>,
         table: &Arc<Table>,
         targets: &Targets,
+        generator: Generator,
         statement: &LoadData,
     ) -> Self {
-        let default_text =
-            |(value, column): (perigee_value::Datum, &perigee_engine::catalog::ColumnDef)| {
-                if value.is_null() {
-                    return None;
-                }
-                let mut text = String::new();
-                format_value(column.ty, value.as_ref(), &mut text);
-                Some(text.into_bytes())
-            };
+        let default_text = |(value, column): (Datum, &perigee_engine::catalog::ColumnDef)| {
+            if value.is_null() {
+                return None;
+            }
+            let mut text = String::new();
+            format_value(column.ty, value.as_ref(), &mut text);
+            Some(text.into_bytes())
+        };
         let defaults = targets
             .defaults()
             .into_iter()
@@ -110,6 +122,8 @@ impl Plan {
             columns: targets.columns().to_vec(),
             defaults,
             ignore_lines: statement.ignore_lines,
+            numbered: generator.column(),
+            generator: Mutex::new(generator),
         }
     }
 
@@ -133,12 +147,36 @@ impl Plan {
             for (field, column) in fields.iter().zip(&self.columns) {
                 row[*column] = field.as_deref();
             }
+            let number;
+            if let Some(column) = self.numbered {
+                number = self.number(row[column]).map_err(bad)?;
+                row[column] = number.as_deref().or(row[column]);
+            }
             encoder
                 .push_text(&mut chunk, &row)
                 .map_err(|e| bad(LineProblem::Row(e)))?;
         }
         encoder.finish(&mut chunk);
         Ok(chunk)
+    }
+
+    /// Text of the number for a row that asks for one by this field.
+    fn number(&self, field: Option<&[u8]>) -> std::result::Result<Option<Vec<u8>>, LineProblem> {
+        let mut generator = self.generator.lock();
+        let Some(ty) = generator.ty() else {
+            return Ok(None);
+        };
+        // What is no number is refused with the row.
+        let mut value = match field.map(|text| parse_text(ty, text)) {
+            None => Datum::Null,
+            Some(Ok(value)) => value,
+            Some(Err(_)) => return Ok(None),
+        };
+        let filled = generator.fill_value(&mut value);
+        filled.map_err(LineProblem::Number)?;
+        let mut text = String::new();
+        format_value(ty, value.as_ref(), &mut text);
+        Ok(Some(text.into_bytes()))
     }
 
     fn line_error(&self, error: &LineError) -> LineProblem {
@@ -168,6 +206,7 @@ impl Plan {
                 error.message = format!("{} (after column '{last}')", error.message);
                 error
             }
+            LineProblem::Number(error) => error,
             LineProblem::Unclosed => {
                 let mut error = SqlError::too_few_fields(row);
                 error.message = format!("{} (a quote is not closed)", error.message);
@@ -187,6 +226,7 @@ struct BadLine {
 enum LineProblem {
     Fields(usize),
     Row(perigee_value::RowError),
+    Number(SqlError),
     Unclosed,
 }
 

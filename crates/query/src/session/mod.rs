@@ -3,6 +3,7 @@
 //!
 //! A [`Frontend`] is shared by all sessions of a process; a [`Session`] belongs to one connection.
 
+mod auto_increment;
 mod ddl;
 mod dml;
 mod environment;
@@ -252,6 +253,8 @@ pub struct Session {
     open: Option<Open>,
     next_transaction: Characteristics,
     prepared: PreparedStatements,
+    /// LAST_INSERT_ID().
+    last_insert_id: u64,
 }
 
 impl Session {
@@ -269,6 +272,7 @@ impl Session {
             open: None,
             next_transaction: Characteristics::default(),
             prepared: PreparedStatements::default(),
+            last_insert_id: 0,
         }
     }
 

@@ -39,7 +39,11 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
         Show::CreateTable(name) => {
             let table = session.named_table(&name)?;
             let mut rows = Rowset::new(&["Table", "Create Table"]);
-            rows.push(vec![text(&table.def.name), text(create_table(&table))]);
+            let next = next_number(session, &table).await?;
+            rows.push(vec![
+                text(&table.def.name),
+                text(create_table(&table, next)),
+            ]);
             rows
         }
         Show::CreateSchema(name) => {
@@ -59,7 +63,12 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
         Show::CharacterSets(filter) => table_status::character_sets(filter.as_ref())?,
         Show::TableStatus { schema, filter } => {
             let schema = schema_or_current(session, schema)?;
-            let mut rows = table_status::tables(&session.frontend.engine.tables(&schema));
+            let mut tables = Vec::new();
+            for table in session.frontend.engine.tables(&schema) {
+                let next = next_number(session, &table).await?;
+                tables.push((table, next));
+            }
+            let mut rows = table_status::tables(&tables);
             rows.filter(filter.as_ref())?;
             rows
         }
@@ -223,7 +232,11 @@ fn columns(table: &Table, full: bool, filter: Option<&Filter>) -> Result<Rowset>
         if full {
             row.push(column.ty.is_string().then(|| "utf8mb4_bin".to_owned()));
         }
-        row.extend([nullable, key, default_text(column), text("")]);
+        let extra = match table.def.is_auto_increment(i) {
+            true => "auto_increment",
+            false => "",
+        };
+        row.extend([nullable, key, default_text(column), text(extra)]);
         if full {
             row.extend([
                 text("select,insert,update,references"),
@@ -308,11 +321,14 @@ fn warnings(session: &Session, errors: bool, count: bool) -> Rowset {
 }
 
 /// The statement that makes the table, as SHOW CREATE TABLE writes it.
-fn create_table(table: &Table) -> String {
+fn create_table(table: &Table, next_number: Option<u64>) -> String {
     let def = &table.def;
     let name = |column: &u16| format!("`{}`", def.columns[usize::from(*column)].name);
     let list = |columns: &[u16]| columns.iter().map(name).collect::<Vec<_>>().join(",");
-    let mut lines: Vec<String> = def.columns.iter().map(column_line).collect();
+    let columns = def.columns.iter().enumerate();
+    let mut lines: Vec<String> = columns
+        .map(|(i, column)| column_line(column, def.is_auto_increment(i)))
+        .collect();
     if !def.primary_key.is_empty() {
         lines.push(format!("  PRIMARY KEY ({})", list(&def.primary_key)));
     }
@@ -325,14 +341,24 @@ fn create_table(table: &Table) -> String {
         ));
     }
     let mut out = format!("CREATE TABLE `{}` (\n{}\n)", def.name, lines.join(",\n"));
-    out.push_str(" ENGINE=Perigee DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin");
+    out.push_str(" ENGINE=Perigee");
+    if let Some(next) = next_number.filter(|next| *next > 1) {
+        let _ = write!(out, " AUTO_INCREMENT={next}");
+    }
+    out.push_str(" DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin");
     if !def.comment.is_empty() {
         let _ = write!(out, " COMMENT={}", quoted(&def.comment));
     }
     out
 }
 
-fn column_line(column: &ColumnDef) -> String {
+/// What AUTO_INCREMENT hands out next.
+async fn next_number(session: &Session, table: &Table) -> Result<Option<u64>> {
+    let numbers = session.frontend.engine.numbers(table).await?;
+    Ok(numbers.map(|numbers| numbers.next()))
+}
+
+fn column_line(column: &ColumnDef, counts: bool) -> String {
     let mut line = format!("  `{}` {}", column.name, column.ty);
     if column.ty.is_string() {
         line.push_str(" COLLATE utf8mb4_bin");
@@ -346,6 +372,9 @@ fn column_line(column: &ColumnDef) -> String {
         }
         None if column.nullable => line.push_str(" DEFAULT NULL"),
         None => {}
+    }
+    if counts {
+        line.push_str(" AUTO_INCREMENT");
     }
     if !column.comment.is_empty() {
         let _ = write!(line, " COMMENT {}", quoted(&column.comment));

@@ -55,35 +55,8 @@ pub(super) async fn run(
             let ok = load::run(session, &load, file, cancel).await?;
             finish(session, ok, out).await
         }
-        Statement::CreateTable(table) => {
-            ddl::create_table(session, *table).await?;
-            done(session, out).await
-        }
-        Statement::DropTable { if_exists, names } => {
-            ddl::drop_tables(session, if_exists, &names).await?;
-            done(session, out).await
-        }
-        Statement::CreateSchema {
-            name,
-            if_not_exists,
-        } => {
-            ddl::create_schema(session, &name, if_not_exists).await?;
-            finish(
-                session,
-                OkResult {
-                    affected_rows: 1,
-                    ..OkResult::default()
-                },
-                out,
-            )
-            .await
-        }
-        Statement::DropSchema { name, if_exists } => {
-            let dropped = ddl::drop_schema(session, &name, if_exists).await?;
-            let ok = OkResult {
-                affected_rows: dropped,
-                ..OkResult::default()
-            };
+        Statement::Ddl(statement) => {
+            let ok = ddl::run(session, statement, cancel).await?;
             finish(session, ok, out).await
         }
         Statement::Use(name) => {

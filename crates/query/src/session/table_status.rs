@@ -115,8 +115,8 @@ pub(super) fn indexes(table: &Table) -> Rowset {
     rows
 }
 
-/// SHOW TABLE STATUS.
-pub(super) fn tables(tables: &[Arc<Table>]) -> Rowset {
+/// SHOW TABLE STATUS of tables with what AUTO_INCREMENT hands out next.
+pub(super) fn tables(tables: &[(Arc<Table>, Option<u64>)]) -> Rowset {
     let mut rows = Rowset::new(&[
         "Name",
         "Engine",
@@ -138,8 +138,8 @@ pub(super) fn tables(tables: &[Arc<Table>]) -> Rowset {
         "Comment",
     ]);
     let mut sorted: Vec<_> = tables.iter().collect();
-    sorted.sort_by(|a, b| a.def.name.cmp(&b.def.name));
-    for table in sorted {
+    sorted.sort_by(|(a, _), (b, _)| a.def.name.cmp(&b.def.name));
+    for (table, next_number) in sorted {
         let stats = table.stats();
         let bytes = |pages: u64| pages * PAGE_SIZE as u64;
         let data = bytes(stats.leaf_pages.first().copied().unwrap_or(0));
@@ -155,7 +155,7 @@ pub(super) fn tables(tables: &[Arc<Table>]) -> Rowset {
             number(0),
             number(index),
             number(0),
-            None,
+            next_number.map(|next| next.to_string()),
             None,
             None,
             None,

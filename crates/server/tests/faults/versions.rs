@@ -13,14 +13,14 @@ use crate::tables::append_first;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn directories_of_other_versions_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let told = |args: &[&str], what: &str| {
+    let told = |args: &[&str], what: &str, version: u32| {
         let ended = perigee(args);
         let text = stderr(&ended);
         assert!(!ended.status.success(), "{text}");
         for expected in [
             what,
-            "version 2",
-            "version 1",
+            &format!("version {}", version + 1),
+            &format!("version {version}"),
             "use the program that made it",
         ] {
             assert!(text.contains(expected), "{expected:?} in {text}");
@@ -41,6 +41,7 @@ async fn directories_of_other_versions_are_refused() {
         told(
             &[role, "--data", &data, listen[0], listen[1]],
             place.trim_end_matches('/'),
+            1,
         );
         let left = fs::read_dir(&*place).unwrap().count();
         assert_eq!(left, 1, "{place} was changed");
@@ -50,18 +51,18 @@ async fn directories_of_other_versions_are_refused() {
     let mut cluster = cluster(&dir, 1, &[]);
     let (log, pages) = (address(&dir, "log-store"), address(&dir, "page-store-0"));
     let store = LogStoreClient::new(&format!("http://{log}"), Default::default()).unwrap();
-    append_first(&store, DbId(7), &first_group_of_version_2(DbId(7))).await;
+    append_first(&store, DbId(7), &first_group_of_version_3(DbId(7))).await;
     let stores = ["--log-store", &log, "--page-store", &pages];
     let mut args = vec!["frontend", "--database", "7"];
     args.extend(stores.iter().chain(&listen));
-    told(&args, "db:7");
+    told(&args, "db:7", 2);
     cluster.stop(Role::Frontend).unwrap();
 }
 
 /// The log group that makes the superblock, with another version in it.
-fn first_group_of_version_2(db: DbId) -> Vec<u8> {
+fn first_group_of_version_3(db: DbId) -> Vec<u8> {
     let mut body = b"PERIGEE\0".to_vec();
-    body.extend(2_u32.to_le_bytes());
+    body.extend(3_u32.to_le_bytes());
     body.extend([0; 40]);
     let format = Op::Format {
         kind: perigee_page::PageKind::Meta,

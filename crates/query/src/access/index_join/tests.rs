@@ -106,6 +106,7 @@ fn definition(name: &str) -> TableDef {
             index("by_code", &[3, 1], false),
             index("by_serial", &[5], true),
         ],
+        auto_increment: None,
         comment: String::new(),
     }
 }

@@ -1,0 +1,341 @@
+//! ALTER TABLE: what has to be done for another definition, and doing it.
+
+use std::sync::Arc;
+
+use perigee_types::TableId;
+use perigee_value::{ColumnType, Datum, RecordView, RowError};
+
+use super::build::{Build, NOBODY, Rows, is_full};
+use super::change::Change;
+use super::lock::{ExclusiveTable, TableName};
+use super::schema::NO_ROOT;
+use crate::EngineError;
+use crate::catalog::{
+    ColumnStats, IndexRoot, Numbers, Step, Table, TableDef, TableStats, positive,
+};
+use crate::engine::Engine;
+use crate::load::{Collector, Encoder};
+use crate::scan::CancelToken;
+
+/// Where the values of a column come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// From a column of the table as it is, converted if the type is another one.
+    Column(u16),
+    /// All rows get this one.
+    Value(Datum),
+}
+
+/// What a table is to become.
+#[derive(Clone, Debug)]
+pub struct Alteration {
+    /// Its definition.
+    pub def: TableDef,
+    /// For each of its columns where the values come from.
+    pub sources: Vec<Source>,
+    /// 0 in the AUTO_INCREMENT column is a value, not a request for a number.
+    pub zero_is_a_value: bool,
+    /// Write all rows anew even if nothing asks for it.
+    pub force: bool,
+}
+
+impl Alteration {
+    /// True if the clustered records stay as they are.
+    fn keeps_records(&self, old: &TableDef) -> bool {
+        let same_place = |(place, source): (usize, &Source)| {
+            *source == Source::Column(place as u16) && {
+                let (from, to) = (&old.columns[place], &self.def.columns[place]);
+                from.nullable == to.nullable && stored_alike(from.ty, to.ty)
+            }
+        };
+        let new_numbers = |auto: &crate::catalog::AutoIncrement| {
+            // Rows that had no number get one.
+            old.auto_increment.map(|auto| auto.column) != Some(auto.column)
+        };
+        !self.force
+            && old.columns.len() == self.def.columns.len()
+            && old.primary_key == self.def.primary_key
+            && self.sources.iter().enumerate().all(same_place)
+            && !self.def.auto_increment.as_ref().is_some_and(new_numbers)
+    }
+
+    /// For each index of the definition the one of `old` that has the same entries.
+    fn kept_indexes(&self, old: &TableDef) -> Vec<Option<usize>> {
+        let mut free: Vec<bool> = vec![true; old.indexes.len()];
+        let mut kept = Vec::new();
+        for index in &self.def.indexes {
+            let same = |other: &crate::catalog::IndexDef| {
+                other.columns == index.columns && other.unique == index.unique
+            };
+            let by_name = |i: &usize| old.indexes[*i].name == index.name;
+            let candidates =
+                || (0..old.indexes.len()).filter(|i| free[*i] && same(&old.indexes[*i]));
+            let found = candidates().find(by_name).or_else(|| candidates().next());
+            if let Some(found) = found {
+                free[found] = false;
+            }
+            kept.push(found);
+        }
+        kept
+    }
+}
+
+/// True if every value of the one type is stored as the same value of the other.
+fn stored_alike(from: ColumnType, to: ColumnType) -> bool {
+    match (from, to) {
+        (
+            ColumnType::Varchar { chars, collation },
+            ColumnType::Varchar {
+                chars: more,
+                collation: other,
+            },
+        ) => chars <= more && collation == other,
+        _ => from == to,
+    }
+}
+
+impl Engine {
+    /// Gives a table another definition: only the definition if the rows stay as they are, with
+    /// trees of new indexes, or with all rows written anew. Returns how many rows were.
+    ///
+    /// # Errors
+    /// [`EngineError::BadDefinition`], [`EngineError::TableExists`] and
+    /// [`EngineError::NoSuchSchema`] for the new name, [`EngineError::DuplicateKey`],
+    /// [`EngineError::Row`] for a row that does not fit, [`EngineError::Cancelled`]. Then the table
+    /// is what it was.
+    pub async fn alter_table(
+        self: &Arc<Self>,
+        locked: ExclusiveTable,
+        alteration: Alteration,
+        cancel: &CancelToken,
+    ) -> Result<u64, EngineError> {
+        let old = locked.table().clone();
+        let trial = vec![NO_ROOT; alteration.def.indexes.len() + 1];
+        let trial = Table::new(
+            TableId(0),
+            alteration.def.clone(),
+            &trial,
+            TableStats::default(),
+        )?;
+        let name = TableName::of(&trial);
+        let renamed = name != TableName::of(&old);
+        if renamed {
+            self.check_free(&name)?;
+        }
+        let (table, rows) = if alteration.keeps_records(&old.def) {
+            let kept = alteration.kept_indexes(&old.def);
+            (self.with_indexes(&old, trial, &kept, cancel).await?, None)
+        } else {
+            let (table, rows) = self.copied(&old, trial, &alteration, cancel).await?;
+            (table, Some(rows))
+        };
+        let turn = self.turn().await;
+        if renamed {
+            self.check_free(&name)?;
+        }
+        let new_trees =
+            |index: &&crate::catalog::Index| old.indexes.iter().all(|i| i.id != index.id);
+        let mut change = Change::default();
+        if table.indexes.iter().find(new_trees).is_some() {
+            change.rebuilds();
+        }
+        change.remove(&old);
+        change.put(table);
+        self.make_change(turn, vec![locked], change).await?;
+        Ok(rows.unwrap_or(0))
+    }
+
+    /// The table with the definition of `trial` over the same clustered records; the trees of
+    /// indexes that are not kept are built.
+    async fn with_indexes(
+        self: &Arc<Self>,
+        old: &Arc<Table>,
+        trial: Table,
+        kept: &[Option<usize>],
+        cancel: &CancelToken,
+    ) -> Result<Table, EngineError> {
+        let numbered = || (1..).zip(kept);
+        let new: Vec<usize> = numbered()
+            .filter_map(|(number, kept)| kept.is_none().then_some(number))
+            .collect();
+        let mut made = Vec::new().into_iter();
+        if !new.is_empty() {
+            let indexes: Vec<_> = new.iter().map(|number| &trial.indexes[*number]).collect();
+            made = self.make_trees(&indexes).await?.1.into_iter();
+        }
+        let old_roots = old.roots();
+        let mut roots = vec![old_roots[0]];
+        for kept in kept {
+            let root: Option<IndexRoot> = match kept {
+                Some(kept) => Some(old_roots[kept + 1]),
+                None => made.next(),
+            };
+            roots.push(root.expect("a tree was made for each index that is not kept"));
+        }
+        let before = old.stats();
+        let pages_of = |kept: &Option<usize>| {
+            let pages = kept.map(|kept| before.leaf_pages.get(kept + 1));
+            pages.flatten().copied().unwrap_or(0)
+        };
+        let mut stats = (*before).clone();
+        stats.leaf_pages.truncate(1);
+        if !stats.leaf_pages.is_empty() {
+            stats.leaf_pages.extend(kept.iter().map(pages_of));
+        }
+        let def = trial.def.clone();
+        let table = old.successor(old.id, def.clone(), &roots, stats)?;
+        if new.is_empty() {
+            return Ok(table);
+        }
+        let table = Arc::new(table);
+        let mut build = Build::new(self, &table, new.into_iter(), cancel);
+        let mut stats = build.push_entries(old).await?;
+        stats.leaf_pages.extend(kept.iter().map(pages_of));
+        for (number, built) in build.finish().await? {
+            stats.leaf_pages[number] = built.leaf_pages;
+        }
+        old.successor(old.id, def, &roots, stats)
+    }
+
+    /// The table with the definition of `trial` and all rows of `old`, and how many there are.
+    async fn copied(
+        self: &Arc<Self>,
+        old: &Arc<Table>,
+        trial: Table,
+        alteration: &Alteration,
+        cancel: &CancelToken,
+    ) -> Result<(Table, u64), EngineError> {
+        let indexes: Vec<_> = trial.indexes.iter().collect();
+        let (id, roots) = self.make_trees(&indexes).await?;
+        let def = trial.def.clone();
+        let table = old.successor(id, def.clone(), &roots, TableStats::default())?;
+        let table = Arc::new(table);
+        let encoder = Encoder::new(table.clone(), NOBODY);
+        let mut build = Build::new(self, &table, 0..table.indexes.len(), cancel);
+        let mut statistics: Option<Vec<Collector>> = None;
+        let mut converter = Converter::new(old, &table, alteration);
+        let mut rows = Rows::new(self, old, cancel);
+        let mut more = true;
+        while more {
+            let mut chunk = encoder.chunk(0);
+            while more && !is_full(&chunk) {
+                more = rows
+                    .next(|row| {
+                        let values = converter.convert(row)?;
+                        chunk.number_next(self.row_ids(&table, 1));
+                        encoder
+                            .push(&mut chunk, &values)
+                            .map_err(|error| converter.error(error))?;
+                        converter.number += 1;
+                        Ok(())
+                    })
+                    .await?;
+            }
+            encoder.finish(&mut chunk);
+            match &mut statistics {
+                None => statistics = Some(chunk.take_columns()),
+                Some(all) => {
+                    let pairs = all.iter_mut().zip(chunk.take_columns());
+                    pairs.for_each(|(all, new)| all.merge(new));
+                }
+            }
+            build.push(chunk)?;
+        }
+        let mut leaf_pages = vec![0; table.indexes.len()];
+        for (number, built) in build.finish().await? {
+            leaf_pages[number] = built.leaf_pages;
+        }
+        let columns = statistics.into_iter().flatten();
+        let columns: Vec<ColumnStats> = columns.map(Collector::finish).collect();
+        let stats = TableStats {
+            rows: converter.number,
+            columns,
+            leaf_pages,
+        };
+        let copied = old.successor(id, def, &roots, stats)?;
+        Ok((copied, converter.number))
+    }
+}
+
+/// Makes rows of the table as it will be.
+struct Converter<'a> {
+    old: &'a Table,
+    new: &'a Table,
+    alteration: &'a Alteration,
+    /// Number of the row, from 0.
+    number: u64,
+    /// What AUTO_INCREMENT hands out to rows without number.
+    numbers: Option<Numbers>,
+}
+
+impl<'a> Converter<'a> {
+    fn new(old: &'a Table, new: &'a Table, alteration: &'a Alteration) -> Self {
+        let auto = new.def.auto_increment;
+        Self {
+            old,
+            new,
+            alteration,
+            number: 0,
+            numbers: auto.map(|auto| Numbers::new(&new.def, auto)),
+        }
+    }
+
+    fn convert(&self, row: &RecordView<'_>) -> Result<Vec<Datum>, EngineError> {
+        let mut values = Vec::with_capacity(self.new.def.columns.len());
+        let columns = self.alteration.sources.iter().zip(&self.new.def.columns);
+        for (place, (source, column)) in columns.enumerate() {
+            let value = match source {
+                Source::Value(value) => value.clone(),
+                Source::Column(from) => {
+                    let value = row.value(usize::from(*from)).to_datum();
+                    let ty = self.old.def.columns[usize::from(*from)].ty;
+                    if ty == column.ty {
+                        value
+                    } else {
+                        column.ty.coerce(value, ty).map_err(|error| {
+                            let column = place as u16;
+                            self.error(RowError::Column { column, error })
+                        })?
+                    }
+                }
+            };
+            values.push(value);
+        }
+        self.fill(&mut values)?;
+        Ok(values)
+    }
+
+    /// Gives the row a number if it asks for one.
+    fn fill(&self, values: &mut [Datum]) -> Result<(), EngineError> {
+        let (Some(auto), Some(numbers)) = (self.new.def.auto_increment, &self.numbers) else {
+            return Ok(());
+        };
+        let place = usize::from(auto.column);
+        let value = &mut values[place];
+        let asks = match value {
+            Datum::Null => true,
+            Datum::Int(0) | Datum::UInt(0) => !self.alteration.zero_is_a_value,
+            _ => false,
+        };
+        if !asks {
+            if let Some(number) = positive(value.as_ref()) {
+                numbers.raise(number);
+            }
+            return Ok(());
+        }
+        let number = numbers.take(Step::default());
+        let number = number.ok_or(EngineError::NumbersExhausted)?;
+        *value = match self.new.def.columns[place].ty {
+            ColumnType::Int { unsigned: true, .. } => Datum::UInt(number),
+            _ => Datum::Int(number as i64), // at most the greatest of the column's type
+        };
+        Ok(())
+    }
+
+    fn error(&self, error: RowError) -> EngineError {
+        EngineError::Row {
+            number: self.number,
+            error,
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! [`Change`]: what a statement changes in the catalog, made at once.
+
+use std::sync::Arc;
+
+use perigee_types::{IndexId, TableId, Writer};
+use tokio::sync::OwnedMutexGuard;
+
+use super::lock::{ExclusiveTable, TableName};
+use crate::EngineError;
+use crate::btree::Tree;
+use crate::catalog::{
+    Changes, Index, IndexRoot, Table, TableStats, schema_key, stats_key, table_key,
+};
+use crate::engine::{Engine, system_counter};
+use crate::mtr::Mtr;
+use crate::txn::system::{Counter, set_counter};
+
+/// Serialises changes of the catalog as long as it lives.
+pub(super) type Turn = OwnedMutexGuard<()>;
+
+/// Changes of the catalog's records and of what is kept of them in memory.
+#[derive(Default)]
+pub(super) struct Change {
+    records: Changes,
+    retired: Vec<Arc<Table>>,
+    tables: Vec<Arc<Table>>,
+    dropped_schema: Option<String>,
+    new_schema: Option<String>,
+    rebuilds: bool,
+}
+
+impl Change {
+    /// Takes a table out.
+    pub(super) fn remove(&mut self, table: &Arc<Table>) {
+        let key = table_key(&table.def.schema, &table.def.name);
+        self.records.insert(key, None);
+        self.records.insert(stats_key(table.id), None);
+        self.retired.push(table.clone());
+    }
+
+    /// Puts a table in; those whose names are needed were taken out before.
+    pub(super) fn put(&mut self, table: Table) -> Arc<Table> {
+        let mut w = Writer::new();
+        table.encode(&mut w);
+        let key = table_key(&table.def.schema, &table.def.name);
+        self.records.insert(key, Some(w.into_bytes()));
+        let stats = table.stats();
+        if *stats != TableStats::default() {
+            let mut w = Writer::new();
+            stats.encode(&mut w);
+            self.records
+                .insert(stats_key(table.id), Some(w.into_bytes()));
+        }
+        let table = Arc::new(table);
+        self.tables.push(table.clone());
+        table
+    }
+
+    /// Makes an empty schema.
+    pub(super) fn create_schema(&mut self, name: &str) {
+        self.records.insert(schema_key(name), Some(Vec::new()));
+        self.new_schema = Some(name.to_owned());
+    }
+
+    /// Takes a schema out, whose tables were taken out before.
+    pub(super) fn drop_schema(&mut self, name: &str) {
+        self.records.insert(schema_key(name), None);
+        self.dropped_schema = Some(name.to_owned());
+    }
+
+    /// Says that records or entries of the new tables were written anew, leaving out older versions:
+    /// views that might need those may not read them.
+    pub(super) fn rebuilds(&mut self) {
+        self.rebuilds = true;
+    }
+
+    /// Makes the changes visible in memory.
+    fn publish(self, engine: &Engine) {
+        // A transaction that ends when the tables are there: the views that see it are those made
+        // afterwards.
+        let rebuild = self.rebuilds.then(|| {
+            let trx = engine.registry.begin();
+            engine.reserve(Counter::Trx, trx.0);
+            self.tables.iter().for_each(|table| table.rebuilt_by(trx));
+            trx
+        });
+        self.publish_tables(engine);
+        if let Some(trx) = rebuild {
+            engine.registry.end(trx);
+        }
+    }
+
+    fn publish_tables(self, engine: &Engine) {
+        let mut schemas = engine.catalog.schemas.write();
+        for table in &self.retired {
+            if let Some(tables) = schemas.get_mut(&table.def.schema) {
+                tables.remove(&table.def.name);
+            }
+        }
+        for table in self.tables {
+            let tables = schemas.entry(table.def.schema.clone()).or_default();
+            tables.insert(table.def.name.clone(), table);
+        }
+        if let Some(name) = self.new_schema {
+            schemas.entry(name).or_default();
+        }
+        if let Some(name) = self.dropped_schema {
+            schemas.remove(&name);
+        }
+    }
+}
+
+impl Engine {
+    /// Waits until nobody else changes the catalog.
+    pub(super) async fn turn(&self) -> Turn {
+        self.catalog.ddl.clone().lock_owned().await
+    }
+
+    /// Makes a change, which is durable when this returns. It is completed even if the caller goes
+    /// away.
+    pub(super) async fn make_change(
+        self: &Arc<Self>,
+        turn: Turn,
+        locked: Vec<ExclusiveTable>,
+        change: Change,
+    ) -> Result<(), EngineError> {
+        let engine = self.clone();
+        let making = tokio::spawn(async move {
+            let lsn = engine.catalog.apply(&change.records).await?;
+            engine.sal.wait_durable(lsn).await?;
+            change.publish(&engine);
+            drop(locked);
+            drop(turn);
+            Ok(())
+        });
+        match making.await {
+            Ok(outcome) => outcome,
+            Err(e) => Err(EngineError::Corrupt(format!("a change of definition: {e}"))),
+        }
+    }
+
+    /// Takes a table id, and ids and empty trees for indexes, as one log group.
+    pub(super) async fn make_trees(
+        &self,
+        indexes: &[&Index],
+    ) -> Result<(TableId, Vec<IndexRoot>), EngineError> {
+        self.pool.admit().await?;
+        let mut mtr = Mtr::new(&self.pool);
+        let system = mtr.latch(&self.system);
+        let id = system_counter(mtr.page(system), Counter::Table);
+        let first = system_counter(mtr.page(system), Counter::Index);
+        mtr.apply(system, set_counter(Counter::Table, id + 1));
+        let count = indexes.len() as u64;
+        mtr.apply(system, set_counter(Counter::Index, first + count));
+        let mut roots = Vec::new();
+        for (index, number) in indexes.iter().zip(first..) {
+            let spec = crate::engine::tree_spec(index);
+            let id = IndexId(number as u32);
+            let made = Tree::create(&mut mtr, &self.pool, id, spec.kind, spec.shape);
+            roots.push(IndexRoot {
+                id,
+                root: made.root,
+            });
+        }
+        let _ = mtr.commit();
+        Ok((TableId(id as u32), roots))
+    }
+
+    /// The tables' names must be free and their schemas exist.
+    pub(super) fn check_free(&self, name: &TableName) -> Result<(), EngineError> {
+        match self.catalog.table(&name.schema, &name.name) {
+            Ok(_) => Err(EngineError::TableExists(name.to_string())),
+            Err(EngineError::NoSuchTable(_)) => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Changes of definitions. Each is atomic: new trees are built beside the old ones, and one change
+//! of the catalog puts them in their place. A crash before it leaves pages that belong to nothing.
+//!
+//! Who changes a table holds its lock exclusively, from before its definition is looked at until the
+//! change is made. Statements that resolved the table before find out when they take the lock
+//! ([`crate::EngineError::TableChanged`]). Reads go on with what they have: trees that are replaced
+//! stay as they are.
+
+mod alter;
+mod build;
+mod change;
+mod lock;
+mod schema;
+
+pub use alter::{Alteration, Source};
+pub use lock::{ExclusiveTable, TableName};

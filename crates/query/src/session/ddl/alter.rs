@@ -1,0 +1,142 @@
+//! ALTER TABLE, CREATE INDEX and DROP INDEX.
+
+use datafusion::sql::sqlparser::ast::ObjectName;
+use perigee_engine::catalog::Table;
+use perigee_engine::scan::CancelToken;
+use perigee_engine::{Alteration, EngineError, Source};
+use perigee_value::{ColumnType, RowError, ValueErrorKind};
+
+use super::column::{column_definition, set_default};
+use super::draft::Draft;
+use super::keys::{self, NewKey};
+use super::options::check_engine;
+use super::{name_error, new_name};
+use crate::error::{Result, SqlError};
+use crate::parse::Clause;
+use crate::result::OkResult;
+use crate::session::Session;
+use crate::session::insert::{engine_error, value_error};
+
+/// Runs the clauses of an ALTER TABLE as one change.
+pub(super) async fn run(
+    session: &mut Session,
+    name: &ObjectName,
+    clauses: Vec<Clause>,
+    cancel: &CancelToken,
+) -> Result<OkResult> {
+    let locked = session.lock_exclusively(name, cancel).await?;
+    let old = locked.table().clone();
+    let mut draft = Draft::of(&old.def);
+    let mut force = false;
+    for clause in clauses {
+        force |= matches!(clause, Clause::Force);
+        apply(session, &mut draft, clause)?;
+    }
+    keep_start(session, &old, &mut draft).await?;
+    let (def, sources) = draft.finish()?;
+    let modes = session.variables.get("sql_mode")?.unwrap_or_default();
+    let alteration = Alteration {
+        sources,
+        zero_is_a_value: modes.split(',').any(|mode| mode == "NO_AUTO_VALUE_ON_ZERO"),
+        force,
+        def,
+    };
+    let engine = &session.frontend.engine;
+    let altered = engine.alter_table(locked, alteration.clone(), cancel).await;
+    let rows = altered.map_err(|e| error(e, &old, &alteration))?;
+    Ok(OkResult {
+        affected_rows: rows,
+        info: format!("Records: {rows}  Duplicates: 0  Warnings: 0"),
+        ..OkResult::default()
+    })
+}
+
+fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()> {
+    match clause {
+        Clause::AddColumn(column, position) => {
+            draft.add_column(column_definition(&column)?, &position)
+        }
+        Clause::DropColumn(name) => draft.drop_column(&name),
+        Clause::ChangeColumn(old, column, position) => {
+            draft.change_column(&old, column_definition(&column)?, &position)
+        }
+        Clause::RenameColumn(old, new) => draft.rename_column(&old, &new),
+        Clause::ColumnDefault(name, value) => {
+            let column = draft.column_mut(&name)?;
+            match value {
+                Some(value) => set_default(column, &value),
+                None => {
+                    column.default = None;
+                    Ok(())
+                }
+            }
+        }
+        Clause::AddKey(constraint) => draft.add_key(keys::key_of(&constraint)?),
+        Clause::CreateIndex {
+            name,
+            unique,
+            columns,
+        } => draft.add_key(NewKey {
+            primary: false,
+            unique,
+            name: Some(name),
+            columns: keys::key_columns(&columns)?,
+        }),
+        Clause::DropKey(name) => draft.drop_key(&name),
+        Clause::DropPrimaryKey => draft.drop_primary_key(),
+        Clause::RenameKey(old, new) => draft.rename_key(&old, &new),
+        Clause::RenameTable(name) => {
+            let name = new_name(session, &name)?;
+            draft.schema = name.schema;
+            draft.name = name.name;
+            Ok(())
+        }
+        Clause::AutoIncrement(start) => {
+            draft.start = Some(start);
+            Ok(())
+        }
+        Clause::Comment(text) => {
+            draft.comment = text;
+            Ok(())
+        }
+        Clause::Engine(name) => check_engine(session, &name, &draft.name),
+        Clause::Force => Ok(()),
+    }
+}
+
+/// Unless the statement says where AUTO_INCREMENT goes on, it goes on where it was.
+async fn keep_start(session: &Session, old: &Table, draft: &mut Draft) -> Result<()> {
+    if draft.start.is_none() {
+        let numbers = session.frontend.engine.numbers(old).await?;
+        draft.start = numbers.map(|numbers| numbers.next());
+    }
+    Ok(())
+}
+
+/// An error in the terms of the definition that the table was to get.
+fn error(error: EngineError, old: &Table, alteration: &Alteration) -> SqlError {
+    let EngineError::Row {
+        number,
+        error: RowError::Column { column, error },
+    } = error
+    else {
+        return match error {
+            EngineError::TableExists(_) | EngineError::NoSuchSchema(_) => name_error(error),
+            other => engine_error(other, old, 0),
+        };
+    };
+    let place = usize::from(column);
+    let (name, row) = (&alteration.def.columns[place].name, number + 1);
+    let new_column = matches!(alteration.sources[place], Source::Value(_));
+    match (error.kind, error.ty) {
+        // There is no date that rows could get in a new column.
+        (ValueErrorKind::NullNotAllowed, ColumnType::Date) if new_column => {
+            SqlError::incorrect_temporal_for_column("date", "0000-00-00", name, row)
+        }
+        (ValueErrorKind::NullNotAllowed, ColumnType::DateTime { .. }) if new_column => {
+            SqlError::incorrect_temporal_for_column("datetime", "0000-00-00 00:00:00", name, row)
+        }
+        (ValueErrorKind::NullNotAllowed, _) => SqlError::invalid_null(),
+        _ => value_error(&error, name, row),
+    }
+}

@@ -1,0 +1,229 @@
+//! Columns: definitions and types, and what SHOW writes of them.
+
+use datafusion::sql::sqlparser::ast::{
+    CharacterLength, ColumnDef as AstColumn, ColumnOption, DataType, ExactNumberInfo, Expr, Value,
+};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::Token;
+use perigee_engine::catalog::ColumnDef;
+use perigee_value::{Collation, ColumnType};
+
+use super::{MAX_NAME, unsupported};
+use crate::error::{Result, SqlError};
+use crate::parse::check_charset;
+use crate::plan::rewrite::check_collation;
+use crate::session::insert::literal_datum;
+
+/// A column as a statement defines it.
+pub(super) struct Definition {
+    pub column: ColumnDef,
+    /// A key that its options ask for.
+    pub key: Option<Inline>,
+    /// AUTO_INCREMENT.
+    pub counts: bool,
+    /// NULL is said.
+    pub null_said: bool,
+}
+
+/// A key that a column's options ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inline {
+    Primary,
+    Unique,
+}
+
+pub(super) fn column_definition(column: &AstColumn) -> Result<Definition> {
+    let name = column.name.value.clone();
+    if name.is_empty() || name.ends_with(' ') || name.chars().count() > MAX_NAME {
+        return Err(SqlError::wrong_column_name(name));
+    }
+    let ty = column_type(&name, &column.data_type)?;
+    let mut def = ColumnDef {
+        name,
+        ty,
+        nullable: true,
+        default: None,
+        comment: String::new(),
+    };
+    let mut key = None;
+    let mut default = None;
+    let (mut counts, mut null_said) = (false, false);
+    for option in &column.options {
+        match &option.option {
+            ColumnOption::Null => {
+                def.nullable = true;
+                null_said = true;
+            }
+            ColumnOption::NotNull => def.nullable = false,
+            ColumnOption::Default(value) => default = Some(value),
+            ColumnOption::PrimaryKey(_) => key = Some(Inline::Primary),
+            ColumnOption::Unique(_) => key = Some(Inline::Unique),
+            ColumnOption::Comment(text) => def.comment.clone_from(text),
+            ColumnOption::CharacterSet(name) => check_charset(&name.to_string())?,
+            ColumnOption::Collation(name) => check_collation(&name.to_string())?,
+            ColumnOption::ForeignKey(_) => return unsupported("REFERENCES"),
+            ColumnOption::Check(_) => return unsupported("CHECK"),
+            ColumnOption::Generated { .. } => return unsupported("generated columns"),
+            ColumnOption::OnUpdate(_) => return unsupported("ON UPDATE"),
+            ColumnOption::DialectSpecific(tokens) if is_auto_increment(tokens) => counts = true,
+            ColumnOption::DialectSpecific(tokens) => {
+                let text: Vec<_> = tokens.iter().map(ToString::to_string).collect();
+                return unsupported(text.join(" "));
+            }
+            other => return unsupported(format!("the column option {other}")),
+        }
+    }
+    if key == Some(Inline::Primary) && !null_said {
+        def.nullable = false;
+    }
+    if counts {
+        if !matches!(def.ty, ColumnType::Int { .. }) {
+            return Err(SqlError::wrong_column_specifier(&def.name));
+        }
+        if default.is_some() {
+            return Err(SqlError::invalid_default(&def.name));
+        }
+        def.nullable = false;
+    }
+    if let Some(default) = default {
+        set_default(&mut def, default)?;
+    }
+    Ok(Definition {
+        column: def,
+        key,
+        counts,
+        null_said,
+    })
+}
+
+fn is_auto_increment(tokens: &[Token]) -> bool {
+    matches!(tokens, [Token::Word(word)] if word.keyword == Keyword::AUTO_INCREMENT)
+}
+
+/// Gives a column a default.
+///
+/// # Errors
+/// 1067 if it does not fit the column.
+pub(super) fn set_default(column: &mut ColumnDef, default: &Expr) -> Result<()> {
+    let value = literal_datum(default, column.ty).map_err(|e| match e.errno {
+        1235 => e,
+        _ => SqlError::invalid_default(&column.name),
+    })?;
+    if value.is_null() && !column.nullable {
+        return Err(SqlError::invalid_default(&column.name));
+    }
+    // DEFAULT NULL is what a nullable column has anyway.
+    column.default = Some(value).filter(|v| !v.is_null());
+    Ok(())
+}
+
+/// A column's type; everything but the types of `ColumnType` is refused.
+fn column_type(column: &str, ty: &DataType) -> Result<ColumnType> {
+    let int = |bytes, unsigned| Ok(ColumnType::Int { bytes, unsigned });
+    let collation = Collation::UTF8MB4_BIN;
+    match ty {
+        DataType::Bool | DataType::Boolean | DataType::TinyInt(_) => int(1, false),
+        DataType::TinyIntUnsigned(_) => int(1, true),
+        DataType::SmallInt(_) | DataType::Int2(_) => int(2, false),
+        DataType::SmallIntUnsigned(_) | DataType::Int2Unsigned(_) => int(2, true),
+        DataType::MediumInt(_) => int(3, false),
+        DataType::MediumIntUnsigned(_) => int(3, true),
+        DataType::Int(_) | DataType::Integer(_) | DataType::Int4(_) => int(4, false),
+        DataType::IntUnsigned(_) | DataType::IntegerUnsigned(_) | DataType::Int4Unsigned(_) => {
+            int(4, true)
+        }
+        DataType::BigInt(_) | DataType::Int8(_) => int(8, false),
+        DataType::BigIntUnsigned(_) | DataType::Int8Unsigned(_) => int(8, true),
+        DataType::Decimal(info) | DataType::Numeric(info) | DataType::Dec(info) => {
+            decimal(column, *info)
+        }
+        DataType::Float(ExactNumberInfo::None) | DataType::Float4 => Ok(ColumnType::Float),
+        DataType::Double(ExactNumberInfo::None)
+        | DataType::DoublePrecision
+        | DataType::Float8
+        | DataType::Real => Ok(ColumnType::Double),
+        DataType::Date => Ok(ColumnType::Date),
+        DataType::Datetime(fsp) => match u8::try_from(fsp.unwrap_or(0)).ok().filter(|f| *f <= 6) {
+            Some(fsp) => Ok(ColumnType::DateTime { fsp }),
+            None => Err(SqlError::precision_too_big(fsp.unwrap_or(0), column, 6)),
+        },
+        DataType::Char(length) | DataType::Character(length) => {
+            let chars = length_of(length.as_ref(), 1)?;
+            if chars > 255 {
+                return Err(SqlError::column_too_long(column, 255));
+            }
+            Ok(ColumnType::Char {
+                chars: chars as u16,
+                collation,
+            })
+        }
+        DataType::Varchar(length) | DataType::CharacterVarying(length) => {
+            if length.is_none() {
+                return Err(SqlError::syntax("", 1));
+            }
+            // 65,535 bytes of at most four a character.
+            let chars = length_of(length.as_ref(), 0)?;
+            if chars > 16_383 {
+                return Err(SqlError::column_too_long(column, 16_383));
+            }
+            Ok(ColumnType::Varchar {
+                chars: chars as u16,
+                collation,
+            })
+        }
+        other => unsupported(format!("the type {other}")),
+    }
+}
+
+fn decimal(column: &str, info: ExactNumberInfo) -> Result<ColumnType> {
+    let (precision, scale) = match info {
+        ExactNumberInfo::None => (10, 0),
+        ExactNumberInfo::Precision(p) => (p, 0),
+        ExactNumberInfo::PrecisionAndScale(p, s) => (p, s),
+    };
+    let precision = if precision == 0 { 10 } else { precision };
+    let most = u64::from(ColumnType::MAX_PRECISION);
+    if scale < 0 || scale as u64 > u64::from(ColumnType::MAX_SCALE) {
+        return Err(SqlError::scale_too_big(
+            scale,
+            column,
+            ColumnType::MAX_SCALE,
+        ));
+    }
+    if precision > 65 {
+        return Err(SqlError::precision_too_big(precision, column, 65));
+    }
+    if precision > most {
+        return unsupported(format!("DECIMAL of more than {most} digits"));
+    }
+    if scale as u64 > precision {
+        return Err(SqlError::scale_above_precision(column));
+    }
+    Ok(ColumnType::Decimal {
+        precision: precision as u8,
+        scale: scale as u8,
+    })
+}
+
+fn length_of(length: Option<&CharacterLength>, default: u64) -> Result<u64> {
+    match length {
+        None => Ok(default),
+        Some(CharacterLength::IntegerLength { length, unit: None }) => Ok(*length),
+        Some(other) => unsupported(format!("CHAR({other})")),
+    }
+}
+
+/// A default as SQL writes it.
+pub(in crate::session) fn default_text(column: &ColumnDef) -> Option<String> {
+    let value = column.default.as_ref()?;
+    let mut text = String::new();
+    perigee_value::format_value(column.ty, value.as_ref(), &mut text);
+    Some(text)
+}
+
+/// A string as SQL writes it.
+pub(in crate::session) fn quoted(text: &str) -> String {
+    Value::SingleQuotedString(text.to_owned())
+        .to_string()
+        .replace('\\', "\\\\")
+}

@@ -1,0 +1,350 @@
+//! [`Draft`]: a table's definition while a statement works on it.
+//!
+//! CREATE TABLE begins with an empty one, ALTER TABLE with the table as it is. New keys name their
+//! columns and are resolved in the end, when all columns are known; keys that the table has follow
+//! their columns wherever these go.
+
+use perigee_engine::Source;
+use perigee_engine::catalog::{AutoIncrement, ColumnDef, IndexDef, TableDef};
+use perigee_value::{ColumnType, Datum};
+
+use super::column::{Definition, Inline};
+use super::keys::{NewKey, check};
+use crate::error::{Result, SqlError};
+use crate::parse::Position;
+
+/// A definition under construction.
+pub(super) struct Draft {
+    pub schema: String,
+    pub name: String,
+    pub comment: String,
+    /// AUTO_INCREMENT=, if it is said.
+    pub start: Option<u64>,
+    columns: Vec<Column>,
+    primary: Option<KeyColumns>,
+    keys: Vec<Key>,
+}
+
+struct Column {
+    def: ColumnDef,
+    source: Source,
+    counts: bool,
+    null_said: bool,
+}
+
+struct Key {
+    name: Option<String>,
+    unique: bool,
+    columns: KeyColumns,
+}
+
+/// Columns of a key.
+enum KeyColumns {
+    /// Of a new one, by name.
+    Named(Vec<String>),
+    /// Of one that the table has, by their places in it.
+    Old(Vec<u16>),
+}
+
+impl Draft {
+    /// A table without columns.
+    pub(super) fn new(schema: String, name: String) -> Self {
+        Self {
+            schema,
+            name,
+            comment: String::new(),
+            start: None,
+            columns: Vec::new(),
+            primary: None,
+            keys: Vec::new(),
+        }
+    }
+
+    /// A table as it is.
+    pub(super) fn of(def: &TableDef) -> Self {
+        let column = |(place, column): (usize, &ColumnDef)| Column {
+            def: column.clone(),
+            source: Source::Column(place as u16),
+            counts: def.is_auto_increment(place),
+            null_said: false,
+        };
+        let key = |index: &IndexDef| Key {
+            name: Some(index.name.clone()),
+            unique: index.unique,
+            columns: KeyColumns::Old(index.columns.clone()),
+        };
+        let primary = &def.primary_key;
+        Self {
+            schema: def.schema.clone(),
+            name: def.name.clone(),
+            comment: def.comment.clone(),
+            start: None,
+            columns: def.columns.iter().enumerate().map(column).collect(),
+            primary: (!primary.is_empty()).then(|| KeyColumns::Old(primary.clone())),
+            keys: def.indexes.iter().map(key).collect(),
+        }
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        let same = |column: &Column| column.def.name.eq_ignore_ascii_case(name);
+        self.columns.iter().position(same)
+    }
+
+    /// Where a column of the table is.
+    ///
+    /// # Errors
+    /// 1054.
+    fn known(&self, name: &str) -> Result<usize> {
+        let unknown = || SqlError::unknown_column(name, &self.name);
+        self.place(name).ok_or_else(unknown)
+    }
+
+    fn check_new_name(&self, name: &str, except: Option<usize>) -> Result<()> {
+        match self.place(name) {
+            Some(place) if Some(place) != except => Err(SqlError::duplicate_column(name)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts a column where it belongs.
+    fn insert(&mut self, column: Column, position: &Position, otherwise: usize) -> Result<()> {
+        let place = match position {
+            Position::Unsaid => otherwise,
+            Position::First => 0,
+            Position::After(name) => self.known(name)? + 1,
+        };
+        self.columns.insert(place, column);
+        Ok(())
+    }
+
+    fn add_inline(&mut self, name: &str, key: Option<Inline>) -> Result<()> {
+        let Some(key) = key else { return Ok(()) };
+        self.add_key(NewKey {
+            primary: key == Inline::Primary,
+            unique: true,
+            name: None,
+            columns: vec![name.to_owned()],
+        })
+    }
+
+    /// Adds a column; rows that are there get its default.
+    pub(super) fn add_column(&mut self, new: Definition, position: &Position) -> Result<()> {
+        self.check_new_name(&new.column.name, None)?;
+        let source = Source::Value(match (&new.column.default, new.counts) {
+            (Some(value), _) => value.clone(),
+            (None, true) => Datum::Null,
+            (None, false) if new.column.nullable => Datum::Null,
+            (None, false) => implicit_default(new.column.ty),
+        });
+        let (name, key) = (new.column.name.clone(), new.key);
+        let column = Column {
+            def: new.column,
+            source,
+            counts: new.counts,
+            null_said: new.null_said,
+        };
+        self.insert(column, position, self.columns.len())?;
+        self.add_inline(&name, key)
+    }
+
+    /// Gives a column another definition.
+    pub(super) fn change_column(
+        &mut self,
+        old: &str,
+        new: Definition,
+        position: &Position,
+    ) -> Result<()> {
+        let place = self.known(old)?;
+        self.check_new_name(&new.column.name, Some(place))?;
+        let (name, key) = (new.column.name.clone(), new.key);
+        let before = self.columns.remove(place);
+        let column = Column {
+            def: new.column,
+            source: before.source,
+            counts: new.counts,
+            null_said: new.null_said,
+        };
+        self.insert(column, position, place)?;
+        self.add_inline(&name, key)
+    }
+
+    /// Gives a column another name.
+    pub(super) fn rename_column(&mut self, old: &str, new: &str) -> Result<()> {
+        let place = self.known(old)?;
+        self.check_new_name(new, Some(place))?;
+        self.columns[place].def.name = new.to_owned();
+        Ok(())
+    }
+
+    /// The definition of a column, to change its default.
+    pub(super) fn column_mut(&mut self, name: &str) -> Result<&mut ColumnDef> {
+        let place = self.known(name)?;
+        Ok(&mut self.columns[place].def)
+    }
+
+    /// Takes a column out, also of the keys; a key without columns goes.
+    pub(super) fn drop_column(&mut self, name: &str) -> Result<()> {
+        let place = self.place(name).ok_or_else(|| SqlError::cant_drop(name))?;
+        let column = self.columns.remove(place);
+        let Source::Column(old) = column.source else {
+            return Ok(());
+        };
+        let without = |columns: &mut KeyColumns| {
+            if let KeyColumns::Old(places) = columns {
+                places.retain(|place| *place != old);
+                return !places.is_empty();
+            }
+            true
+        };
+        self.keys.retain_mut(|key| without(&mut key.columns));
+        if !self.primary.as_mut().is_none_or(without) {
+            self.primary = None;
+        }
+        Ok(())
+    }
+
+    /// Adds a key.
+    pub(super) fn add_key(&mut self, key: NewKey) -> Result<()> {
+        let columns = KeyColumns::Named(key.columns);
+        if !key.primary {
+            self.keys.push(Key {
+                name: key.name,
+                unique: key.unique,
+                columns,
+            });
+            return Ok(());
+        }
+        match self.primary.replace(columns) {
+            Some(_) => Err(SqlError::multiple_primary_keys()),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the primary key out.
+    pub(super) fn drop_primary_key(&mut self) -> Result<()> {
+        match self.primary.take() {
+            Some(_) => Ok(()),
+            None => Err(SqlError::cant_drop("PRIMARY")),
+        }
+    }
+
+    fn key(&self, name: &str) -> Option<usize> {
+        let same = |key: &Key| {
+            let key = key.name.as_deref();
+            key.is_some_and(|key| key.eq_ignore_ascii_case(name))
+        };
+        self.keys.iter().position(same)
+    }
+
+    /// Takes a key out.
+    pub(super) fn drop_key(&mut self, name: &str) -> Result<()> {
+        let key = self.key(name).ok_or_else(|| SqlError::cant_drop(name))?;
+        self.keys.remove(key);
+        Ok(())
+    }
+
+    /// Gives a key another name.
+    pub(super) fn rename_key(&mut self, old: &str, new: &str) -> Result<()> {
+        let unknown = || SqlError::unknown_key(old, &self.name);
+        let key = self.key(old).ok_or_else(unknown)?;
+        self.keys[key].name = Some(new.to_owned());
+        Ok(())
+    }
+
+    /// The definition, and where the values of its columns come from.
+    pub(super) fn finish(mut self) -> Result<(TableDef, Vec<Source>)> {
+        let primary_key = match &self.primary {
+            Some(columns) => self.resolve(columns)?,
+            None => Vec::new(),
+        };
+        for place in &primary_key {
+            let column = &mut self.columns[usize::from(*place)];
+            if column.null_said && column.def.nullable {
+                return Err(SqlError::primary_key_null());
+            }
+            column.def.nullable = false;
+        }
+        if self.columns.is_empty() {
+            return Err(SqlError::cant_drop_all());
+        }
+        let indexes = self.indexes()?;
+        let mut counting = self.columns.iter().enumerate().filter(|(_, c)| c.counts);
+        let counts = counting.next().map(|(place, _)| place as u16);
+        if counting.next().is_some() {
+            return Err(SqlError::wrong_auto_increment());
+        }
+        let start = self.start.unwrap_or(1).max(1);
+        let (columns, sources) = self.columns.into_iter().map(|c| (c.def, c.source)).unzip();
+        let def = TableDef {
+            schema: self.schema,
+            name: self.name,
+            columns,
+            primary_key,
+            indexes,
+            auto_increment: counts.map(|column| AutoIncrement { column, start }),
+            comment: self.comment,
+        };
+        check(&def)?;
+        Ok((def, sources))
+    }
+
+    /// Places of a key's columns.
+    fn resolve(&self, columns: &KeyColumns) -> Result<Vec<u16>> {
+        let place = |found: Option<usize>| found.map(|place| place as u16);
+        match columns {
+            KeyColumns::Named(names) => names
+                .iter()
+                .map(|name| {
+                    let unknown = || SqlError::unknown_key_column(name);
+                    place(self.place(name)).ok_or_else(unknown)
+                })
+                .collect(),
+            KeyColumns::Old(places) => Ok(places
+                .iter()
+                .filter_map(|old| {
+                    let is = |c: &Column| c.source == Source::Column(*old);
+                    place(self.columns.iter().position(is))
+                })
+                .collect()),
+        }
+    }
+
+    /// The secondary indexes. Those without a name get one after their first column, as in MySQL.
+    fn indexes(&self) -> Result<Vec<IndexDef>> {
+        let given = |name: &str| self.key(name).is_some();
+        let mut indexes: Vec<IndexDef> = Vec::new();
+        for key in &self.keys {
+            let columns = self.resolve(&key.columns)?;
+            let name = key.name.clone().unwrap_or_else(|| {
+                let base = &self.columns[usize::from(columns[0])].def.name;
+                let taken = |name: &str| {
+                    given(name) || indexes.iter().any(|i| i.name.eq_ignore_ascii_case(name))
+                };
+                let mut numbered = (2..).map(|n| format!("{base}_{n}"));
+                match taken(base) {
+                    false => base.clone(),
+                    true => numbered.find(|name| !taken(name)).unwrap_or_default(),
+                }
+            });
+            indexes.push(IndexDef {
+                name,
+                columns,
+                unique: key.unique,
+            });
+        }
+        Ok(indexes)
+    }
+}
+
+/// What rows that are there get in a new column that has no default and is NOT NULL. There is no
+/// such value of the temporal types.
+fn implicit_default(ty: ColumnType) -> Datum {
+    match ty {
+        ColumnType::Int { unsigned: true, .. } => Datum::UInt(0),
+        ColumnType::Int { .. } => Datum::Int(0),
+        ColumnType::Decimal { .. } => Datum::Decimal(0),
+        ColumnType::Float | ColumnType::Double => Datum::Double(0.0),
+        ColumnType::Char { .. } | ColumnType::Varchar { .. } => Datum::String(Vec::new()),
+        ColumnType::Date | ColumnType::DateTime { .. } => Datum::Null,
+    }
+}

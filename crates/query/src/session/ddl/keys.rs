@@ -1,0 +1,121 @@
+//! Keys: what statements say of them, and the rules that they keep.
+
+use datafusion::sql::sqlparser::ast::{Expr, Ident, IndexColumn, TableConstraint};
+use perigee_engine::catalog::TableDef;
+use perigee_value::{ColumnType, MAX_KEY_LEN};
+
+use super::{refuse, unsupported};
+use crate::error::{Result, SqlError};
+
+/// Most columns of a key, as in MySQL.
+const MAX_KEY_PARTS: usize = 16;
+
+/// Greatest number of bytes of a character.
+const BYTES_PER_CHAR: usize = 4;
+
+/// A key as a statement defines it.
+pub(super) struct NewKey {
+    /// PRIMARY KEY.
+    pub primary: bool,
+    pub unique: bool,
+    pub name: Option<String>,
+    /// Names of its columns.
+    pub columns: Vec<String>,
+}
+
+/// The key that a constraint of CREATE TABLE or ALTER TABLE defines.
+pub(super) fn key_of(constraint: &TableConstraint) -> Result<NewKey> {
+    let value = |name: Option<&Ident>| name.map(|ident| ident.value.clone());
+    match constraint {
+        TableConstraint::PrimaryKey(key) => {
+            refuse(key.characteristics.is_some(), "DEFERRABLE")?;
+            Ok(NewKey {
+                primary: true,
+                unique: true,
+                name: None,
+                columns: key_columns(&key.columns)?,
+            })
+        }
+        TableConstraint::Unique(key) => {
+            refuse(key.characteristics.is_some(), "DEFERRABLE")?;
+            Ok(NewKey {
+                primary: false,
+                unique: true,
+                name: value(key.index_name.as_ref().or(key.name.as_ref())),
+                columns: key_columns(&key.columns)?,
+            })
+        }
+        TableConstraint::Index(key) => Ok(NewKey {
+            primary: false,
+            unique: false,
+            name: value(key.name.as_ref()),
+            columns: key_columns(&key.columns)?,
+        }),
+        TableConstraint::ForeignKey(_) => unsupported("FOREIGN KEY"),
+        TableConstraint::Check(_) => unsupported("CHECK"),
+        TableConstraint::FulltextOrSpatial(_) => unsupported("FULLTEXT and SPATIAL indexes"),
+        _ => unsupported("this constraint"),
+    }
+}
+
+/// Names of a key's columns.
+pub(super) fn key_columns(columns: &[IndexColumn]) -> Result<Vec<String>> {
+    if columns.len() > MAX_KEY_PARTS {
+        return Err(SqlError::too_many_key_parts(MAX_KEY_PARTS));
+    }
+    let mut names: Vec<String> = Vec::new();
+    for column in columns {
+        if column.column.options.asc == Some(false) {
+            return unsupported("descending indexes");
+        }
+        let name = match &column.column.expr {
+            Expr::Identifier(ident) => ident.value.clone(),
+            Expr::Function(_) => return unsupported("indexes of column prefixes"),
+            _ => return unsupported("functional indexes"),
+        };
+        if names.iter().any(|other| other.eq_ignore_ascii_case(&name)) {
+            return Err(SqlError::duplicate_column(name));
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// Checks what keys a definition has together: their names, their lengths, and that
+/// AUTO_INCREMENT's column begins one.
+pub(super) fn check(def: &TableDef) -> Result<()> {
+    for (i, index) in def.indexes.iter().enumerate() {
+        let same = |name: &str| name.eq_ignore_ascii_case(&index.name);
+        if same("PRIMARY") {
+            return Err(SqlError::wrong_index_name(&index.name));
+        }
+        if def.indexes[..i].iter().any(|other| same(&other.name)) {
+            return Err(SqlError::duplicate_key_name(&index.name));
+        }
+    }
+    let keys = || {
+        let others = def.indexes.iter().map(|index| &index.columns);
+        [&def.primary_key].into_iter().chain(others)
+    };
+    for key in keys() {
+        let width = |c: &u16| greatest_width(def.columns[usize::from(*c)].ty);
+        if key.iter().map(width).sum::<usize>() > MAX_KEY_LEN {
+            return Err(SqlError::key_too_long(MAX_KEY_LEN));
+        }
+    }
+    let begins_key = |column| keys().any(|key| key.first() == Some(&column));
+    match def.auto_increment {
+        Some(auto) if !begins_key(auto.column) => Err(SqlError::wrong_auto_increment()),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes that a value takes at most in a key, as MySQL counts them.
+fn greatest_width(ty: ColumnType) -> usize {
+    match ty {
+        ColumnType::Char { chars, .. } | ColumnType::Varchar { chars, .. } => {
+            usize::from(chars) * BYTES_PER_CHAR
+        }
+        other => other.stored_width().map_or(0, usize::from),
+    }
+}

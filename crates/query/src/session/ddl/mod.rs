@@ -1,0 +1,289 @@
+//! DDL: statements that change definitions. Each ends the transaction before it, as in MySQL, and
+//! takes place wholly or not at all.
+
+mod alter;
+mod column;
+mod draft;
+mod keys;
+mod options;
+
+use datafusion::sql::sqlparser::ast::{CreateTable, CreateTableLikeKind, ObjectName};
+use perigee_engine::catalog::{AutoIncrement, TableDef};
+use perigee_engine::scan::CancelToken;
+use perigee_engine::{EngineError, TableName};
+
+use super::Session;
+use crate::error::{Result, SqlError};
+use crate::parse::{Ddl, Position};
+use crate::result::OkResult;
+use draft::Draft;
+
+pub(super) use column::{default_text, quoted};
+
+/// Longest name, as in MySQL.
+const MAX_NAME: usize = 64;
+
+/// Runs a statement.
+pub(super) async fn run(
+    session: &mut Session,
+    statement: Ddl,
+    cancel: &CancelToken,
+) -> Result<OkResult> {
+    let affected_rows = match statement {
+        Ddl::CreateSchema {
+            name,
+            if_not_exists,
+        } => create_schema(session, &name, if_not_exists).await?,
+        Ddl::DropSchema { name, if_exists } => {
+            drop_schema(session, &name, if_exists, cancel).await?
+        }
+        Ddl::CreateTable(table) => create_table(session, *table).await?,
+        Ddl::DropTables { if_exists, names } => {
+            drop_tables(session, if_exists, &names, cancel).await?
+        }
+        Ddl::AlterTable { name, clauses } => {
+            return alter::run(session, &name, clauses, cancel).await;
+        }
+        Ddl::RenameTables(renames) => rename_tables(session, &renames, cancel).await?,
+        Ddl::Truncate(name) => {
+            let table = session.lock_exclusively(&name, cancel).await?;
+            session.frontend.engine.truncate_table(table).await?;
+            0
+        }
+    };
+    Ok(OkResult {
+        affected_rows,
+        ..OkResult::default()
+    })
+}
+
+async fn create_schema(session: &mut Session, name: &str, if_not_exists: bool) -> Result<u64> {
+    let schema = checked_name(name)?;
+    match session.frontend.engine.create_schema(&schema).await {
+        Err(EngineError::SchemaExists(_)) if if_not_exists => {
+            session.warn("Note", &SqlError::schema_exists(schema));
+            Ok(1)
+        }
+        outcome => outcome.map(|()| 1).map_err(SqlError::from),
+    }
+}
+
+/// Returns the number of tables that were dropped.
+async fn drop_schema(
+    session: &mut Session,
+    name: &str,
+    if_exists: bool,
+    cancel: &CancelToken,
+) -> Result<u64> {
+    let schema = name.to_lowercase();
+    match session.frontend.engine.drop_schema(&schema, cancel).await {
+        Ok(tables) => {
+            if session.schema.as_deref() == Some(&schema) {
+                session.schema = None;
+            }
+            Ok(tables as u64)
+        }
+        Err(EngineError::NoSuchSchema(_)) => {
+            let error = SqlError::drop_unknown_schema(name);
+            if !if_exists {
+                return Err(error);
+            }
+            session.warn("Note", &error);
+            Ok(0)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn drop_tables(
+    session: &mut Session,
+    if_exists: bool,
+    names: &[ObjectName],
+    cancel: &CancelToken,
+) -> Result<u64> {
+    let mut tables = Vec::new();
+    for name in names {
+        let (schema, name) = session.resolve(name)?;
+        tables.push(TableName { schema, name });
+    }
+    let given = tables.clone();
+    // Everybody locks tables in this order.
+    tables.sort();
+    for pair in tables.windows(2) {
+        if pair[0] == pair[1] {
+            return Err(SqlError::duplicate_alias(&pair[0].name));
+        }
+    }
+    let engine = session.frontend.engine.clone();
+    let (mut locked, mut missing) = (Vec::new(), Vec::new());
+    for name in tables {
+        match engine.lock_exclusively(&name, cancel).await {
+            Ok(table) => locked.push(table),
+            Err(EngineError::NoSuchTable(_) | EngineError::NoSuchSchema(_)) => missing.push(name),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if !missing.is_empty() {
+        // As in MySQL 8, nothing is dropped if one of the tables is missing.
+        let missing = given.iter().filter(|name| missing.contains(name));
+        let missing: Vec<_> = missing.map(ToString::to_string).collect();
+        let error = SqlError::unknown_table(missing.join(","));
+        if !if_exists {
+            return Err(error);
+        }
+        session.warn("Note", &error);
+    }
+    engine.drop_tables(locked).await?;
+    Ok(0)
+}
+
+async fn rename_tables(
+    session: &Session,
+    renames: &[(ObjectName, ObjectName)],
+    cancel: &CancelToken,
+) -> Result<u64> {
+    let mut resolved = Vec::new();
+    for (from, to) in renames {
+        let (schema, name) = session.resolve(from)?;
+        resolved.push((TableName { schema, name }, new_name(session, to)?));
+    }
+    let engine = &session.frontend.engine;
+    let renamed = engine.rename_tables(&resolved, cancel).await;
+    renamed.map_err(name_error)?;
+    Ok(0)
+}
+
+/// A name that a table may be given.
+fn new_name(session: &Session, name: &ObjectName) -> Result<TableName> {
+    let (schema, name) = session.resolve(name)?;
+    let name = checked_name(&name)?;
+    Ok(TableName { schema, name })
+}
+
+/// An error about a table's name.
+fn name_error(error: EngineError) -> SqlError {
+    match error {
+        EngineError::TableExists(name) => {
+            let table = name.rsplit('.').next().unwrap_or(&name).to_owned();
+            SqlError::table_exists(table)
+        }
+        other => other.into(),
+    }
+}
+
+fn checked_name(name: &str) -> Result<String> {
+    if name.is_empty() || name.ends_with(' ') || name.chars().count() > MAX_NAME {
+        return Err(SqlError::not_supported(format!("the name '{name}'")));
+    }
+    if name.contains(crate::plan::rewrite::ACCESS_SEPARATOR) {
+        return Err(SqlError::not_supported(format!("the name '{name}'")));
+    }
+    Ok(name.to_lowercase())
+}
+
+async fn create_table(session: &mut Session, table: CreateTable) -> Result<u64> {
+    let TableName { schema, name } = new_name(session, &table.name)?;
+    if !session.frontend.engine.schemas().contains(&schema) {
+        return Err(SqlError::unknown_schema(schema));
+    }
+    let if_not_exists = table.if_not_exists;
+    let outcome = match session.table(&schema, &name) {
+        Ok(_) => Err(SqlError::table_exists(&name)),
+        Err(_) => {
+            let def = definition(session, schema, name, &table)?;
+            let created = session.frontend.engine.create_table(def).await;
+            created.map(drop).map_err(name_error)
+        }
+    };
+    match outcome {
+        Err(error) if if_not_exists && error.errno == 1050 => {
+            session.warn("Note", &error);
+            Ok(0)
+        }
+        outcome => outcome.map(|()| 0),
+    }
+}
+
+fn unsupported<T>(feature: impl std::fmt::Display) -> Result<T> {
+    Err(SqlError::not_supported(feature))
+}
+
+fn refuse(present: bool, feature: &str) -> Result<()> {
+    if present {
+        unsupported(feature)
+    } else {
+        Ok(())
+    }
+}
+
+fn definition(
+    session: &mut Session,
+    schema: String,
+    name: String,
+    table: &CreateTable,
+) -> Result<TableDef> {
+    refuse(table.temporary, "CREATE TEMPORARY TABLE")?;
+    refuse(table.or_replace, "CREATE OR REPLACE TABLE")?;
+    refuse(table.query.is_some(), "CREATE TABLE … SELECT")?;
+    refuse(table.clone.is_some(), "CREATE TABLE … CLONE")?;
+    refuse(table.partition_by.is_some(), "PARTITION BY")?;
+    refuse(
+        table.external || table.transient || table.volatile,
+        "this kind of table",
+    )?;
+    refuse(
+        table.inherits.is_some() || table.on_commit.is_some(),
+        "this kind of table",
+    )?;
+    if let Some(like) = &table.like {
+        let (CreateTableLikeKind::Parenthesized(like) | CreateTableLikeKind::Plain(like)) = like;
+        return definition_like(session, schema, name, &like.name);
+    }
+    let mut draft = Draft::new(schema, name);
+    options::table_options(session, table, &mut draft)?;
+    for column in &table.columns {
+        let column = column::column_definition(column)?;
+        draft.add_column(column, &Position::Unsaid)?;
+    }
+    if table.columns.is_empty() {
+        return Err(SqlError::no_columns());
+    }
+    for constraint in &table.constraints {
+        draft.add_key(keys::key_of(constraint)?)?;
+    }
+    draft.finish().map(|(def, _)| def)
+}
+
+/// The definition of another table under another name.
+fn definition_like(
+    session: &Session,
+    schema: String,
+    name: String,
+    like: &ObjectName,
+) -> Result<TableDef> {
+    let like = session.named_table(like)?;
+    let auto = like.def.auto_increment;
+    Ok(TableDef {
+        schema,
+        name,
+        auto_increment: auto.map(|auto| AutoIncrement { start: 1, ..auto }),
+        ..like.def.clone()
+    })
+}
+
+impl Session {
+    /// The table of a name, locked exclusively.
+    async fn lock_exclusively(
+        &self,
+        name: &ObjectName,
+        cancel: &CancelToken,
+    ) -> Result<perigee_engine::ExclusiveTable> {
+        let (schema, name) = self.resolve(name)?;
+        let table = TableName { schema, name };
+        let locked = self.frontend.engine.lock_exclusively(&table, cancel).await;
+        locked.map_err(|e| match e {
+            EngineError::NoSuchTable(_) => SqlError::no_such_table(&table.schema, &table.name),
+            other => other.into(),
+        })
+    }
+}

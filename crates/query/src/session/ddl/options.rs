@@ -1,0 +1,98 @@
+//! Table options.
+
+use datafusion::sql::sqlparser::ast::{
+    CommentDef, CreateTable, CreateTableOptions, Expr, SqlOption,
+};
+
+use super::draft::Draft;
+use super::unsupported;
+use crate::error::{Result, SqlError};
+use crate::parse::check_charset;
+use crate::plan::rewrite::check_collation;
+use crate::session::Session;
+
+pub(super) fn table_options(
+    session: &mut Session,
+    table: &CreateTable,
+    draft: &mut Draft,
+) -> Result<()> {
+    if let Some(comment) = &table.comment {
+        draft.comment = comment_text(comment);
+    }
+    let options = match &table.table_options {
+        CreateTableOptions::None => return Ok(()),
+        CreateTableOptions::Plain(options) => options,
+        _ => return unsupported("these table options"),
+    };
+    for option in options {
+        match option {
+            SqlOption::Comment(comment) => draft.comment = comment_text(comment),
+            SqlOption::KeyValue { key, value } => {
+                let key = key.value.to_ascii_uppercase();
+                let text = option_text(value);
+                let key = key.strip_prefix("DEFAULT ").unwrap_or(&key);
+                match key {
+                    "CHARSET" | "CHARACTER SET" => check_charset(&text)?,
+                    "COLLATE" => check_collation(&text)?,
+                    "ENGINE" => check_engine(session, &text, &draft.name)?,
+                    "COMMENT" => draft.comment = text,
+                    "AUTO_INCREMENT" => {
+                        let start = text.parse().map_err(|_| SqlError::syntax(&text, 1))?;
+                        draft.start = Some(start);
+                    }
+                    other => return unsupported(format!("the table option {other}")),
+                }
+            }
+            SqlOption::NamedParenthesizedList(list)
+                if list.key.value.eq_ignore_ascii_case("ENGINE") && list.values.is_empty() =>
+            {
+                let engine = list
+                    .name
+                    .as_ref()
+                    .map_or("", |name| name.value.as_str())
+                    .to_owned();
+                check_engine(session, &engine, &draft.name)?;
+            }
+            other => return unsupported(format!("the table option {other}")),
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a storage engine is the one there is; InnoDB's tables get it with a warning.
+pub(super) fn check_engine(session: &mut Session, engine: &str, table: &str) -> Result<()> {
+    match engine.to_ascii_lowercase().as_str() {
+        "perigee" => Ok(()),
+        "innodb" => {
+            let message = format!("Using storage engine Perigee for table '{table}'");
+            session.warn(
+                "Warning",
+                &SqlError {
+                    errno: 1266,
+                    sqlstate: "HY000",
+                    message,
+                },
+            );
+            Ok(())
+        }
+        _ => Err(SqlError::unknown_engine(engine)),
+    }
+}
+
+fn comment_text(comment: &CommentDef) -> String {
+    match comment {
+        CommentDef::WithEq(text) | CommentDef::WithoutEq(text) => text.clone(),
+    }
+}
+
+fn option_text(value: &Expr) -> String {
+    match value {
+        Expr::Value(value) => value
+            .value
+            .clone()
+            .into_string()
+            .unwrap_or_else(|| value.to_string()),
+        Expr::Identifier(ident) => ident.value.clone(),
+        other => other.to_string(),
+    }
+}
