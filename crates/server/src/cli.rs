@@ -129,6 +129,9 @@ struct IsolationArgs {
     /// Of the random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// No prepared statements; half of the connections use them otherwise
+    #[arg(long)]
+    text: bool,
     /// Directory for stores
     #[arg(long, value_name = "DIR", default_value = "perigee-bench")]
     dir: PathBuf,
@@ -148,6 +151,7 @@ impl IsolationArgs {
             connections: self.connections,
             accounts: self.accounts,
             seed: self.seed,
+            prepared: !self.text,
         })
     }
 }

@@ -45,6 +45,8 @@ pub struct IsolationOptions {
     pub accounts: u32,
     /// Of the random choices.
     pub seed: u64,
+    /// Whether half of the connections use prepared statements.
+    pub prepared: bool,
 }
 
 /// A running server; dropping it kills it.
@@ -115,6 +117,7 @@ pub async fn isolation(options: &IsolationOptions) -> Result<Vec<IsolationFigure
             connections: options.connections,
             accounts: options.accounts,
             seed: options.seed,
+            prepared: options.prepared,
             ndp: !matches!(server, Server::MariaDb(_)),
         };
         let figures = run(&server.target(), &workload).await?;

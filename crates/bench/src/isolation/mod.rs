@@ -53,6 +53,8 @@ pub struct Workload {
     pub accounts: u32,
     /// Of the random choices.
     pub seed: u64,
+    /// Whether half of the connections use prepared statements.
+    pub prepared: bool,
     /// Whether the server knows `ndp_mode`.
     pub ndp: bool,
 }
@@ -190,7 +192,8 @@ fn progress(workload: &Workload) -> ProgressBar {
 /// One connection that writes.
 async fn write(shared: Arc<Shared>, number: u32) -> Result<Recorded, BenchError> {
     let mut rng = Rng::new(shared.workload.seed, number);
-    let mut connection = Connection::open(&shared, rng.chance(2)).await?;
+    let mut connection =
+        Connection::open(&shared, rng.chance(2) && shared.workload.prepared).await?;
     let mut recorded = Recorded::default();
     while shared.begun.fetch_add(1, Ordering::Relaxed) < shared.workload.transactions {
         let begin = shared.now();

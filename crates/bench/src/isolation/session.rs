@@ -105,7 +105,7 @@ impl Connection {
     /// Runs a statement with numbers for its question marks; returns rows.
     pub async fn query(&mut self, sql: &str, numbers: &[i64]) -> Result<Rows, BenchError> {
         match self.prepared {
-            true => Ok(self.client.prepared(sql, numbers).await?.0),
+            true => self.client.prepared(sql, numbers).await.map(|done| done.0),
             false => self.client.query(&filled(sql, numbers)).await,
         }
         .map_err(|e| about(sql, e))
@@ -114,7 +114,7 @@ impl Connection {
     /// Runs a statement with numbers for its question marks; returns the number of affected rows.
     pub async fn execute(&mut self, sql: &str, numbers: &[i64]) -> Result<u64, BenchError> {
         match self.prepared && !numbers.is_empty() {
-            true => Ok(self.client.prepared(sql, numbers).await?.1),
+            true => self.client.prepared(sql, numbers).await.map(|done| done.1),
             false => self.client.execute(&filled(sql, numbers)).await,
         }
         .map_err(|e| about(sql, e))
