@@ -81,6 +81,25 @@ impl Client {
         Ok(self.conn.affected_rows())
     }
 
+    /// Runs a prepared statement, which the connection prepares once; returns the rows of its result,
+    /// and the number of affected rows.
+    ///
+    /// # Errors
+    /// What the server answers, or a broken connection.
+    pub async fn prepared(
+        &mut self,
+        sql: &str,
+        numbers: &[i64],
+    ) -> Result<(Rows, u64), BenchError> {
+        let values: Vec<Value> = numbers.iter().map(|n| Value::Int(*n)).collect();
+        let rows: Vec<mysql_async::Row> = self.conn.exec(sql, values).await?;
+        let rows = rows
+            .into_iter()
+            .map(|row| row.unwrap().into_iter().map(text).collect())
+            .collect();
+        Ok((rows, self.conn.affected_rows()))
+    }
+
     /// The only value of the only row of a result, as a number.
     ///
     /// # Errors

@@ -23,6 +23,15 @@ pub enum BenchError {
 }
 
 impl BenchError {
+    /// The number of the error with which a server answered; none if it did not answer.
+    #[must_use]
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Client(mysql_async::Error::Server(error)) => Some(error.code),
+            _ => None,
+        }
+    }
+
     /// Adds what was tried to an I/O error.
     pub fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let what = what.into();

@@ -6,6 +6,7 @@ mod cluster;
 pub mod commands;
 pub mod demo;
 mod error;
+pub mod isolation;
 pub mod load;
 mod measure;
 pub mod pairs;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use perigee_bench::commands;
 use perigee_node::{
     EmbeddedSettings, FrontendSettings, LogStoreSettings, PageStoreSettings, Serving,
@@ -57,6 +57,167 @@ enum Bench {
     Peers(BenchArgs),
     /// Bulk load and size, against MariaDB with InnoDB
     Load(BenchArgs),
+    /// sysbench in one process, against MariaDB with InnoDB; NDP scans beside it
+    Sysbench(SysbenchArgs),
+    /// Not speed but truth: record what concurrent transactions were answered, and check the history
+    /// for what their level of isolation forbids
+    Isolation(IsolationArgs),
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Level {
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+impl Level {
+    fn level(self) -> perigee_history::Level {
+        match self {
+            Self::ReadCommitted => perigee_history::Level::ReadCommitted,
+            Self::RepeatableRead => perigee_history::Level::SnapshotIsolation,
+            Self::Serializable => perigee_history::Level::Serializable,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Subject {
+    /// One process
+    Embedded,
+    /// A frontend, a Log Store and two Page Stores
+    Cluster,
+    /// MariaDB with innodb_snapshot_isolation
+    Mariadb,
+    /// MariaDB without it
+    MariadbDefault,
+}
+
+impl Subject {
+    fn subject(self) -> commands::Subject {
+        match self {
+            Self::Embedded => commands::Subject::Embedded,
+            Self::Cluster => commands::Subject::Cluster,
+            Self::Mariadb => commands::Subject::MariaDb,
+            Self::MariadbDefault => commands::Subject::MariaDbDefault,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+struct IsolationArgs {
+    /// Levels, one after the other
+    #[arg(
+        long,
+        value_name = "LEVEL,…",
+        value_delimiter = ',',
+        default_value = "read-committed,repeatable-read,serializable"
+    )]
+    level: Vec<Level>,
+    /// Transactions at each level
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    transactions: u64,
+    /// Connections that write; two more scan
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    connections: u32,
+    /// Accounts between which money moves
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    accounts: u32,
+    /// What runs the transactions
+    #[arg(long, value_enum, default_value = "embedded")]
+    subject: Subject,
+    /// Of the random choices
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// No prepared statements; half of the connections use them otherwise
+    #[arg(long)]
+    text: bool,
+    /// Directory for stores
+    #[arg(long, value_name = "DIR", default_value = "perigee-bench")]
+    dir: PathBuf,
+    /// Print one JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+impl IsolationArgs {
+    fn options(&self) -> Result<commands::IsolationOptions, String> {
+        Ok(commands::IsolationOptions {
+            binary: this_binary()?,
+            dir: self.dir.clone(),
+            subject: self.subject.subject(),
+            levels: self.level.iter().map(|level| level.level()).collect(),
+            transactions: self.transactions,
+            connections: self.connections,
+            accounts: self.accounts,
+            seed: self.seed,
+            prepared: !self.text,
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+struct SysbenchArgs {
+    /// Tables
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    tables: u32,
+    /// Rows of each table
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    table_size: u32,
+    /// Seconds of a run
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    seconds: u32,
+    /// Interleaved pairs of runs
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pairs: usize,
+    /// Numbers of threads
+    #[arg(
+        long,
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_value = "1,4,16"
+    )]
+    threads: Vec<u32>,
+    /// Workloads; oltp_point_select, oltp_read_only, oltp_write_only and oltp_read_write if not given
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    workloads: Vec<String>,
+    /// TPC-H scale factor of lineitem for the scans beside sysbench; 0 leaves them out
+    #[arg(long, value_name = "SCALE", default_value_t = 0.1)]
+    scan_scale: f64,
+    /// Threads of sysbench while scans run
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    scan_threads: u32,
+    /// MariaDB on both sides: how far the ratios stray from 1 on this machine
+    #[arg(long)]
+    calibrate: bool,
+    /// Directory for stores
+    #[arg(long, value_name = "DIR", default_value = "perigee-bench")]
+    dir: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl SysbenchArgs {
+    fn options(&self) -> Result<commands::SysbenchOptions, String> {
+        Ok(commands::SysbenchOptions {
+            binary: this_binary()?,
+            dir: self.dir.clone(),
+            tables: self.tables,
+            rows: self.table_size,
+            seconds: self.seconds,
+            pairs: self.pairs,
+            threads: self.threads.clone(),
+            workloads: self.workloads.clone(),
+            scan_scale: self.scan_scale,
+            scan_threads: self.scan_threads,
+            calibrate: self.calibrate,
+        })
+    }
+}
+
+fn this_binary() -> Result<PathBuf, String> {
+    std::env::current_exe().map_err(|e| format!("cannot find this binary: {e}"))
 }
 
 #[derive(Debug, Args)]
@@ -282,8 +443,7 @@ async fn dispatch(command: Command) -> Result<(), String> {
 
 async fn run_bench(bench: Bench) -> Result<(), String> {
     let options = |args: &BenchArgs| {
-        let binary =
-            std::env::current_exe().map_err(|e| format!("cannot find this binary: {e}"))?;
+        let binary = this_binary()?;
         let (scale, dir, pairs) = (args.scale, args.dir.clone(), args.pairs);
         Ok::<_, String>(commands::BenchOptions {
             binary,
@@ -306,6 +466,19 @@ async fn run_bench(bench: Bench) -> Result<(), String> {
         Bench::Load(args) => {
             let figures = commands::load(&options(&args)?).await.map_err(text)?;
             print_figures(args.json, &figures, None)
+        }
+        Bench::Sysbench(args) => {
+            let figures = commands::sysbench(&args.options()?).await.map_err(text)?;
+            print_figures(args.json, &figures, Some(figures.table()))
+        }
+        Bench::Isolation(args) => {
+            let figures = commands::isolation(&args.options()?).await.map_err(text)?;
+            let table: String = figures.iter().map(ToString::to_string).collect();
+            print_figures(args.json, &figures, Some(table))?;
+            match figures.iter().all(|of| of.wrong.is_empty()) {
+                true => Ok(()),
+                false => Err("a level does not keep what it promises".to_owned()),
+            }
         }
     }
 }
@@ -330,7 +503,7 @@ fn print_figures(
 }
 
 async fn run_demo(demo: Demo) -> Result<(), String> {
-    let binary = std::env::current_exe().map_err(|e| format!("cannot find this binary: {e}"))?;
+    let binary = this_binary()?;
     let options = perigee_bench::demo::DemoOptions {
         binary,
         scale: demo.scale,

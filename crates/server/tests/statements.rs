@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "test code")]
 
 mod statements {
+    pub mod compare;
     pub mod expressions;
     pub mod queries;
     pub mod rng;
@@ -17,7 +18,8 @@ use std::path::PathBuf;
 
 use perigee_bench::{BenchError, Client, Embedded, Rows};
 use perigee_testkit::MariaDb;
-use statements::queries::{Compared, Order, Query, query};
+use statements::compare::{NOT_SUPPORTED, errno, keys, mariadb_client, normal, number_of, shown};
+use statements::queries::{Query, query};
 use statements::rng::Rng;
 use statements::tables;
 
@@ -30,88 +32,10 @@ const SHOWN: usize = 25;
 /// MySQL's error for a column that does not depend on the groups.
 const NOT_GROUPED: u16 = 1055;
 
-/// MySQL's error for what a server does not do.
-const NOT_SUPPORTED: u16 = 1235;
-
-/// MySQL's default modes; MariaDB's own are fewer.
-const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,\
-                        ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
-
-fn number_of(variable: &str, default: usize) -> usize {
-    let text = std::env::var(variable).ok();
-    text.and_then(|n| n.parse().ok()).unwrap_or(default)
-}
-
 /// A server in one mode.
 struct Contender {
     name: &'static str,
     client: Client,
-}
-
-fn errno(error: &BenchError) -> u16 {
-    let text = error.to_string();
-    let number = text
-        .split_once("ERROR ")
-        .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
-    number.unwrap_or_else(|| panic!("no answer of a server: {text}"))
-}
-
-/// An answer in the form that is compared: cells cut or rounded where that is allowed, rows in an
-/// order of their own where theirs is open.
-fn normal(rows: &Rows, query: &Query) -> Rows {
-    let cell = |(cell, compared): (&Option<String>, &Compared)| {
-        let text = cell.as_ref()?;
-        Some(match compared {
-            Compared::Exactly => text.clone(),
-            Compared::AsDouble => match text.parse::<f64>() {
-                Ok(v) if v != 0.0 => format!("{v:.8e}"),
-                Ok(_) => "0".to_owned(),
-                Err(_) => text.clone(),
-            },
-            Compared::AsCollated => text.trim_end_matches(' ').to_owned(),
-        })
-    };
-    let row = |row: &Vec<Option<String>>| row.iter().zip(&query.columns).map(cell).collect();
-    let mut rows: Rows = rows.iter().map(row).collect();
-    if query.order != Order::Rows {
-        rows.sort();
-    }
-    rows
-}
-
-/// The columns that rows are sorted by, in the order in which they came; strings that are equal in
-/// the collation may come in any order.
-fn keys(rows: &Rows, query: &Query) -> Rows {
-    let Order::Columns(count) = query.order else {
-        return Vec::new();
-    };
-    let unordered = Query {
-        sql: String::new(),
-        columns: query
-            .columns
-            .iter()
-            .map(|c| match c {
-                Compared::Exactly => Compared::AsCollated,
-                other => *other,
-            })
-            .collect(),
-        order: Order::Rows,
-    };
-    let mut keys = normal(rows, &unordered);
-    keys.iter_mut().for_each(|row| row.truncate(count));
-    keys
-}
-
-fn shown(rows: &Rows) -> String {
-    let mut out = String::new();
-    for row in rows.iter().take(8) {
-        let cells: Vec<_> = row.iter().map(|c| c.as_deref().unwrap_or("NULL")).collect();
-        out.push_str(&format!("    |{}|\n", cells.join("|")));
-    }
-    if rows.len() > 8 {
-        out.push_str(&format!("    … {} rows\n", rows.len()));
-    }
-    out
 }
 
 #[derive(Default)]
@@ -225,17 +149,7 @@ async fn random_statements_have_mariadbs_answers() {
         &["--innodb-buffer-pool-size=32M"],
     )
     .expect("MariaDB is needed for this test");
-    let mut theirs = Client::connect_socket(&mariadb.socket(), None)
-        .await
-        .unwrap();
-    for set in [
-        format!("SET SESSION sql_mode = '{SQL_MODE}'"),
-        "SET NAMES utf8mb4 COLLATE utf8mb4_bin".to_owned(),
-        // Its materialized NOT IN overlooks NULLs of the subquery.
-        "SET optimizer_switch = 'materialization=off'".to_owned(),
-    ] {
-        theirs.execute(&set).await.unwrap();
-    }
+    let mut theirs = mariadb_client(&mariadb).await;
     let (mut contenders, mut servers) = contenders(dir.path()).await;
     let count = number_of("PERIGEE_STATEMENTS", 400);
     let seed = number_of("PERIGEE_SEED", 1);

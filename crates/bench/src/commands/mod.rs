@@ -1,14 +1,18 @@
 //! `perigee bench …`: each command measures ratios in one run and returns them under the names that
 //! its JSON output has.
 
+mod isolation;
 mod load;
 mod peers;
 mod scan;
 mod setup;
+mod sysbench;
 mod tpch;
 
+pub use isolation::{IsolationOptions, Subject, isolation};
 pub use load::{LoadFigures, load};
 pub use peers::{PeerFigures, peers};
 pub use scan::{ScanFigures, scan};
 pub use setup::BenchOptions;
+pub use sysbench::{MixedFigures, PairFigures, SysbenchFigures, SysbenchOptions, sysbench};
 pub use tpch::{QueryFigures, TpchFigures, tpch};

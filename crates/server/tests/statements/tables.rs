@@ -118,14 +118,17 @@ pub const S: [Column; 6] = [
     }),
 ];
 
-fn row(rng: &mut Rng, columns: &[Column]) -> Vec<String> {
-    let mut value = |column: &Column| {
-        if column.nullable && rng.chance(6) {
-            return "NULL".to_owned();
-        }
-        (column.value)(rng)
-    };
-    columns.iter().map(&mut value).collect()
+/// A value that the column may have, as a literal.
+pub fn value(rng: &mut Rng, column: &Column) -> String {
+    if column.nullable && rng.chance(6) {
+        return "NULL".to_owned();
+    }
+    (column.value)(rng)
+}
+
+/// Values for all of the columns.
+pub fn row(rng: &mut Rng, columns: &[Column]) -> Vec<String> {
+    columns.iter().map(|column| value(rng, column)).collect()
 }
 
 fn definitions(columns: &[Column]) -> String {

@@ -1,0 +1,136 @@
+//! `perigee bench isolation`: a recorded history of concurrent transactions at each level of isolation,
+//! checked for what the level forbids.
+
+use std::path::PathBuf;
+
+use perigee_history::Level;
+use perigee_testkit::MariaDb;
+
+use super::setup::{BenchOptions, note};
+use crate::isolation::{IsolationFigures, Target, Workload, run};
+use crate::{BenchError, Cluster, ClusterOptions, Embedded};
+
+/// Buffer pool of the frontend: smaller than the tables of a long run.
+const BUFFER_POOL: &str = "64MiB";
+
+/// What runs the transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// One process of ours.
+    Embedded,
+    /// A frontend, a Log Store and two Page Stores as processes.
+    Cluster,
+    /// MariaDB with `innodb_snapshot_isolation`, to see what the method makes of another database.
+    MariaDb,
+    /// MariaDB without it, whose REPEATABLE READ loses updates: must be found out.
+    MariaDbDefault,
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct IsolationOptions {
+    /// The `perigee` binary.
+    pub binary: PathBuf,
+    /// Directory for stores.
+    pub dir: PathBuf,
+    /// What runs the transactions.
+    pub subject: Subject,
+    /// Levels, one after the other.
+    pub levels: Vec<Level>,
+    /// Transactions at each level.
+    pub transactions: u64,
+    /// Connections that write.
+    pub connections: u32,
+    /// Accounts between which money moves.
+    pub accounts: u32,
+    /// Of the random choices.
+    pub seed: u64,
+    /// Whether half of the connections use prepared statements.
+    pub prepared: bool,
+}
+
+/// A running server; dropping it kills it.
+enum Server {
+    Embedded(Embedded),
+    Cluster(Cluster),
+    MariaDb(MariaDb),
+}
+
+impl Server {
+    fn start(options: &IsolationOptions) -> Result<Self, BenchError> {
+        let (bench, binary) = (
+            BenchOptions {
+                binary: options.binary.clone(),
+                scale: 0.0,
+                dir: options.dir.clone(),
+                pairs: 0,
+            },
+            options.binary.clone(),
+        );
+        let args = ["--buffer-pool", BUFFER_POOL].map(str::to_owned).to_vec();
+        let dir = bench.stores("isolation")?;
+        let mariadb = |isolates: bool| {
+            let setting = format!("--innodb-snapshot-isolation={isolates}");
+            MariaDb::start(
+                &dir,
+                &[setting.as_str(), "--innodb-flush-log-at-trx-commit=0"],
+            )
+            .map(Self::MariaDb)
+            .map_err(BenchError::io("start MariaDB"))
+        };
+        match options.subject {
+            Subject::Embedded => Embedded::start(&binary, &dir, &args).map(Self::Embedded),
+            Subject::Cluster => Cluster::start(ClusterOptions {
+                binary,
+                dir,
+                page_stores: 2,
+                frontend_args: args,
+                page_store_args: Vec::new(),
+            })
+            .map(Self::Cluster),
+            Subject::MariaDb => mariadb(true),
+            Subject::MariaDbDefault => mariadb(false),
+        }
+    }
+
+    fn target(&self) -> Target {
+        match self {
+            Self::Embedded(server) => Target::Address(server.address()),
+            Self::Cluster(server) => Target::Address(server.address()),
+            Self::MariaDb(server) => Target::Socket(server.socket()),
+        }
+    }
+}
+
+/// Runs the command: the figures of each level.
+///
+/// # Errors
+/// If a process fails, or the server answers with an error that no level explains. What a level
+/// forbids is in the figures.
+pub async fn isolation(options: &IsolationOptions) -> Result<Vec<IsolationFigures>, BenchError> {
+    let server = Server::start(options)?;
+    let mut all = Vec::new();
+    for level in &options.levels {
+        let workload = Workload {
+            level: *level,
+            transactions: options.transactions,
+            connections: options.connections,
+            accounts: options.accounts,
+            seed: options.seed,
+            prepared: options.prepared,
+            ndp: !matches!(server, Server::MariaDb(_)),
+        };
+        let figures = run(&server.target(), &workload).await?;
+        note(&format!(
+            "{}: {} transactions in {:.1} s, {} committed; checked in {:.1} s; {} wrong",
+            figures.level,
+            figures.transactions,
+            figures.seconds,
+            figures.committed,
+            figures.check_seconds,
+            figures.wrong.len()
+        ));
+        all.push(figures);
+    }
+    Ok(all)
+}

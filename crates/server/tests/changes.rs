@@ -1,0 +1,346 @@
+//! Random statements that change rows, in transactions, against MariaDB: the same numbers of affected
+//! rows, the same errors, and the same answers to SELECTs between them, with near-data processing off
+//! and on, over stores that return every record whole, decline pages and interpret.
+//!
+//! `PERIGEE_CHANGES` sets the number of statements, `PERIGEE_SEED` the first seed. What differs by
+//! decision is in `docs/testing.md`; the generator leaves it out.
+#![allow(clippy::unwrap_used, reason = "test code")]
+
+mod statements {
+    #![allow(dead_code, reason = "shared; no test uses all of it")]
+    pub mod changes;
+    pub mod compare;
+    pub mod expressions;
+    pub mod queries;
+    pub mod rng;
+    pub mod tables;
+}
+
+use std::path::Path;
+
+use perigee_bench::{BenchError, Client, Embedded, Rows};
+use perigee_testkit::MariaDb;
+use statements::changes::{On, change, create_u, everything};
+use statements::compare::{errno, keys, mariadb_client, normal, number_of, shown};
+use statements::queries::{Compared, Order, Query, query};
+use statements::rng::Rng;
+use statements::tables;
+
+/// Statements over one set of tables.
+const PER_SCHEMA: usize = 100;
+
+/// Differences that are shown.
+const SHOWN: usize = 25;
+
+/// MySQL's error for a column that does not depend on the groups, which MariaDB raises more often.
+const NOT_GROUPED: u16 = 1055;
+
+/// Connections that run the same statements: of one server, one for each session.
+struct Side {
+    sessions: Vec<Client>,
+    /// Whether queries run with NDP off and on.
+    is_ours: bool,
+}
+
+impl Side {
+    /// Runs a query in each mode.
+    async fn answers(&mut self, session: usize, sql: &str) -> Vec<Result<Rows, BenchError>> {
+        let client = &mut self.sessions[session];
+        if !self.is_ours {
+            return vec![client.query(sql).await];
+        }
+        let mut answers = Vec::new();
+        for mode in ["OFF", "ON"] {
+            client
+                .execute(&format!("SET ndp_mode = {mode}"))
+                .await
+                .unwrap();
+            answers.push(client.query(sql).await);
+        }
+        answers
+    }
+}
+
+struct Contest {
+    sides: Vec<Side>,
+    /// What was done since the tables were made, for a person who looks for the cause.
+    log: Vec<String>,
+    equal: usize,
+    errors: usize,
+    wrong: Vec<String>,
+}
+
+impl Contest {
+    /// Runs a statement everywhere: affected rows and errors are the same.
+    async fn run(&mut self, session: usize, sql: &str) {
+        self.log.push(format!("{session}: {sql}"));
+        let mut outcomes = Vec::new();
+        for side in &mut self.sides {
+            let outcome = side.sessions[session].execute(sql).await;
+            outcomes.push(outcome.map_err(|e| errno(&e)));
+        }
+        let theirs = outcomes[0];
+        self.errors += usize::from(theirs.is_err());
+        for (side, ours) in outcomes.iter().enumerate().skip(1) {
+            if *ours == theirs {
+                self.equal += 1;
+            } else {
+                self.differs(format!("side {side}: here {ours:?}, there {theirs:?}"));
+            }
+        }
+    }
+
+    /// Compares the answers to a query, in all modes.
+    async fn compare(&mut self, session: usize, query: &Query) {
+        let theirs = self.sides[0].answers(session, &query.sql).await.remove(0);
+        if theirs.as_ref().is_err_and(|e| errno(e) == NOT_GROUPED) {
+            return;
+        }
+        for side in 1..self.sides.len() {
+            for (mode, ours) in self.sides[side]
+                .answers(session, &query.sql)
+                .await
+                .iter()
+                .enumerate()
+            {
+                match difference(query, ours, &theirs) {
+                    None => self.equal += 1,
+                    Some(what) => {
+                        let sql = &query.sql;
+                        self.differs(format!(
+                            "side {side}, NDP mode {mode}: {session}: {sql}\n{what}"
+                        ));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Compares all tables, through all keys.
+    async fn compare_everything(&mut self, session: usize, tables: &[On]) {
+        for sql in everything(tables) {
+            let query = Query {
+                sql: sql.to_owned(),
+                columns: vec![Compared::Exactly; 12],
+                order: Order::Rows,
+            };
+            self.compare(session, &query).await;
+        }
+    }
+
+    fn differs(&mut self, what: String) {
+        let last: Vec<_> = self.log.iter().rev().take(12).rev().cloned().collect();
+        self.wrong.push(format!("{}\n  {what}", last.join("\n")));
+    }
+
+    fn check(&self) {
+        let (equal, errors) = (self.equal, self.errors);
+        println!(
+            "{equal} outcomes equal, {errors} statements fail, {} wrong",
+            self.wrong.len()
+        );
+        for text in self.wrong.iter().take(SHOWN) {
+            println!("\n{text}");
+        }
+        assert!(
+            self.wrong.is_empty(),
+            "{} outcomes differ",
+            self.wrong.len()
+        );
+        assert!(self.equal > 10 * self.errors, "most statements succeed");
+    }
+}
+
+fn difference(
+    query: &Query,
+    ours: &Result<Rows, BenchError>,
+    theirs: &Result<Rows, BenchError>,
+) -> Option<String> {
+    match (ours, theirs) {
+        (Ok(ours), Ok(theirs)) => {
+            let (mine, yours) = (normal(ours, query), normal(theirs, query));
+            let same = mine == yours && keys(ours, query) == keys(theirs, query);
+            let only = |rows: &Rows, others: &Rows| {
+                let rows: Rows = rows
+                    .iter()
+                    .filter(|r| !others.contains(r))
+                    .cloned()
+                    .collect();
+                shown(&rows)
+            };
+            (!same).then(|| {
+                format!(
+                    "only here:\n{}only there:\n{}",
+                    only(&mine, &yours),
+                    only(&yours, &mine)
+                )
+            })
+        }
+        (Err(ours), Err(theirs)) if errno(ours) == errno(theirs) => None,
+        (ours, theirs) => {
+            let text = |answer: &Result<Rows, BenchError>| match answer {
+                Ok(rows) => format!("{} rows", rows.len()),
+                Err(error) => error.to_string(),
+            };
+            Some(format!("here {}, there {}", text(ours), text(theirs)))
+        }
+    }
+}
+
+/// MariaDB and two servers of ours, with so many sessions each.
+struct Servers {
+    _mariadb: MariaDb,
+    ours: [Embedded; 2],
+}
+
+impl Servers {
+    fn start(dir: &Path) -> Self {
+        let binary = Path::new(env!("CARGO_BIN_EXE_perigee"));
+        let hostile = ["--all-ambiguous", "--decline-every", "3", "--interpret"];
+        let hostile = hostile.map(str::to_owned);
+        let args = [
+            "--innodb-buffer-pool-size=32M",
+            "--innodb-snapshot-isolation=ON",
+        ];
+        Self {
+            _mariadb: MariaDb::start(&dir.join("mariadb"), &args).unwrap(),
+            ours: [
+                Embedded::start(binary, &dir.join("plain"), &[]).unwrap(),
+                Embedded::start(binary, &dir.join("hostile"), &hostile).unwrap(),
+            ],
+        }
+    }
+
+    async fn contest(&self, sessions: usize) -> Contest {
+        let mut sides = vec![Side {
+            sessions: Vec::new(),
+            is_ours: false,
+        }];
+        for _ in 0..sessions {
+            sides[0].sessions.push(mariadb_client(&self._mariadb).await);
+        }
+        for server in &self.ours {
+            let mut clients = Vec::new();
+            for _ in 0..sessions {
+                let mut client = server.client(None).await.unwrap();
+                client.execute("SET ndp_min_pages = 0").await.unwrap();
+                clients.push(client);
+            }
+            sides.push(Side {
+                sessions: clients,
+                is_ours: true,
+            });
+        }
+        Contest {
+            sides,
+            log: Vec::new(),
+            equal: 0,
+            errors: 0,
+            wrong: Vec::new(),
+        }
+    }
+}
+
+/// Makes the tables, in the first session, and uses their schema in all.
+async fn make_tables(contest: &mut Contest, rng: &mut Rng, schema: &str, sessions: usize) {
+    contest.log.clear();
+    for statement in tables::create(rng, schema) {
+        contest.run(0, &statement).await;
+    }
+    contest.run(0, &create_u()).await;
+    for session in 1..sessions {
+        contest.run(session, &format!("USE {schema}")).await;
+    }
+}
+
+/// What a session does beside changes and queries.
+fn control(rng: &mut Rng) -> &'static str {
+    *rng.choose(&[
+        "BEGIN",
+        "COMMIT",
+        "ROLLBACK",
+        "SAVEPOINT a",
+        "SAVEPOINT b",
+        "ROLLBACK TO SAVEPOINT a",
+        "ROLLBACK TO SAVEPOINT b",
+        "RELEASE SAVEPOINT a",
+        "SET autocommit = 0",
+        "SET autocommit = 1",
+    ])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_changes_have_mariadbs_outcomes() {
+    let dir = tempfile::tempdir().unwrap();
+    let servers = Servers::start(dir.path());
+    let mut contest = servers.contest(1).await;
+    let (count, seed) = (
+        number_of("PERIGEE_CHANGES", 300),
+        number_of("PERIGEE_SEED", 1),
+    );
+    let all = [On::T, On::T, On::S, On::U];
+    for schema in seed..seed + count.div_ceil(PER_SCHEMA) {
+        let mut rng = Rng(schema as u64);
+        make_tables(&mut contest, &mut rng, &format!("one{schema}"), 1).await;
+        for _ in 0..PER_SCHEMA {
+            match rng.between(0, 9) {
+                0..=6 => contest.run(0, &change(&mut rng, &all)).await,
+                7 => contest.run(0, control(&mut rng)).await,
+                _ => contest.compare(0, &query(&mut rng)).await,
+            }
+        }
+        contest.compare_everything(0, &[On::T, On::S, On::U]).await;
+        contest.run(0, "ROLLBACK").await;
+        contest.run(0, "SET autocommit = 1").await;
+        contest.compare_everything(0, &[On::T, On::S, On::U]).await;
+    }
+    contest.check();
+}
+
+/// Two sessions, one of which writes `t`, the other one `s` and `u`: what each sees of the other is
+/// MariaDB's, at each level that does not lock what is read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_sessions_see_of_each_other_what_mariadbs_see() {
+    let dir = tempfile::tempdir().unwrap();
+    let servers = Servers::start(dir.path());
+    let mut contest = servers.contest(2).await;
+    let (count, seed) = (
+        number_of("PERIGEE_CHANGES", 300),
+        number_of("PERIGEE_SEED", 1),
+    );
+    for schema in seed..seed + count.div_ceil(PER_SCHEMA) {
+        let mut rng = Rng(1_000_000 + schema as u64);
+        make_tables(&mut contest, &mut rng, &format!("two{schema}"), 2).await;
+        for session in 0..2 {
+            let level = *rng.choose(&["READ COMMITTED", "REPEATABLE READ"]);
+            let set = format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}");
+            contest.run(session, &set).await;
+        }
+        for _ in 0..PER_SCHEMA {
+            let session = rng.between(0, 1) as usize;
+            let own: &[On] = [&[On::T][..], &[On::S, On::U]][session];
+            match rng.between(0, 9) {
+                0..=3 => contest.run(session, &change(&mut rng, own)).await,
+                4 => {
+                    contest
+                        .run(
+                            session,
+                            *rng.choose(&["BEGIN", "COMMIT", "COMMIT", "ROLLBACK"]),
+                        )
+                        .await
+                }
+                5 => {
+                    contest
+                        .compare_everything(session, &[On::T, On::S, On::U])
+                        .await
+                }
+                _ => contest.compare(session, &query(&mut rng)).await,
+            }
+        }
+        for session in 0..2 {
+            contest.run(session, "COMMIT").await;
+        }
+        contest.compare_everything(0, &[On::T, On::S, On::U]).await;
+    }
+    contest.check();
+}

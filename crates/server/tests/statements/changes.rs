@@ -1,0 +1,247 @@
+//! Random statements that change rows of the tables of `tables.rs`, and of one with unique keys.
+//!
+//! Left out is what depends on the order in which a server meets rows: LIMIT without an order, a new
+//! value of a key for several rows. Conditions and values do not convert between types: MariaDB raises
+//! errors for such conversions in statements that change rows, not in others.
+
+use super::rng::Rng;
+use super::tables::{Column, Kind, S, T, decimal_literal, row, text_literal, value};
+
+/// A table to change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    T,
+    S,
+    U,
+}
+
+/// Ids of rows of `t`; about half of them are there.
+const IDS: i64 = 400;
+
+/// The statement that makes the table with unique keys.
+pub fn create_u() -> String {
+    "CREATE TABLE u (id INT NOT NULL, code VARCHAR(10), g INT NOT NULL DEFAULT 7, \
+     amount DECIMAL(8,2), note VARCHAR(30) DEFAULT 'none', PRIMARY KEY (id), \
+     UNIQUE KEY code (code), UNIQUE KEY g_amount (g, amount), KEY note (note))"
+        .to_owned()
+}
+
+/// SELECTs of everything in these tables, by their keys and by each secondary key.
+pub fn everything(tables: &[On]) -> Vec<&'static str> {
+    let of = |table: &On| match table {
+        On::T => &[
+            "SELECT * FROM t ORDER BY id",
+            "SELECT a, id FROM t WHERE a >= -100 ORDER BY a, id",
+            "SELECT v, a, id FROM t WHERE v >= '' ORDER BY id",
+            "SELECT day, id FROM t WHERE day > '1000-01-01' ORDER BY day, id",
+            "SELECT COUNT(*), SUM(id) FROM t",
+        ][..],
+        On::S => &[
+            "SELECT * FROM s ORDER BY k, l",
+            "SELECT name, k, l FROM s WHERE name >= '' ORDER BY k, l",
+            "SELECT x, k, l FROM s WHERE x > -1000 ORDER BY x, k, l",
+        ],
+        On::U => &[
+            "SELECT * FROM u ORDER BY id",
+            "SELECT code, id FROM u WHERE code >= '' ORDER BY code, id",
+            "SELECT g, amount, id FROM u WHERE g > -100 ORDER BY g, amount, id",
+            "SELECT note, id FROM u WHERE note >= '' ORDER BY note, id",
+        ],
+    };
+    tables.iter().flat_map(of).copied().collect()
+}
+
+/// One random statement that changes one of the tables.
+pub fn change(rng: &mut Rng, tables: &[On]) -> String {
+    match rng.choose(tables) {
+        On::T => change_t(rng),
+        On::S => change_s(rng),
+        On::U => change_u(rng),
+    }
+}
+
+fn id(rng: &mut Rng) -> i64 {
+    rng.between(1, IDS)
+}
+
+fn change_t(rng: &mut Rng) -> String {
+    match rng.between(0, 11) {
+        0..=2 => insert_t(rng, "INSERT INTO"),
+        3 => insert_t(rng, "INSERT IGNORE INTO"),
+        4 => insert_t(rng, "REPLACE INTO"),
+        5 => {
+            let set = assignments(rng, &T);
+            let insert = insert_t(rng, "INSERT INTO");
+            format!("{insert} ON DUPLICATE KEY UPDATE {set}")
+        }
+        6 => format!("DELETE FROM t WHERE id = {}", id(rng)),
+        7 => {
+            let low = id(rng);
+            let condition = condition(rng, &T);
+            format!(
+                "DELETE FROM t WHERE id BETWEEN {low} AND {} AND {condition}",
+                low + 15
+            )
+        }
+        8 => {
+            let (set, condition) = (assignments(rng, &T), condition(rng, &T));
+            let (order, limit) = (*rng.choose(&["id", "id DESC"]), rng.between(1, 9));
+            format!("UPDATE t SET {set} WHERE {condition} ORDER BY {order} LIMIT {limit}")
+        }
+        9 => format!("UPDATE t SET id = {} WHERE id = {}", id(rng), id(rng)),
+        10 => {
+            let (set, condition) = (assignments(rng, &T), condition(rng, &T));
+            format!("UPDATE t SET {set} WHERE {condition}")
+        }
+        _ => format!(
+            "UPDATE t SET {} WHERE id = {}",
+            assignments(rng, &T),
+            id(rng)
+        ),
+    }
+}
+
+/// An insert of one row or of several.
+fn insert_t(rng: &mut Rng, verb: &str) -> String {
+    let rows: Vec<_> = (0..rng.between(1, 4))
+        .map(|_| format!("({}, {})", id(rng), row(rng, &T).join(", ")))
+        .collect();
+    format!("{verb} t VALUES {}", rows.join(", "))
+}
+
+fn change_s(rng: &mut Rng) -> String {
+    // The key of `s` is its first two columns.
+    let others = &S[2..];
+    let key = |rng: &mut Rng| format!("k = {} AND l = {}", rng.between(-3, 9), rng.between(1, 25));
+    match rng.between(0, 6) {
+        0..=1 => {
+            let mut values = row(rng, &S);
+            values[1] = rng.between(1, 25).to_string();
+            let verb = *rng.choose(&["INSERT INTO", "INSERT IGNORE INTO", "REPLACE INTO"]);
+            format!("{verb} s VALUES ({})", values.join(", "))
+        }
+        2 => format!("DELETE FROM s WHERE {}", key(rng)),
+        3 => format!(
+            "UPDATE s SET {} WHERE {}",
+            assignments(rng, others),
+            key(rng)
+        ),
+        4 => {
+            let (from, l) = (key(rng), rng.between(1, 25));
+            format!(
+                "UPDATE s SET l = {l}, k = {} WHERE {from}",
+                rng.between(-3, 9)
+            )
+        }
+        _ => {
+            let (set, condition) = (assignments(rng, others), condition(rng, others));
+            format!("UPDATE s SET {set} WHERE {condition}")
+        }
+    }
+}
+
+fn change_u(rng: &mut Rng) -> String {
+    let values = |rng: &mut Rng| {
+        let code = match rng.chance(5) {
+            true => "NULL".to_owned(),
+            false => format!("'c{}'", rng.between(0, 40)),
+        };
+        let amount = match rng.chance(5) {
+            true => "NULL".to_owned(),
+            false => decimal_literal(rng.between(0, 20), 2),
+        };
+        [
+            rng.between(1, 60).to_string(),
+            code,
+            rng.between(0, 5).to_string(),
+            amount,
+        ]
+    };
+    let inserted = |rng: &mut Rng, verb: &str| {
+        let rows: Vec<_> = (0..rng.between(1, 3))
+            .map(|_| format!("({})", values(rng).join(", ")))
+            .collect();
+        format!("{verb} u (id, code, g, amount) VALUES {}", rows.join(", "))
+    };
+    match rng.between(0, 9) {
+        0..=1 => inserted(rng, "INSERT INTO"),
+        2 => inserted(rng, "INSERT IGNORE INTO"),
+        3 => inserted(rng, "REPLACE INTO"),
+        4 => {
+            let insert = inserted(rng, "INSERT INTO");
+            let set = *rng.choose(&[
+                "note = 'again'",
+                "note = CONCAT(code, 'x')",
+                "amount = amount + 100",
+                "g = g + 1, note = VALUES(code)",
+            ]);
+            format!("{insert} ON DUPLICATE KEY UPDATE {set}")
+        }
+        5 => format!(
+            "INSERT INTO u (id, note) VALUES ({}, {})",
+            rng.between(1, 60),
+            text_literal(rng)
+        ),
+        6 => format!("DELETE FROM u WHERE id = {}", rng.between(1, 60)),
+        7 => format!("DELETE FROM u WHERE code = 'c{}'", rng.between(0, 40)),
+        8 => {
+            let [id, code, g, amount] = values(rng);
+            format!("UPDATE u SET code = {code}, g = {g}, amount = {amount} WHERE id = {id}")
+        }
+        _ => {
+            let (g, low) = (rng.between(0, 5), rng.between(1, 60));
+            let at = format!("g = {g} AND id > {low}");
+            format!("UPDATE u SET note = CONCAT('n', id), amount = NULL WHERE {at}")
+        }
+    }
+}
+
+/// New values for one column or two.
+fn assignments(rng: &mut Rng, columns: &[Column]) -> String {
+    let first = rng.between(0, columns.len() as i64 - 1) as usize;
+    let second = rng.between(0, columns.len() as i64 - 1) as usize;
+    let mut chosen = vec![first, second];
+    chosen.dedup();
+    let set: Vec<_> = chosen
+        .iter()
+        .map(|at| assignment(rng, &columns[*at]))
+        .collect();
+    set.join(", ")
+}
+
+fn assignment(rng: &mut Rng, column: &Column) -> String {
+    let name = column.name;
+    let new = match (column.kind, rng.chance(2)) {
+        (Kind::Int, true) => format!("{name} + {}", rng.between(-3, 3)),
+        (Kind::Decimal, true) => format!("{name} + {}", decimal_literal(rng.between(-900, 900), 2)),
+        (Kind::Double, true) => format!("{name} * 0.5"),
+        (Kind::Date, true) => format!("{name} + INTERVAL {} DAY", rng.between(-40, 40)),
+        (Kind::DateTime, true) => format!("{name} + INTERVAL {} HOUR", rng.between(-40, 40)),
+        // Too long for its column sometimes.
+        (Kind::Text, true) => format!("CONCAT({name}, {})", text_literal(rng)),
+        (_, false) => value(rng, column),
+    };
+    format!("{name} = {new}")
+}
+
+/// A condition on columns of a table, without conversions.
+fn condition(rng: &mut Rng, columns: &[Column]) -> String {
+    let column = rng.choose(columns);
+    let (name, op) = (column.name, *rng.choose(&["=", "<>", "<", "<=", ">", ">="]));
+    let one = match (column.kind, rng.between(0, 5)) {
+        (_, 0) => format!("{name} IS NULL"),
+        (Kind::Text, 1) => format!("{name} LIKE 'a%'"),
+        (Kind::Int, 1) => format!("{name} IN ({}, {})", rng.between(-3, 9), rng.between(-3, 9)),
+        _ => loop {
+            let value = value(rng, column);
+            if value != "NULL" {
+                break format!("{name} {op} {value}");
+            }
+        },
+    };
+    match rng.between(0, 5) {
+        0..=1 => format!("({one} AND {})", condition(rng, columns)),
+        2 => format!("({one} OR {})", condition(rng, columns)),
+        _ => one,
+    }
+}
