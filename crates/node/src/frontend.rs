@@ -124,6 +124,7 @@ async fn serve(
         threads: settings.threads.unwrap_or(cores),
         query_memory: settings.query_memory,
         temp_dir: settings.temp_dir.clone(),
+        ..FrontendConfig::default()
     };
     let frontend = WireFrontend::new(engine.clone(), frontend_config, status)?;
     let server_config = ServerConfig {

@@ -79,7 +79,7 @@ impl Path {
 }
 
 impl Target<'_> {
-    fn slot(self, page: PageRef<'_>) -> u16 {
+    pub(super) fn slot(self, page: PageRef<'_>) -> u16 {
         match self {
             Self::First => 0,
             Self::Last => page.slot_count() - 1,
@@ -156,7 +156,11 @@ impl Tree {
     }
 
     /// A page reached through the tree must be one of the tree's.
-    fn check_page(&self, page: PageRef<'_>, level: Option<u8>) -> Result<(), EngineError> {
+    pub(super) fn check_page(
+        &self,
+        page: PageRef<'_>,
+        level: Option<u8>,
+    ) -> Result<(), EngineError> {
         let kind = if page.level() == 0 {
             self.spec.kind
         } else {

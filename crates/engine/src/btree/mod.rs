@@ -25,6 +25,7 @@ mod lookup;
 mod span;
 mod split;
 mod verify;
+mod walk;
 
 use std::sync::Arc;
 
@@ -45,6 +46,7 @@ pub use descend::{LeafView, Target};
 pub use lookup::Finder;
 pub use span::KeySpan;
 pub use verify::TreeStats;
+pub(crate) use walk::{Visit, Walked};
 
 use descend::Stop;
 

@@ -3,14 +3,19 @@
 mod counters;
 mod held;
 mod lookup;
+mod records;
 mod request;
 mod resolve;
 #[expect(clippy::module_inception, reason = "the scan itself")]
 mod scan;
+mod short;
 mod source;
 
+pub use crate::btree::KeySpan;
 pub use counters::ScanCounters;
 pub use lookup::{Lookup, Lookups};
+pub use records::Records;
 pub use request::{CancelToken, LookupRequest, ScanRequest};
 pub use scan::ScanHandle;
 pub(crate) use scan::as_slice;
+pub use short::ShortRead;

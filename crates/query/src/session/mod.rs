@@ -9,6 +9,7 @@ mod dml;
 mod environment;
 mod execute;
 mod explain;
+mod fast;
 mod insert;
 mod load;
 mod locking;
@@ -59,6 +60,8 @@ pub struct FrontendConfig {
     pub query_memory: usize,
     /// Where queries spill to; the system's directory if `None`.
     pub temp_dir: Option<PathBuf>,
+    /// Run simple statements by key without planning them; off in tests of the fast path.
+    pub fast_path: bool,
 }
 
 impl Default for FrontendConfig {
@@ -67,6 +70,7 @@ impl Default for FrontendConfig {
             threads: 2,
             query_memory: 1 << 30,
             temp_dir: None,
+            fast_path: true,
         }
     }
 }
@@ -145,6 +149,8 @@ pub struct Frontend {
     started: Instant,
     questions: AtomicU64,
     prepared: PreparedCounters,
+    /// Statements that the fast path ran.
+    fast_statements: AtomicU64,
 }
 
 impl Frontend {
@@ -177,6 +183,7 @@ impl Frontend {
             started: Instant::now(),
             questions: AtomicU64::new(0),
             prepared: PreparedCounters::default(),
+            fast_statements: AtomicU64::new(0),
         })
     }
 
@@ -255,6 +262,7 @@ pub struct Session {
     prepared: PreparedStatements,
     /// LAST_INSERT_ID().
     last_insert_id: u64,
+    fast: fast::Fast,
 }
 
 impl Session {
@@ -273,6 +281,7 @@ impl Session {
             next_transaction: Characteristics::default(),
             prepared: PreparedStatements::default(),
             last_insert_id: 0,
+            fast: fast::Fast::default(),
         }
     }
 
@@ -342,6 +351,23 @@ impl Session {
     /// # Errors
     /// The error of the statement that failed, which is undone.
     pub async fn execute(
+        &mut self,
+        text: &str,
+        multi: bool,
+        out: &mut dyn ResultSink,
+        file: &mut dyn LocalFile,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        let answer = fast::text(self, text, out, cancel).await;
+        if answer.inspect_err(|e| self.note_error(e))? == fast::Answer::Done {
+            return Ok(());
+        }
+        // Large, and not always needed.
+        Box::pin(self.execute_script(text, multi, out, file, cancel)).await
+    }
+
+    /// Runs a text statement by statement.
+    async fn execute_script(
         &mut self,
         text: &str,
         multi: bool,

@@ -32,6 +32,7 @@ use crate::plan::rewrite::{
     ACCESS_SEPARATOR, Rewritten, Source, TableAccess as TableReference, rewrite,
 };
 use crate::plan::stoppable::stoppable;
+use crate::plan::select::Planned;
 use crate::plan::{select, state};
 use crate::result::{ResultColumn, ResultSink, column_of};
 
@@ -177,6 +178,24 @@ pub(super) async fn prepare(
     plan(session, rewritten(session, query, piece)?, reading).await
 }
 
+/// What the result of a SELECT looks like: its Arrow schema, and what clients are told of its
+/// columns.
+pub(super) async fn describe(
+    session: &Session,
+    query: Box<Query>,
+    piece: Piece<'_>,
+) -> Result<(SchemaRef, Vec<ResultColumn>)> {
+    let rewritten = rewritten(session, query, piece)?;
+    let view = session.frontend.engine.read_view();
+    let reading = Reading::snapshot(view, &CancelToken::new());
+    let (_, planned) = logical(session, rewritten, reading).await?;
+    let schema = shown_schema(planned.plan.schema().as_arrow());
+    let columns = schema.fields().iter().zip(&planned.names);
+    let columns = columns.map(|(field, name)| column_of(field, name));
+    let columns = columns.collect();
+    Ok((schema, columns))
+}
+
 /// Plans a rewritten query.
 pub(super) async fn plan(
     session: &Session,
@@ -184,23 +203,11 @@ pub(super) async fn plan(
     reading: Reading,
 ) -> Result<Prepared> {
     let accesses = rewritten.accesses.clone();
-    let engine = &session.frontend.engine;
-    let context = AccessContext {
-        engine: engine.clone(),
-        view: reading.view,
-        locker: reading.locker,
-        cancel: reading.cancel.clone(),
-        settings: settings(session),
-        alias: None,
-    };
-    let mut state = statement_state(session, &context, &accesses, reading.special);
-    for function in reading.functions {
-        state.register_udf(function)?;
-    }
-    let planned = select::plan(&state, rewritten).await?;
+    let cancel = reading.cancel.clone();
+    let (state, planned) = logical(session, rewritten, reading).await?;
     let optimized = state.optimize(&planned.plan)?;
     let physical = state.create_physical_plan(&optimized).await?;
-    let physical = stoppable(physical, &reading.cancel)?;
+    let physical = stoppable(physical, &cancel)?;
     let schema = shown_schema(planned.plan.schema().as_arrow());
     Ok(Prepared {
         state,
@@ -209,6 +216,30 @@ pub(super) async fn plan(
         names: planned.names,
         accesses,
     })
+}
+
+/// The typed logical plan of a rewritten query, and the state to go on with.
+async fn logical(
+    session: &Session,
+    rewritten: Rewritten,
+    reading: Reading,
+) -> Result<(SessionState, Planned)> {
+    let accesses = rewritten.accesses.clone();
+    let engine = &session.frontend.engine;
+    let context = AccessContext {
+        engine: engine.clone(),
+        view: reading.view,
+        locker: reading.locker,
+        cancel: reading.cancel,
+        settings: settings(session),
+        alias: None,
+    };
+    let mut state = statement_state(session, &context, &accesses, reading.special);
+    for function in reading.functions {
+        state.register_udf(function)?;
+    }
+    let planned = select::plan(&state, rewritten).await?;
+    Ok((state, planned))
 }
 
 /// The variables that steer table accesses.

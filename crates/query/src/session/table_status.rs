@@ -2,6 +2,7 @@
 //! constants of a server (engines, collations, character sets).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use perigee_engine::catalog::Table;
 use perigee_types::PAGE_SIZE;
@@ -17,11 +18,13 @@ pub(super) async fn status(session: &Session, filter: Option<&Filter>) -> Result
     let frontend = &session.frontend;
     let connections = session.info.connections.list();
     let running = connections.iter().filter(|c| c.command == "Query").count();
-    let questions = frontend
-        .questions
-        .load(std::sync::atomic::Ordering::Relaxed);
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let mut all: Vec<(String, u64)> = vec![
-        ("Questions".to_owned(), questions),
+        (
+            "perigee_fast_statements".to_owned(),
+            count(&frontend.fast_statements),
+        ),
+        ("Questions".to_owned(), count(&frontend.questions)),
         ("Threads_connected".to_owned(), connections.len() as u64),
         ("Threads_running".to_owned(), running as u64),
         ("Uptime".to_owned(), frontend.started.elapsed().as_secs()),

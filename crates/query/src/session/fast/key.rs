@@ -1,0 +1,273 @@
+//! Conditions on key columns, and the part of an index that they select: computed from the values
+//! each time a statement is run.
+//!
+//! Only conditions whose meaning is that of the index's order are taken: equality of integers and
+//! strings, ranges of integers, each with constants of the column's own kind. The rest goes the
+//! ordinary way.
+
+use std::ops::Bound;
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
+use perigee_engine::catalog::Table;
+use perigee_engine::scan::KeySpan;
+use perigee_value::{Collation, ColumnType, Datum, ValueRef, key};
+
+use super::names::Names;
+use super::operand::{Operand, Parameters};
+
+/// A comparison of a column with a value.
+#[derive(Debug)]
+struct Condition {
+    column: u16,
+    op: Comparison,
+    operand: Operand,
+}
+
+/// How; the column is on the left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    /// Bounded below; true if the bound itself is outside.
+    Above(bool),
+    /// Bounded above; true if the bound itself is outside.
+    Below(bool),
+}
+
+/// The part of an index that a WHERE selects.
+#[derive(Debug)]
+pub(super) struct KeyTemplate {
+    /// Index number in [`Table::indexes`].
+    pub(super) index: usize,
+    /// Values of the leading key columns.
+    equal: Vec<(KeyColumn, Operand)>,
+    /// Bounds of the next one, and whether they are outside.
+    lower: Option<(Operand, bool)>,
+    upper: Option<(Operand, bool)>,
+    /// The column that the bounds are of.
+    ranged: Option<KeyColumn>,
+    /// All key columns have a value and no other row may have the same.
+    pub(super) is_row: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct KeyColumn {
+    column: u16,
+    ty: ColumnType,
+    nullable: bool,
+}
+
+impl KeyTemplate {
+    /// The template of a WHERE that one index answers completely.
+    pub(super) fn new(
+        table: &Table,
+        names: &Names<'_>,
+        selection: &Expr,
+        parameters: &Parameters,
+    ) -> Option<Self> {
+        let mut conditions = Vec::new();
+        collect(selection, names, parameters, &mut conditions)?;
+        let indexes = 0..table.indexes.len();
+        let mut templates = indexes.filter_map(|index| Self::over(table, index, &conditions));
+        let first = templates.next()?;
+        if first.is_row {
+            return Some(first);
+        }
+        // One row is less than several; the clustered index needs no second look.
+        Some(templates.find(|template| template.is_row).unwrap_or(first))
+    }
+
+    fn over(table: &Table, number: usize, conditions: &[Condition]) -> Option<Self> {
+        let index = &table.indexes[number];
+        let mut template = Self {
+            index: number,
+            equal: Vec::new(),
+            lower: None,
+            upper: None,
+            ranged: None,
+            is_row: false,
+        };
+        let mut taken = 0;
+        for position in &index.layout.key[..index.key_columns] {
+            let column = index.columns[usize::from(*position)];
+            let def = table.def.columns.get(usize::from(column))?;
+            let key_column = KeyColumn {
+                column,
+                ty: def.ty,
+                nullable: def.nullable,
+            };
+            let own = conditions.iter().filter(|c| c.column == column);
+            let mut count = 0;
+            for condition in own {
+                taken += 1;
+                count += 1;
+                template.add(key_column, condition)?;
+            }
+            let equal = template.is_equal(column);
+            match (count, equal) {
+                (0, _) | (_, false) => break,
+                (1, true) => {}
+                // Equal to two values, or bounded besides.
+                _ => return None,
+            }
+        }
+        template.is_row = index.unique && template.equal.len() == index.key_columns;
+        (taken == conditions.len() && taken > 0).then_some(template)
+    }
+
+    fn add(&mut self, column: KeyColumn, condition: &Condition) -> Option<()> {
+        let operand = condition.operand.clone();
+        match condition.op {
+            Comparison::Equal if self.ranged.is_none() && is_comparable(column.ty) => {
+                self.equal.push((column, operand));
+                return Some(());
+            }
+            Comparison::Above(strict) if self.lower.is_none() => {
+                self.lower = Some((operand, strict));
+            }
+            Comparison::Below(strict) if self.upper.is_none() => {
+                self.upper = Some((operand, strict));
+            }
+            _ => return None,
+        }
+        self.ranged = Some(column);
+        matches!(column.ty, ColumnType::Int { .. }).then_some(())
+    }
+
+    /// Columns that have one value in the whole part.
+    pub(super) fn is_equal(&self, column: u16) -> bool {
+        self.equal.iter().any(|(equal, _)| equal.column == column)
+    }
+
+    /// The part of the index, for these parameters; `None` if a value is of another kind than its
+    /// column, or NULL.
+    pub(super) fn span(&self, parameters: &[Datum]) -> Option<KeySpan> {
+        let mut prefix = Vec::with_capacity(16);
+        for (column, operand) in &self.equal {
+            column.encode(operand.value(parameters)?, &mut prefix)?;
+        }
+        let Some(column) = self.ranged else {
+            return Some(KeySpan::prefix(&prefix));
+        };
+        let bound = |operand: &Operand| {
+            let mut bytes = prefix.clone();
+            column.encode(operand.value(parameters)?, &mut bytes)?;
+            Some(bytes)
+        };
+        let (mut lower, mut upper) = (prefix.clone(), prefix.clone());
+        let (mut lower_strict, mut upper_strict) = (false, false);
+        if let Some((operand, strict)) = &self.lower {
+            (lower, lower_strict) = (bound(operand)?, *strict);
+        } else if column.nullable {
+            // NULL comes first and is not below anything.
+            key::encode_part(column.ty, true, ValueRef::Null, &mut lower).ok()?;
+            lower_strict = true;
+        }
+        if let Some((operand, strict)) = &self.upper {
+            (upper, upper_strict) = (bound(operand)?, *strict);
+        }
+        Some(KeySpan::from_bounds(
+            edge(&lower, lower_strict),
+            edge(&upper, upper_strict),
+        ))
+    }
+}
+
+fn edge(prefix: &[u8], strict: bool) -> Bound<&[u8]> {
+    match (prefix.is_empty(), strict) {
+        (true, _) => Bound::Unbounded,
+        (false, true) => Bound::Excluded(prefix),
+        (false, false) => Bound::Included(prefix),
+    }
+}
+
+impl KeyColumn {
+    fn encode(self, value: ValueRef<'_>, out: &mut Vec<u8>) -> Option<()> {
+        let value = match (self.ty, value) {
+            (ColumnType::Int { unsigned: true, .. }, ValueRef::Int(v)) => {
+                ValueRef::UInt(u64::try_from(v).ok()?)
+            }
+            (
+                ColumnType::Int {
+                    unsigned: false, ..
+                },
+                ValueRef::UInt(v),
+            ) => ValueRef::Int(i64::try_from(v).ok()?),
+            (ColumnType::Int { .. }, ValueRef::Int(_) | ValueRef::UInt(_)) => value,
+            (ty, ValueRef::String(_)) if ty.is_string() => value,
+            _ => return None,
+        };
+        key::encode_part(self.ty, self.nullable, value, out).ok()
+    }
+}
+
+/// True for columns whose values can be compared for equality by their keys.
+fn is_comparable(ty: ColumnType) -> bool {
+    matches!(ty, ColumnType::Int { .. })
+        || (matches!(ty, ColumnType::Char { .. } | ColumnType::Varchar { .. })
+            && ty.collation() == Some(Collation::UTF8MB4_BIN))
+}
+
+/// Takes a conjunction apart; `None` if anything in it is no comparison of a column with a value.
+fn collect(
+    expr: &Expr,
+    names: &Names<'_>,
+    parameters: &Parameters,
+    out: &mut Vec<Condition>,
+) -> Option<()> {
+    let mut add = |column: u16, op, operand: &Expr| {
+        out.push(Condition {
+            column,
+            op,
+            operand: parameters.operand(operand)?,
+        });
+        Some(())
+    };
+    match expr {
+        Expr::Nested(inner) => collect(inner, names, parameters, out),
+        Expr::BinaryOp {
+            left,
+            op: BinaryOperator::And,
+            right,
+        } => {
+            collect(left, names, parameters, out)?;
+            collect(right, names, parameters, out)
+        }
+        Expr::BinaryOp { left, op, right } => {
+            let op = match op {
+                BinaryOperator::Eq => Comparison::Equal,
+                BinaryOperator::Gt => Comparison::Above(true),
+                BinaryOperator::GtEq => Comparison::Above(false),
+                BinaryOperator::Lt => Comparison::Below(true),
+                BinaryOperator::LtEq => Comparison::Below(false),
+                _ => return None,
+            };
+            match (names.column(left), names.column(right)) {
+                (Some(column), None) => add(column, op, right),
+                (None, Some(column)) => add(column, op.turned(), left),
+                _ => None,
+            }
+        }
+        Expr::Between {
+            expr,
+            negated: false,
+            low,
+            high,
+        } => {
+            let column = names.column(expr)?;
+            add(column, Comparison::Above(false), low)?;
+            add(column, Comparison::Below(false), high)
+        }
+        _ => None,
+    }
+}
+
+impl Comparison {
+    /// The comparison with its sides exchanged.
+    fn turned(self) -> Self {
+        match self {
+            Self::Equal => Self::Equal,
+            Self::Above(strict) => Self::Below(strict),
+            Self::Below(strict) => Self::Above(strict),
+        }
+    }
+}

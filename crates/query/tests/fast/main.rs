@@ -1,0 +1,123 @@
+//! The fast path against the ordinary way: for random statements that it runs and others, the same
+//! results, metadata and errors.
+#![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod rng;
+mod selects;
+
+use std::sync::Arc;
+
+use common::{Fixture, Setup, rows_of};
+use perigee_query::{
+    Collected, Frontend, FrontendConfig, NoStatus, Session, SessionInfo, SqlError,
+};
+use rng::Rng;
+
+/// Random statements; `PERIGEE_FAST_STATEMENTS` says otherwise.
+const STATEMENTS: usize = 400;
+
+fn statements() -> usize {
+    let given = std::env::var("PERIGEE_FAST_STATEMENTS").ok();
+    given.map_or(STATEMENTS, |n| n.parse().unwrap())
+}
+
+/// A session over the fixture's engine that has no fast path.
+fn ordinary(fixture: &Fixture) -> Session {
+    let config = FrontendConfig {
+        fast_path: false,
+        ..FrontendConfig::default()
+    };
+    let engine = fixture.frontend.engine().clone();
+    let frontend = Frontend::new(engine, config, Arc::new(NoStatus)).unwrap();
+    Session::new(Arc::new(frontend), SessionInfo::default())
+}
+
+async fn fixture() -> Fixture {
+    let fixture = Fixture::new(Setup::default()).await;
+    let mut session = fixture.session();
+    let create = format!("CREATE DATABASE test; USE test; {}", selects::TABLES);
+    fixture.run(&mut session, &create).await.unwrap();
+    for sql in selects::rows(&mut Rng(7)) {
+        fixture.run(&mut session, &sql).await.unwrap();
+    }
+    fixture
+}
+
+/// How many statements the fast path ran.
+async fn fast_statements(fixture: &Fixture, session: &mut Session) -> u64 {
+    let sql = "SHOW STATUS LIKE 'perigee_fast_statements'";
+    let shown = fixture.run(session, sql).await.unwrap();
+    let (_, count) = rows_of(&shown[0])[0]
+        .split_once('|')
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .unwrap();
+    count.parse().unwrap()
+}
+
+/// Everything a client is told of a result.
+type Told = Result<(Collected, Vec<String>), SqlError>;
+
+fn told(results: Result<Vec<Collected>, SqlError>, in_order: bool) -> Told {
+    let mut results = results?;
+    assert_eq!(results.len(), 1);
+    let result = results.remove(0);
+    let mut rows = rows_of(&result);
+    if !in_order {
+        rows.sort();
+    }
+    Ok((result, rows))
+}
+
+fn assert_same(sql: &str, fast: Told, ordinary: Told) {
+    match (fast, ordinary) {
+        (Ok((fast, fast_rows)), Ok((ordinary, ordinary_rows))) => {
+            assert_eq!(fast.columns, ordinary.columns, "{sql}");
+            assert_eq!(fast.ok, ordinary.ok, "{sql}");
+            assert_eq!(fast_rows, ordinary_rows, "{sql}");
+            let types = |result: &Collected| {
+                let batch = result.batches.first();
+                batch.map(|batch| {
+                    let fields = batch.schema().fields().clone();
+                    fields
+                        .iter()
+                        .map(|f| f.data_type().clone())
+                        .collect::<Vec<_>>()
+                })
+            };
+            assert_eq!(types(&fast), types(&ordinary), "{sql}");
+        }
+        (fast, ordinary) => assert_eq!(
+            fast.map(|(_, rows)| rows),
+            ordinary.map(|(_, rows)| rows),
+            "{sql}"
+        ),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn selects_are_answered_as_the_ordinary_way_does() {
+    let fixture = fixture().await;
+    let (mut fast, mut slow) = (fixture.session(), ordinary(&fixture));
+    for session in [&mut fast, &mut slow] {
+        fixture.run(session, "USE test").await.unwrap();
+    }
+    let mut rng = Rng(1);
+    let count = statements();
+    let before = fast_statements(&fixture, &mut fast).await;
+    for _ in 0..count {
+        let (sql, in_order) = selects::select(&mut rng);
+        let answer = told(fixture.run(&mut fast, &sql).await, in_order);
+        let expected = told(fixture.run(&mut slow, &sql).await, in_order);
+        assert_same(&sql, answer, expected);
+        assert_eq!(fast.warning_count(), slow.warning_count(), "{sql}");
+    }
+    let run = fast_statements(&fixture, &mut fast).await - before;
+    eprintln!("{run} of {count} statements were fast");
+    assert!(
+        run > count as u64 / 2,
+        "{run} of {count} statements were fast"
+    );
+    assert_eq!(fast_statements(&fixture, &mut slow).await, 0);
+}
