@@ -6,6 +6,7 @@ mod lookups;
 mod memory;
 mod mvcc;
 mod transfers;
+mod short;
 
 use std::ops::Bound;
 use std::path::Path;
