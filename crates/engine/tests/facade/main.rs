@@ -5,8 +5,8 @@
 mod lookups;
 mod memory;
 mod mvcc;
-mod transfers;
 mod short;
+mod transfers;
 
 use std::ops::Bound;
 use std::path::Path;

@@ -10,13 +10,13 @@ use arrow_array::types::{Decimal128Type, Int32Type};
 use futures::TryStreamExt;
 use perigee_engine::catalog::Table;
 use perigee_engine::ndp::KeyRange;
-use perigee_engine::scan::{CancelToken, LookupRequest};
+use perigee_engine::scan::{CancelToken, KeySpan, LookupRequest, Records, ShortRead};
 use perigee_engine::txn::{
     Isolation, LockMode, LockWait, ReadView, RowLock, Savepoint, Transaction, TransactionOptions,
     Written,
 };
 use perigee_engine::{Engine, EngineConfig, EngineError};
-use perigee_value::{Datum, key};
+use perigee_value::{Datum, RecordView, key};
 
 use super::{definition, ids, live, open, request, run};
 
@@ -46,13 +46,14 @@ fn options(isolation: Isolation, timeout: u64) -> TransactionOptions {
     }
 }
 
-/// What a view shows of a table, by an access path.
+/// What a view shows of a table, by an access path; short reads must say the same.
 pub(super) async fn seen(
     engine: &Arc<Engine>,
     table: &Arc<Table>,
     view: Arc<ReadView>,
     path: u64,
 ) -> Rows {
+    let by_short_reads = seen_by_short_reads(engine, table, &view, path as usize % 2).await;
     let batches = match path % 4 {
         ndp @ (0 | 1) => {
             let mut request = request(engine, table, ndp == 1);
@@ -83,6 +84,40 @@ pub(super) async fn seen(
             assert!(before.is_none(), "row {id} comes twice by path {path}");
         }
     }
+    assert_eq!(rows, by_short_reads, "short reads of index {}", path % 2);
+    rows
+}
+
+/// As [`seen`], by short reads of an index; those of fewer rows must begin in the same way.
+async fn seen_by_short_reads(
+    engine: &Arc<Engine>,
+    table: &Arc<Table>,
+    view: &ReadView,
+    index: usize,
+) -> Rows {
+    let mut all = Vec::new();
+    for rows in [usize::MAX, 1, 7] {
+        let read = ShortRead {
+            table,
+            index,
+            span: &KeySpan::all(),
+            rows,
+        };
+        let mut records = Records::default();
+        assert!(engine.read_short(&read, view, &mut records).await.unwrap());
+        let row = |record| {
+            let record = RecordView::new(&table.clustered().layout, record);
+            (record.i64(0), record.i128(1) as i64)
+        };
+        let found: Vec<_> = records.iter().map(row).collect();
+        if rows == usize::MAX {
+            all = found;
+        } else {
+            assert_eq!(found, all[..rows.min(all.len())]);
+        }
+    }
+    let rows: Rows = all.iter().copied().collect();
+    assert_eq!(rows.len(), all.len(), "a row comes twice: {all:?}");
     rows
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::{KeySpan, Records, ShortRead};
+use perigee_engine::txn::TransactionOptions;
 use perigee_engine::{Engine, EngineConfig};
 use perigee_value::{Datum, RecordView, ValueRef, key};
 
@@ -140,7 +141,7 @@ fn rows_of_others_are_not_seen_before_they_commit() {
         engine.create_schema("test").await.unwrap();
         let table = engine.create_table(definition("t")).await.unwrap();
         insert(&engine, &table, 0..10).await;
-        let mut others = engine.begin();
+        let mut others = engine.begin(TransactionOptions::default());
         let rows: Vec<_> = (10..20).map(row).collect();
         others.insert(&table, &rows).await.unwrap();
         let (all, twelve) = (ids_between(&table, 0, 100), of_amount(&table, 12));
