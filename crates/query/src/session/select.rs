@@ -31,8 +31,8 @@ use crate::parse::Piece;
 use crate::plan::rewrite::{
     ACCESS_SEPARATOR, Rewritten, Source, TableAccess as TableReference, rewrite,
 };
-use crate::plan::stoppable::stoppable;
 use crate::plan::select::Planned;
+use crate::plan::stoppable::stoppable;
 use crate::plan::{select, state};
 use crate::result::{ResultColumn, ResultSink, column_of};
 

@@ -124,7 +124,10 @@ pub(crate) async fn run(
         return Err(SqlError::interrupted());
     }
     let answer = match &statement.body {
-        Body::Select(select) => select.run(session, &statement.table, parameters, out).await,
+        Body::Select(select) => {
+            let table = &statement.table;
+            select.run(session, table, parameters, out, cancel).await
+        }
     };
     if !matches!(answer, Ok(Answer::Ordinary)) {
         let count = &session.frontend.fast_statements;

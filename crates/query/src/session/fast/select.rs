@@ -9,9 +9,11 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use perigee_engine::catalog::Table;
-use perigee_engine::scan::ShortRead;
+use perigee_engine::scan::{CancelToken, Records, ShortRead};
+use perigee_engine::txn::Isolation;
 use perigee_value::Datum;
 
+use super::super::transaction::Work;
 use super::super::{Session, select as ordinary};
 use super::aggregate::{self, Aggregate};
 use super::key::KeyTemplate;
@@ -266,12 +268,12 @@ impl FastSelect {
         table: &Arc<Table>,
         parameters: &[Datum],
         out: &mut dyn ResultSink,
+        cancel: &CancelToken,
     ) -> Result<Answer> {
         let (Some(span), Some((skip, most))) = (self.key.span(parameters), self.bounds(parameters))
         else {
             return Ok(Answer::Ordinary);
         };
-        let view = session.frontend.engine.read_view();
         let read = ShortRead {
             table,
             index: self.key.index,
@@ -279,18 +281,19 @@ impl FastSelect {
             rows: self.enough(skip, most),
         };
         let mut records = std::mem::take(&mut session.fast.records);
-        let engine = &session.frontend.engine;
-        let whole = engine.read_short(&read, &view, &mut records).await;
+        let mut work = session.begin_reading(true, cancel);
+        let read = rows_of(session, work.as_mut(), &read, &mut records).await;
+        let read = session.end_reading(work, read).await;
         let rows = Rows {
             layout: &table.clustered().layout,
             records: &records,
         };
-        let batch = match whole {
+        let batch = match read {
             Ok(true) => self.batch(&rows, skip, most),
             Ok(false) | Err(_) => None,
         };
         session.fast.records = records;
-        whole?;
+        read?;
         let Some(batch) = batch else {
             return Ok(Answer::Ordinary);
         };
@@ -339,4 +342,22 @@ impl FastSelect {
             _ => usize::MAX,
         }
     }
+}
+
+/// Reads the rows, in the session's transaction if there is one. False if they are to be read the
+/// ordinary way.
+async fn rows_of(
+    session: &Session,
+    work: Option<&mut Work>,
+    read: &ShortRead<'_>,
+    records: &mut Records,
+) -> Result<bool> {
+    let engine = &session.frontend.engine;
+    let view = match work {
+        None => engine.read_view(),
+        // What is read is locked.
+        Some(work) if work.isolation() == Isolation::Serializable => return Ok(false),
+        Some(work) => work.transaction().view(),
+    };
+    Ok(engine.read_short(read, &view, records).await?)
 }
