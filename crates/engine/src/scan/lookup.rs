@@ -294,8 +294,12 @@ impl<'l> Run<'l> {
                 }
             } else if request.fetch {
                 self.note_row(number, page, record).await?;
-            } else if self.sees(page, record).await? {
-                self.add(number, record)?;
+            } else if self.is_decided(page) {
+                if !is_deleted(record) {
+                    self.add(number, record)?;
+                }
+            } else if let Some(entry) = self.seen_entry(record).await? {
+                self.add(number, &entry)?;
             }
         }
         self.check()
@@ -332,22 +336,23 @@ impl<'l> Run<'l> {
         Ok(())
     }
 
-    /// True if the request's view sees this entry of a leaf of a secondary index.
-    async fn sees(&mut self, page: &Page, entry: &[u8]) -> Result<bool, EngineError> {
-        if self.is_decided(page) {
-            return Ok(!is_deleted(entry));
-        }
+    /// An entry as it is in the version of its row that the view sees.
+    async fn seen_entry(&mut self, entry: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
         let request = &self.lookups.request;
         let key = clustered_key(&request.table, self.lookups.index(), entry)?;
         let Some(row) = self.clustered.get(&key).await? else {
-            return Ok(false);
+            return Ok(None);
         };
-        self.row_of_entry(entry, &row)
-            .await
-            .map(|row| row.is_some())
+        let seen = self.row_of_entry(entry, &row).await?;
+        Ok(seen.map(|(_, entry)| entry))
     }
 
-    async fn row_of_entry(&self, entry: &[u8], row: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+    /// The row of an entry, and the entry, as the view sees them.
+    async fn row_of_entry(
+        &self,
+        entry: &[u8],
+        row: &[u8],
+    ) -> Result<Option<(Vec<u8>, Vec<u8>)>, EngineError> {
         let Lookups {
             engine, request, ..
         } = self.lookups;
@@ -368,7 +373,7 @@ impl<'l> Run<'l> {
         tree.prefetch(&spans).await?;
         for (number, key, entry) in &to_fetch {
             if let Some(row) = self.clustered.get(key).await?
-                && let Some(row) = self.row_of_entry(entry, &row).await?
+                && let Some((row, _)) = self.row_of_entry(entry, &row).await?
             {
                 self.add(*number, &row)?;
             }

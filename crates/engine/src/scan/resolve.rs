@@ -9,7 +9,7 @@ use crate::EngineError;
 use crate::btree::KeySpan;
 use crate::catalog::{Index, Table};
 use crate::engine::Engine;
-use crate::txn::{ReadView, clustered_key, entry_matches, visible_version};
+use crate::txn::{ReadView, clustered_key, entry_of_version, visible_version};
 
 /// Entries of a secondary index whose rows are brought in together.
 const ENTRIES_PER_BATCH: usize = 512;
@@ -29,8 +29,9 @@ pub(super) async fn resolve(
         }
         let visible = visible_entries(shared, ambiguous).await?;
         for (ambiguous, visible) in ambiguous.iter().zip(visible) {
-            let keep = visible || ambiguous.kind == AmbiguousKind::Failed;
-            resolved.push(keep.then(|| ambiguous.record.clone()));
+            // Storage saw that one that failed is visible.
+            let failed = ambiguous.kind == AmbiguousKind::Failed;
+            resolved.push(visible.or_else(|| failed.then(|| ambiguous.record.clone())));
         }
     }
     Ok(resolved)
@@ -50,8 +51,12 @@ async fn row_version(shared: &Shared, ambiguous: &Ambiguous) -> Result<Option<By
     Ok(version.map(Bytes::from))
 }
 
-/// Which entries of the scanned index are visible, as far as that is in question.
-async fn visible_entries(shared: &Shared, entries: &[Ambiguous]) -> Result<Vec<bool>, EngineError> {
+/// The entries of the scanned index that are visible, as far as that is in question, as they are in
+/// the version of the row that is seen.
+async fn visible_entries(
+    shared: &Shared,
+    entries: &[Ambiguous],
+) -> Result<Vec<Option<Bytes>>, EngineError> {
     let request = &shared.request;
     let (table, index) = (&request.table, &request.table.indexes[request.index]);
     let in_question = |entry: &&Ambiguous| entry.kind == AmbiguousKind::Unresolved;
@@ -79,22 +84,29 @@ async fn visible_entries(shared: &Shared, entries: &[Ambiguous]) -> Result<Vec<b
             Some(row) => visible_version(&shared.engine, &row, &request.view).await?,
             None => None,
         };
-        visible.push(row.is_some_and(|row| entry_matches(table, index, &entry.record, &row)));
+        let seen = match row {
+            Some(row) => entry_of_version(table, index, &entry.record, &row)?,
+            None => None,
+        };
+        visible.push(seen.map(Bytes::from));
     }
     Ok(visible)
 }
 
 /// The row that an entry of a secondary index belongs to, as a view sees it, given any version of it
-/// that is not older: if the view sees the version that the entry describes.
+/// that is not older, and its entry: if the view sees a version that has the entry.
 pub(super) async fn row_of_entry(
     engine: &Engine,
     (table, index): (&Table, &Index),
     entry: &[u8],
     row: &[u8],
     view: &ReadView,
-) -> Result<Option<Vec<u8>>, EngineError> {
-    let row = visible_version(engine, row, view).await?;
-    Ok(row.filter(|row| entry_matches(table, index, entry, row)))
+) -> Result<Option<(Vec<u8>, Vec<u8>)>, EngineError> {
+    let Some(row) = visible_version(engine, row, view).await? else {
+        return Ok(None);
+    };
+    let entry = entry_of_version(table, index, entry, &row)?;
+    Ok(entry.map(|entry| (row, entry)))
 }
 
 /// True if a record or an entry is delete-marked.

@@ -60,15 +60,22 @@ pub(crate) fn clustered_key(
     Ok(out)
 }
 
-/// True if an entry of a secondary index is that of a version of a row.
-pub(crate) fn entry_matches(table: &Table, index: &Index, entry: &[u8], row: &[u8]) -> bool {
-    let entry = RecordView::new(&index.layout, entry);
-    let row = RecordView::new(&table.clustered().layout, row);
-    index
-        .columns
-        .iter()
-        .enumerate()
-        .all(|(position, column)| entry.value(position) == row.value(row_column(table, *column)))
+/// True if two entries of an index are the same one: they have one key. Strings that differ in
+/// trailing spaces only are equal as keys, so the same entry may have other contents later.
+pub(super) fn is_same_entry(index: &Index, a: &[u8], b: &[u8]) -> bool {
+    let shape = &index.layout.shape;
+    shape.key(a) == shape.key(b)
+}
+
+/// The entry of a version of a row, if it is this one.
+pub(crate) fn entry_of_version(
+    table: &Table,
+    index: &Index,
+    entry: &[u8],
+    row: &[u8],
+) -> Result<Option<Vec<u8>>, EngineError> {
+    let of_row = entry_of(table, index, row)?;
+    Ok(is_same_entry(index, entry, &of_row).then_some(of_row))
 }
 
 /// What no second entry of a unique index may begin with; `None` if a key column is NULL.

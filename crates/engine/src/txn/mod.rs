@@ -19,7 +19,7 @@ pub use transaction::{Isolation, Savepoint, Transaction, TransactionOptions};
 pub use view::ReadView;
 pub use write::{DuplicateRow, Written};
 
-pub(crate) use entries::{clustered_key, entry_matches};
+pub(crate) use entries::{clustered_key, entry_of_version};
 pub(crate) use locks::TableLocks;
 pub(crate) use purge::{find_history, purge_forever};
 pub(crate) use rollback::{roll_back_unfinished, separate_loads};

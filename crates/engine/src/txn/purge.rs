@@ -13,7 +13,7 @@ use perigee_page::{RecordFlags, RecordHeader};
 use perigee_types::{Lsn, PageId, RollPtr, TrxId};
 use tokio::time::Instant;
 
-use super::entries::{entries_of, entry_of};
+use super::entries::{entries_of, entry_of, entry_of_version};
 use super::registry::{History, Registry};
 use super::segment::{Position, find_tail, recycle};
 use super::system;
@@ -44,9 +44,9 @@ pub(crate) async fn find_history(engine: &Arc<Engine>) -> Result<(), EngineError
         if slot.head == PageId(0) {
             continue;
         }
+        let tail = find_tail(engine, number, slot).await?;
+        let tail = tail.expect("a segment with a head has a tail");
         let end = if slot.trx == TrxId(0) {
-            let tail = find_tail(engine, number, slot).await?;
-            let tail = tail.expect("a segment with a head has a tail");
             Position {
                 page: tail.id(),
                 offset: tail.read(|page| UndoPage::new(page).map(UndoPage::end))? as u16,
@@ -230,7 +230,7 @@ pub(super) async fn is_needed(
     let mut next = version;
     while let Some(version) = next {
         let live = !RecordFlags(version[0]).is_deleted();
-        if live && entry_of(table, index, &version)? == entry {
+        if live && entry_of_version(table, index, entry, &version)?.is_some() {
             return Ok(true);
         }
         // Whoever sees this version does not look further, and its undo may have been purged. The

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use perigee_page::{RecordFlags, RecordHeader};
 use perigee_types::{RollPtr, TrxId};
 
-use super::entries::{entries_of, entry_of};
+use super::entries::{entries_of, entry_of, is_same_entry};
 use super::purge::{collect_entry, collect_row, is_needed};
 use super::segment::{Position, find_tail, free_slot, pages_from};
 use super::system::Slot;
@@ -171,7 +171,8 @@ async fn undo_update(
     for index in &table.indexes[1..] {
         let (old_entry, new_entry) = (entry_of(table, index, &old)?, entry_of(table, index, &row)?);
         let tree = engine.tree(index);
-        if is_live(&row) && !(is_live(&old) && old_entry == new_entry) {
+        let stays = is_live(&old) && is_same_entry(index, &old_entry, &new_entry);
+        if is_live(&row) && !stays {
             // Versions before may have had this entry, too: then it goes with the last of them.
             let older = Some(old.clone());
             if is_needed(engine, (table, index), older, &new_entry).await? {

@@ -11,7 +11,7 @@ use perigee_types::{RollPtr, TrxId};
 use perigee_value::{Datum, RecordView, ValueRef};
 use tokio::sync::OwnedRwLockReadGuard;
 
-use super::entries::{entries_of, entry_matches, key_text, unique_prefix};
+use super::entries::{entries_of, entry_of_version, is_same_entry, key_text, unique_prefix};
 use super::locks::{LockMode, LockWait};
 use super::undo::{Before, UndoChange};
 use super::{Transaction, clustered_key};
@@ -160,7 +160,7 @@ impl Transaction {
             if let Some(row) = self.claim_unique(table, Some(&old), &new).await? {
                 return Ok(Written::Duplicate(row));
             }
-            let touches = !gone.is_empty();
+            let touches = !come.is_empty();
             let of = Old { key, record: &old };
             match self.replace(table, of, &mut new, touches).await? {
                 Attempt::Done(_gate) => {
@@ -476,10 +476,10 @@ impl Transaction {
                         None => break row,
                     }
                 };
-                let taken = |row: &Vec<u8>| {
-                    !RecordFlags(row[0]).is_deleted() && entry_matches(table, index, &entry, row)
-                };
-                if row.as_ref().is_some_and(taken) {
+                if let Some(row) = row
+                    && !RecordFlags(row[0]).is_deleted()
+                    && entry_of_version(table, index, &entry, &row)?.is_some()
+                {
                     return Ok(Some(key));
                 }
             }
@@ -539,7 +539,8 @@ fn hidden_row_id(table: &Table, record: &[u8]) -> u64 {
     }
 }
 
-/// Entries of the old version that the new one does not have, and the other way round.
+/// Entries of the old version that the new one does not have, and those of the new one that are to be
+/// written.
 fn changed_entries(
     table: &Table,
     old: &[u8],
@@ -550,10 +551,13 @@ fn changed_entries(
         .into_iter()
         .zip(entries_of(table, new)?)
     {
-        if old.1 != new.1 {
-            gone.push(old);
-            come.push(new);
+        if old.1 == new.1 {
+            continue;
         }
+        if !is_same_entry(&table.indexes[old.0], &old.1, &new.1) {
+            gone.push(old);
+        }
+        come.push(new);
     }
     Ok((gone, come))
 }
@@ -571,15 +575,14 @@ pub(super) async fn mark_entry(tree: &Tree, entry: &[u8], trx: TrxId) -> Result<
     .map(drop)
 }
 
-/// Makes an entry, or takes its delete mark away.
+/// Makes an entry, or makes the one that is there live and gives it these contents.
 pub(super) async fn add_entry(tree: &Tree, entry: &[u8], trx: TrxId) -> Result<(), EngineError> {
     let key = tree.spec().shape.key(entry);
     tree.write(key, trx, |place| match place.record {
         None => RecordChange::Insert(entry.to_vec()),
-        Some(found) if RecordFlags(found[0]).is_deleted() => {
-            RecordChange::SetHeader(vec![found[0] & !RecordFlags::DELETED])
-        }
-        Some(_) => RecordChange::Keep,
+        Some(found) if found == entry => RecordChange::Keep,
+        Some(found) if found[1..] == entry[1..] => RecordChange::SetHeader(vec![entry[0]]),
+        Some(_) => RecordChange::Replace(entry.to_vec()),
     })
     .await
     .map(drop)
