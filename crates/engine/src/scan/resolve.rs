@@ -30,10 +30,20 @@ pub(super) async fn resolve(
         let visible = visible_entries(shared, ambiguous).await?;
         for (ambiguous, visible) in ambiguous.iter().zip(visible) {
             let keep = visible || ambiguous.kind == AmbiguousKind::Failed;
-            resolved.push(keep.then(|| ambiguous.record.clone()));
+            resolved.push(keep.then(|| unmarked(&ambiguous.record)));
         }
     }
     Ok(resolved)
+}
+
+/// A visible entry without the delete mark that somebody whom the view does not see gave it.
+fn unmarked(entry: &Bytes) -> Bytes {
+    if !is_deleted(entry) {
+        return entry.clone();
+    }
+    let mut entry = entry.to_vec();
+    entry[0] &= !RecordFlags::DELETED;
+    entry.into()
 }
 
 /// The version of a row that the scan sees, given the one that was found.

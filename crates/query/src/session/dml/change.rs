@@ -301,9 +301,8 @@ impl ReadPhase {
         };
         self.point = point::key(rows, first)?;
         let select = select_of(&mut self.rewritten.query)?;
-        for target in &mut self.targets {
-            let first = select.projection.len();
-            target.add_key(select, first);
+        for target in &self.targets {
+            target.add_key(select);
         }
         Ok(self)
     }
@@ -379,7 +378,7 @@ impl ReadPhase {
             let keys: Vec<_> = self
                 .targets
                 .iter()
-                .map(|target| target.keys(&batch))
+                .map(|target| target.keys(&batch, &prepared.schema))
                 .collect::<Result<_>>()?;
             for row in 0..batch.num_rows() {
                 for (target, keys) in keys.iter().enumerate() {
