@@ -96,9 +96,9 @@ impl Waiting {
 /// Two connections to a database with `t (id, a, b)` of the rows 1 to 4, a = 10 * id, b = 0.
 async fn pair(level: &str) -> (Fixture, Client, Client) {
     let fixture = Fixture::new(Setup::default()).await;
-    let mut one = Client(fixture.session());
-    one.ok("CREATE DATABASE test").await;
-    let mut clients = [one, Client(fixture.session())];
+    let mut one = fixture.session();
+    fixture.run(&mut one, "CREATE DATABASE test").await.unwrap();
+    let mut clients = [Client(one), Client(fixture.session())];
     for client in &mut clients {
         client
             .ok(&format!(
@@ -481,5 +481,123 @@ async fn a_transaction_sees_its_own_changes_in_any_scan() {
         assert_eq!(one.rows("SELECT COUNT(*) FROM n WHERE a = 4").await, "256");
         two.ok("COMMIT").await;
         assert_eq!(one.rows(totals).await, "768|27136|1|102");
+    }
+}
+
+/// A session with a table `n` of 1024 rows of some hundred bytes.
+async fn wide() -> (Fixture, Client) {
+    let fixture = Fixture::new(Setup::default()).await;
+    let mut one = Client(fixture.session());
+    one.ok("CREATE DATABASE test; USE test; SET ndp_min_pages = 0")
+        .await;
+    one.ok("CREATE TABLE n (id INT NOT NULL PRIMARY KEY, a INT, s VARCHAR(2000))")
+        .await;
+    one.ok("INSERT INTO n VALUES (1, 1, RPAD('x', 400, 'y')), (2, 2, RPAD('z', 400, 'y'))")
+        .await;
+    for _ in 0..9 {
+        one.ok("INSERT INTO n SELECT id + (SELECT MAX(id) FROM n), a, s FROM n")
+            .await;
+    }
+    (fixture, one)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_to_change_are_kept_in_bounded_memory() {
+    let (_fixture, mut one) = wide().await;
+    one.ok("SET query_memory_limit = 1048576").await;
+    for change in [
+        "UPDATE n SET s = CONCAT(s, s, s)",
+        "INSERT INTO n SELECT id + 2000, a, CONCAT(s, s, s) FROM n",
+        "SELECT CONCAT(s, s, s) FROM n FOR UPDATE",
+    ] {
+        one.ok("BEGIN; UPDATE n SET a = 7 WHERE id = 1").await;
+        assert_eq!(one.errno(change).await, 1038, "{change}");
+        assert!(one.0.in_transaction());
+        assert_eq!(
+            one.rows("SELECT COUNT(*), SUM(a) FROM n").await,
+            "1024|1542"
+        );
+        one.ok("ROLLBACK").await;
+    }
+    one.ok("UPDATE n SET a = a + 1; DELETE FROM n WHERE id > 1000")
+        .await;
+    assert_eq!(
+        one.rows("SELECT COUNT(*), SUM(a) FROM n").await,
+        "1000|2500"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_read_phase_of_a_change_is_pushed_like_any_read() {
+    let (_fixture, mut one) = wide().await;
+    for (statement, kind) in [
+        ("UPDATE n SET s = 'short' WHERE a = 1", "UPDATE"),
+        ("DELETE FROM n WHERE a = 1", "DELETE"),
+        ("DELETE x FROM n AS x WHERE x.a = 1", "DELETE"),
+        (
+            "INSERT INTO n SELECT id + 5000, a, s FROM n WHERE a = 1",
+            "SIMPLE",
+        ),
+        (
+            "REPLACE INTO n SELECT id, a, 'x' FROM n WHERE a = 1",
+            "SIMPLE",
+        ),
+    ] {
+        let explained = one.rows(&format!("EXPLAIN {statement}")).await;
+        assert!(explained.contains(&format!("1|{kind}|")), "{explained}");
+        assert!(
+            explained.contains("Using pushed NDP condition (test.n.a = 1)"),
+            "{explained}"
+        );
+    }
+    let explained = one.rows("EXPLAIN REPLACE INTO n SELECT * FROM n").await;
+    assert!(explained.starts_with("1|REPLACE|n|"), "{explained}");
+    assert_eq!(
+        one.rows("SELECT COUNT(*) FROM n").await,
+        "1024",
+        "nothing is changed"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_transfers_keep_their_sum() {
+    for level in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
+        let (fixture, mut one, _two) = pair(level).await;
+        one.ok("UPDATE t SET b = 100").await;
+        let mut tasks = Vec::new();
+        for number in 0..4_usize {
+            let mut client = Client(fixture.session());
+            client
+                .ok(&format!(
+                    "USE test; SET SESSION TRANSACTION ISOLATION LEVEL {level}"
+                ))
+                .await;
+            tasks.push(tokio::spawn(async move {
+                let mut done = 0;
+                for i in 0..25_usize {
+                    let (from, to) = ((number + i) % 4 + 1, (number * 3 + i * 2 + 1) % 4 + 1);
+                    let transfer = format!(
+                        "BEGIN; UPDATE t SET b = b - 1 WHERE a = {from}0; \
+                         UPDATE t SET b = b + 1 WHERE id = {to}; COMMIT"
+                    );
+                    match client.run(&transfer).await {
+                        Ok(_) => done += 1,
+                        Err(error) => {
+                            assert!([1213, 1020].contains(&error.errno), "{error}");
+                            assert!(!client.0.in_transaction());
+                        }
+                    }
+                    let sum = client.rows("SELECT SUM(b) FROM t").await;
+                    assert_eq!(sum, "400", "each read sees whole transactions");
+                }
+                done
+            }));
+        }
+        let mut done = 0;
+        for task in tasks {
+            done += task.await.unwrap();
+        }
+        assert!(done > 0);
+        assert_eq!(one.rows("SELECT SUM(b) FROM t").await, "400");
     }
 }
