@@ -224,9 +224,12 @@ def check_transactions(connection):
     connection.commit()
     equal(connection.server_status & in_transaction, 0)
     connection.autocommit(False)
+    # PyMySQL keeps the status of OK packets only.
     equal(all_of(cursor, "SELECT 1"), [(1,)])
+    cursor.execute("SET @x = 1")
     equal(connection.server_status & in_transaction, 0)
     equal(all_of(cursor, "SELECT id FROM trx ORDER BY id"), [(1,), (4,)])
+    cursor.execute("SET @x = 1")
     equal(connection.server_status & in_transaction, in_transaction)
     connection.rollback()
     found = connect(database="p", client_flag=pymysql.constants.CLIENT.FOUND_ROWS)
@@ -236,7 +239,7 @@ def check_transactions(connection):
     found_cursor.execute("COMMIT RELEASE")
     try:
         found_cursor.execute("SELECT 1")
-    except (err.OperationalError, err.InterfaceError):
+    except (pymysql.err.OperationalError, pymysql.err.InterfaceError):
         pass
     else:
         raise AssertionError("RELEASE leaves the connection open")
