@@ -94,11 +94,11 @@ impl Waiting {
 }
 
 /// Two connections to a database with `t (id, a, b)` of the rows 1 to 4, a = 10 * id, b = 0.
-async fn two(level: &str) -> (Fixture, Client, Client) {
+async fn pair(level: &str) -> (Fixture, Client, Client) {
     let fixture = Fixture::new(Setup::default()).await;
-    let mut one = Client(fixture.session());
-    one.ok("CREATE DATABASE test").await;
-    let mut clients = [one, Client(fixture.session())];
+    let mut one = fixture.session();
+    fixture.run(&mut one, "CREATE DATABASE test").await.unwrap();
+    let mut clients = [Client(one), Client(fixture.session())];
     for client in &mut clients {
         client
             .ok(&format!(
@@ -124,7 +124,7 @@ const LEVELS: [&str; 4] = [
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_reads_what_is_not_committed() {
     for level in LEVELS {
-        let (_fixture, mut one, mut two) = two(level).await;
+        let (_fixture, mut one, mut two) = pair(level).await;
         one.ok("BEGIN; UPDATE t SET b = 1; INSERT INTO t VALUES (5, 50, 1); DELETE FROM t WHERE id = 1")
             .await;
         // Outside of transactions a read waits for nobody.
@@ -138,7 +138,7 @@ async fn nobody_reads_what_is_not_committed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_are_repeatable_from_repeatable_read_on() {
-    let (_fixture, mut one, mut two) = self::two("READ COMMITTED").await;
+    let (_fixture, mut one, mut two) = pair("READ COMMITTED").await;
     one.ok("BEGIN").await;
     assert_eq!(one.rows("SELECT b FROM t WHERE id = 1").await, "0");
     two.ok("UPDATE t SET b = 1 WHERE id = 1; INSERT INTO t VALUES (5, 50, 0)")
@@ -146,7 +146,7 @@ async fn reads_are_repeatable_from_repeatable_read_on() {
     assert_eq!(one.rows("SELECT b FROM t WHERE id = 1").await, "1");
     assert_eq!(one.rows("SELECT COUNT(*) FROM t").await, "5", "a phantom");
 
-    let (_fixture, mut one, mut two) = self::two("REPEATABLE READ").await;
+    let (_fixture, mut one, mut two) = pair("REPEATABLE READ").await;
     one.ok("BEGIN").await;
     assert_eq!(one.rows("SELECT b FROM t WHERE id = 1").await, "0");
     two.ok("UPDATE t SET b = 1 WHERE id = 1; INSERT INTO t VALUES (5, 50, 0)")
@@ -156,7 +156,7 @@ async fn reads_are_repeatable_from_repeatable_read_on() {
     one.ok("COMMIT").await;
     assert_eq!(one.rows("SELECT COUNT(*), SUM(b) FROM t").await, "5|1");
 
-    let (_fixture, mut one, two) = self::two("SERIALIZABLE").await;
+    let (_fixture, mut one, two) = pair("SERIALIZABLE").await;
     one.ok("BEGIN").await;
     assert_eq!(one.rows("SELECT b FROM t WHERE id = 1").await, "0");
     assert_eq!(one.rows("SELECT COUNT(*) FROM t WHERE a > 30").await, "1");
@@ -175,7 +175,7 @@ async fn reads_are_repeatable_from_repeatable_read_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_consistent_snapshot_is_made_at_once() {
-    let (_fixture, mut one, mut two) = two("REPEATABLE READ").await;
+    let (_fixture, mut one, mut two) = pair("REPEATABLE READ").await;
     one.ok("START TRANSACTION WITH CONSISTENT SNAPSHOT").await;
     two.ok("UPDATE t SET b = 1").await;
     assert_eq!(one.rows("SELECT SUM(b) FROM t").await, "0");
@@ -192,7 +192,7 @@ async fn a_consistent_snapshot_is_made_at_once() {
 async fn no_update_is_lost() {
     // Each adds to what it finds when it is its turn.
     for level in ["READ COMMITTED", "REPEATABLE READ"] {
-        let (_fixture, mut one, two) = two(level).await;
+        let (_fixture, mut one, two) = pair(level).await;
         one.ok("BEGIN; UPDATE t SET b = b + 1 WHERE id = 1").await;
         let waiting = two.waits("UPDATE t SET b = b + 1 WHERE id = 1").await;
         one.ok("COMMIT").await;
@@ -204,7 +204,7 @@ async fn no_update_is_lost() {
         assert_eq!(one.rows("SELECT SUM(b) FROM t").await, "10");
     }
     // What was read before is not written over.
-    let (_fixture, mut one, mut two) = two("REPEATABLE READ").await;
+    let (_fixture, mut one, mut two) = pair("REPEATABLE READ").await;
     one.ok("BEGIN").await;
     assert_eq!(one.rows("SELECT b FROM t WHERE id = 1").await, "0");
     one.ok("UPDATE t SET b = 7 WHERE id = 2").await;
@@ -232,7 +232,7 @@ async fn no_update_is_lost() {
 async fn write_skew_is_for_serializable_to_forbid() {
     let read = "SELECT SUM(b) FROM t WHERE id IN (1, 2)";
     for level in ["READ COMMITTED", "REPEATABLE READ"] {
-        let (_fixture, mut one, mut two) = two(level).await;
+        let (_fixture, mut one, mut two) = pair(level).await;
         one.ok("BEGIN").await;
         two.ok("BEGIN").await;
         assert_eq!(one.rows(read).await, "0");
@@ -243,7 +243,7 @@ async fn write_skew_is_for_serializable_to_forbid() {
         two.ok("COMMIT").await;
         assert_eq!(one.rows(read).await, "2");
     }
-    let (_fixture, mut one, mut two) = two("SERIALIZABLE").await;
+    let (_fixture, mut one, mut two) = pair("SERIALIZABLE").await;
     one.ok("BEGIN").await;
     two.ok("BEGIN").await;
     assert_eq!(one.rows(read).await, "0");
@@ -258,7 +258,7 @@ async fn write_skew_is_for_serializable_to_forbid() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_skew_through_changing_statements_is_forbidden_too() {
-    let (_fixture, mut one, mut two) = two("SERIALIZABLE").await;
+    let (_fixture, mut one, mut two) = pair("SERIALIZABLE").await;
     one.ok("CREATE TABLE u (k INT NOT NULL PRIMARY KEY, n INT); INSERT INTO u VALUES (1, 0)")
         .await;
     one.ok("BEGIN; UPDATE u SET n = (SELECT SUM(b) FROM t) WHERE k = 1")
@@ -272,7 +272,7 @@ async fn a_write_skew_through_changing_statements_is_forbidden_too() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn statements_begin_anew_if_their_rows_changed() {
     for level in ["READ COMMITTED", "REPEATABLE READ"] {
-        let (_fixture, mut one, two) = two(level).await;
+        let (_fixture, mut one, two) = pair(level).await;
         // The row that was found does not fit any more; another one does.
         one.ok("BEGIN; UPDATE t SET a = 11 WHERE id = 1; UPDATE t SET a = 10 WHERE id = 2")
             .await;
@@ -297,7 +297,7 @@ async fn statements_begin_anew_if_their_rows_changed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_that_waited_too_long_is_undone_alone() {
-    let (_fixture, mut one, mut two) = two("REPEATABLE READ").await;
+    let (_fixture, mut one, mut two) = pair("REPEATABLE READ").await;
     one.ok("BEGIN; UPDATE t SET b = 1 WHERE id = 3").await;
     two.ok("SET innodb_lock_wait_timeout = 1; BEGIN; UPDATE t SET b = 9 WHERE id = 1")
         .await;
@@ -316,7 +316,7 @@ async fn a_statement_that_waited_too_long_is_undone_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deadlock_ends_one_transaction() {
     for level in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
-        let (_fixture, mut one, mut two) = two(level).await;
+        let (_fixture, mut one, mut two) = pair(level).await;
         one.ok("BEGIN; UPDATE t SET b = 1 WHERE id = 1").await;
         two.ok("BEGIN; UPDATE t SET b = 2 WHERE id = 2").await;
         let waiting = one.waits("UPDATE t SET b = 1 WHERE id = 2").await;
@@ -335,7 +335,7 @@ async fn a_deadlock_ends_one_transaction() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locked_rows_can_be_refused_or_skipped() {
     for level in ["READ COMMITTED", "REPEATABLE READ"] {
-        let (_fixture, mut one, mut two) = two(level).await;
+        let (_fixture, mut one, mut two) = pair(level).await;
         one.ok("BEGIN; SELECT * FROM t WHERE id = 2 FOR UPDATE")
             .await;
         two.ok("BEGIN").await;
@@ -368,7 +368,7 @@ async fn locked_rows_can_be_refused_or_skipped() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ranges_of_locking_reads_have_no_phantoms() {
-    let (_fixture, mut one, two) = two("REPEATABLE READ").await;
+    let (_fixture, mut one, two) = pair("REPEATABLE READ").await;
     one.ok("BEGIN; SELECT * FROM t WHERE a BETWEEN 20 AND 35 FOR UPDATE")
         .await;
     let waiting = two.waits("INSERT INTO t VALUES (5, 25, 0)").await;
@@ -396,7 +396,7 @@ async fn ranges_of_locking_reads_have_no_phantoms() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_goes_rolls_back() {
-    let (_fixture, mut one, mut two) = two("REPEATABLE READ").await;
+    let (_fixture, mut one, mut two) = pair("REPEATABLE READ").await;
     one.ok("BEGIN; UPDATE t SET b = 1; INSERT INTO t VALUES (9, 9, 9)")
         .await;
     drop(one);
@@ -410,7 +410,7 @@ async fn a_session_that_goes_rolls_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_that_is_killed_is_undone_alone() {
-    let (_fixture, mut one, mut two) = two("REPEATABLE READ").await;
+    let (_fixture, mut one, mut two) = pair("REPEATABLE READ").await;
     one.ok("BEGIN; UPDATE t SET b = 1 WHERE id = 4").await;
     two.ok("BEGIN; UPDATE t SET b = 3 WHERE id = 1").await;
     let waiting = two
@@ -428,7 +428,7 @@ async fn a_statement_that_is_killed_is_undone_alone() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_duplicate_that_is_not_committed_is_waited_for() {
-    let (_fixture, mut one, two) = two("REPEATABLE READ").await;
+    let (_fixture, mut one, two) = pair("REPEATABLE READ").await;
     one.ok("BEGIN; INSERT INTO t VALUES (5, 50, 0)").await;
     let waiting = two.waits("INSERT INTO t VALUES (5, 51, 0)").await;
     one.ok("ROLLBACK").await;
@@ -481,5 +481,123 @@ async fn a_transaction_sees_its_own_changes_in_any_scan() {
         assert_eq!(one.rows("SELECT COUNT(*) FROM n WHERE a = 4").await, "256");
         two.ok("COMMIT").await;
         assert_eq!(one.rows(totals).await, "768|27136|1|102");
+    }
+}
+
+/// A session with a table `n` of 1024 rows of some hundred bytes.
+async fn wide() -> (Fixture, Client) {
+    let fixture = Fixture::new(Setup::default()).await;
+    let mut one = Client(fixture.session());
+    one.ok("CREATE DATABASE test; USE test; SET ndp_min_pages = 0")
+        .await;
+    one.ok("CREATE TABLE n (id INT NOT NULL PRIMARY KEY, a INT, s VARCHAR(2000))")
+        .await;
+    one.ok("INSERT INTO n VALUES (1, 1, RPAD('x', 400, 'y')), (2, 2, RPAD('z', 400, 'y'))")
+        .await;
+    for _ in 0..9 {
+        one.ok("INSERT INTO n SELECT id + (SELECT MAX(id) FROM n), a, s FROM n")
+            .await;
+    }
+    (fixture, one)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_to_change_are_kept_in_bounded_memory() {
+    let (_fixture, mut one) = wide().await;
+    one.ok("SET query_memory_limit = 1048576").await;
+    for change in [
+        "UPDATE n SET s = CONCAT(s, s, s)",
+        "INSERT INTO n SELECT id + 2000, a, CONCAT(s, s, s) FROM n",
+        "SELECT CONCAT(s, s, s) FROM n FOR UPDATE",
+    ] {
+        one.ok("BEGIN; UPDATE n SET a = 7 WHERE id = 1").await;
+        assert_eq!(one.errno(change).await, 1038, "{change}");
+        assert!(one.0.in_transaction());
+        assert_eq!(
+            one.rows("SELECT COUNT(*), SUM(a) FROM n").await,
+            "1024|1542"
+        );
+        one.ok("ROLLBACK").await;
+    }
+    one.ok("UPDATE n SET a = a + 1; DELETE FROM n WHERE id > 1000")
+        .await;
+    assert_eq!(
+        one.rows("SELECT COUNT(*), SUM(a) FROM n").await,
+        "1000|2500"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_read_phase_of_a_change_is_pushed_like_any_read() {
+    let (_fixture, mut one) = wide().await;
+    for (statement, kind) in [
+        ("UPDATE n SET s = 'short' WHERE a = 1", "UPDATE"),
+        ("DELETE FROM n WHERE a = 1", "DELETE"),
+        ("DELETE x FROM n AS x WHERE x.a = 1", "DELETE"),
+        (
+            "INSERT INTO n SELECT id + 5000, a, s FROM n WHERE a = 1",
+            "SIMPLE",
+        ),
+        (
+            "REPLACE INTO n SELECT id, a, 'x' FROM n WHERE a = 1",
+            "SIMPLE",
+        ),
+    ] {
+        let explained = one.rows(&format!("EXPLAIN {statement}")).await;
+        assert!(explained.contains(&format!("1|{kind}|")), "{explained}");
+        assert!(
+            explained.contains("Using pushed NDP condition (test.n.a = 1)"),
+            "{explained}"
+        );
+    }
+    let explained = one.rows("EXPLAIN REPLACE INTO n SELECT * FROM n").await;
+    assert!(explained.starts_with("1|REPLACE|n|"), "{explained}");
+    assert_eq!(
+        one.rows("SELECT COUNT(*) FROM n").await,
+        "1024",
+        "nothing is changed"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_transfers_keep_their_sum() {
+    for level in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
+        let (fixture, mut one, _two) = pair(level).await;
+        one.ok("UPDATE t SET b = 100").await;
+        let mut tasks = Vec::new();
+        for number in 0..4_usize {
+            let mut client = Client(fixture.session());
+            client
+                .ok(&format!(
+                    "USE test; SET SESSION TRANSACTION ISOLATION LEVEL {level}"
+                ))
+                .await;
+            tasks.push(tokio::spawn(async move {
+                let mut done = 0;
+                for i in 0..25_usize {
+                    let (from, to) = ((number + i) % 4 + 1, (number * 3 + i * 2 + 1) % 4 + 1);
+                    let transfer = format!(
+                        "BEGIN; UPDATE t SET b = b - 1 WHERE a = {from}0; \
+                         UPDATE t SET b = b + 1 WHERE id = {to}; COMMIT"
+                    );
+                    match client.run(&transfer).await {
+                        Ok(_) => done += 1,
+                        Err(error) => {
+                            assert!([1213, 1020].contains(&error.errno), "{error}");
+                            assert!(!client.0.in_transaction());
+                        }
+                    }
+                    let sum = client.rows("SELECT SUM(b) FROM t").await;
+                    assert_eq!(sum, "400", "each read sees whole transactions");
+                }
+                done
+            }));
+        }
+        let mut done = 0;
+        for task in tasks {
+            done += task.await.unwrap();
+        }
+        assert!(done > 0);
+        assert_eq!(one.rows("SELECT SUM(b) FROM t").await, "400");
     }
 }

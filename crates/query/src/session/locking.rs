@@ -149,9 +149,8 @@ impl LockingRead {
         }
         let select = select_of(&mut rewritten.query)?;
         let before = select.projection.len();
-        for Locked { target, .. } in &mut self.locked {
-            let first = select.projection.len();
-            target.add_key(select, first);
+        for Locked { target, .. } in &self.locked {
+            target.add_key(select);
         }
         if let Some(names) = &mut rewritten.names.by_position {
             let added = select.projection.len() - before;
@@ -232,7 +231,7 @@ impl LockingRead {
                 let keys: Vec<_> = self
                     .locked
                     .iter()
-                    .map(|l| l.target.keys(&batch))
+                    .map(|l| l.target.keys(&batch, &rows.schema))
                     .collect::<Result<_>>()?;
                 for (row, kept) in kept.iter_mut().enumerate() {
                     if cancel.is_cancelled() {

@@ -26,6 +26,7 @@ pub(super) async fn run(
     }
     let statement = statement?;
     if statement.commits_implicitly() {
+        session.check_writable()?;
         session.commit_open().await?;
     }
     match statement {

@@ -196,6 +196,19 @@ impl Session {
         }
     }
 
+    /// 1792 if the open transaction, or one that would begin now, may not write.
+    pub(super) fn check_writable(&self) -> Result<()> {
+        let next = self.next_transaction.read_only;
+        let read_only = match &self.open {
+            Some(open) => open.read_only,
+            None => next.unwrap_or_else(|| self.variables.is_on("transaction_read_only")),
+        };
+        match read_only {
+            true => Err(SqlError::read_only_transaction()),
+            false => Ok(()),
+        }
+    }
+
     /// Commits the open transaction, if there is one.
     pub(super) async fn commit_open(&mut self) -> Result<()> {
         match self.open.take() {

@@ -180,8 +180,8 @@ def check_errors(connection):
           " server version for the right syntax to use near 'errors' at line 1", cursor,
           "SELECT id FORM errors")
     fails(err.NotSupportedError, 1235,
-          "This version of Perigee doesn't yet support 'DELETE FROM'", cursor,
-          "DELETE FROM errors")
+          "This version of Perigee doesn't yet support 'GRANT ALL'", cursor,
+          "GRANT ALL ON *.* TO x")
     fails(err.OperationalError, 1054, "Unknown column 'x' in 'field list'", cursor,
           "SELECT x FROM errors")
     fails(err.DataError, 1264, "Out of range value for column 'n' at row 1", cursor,
@@ -208,17 +208,42 @@ def check_transactions(connection):
     equal(connection.show_warnings(), ())
     cursor.execute("INSERT INTO trx VALUES (2)")
     connection.rollback()
-    equal(connection.show_warnings(),
-          ((("Warning", 1196,
-             "Some non-transactional changed tables couldn't be rolled back")),))
-    connection.rollback()
     equal(connection.show_warnings(), ())
     connection.autocommit(True)
     equal(connection.get_autocommit(), True)
     cursor.execute("INSERT INTO trx VALUES (3)")
     connection.rollback()
     equal(connection.show_warnings(), ())
-    equal(all_of(cursor, "SELECT id FROM trx ORDER BY id"), [(1,), (2,), (3,)])
+    equal(all_of(cursor, "SELECT id FROM trx ORDER BY id"), [(1,), (3,)])
+    in_transaction = pymysql.constants.SERVER_STATUS.SERVER_STATUS_IN_TRANS
+    equal(connection.server_status & in_transaction, 0)
+    connection.begin()
+    equal(connection.server_status & in_transaction, in_transaction)
+    equal(cursor.execute("UPDATE trx SET id = id + 1 WHERE id = 3"), 1)
+    equal(cursor.execute("UPDATE trx SET id = 1 WHERE id = 1"), 0)
+    connection.commit()
+    equal(connection.server_status & in_transaction, 0)
+    connection.autocommit(False)
+    # PyMySQL keeps the status of OK packets only.
+    equal(all_of(cursor, "SELECT 1"), [(1,)])
+    cursor.execute("SET @x = 1")
+    equal(connection.server_status & in_transaction, 0)
+    equal(all_of(cursor, "SELECT id FROM trx ORDER BY id"), [(1,), (4,)])
+    cursor.execute("SET @x = 1")
+    equal(connection.server_status & in_transaction, in_transaction)
+    connection.rollback()
+    found = connect(database="p", client_flag=pymysql.constants.CLIENT.FOUND_ROWS)
+    found_cursor = found.cursor()
+    equal(found_cursor.execute("UPDATE trx SET id = 1 WHERE id = 1"), 1)
+    equal(found_cursor.execute("INSERT INTO trx VALUES (1) ON DUPLICATE KEY UPDATE id = 1"), 1)
+    found_cursor.execute("COMMIT RELEASE")
+    try:
+        found_cursor.execute("SELECT 1")
+    except (pymysql.err.OperationalError, pymysql.err.InterfaceError):
+        pass
+    else:
+        raise AssertionError("RELEASE leaves the connection open")
+    connection.autocommit(True)
 
 
 def check_several_statements(_):

@@ -41,6 +41,8 @@ pub(in crate::session) struct ReadPhase {
     functions: Vec<Arc<ScalarUDF>>,
     /// The key of the only row that it can be.
     point: Option<Vec<u8>>,
+    /// Rows are changed in the order in which they are found.
+    in_order: bool,
     ignore: bool,
 }
 
@@ -247,6 +249,7 @@ impl ReadPhase {
             assigned,
             functions,
             point: None,
+            in_order: update.rows.order_by.is_some(),
             ignore: update.ignore,
         };
         phase.with_keys(&update.rows)
@@ -284,6 +287,7 @@ impl ReadPhase {
             assigned: Vec::new(),
             functions: Vec::new(),
             point: None,
+            in_order: delete.rows.order_by.is_some(),
             ignore: delete.ignore,
         };
         phase.with_keys(&delete.rows)
@@ -301,9 +305,8 @@ impl ReadPhase {
         };
         self.point = point::key(rows, first)?;
         let select = select_of(&mut self.rewritten.query)?;
-        for target in &mut self.targets {
-            let first = select.projection.len();
-            target.add_key(select, first);
+        for target in &self.targets {
+            target.add_key(select);
         }
         Ok(self)
     }
@@ -379,7 +382,7 @@ impl ReadPhase {
             let keys: Vec<_> = self
                 .targets
                 .iter()
-                .map(|target| target.keys(&batch))
+                .map(|target| target.keys(&batch, &prepared.schema))
                 .collect::<Result<_>>()?;
             for row in 0..batch.num_rows() {
                 for (target, keys) in keys.iter().enumerate() {
@@ -397,7 +400,12 @@ impl ReadPhase {
                 }
             }
         }
-        Ok(found.candidates)
+        let mut candidates = found.candidates;
+        if !self.in_order {
+            // Unique keys are then moved as in MySQL, and statements wait for each other in one order.
+            candidates.sort_unstable_by(|a, b| (a.target, &a.key).cmp(&(b.target, &b.key)));
+        }
+        Ok(candidates)
     }
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::Schema;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
 };
@@ -27,8 +28,6 @@ pub(in crate::session) struct Target {
     pub access: usize,
     /// Its name in the statement.
     pub alias: String,
-    /// Position in the query's output of the first column of the key, once it is there.
-    first: usize,
 }
 
 /// The tables of the outermost FROM, without derived tables.
@@ -41,7 +40,6 @@ pub(in crate::session) fn targets(session: &Session, rewritten: &Rewritten) -> R
                 table: session.table(&access.schema, &access.table)?,
                 access: number,
                 alias: access.alias.clone(),
-                first: usize::MAX,
             })
         })
         .collect()
@@ -76,8 +74,7 @@ impl Target {
     }
 
     /// Has the query deliver the key.
-    pub(in crate::session) fn add_key(&mut self, select: &mut Select, first: usize) {
-        self.first = first;
+    pub(in crate::session) fn add_key(&self, select: &mut Select) {
         let layout = &self.table.clustered().layout;
         for (number, column) in layout.key.iter().enumerate() {
             let name = match self.table.clustered().columns[usize::from(*column)] {
@@ -88,21 +85,28 @@ impl Target {
             };
             select.projection.push(SelectItem::ExprWithAlias {
                 expr: Expr::CompoundIdentifier(vec![ident(&self.alias), ident(name)]),
-                alias: ident(format!("{HIDDEN}key{}.{number}", self.access)),
+                alias: ident(self.key_column(number)),
             });
         }
     }
 
-    /// Number of columns of the key.
-    pub(in crate::session) fn key_columns(&self) -> usize {
-        self.table.clustered().layout.key.len()
+    /// Name in the query's output of a column of the key.
+    fn key_column(&self, number: usize) -> String {
+        format!("{HIDDEN}key{}.{number}", self.access)
     }
 
     /// The rows' keys in a batch of the query's output; none where an outer join found no row.
-    pub(in crate::session) fn keys(&self, batch: &RecordBatch) -> Result<Vec<Option<Vec<u8>>>> {
-        let schema = batch.schema();
-        let columns = (self.first..self.first + self.key_columns())
-            .map(|i| Column::new(batch.column(i), schema.field(i)))
+    pub(in crate::session) fn keys(
+        &self,
+        batch: &RecordBatch,
+        schema: &Schema,
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        let columns = (0..self.table.clustered().layout.key.len())
+            .map(|number| {
+                let at = schema.index_of(&self.key_column(number));
+                let at = at.map_err(SqlError::unknown)?;
+                Column::new(batch.column(at), schema.field(at))
+            })
             .collect::<Result<Vec<_>>>()?;
         (0..batch.num_rows())
             .map(|row| {
