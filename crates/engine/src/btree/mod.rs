@@ -22,6 +22,7 @@ mod cursor;
 mod descend;
 mod estimate;
 mod lookup;
+mod merge;
 mod span;
 mod split;
 mod verify;

@@ -41,6 +41,10 @@ pub struct Mtr<'p> {
     /// Extents taken from the superblock by this mini-transaction; others may use them once it
     /// has its LSN.
     extents: allocate::Extents,
+    /// Freed pages that were latched for being used again.
+    spares: Vec<(ExtentUse, Latched)>,
+    /// Pages freed by this mini-transaction; to be used again once it has its LSN.
+    freed: Vec<(allocate::Owner, PageId)>,
     superblock: Option<Latched>,
     applied: bool,
 }
@@ -53,6 +57,8 @@ impl<'p> Mtr<'p> {
             pages: Vec::new(),
             unread: Vec::new(),
             extents: allocate::Extents::default(),
+            spares: Vec::new(),
+            freed: Vec::new(),
             superblock: None,
             applied: false,
         }
@@ -148,9 +154,9 @@ impl<'p> Mtr<'p> {
             PageMut::new(Arc::make_mut(&mut page.latch)).set_lsn(lsn);
             page.frame.set_newest(lsn);
         }
-        self.pool
-            .allocator()
-            .publish(std::mem::take(&mut self.extents));
+        let allocator = self.pool.allocator();
+        allocator.publish(std::mem::take(&mut self.extents));
+        allocator.publish_freed(&mut self.freed);
         self.applied = false;
         lsn
     }
