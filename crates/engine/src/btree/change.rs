@@ -40,7 +40,7 @@ pub enum RecordChange {
 pub struct Place<'p> {
     /// The record with the key.
     pub record: Option<&'p [u8]>,
-    /// LSN of the leaf's last change.
+    /// LSN of the leaf's last change; rises with each change of what the tree has of the key.
     pub lsn: Lsn,
 }
 

@@ -281,3 +281,95 @@ fn relink(
         mtr.apply(after, Op::SetLinks { prev: id, next });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::split::divide;
+    use super::super::split::tests::{insertion, page_of};
+    use super::super::{MAX_RECORD_LEN, SLOT_LEN};
+    use super::*;
+
+    /// Bytes of records and slots in the two parts of a page that is split for a new record.
+    fn parts(page: PageRef<'_>, slot: u16, len: usize, ascending: bool) -> [usize; 2] {
+        let division = divide(page, &insertion(slot, len, ascending));
+        let size = |slots: std::ops::Range<u16>| {
+            let sizes = slots.map(|slot| page.record(slot).len() + SLOT_LEN);
+            sizes.sum::<usize>()
+        };
+        let mut parts = [
+            size(0..division.point),
+            size(division.point..page.slot_count()),
+        ];
+        parts[usize::from(!division.new_left)] += len + SLOT_LEN;
+        parts
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_together_fits_a_page(used in 0..SMALL, neighbour in 0..=PAGE_ROOM, last in 0..3) {
+            let fill = |used, at| Fill { used, is_last: last == at };
+            let (page, neighbour) = (fill(used, 1), fill(neighbour, 2));
+            if page.goes_with(neighbour) {
+                prop_assert!(page.used + neighbour.used <= PAGE_ROOM);
+                let grows = page.used > 0 && neighbour.used > 0;
+                prop_assert!(!grows || page.used + neighbour.used <= PAGE_ROOM - LEFT_FREE);
+            }
+        }
+
+        #[test]
+        fn a_quarter_is_removed_between_a_split_and_a_merge(
+            lens in prop_oneof![
+                prop::collection::vec(7..=MAX_RECORD_LEN, 1..20),
+                prop::collection::vec(7..400_usize, 50..300),
+            ],
+            len in prop_oneof![7..=MAX_RECORD_LEN, 7..400_usize],
+            at in any::<u16>(),
+            ascending: bool,
+            is_last: bool,
+            shares in [0..=100_usize, 0..=100_usize],
+        ) {
+            let page = page_of(&lens);
+            let page = PageRef::new(&page[..]).expect("a page");
+            let slot = if ascending { page.slot_count() } else { at % (page.slot_count() + 1) };
+            prop_assume!(page.free_space() < len + SLOT_LEN);
+            let parts = parts(page, slot, len, ascending);
+            let fill = |part: usize, left: usize| Fill {
+                used: left,
+                is_last: part == 1 && (is_last || ascending),
+            };
+            // Removes any share of both.
+            let left = [parts[0] * shares[0] / 100, parts[1] * shares[1] / 100];
+            let removed = parts[0] + parts[1] - left[0] - left[1];
+            for (one, other) in [(0, 1), (1, 0)] {
+                let (one, other) = (fill(one, left[one]), fill(other, left[other]));
+                if one.is_small() && one.goes_with(other) {
+                    prop_assert!(removed >= PAGE_ROOM / 4, "{removed} of {parts:?}");
+                }
+            }
+        }
+
+        #[test]
+        fn a_leaf_is_looked_at_a_few_times(
+            mut used in SMALL..=PAGE_ROOM,
+            records in prop::collection::vec(1..300_usize, 1..100),
+        ) {
+            let (mut looks, mut worth, mut seen) = (0, false, used);
+            for record in records.iter().cycle() {
+                let after = used.saturating_sub(*record);
+                worth = is_worth_a_look(used, after);
+                looks += u32::from(worth);
+                prop_assert!(!worth || after < SMALL);
+                seen = if worth { after } else { seen };
+                used = after;
+                // At the last look there was at most twice of what is there now.
+                prop_assert!(after >= SMALL || seen <= 2 * after);
+                if after == 0 {
+                    break;
+                }
+            }
+            prop_assert!(worth && looks <= PAGE_SIZE.ilog2(), "{looks} looks");
+        }
+    }
+}

@@ -33,11 +33,11 @@ pub(super) struct Insertion {
 
 /// How the records of a page and a new one at `slot` are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Division {
+pub(super) struct Division {
     /// Records from this slot on go to the right page.
-    point: u16,
+    pub point: u16,
     /// The new record goes to the left page.
-    new_left: bool,
+    pub new_left: bool,
 }
 
 impl Tree {
@@ -329,7 +329,7 @@ pub(super) fn records_of(page: PageRef<'_>, slots: Range<u16>, new: Option<&Inse
 
 /// Divides by bytes in halves, or so that an ascending insert goes on in an empty page. Both parts
 /// fit a page and neither is empty.
-fn divide(page: PageRef<'_>, new: &Insertion) -> Division {
+pub(super) fn divide(page: PageRef<'_>, new: &Insertion) -> Division {
     let count = page.slot_count();
     if new.ascending && new.slot == count && count > 0 {
         return Division {
@@ -385,7 +385,7 @@ fn divide(page: PageRef<'_>, new: &Insertion) -> Division {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use perigee_page::{PageKind, RecordShape};
     use perigee_types::{DbId, IndexId, PAGE_SIZE};
     use proptest::prelude::*;
@@ -400,6 +400,45 @@ mod tests {
         var_count: 2,
         header_len: 1,
     };
+
+    /// A page with as many records of these lengths as fit; their keys are odd.
+    pub fn page_of(lens: &[usize]) -> Box<[u8; PAGE_SIZE]> {
+        let mut page = Box::new([0; PAGE_SIZE]);
+        let (id, none) = (PageId(5), PageId(0));
+        let (db, index) = (DbId(1), IndexId(1));
+        let kind = PageKind::Secondary;
+        let format = Op::Format {
+            kind,
+            level: 0,
+            db,
+            index,
+            shape: SHAPE,
+            prev: none,
+            next: none,
+        };
+        perigee_redo::apply(&mut page, id, &format).expect("formats");
+        for (slot, len) in (0..).zip(lens) {
+            let records = Bytes::from(record(2 * slot + 1, *len));
+            let trx = TrxId(0);
+            let insert = Op::Insert { slot, trx, records };
+            if perigee_redo::apply(&mut page, id, &insert).is_err() {
+                break;
+            }
+        }
+        page
+    }
+
+    /// An insert of a record of this length at a slot of such a page.
+    pub fn insertion(slot: u16, len: usize, ascending: bool) -> Insertion {
+        Insertion {
+            slot,
+            record: record(2 * slot, len).into(),
+            trx: TrxId(0),
+            ascending,
+            replaces: false,
+            divides: false,
+        }
+    }
 
     /// A record with this key and total length.
     fn record(key: u16, len: usize) -> Vec<u8> {
@@ -417,26 +456,11 @@ mod tests {
             new_len in 7..=MAX_RECORD_LEN,
             at in 0..200_usize,
         ) {
-            let mut page = Box::new([0; PAGE_SIZE]);
-            let (id, none) = (PageId(5), PageId(0));
-            let (db, index) = (DbId(1), IndexId(1));
-            let kind = PageKind::Secondary;
-            let format = Op::Format { kind, level: 0, db, index, shape: SHAPE, prev: none, next: none };
-            perigee_redo::apply(&mut page, id, &format).expect("formats");
-            let mut count = 0;
-            for (i, len) in lens.iter().enumerate() {
-                let records = Bytes::from(record(2 * i as u16 + 1, *len));
-                let insert = Op::Insert { slot: count, trx: TrxId(0), records };
-                if perigee_redo::apply(&mut page, id, &insert).is_err() {
-                    break;
-                }
-                count += 1;
-            }
+            let page = page_of(&lens);
             let page = PageRef::new(&page[..]).expect("a page");
-            let slot = at as u16 % (count + 1);
-            let record = Bytes::from(record(2 * slot, new_len));
-            prop_assume!(page.free_space() < record.len() + SLOT_LEN);
-            let new = Insertion { slot, record, trx: TrxId(0), ascending: false, replaces: false, divides: false };
+            let count = page.slot_count();
+            let new = insertion(at as u16 % (count + 1), new_len, false);
+            prop_assume!(page.free_space() < new.record.len() + SLOT_LEN);
             let division = divide(page, &new);
             let part = |slots, mine: bool| records_of(page, slots, mine.then_some(&new));
             let left = part(0..division.point, division.new_left);

@@ -2,8 +2,9 @@
 //!
 //! Invariants:
 //! - *do = redo*: a page changes by `redo::apply` only, and what was applied is what is logged;
-//! - all existing pages are latched before the first change; once something is applied the
-//!   mini-transaction commits, it cannot be abandoned (checked);
+//! - all existing pages, freed ones that are to be used again among them, are latched before the
+//!   first change; once something is applied the mini-transaction commits, it cannot be abandoned
+//!   (checked);
 //! - latches are held until the LSN is assigned (SPEC's N6), so that whoever holds a latch knows
 //!   that all changes of the page have LSNs at or below the last assigned one;
 //! - a mini-transaction never lives across an await: it is not `Send`.
