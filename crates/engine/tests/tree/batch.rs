@@ -299,7 +299,7 @@ async fn merges_between_batches_neither_lose_nor_repeat_a_record() {
     let pool = database.open(8).await;
     let mut rng = StdRng::seed_from_u64(8);
     for tree in [fixed_tree(&pool).await, variable_tree(&pool).await] {
-        let is_stable = |n: &u32| n % 100 == 0;
+        let is_stable = |n: &u32| n.is_multiple_of(100);
         let (mut present, mut heights) = (BTreeSet::new(), BTreeSet::new());
         for n in (0..3000).filter(is_stable) {
             insert_any(&tree, n, 100).await;

@@ -149,7 +149,7 @@ const CHURNED: u32 = 700;
 
 /// These are never removed.
 fn is_stable(n: u32) -> bool {
-    n / WRITERS % 20 == 0
+    (n / WRITERS).is_multiple_of(20)
 }
 
 /// Inserts and removes runs of the keys that are this writer's, in both directions, and removes all
