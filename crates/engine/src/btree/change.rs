@@ -241,7 +241,7 @@ impl Tree {
         trx: TrxId,
         decide: &mut impl FnMut(Place<'_>) -> RecordChange,
     ) -> Result<Written, Stop> {
-        let _tree = self.latch.write();
+        let _tree = self.latch_structure();
         let path = self.descend(Target::At(key), 0)?;
         let leaf = path.last();
         let (found, change, at_end, end_of_tree) = leaf.read(|page| {

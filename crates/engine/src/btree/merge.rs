@@ -113,7 +113,7 @@ impl Tree {
                 return Ok(());
             }
             drop(shared);
-            let _tree = self.latch.write();
+            let _tree = self.latch_structure();
             while let Some(step) = self.next_step(key)? {
                 match step {
                     Step::Merge(merge) => self.merge(&merge),

@@ -41,13 +41,13 @@ mod walk;
 
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use parking_lot::RwLockWriteGuard;
 use perigee_page::{HEADER_LEN, PageKind, RecordShape};
 use perigee_redo::Op;
 use perigee_types::{IndexId, PAGE_SIZE, PageId};
 
 use crate::EngineError;
-use crate::buffer::{Access, BufferPool};
+use crate::buffer::{Access, BufferPool, TreeLatch};
 use crate::mtr::{ExtentUse, Mtr};
 
 pub use batch::{BatchLeaf, BatchRequest, LeafBatch, LeafState};
@@ -93,7 +93,7 @@ pub struct Tree {
     pool: Arc<BufferPool>,
     spec: TreeSpec,
     inner: RecordShape,
-    latch: Arc<RwLock<()>>,
+    latch: Arc<TreeLatch>,
 }
 
 impl Tree {
@@ -171,6 +171,13 @@ impl Tree {
                 Err(Stop::Missing(page)) => pins.push(self.pool.fetch(page, Access::Point).await?),
             }
         }
+    }
+
+    /// Latches the tree exclusively, for a structure change.
+    fn latch_structure(&self) -> RwLockWriteGuard<'_, u64> {
+        let mut changes = self.latch.write();
+        *changes += 1;
+        changes
     }
 
     /// The least key of this tree's shape, the first separator of leftmost inner pages.

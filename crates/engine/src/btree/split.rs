@@ -50,7 +50,7 @@ impl Tree {
         self.pool.admit().await?;
         let frame = self.pool.fetch(leaf, Access::Scan).await?;
         self.run(|| {
-            let _tree = self.latch.write();
+            let _tree = self.latch_structure();
             let middle = frame.read(|page| {
                 let slot = page.slot_count() / 2;
                 let record = || Bytes::copy_from_slice(page.record(slot));
