@@ -98,7 +98,7 @@ impl Tree {
         let pool = &self.pool;
         let root = pool.fetch(self.spec.root, Access::Point).await?;
         pool.admit().await?;
-        let _tree = self.latch.write();
+        let _tree = self.latch_structure();
         let mut mtr = Mtr::new(pool);
         let page = mtr.latch(&root);
         mtr.apply(page, self.format(0, PageId(0), PageId(0)));
@@ -220,7 +220,7 @@ impl Builder {
         if at == 0 && records.is_empty() {
             return Ok(self.built);
         }
-        let _tree = self.tree.latch.write();
+        let _tree = self.tree.latch_structure();
         let mut mtr = Mtr::new(&pool);
         let page = mtr.latch(&root);
         let (level, slots) = (mtr.page(page).level(), mtr.page(page).slot_count());

@@ -5,6 +5,7 @@ use perigee_redo::Op;
 use perigee_types::{Lsn, TrxId};
 
 use super::descend::{Stop, Target};
+use super::merge::{is_worth_a_look, used};
 use super::split::Insertion;
 use super::{MAX_KEY_LEN, MAX_RECORD_LEN, SLOT_LEN, Tree};
 use crate::EngineError;
@@ -39,7 +40,7 @@ pub enum RecordChange {
 pub struct Place<'p> {
     /// The record with the key.
     pub record: Option<&'p [u8]>,
-    /// LSN of the leaf's last change.
+    /// LSN of the leaf's last change; rises with each change of what the tree has of the key.
     pub lsn: Lsn,
 }
 
@@ -52,6 +53,15 @@ pub enum Updated {
     Kept,
     /// There is no record with this key.
     NotFound,
+}
+
+/// What a write did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Written {
+    /// LSN of the log group if something was changed.
+    lsn: Option<Lsn>,
+    /// The leaf got so small that merging it is worth a try.
+    shrinks: bool,
 }
 
 impl Tree {
@@ -119,11 +129,18 @@ impl Tree {
         mut decide: impl FnMut(Place<'_>) -> RecordChange + Send,
     ) -> Result<Option<Lsn>, EngineError> {
         self.pool.admit().await?;
-        self.run(|| match self.write_in_leaf(key, trx, &mut decide)? {
+        let written = self.run(|| match self.write_in_leaf(key, trx, &mut decide)? {
             Some(done) => Ok(done),
             None => self.write_and_split(key, trx, &mut decide),
-        })
-        .await
+        });
+        let written = written.await?;
+        if written.shrinks {
+            // The record is gone, whatever becomes of this.
+            if let Err(e) = self.condense(key).await {
+                tracing::warn!("{} is not condensed: {e}", self.spec.index);
+            }
+        }
+        Ok(written.lsn)
     }
 
     /// The record with this key.
@@ -169,7 +186,7 @@ impl Tree {
         key: &[u8],
         trx: TrxId,
         decide: &mut impl FnMut(Place<'_>) -> RecordChange,
-    ) -> Result<Option<Option<Lsn>>, Stop> {
+    ) -> Result<Option<Written>, Stop> {
         let _tree = self.latch.read();
         let path = self.descend(Target::At(key), 0)?;
         path.last().reference();
@@ -178,8 +195,9 @@ impl Tree {
         let page = mtr.page(leaf);
         let found = page.search(key);
         let Some(change) = self.decide(page, found, key, decide)? else {
-            return Ok(Some(None));
+            return Ok(Some(Written::default()));
         };
+        let used = used(page);
         let room = page.free_space();
         let op = match (change, found) {
             (RecordChange::Insert(record), Err(slot)) => {
@@ -208,8 +226,13 @@ impl Tree {
             }
             (change, found) => panic!("B3: {change:?} does not fit a key at {found:?}"),
         };
+        let removes = matches!(op, Op::Remove { .. });
         mtr.apply(leaf, op);
-        Ok(Some(Some(mtr.commit())))
+        let has_neighbours = path.frames.len() > 1;
+        let shrinks =
+            removes && has_neighbours && is_worth_a_look(used, self::used(mtr.page(leaf)));
+        let lsn = Some(mtr.commit());
+        Ok(Some(Written { lsn, shrinks }))
     }
 
     fn write_and_split(
@@ -217,8 +240,8 @@ impl Tree {
         key: &[u8],
         trx: TrxId,
         decide: &mut impl FnMut(Place<'_>) -> RecordChange,
-    ) -> Result<Option<Lsn>, Stop> {
-        let _tree = self.latch.write();
+    ) -> Result<Written, Stop> {
+        let _tree = self.latch_structure();
         let path = self.descend(Target::At(key), 0)?;
         let leaf = path.last();
         let (found, change, at_end, end_of_tree) = leaf.read(|page| {
@@ -228,7 +251,7 @@ impl Tree {
             Ok::<_, Stop>((found, change, at_end, page.next().is_none()))
         })?;
         let insertion = match (change, found) {
-            (None, _) => return Ok(None),
+            (None, _) => return Ok(Written::default()),
             (Some(RecordChange::Insert(record)), Err(slot)) => {
                 // Follows the insert before, at the end of its page: the next ones will follow it
                 // too.
@@ -253,7 +276,11 @@ impl Tree {
             // What is there is another record than a moment ago, and so is the decision.
             (Some(_), _) => return Err(Stop::Again),
         };
-        Ok(Some(self.insert_at(&path, insertion)?))
+        let lsn = Some(self.insert_at(&path, insertion)?);
+        Ok(Written {
+            lsn,
+            shrinks: false,
+        })
     }
 
     /// Asks what to do about a key, and checks a record that is to be written; `None` for nothing.

@@ -1,5 +1,6 @@
 //! Going over the records of a range, forwards or backwards, leaf by leaf. Between two leaves
-//! nothing is latched or remembered but the key to go on from, so splits in between do no harm.
+//! nothing is latched or remembered but the key to go on from, so splits and merges in between do no
+//! harm.
 
 use std::ops::Range;
 

@@ -1,7 +1,8 @@
 //! B+-trees over the buffer pool.
 //!
 //! A tree is named by its index id and its root page, which never changes: a root that overflows
-//! moves its records to new pages below it. Leaves are linked both ways; inner pages are not.
+//! moves its records to new pages below it, and one with a single child takes that child's. Leaves
+//! are linked both ways; inner pages are not.
 //!
 //! Invariants:
 //! - the separator at a slot of an inner page is at or below every key of the subtree it leads to,
@@ -9,8 +10,18 @@
 //!   level is the least key there is;
 //! - the structure (which pages exist, inner pages, links) changes only under the exclusive tree
 //!   latch; records in leaves change under the shared tree latch and the leaf's exclusive latch;
-//! - a structure change is one mini-transaction, from the leaf to the last parent it reaches;
-//! - leaves may be empty: removing records never changes the structure.
+//! - a structure change is one mini-transaction: a split from the leaf to the last parent it reaches,
+//!   a merge of two neighbours below one parent, the root's taking of its only child's content;
+//! - the LSN of the leaf in which a key is or would be never falls, and rises with each change of what
+//!   the tree has of the key: pages that records move to have the LSN of the move;
+//! - leaves may be empty, where no neighbour has room for a merge (`merge.rs`) or nobody tried;
+//! - outside of the tree latch, page ids of leaves are used in three ways only, so that a page may be
+//!   freed by a merge, and used again, as soon as the tree latch is free. Either with the LSN that was
+//!   taken with them, to read versions of then; or with a seat in the flight that was begun under the
+//!   tree latch, which brings the page as it was then, as a page on its way cannot be changed; or to
+//!   have a page in the pool before starting again at the root, where it does not matter what it is.
+//!   What is kept of a leaf (`LeafView`, `LeafRun`, `LeafState`) is a version of it, and how to go on
+//!   from it is a key.
 //!
 //! No latch is held across an await. An operation that misses a page lets go of everything, has
 //! the page read, and starts again; pages it had to read stay pinned until it is done, so it ends.
@@ -22,6 +33,7 @@ mod cursor;
 mod descend;
 mod estimate;
 mod lookup;
+mod merge;
 mod span;
 mod split;
 mod verify;
@@ -29,13 +41,13 @@ mod walk;
 
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use parking_lot::RwLockWriteGuard;
 use perigee_page::{HEADER_LEN, PageKind, RecordShape};
 use perigee_redo::Op;
 use perigee_types::{IndexId, PAGE_SIZE, PageId};
 
 use crate::EngineError;
-use crate::buffer::{Access, BufferPool};
+use crate::buffer::{Access, BufferPool, TreeLatch};
 use crate::mtr::{ExtentUse, Mtr};
 
 pub use batch::{BatchLeaf, BatchRequest, LeafBatch, LeafState};
@@ -81,7 +93,7 @@ pub struct Tree {
     pool: Arc<BufferPool>,
     spec: TreeSpec,
     inner: RecordShape,
-    latch: Arc<RwLock<()>>,
+    latch: Arc<TreeLatch>,
 }
 
 impl Tree {
@@ -159,6 +171,13 @@ impl Tree {
                 Err(Stop::Missing(page)) => pins.push(self.pool.fetch(page, Access::Point).await?),
             }
         }
+    }
+
+    /// Latches the tree exclusively, for a structure change.
+    fn latch_structure(&self) -> RwLockWriteGuard<'_, u64> {
+        let mut changes = self.latch.write();
+        *changes += 1;
+        changes
     }
 
     /// The least key of this tree's shape, the first separator of leftmost inner pages.

@@ -3,15 +3,18 @@
 //! The caller holds the tree latch exclusively. All pages that may change are latched before the
 //! first change: those on the path, and the leaf's right neighbour for its link.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use perigee_page::{PageRef, inner_record};
 use perigee_redo::Op;
 use perigee_types::{Lsn, PageId, TrxId};
 
 use super::descend::{Path, Stop, Target};
-use super::{PAGE_ROOM, SLOT_LEN, Tree};
+use super::{MAX_KEY_LEN, PAGE_ROOM, SLOT_LEN, Tree};
 use crate::EngineError;
-use crate::buffer::Access;
+use crate::buffer::{Access, Frame};
 use crate::mtr::{ExtentUse, Latched, Mtr};
 
 /// A record to insert at a slot of the page that a path leads to.
@@ -30,16 +33,16 @@ pub(super) struct Insertion {
 
 /// How the records of a page and a new one at `slot` are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Division {
+pub(super) struct Division {
     /// Records from this slot on go to the right page.
-    point: u16,
+    pub point: u16,
     /// The new record goes to the left page.
-    new_left: bool,
+    pub new_left: bool,
 }
 
 impl Tree {
     /// Splits a leaf as an insert in its middle would if it were full, for tests of what happens
-    /// meanwhile. False if it has too few records to be divided, or is no leaf any more.
+    /// meanwhile. False if it has too few records to be divided, or is no leaf of the tree any more.
     ///
     /// # Errors
     /// What storage says.
@@ -47,7 +50,7 @@ impl Tree {
         self.pool.admit().await?;
         let frame = self.pool.fetch(leaf, Access::Scan).await?;
         self.run(|| {
-            let _tree = self.latch.write();
+            let _tree = self.latch_structure();
             let middle = frame.read(|page| {
                 let slot = page.slot_count() / 2;
                 let record = || Bytes::copy_from_slice(page.record(slot));
@@ -58,6 +61,9 @@ impl Tree {
                 return Ok(false);
             };
             let path = self.descend(Target::At(&key), 0)?;
+            if path.last().id() != leaf {
+                return Ok(false);
+            }
             let new = Insertion {
                 slot,
                 record,
@@ -78,9 +84,13 @@ impl Tree {
         let neighbour = neighbour
             .map(|id| self.resident(id, Access::Scan))
             .transpose()?;
+        let spares = self.spares(path)?;
         let mut mtr = Mtr::new(&self.pool);
         let pages: Vec<_> = path.frames.iter().map(|frame| mtr.latch(frame)).collect();
         let neighbour = neighbour.map(|frame| mtr.latch(&frame));
+        for (purpose, frame) in &spares {
+            mtr.latch_spare(frame, *purpose);
+        }
         if new.replaces {
             let leaf = *pages.last().expect("a path has a root");
             mtr.apply(
@@ -127,6 +137,33 @@ impl Tree {
         Ok(mtr.commit())
     }
 
+    /// Freed pages, as many as an insert at the end of a path may need.
+    fn spares(&self, path: &Path) -> Result<Vec<(ExtentUse, Arc<Frame>)>, Stop> {
+        let least = self.least_key();
+        let longest = if least.is_empty() {
+            vec![0; MAX_KEY_LEN]
+        } else {
+            least
+        };
+        let separator = inner_record(&self.inner, &longest, PageId(0)).len() + SLOT_LEN;
+        let may_split = |frame: &&Arc<Frame>| frame.read(|page| page.free_space() < separator);
+        let (_, inner) = path.frames.split_last().expect("a path has a root");
+        let split = inner.iter().rev().take_while(may_split).count();
+        // A root that is divided goes to two pages.
+        let (leaves, inners) = match inner.len() {
+            0 => (2, 0),
+            all => (1, split + usize::from(split == all)),
+        };
+        let mut spares = Vec::new();
+        for (purpose, most) in [(ExtentUse::Leaf, leaves), (ExtentUse::Inner, inners)] {
+            let owner = (self.spec.index, purpose);
+            for page in self.pool.allocator().freed(owner, most) {
+                spares.push((purpose, self.resident(page, Access::Scan)?));
+            }
+        }
+        Ok(spares)
+    }
+
     /// Moves the upper part of a page to a new page on its right; returns the separator and the
     /// new page.
     fn split(
@@ -150,8 +187,8 @@ impl Tree {
         );
         let separator = page.shape().key(&records).to_vec();
 
-        let id = mtr.allocate(self.spec.index, extent_use(level));
-        let right = mtr.create(id, self.spec.index);
+        let right = mtr.make(self.spec.index, extent_use(level));
+        let id = mtr.frame(right).id();
         let left_id = mtr.frame(left).id();
         let links = level == 0;
         let none = PageId(0);
@@ -226,18 +263,17 @@ impl Tree {
         let right_records = records_of(page, division.point..count, right_new);
         let separator = page.shape().key(&right_records).to_vec();
 
-        let left = mtr.allocate(self.spec.index, extent_use(level));
-        let right = mtr.allocate(self.spec.index, extent_use(level));
+        let pages = [(); 2].map(|()| mtr.make(self.spec.index, extent_use(level)));
+        let [left, right] = pages.map(|page| mtr.frame(page).id());
         let (left_next, right_prev) = if level == 0 {
             (right, left)
         } else {
             <_>::default()
         };
-        for (id, prev, next, records) in [
-            (left, PageId(0), left_next, left_records),
-            (right, right_prev, PageId(0), right_records),
+        for (page, prev, next, records) in [
+            (pages[0], PageId(0), left_next, left_records),
+            (pages[1], right_prev, PageId(0), right_records),
         ] {
-            let page = mtr.create(id, self.spec.index);
             mtr.apply(page, self.format(level, prev, next));
             mtr.apply(
                 page,
@@ -268,7 +304,7 @@ impl Tree {
     }
 }
 
-fn extent_use(level: u8) -> ExtentUse {
+pub(super) fn extent_use(level: u8) -> ExtentUse {
     if level == 0 {
         ExtentUse::Leaf
     } else {
@@ -277,7 +313,7 @@ fn extent_use(level: u8) -> ExtentUse {
 }
 
 /// The records at `slots`, with the new one at its place among them.
-fn records_of(page: PageRef<'_>, slots: std::ops::Range<u16>, new: Option<&Insertion>) -> Vec<u8> {
+pub(super) fn records_of(page: PageRef<'_>, slots: Range<u16>, new: Option<&Insertion>) -> Vec<u8> {
     let mut records = Vec::new();
     for slot in slots.clone() {
         if let Some(new) = new.filter(|new| new.slot == slot) {
@@ -293,7 +329,7 @@ fn records_of(page: PageRef<'_>, slots: std::ops::Range<u16>, new: Option<&Inser
 
 /// Divides by bytes in halves, or so that an ascending insert goes on in an empty page. Both parts
 /// fit a page and neither is empty.
-fn divide(page: PageRef<'_>, new: &Insertion) -> Division {
+pub(super) fn divide(page: PageRef<'_>, new: &Insertion) -> Division {
     let count = page.slot_count();
     if new.ascending && new.slot == count && count > 0 {
         return Division {
@@ -349,7 +385,7 @@ fn divide(page: PageRef<'_>, new: &Insertion) -> Division {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use perigee_page::{PageKind, RecordShape};
     use perigee_types::{DbId, IndexId, PAGE_SIZE};
     use proptest::prelude::*;
@@ -364,6 +400,45 @@ mod tests {
         var_count: 2,
         header_len: 1,
     };
+
+    /// A page with as many records of these lengths as fit; their keys are odd.
+    pub fn page_of(lens: &[usize]) -> Box<[u8; PAGE_SIZE]> {
+        let mut page = Box::new([0; PAGE_SIZE]);
+        let (id, none) = (PageId(5), PageId(0));
+        let (db, index) = (DbId(1), IndexId(1));
+        let kind = PageKind::Secondary;
+        let format = Op::Format {
+            kind,
+            level: 0,
+            db,
+            index,
+            shape: SHAPE,
+            prev: none,
+            next: none,
+        };
+        perigee_redo::apply(&mut page, id, &format).expect("formats");
+        for (slot, len) in (0..).zip(lens) {
+            let records = Bytes::from(record(2 * slot + 1, *len));
+            let trx = TrxId(0);
+            let insert = Op::Insert { slot, trx, records };
+            if perigee_redo::apply(&mut page, id, &insert).is_err() {
+                break;
+            }
+        }
+        page
+    }
+
+    /// An insert of a record of this length at a slot of such a page.
+    pub fn insertion(slot: u16, len: usize, ascending: bool) -> Insertion {
+        Insertion {
+            slot,
+            record: record(2 * slot, len).into(),
+            trx: TrxId(0),
+            ascending,
+            replaces: false,
+            divides: false,
+        }
+    }
 
     /// A record with this key and total length.
     fn record(key: u16, len: usize) -> Vec<u8> {
@@ -381,26 +456,11 @@ mod tests {
             new_len in 7..=MAX_RECORD_LEN,
             at in 0..200_usize,
         ) {
-            let mut page = Box::new([0; PAGE_SIZE]);
-            let (id, none) = (PageId(5), PageId(0));
-            let (db, index) = (DbId(1), IndexId(1));
-            let kind = PageKind::Secondary;
-            let format = Op::Format { kind, level: 0, db, index, shape: SHAPE, prev: none, next: none };
-            perigee_redo::apply(&mut page, id, &format).expect("formats");
-            let mut count = 0;
-            for (i, len) in lens.iter().enumerate() {
-                let records = Bytes::from(record(2 * i as u16 + 1, *len));
-                let insert = Op::Insert { slot: count, trx: TrxId(0), records };
-                if perigee_redo::apply(&mut page, id, &insert).is_err() {
-                    break;
-                }
-                count += 1;
-            }
+            let page = page_of(&lens);
             let page = PageRef::new(&page[..]).expect("a page");
-            let slot = at as u16 % (count + 1);
-            let record = Bytes::from(record(2 * slot, new_len));
-            prop_assume!(page.free_space() < record.len() + SLOT_LEN);
-            let new = Insertion { slot, record, trx: TrxId(0), ascending: false, replaces: false, divides: false };
+            let count = page.slot_count();
+            let new = insertion(at as u16 % (count + 1), new_len, false);
+            prop_assume!(page.free_space() < new.record.len() + SLOT_LEN);
             let division = divide(page, &new);
             let part = |slots, mine: bool| records_of(page, slots, mine.then_some(&new));
             let left = part(0..division.point, division.new_left);

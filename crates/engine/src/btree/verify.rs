@@ -1,5 +1,6 @@
 //! The tree verifier: everything that a good tree satisfies. It reads pages one after the other
-//! without keeping the tree latched, so it is for a tree that nobody changes.
+//! without keeping the tree latched, and starts again if the structure changed meanwhile; so it is for
+//! a tree that is left alone but for purge, which ends.
 
 use perigee_page::{PageKind, PageRef};
 use perigee_types::PageId;
@@ -46,6 +47,16 @@ impl Tree {
     /// # Errors
     /// [`EngineError::Corrupt`] naming the first page that is wrong.
     pub async fn verify(&self) -> Result<TreeStats, EngineError> {
+        loop {
+            let before = *self.latch.read();
+            let verified = self.verify_pages().await;
+            if *self.latch.read() == before {
+                return verified;
+            }
+        }
+    }
+
+    async fn verify_pages(&self) -> Result<TreeStats, EngineError> {
         let mut stats = TreeStats::default();
         let mut chain = Chain::default();
         let root = Visit {

@@ -22,3 +22,4 @@ pub use frame::{Frame, Page, PageBytes};
 pub use pool::{Access, BufferPool, PoolCounters};
 
 pub(crate) use frame::WriteLatch;
+pub(crate) use pool::TreeLatch;

@@ -56,6 +56,9 @@ pub struct PoolCounters {
     pub resident: usize,
 }
 
+/// The tree latch of an index, around the number of structure changes that were begun under it.
+pub(crate) type TreeLatch = RwLock<u64>;
+
 /// The buffer pool of a frontend.
 pub struct BufferPool {
     sal: Arc<Sal>,
@@ -68,7 +71,7 @@ pub struct BufferPool {
     misses: AtomicU64,
     superblock: OnceLock<Arc<Frame>>,
     allocator: Allocator,
-    tree_latches: Mutex<HashMap<IndexId, Arc<RwLock<()>>>>,
+    tree_latches: Mutex<HashMap<IndexId, Arc<TreeLatch>>>,
     this: Weak<Self>,
 }
 
@@ -305,7 +308,7 @@ impl BufferPool {
     }
 
     /// The tree latch of an index, the same for all who ask.
-    pub(crate) fn tree_latch(&self, index: IndexId) -> Arc<RwLock<()>> {
+    pub(crate) fn tree_latch(&self, index: IndexId) -> Arc<TreeLatch> {
         self.tree_latches.lock().entry(index).or_default().clone()
     }
 

@@ -6,20 +6,30 @@
 //! is remembered in memory only: after a restart the rest is not used, which costs numbers, not
 //! storage. Pages of dropped tables are not handed out again.
 //!
-//! Invariant: a page of an extent is used only in log groups at or above the LSN of the one that
-//! took the extent; otherwise a crash between the two could hand the page out twice.
+//! A page that a mini-transaction frees is used again by the same owner, and is remembered in memory
+//! only, too. While it is free it is of kind meta, so that a tree that leads to it is found corrupt.
+//!
+//! Invariants:
+//! - a page of an extent is used only in log groups at or above the LSN of the one that took the
+//!   extent, and a freed page in groups above the one that freed it; otherwise a crash between the
+//!   two could leave a page in two places;
+//! - a freed page is used again in its own frame: whoever uses it has it resident and latched before
+//!   the first change, so that no flight brings the page of before over the new one;
+//! - pages of an owner are freed and used again under one lock, an index's exclusive tree latch.
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use perigee_page::{HEADER_LEN, PageRef};
+use perigee_page::{HEADER_LEN, PageKind, PageRef, RecordShape};
 use perigee_redo::Op;
 use perigee_sal::{Geometry, SUPERBLOCK_RESERVED};
 use perigee_types::{IndexId, PageId};
 
-use super::Mtr;
+use super::{Latched, Mtr};
+use crate::buffer::Frame;
 
 /// Pages of an extent.
 pub const EXTENT: u64 = Geometry::EXTENT_PAGES as u64;
@@ -48,10 +58,15 @@ pub(crate) type Owner = (IndexId, ExtentUse);
 /// What is left of extents, by owner.
 pub(super) type Extents = HashMap<Owner, Vec<Range<u64>>>;
 
-/// What is left of extents that all may use.
+/// Freed pages of an owner that are remembered: half a megabyte of numbers for a gigabyte of pages.
+/// The numbers of more are lost.
+const MAX_FREED: usize = 1 << 16;
+
+/// What is left of extents that all may use, and freed pages.
 #[derive(Debug, Default)]
 pub(crate) struct Allocator {
     free: Mutex<Extents>,
+    freed: Mutex<HashMap<Owner, Vec<PageId>>>,
 }
 
 impl Allocator {
@@ -72,6 +87,43 @@ impl Allocator {
         }
     }
 
+    /// Forgets what there is for an index that is dropped.
+    pub(crate) fn forget(&self, index: IndexId) {
+        self.free.lock().retain(|(of, _), _| *of != index);
+        self.freed.lock().retain(|(of, _), _| *of != index);
+    }
+
+    /// At most `most` freed pages of an owner, those freed last, which are the likeliest to be in the
+    /// pool. They stay in the list until they are used.
+    pub(crate) fn freed(&self, owner: Owner, most: usize) -> Vec<PageId> {
+        let freed = self.freed.lock();
+        let pages = freed.get(&owner).into_iter().flatten();
+        pages.rev().take(most).copied().collect()
+    }
+
+    pub(super) fn publish_freed(&self, pages: &mut Vec<(Owner, PageId)>) {
+        if pages.is_empty() {
+            return;
+        }
+        let mut freed = self.freed.lock();
+        for (owner, page) in pages.drain(..) {
+            let freed = freed.entry(owner).or_default();
+            if freed.len() < MAX_FREED {
+                freed.push(page);
+            }
+        }
+    }
+
+    fn remove_freed(&self, owner: Owner, page: PageId) {
+        let mut freed = self.freed.lock();
+        let Some(freed) = freed.get_mut(&owner) else {
+            return;
+        };
+        if let Some(at) = freed.iter().rposition(|freed| *freed == page) {
+            freed.remove(at);
+        }
+    }
+
     fn take(&self, owner: Owner) -> Option<PageId> {
         take(&mut self.free.lock(), owner)
     }
@@ -88,6 +140,50 @@ fn take(extents: &mut Extents, owner: Owner) -> Option<PageId> {
 }
 
 impl Mtr<'_> {
+    /// A page to make, latched: a freed one that was latched for this, or one that was never used.
+    /// Existing pages have to be latched before; its first operation must be a format.
+    pub(crate) fn make(&mut self, index: IndexId, purpose: ExtentUse) -> Latched {
+        let spare = self.spares.iter().position(|(of, _)| *of == purpose);
+        if let Some(spare) = spare {
+            let (_, page) = self.spares.swap_remove(spare);
+            let id = self.frame(page).id();
+            self.pool.allocator().remove_freed((index, purpose), id);
+            return page;
+        }
+        let id = self.allocate(index, purpose);
+        self.create(id, index)
+    }
+
+    /// Latches a freed page for [`Mtr::make`], before the first change. It stays free if it turns out
+    /// not to be needed.
+    ///
+    /// # Panics
+    /// As [`Mtr::latch`].
+    pub(crate) fn latch_spare(&mut self, frame: &Arc<Frame>, purpose: ExtentUse) {
+        let page = self.latch(frame);
+        self.spares.push((purpose, page));
+    }
+
+    /// Frees a latched page that nothing leads to any more.
+    pub(crate) fn free(&mut self, page: Latched, purpose: ExtentUse) {
+        let frame = self.frame(page);
+        let (id, index) = (frame.id(), frame.index());
+        let none = PageId(0);
+        self.apply(
+            page,
+            Op::Format {
+                kind: PageKind::Meta,
+                level: 0,
+                db: self.pool.sal().db(),
+                index,
+                shape: RecordShape::default(),
+                prev: none,
+                next: none,
+            },
+        );
+        self.freed.push(((index, purpose), id));
+    }
+
     /// The id of a page that was never used. Existing pages have to be latched before.
     pub fn allocate(&mut self, index: IndexId, purpose: ExtentUse) -> PageId {
         let owner = (index, purpose);
@@ -114,7 +210,7 @@ impl Mtr<'_> {
         self.raise(superblock)
     }
 
-    fn raise(&mut self, superblock: super::Latched) -> Range<u64> {
+    fn raise(&mut self, superblock: Latched) -> Range<u64> {
         let next = first_unused(self.page(superblock));
         let bytes = Bytes::copy_from_slice(&(next + EXTENT).to_le_bytes());
         self.apply(
@@ -127,7 +223,7 @@ impl Mtr<'_> {
         next..next + EXTENT
     }
 
-    fn latch_superblock(&mut self) -> super::Latched {
+    fn latch_superblock(&mut self) -> Latched {
         if let Some(latched) = self.superblock {
             return latched;
         }

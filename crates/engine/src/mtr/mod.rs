@@ -2,8 +2,9 @@
 //!
 //! Invariants:
 //! - *do = redo*: a page changes by `redo::apply` only, and what was applied is what is logged;
-//! - all existing pages are latched before the first change; once something is applied the
-//!   mini-transaction commits, it cannot be abandoned (checked);
+//! - all existing pages, freed ones that are to be used again among them, are latched before the
+//!   first change; once something is applied the mini-transaction commits, it cannot be abandoned
+//!   (checked);
 //! - latches are held until the LSN is assigned (SPEC's N6), so that whoever holds a latch knows
 //!   that all changes of the page have LSNs at or below the last assigned one;
 //! - a mini-transaction never lives across an await: it is not `Send`.
@@ -41,6 +42,10 @@ pub struct Mtr<'p> {
     /// Extents taken from the superblock by this mini-transaction; others may use them once it
     /// has its LSN.
     extents: allocate::Extents,
+    /// Freed pages that were latched for being used again.
+    spares: Vec<(ExtentUse, Latched)>,
+    /// Pages freed by this mini-transaction; to be used again once it has its LSN.
+    freed: Vec<(allocate::Owner, PageId)>,
     superblock: Option<Latched>,
     applied: bool,
 }
@@ -53,6 +58,8 @@ impl<'p> Mtr<'p> {
             pages: Vec::new(),
             unread: Vec::new(),
             extents: allocate::Extents::default(),
+            spares: Vec::new(),
+            freed: Vec::new(),
             superblock: None,
             applied: false,
         }
@@ -148,9 +155,9 @@ impl<'p> Mtr<'p> {
             PageMut::new(Arc::make_mut(&mut page.latch)).set_lsn(lsn);
             page.frame.set_newest(lsn);
         }
-        self.pool
-            .allocator()
-            .publish(std::mem::take(&mut self.extents));
+        let allocator = self.pool.allocator();
+        allocator.publish(std::mem::take(&mut self.extents));
+        allocator.publish_freed(&mut self.freed);
         self.applied = false;
         lsn
     }

@@ -6,6 +6,7 @@ mod lookups;
 mod memory;
 mod mvcc;
 mod short;
+mod shrink;
 mod transfers;
 
 use std::ops::Bound;

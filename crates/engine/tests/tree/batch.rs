@@ -11,13 +11,14 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::database::*;
+use crate::merge::{insert as insert_any, remove, shuffled};
 
 /// Keys of a page in a span.
 fn keys(page: PageRef<'_>, span: &KeySpan) -> Vec<u32> {
     (0..page.slot_count())
         .map(|slot| page.key(slot))
         .filter(|key| span.contains(key))
-        .map(|key| u32::from_be_bytes(key.try_into().unwrap()))
+        .map(|key| u32::from_be_bytes(key[..4].try_into().unwrap()))
         .collect()
 }
 
@@ -27,7 +28,7 @@ fn copy(bytes: &[u8]) -> Page {
 }
 
 /// Scans `span` by batches, calling `between` after each batch was taken and before it is read.
-async fn scan_batches(
+pub async fn scan_batches(
     tree: &Tree,
     pool: &Arc<BufferPool>,
     span: KeySpan,
@@ -233,4 +234,118 @@ async fn the_lsn_of_a_batch_is_the_last_one_assigned() {
         .unwrap();
     assert_eq!((batch.lsn, pinned), (last, vec![last]));
     assert!(last > Lsn(50));
+}
+
+/// Removes a tree's records, and inserts others on the pages that this frees.
+async fn replace_all(tree: &Tree, present: &mut BTreeSet<u32>, new: impl Iterator<Item = u32>) {
+    for n in std::mem::take(present) {
+        remove(tree, n).await;
+    }
+    assert_eq!(tree.verify().await.unwrap().height, 1, "the root is a leaf");
+    for n in new {
+        insert_any(tree, n, 800).await;
+        present.insert(n);
+    }
+}
+
+#[tokio::test]
+async fn a_batch_is_as_of_its_lsn_when_its_pages_were_freed_and_used_again() {
+    const RECORDS: u32 = 2500;
+    let database = Database::new();
+    let pool = database.open(8).await;
+    let tree = fixed_tree(&pool).await;
+    let (mut present, mut total) = (BTreeSet::new(), [0; 3]);
+    replace_all(&tree, &mut present, 0..RECORDS).await;
+    let pages = tree.verify().await.unwrap().leaf_pages;
+    for (round, (reverse, load)) in [(false, false), (true, false), (false, true), (true, true)]
+        .into_iter()
+        .enumerate()
+    {
+        let sal = pool.sal().clone();
+        sal.wait_page_persistent(sal.last_lsn()).await.unwrap();
+        let expected: Vec<_> = present.iter().copied().collect();
+        let mut batches = 0;
+        let from = (round as u32 + 1) * 10_000;
+        let between = async || {
+            batches += 1;
+            let order = shuffled(RECORDS, round as u64);
+            replace_all(&tree, &mut present, order.into_iter().map(|n| from + n)).await;
+            sal.wait_page_persistent(sal.last_lsn()).await.unwrap();
+        };
+        let (mut found, states) =
+            scan_batches(&tree, &pool, KeySpan::all(), reverse, 1000, load, between).await;
+        if reverse {
+            found.reverse();
+        }
+        assert!(found == expected, "{} of {}", found.len(), expected.len());
+        assert_eq!(batches, 1, "all leaves are read at once");
+        total.iter_mut().zip(states).for_each(|(t, s)| *t += s);
+    }
+    assert!(
+        total.iter().all(|n| *n > 50),
+        "every way to get a leaf was used: {total:?}"
+    );
+    let used = database.replay().await.len() as u64;
+    assert!(
+        used < 2 * pages,
+        "{used} pages in all: {pages} leaves were used again"
+    );
+    database.check_replay(&pool).await;
+}
+
+#[tokio::test]
+async fn merges_between_batches_neither_lose_nor_repeat_a_record() {
+    let database = Database::new();
+    let pool = database.open(8).await;
+    let mut rng = StdRng::seed_from_u64(8);
+    for tree in [fixed_tree(&pool).await, variable_tree(&pool).await] {
+        let is_stable = |n: &u32| n.is_multiple_of(100);
+        let (mut present, mut heights) = (BTreeSet::new(), BTreeSet::new());
+        for n in (0..3000).filter(is_stable) {
+            insert_any(&tree, n, 100).await;
+            present.insert(n);
+        }
+        for scan in 0..16 {
+            let (reverse, load, max_pages) = (scan % 2 == 0, scan % 4 < 2, 1 + scan * 2);
+            let mut ever = present.clone();
+            let between = async || {
+                let from = rng.random_range(0..3000);
+                let keys = from..from + rng.random_range(1..1500);
+                let grows = rng.random_bool(0.5);
+                for n in keys.filter(|n| !is_stable(n)) {
+                    if grows && n % 3 == 0 && present.insert(n) {
+                        insert_any(&tree, n, 300 + n as usize % 500).await;
+                        ever.insert(n);
+                    } else if !grows && present.remove(&n) {
+                        remove(&tree, n).await;
+                    }
+                }
+                heights.insert(tree.verify().await.unwrap().height);
+                let sal = pool.sal();
+                sal.wait_page_persistent(sal.last_lsn()).await.unwrap();
+            };
+            let (mut found, _) = scan_batches(
+                &tree,
+                &pool,
+                KeySpan::all(),
+                reverse,
+                max_pages,
+                load,
+                between,
+            )
+            .await;
+            if reverse {
+                found.reverse();
+            }
+            assert!(
+                found.is_sorted_by(|a, b| a < b),
+                "no key twice, all in order"
+            );
+            let found: BTreeSet<_> = found.into_iter().collect();
+            assert!((0..3000).filter(is_stable).all(|n| found.contains(&n)));
+            assert!(found.is_subset(&ever));
+        }
+        assert!(heights.len() > 1, "the tree's height changed: {heights:?}");
+    }
+    database.check_replay(&pool).await;
 }

@@ -50,19 +50,26 @@ impl Database {
     /// Every page of the database, replayed from the log from empty.
     pub async fn replay(&self) -> BTreeMap<PageId, Box<[u8; PAGE_SIZE]>> {
         let mut pages = BTreeMap::new();
-        for plog in self.log.list(DB).await.unwrap() {
-            for entry in self.log.read(plog.plog, 0, u64::MAX).await.unwrap() {
-                for group in Group::decode_all(&entry.payload).unwrap() {
-                    for change in &group.changes {
-                        let page = pages
-                            .entry(change.page)
-                            .or_insert_with(|| Box::new([0; PAGE_SIZE]));
-                        assert!(apply_change(page, group.lsn, change).unwrap());
-                    }
-                }
+        for group in self.groups().await {
+            for change in &group.changes {
+                let page = pages
+                    .entry(change.page)
+                    .or_insert_with(|| Box::new([0; PAGE_SIZE]));
+                assert!(apply_change(page, group.lsn, change).unwrap());
             }
         }
         pages
+    }
+
+    /// Every log group so far, once it is durable.
+    pub async fn groups(&self) -> Vec<Group> {
+        let mut groups = Vec::new();
+        for plog in self.log.list(DB).await.unwrap() {
+            for entry in self.log.read(plog.plog, 0, u64::MAX).await.unwrap() {
+                groups.extend(Group::decode_all(&entry.payload).unwrap());
+            }
+        }
+        groups
     }
 
     /// Panics unless the pool's pages are, byte for byte, what the log says (*do = redo*).

@@ -7,5 +7,6 @@ mod build;
 mod concurrency;
 mod database;
 mod disk;
+mod merge;
 mod model;
 mod pool;

@@ -53,6 +53,8 @@ enum Step {
     Insert(Vec<u16>, u16),
     Ascend(u16, u16),
     Remove(Vec<u16>),
+    /// All keys from one to another, in the order of the first number.
+    Clear(u16, u16, u16),
     Replace(u16, u16),
     Mark(u16),
     Keep(u16),
@@ -68,6 +70,7 @@ fn step() -> impl Strategy<Value = Step> {
         5 => (prop::collection::vec(key(), 1..30), len()).prop_map(|(k, l)| Step::Insert(k, l)),
         2 => (key(), len()).prop_map(|(k, l)| Step::Ascend(k, l)),
         2 => prop::collection::vec(key(), 1..20).prop_map(Step::Remove),
+        2 => (0..3_u16, key(), key()).prop_map(|(o, a, b)| Step::Clear(o, a.min(b), a.max(b))),
         2 => (key(), len()).prop_map(|(k, l)| Step::Replace(k, l)),
         1 => key().prop_map(Step::Mark),
         1 => key().prop_map(Step::Keep),
@@ -152,6 +155,17 @@ impl Run {
                 }
             }
             Step::Remove(keys) => {
+                for n in keys {
+                    self.update(n, RecordChange::Remove).await;
+                }
+            }
+            Step::Clear(order, from, to) => {
+                let mut keys: Vec<_> = (from..=to).collect();
+                match order {
+                    0 => {}
+                    1 => keys.reverse(),
+                    _ => keys.sort_by_key(|n| u32::from(*n) * 7919 % 1201),
+                }
                 for n in keys {
                     self.update(n, RecordChange::Remove).await;
                 }
@@ -251,6 +265,10 @@ fn run(keys: Keys, pages: usize, steps: Vec<Step>) {
         run.crash(pages).await;
         run.check_all().await;
         assert!(run.pool.sal().last_lsn() > Lsn(1));
+        run.step(Step::Clear(2, 0, 1300), pages).await;
+        let stats = run.tree.verify().await.unwrap();
+        assert_eq!((stats.records, stats.height), (0, 1), "nothing is left");
+        run.database.check_replay(&run.pool).await;
     });
 }
 
