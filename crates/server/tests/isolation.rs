@@ -26,7 +26,7 @@ fn options(dir: &Path, subject: Subject, levels: &[Level], share: u64) -> Isolat
         connections: 16,
         accounts: 500,
         seed: 1,
-        prepared: true,
+        prepared: false,
     }
 }
 
