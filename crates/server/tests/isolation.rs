@@ -16,7 +16,7 @@ use support::binary;
 
 fn options(dir: &Path, subject: Subject, levels: &[Level], share: u64) -> IsolationOptions {
     let transactions = std::env::var("PERIGEE_TRANSACTIONS");
-    let transactions: u64 = transactions.map_or(1500, |n| n.parse().unwrap());
+    let transactions: u64 = transactions.map_or(600, |n| n.parse().unwrap());
     IsolationOptions {
         binary: binary(),
         dir: dir.to_owned(),
@@ -26,7 +26,7 @@ fn options(dir: &Path, subject: Subject, levels: &[Level], share: u64) -> Isolat
         connections: 16,
         accounts: 500,
         seed: 1,
-        prepared: true,
+        prepared: false,
     }
 }
 

@@ -25,7 +25,7 @@ pub async fn check(client: &mut Client, writers: &mut [Rows], when: &str) {
         )
         .await;
         for index in ["n", "s"] {
-            by_index(client, index, &all, when).await;
+            by_index(client, index, &all, &format!("NDP {mode}, {when}")).await;
         }
         accounts(client, when).await;
         assert!(
@@ -96,10 +96,15 @@ async fn by_index(client: &mut Client, column: &str, all: &All, when: &str) {
         .flat_map(|(c, rows)| rows.iter().map(move |(id, row)| entry(c, id, row)))
         .collect();
     expected.sort();
-    assert!(
-        found == expected,
-        "the index of {column} does not agree with the table; {when}"
-    );
+    if found != expected {
+        let only = |here: &[Vec<Option<String>>], there: &[Vec<Option<String>>]| {
+            let missing: Vec<_> = here.iter().filter(|e| !there.contains(e)).collect();
+            let some: Vec<_> = missing.iter().take(8).map(|e| format!("{e:?}")).collect();
+            format!("{} of {}: {}", missing.len(), here.len(), some.join(" "))
+        };
+        let (index, table) = (only(&found, &expected), only(&expected, &found));
+        panic!("only in the index of {column} {index}\nonly in the table {table}\n{when}");
+    }
 }
 
 /// The rows of the transaction that never ended are as it found them.
