@@ -2,6 +2,7 @@
 //! results, metadata and errors.
 #![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
 
+mod changes;
 #[path = "../common/mod.rs"]
 mod common;
 mod rng;
@@ -120,4 +121,34 @@ async fn selects_are_answered_as_the_ordinary_way_does() {
         "{run} of {count} statements were fast"
     );
     assert_eq!(fast_statements(&fixture, &mut slow).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_changed_as_the_ordinary_way_does() {
+    let fixtures = [fixture().await, fixture().await];
+    let (mut fast, mut slow) = (fixtures[0].session(), ordinary(&fixtures[1]));
+    fixtures[0].run(&mut fast, "USE test").await.unwrap();
+    fixtures[1].run(&mut slow, "USE test").await.unwrap();
+    let mut rng = Rng(2);
+    let count = statements();
+    let before = fast_statements(&fixtures[0], &mut fast).await;
+    for number in 1..=count {
+        let mut sqls = vec![changes::change(&mut rng)];
+        if number % 100 == 0 || number == count {
+            sqls.push("SELECT * FROM a WHERE id < 60 ORDER BY id".to_owned());
+            sqls.push("SELECT * FROM a WHERE k < 300 ORDER BY id".to_owned());
+            sqls.push("SELECT id FROM a ORDER BY c".to_owned());
+            sqls.push("SELECT * FROM b ORDER BY x, y, z".to_owned());
+        }
+        for sql in sqls {
+            let answer = told(fixtures[0].run(&mut fast, &sql).await, true);
+            let expected = told(fixtures[1].run(&mut slow, &sql).await, true);
+            assert_same(&sql, answer, expected);
+            assert_eq!(fast.warning_count(), slow.warning_count(), "{sql}");
+            assert_eq!(fast.in_transaction(), slow.in_transaction(), "{sql}");
+        }
+    }
+    let run = fast_statements(&fixtures[0], &mut fast).await - before;
+    eprintln!("{run} of {count} changes were fast");
+    assert!(run > count as u64 / 3, "{run} of {count} changes were fast");
 }

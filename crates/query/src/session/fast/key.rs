@@ -138,13 +138,20 @@ impl KeyTemplate {
         self.equal.iter().any(|(equal, _)| equal.column == column)
     }
 
+    /// The values of the key's columns, encoded, if they are compared for equality; as
+    /// [`KeyTemplate::span`].
+    pub(super) fn bytes(&self, parameters: &[Datum]) -> Option<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(16);
+        for (column, operand) in &self.equal {
+            column.encode(operand.value(parameters)?, &mut bytes)?;
+        }
+        Some(bytes)
+    }
+
     /// The part of the index, for these parameters; `None` if a value is of another kind than its
     /// column, or NULL.
     pub(super) fn span(&self, parameters: &[Datum]) -> Option<KeySpan> {
-        let mut prefix = Vec::with_capacity(16);
-        for (column, operand) in &self.equal {
-            column.encode(operand.value(parameters)?, &mut prefix)?;
-        }
+        let prefix = self.bytes(parameters)?;
         let Some(column) = self.ranged else {
             return Some(KeySpan::prefix(&prefix));
         };

@@ -1,4 +1,4 @@
-//! The fast path: statements that read a row or a short range by key, from their text or their
+//! The fast path: statements that read or write a row, or read a short range, by key, from their text or their
 //! syntax tree to their result without a planner.
 //!
 //! Invariants:
@@ -8,6 +8,8 @@
 //!   delivered or changed before.
 
 mod aggregate;
+mod change;
+mod insert;
 mod key;
 mod names;
 mod operand;
@@ -15,6 +17,7 @@ mod rows;
 mod select;
 mod shape;
 mod shapes;
+mod values;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,6 +30,8 @@ use super::Session;
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Statement};
 use crate::result::ResultSink;
+use change::{FastDelete, FastUpdate};
+use insert::FastInsert;
 use select::FastSelect;
 use shapes::Shapes;
 
@@ -45,6 +50,9 @@ pub(crate) struct FastStatement {
 #[derive(Debug)]
 enum Body {
     Select(FastSelect),
+    Insert(FastInsert),
+    Update(FastUpdate),
+    Delete(FastDelete),
 }
 
 /// A statement that was recognised.
@@ -81,16 +89,26 @@ pub(crate) async fn compile(
     if !session.frontend.config.fast_path {
         return None;
     }
-    let Statement::Query(query) = statement else {
-        return None;
-    };
-    let recognised = select::recognise(session, query, piece).await?;
-    Some(FastStatement {
-        table: recognised.table,
-        by_schema: recognised.by_schema,
-        parameters: recognised.parameters,
-        body: Body::Select(recognised.statement),
+    Some(match statement {
+        Statement::Query(query) => select::recognise(session, query, piece)
+            .await?
+            .into_fast(Body::Select),
+        Statement::Insert(insert) => insert::recognise(session, insert)?.into_fast(Body::Insert),
+        Statement::Update(update) => change::update(session, update)?.into_fast(Body::Update),
+        Statement::Delete(delete) => change::delete(session, delete)?.into_fast(Body::Delete),
+        _ => return None,
     })
+}
+
+impl<S> Recognised<S> {
+    fn into_fast(self, body: impl FnOnce(S) -> Body) -> FastStatement {
+        FastStatement {
+            table: self.table,
+            by_schema: self.by_schema,
+            parameters: self.parameters,
+            body: body(self.statement),
+        }
+    }
 }
 
 impl FastStatement {
@@ -102,6 +120,29 @@ impl FastStatement {
         }
         let table = session.frontend.engine.table(&def.schema, &def.name);
         table.is_ok_and(|table| Arc::ptr_eq(&table, &self.table))
+    }
+
+    async fn deliver(
+        &self,
+        session: &mut Session,
+        parameters: &[Datum],
+        out: &mut dyn ResultSink,
+        cancel: &CancelToken,
+    ) -> Result<Answer> {
+        let table = &self.table;
+        let done = match &self.body {
+            Body::Select(select) => {
+                return select.run(session, table, parameters, out, cancel).await;
+            }
+            Body::Insert(insert) => insert.run(session, table, parameters, cancel).await?,
+            Body::Update(update) => update.run(session, table, parameters, cancel).await?,
+            Body::Delete(delete) => delete.run(session, table, parameters, cancel).await?,
+        };
+        let Some(ok) = done else {
+            return Ok(Answer::Ordinary);
+        };
+        out.ok(ok).await?;
+        Ok(Answer::Done)
     }
 }
 
@@ -116,19 +157,17 @@ pub(crate) async fn run(
     out: &mut dyn ResultSink,
     cancel: &CancelToken,
 ) -> Result<Answer> {
-    if statement.parameters != parameters.len() {
+    // What SET TRANSACTION said is for one transaction, which the ordinary way begins.
+    let next = &session.next_transaction;
+    let plain = next.isolation.is_none() && next.read_only.is_none();
+    if !plain || statement.parameters != parameters.len() {
         return Ok(Answer::Ordinary);
     }
     session.warnings.clear();
     if cancel.is_cancelled() {
         return Err(SqlError::interrupted());
     }
-    let answer = match &statement.body {
-        Body::Select(select) => {
-            let table = &statement.table;
-            select.run(session, table, parameters, out, cancel).await
-        }
-    };
+    let answer = statement.deliver(session, parameters, out, cancel).await;
     if !matches!(answer, Ok(Answer::Ordinary)) {
         let count = &session.frontend.fast_statements;
         count.fetch_add(1, Ordering::Relaxed);

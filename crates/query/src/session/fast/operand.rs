@@ -55,10 +55,14 @@ pub(super) struct Parameters(Vec<Location>);
 impl Parameters {
     /// The parameters of a syntax tree.
     pub(super) fn of(tree: &impl Visit) -> Self {
-        let mut found = Self::default();
-        let _ = tree.visit(&mut found);
-        found.0.sort_unstable();
-        found
+        Self::default().and_of(tree)
+    }
+
+    /// These and those of another tree of the statement.
+    pub(super) fn and_of(mut self, tree: &impl Visit) -> Self {
+        let _ = tree.visit(&mut self);
+        self.0.sort_unstable();
+        self
     }
 
     /// How many there are.

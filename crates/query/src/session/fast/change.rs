@@ -1,0 +1,247 @@
+//! UPDATE and DELETE of one row by its primary key.
+
+use std::sync::Arc;
+
+use datafusion::sql::sqlparser::ast::{AssignmentTarget, BinaryOperator, Expr};
+use perigee_engine::catalog::Table;
+use perigee_engine::scan::CancelToken;
+use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock, Written};
+use perigee_value::{Datum, RecordView};
+
+use super::super::Session;
+use super::super::insert::engine_error;
+use super::super::transaction::Work;
+use super::key::KeyTemplate;
+use super::names::{Names, only_table};
+use super::operand::{Operand, Parameters};
+use super::{Recognised, values};
+use crate::error::{Result, SqlError};
+use crate::parse::{Delete, Rows, Update};
+use crate::result::OkResult;
+
+/// An UPDATE of one row.
+#[derive(Debug)]
+pub(super) struct FastUpdate {
+    key: KeyTemplate,
+    assignments: Vec<Assignment>,
+}
+
+/// A DELETE of one row.
+#[derive(Debug)]
+pub(super) struct FastDelete {
+    key: KeyTemplate,
+}
+
+#[derive(Debug)]
+struct Assignment {
+    column: usize,
+    value: Assigned,
+}
+
+#[derive(Debug)]
+enum Assigned {
+    Operand(Operand),
+    /// The column's own value and an operand.
+    Change {
+        by: Operand,
+        subtract: bool,
+    },
+}
+
+/// What became of a row.
+enum Outcome {
+    /// It was found, and perhaps changed.
+    Found {
+        changed: bool,
+    },
+    Missing,
+    /// The statement is to be run the ordinary way; nothing is changed.
+    Ordinary,
+}
+
+/// The table of a statement about one row by its primary key, its key, and whether the table's
+/// schema is the session's.
+fn row_of(
+    session: &Session,
+    rows: &Rows,
+    parameters: &Parameters,
+) -> Option<(Arc<Table>, String, KeyTemplate, bool)> {
+    let plain = rows.order_by.is_none() && rows.limit.is_none() && rows.hints.is_empty();
+    let (table, alias, by_schema) = only_table(session, &rows.from).filter(|_| plain)?;
+    let names = Names::new(&table, alias.clone());
+    let key = KeyTemplate::new(&table, &names, rows.selection.as_ref()?, parameters)?;
+    (key.is_row && key.index == 0).then_some((table, alias, key, by_schema))
+}
+
+/// The UPDATE, if it is one that the fast path runs.
+pub(super) fn update(session: &Session, update: &Update) -> Option<Recognised<FastUpdate>> {
+    let parameters = Parameters::of(&update.assignments).and_of(&update.rows.selection);
+    let (table, alias, key, by_schema) = row_of(session, &update.rows, &parameters)?;
+    let names = Names::new(&table, alias);
+    let mut assignments: Vec<Assignment> = Vec::new();
+    for assignment in &update.assignments {
+        let AssignmentTarget::ColumnName(name) = &assignment.target else {
+            return None;
+        };
+        let [part] = &name.0[..] else {
+            return None;
+        };
+        let column = names.named(part.as_ident()?)?;
+        let value = assigned(&assignment.value, column, &names, &parameters)?;
+        let column = usize::from(column);
+        if assignments.iter().any(|known| known.column == column) {
+            return None;
+        }
+        assignments.push(Assignment { column, value });
+    }
+    let plain = !update.ignore && !assignments.is_empty();
+    plain.then(|| Recognised {
+        statement: FastUpdate { key, assignments },
+        parameters: parameters.len(),
+        by_schema,
+        table: table.clone(),
+    })
+}
+
+fn assigned(
+    value: &Expr,
+    column: u16,
+    names: &Names<'_>,
+    parameters: &Parameters,
+) -> Option<Assigned> {
+    match value {
+        Expr::Nested(inner) => assigned(inner, column, names, parameters),
+        Expr::BinaryOp {
+            left,
+            op: op @ (BinaryOperator::Plus | BinaryOperator::Minus),
+            right,
+        } if names.column(left) == Some(column) => Some(Assigned::Change {
+            by: parameters.operand(right)?,
+            subtract: *op == BinaryOperator::Minus,
+        }),
+        value => parameters.operand(value).map(Assigned::Operand),
+    }
+}
+
+/// The DELETE, if it is one that the fast path runs.
+pub(super) fn delete(session: &Session, delete: &Delete) -> Option<Recognised<FastDelete>> {
+    let parameters = Parameters::of(&delete.rows.selection);
+    let (table, _, key, by_schema) = row_of(session, &delete.rows, &parameters)?;
+    let plain = !delete.ignore && delete.targets.is_empty();
+    plain.then(|| Recognised {
+        statement: FastDelete { key },
+        parameters: parameters.len(),
+        by_schema,
+        table,
+    })
+}
+
+impl FastUpdate {
+    /// Runs it; `None` if it is to be run the ordinary way.
+    pub(super) async fn run(
+        &self,
+        session: &mut Session,
+        table: &Arc<Table>,
+        parameters: &[Datum],
+        cancel: &CancelToken,
+    ) -> Result<Option<OkResult>> {
+        let Some(key) = self.key.bytes(parameters) else {
+            return Ok(None);
+        };
+        let mut work = session.begin_work(cancel);
+        let outcome = self.change(&mut work, table, &key, parameters).await;
+        let outcome = session.end_work(work, outcome).await?;
+        let (matched, changed) = match outcome {
+            Outcome::Ordinary => return Ok(None),
+            Outcome::Missing => (0, 0),
+            Outcome::Found { changed } => (1, u64::from(changed)),
+        };
+        Ok(Some(OkResult {
+            affected_rows: if session.info.found_rows {
+                matched
+            } else {
+                changed
+            },
+            info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: 0"),
+            ..OkResult::default()
+        }))
+    }
+
+    async fn change(
+        &self,
+        work: &mut Work,
+        table: &Arc<Table>,
+        key: &[u8],
+        parameters: &[Datum],
+    ) -> Result<Outcome> {
+        work.check_writable()?;
+        let transaction = work.transaction();
+        let lock = transaction.lock_row(table, key, LockMode::Exclusive, LockWait::Wait);
+        let RowLock::Locked(Some(record)) = lock.await? else {
+            return Ok(Outcome::Missing);
+        };
+        let Some(row) = self.row(table, &record, parameters) else {
+            return Ok(Outcome::Ordinary);
+        };
+        let written = transaction.update_row(table, key, &row).await;
+        match written.map_err(|error| engine_error(error, table, 0))? {
+            Written::Done => Ok(Outcome::Found { changed: true }),
+            Written::Unchanged => Ok(Outcome::Found { changed: false }),
+            Written::Missing => Err(SqlError::record_changed(&table.def.name)),
+            Written::Duplicate(_) => Ok(Outcome::Ordinary),
+        }
+    }
+
+    /// The row with its new values.
+    fn row(&self, table: &Table, record: &[u8], parameters: &[Datum]) -> Option<Vec<Datum>> {
+        let record = RecordView::new(&table.clustered().layout, record);
+        let columns = 0..table.def.columns.len();
+        let mut row: Vec<Datum> = columns
+            .map(|column| record.value(column).to_datum())
+            .collect();
+        for Assignment { column, value } in &self.assignments {
+            let def = &table.def.columns[*column];
+            row[*column] = match value {
+                Assigned::Operand(operand) => values::stored(operand.value(parameters)?, def)?,
+                Assigned::Change { by, subtract } => {
+                    let by = by.value(parameters)?;
+                    values::changed(record.value(*column), by, *subtract, def)?
+                }
+            };
+        }
+        Some(row)
+    }
+}
+
+impl FastDelete {
+    /// Runs it; `None` if it is to be run the ordinary way.
+    pub(super) async fn run(
+        &self,
+        session: &mut Session,
+        table: &Arc<Table>,
+        parameters: &[Datum],
+        cancel: &CancelToken,
+    ) -> Result<Option<OkResult>> {
+        let Some(key) = self.key.bytes(parameters) else {
+            return Ok(None);
+        };
+        let mut work = session.begin_work(cancel);
+        let deleted = delete_row(&mut work, table, &key).await;
+        let deleted = session.end_work(work, deleted).await?;
+        Ok(deleted.map(|deleted| OkResult {
+            affected_rows: u64::from(deleted),
+            ..OkResult::default()
+        }))
+    }
+}
+
+async fn delete_row(work: &mut Work, table: &Arc<Table>, key: &[u8]) -> Result<Option<bool>> {
+    work.check_writable()?;
+    // That there is no row has to be locked, too.
+    if work.isolation() == Isolation::Serializable {
+        return Ok(None);
+    }
+    let written = work.transaction().delete_row(table, key).await;
+    let written = written.map_err(|error| engine_error(error, table, 0))?;
+    Ok(Some(written == Written::Done))
+}

@@ -1,0 +1,139 @@
+//! INSERT … VALUES of constants.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::sql::sqlparser::ast::{self, Insert, SetExpr, TableObject};
+use datafusion::sql::sqlparser::parser::Parser;
+use perigee_engine::catalog::Table;
+use perigee_engine::scan::CancelToken;
+use perigee_value::Datum;
+
+use super::super::Session;
+use super::super::insert::{Targets, engine_error};
+use super::super::transaction::Work;
+use super::operand::{Operand, Parameters};
+use super::{Recognised, values};
+use crate::error::Result;
+use crate::parse::Grammar;
+use crate::result::OkResult;
+
+/// An INSERT of rows of constants.
+#[derive(Debug)]
+pub(super) struct FastInsert {
+    /// A row of defaults.
+    defaults: Vec<Datum>,
+    /// Table column of each value.
+    columns: Vec<usize>,
+    rows: Vec<Vec<Operand>>,
+}
+
+/// What an INSERT without any clause is parsed to.
+static BARE: LazyLock<Option<Insert>> = LazyLock::new(|| {
+    let mut parser = Parser::new(&Grammar)
+        .try_with_sql("INSERT INTO t VALUES (1)")
+        .ok()?;
+    match parser.parse_statement() {
+        Ok(ast::Statement::Insert(insert)) => stripped(&insert),
+        _ => None,
+    }
+});
+
+/// An INSERT without its table, columns and values; `None` if it has no VALUES.
+fn stripped(insert: &Insert) -> Option<Insert> {
+    let mut rest = insert.clone();
+    rest.into = true;
+    rest.columns.clear();
+    rest.table = TableObject::TableName(ast::ObjectName(Vec::new()));
+    match rest.source.as_mut()?.body.as_mut() {
+        SetExpr::Values(values) => {
+            values.rows.clear();
+            values.value_keyword = false;
+        }
+        _ => return None,
+    }
+    Some(rest)
+}
+
+/// The INSERT, if it is one that the fast path runs.
+pub(super) fn recognise(session: &Session, insert: &Insert) -> Option<Recognised<FastInsert>> {
+    let TableObject::TableName(name) = &insert.table else {
+        return None;
+    };
+    let SetExpr::Values(given) = insert.source.as_ref()?.body.as_ref() else {
+        return None;
+    };
+    if stripped(insert)? != *BARE.as_ref()? {
+        return None;
+    }
+    let table = session.named_table(name).ok()?;
+    let names = insert
+        .columns
+        .iter()
+        .map(|column| match &column.0[..] {
+            [part] => part.as_ident().map(|ident| ident.value.as_str()),
+            _ => None,
+        })
+        .collect::<Option<Vec<_>>>()?;
+    let targets = Targets::named(&table, &names).ok()?;
+    let parameters = Parameters::of(insert);
+    let row = |row: &Vec<ast::Expr>| {
+        let operands = row.iter().map(|value| parameters.operand(value));
+        let operands = operands.collect::<Option<Vec<_>>>()?;
+        (operands.len() == targets.columns().len()).then_some(operands)
+    };
+    let rows = given.rows.iter().map(|values| row(&values.content));
+    Some(Recognised {
+        statement: FastInsert {
+            rows: rows.collect::<Option<_>>()?,
+            defaults: targets.defaults(),
+            columns: targets.columns().to_vec(),
+        },
+        parameters: parameters.len(),
+        by_schema: name.0.len() == 1,
+        table,
+    })
+}
+
+impl FastInsert {
+    /// Runs it; `None` if it is to be run the ordinary way.
+    pub(super) async fn run(
+        &self,
+        session: &mut Session,
+        table: &Arc<Table>,
+        parameters: &[Datum],
+        cancel: &CancelToken,
+    ) -> Result<Option<OkResult>> {
+        let rows = self.rows.iter().map(|row| self.row(row, table, parameters));
+        let Some(rows) = rows.collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        let mut work = session.begin_work(cancel);
+        let inserted = insert(&mut work, table, &rows).await;
+        let count = session.end_work(work, inserted).await?;
+        let info = match rows.len() {
+            1 => String::new(),
+            records => format!("Records: {records}  Duplicates: 0  Warnings: 0"),
+        };
+        Ok(Some(OkResult {
+            affected_rows: count,
+            info,
+            ..OkResult::default()
+        }))
+    }
+
+    /// The values of a row's columns.
+    fn row(&self, operands: &[Operand], table: &Table, parameters: &[Datum]) -> Option<Vec<Datum>> {
+        let mut row = self.defaults.clone();
+        for (operand, column) in operands.iter().zip(&self.columns) {
+            let def = &table.def.columns[*column];
+            row[*column] = values::stored(operand.value(parameters)?, def)?;
+        }
+        Some(row)
+    }
+}
+
+async fn insert(work: &mut Work, table: &Arc<Table>, rows: &[Vec<Datum>]) -> Result<u64> {
+    work.check_writable()?;
+    let inserted = work.transaction().insert(table, rows).await;
+    inserted.map_err(|error| engine_error(error, table, 0))
+}
