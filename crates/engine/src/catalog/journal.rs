@@ -152,6 +152,55 @@ mod tests {
         assert!(decode(&[2, 0, 0, 0], &Entries::new()).is_err());
     }
 
+    async fn open(dir: &std::path::Path) -> std::sync::Arc<crate::Engine> {
+        let log = perigee_log_store::LogStoreService::open(dir.join("log"), Default::default());
+        let pages = perigee_page_store::PageStoreService::open(dir.join("p"), Default::default());
+        let config = perigee_sal::SalConfig::new(perigee_types::DbId(1));
+        let log = std::sync::Arc::new(log.expect("a log store"));
+        let pages: Vec<std::sync::Arc<dyn perigee_page_api::PageStore>> =
+            vec![std::sync::Arc::new(pages.expect("a page store"))];
+        let sal = perigee_sal::Sal::open(config, log, pages).await;
+        let engine = crate::Engine::open(sal.expect("storage"), crate::EngineConfig::default());
+        engine.await.expect("an engine")
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn what_a_crash_left_is_completed_if_it_counts() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for counts in [false, true] {
+            let engine = open(dir.path()).await;
+            let tree = engine.catalog.tree();
+            if !counts {
+                engine.create_schema("before").await.expect("it is new");
+            }
+            // Pieces of a longer journal that did not come to count are no part of this one.
+            let changes = [
+                ("sa", true),
+                ("sb", true),
+                ("sbefore", false),
+                ("sstray", true),
+            ];
+            for (number, (name, present)) in (0..).zip(changes) {
+                let value = present.then_some(&b""[..]);
+                let key = piece_key(number);
+                let record = unchecked_record(&key, &piece(name.as_bytes(), value));
+                put_record(&tree, &key, record).await.expect("storage");
+            }
+            if counts {
+                let mark = put(&tree, MARK, &3_u32.to_le_bytes()).await;
+                mark.expect("storage");
+            }
+            engine.shutdown().await.expect("storage");
+            drop((tree, engine));
+            for _ in 0..2 {
+                let engine = open(dir.path()).await;
+                let expected: &[&str] = if counts { &["a", "b"] } else { &["before"] };
+                assert_eq!(engine.schemas(), expected);
+                engine.shutdown().await.expect("storage");
+            }
+        }
+    }
+
     #[test]
     fn a_piece_is_little_longer_than_its_record() {
         let direct = unchecked_record(b"name", b"value").len();

@@ -157,6 +157,12 @@ impl Catalog {
             .cloned()
     }
 
+    /// The catalog's tree.
+    #[cfg(test)]
+    pub(super) fn tree(&self) -> Tree {
+        self.tree.clone()
+    }
+
     /// Makes changes, all or none; returns the LSN by which they are durable.
     pub(crate) async fn apply(&self, changes: &journal::Changes) -> Result<Lsn, EngineError> {
         journal::apply(&self.tree, changes).await

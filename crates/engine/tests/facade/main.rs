@@ -2,6 +2,7 @@
 //! processing, restarts.
 #![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
 
+mod ddl;
 mod lookups;
 mod memory;
 mod mvcc;

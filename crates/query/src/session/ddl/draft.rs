@@ -6,12 +6,13 @@
 
 use perigee_engine::Source;
 use perigee_engine::catalog::{AutoIncrement, ColumnDef, IndexDef, TableDef};
-use perigee_value::{ColumnType, Datum};
+use perigee_value::Datum;
 
 use super::column::{Definition, Inline};
 use super::keys::{NewKey, check};
 use crate::error::{Result, SqlError};
 use crate::parse::Position;
+use crate::session::dml::implicit_default;
 
 /// A definition under construction.
 pub(super) struct Draft {
@@ -134,7 +135,8 @@ impl Draft {
             (Some(value), _) => value.clone(),
             (None, true) => Datum::Null,
             (None, false) if new.column.nullable => Datum::Null,
-            (None, false) => implicit_default(new.column.ty),
+            // There is no such value of the temporal types.
+            (None, false) => implicit_default(new.column.ty).unwrap_or(Datum::Null),
         });
         let (name, key) = (new.column.name.clone(), new.key);
         let column = Column {
@@ -333,18 +335,5 @@ impl Draft {
             });
         }
         Ok(indexes)
-    }
-}
-
-/// What rows that are there get in a new column that has no default and is NOT NULL. There is no
-/// such value of the temporal types.
-fn implicit_default(ty: ColumnType) -> Datum {
-    match ty {
-        ColumnType::Int { unsigned: true, .. } => Datum::UInt(0),
-        ColumnType::Int { .. } => Datum::Int(0),
-        ColumnType::Decimal { .. } => Datum::Decimal(0),
-        ColumnType::Float | ColumnType::Double => Datum::Double(0.0),
-        ColumnType::Char { .. } | ColumnType::Varchar { .. } => Datum::String(Vec::new()),
-        ColumnType::Date | ColumnType::DateTime { .. } => Datum::Null,
     }
 }
