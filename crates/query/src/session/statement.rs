@@ -2,9 +2,7 @@
 
 use perigee_engine::scan::CancelToken;
 
-use super::{
-    Session, ddl, dml, explain, insert, load, prepared, select, set, show, transaction,
-};
+use super::{Session, ddl, dml, explain, insert, load, prepared, select, set, show, transaction};
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Show, Statement};
 use crate::result::{LocalFile, OkResult, ResultSink};

@@ -26,8 +26,9 @@ use perigee_value::Datum;
 use super::Session;
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Statement};
-use crate::result::ResultSink;
+use crate::result::{ResultColumn, ResultSink};
 use select::FastSelect;
+pub(crate) use shapes::Known;
 use shapes::Shapes;
 
 /// A statement that the fast path runs, again and again with other parameters, as long as its table
@@ -94,6 +95,13 @@ pub(crate) async fn compile(
 }
 
 impl FastStatement {
+    /// The columns of its result.
+    pub(crate) fn columns(&self) -> Arc<[ResultColumn]> {
+        match &self.body {
+            Body::Select(select) => select.columns.clone(),
+        }
+    }
+
     /// True if the statement still means what it meant when it was compiled.
     pub(crate) fn is_current(&self, session: &Session) -> bool {
         let def = &self.table.def;
