@@ -1,5 +1,6 @@
 //! [`Change`]: what a statement changes in the catalog, made at once.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use perigee_types::{IndexId, TableId, Writer};
@@ -91,6 +92,12 @@ impl Change {
     }
 
     fn publish_tables(self, engine: &Engine) {
+        let kept = self.tables.iter().flat_map(|table| &table.indexes);
+        let kept: HashSet<_> = kept.map(|index| index.id).collect();
+        let retired = self.retired.iter().flat_map(|table| &table.indexes);
+        for dropped in retired.filter(|index| !kept.contains(&index.id)) {
+            engine.pool.allocator().forget(dropped.id);
+        }
         let mut schemas = engine.catalog.schemas.write();
         for table in &self.retired {
             if let Some(tables) = schemas.get_mut(&table.def.schema) {

@@ -305,8 +305,8 @@ async fn merges_between_batches_neither_lose_nor_repeat_a_record() {
             insert_any(&tree, n, 100).await;
             present.insert(n);
         }
-        for scan in 0..16 {
-            let (reverse, load, max_pages) = (scan % 2 == 0, scan % 4 < 2, 1 + scan * 2);
+        for scan in 0..8 {
+            let (reverse, load, max_pages) = (scan % 2 == 0, scan % 4 < 2, 3 + scan * 4);
             let mut ever = present.clone();
             let between = async || {
                 let from = rng.random_range(0..3000);

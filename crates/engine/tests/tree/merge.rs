@@ -1,14 +1,14 @@
 //! Trees that shrink: pages that removals leave small are merged, and used again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use perigee_engine::btree::{Inserted, KeySpan, RecordChange, Tree, Updated};
 use perigee_engine::buffer::{Access, BufferPool};
-use perigee_page::PageKind;
-use perigee_redo::Op;
-use perigee_types::{PageId, TrxId};
+use perigee_page::{PageKind, PageRef};
+use perigee_redo::{Op, apply_change};
+use perigee_types::{PAGE_SIZE, PageId, TrxId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::time::timeout;
@@ -305,4 +305,69 @@ async fn a_removal_is_done_when_its_merge_waits_or_is_given_up() {
     }
     assert_eq!(tree.verify().await.unwrap().height, 1);
     database.check_replay(&pool).await;
+}
+
+/// Leaves below a page and their keys, in order.
+fn walk(pages: &Pages, id: PageId, leaves: &mut Vec<PageId>, keys: &mut Vec<Vec<u8>>) {
+    let page = PageRef::new(&pages[&id][..]).unwrap();
+    page.verify().unwrap();
+    if page.level() == 0 {
+        leaves.push(id);
+        keys.extend((0..page.slot_count()).map(|slot| page.key(slot).to_vec()));
+    } else {
+        assert!(page.slot_count() > 0, "{id} is an empty inner page");
+        for slot in 0..page.slot_count() {
+            let child = PageRef::new(&pages[&page.child(slot)][..]).unwrap();
+            assert_eq!(child.level() + 1, page.level());
+            walk(pages, page.child(slot), leaves, keys);
+        }
+    }
+}
+
+/// Panics unless these pages are a tree with linked leaves, none of them twice.
+fn check_tree(pages: &Pages, root: PageId) -> usize {
+    let (mut leaves, mut keys) = (Vec::new(), Vec::new());
+    walk(pages, root, &mut leaves, &mut keys);
+    assert!(keys.is_sorted_by(|a, b| a < b));
+    let links = |id: &PageId| {
+        let page = PageRef::new(&pages[id][..]).unwrap();
+        (page.prev(), page.next())
+    };
+    for (at, id) in leaves.iter().enumerate() {
+        let before = at.checked_sub(1).map(|at| leaves[at]);
+        assert_eq!(links(id), (before, leaves.get(at + 1).copied()), "{id}");
+    }
+    leaves.len()
+}
+
+type Pages = BTreeMap<PageId, Box<[u8; PAGE_SIZE]>>;
+
+#[tokio::test]
+async fn a_crash_at_any_moment_leaves_a_good_tree() {
+    let database = Database::new();
+    let pool = database.open(64).await;
+    let tree = variable_tree(&pool).await;
+    for round in 0..3 {
+        for n in shuffled(250, round) {
+            insert(&tree, n, 400).await;
+        }
+        for n in shuffled(250, 10 + round) {
+            remove(&tree, n).await;
+        }
+    }
+    let last = pool.sal().last_lsn();
+    pool.sal().wait_durable(last).await.unwrap();
+    let (mut pages, mut sizes) = (Pages::new(), BTreeSet::new());
+    for group in database.groups().await {
+        for change in &group.changes {
+            let page = pages
+                .entry(change.page)
+                .or_insert_with(|| Box::new([0; PAGE_SIZE]));
+            assert!(apply_change(page, group.lsn, change).unwrap());
+        }
+        if pages.contains_key(&tree.spec().root) {
+            sizes.insert(check_tree(&pages, tree.spec().root));
+        }
+    }
+    assert!(sizes.contains(&1) && sizes.len() > 20, "{sizes:?}");
 }
