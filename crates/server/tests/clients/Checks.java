@@ -1,6 +1,8 @@
 // What MySQL Connector/J sees of Perigee: run with the port and a directory for files. Every method
 // named check… is a check of its own with a connection of its own; the first failure ends the run.
 
+import java.io.ByteArrayInputStream;
+import java.io.StringReader;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.file.Files;
@@ -32,6 +34,10 @@ public class Checks {
         check("statements", Checks::statements);
         check("parameters", Checks::parameters);
         check("batches", Checks::batches);
+        check("preparedTypes", Checks::preparedTypes);
+        check("preparedAgain", Checks::preparedAgain);
+        check("preparedParts", Checks::preparedParts);
+        check("preparedStatements", Checks::preparedStatements);
         check("errors", Checks::errors);
         check("transactions", Checks::transactions);
         check("localFiles", Checks::localFiles);
@@ -286,7 +292,23 @@ public class Checks {
         equal(update(connection, "DROP DATABASE other"), 1);
     }
 
+    /** Statements that are prepared by the server, and those that the driver makes texts of. */
+    static final String[] PREPARED = {"false", "true"};
+
+    static Connection preparing(String prepared) throws SQLException {
+        return connect("j", "?useServerPrepStmts=" + prepared);
+    }
+
     static void parameters(Connection connection) throws Exception {
+        for (String prepared : PREPARED) {
+            try (Connection preparing = preparing(prepared)) {
+                parametersOn(preparing);
+            }
+        }
+    }
+
+    static void parametersOn(Connection connection) throws Exception {
+        update(connection, "DROP TABLE IF EXISTS parameters");
         update(connection, "CREATE TABLE parameters (id BIGINT NOT NULL, d DECIMAL(10,2),"
                 + " day DATE, at DATETIME(3), s VARCHAR(40), PRIMARY KEY (id))");
         String insert = "INSERT INTO parameters VALUES (?, ?, ?, ?, ?)";
@@ -320,41 +342,300 @@ public class Checks {
     }
 
     static void batches(Connection connection) throws Exception {
-        for (String rewrite : new String[] {"false", "true"}) {
-            update(connection, "CREATE TABLE batches (id INT NOT NULL, s VARCHAR(20),"
-                    + " PRIMARY KEY (id))");
-            String properties = "?rewriteBatchedStatements=" + rewrite;
-            try (Connection batching = connect("j", properties);
-                    PreparedStatement statement = batching.prepareStatement(
-                            "INSERT INTO batches (id, s) VALUES (?, ?)")) {
-                for (int i = 0; i < 500; i++) {
+        for (String prepared : PREPARED) {
+            for (String rewrite : new String[] {"false", "true"}) {
+                batchesOn(connection, rewrite, prepared);
+            }
+        }
+    }
+
+    static void batchesOn(Connection connection, String rewrite, String prepared)
+            throws Exception {
+        update(connection, "CREATE TABLE batches (id INT NOT NULL, s VARCHAR(20),"
+                + " PRIMARY KEY (id))");
+        String properties = "?rewriteBatchedStatements=" + rewrite
+                + "&useServerPrepStmts=" + prepared;
+        try (Connection batching = connect("j", properties);
+                PreparedStatement statement = batching.prepareStatement(
+                        "INSERT INTO batches (id, s) VALUES (?, ?)")) {
+            for (int i = 0; i < 500; i++) {
+                statement.setInt(1, i);
+                statement.setString(2, "row " + i);
+                statement.addBatch();
+            }
+            int[] counts = statement.executeBatch();
+            equal(counts.length, 500);
+            equal(counts[499], rewrite.equals("true") ? Statement.SUCCESS_NO_INFO : 1);
+            statement.setInt(1, 500);
+            statement.setString(2, "new");
+            statement.addBatch();
+            statement.setInt(1, 3);
+            statement.setString(2, "twice");
+            statement.addBatch();
+            try {
+                statement.executeBatch();
+                throw new AssertionError("3 is there twice");
+            } catch (BatchUpdateException error) {
+                equal(error.getErrorCode() + " " + error.getSQLState() + " "
+                        + error.getMessage(),
+                        "1062 23000 Duplicate entry '3' for key 'batches.PRIMARY'");
+            }
+        }
+        // Rewritten, the batch is one statement and was undone as a whole.
+        equal(query(connection, "SELECT COUNT(*), MAX(id), SUM(id) FROM batches"),
+                rewrite.equals("true") ? "500|499|124750" : "501|500|125250");
+        update(connection, "DROP TABLE batches");
+    }
+
+    /** A row with a value of every type, and one of NULLs, by each protocol. */
+    static void preparedTypes(Connection connection) throws Exception {
+        update(connection, "CREATE TABLE every (id INT PRIMARY KEY, t TINYINT, tu TINYINT UNSIGNED,"
+                + " s SMALLINT, su SMALLINT UNSIGNED, m MEDIUMINT, i INT, iu INT UNSIGNED,"
+                + " b BIGINT, bu BIGINT UNSIGNED, d DECIMAL(20,4), d0 DECIMAL(20,0), f FLOAT,"
+                + " g DOUBLE, day DATE, at DATETIME, at3 DATETIME(3), at6 DATETIME(6), c CHAR(5),"
+                + " v VARCHAR(40))");
+        String insert = "INSERT INTO every VALUES (" + "?,".repeat(19) + "?)";
+        int id = 0;
+        for (String prepared : PREPARED) {
+            try (Connection preparing = preparing(prepared);
+                    PreparedStatement statement = preparing.prepareStatement(insert)) {
+                for (int i = 1; i <= 20; i++) {
+                    statement.setNull(i, Types.NULL);
+                }
+                statement.setInt(1, ++id);
+                equal(statement.executeUpdate(), 1);
+                statement.setInt(1, ++id);
+                statement.setByte(2, Byte.MIN_VALUE);
+                statement.setShort(3, (short) 255);
+                statement.setShort(4, Short.MIN_VALUE);
+                statement.setInt(5, 65535);
+                statement.setInt(6, -8388608);
+                statement.setInt(7, Integer.MIN_VALUE);
+                statement.setLong(8, 4294967295L);
+                statement.setLong(9, Long.MIN_VALUE);
+                // As a BigInteger the driver would send it signed.
+                statement.setBigDecimal(10, new BigDecimal("18446744073709551615"));
+                statement.setBigDecimal(11, new BigDecimal("-1234567890123456.7890"));
+                statement.setBigDecimal(12, new BigDecimal("12345678901234567890"));
+                statement.setFloat(13, -1.25f);
+                statement.setDouble(14, 1.7976931348623157e308);
+                statement.setDate(15, Date.valueOf("9999-12-31"));
+                statement.setTimestamp(16, Timestamp.valueOf("2024-02-29 00:00:00"));
+                statement.setObject(17, LocalDateTime.of(2024, 2, 29, 1, 2, 3, 400_000_000));
+                statement.setTimestamp(18, Timestamp.valueOf("1970-01-01 00:00:00.000001"));
+                statement.setString(19, "ab'c");
+                statement.setString(20, "naïve \\ \" 🦀\n?");
+                equal(statement.executeUpdate(), 1);
+                statement.setInt(1, ++id);
+                statement.setBoolean(2, true);
+                statement.setByte(3, (byte) 0);
+                statement.setDouble(14, 0.1);
+                statement.setBigDecimal(11, BigDecimal.ZERO);
+                if (prepared.equals("true")) {
+                    statement.setBytes(20, "bytes".getBytes("UTF-8"));
+                } else {
+                    // There are no literals of bytes.
+                    statement.setString(20, "bytes");
+                }
+                equal(statement.executeUpdate(), 1);
+            }
+        }
+        // What was stored does not depend on the protocol, nor does how it is shown.
+        String all = "SELECT * FROM every WHERE id BETWEEN ? AND ? ORDER BY id";
+        List<String> shown = new ArrayList<>();
+        List<String> objects = new ArrayList<>();
+        for (String prepared : PREPARED) {
+            try (Connection preparing = preparing(prepared);
+                    PreparedStatement statement = preparing.prepareStatement(all)) {
+                for (int first : new int[] {1, 4}) {
+                    statement.setInt(1, first);
+                    statement.setInt(2, first + 2);
+                    String rows = show(statement.executeQuery());
+                    shown.add(rows.replaceAll("(?m)^\\d+", "id"));
+                    ResultSet result = statement.executeQuery();
+                    StringBuilder line = new StringBuilder();
+                    while (result.next()) {
+                        for (int i = 2; i <= 20; i++) {
+                            Object value = result.getObject(i);
+                            line.append(value == null ? null : value.getClass().getName()).append(
+                                    " ").append(value).append(" ").append(result.wasNull()).append(
+                                    "\n");
+                        }
+                    }
+                    objects.add(line.toString());
+                }
+            }
+        }
+        for (int i = 1; i < 4; i++) {
+            equal(shown.get(i), shown.get(0));
+            equal(objects.get(i), objects.get(0));
+        }
+        equal(shown.get(0), String.join("\n",
+                "id" + "|null".repeat(19),
+                "id|-128|255|-32768|65535|-8388608|-2147483648|4294967295|-9223372036854775808"
+                + "|18446744073709551615|-1234567890123456.7890|12345678901234567890|-1.25"
+                + "|1.7976931348623157E308|9999-12-31|2024-02-29 00:00:00|2024-02-29 01:02:03.400"
+                + "|1970-01-01 00:00:00.000001|ab'c|naïve \\ \" 🦀\n?",
+                "id|1|0|-32768|65535|-8388608|-2147483648|4294967295|-9223372036854775808"
+                + "|18446744073709551615|0.0000|12345678901234567890|-1.25|0.1|9999-12-31"
+                + "|2024-02-29 00:00:00|2024-02-29 01:02:03.400|1970-01-01 00:00:00.000001|ab'c"
+                + "|bytes"));
+    }
+
+    /** The same statement with other types, other values, other columns of its table. */
+    static void preparedAgain(Connection connection) throws Exception {
+        try (Connection preparing = preparing("true")) {
+            String sql = "SELECT s FROM batches_again WHERE id = ? OR s = ? ORDER BY id LIMIT ?";
+            update(preparing, "CREATE TABLE batches_again (id INT PRIMARY KEY, s VARCHAR(20))");
+            update(preparing, "INSERT INTO batches_again VALUES (1, 'one'), (2, '2'), (3, 'x')");
+            try (PreparedStatement statement = preparing.prepareStatement(sql)) {
+                equal(statement.getParameterMetaData().getParameterCount(), 3);
+                equal(statement.getMetaData().getColumnName(1), "s");
+                statement.setInt(3, 10);
+                for (Object id : new Object[] {1, 1L, "1", new BigDecimal("1.0"), 1.0, (byte) 1}) {
+                    statement.setObject(1, id);
+                    statement.setString(2, "x");
+                    equal(show(statement.executeQuery()), "one\nx");
+                }
+                statement.setNull(1, Types.INTEGER);
+                equal(show(statement.executeQuery()), "x");
+                statement.setInt(3, 0);
+                equal(show(statement.executeQuery()), "");
+                statement.clearParameters();
+                statement.setInt(1, 2);
+                statement.setString(2, "' OR 1=1 -- ");
+                statement.setInt(3, 10);
+                equal(show(statement.executeQuery()), "2");
+                for (int i = 0; i < 300; i++) {
+                    statement.setInt(1, i % 4);
+                    equal(show(statement.executeQuery()),
+                            new String[] {"", "one", "2", "x"}[i % 4]);
+                }
+                update(preparing, "DROP TABLE batches_again");
+                update(preparing, "CREATE TABLE batches_again (s BIGINT, id INT PRIMARY KEY)");
+                update(preparing, "INSERT INTO batches_again VALUES (77, 1)");
+                statement.setInt(1, 1);
+                statement.setInt(2, 5);
+                equal(show(statement.executeQuery()), "77");
+                update(preparing, "DROP TABLE batches_again");
+                try {
+                    statement.executeQuery();
+                    throw new AssertionError("the table is gone");
+                } catch (SQLException error) {
+                    equal(error.getErrorCode() + " " + error.getSQLState(), "1146 42S02");
+                }
+            }
+            // The values have the types that they were given.
+            try (PreparedStatement statement =
+                    preparing.prepareStatement("SELECT ?, ?, ?, ?, ? 'name', - ?")) {
+                statement.setInt(1, -5);
+                statement.setBigDecimal(2, new BigDecimal("1.50"));
+                statement.setDate(3, Date.valueOf("2000-01-31"));
+                statement.setNull(4, Types.VARCHAR);
+                statement.setString(5, "text");
+                statement.setInt(6, -6);
+                ResultSet rows = statement.executeQuery();
+                equal(rows.getMetaData().getColumnLabel(1), "?");
+                equal(rows.getMetaData().getColumnLabel(5), "name");
+                rows.next();
+                equal(rows.getObject(1), -5L);
+                equal(rows.getObject(2), new BigDecimal("1.50"));
+                equal(rows.getObject(3), Date.valueOf("2000-01-31"));
+                equal(rows.getObject(4), null);
+                equal(rows.getObject(5), "text");
+                equal(rows.getObject(6), 6L);
+            }
+        }
+    }
+
+    /** Values that are sent in parts, and results that are read in parts. */
+    static void preparedParts(Connection connection) throws Exception {
+        try (Connection preparing = connect("j",
+                "?useServerPrepStmts=true&useCursorFetch=true&defaultFetchSize=10")) {
+            update(preparing, "CREATE TABLE parts (id INT PRIMARY KEY, s VARCHAR(2000))");
+            String text = "é\\'x".repeat(400);
+            String insert = "INSERT INTO parts VALUES (?, ?)";
+            try (PreparedStatement statement = preparing.prepareStatement(insert)) {
+                statement.setInt(1, 1);
+                statement.setCharacterStream(2, new StringReader(text));
+                equal(statement.executeUpdate(), 1);
+                statement.setInt(1, 2);
+                statement.setBinaryStream(2, new ByteArrayInputStream(text.getBytes("UTF-8")));
+                equal(statement.executeUpdate(), 1);
+                for (int i = 3; i <= 100; i++) {
                     statement.setInt(1, i);
                     statement.setString(2, "row " + i);
                     statement.addBatch();
                 }
-                int[] counts = statement.executeBatch();
-                equal(counts.length, 500);
-                equal(counts[499], rewrite.equals("true") ? Statement.SUCCESS_NO_INFO : 1);
-                statement.setInt(1, 500);
-                statement.setString(2, "new");
-                statement.addBatch();
-                statement.setInt(1, 3);
-                statement.setString(2, "twice");
-                statement.addBatch();
-                try {
-                    statement.executeBatch();
-                    throw new AssertionError("3 is there twice");
-                } catch (BatchUpdateException error) {
-                    equal(error.getErrorCode() + " " + error.getSQLState() + " "
-                            + error.getMessage(),
-                            "1062 23000 Duplicate entry '3' for key 'batches.PRIMARY'");
+                equal(statement.executeBatch().length, 98);
+            }
+            // There are no cursors: the driver gets all rows at once, and need not know.
+            String select = "SELECT id, s FROM parts WHERE id >= ? ORDER BY id";
+            try (PreparedStatement statement = preparing.prepareStatement(select)) {
+                statement.setInt(1, 1);
+                try (ResultSet rows = statement.executeQuery()) {
+                    for (int i = 1; i <= 100; i++) {
+                        equal(rows.next(), true);
+                        equal(rows.getInt(1), i);
+                        equal(rows.getString(2), i <= 2 ? text : "row " + i);
+                    }
+                    equal(rows.next(), false);
                 }
             }
-            // Rewritten, the batch is one statement and was undone as a whole.
-            equal(query(connection, "SELECT COUNT(*), MAX(id), SUM(id) FROM batches"),
-                    rewrite.equals("true") ? "500|499|124750" : "501|500|125250");
-            update(connection, "DROP TABLE batches");
         }
+    }
+
+    static void preparedStatements(Connection connection) throws Exception {
+        try (Connection preparing = preparing("true")) {
+            String before = query(connection, "SHOW STATUS LIKE 'Prepared_stmt_count'");
+            equal(before, "Prepared_stmt_count|0");
+            PreparedStatement one = preparing.prepareStatement("SELECT 1");
+            PreparedStatement two = preparing.prepareStatement("SHOW TABLES LIKE 'nosuch'");
+            equal(show(one.executeQuery()) + show(two.executeQuery()), "1");
+            equal(query(connection, "SHOW STATUS LIKE 'Prepared_stmt_count'"),
+                    "Prepared_stmt_count|2");
+            one.close();
+            equal(query(preparing, "SHOW STATUS LIKE 'Prepared_stmt_count'"),
+                    "Prepared_stmt_count|1");
+            // What the server does not prepare the driver sends as text.
+            try (PreparedStatement begin = preparing.prepareStatement("BEGIN")) {
+                equal(begin.execute(), false);
+            }
+            update(preparing, "COMMIT");
+            String strict = "?useServerPrepStmts=true&emulateUnsupportedPstmts=false";
+            String[] wrong = {"SELEC ?", "SELECT ? FROM nosuch", "SELECT x FROM parts WHERE id = ?",
+                "BEGIN"};
+            int[] numbers = {1064, 1146, 1054, 1295};
+            for (int i = 0; i < wrong.length; i++) {
+                try (Connection refused = connect("j", strict)) {
+                    refused.prepareStatement(wrong[i]);
+                    throw new AssertionError(wrong[i] + " is prepared");
+                } catch (SQLException error) {
+                    equal(error.getErrorCode(), numbers[i]);
+                }
+            }
+            update(connection, "SET GLOBAL max_prepared_stmt_count = 1");
+            fails(preparing, "PREPARE s FROM 'SELECT 1'", 1461, "42000",
+                    "Can't create more than max_prepared_stmt_count statements (current value: 1)",
+                    SQLSyntaxErrorException.class);
+            update(connection, "SET GLOBAL max_prepared_stmt_count = DEFAULT");
+            // In SQL.
+            update(preparing, "PREPARE s FROM 'SELECT ? + ?, ?'");
+            update(preparing, "SET @a = 3, @b = 'b'");
+            equal(query(preparing, "EXECUTE s USING @a, @a, @b"), "6|b");
+            fails(preparing, "EXECUTE s USING @a", 1210, "HY000", "Incorrect arguments to EXECUTE",
+                    SQLException.class);
+            update(preparing, "SET @text = 'SELECT id FROM parts WHERE id < ?'");
+            update(preparing, "PREPARE S FROM @text");
+            equal(query(preparing, "EXECUTE s USING @a"), "1\n2");
+            update(preparing, "DROP PREPARE s");
+            fails(preparing, "EXECUTE s", 1243, "HY000",
+                    "Unknown prepared statement handler (s) given to EXECUTE", SQLException.class);
+            fails(preparing, "DEALLOCATE PREPARE s", 1243, "HY000",
+                    "Unknown prepared statement handler (s) given to DEALLOCATE PREPARE",
+                    SQLException.class);
+        }
+        equal(query(connection, "SHOW STATUS LIKE 'Prepared_stmt_count'"), "Prepared_stmt_count|0");
     }
 
     static void errors(Connection connection) throws Exception {

@@ -1,9 +1,10 @@
-//! The three clients that people come with, each against the real binary: the `mariadb` command line,
-//! PyMySQL and MySQL Connector/J. A missing client fails these tests: a protocol that no real client
+//! The clients that people come with, each against the real binary: the `mariadb` command line,
+//! PyMySQL, MySQL Connector/Python and MySQL Connector/J. A missing client fails these tests: a protocol that no real client
 //! was tried on is not tested.
 #![allow(clippy::unwrap_used, reason = "test code")]
 
 mod connector_j;
+mod connector_python;
 mod interrupt;
 mod mariadb;
 mod memory;

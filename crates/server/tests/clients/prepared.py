@@ -1,0 +1,122 @@
+"""What MySQL Connector/Python sees of Perigee's prepared statements, with its own code and with that
+of the C library: run with the port. Every function named check_… is a check of its own with a
+connection of its own; the first failure ends the run."""
+
+import datetime
+import sys
+from decimal import Decimal
+
+import mysql.connector
+
+PORT = int(sys.argv[1])
+
+
+def connect(pure, **options):
+    return mysql.connector.connect(
+        host="127.0.0.1", port=PORT, user="root", use_pure=pure, autocommit=True,
+        collation="utf8mb4_bin", **options)
+
+
+def equal(got, wanted):
+    assert got == wanted and type(got) is type(wanted), f"\n   got {got!r}\nwanted {wanted!r}"
+
+
+def rows_of(cursor):
+    """All rows; text as text. The driver's own code takes text for bytes if its collation compares
+    bytes, here as with MySQL."""
+    return [tuple(value.decode() if isinstance(value, (bytes, bytearray)) else value for value in row)
+            for row in cursor.fetchall()]
+
+
+def fails(number, cursor, sql, arguments=()):
+    try:
+        cursor.execute(sql, arguments)
+        cursor.fetchall()
+    except mysql.connector.Error as error:
+        equal(error.errno, number)
+        return
+    raise AssertionError(f"{sql} does not fail")
+
+
+COLUMNS = ("id INT PRIMARY KEY, t TINYINT, tu TINYINT UNSIGNED, s SMALLINT, m MEDIUMINT UNSIGNED,"
+           " i INT, b BIGINT, bu BIGINT UNSIGNED, d DECIMAL(15,2), f FLOAT, g DOUBLE, day DATE,"
+           " at DATETIME, at6 DATETIME(6), c CHAR(4), v VARCHAR(30)")
+
+VALUES = (-128, 255, -32768, 16777215, -2147483648, -9223372036854775808, 9223372036854775807,
+          Decimal("-1234567890123.45"), 0.5, -98304.5, datetime.date(1, 1, 1),
+          datetime.datetime(2024, 2, 29, 23, 59, 59),
+          datetime.datetime(1969, 12, 31, 23, 59, 59, 999999), "a'b", "naïve \\ \"🦀\" ?")
+
+
+def check_types(connection):
+    plain = connection.cursor()
+    plain.execute("DROP TABLE IF EXISTS types")
+    plain.execute(f"CREATE TABLE types ({COLUMNS})")
+    cursor = connection.cursor(prepared=True)
+    insert = "INSERT INTO types VALUES (" + ", ".join(["?"] * 16) + ")"
+    cursor.execute(insert, (1,) + VALUES)
+    equal(cursor.rowcount, 1)
+    cursor.execute(insert, (2,) + (None,) * 15)
+    cursor.execute(insert, (3, 1) + (None,) * 14)
+    # What goes in comes out, and the same as by text.
+    plain.execute("SELECT * FROM types ORDER BY id")
+    by_text = rows_of(plain)
+    equal(by_text[0], (1,) + VALUES)
+    equal(by_text[1], (2,) + (None,) * 15)
+    cursor.execute("SELECT * FROM types ORDER BY id")
+    equal(rows_of(cursor), by_text)
+    equal(cursor.column_names[:3], ("id", "t", "tu"))
+    # Each value finds its row.
+    for name, value in zip([column.split()[0] for column in COLUMNS.split(", ")][1:], VALUES):
+        cursor.execute(f"SELECT id FROM types WHERE {name} = ?", (value,))
+        equal(rows_of(cursor), [(1,)])
+    cursor.execute("SELECT COUNT(*), SUM(t), AVG(d), MAX(at), 1/3, NULL FROM types WHERE id < ?",
+                   (2,))
+    equal(rows_of(cursor), [(1, Decimal(-128), Decimal("-1234567890123.450000"), VALUES[11],
+                               Decimal("0.3333"), None)])
+
+
+def check_again(connection):
+    cursor = connection.cursor(prepared=True)
+    sql = "SELECT id FROM types WHERE id = ? OR v = ?"
+    for arguments, rows in [((1, "x"), [(1,)]), (("2", None), [(2,)]), ((Decimal("3.0"), ""), [(3,)]),
+                            ((None, VALUES[14]), [(1,)]), ((9, "' OR 1 = 1 -- "), [])] * 20:
+        cursor.execute(sql, arguments)
+        equal(rows_of(cursor), rows)
+    cursor.executemany("INSERT INTO types (id, i) VALUES (?, ?)", [(i, -i) for i in range(10, 60)])
+    cursor.execute("SELECT COUNT(*), SUM(i) FROM types WHERE id >= ?", (10,))
+    equal(rows_of(cursor), [(50, Decimal(-sum(range(10, 60))))])
+    cursor.execute("SELECT id FROM types WHERE id >= ? ORDER BY id LIMIT ?", (10, 2))
+    equal(rows_of(cursor), [(10,), (11,)])
+    cursor.execute("SHOW TABLES")
+    assert ("types",) in rows_of(cursor)
+
+
+def check_errors(connection):
+    cursor = connection.cursor(prepared=True)
+    fails(1064, cursor, "SELEC ?", (1,))
+    fails(1146, cursor, "SELECT * FROM nosuch WHERE a = ?", (1,))
+    fails(1062, cursor, "INSERT INTO types (id) VALUES (?)", (1,))
+    fails(1264, cursor, "INSERT INTO types (id, t) VALUES (?, ?)", (4, 300))
+    fails(1295, cursor, "USE p")
+    cursor.execute("SELECT ?", ("on it goes",))
+    equal(rows_of(cursor), [("on it goes",)])
+    connection.reset_session()
+    cursor = connection.cursor(prepared=True)
+    cursor.execute("SELECT id FROM types WHERE id = ?", (1,))
+    equal(rows_of(cursor), [(1,)])
+
+
+def main():
+    with connect(True) as connection:
+        connection.cursor().execute("CREATE DATABASE p")
+    for pure in [True, False]:
+        for name, check in list(globals().items()):
+            if name.startswith("check_"):
+                print(name, "pure" if pure else "C", flush=True)
+                with connect(pure, database="p") as connection:
+                    check(connection)
+    print("all checks passed")
+
+
+main()
