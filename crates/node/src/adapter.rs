@@ -12,7 +12,8 @@ use perigee_engine::Engine;
 use perigee_engine::scan::CancelToken as EngineCancel;
 use perigee_query as query;
 use perigee_query::{
-    Connections, FrontendConfig, OkResult, Process, ResultColumn, SessionInfo, StatusSource,
+    Connections, FrontendConfig, OkResult, Parameters, Process, ResultColumn, SessionInfo,
+    StatusSource,
 };
 use perigee_value::ColumnType;
 use perigee_wire_mysql as wire;
@@ -62,6 +63,7 @@ impl wire::Frontend for WireFrontend {
             info,
             multi: false,
             described: HashMap::new(),
+            parameters: Parameters::default(),
         };
         if let Some(schema) = session.info.database.clone() {
             wire::Session::use_database(&mut session, &schema).await?;
@@ -111,6 +113,8 @@ struct WireSession {
     multi: bool,
     /// The columns of the results of prepared statements.
     described: HashMap<StatementId, Described>,
+    /// Those of the execution at hand; kept for their memory.
+    parameters: Parameters,
 }
 
 /// Columns in terms of both sides.
@@ -211,8 +215,10 @@ impl wire::Session for WireSession {
         out: &mut dyn wire::ResultSink,
         cancel: &CancelToken,
     ) -> Result<(), wire::SqlError> {
-        let parameters = parameters.iter().map(parameter);
-        let parameters: Vec<_> = parameters.collect::<query::Result<_>>().map_err(to_wire)?;
+        self.parameters.clear();
+        for value in parameters {
+            self.parameters.push(parameter(value).map_err(to_wire)?);
+        }
         let stop = EngineCancel::new();
         let mut sink = Sink {
             out,
@@ -220,8 +226,9 @@ impl wire::Session for WireSession {
         };
         let run = self
             .session
-            .execute_prepared(statement.0, &parameters, &mut sink, &stop);
+            .execute_prepared(statement.0, &self.parameters, &mut sink, &stop);
         let result = stopped_by(cancel, &stop, run).await;
+        self.parameters.clear();
         self.show_database();
         result
     }

@@ -173,7 +173,8 @@ impl Engine {
             }
             // Without a row the entry is about to be purged.
             if !row.is_empty()
-                && let Some((row, _)) = row_of_entry(self, (table, index), entry, &row, view).await?
+                && let Some((row, _)) =
+                    row_of_entry(self, (table, index), entry, &row, view).await?
             {
                 out.push(&row);
             }

@@ -42,7 +42,7 @@ use crate::error::{Result, SqlError};
 use crate::parse::Script;
 use crate::result::{LocalFile, ResultSink};
 use execute::{Running, Workers};
-pub use parameter::Parameter;
+pub use parameter::{Parameter, Parameters};
 pub use prepared::PreparedInfo;
 
 use memory::StatementMemory;

@@ -7,6 +7,42 @@ use perigee_value::{Collation, ColumnType, Datum, format_value, parse_text};
 
 use crate::error::{Result, SqlError};
 
+/// The values of an execution, in the order of the parameters. Kept by a session from one
+/// execution to the next for its memory.
+#[derive(Clone, Debug, Default)]
+pub struct Parameters {
+    values: Vec<Datum>,
+    types: Vec<ColumnType>,
+}
+
+impl Parameters {
+    /// Appends the value of the next parameter.
+    pub fn push(&mut self, parameter: Parameter) {
+        self.values.push(parameter.value);
+        self.types.push(parameter.ty);
+    }
+
+    /// Forgets all values.
+    pub fn clear(&mut self) {
+        self.values.clear();
+        self.types.clear();
+    }
+
+    /// The values, in the order of the parameters.
+    #[must_use]
+    pub fn values(&self) -> &[Datum] {
+        &self.values
+    }
+
+    /// The tokens of a literal that has the value and type of a parameter.
+    ///
+    /// # Errors
+    /// 1235 for bytes that are not UTF-8: there are no literals of them.
+    pub(super) fn literal(&self, number: usize) -> Result<Vec<Token>> {
+        literal(&self.values[number], self.types[number])
+    }
+}
+
 /// A value with its type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
@@ -24,23 +60,11 @@ const UNSIGNED: ColumnType = ColumnType::Int {
 };
 
 impl Parameter {
-    /// NULL.
+    /// NULL, whose type means nothing.
     pub const NULL: Self = Self {
         value: Datum::Null,
         ty: INT,
     };
-
-    /// The value.
-    #[must_use]
-    pub fn value(&self) -> &Datum {
-        &self.value
-    }
-
-    /// Its type; that of NULL means nothing.
-    #[must_use]
-    pub fn ty(&self) -> ColumnType {
-        self.ty
-    }
 
     /// A signed integer.
     #[must_use]
@@ -180,41 +204,34 @@ impl Parameter {
         }
         Self::string(text.as_bytes(), Collation::UTF8MB4_BIN)
     }
+}
 
-    /// The tokens of a literal that has this value and type.
-    ///
-    /// # Errors
-    /// 1235 for bytes that are not UTF-8: there are no literals of them.
-    pub(super) fn literal(&self) -> Result<Vec<Token>> {
-        Ok(match &self.value {
-            Datum::Null => vec![Token::make_keyword("NULL")],
-            Datum::Double(v) => number(format!("{v:e}")),
-            Datum::Int(_) | Datum::UInt(_) | Datum::Bool(_) | Datum::Decimal(_) => {
-                number(self.as_text())
-            }
-            Datum::Date(_) => vec![
-                Token::make_keyword("DATE"),
-                Token::SingleQuotedString(self.as_text()),
-            ],
-            Datum::DateTime(_) => vec![
-                Token::make_keyword("TIMESTAMP"),
-                Token::SingleQuotedString(self.as_text()),
-            ],
-            Datum::String(bytes) => match str::from_utf8(bytes) {
-                Ok(text) => vec![Token::SingleQuotedString(text.to_owned())],
-                Err(_) => {
-                    let digits = bytes.iter().map(|byte| format!("{byte:02X}"));
-                    vec![Token::HexStringLiteral(digits.collect())]
-                }
-            },
-        })
-    }
-
-    fn as_text(&self) -> String {
+fn literal(value: &Datum, ty: ColumnType) -> Result<Vec<Token>> {
+    let text = || {
         let mut text = String::new();
-        format_value(self.ty, self.value.as_ref(), &mut text);
+        format_value(ty, value.as_ref(), &mut text);
         text
-    }
+    };
+    let quoted = |keyword| {
+        vec![
+            Token::make_keyword(keyword),
+            Token::SingleQuotedString(text()),
+        ]
+    };
+    Ok(match value {
+        Datum::Null => vec![Token::make_keyword("NULL")],
+        Datum::Double(v) => number(format!("{v:e}")),
+        Datum::Int(_) | Datum::UInt(_) | Datum::Bool(_) | Datum::Decimal(_) => number(text()),
+        Datum::Date(_) => quoted("DATE"),
+        Datum::DateTime(_) => quoted("TIMESTAMP"),
+        Datum::String(bytes) => match str::from_utf8(bytes) {
+            Ok(text) => vec![Token::SingleQuotedString(text.to_owned())],
+            Err(_) => {
+                let digits = bytes.iter().map(|byte| format!("{byte:02X}"));
+                vec![Token::HexStringLiteral(digits.collect())]
+            }
+        },
+    })
 }
 
 const TOO_MANY_DIGITS: &str = "numbers of more than 38 digits, or 30 behind the point";

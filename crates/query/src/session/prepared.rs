@@ -1,6 +1,7 @@
 //! Prepared statements: parsed once, executed with values in the places of their parameters.
 //!
-//! The general way of an execution: tokens of literals stand in for the `?`s of the statement, which
+//! A statement that the fast path runs is compiled once, and again when its table has changed. The
+//! general way of an execution: tokens of literals stand in for the `?`s of the statement, which
 //! then goes the way of all statements. No text is put together and read again, so a value can be
 //! nothing but a value.
 //!
@@ -16,9 +17,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use parking_lot::Mutex;
 use perigee_engine::scan::CancelToken;
 
-use super::parameter::Parameter;
+use super::fast::{self, FastStatement, Known};
+use super::parameter::{Parameter, Parameters};
 use super::{Frontend, Session, select, statement};
 use crate::error::{Result, SqlError};
 use crate::parse::{
@@ -110,9 +113,23 @@ pub(super) struct PreparedStatement {
     template: Template,
     /// The columns of its result, as far as they are known.
     columns: Arc<[ResultColumn]>,
+    /// What the fast path made of it.
+    compiled: Mutex<Known>,
     /// The schema that was current.
     schema: Option<String>,
     _place: Place,
+}
+
+impl PreparedStatement {
+    /// The fast statement that it is at present, if it is one.
+    async fn fast(&self, session: &Session) -> Option<Arc<FastStatement>> {
+        if let Some(recalled) = self.compiled.lock().recall(session) {
+            return recalled;
+        }
+        let found = self.template.compile(session).await;
+        *self.compiled.lock() = found.clone().into();
+        found
+    }
 }
 
 /// A statement with places for values.
@@ -122,8 +139,7 @@ struct Template {
     tokens: Vec<TokenWithSpan>,
     /// Which of them are parameters.
     parameters: Vec<usize>,
-    /// The statement with its parameters as placeholders. What is compiled of it for repeated
-    /// execution stands beside it.
+    /// The statement with its parameters as placeholders.
     statement: Statement,
 }
 
@@ -157,6 +173,13 @@ impl Template {
             statement,
             text: text.to_owned(),
         })
+    }
+
+    /// The fast statement that it is at present, if it is one.
+    async fn compile(&self, session: &Session) -> Option<Arc<FastStatement>> {
+        let piece = self.piece(&self.tokens);
+        let compiled = fast::compile(session, &self.statement, piece).await;
+        compiled.map(Arc::new)
     }
 
     /// The tokens of the statement with each parameter replaced by those of a literal.
@@ -363,10 +386,15 @@ impl Session {
         count(&self.frontend.prepared.prepare);
         let place = Place::take(&self.frontend)?;
         let template = Template::new(text)?;
-        let columns = template.result_columns(self, cancel).await?;
+        let compiled = template.compile(self).await;
+        let columns = match &compiled {
+            Some(compiled) => compiled.columns(),
+            None => template.result_columns(self, cancel).await?.into(),
+        };
         Ok(PreparedStatement {
             template,
-            columns: columns.into(),
+            columns,
+            compiled: Mutex::new(compiled.into()),
             schema: self.schema.clone(),
             _place: place,
         })
@@ -379,7 +407,7 @@ impl Session {
     pub async fn execute_prepared(
         &mut self,
         id: u32,
-        parameters: &[Parameter],
+        parameters: &Parameters,
         out: &mut dyn ResultSink,
         cancel: &CancelToken,
     ) -> Result<()> {
@@ -403,33 +431,50 @@ impl Session {
     async fn run_prepared(
         &mut self,
         statement: &PreparedStatement,
-        parameters: &[Parameter],
+        parameters: &Parameters,
         out: &mut dyn ResultSink,
         cancel: &CancelToken,
     ) -> Result<()> {
         count(&self.frontend.prepared.execute);
-        if parameters.len() != statement.template.parameters.len() {
+        if parameters.values().len() != statement.template.parameters.len() {
             return Err(SqlError::wrong_arguments_to("EXECUTE"));
         }
         let left = self.enter_schema(statement.schema.as_deref());
-        let outcome = self.run_with_literals(statement, parameters, out, cancel);
-        let outcome = outcome.await;
+        let outcome = self
+            .run_either_way(statement, parameters, out, cancel)
+            .await;
         if let Some(schema) = left {
             self.return_to_schema(schema);
         }
         outcome
     }
 
+    async fn run_either_way(
+        &mut self,
+        statement: &PreparedStatement,
+        parameters: &Parameters,
+        out: &mut dyn ResultSink,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        if let Some(fast) = statement.fast(self).await
+            && fast::run(self, &fast, parameters.values(), out, cancel).await? == fast::Answer::Done
+        {
+            return Ok(());
+        }
+        // Large, and not always needed.
+        Box::pin(self.run_with_literals(statement, parameters, out, cancel)).await
+    }
+
     /// The general way of an execution.
     async fn run_with_literals(
         &mut self,
         statement: &PreparedStatement,
-        parameters: &[Parameter],
+        parameters: &Parameters,
         out: &mut dyn ResultSink,
         cancel: &CancelToken,
     ) -> Result<()> {
         let template = &statement.template;
-        let tokens = template.with_literals(|number| parameters[number].literal())?;
+        let tokens = template.with_literals(|number| parameters.literal(number))?;
         let piece = template.piece(&tokens);
         let mut out = Announced {
             columns: &statement.columns,
@@ -499,7 +544,10 @@ pub(super) async fn execute(
         },
         _ => Ok(Parameter::NULL),
     };
-    let parameters = using.iter().map(value).collect::<Result<Vec<_>>>()?;
+    let mut parameters = Parameters::default();
+    for name in using {
+        parameters.push(value(name)?);
+    }
     session
         .run_prepared(&statement, &parameters, out, cancel)
         .await

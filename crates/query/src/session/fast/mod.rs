@@ -29,10 +29,11 @@ use perigee_value::Datum;
 use super::Session;
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Statement};
-use crate::result::ResultSink;
+use crate::result::{ResultColumn, ResultSink};
 use change::{FastDelete, FastUpdate};
 use insert::FastInsert;
 use select::FastSelect;
+pub(crate) use shapes::Known;
 use shapes::Shapes;
 
 /// A statement that the fast path runs, again and again with other parameters, as long as its table
@@ -112,6 +113,14 @@ impl<S> Recognised<S> {
 }
 
 impl FastStatement {
+    /// The columns of its result.
+    pub(crate) fn columns(&self) -> Arc<[ResultColumn]> {
+        match &self.body {
+            Body::Select(select) => select.columns.clone(),
+            Body::Insert(_) | Body::Update(_) | Body::Delete(_) => Arc::new([]),
+        }
+    }
+
     /// True if the statement still means what it meant when it was compiled.
     pub(crate) fn is_current(&self, session: &Session) -> bool {
         let def = &self.table.def;

@@ -29,7 +29,7 @@ use crate::result::{ResultColumn, ResultSink};
 #[derive(Debug)]
 pub(super) struct FastSelect {
     key: KeyTemplate,
-    columns: Vec<ResultColumn>,
+    pub(super) columns: Arc<[ResultColumn]>,
     schema: SchemaRef,
     output: Output,
     limit: Option<Operand>,
@@ -129,7 +129,7 @@ pub(super) async fn recognise(
     fits.then(|| Recognised {
         statement: FastSelect {
             key,
-            columns,
+            columns: columns.into(),
             schema: rows::nullable(&schema),
             output,
             limit,
@@ -297,7 +297,7 @@ impl FastSelect {
         let Some(batch) = batch else {
             return Ok(Answer::Ordinary);
         };
-        out.columns(&self.columns).await?;
+        out.shared_columns(&self.columns).await?;
         if batch.num_rows() > 0 {
             out.rows(&batch).await?;
         }

@@ -17,12 +17,34 @@ const MOST_SHAPES: usize = 512;
 /// indexes come and go.
 const PATIENCE: u32 = 200;
 
-/// What became of a shape.
+/// What became of a shape or a prepared statement.
 #[derive(Debug)]
-enum Known {
+pub(crate) enum Known {
+    /// There is a fast statement, or was.
     Fast(Arc<FastStatement>),
     /// No fast statement, and how often it was used since that was found.
     Ordinary(u32),
+}
+
+impl Known {
+    /// The fast statement, if there was one and it still is current; `None` if it is to be looked
+    /// for anew.
+    pub(crate) fn recall(&mut self, session: &Session) -> Option<Option<Arc<FastStatement>>> {
+        match self {
+            Self::Fast(statement) if statement.is_current(session) => Some(Some(statement.clone())),
+            Self::Ordinary(uses) if *uses < PATIENCE => {
+                *uses += 1;
+                Some(None)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<Option<Arc<FastStatement>>> for Known {
+    fn from(found: Option<Arc<FastStatement>>) -> Self {
+        found.map_or(Self::Ordinary(0), Self::Fast)
+    }
 }
 
 /// The shapes.
@@ -50,24 +72,18 @@ pub(super) async fn statement(
 }
 
 async fn of_shape(session: &mut Session, shape: &str) -> Option<Arc<FastStatement>> {
-    let found = match session.fast.shapes.known.get_mut(shape) {
-        Some(Known::Fast(statement)) => Some(statement.clone()),
-        Some(Known::Ordinary(uses)) if *uses < PATIENCE => {
-            *uses += 1;
-            return None;
-        }
-        _ => None,
-    };
-    if let Some(statement) = found.filter(|statement| statement.is_current(session)) {
-        return Some(statement);
+    let mut known = std::mem::take(&mut session.fast.shapes.known);
+    let recalled = known.get_mut(shape).map(|known| known.recall(session));
+    session.fast.shapes.known = known;
+    if let Some(Some(statement)) = recalled {
+        return statement;
     }
     let statement = compiled(session, shape).await.map(Arc::new);
     let known = &mut session.fast.shapes.known;
     if known.len() >= MOST_SHAPES {
         known.clear();
     }
-    let became = statement.clone().map_or(Known::Ordinary(0), Known::Fast);
-    known.insert(shape.to_owned(), became);
+    known.insert(shape.to_owned(), statement.clone().into());
     statement
 }
 

@@ -13,9 +13,16 @@ fn day(year: i32, month: u8, day: u8) -> Civil {
     Civil { year, month, day }
 }
 
+fn parameters(list: &[Parameter]) -> Parameters {
+    let mut parameters = Parameters::default();
+    list.iter().cloned().for_each(|one| parameters.push(one));
+    parameters
+}
+
 /// The literal's tokens as text, as they would have to be written.
 fn shown(parameter: &Parameter) -> String {
-    let tokens = parameter.literal().unwrap();
+    let tokens = parameters(std::slice::from_ref(parameter)).literal(0);
+    let tokens = tokens.unwrap();
     let words: Vec<_> = tokens.iter().map(ToString::to_string).collect();
     words.join(" ")
 }
@@ -81,9 +88,9 @@ fn template(text: &str) -> Template {
 }
 
 /// The statement with these values in the places of its parameters.
-fn executed(text: &str, parameters: &[Parameter]) -> Box<ast::Query> {
-    let template = template(text);
-    let tokens = template.with_literals(|number| parameters[number].literal());
+fn executed(text: &str, list: &[Parameter]) -> Box<ast::Query> {
+    let (template, parameters) = (template(text), parameters(list));
+    let tokens = template.with_literals(|number| parameters.literal(number));
     let tokens = tokens.unwrap();
     match template.piece(&tokens).parse().unwrap() {
         Statement::Query(query) => query,
