@@ -117,7 +117,7 @@ impl FastStatement {
     pub(crate) fn columns(&self) -> Arc<[ResultColumn]> {
         match &self.body {
             Body::Select(select) => select.columns.clone(),
-            _ => Arc::default(),
+            Body::Insert(_) | Body::Update(_) | Body::Delete(_) => Arc::new([]),
         }
     }
 
