@@ -1,17 +1,25 @@
 //! INSERT and REPLACE: rows from VALUES, SET or a query, converted strictly or with IGNORE, and what
 //! becomes of those whose key exists.
 
+mod errors;
+mod literal;
+mod targets;
+
 use std::sync::Arc;
+
+pub(super) use errors::{duplicate_error, engine_error, row_error, value_error};
+pub(super) use literal::literal_datum;
+use literal::{Simple, simple_literal};
+pub(super) use targets::Targets;
 
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, Insert, InsertAliases, MysqlInsertPriority, ObjectName,
-    OnInsert, Query, SetExpr, TableObject, UnaryOperator, Value,
+    OnInsert, Query, SetExpr, TableObject,
 };
-use perigee_engine::EngineError;
 use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{DuplicateRow, LockMode, LockWait, RowLock, Written};
-use perigee_value::{ColumnType, Datum, RowError, ValueError, ValueErrorKind, parse_text};
+use perigee_value::{ColumnType, Datum};
 
 use super::auto_increment::Generator;
 use super::dml::{Budget, Converter, OnDuplicate, implicit_default, row_of};
@@ -526,238 +534,4 @@ pub(super) fn explained(
         Rows::Values(_) => None,
     };
     Ok((statement.table, query))
-}
-
-/// The columns that an INSERT or LOAD DATA gives values for.
-pub(super) struct Targets {
-    table: Arc<Table>,
-    /// Table column of each value.
-    columns: Vec<usize>,
-    /// The AUTO_INCREMENT column with its place: NULL asks for a number.
-    numbered: Option<(usize, ColumnDef)>,
-}
-
-impl Targets {
-    fn new(table: &Arc<Table>, columns: &[ObjectName], ignore: bool) -> Result<Self> {
-        let mut names = Vec::new();
-        for column in columns {
-            let last = column.0.last().and_then(|part| part.as_ident());
-            let ident = last.ok_or_else(|| SqlError::not_supported("a function as a name"))?;
-            names.push(ident.value.as_str());
-        }
-        let targets = Self::found(table, &names)?;
-        let wrong = |column: &&ColumnDef| !ignore || implicit_default(column.ty).is_none();
-        let error = targets.missing().find(wrong);
-        let error = error.map(|column| SqlError::no_default(&column.name));
-        error.map_or(Ok(targets), Err)
-    }
-
-    pub(super) fn named(table: &Arc<Table>, names: &[&str]) -> Result<Self> {
-        let targets = Self::found(table, names)?;
-        let error = targets.warnings().next();
-        error.map_or(Ok(targets), Err)
-    }
-
-    fn found(table: &Arc<Table>, names: &[&str]) -> Result<Self> {
-        let numbered = table.def.auto_increment.map(|auto| {
-            let column = usize::from(auto.column);
-            let def = ColumnDef {
-                nullable: true,
-                ..table.def.columns[column].clone()
-            };
-            (column, def)
-        });
-        if names.is_empty() {
-            let columns = (0..table.def.columns.len()).collect();
-            return Ok(Self {
-                table: table.clone(),
-                columns,
-                numbered,
-            });
-        }
-        let mut columns = Vec::with_capacity(names.len());
-        for name in names {
-            let column = table
-                .def
-                .column(name)
-                .ok_or_else(|| SqlError::unknown_column(name, "field list"))?;
-            if columns.contains(&column) {
-                return Err(SqlError::column_twice(name));
-            }
-            columns.push(column);
-        }
-        Ok(Self {
-            table: table.clone(),
-            columns,
-            numbered,
-        })
-    }
-
-    /// A column of the table as statements may give values for it.
-    fn column(&self, column: usize) -> &ColumnDef {
-        match &self.numbered {
-            Some((numbered, def)) if *numbered == column => def,
-            _ => &self.table.def.columns[column],
-        }
-    }
-
-    /// Columns that need a value and get none.
-    fn missing(&self) -> impl Iterator<Item = &ColumnDef> {
-        let columns = (0..self.table.def.columns.len()).map(|i| (i, self.column(i)));
-        columns
-            .filter(|(i, column)| {
-                !self.columns.contains(i) && column.default.is_none() && !column.nullable
-            })
-            .map(|(_, column)| column)
-    }
-
-    /// The errors about such columns, with IGNORE warnings.
-    fn warnings(&self) -> impl Iterator<Item = SqlError> {
-        self.missing()
-            .map(|column| SqlError::no_default(&column.name))
-    }
-
-    /// Table columns in the order of the values.
-    pub(super) fn columns(&self) -> &[usize] {
-        &self.columns
-    }
-
-    /// A row with every column's default.
-    pub(super) fn defaults(&self) -> Vec<Datum> {
-        let mut row: Vec<Datum> = self
-            .table
-            .def
-            .columns
-            .iter()
-            .map(|column| column.default.clone().unwrap_or(Datum::Null))
-            .collect();
-        for column in self.missing() {
-            let at = self.table.def.column(&column.name);
-            let value = implicit_default(column.ty).unwrap_or(Datum::Null);
-            row[at.expect("it is the table's")] = value;
-        }
-        row
-    }
-}
-
-/// A value that needs no evaluation.
-enum Simple {
-    Null,
-    Default,
-    /// A number as written, perhaps with a minus.
-    Number(String),
-    Text(String),
-    Truth(bool),
-}
-
-impl Simple {
-    /// Its text, from which columns parse it.
-    fn text(self) -> String {
-        match self {
-            Self::Null | Self::Default => String::new(),
-            Self::Number(text) | Self::Text(text) => text,
-            Self::Truth(v) => if v { "1" } else { "0" }.to_owned(),
-        }
-    }
-}
-
-fn simple_literal(expr: &Expr) -> Option<Simple> {
-    match expr {
-        Expr::Nested(inner) => simple_literal(inner),
-        Expr::Identifier(ident)
-            if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("DEFAULT") =>
-        {
-            Some(Simple::Default)
-        }
-        Expr::Value(value) => match &value.value {
-            Value::Null => Some(Simple::Null),
-            Value::Number(text, _) => Some(Simple::Number(text.clone())),
-            Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => {
-                Some(Simple::Text(text.clone()))
-            }
-            Value::Boolean(v) => Some(Simple::Truth(*v)),
-            _ => None,
-        },
-        Expr::UnaryOp {
-            op: UnaryOperator::Minus,
-            expr,
-        } => match simple_literal(expr)? {
-            Simple::Number(text) => Some(Simple::Number(format!("-{text}"))),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The value of a literal, for DEFAULT.
-pub(super) fn literal_datum(expr: &Expr, ty: ColumnType) -> Result<Datum> {
-    match simple_literal(expr) {
-        Some(Simple::Default) | None => Err(SqlError::not_supported(format!("DEFAULT {expr}"))),
-        Some(Simple::Null) => Ok(Datum::Null),
-        Some(literal) => {
-            parse_text(ty, literal.text().as_bytes()).map_err(|e| value_error(&e, "?", 1))
-        }
-    }
-}
-
-/// The error about a row whose key exists.
-pub(super) fn duplicate_error(table: &Table, other: &DuplicateRow) -> SqlError {
-    let index = &table.indexes[other.index].name;
-    SqlError::duplicate_entry(&other.value, format!("{}.{index}", table.def.name))
-}
-
-/// An engine's error with names and row numbers; `first` rows of the statement came before.
-pub(super) fn engine_error(error: EngineError, table: &Table, first: u64) -> SqlError {
-    match error {
-        EngineError::Row { number, error } => row_error(&error, table, first + number + 1),
-        EngineError::DuplicateKey { index, value } => {
-            // MySQL names the key with its table.
-            let key = match index.contains('.') {
-                true => index,
-                false => format!("{}.{index}", table.def.name),
-            };
-            SqlError::duplicate_entry(value, key)
-        }
-        other => other.into(),
-    }
-}
-
-/// A row that cannot be stored.
-pub(super) fn row_error(error: &RowError, table: &Table, row: u64) -> SqlError {
-    match error {
-        RowError::Column { column, error } => {
-            let name = table
-                .def
-                .columns
-                .get(usize::from(*column))
-                .map_or("", |c| &c.name);
-            value_error(error, name, row)
-        }
-        RowError::ColumnCount { .. } => SqlError::value_count(row),
-        RowError::RowTooLong(_) => SqlError::row_too_long(perigee_value::MAX_RECORD_LEN),
-        RowError::KeyTooLong(_) => SqlError::key_too_long(perigee_value::MAX_KEY_LEN),
-    }
-}
-
-/// A value that does not fit its column.
-pub(super) fn value_error(error: &ValueError, column: &str, row: u64) -> SqlError {
-    let kind = match error.ty {
-        ColumnType::Int { .. } => "integer",
-        ColumnType::Decimal { .. } => "decimal",
-        ColumnType::Float | ColumnType::Double => "double",
-        ColumnType::Date => "date",
-        ColumnType::DateTime { .. } => "datetime",
-        ColumnType::Char { .. } | ColumnType::Varchar { .. } => "string",
-    };
-    match error.kind {
-        ValueErrorKind::OutOfRange => SqlError::out_of_range(column, row),
-        ValueErrorKind::Truncated => SqlError::data_truncated(column, row),
-        ValueErrorKind::Incorrect if matches!(kind, "date" | "datetime") => {
-            SqlError::incorrect_temporal_for_column(kind, &error.value, column, row)
-        }
-        ValueErrorKind::Incorrect => SqlError::incorrect_value(kind, &error.value, column, row),
-        ValueErrorKind::TooLong => SqlError::data_too_long(column, row),
-        ValueErrorKind::NullNotAllowed => SqlError::null_not_allowed(column),
-        ValueErrorKind::Corrupt => SqlError::corrupt(error),
-    }
 }

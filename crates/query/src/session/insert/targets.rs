@@ -1,0 +1,122 @@
+//! [`Targets`]: the columns that a statement gives values for, and what the others get.
+
+use std::sync::Arc;
+
+use datafusion::sql::sqlparser::ast::ObjectName;
+use perigee_engine::catalog::{ColumnDef, Table};
+use perigee_value::Datum;
+
+use crate::error::{Result, SqlError};
+use crate::session::dml::implicit_default;
+
+/// The columns that an INSERT or LOAD DATA gives values for.
+pub(in crate::session) struct Targets {
+    pub table: Arc<Table>,
+    /// Table column of each value.
+    pub columns: Vec<usize>,
+    /// The AUTO_INCREMENT column with its place: NULL asks for a number.
+    numbered: Option<(usize, ColumnDef)>,
+}
+
+impl Targets {
+    pub fn new(table: &Arc<Table>, columns: &[ObjectName], ignore: bool) -> Result<Self> {
+        let mut names = Vec::new();
+        for column in columns {
+            let last = column.0.last().and_then(|part| part.as_ident());
+            let ident = last.ok_or_else(|| SqlError::not_supported("a function as a name"))?;
+            names.push(ident.value.as_str());
+        }
+        let targets = Self::found(table, &names)?;
+        let wrong = |column: &&ColumnDef| !ignore || implicit_default(column.ty).is_none();
+        let error = targets.missing().find(wrong);
+        let error = error.map(|column| SqlError::no_default(&column.name));
+        error.map_or(Ok(targets), Err)
+    }
+
+    pub fn named(table: &Arc<Table>, names: &[&str]) -> Result<Self> {
+        let targets = Self::found(table, names)?;
+        let error = targets.warnings().next();
+        error.map_or(Ok(targets), Err)
+    }
+
+    fn found(table: &Arc<Table>, names: &[&str]) -> Result<Self> {
+        let numbered = table.def.auto_increment.map(|auto| {
+            let column = usize::from(auto.column);
+            let def = ColumnDef {
+                nullable: true,
+                ..table.def.columns[column].clone()
+            };
+            (column, def)
+        });
+        if names.is_empty() {
+            let columns = (0..table.def.columns.len()).collect();
+            return Ok(Self {
+                table: table.clone(),
+                columns,
+                numbered,
+            });
+        }
+        let mut columns = Vec::with_capacity(names.len());
+        for name in names {
+            let column = table
+                .def
+                .column(name)
+                .ok_or_else(|| SqlError::unknown_column(name, "field list"))?;
+            if columns.contains(&column) {
+                return Err(SqlError::column_twice(name));
+            }
+            columns.push(column);
+        }
+        Ok(Self {
+            table: table.clone(),
+            columns,
+            numbered,
+        })
+    }
+
+    /// A column of the table as statements may give values for it.
+    pub fn column(&self, column: usize) -> &ColumnDef {
+        match &self.numbered {
+            Some((numbered, def)) if *numbered == column => def,
+            _ => &self.table.def.columns[column],
+        }
+    }
+
+    /// Columns that need a value and get none.
+    fn missing(&self) -> impl Iterator<Item = &ColumnDef> {
+        let columns = (0..self.table.def.columns.len()).map(|i| (i, self.column(i)));
+        columns
+            .filter(|(i, column)| {
+                !self.columns.contains(i) && column.default.is_none() && !column.nullable
+            })
+            .map(|(_, column)| column)
+    }
+
+    /// The errors about such columns, with IGNORE warnings.
+    pub fn warnings(&self) -> impl Iterator<Item = SqlError> {
+        self.missing()
+            .map(|column| SqlError::no_default(&column.name))
+    }
+
+    /// Table columns in the order of the values.
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// A row with every column's default.
+    pub fn defaults(&self) -> Vec<Datum> {
+        let mut row: Vec<Datum> = self
+            .table
+            .def
+            .columns
+            .iter()
+            .map(|column| column.default.clone().unwrap_or(Datum::Null))
+            .collect();
+        for column in self.missing() {
+            let at = self.table.def.column(&column.name);
+            let value = implicit_default(column.ty).unwrap_or(Datum::Null);
+            row[at.expect("it is the table's")] = value;
+        }
+        row
+    }
+}
