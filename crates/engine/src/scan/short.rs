@@ -41,6 +41,7 @@ impl Engine {
         view: &ReadView,
         out: &mut Records,
     ) -> Result<bool, EngineError> {
+        read.table.check_view(view)?;
         if read.index != 0 {
             return self.read_by_entries(read, view, out).await;
         }
@@ -173,7 +174,8 @@ impl Engine {
             }
             // Without a row the entry is about to be purged.
             if !row.is_empty()
-                && let Some((row, _)) = row_of_entry(self, (table, index), entry, &row, view).await?
+                && let Some((row, _)) =
+                    row_of_entry(self, (table, index), entry, &row, view).await?
             {
                 out.push(&row);
             }
