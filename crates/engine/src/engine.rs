@@ -180,6 +180,7 @@ impl Engine {
         key: &[u8],
         view: &ReadView,
     ) -> Result<Option<Vec<u8>>, EngineError> {
+        table.check_view(view)?;
         match self.tree(table.clustered()).get(key).await? {
             Some(record) => visible_version(self, &record, view).await,
             None => Ok(None),

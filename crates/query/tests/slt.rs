@@ -187,3 +187,39 @@ files!(
     alter,
     auto_increment,
 );
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_of_files_are_numbered_in_their_order() {
+    let fixture = Fixture::new(Setup::default()).await;
+    let mut session = fixture.session();
+    let table = "CREATE DATABASE test; USE test; \
+                 CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, v INT)";
+    fixture.run(&mut session, table).await.unwrap();
+    let mut load = async |columns: &str, file: String| {
+        let sql = format!("LOAD DATA LOCAL INFILE 'f' INTO TABLE t {columns}");
+        let results = fixture.run_with(&mut session, &sql, file.into_bytes());
+        results.await.unwrap()[0].ok.clone().unwrap()
+    };
+    // Several blocks of lines.
+    let rows = 400_000;
+    let lines: String = (1..=rows).map(|v| format!("{v}         \n")).collect();
+    let ok = load("(v)", lines).await;
+    assert_eq!((ok.affected_rows, ok.last_insert_id), (rows, 1));
+    let given = "\\N\t-1\n500000\t-2\n0\t-3\n\\N\t-4\n".to_owned();
+    let ok = load("", given).await;
+    assert_eq!((ok.affected_rows, ok.last_insert_id), (4, rows + 1));
+    for (sql, expected) in [
+        (
+            "SELECT COUNT(*), SUM(id = v) FROM t WHERE v > 0",
+            "400000|400000",
+        ),
+        ("SELECT id FROM t WHERE v = -1", "400001"),
+        ("SELECT id FROM t WHERE v = -2", "500000"),
+        ("SELECT id FROM t WHERE v = -3", "500001"),
+        ("SELECT id FROM t WHERE v = -4", "500002"),
+        ("SELECT LAST_INSERT_ID()", "400001"),
+    ] {
+        let results = fixture.run(&mut session, sql).await.unwrap();
+        assert_eq!(rows_of(&results[0]), [expected], "{sql}");
+    }
+}

@@ -135,8 +135,8 @@ async fn describe(client: &mut Client) -> String {
                 .next()
                 .unwrap()
                 .to_owned();
-            let query = format!("SELECT * FROM {name} ORDER BY id");
-            let rows = client.query(&query).await.unwrap();
+            let all = format!("SELECT * FROM {name} ORDER BY id");
+            let rows = client.query(&all).await.unwrap();
             let digest = rows.iter().flatten().flatten().fold(0_u64, |digest, cell| {
                 cell.bytes().fold(digest, |digest, byte| {
                     digest.wrapping_mul(1_099_511_628_211) ^ u64::from(byte)

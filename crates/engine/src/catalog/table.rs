@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use perigee_types::{DecodeError, IndexId, PageId, Reader, TableId, TrxId, Writer};
-use perigee_value::{ColumnType, RowLayout};
+use perigee_value::{ColumnType, Datum, RowLayout};
 
-use super::{Numbers, TableDef, TableStats};
+use super::{Numbers, TableDef, TableStats, positive};
 use crate::EngineError;
 use crate::txn::{ReadView, TableLocks};
 
@@ -87,8 +87,11 @@ pub struct Table {
     added_rows: AtomicI64,
     numbers: Option<Arc<Numbers>>,
     /// The change of definition that wrote its records or entries anew, leaving older versions
-    /// out; `TrxId(0)` if there was none since the engine was opened.
+    /// out; 0 if there was none since the engine was opened.
     rebuilt: AtomicU64,
+    /// The change of definition from which on its trees are not written to any more; 0 as long as
+    /// there was none.
+    retired: AtomicU64,
 }
 
 impl Table {
@@ -125,6 +128,7 @@ impl Table {
             locks: TableLocks::default(),
             numbers,
             rebuilt: AtomicU64::new(0),
+            retired: AtomicU64::new(0),
             stats: RwLock::new(Arc::new(stats)),
             added_rows: AtomicI64::new(0),
         })
@@ -157,15 +161,34 @@ impl Table {
         self.rebuilt.store(trx.0, Ordering::Release);
     }
 
-    /// Checks that a view does not need versions that a change of the definition left out.
+    /// Notes which change of definition ends the use of its trees.
+    pub(crate) fn retired_by(&self, trx: TrxId) {
+        self.retired.store(trx.0, Ordering::Release);
+    }
+
+    /// Checks that all that a view sees is in the table's trees: that it does not need versions
+    /// that a change of the definition left out, nor changes from after the trees were given up.
     ///
     /// # Errors
     /// [`EngineError::TableChanged`].
     pub(crate) fn check_view(&self, view: &ReadView) -> Result<(), EngineError> {
-        if view.sees(TrxId(self.rebuilt.load(Ordering::Acquire))) {
+        let rebuilt = TrxId(self.rebuilt.load(Ordering::Acquire));
+        let retired = TrxId(self.retired.load(Ordering::Acquire));
+        if view.sees(rebuilt) && (retired == TrxId(0) || !view.sees(retired)) {
             return Ok(());
         }
         Err(EngineError::TableChanged(self.def.name.clone()))
+    }
+
+    /// Takes note of the number that a row is given: later ones are greater.
+    pub(crate) fn note_number(&self, row: &[Datum]) {
+        let (Some(auto), Some(numbers)) = (self.def.auto_increment, &self.numbers) else {
+            return;
+        };
+        let value = row.get(usize::from(auto.column)).map(Datum::as_ref);
+        if let Some(number) = value.and_then(positive) {
+            numbers.raise(number);
+        }
     }
 
     /// Roots of its indexes.
@@ -302,7 +325,7 @@ fn secondary_layout(def: &TableDef, key: &[u16]) -> Result<(Vec<u16>, RowLayout)
 
 #[cfg(test)]
 mod tests {
-    use perigee_value::{Collation, Datum};
+    use perigee_value::Collation;
     use proptest::prelude::*;
 
     use super::*;

@@ -5,16 +5,14 @@ use std::sync::Arc;
 use perigee_types::TableId;
 use perigee_value::{ColumnType, Datum, RecordView, RowError};
 
-use super::build::{Build, NOBODY, Rows, is_full};
+use super::build::{Build, Rows};
 use super::change::Change;
+use super::fill::Fill;
 use super::lock::{ExclusiveTable, TableName};
 use super::schema::NO_ROOT;
 use crate::EngineError;
-use crate::catalog::{
-    ColumnStats, IndexRoot, Numbers, Step, Table, TableDef, TableStats, positive,
-};
+use crate::catalog::{IndexRoot, Numbers, Step, Table, TableDef, TableStats, positive};
 use crate::engine::Engine;
-use crate::load::{Collector, Encoder};
 use crate::scan::CancelToken;
 
 /// Where the values of a column come from.
@@ -133,11 +131,9 @@ impl Engine {
         if renamed {
             self.check_free(&name)?;
         }
-        let new_trees =
-            |index: &&crate::catalog::Index| old.indexes.iter().all(|i| i.id != index.id);
         let mut change = Change::default();
-        if table.indexes.iter().find(new_trees).is_some() {
-            change.rebuilds();
+        if old.roots() != table.roots() {
+            change.moves_trees();
         }
         change.remove(&old);
         change.put(table);
@@ -210,50 +206,16 @@ impl Engine {
         let def = trial.def.clone();
         let table = old.successor(id, def.clone(), &roots, TableStats::default())?;
         let table = Arc::new(table);
-        let encoder = Encoder::new(table.clone(), NOBODY);
-        let mut build = Build::new(self, &table, 0..table.indexes.len(), cancel);
-        let mut statistics: Option<Vec<Collector>> = None;
-        let mut converter = Converter::new(old, &table, alteration);
+        let mut fill = Fill::new(self, &table, cancel);
+        let converter = Converter::new(old, &table, alteration);
         let mut rows = Rows::new(self, old, cancel);
-        let mut more = true;
-        while more {
-            let mut chunk = encoder.chunk(0);
-            while more && !is_full(&chunk) {
-                more = rows
-                    .next(|row| {
-                        let values = converter.convert(row)?;
-                        chunk.number_next(self.row_ids(&table, 1));
-                        encoder
-                            .push(&mut chunk, &values)
-                            .map_err(|error| converter.error(error))?;
-                        converter.number += 1;
-                        Ok(())
-                    })
-                    .await?;
-            }
-            encoder.finish(&mut chunk);
-            match &mut statistics {
-                None => statistics = Some(chunk.take_columns()),
-                Some(all) => {
-                    let pairs = all.iter_mut().zip(chunk.take_columns());
-                    pairs.for_each(|(all, new)| all.merge(new));
-                }
-            }
-            build.push(chunk)?;
-        }
-        let mut leaf_pages = vec![0; table.indexes.len()];
-        for (number, built) in build.finish().await? {
-            leaf_pages[number] = built.leaf_pages;
-        }
-        let columns = statistics.into_iter().flatten();
-        let columns: Vec<ColumnStats> = columns.map(Collector::finish).collect();
-        let stats = TableStats {
-            rows: converter.number,
-            columns,
-            leaf_pages,
-        };
-        let copied = old.successor(id, def, &roots, stats)?;
-        Ok((copied, converter.number))
+        while rows
+            .next(|row| fill.push(&converter.convert(row, fill.rows())?))
+            .await?
+        {}
+        let stats = fill.finish().await?;
+        let count = stats.rows;
+        Ok((old.successor(id, def, &roots, stats)?, count))
     }
 }
 
@@ -262,8 +224,6 @@ struct Converter<'a> {
     old: &'a Table,
     new: &'a Table,
     alteration: &'a Alteration,
-    /// Number of the row, from 0.
-    number: u64,
     /// What AUTO_INCREMENT hands out to rows without number.
     numbers: Option<Numbers>,
 }
@@ -275,12 +235,12 @@ impl<'a> Converter<'a> {
             old,
             new,
             alteration,
-            number: 0,
             numbers: auto.map(|auto| Numbers::new(&new.def, auto)),
         }
     }
 
-    fn convert(&self, row: &RecordView<'_>) -> Result<Vec<Datum>, EngineError> {
+    /// The row with this number, from 0.
+    fn convert(&self, row: &RecordView<'_>, number: u64) -> Result<Vec<Datum>, EngineError> {
         let mut values = Vec::with_capacity(self.new.def.columns.len());
         let columns = self.alteration.sources.iter().zip(&self.new.def.columns);
         for (place, (source, column)) in columns.enumerate() {
@@ -294,7 +254,8 @@ impl<'a> Converter<'a> {
                     } else {
                         column.ty.coerce(value, ty).map_err(|error| {
                             let column = place as u16;
-                            self.error(RowError::Column { column, error })
+                            let error = RowError::Column { column, error };
+                            EngineError::Row { number, error }
                         })?
                     }
                 }
@@ -330,12 +291,5 @@ impl<'a> Converter<'a> {
             _ => Datum::Int(number as i64), // at most the greatest of the column's type
         };
         Ok(())
-    }
-
-    fn error(&self, error: RowError) -> EngineError {
-        EngineError::Row {
-            number: self.number,
-            error,
-        }
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Change {
     tables: Vec<Arc<Table>>,
     dropped_schema: Option<String>,
     new_schema: Option<String>,
-    rebuilds: bool,
+    moves: bool,
 }
 
 impl Change {
@@ -69,24 +69,26 @@ impl Change {
         self.dropped_schema = Some(name.to_owned());
     }
 
-    /// Says that records or entries of the new tables were written anew, leaving out older versions:
-    /// views that might need those may not read them.
-    pub(super) fn rebuilds(&mut self) {
-        self.rebuilds = true;
+    /// Says that the new tables have other trees than those they take the place of: views from
+    /// before may need versions that the new ones do not have, and views from now on changes that
+    /// the old ones do not get.
+    pub(super) fn moves_trees(&mut self) {
+        self.moves = true;
     }
 
     /// Makes the changes visible in memory.
     fn publish(self, engine: &Engine) {
         // A transaction that ends when the tables are there: the views that see it are those made
         // afterwards.
-        let rebuild = self.rebuilds.then(|| {
+        let moved = self.moves.then(|| {
             let trx = engine.registry.begin();
             engine.reserve(Counter::Trx, trx.0);
             self.tables.iter().for_each(|table| table.rebuilt_by(trx));
+            self.retired.iter().for_each(|table| table.retired_by(trx));
             trx
         });
         self.publish_tables(engine);
-        if let Some(trx) = rebuild {
+        if let Some(trx) = moved {
             engine.registry.end(trx);
         }
     }

@@ -9,8 +9,10 @@
 mod alter;
 mod build;
 mod change;
+mod fill;
 mod lock;
 mod schema;
 
 pub use alter::{Alteration, Source};
+pub use fill::NewTable;
 pub use lock::{ExclusiveTable, TableName};

@@ -63,6 +63,7 @@ impl Engine {
             let mut change = Change::default();
             tables.iter().for_each(|table| change.remove(table));
             change.drop_schema(name);
+            change.moves_trees();
             self.make_change(turn, locked, change).await?;
             return Ok(tables.len());
         }
@@ -122,7 +123,7 @@ impl Engine {
         let mut change = Change::default();
         change.remove(&old);
         change.put(new);
-        change.rebuilds();
+        change.moves_trees();
         self.make_change(turn, vec![locked], change).await
     }
 

@@ -41,6 +41,7 @@ impl Engine {
         view: &ReadView,
         out: &mut Records,
     ) -> Result<bool, EngineError> {
+        read.table.check_view(view)?;
         if read.index != 0 {
             return self.read_by_entries(read, view, out).await;
         }

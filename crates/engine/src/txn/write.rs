@@ -142,6 +142,7 @@ impl Transaction {
         row: &[Datum],
     ) -> Result<Written, EngineError> {
         self.write_to(table).await?;
+        table.note_number(row);
         loop {
             let Some(old) = self.current(table, key).await? else {
                 return Ok(Written::Missing);

@@ -9,6 +9,7 @@ use super::Session;
 use crate::error::{Result, SqlError};
 
 /// Numbers the rows that one statement inserts into a table.
+#[derive(Default)]
 pub(super) struct Generator {
     /// `None` if the table has no such column.
     counted: Option<Counted>,
@@ -31,15 +32,16 @@ struct Counted {
 
 impl Generator {
     pub(super) async fn new(session: &Session, table: &Table) -> Result<Self> {
-        let numbers = session.frontend.engine.numbers(table).await?;
+        let Some(numbers) = session.frontend.engine.numbers(table).await? else {
+            return Ok(Self::default());
+        };
         let modes = session.variables.get("sql_mode")?.unwrap_or_default();
         let zero_is_a_value = modes.split(',').any(|mode| mode == "NO_AUTO_VALUE_ON_ZERO");
         let step = Step {
             increment: session.variables.integer("auto_increment_increment"),
             offset: session.variables.integer("auto_increment_offset"),
         };
-        let counted = table.def.auto_increment.zip(numbers);
-        let counted = counted.map(|(auto, numbers)| Counted {
+        let counted = table.def.auto_increment.map(|auto| Counted {
             column: usize::from(auto.column),
             ty: table.def.columns[usize::from(auto.column)].ty,
             numbers,
@@ -48,9 +50,7 @@ impl Generator {
         });
         Ok(Self {
             counted,
-            first: None,
-            pending: None,
-            given: None,
+            ..Self::default()
         })
     }
 
@@ -100,6 +100,11 @@ impl Generator {
         };
         self.pending.get_or_insert(number);
         Ok(())
+    }
+
+    /// First number that was generated for a row that was inserted.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.first
     }
 
     /// The rows that were numbered last are inserted, or not (another was in their way).

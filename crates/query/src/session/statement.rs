@@ -7,6 +7,9 @@ use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Show, Statement};
 use crate::result::{LocalFile, OkResult, ResultSink};
 
+/// How often a statement begins again because a definition changed.
+const ATTEMPTS: usize = 10;
+
 /// Runs one statement.
 pub(super) async fn run(
     session: &mut Session,
@@ -38,16 +41,8 @@ pub(super) async fn run(
             show::describe(session, &table, column.as_deref(), out).await
         }
         Statement::Show(show) => show::run(session, show, out).await,
-        Statement::Insert(insert) => {
-            let ok = insert::run(session, *insert, piece, cancel).await?;
-            finish(session, ok, out).await
-        }
-        Statement::Update(update) => {
-            let ok = dml::update(session, *update, piece, cancel).await?;
-            finish(session, ok, out).await
-        }
-        Statement::Delete(delete) => {
-            let ok = dml::delete(session, *delete, piece, cancel).await?;
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
+            let ok = change(session, statement, piece, cancel).await?;
             finish(session, ok, out).await
         }
         Statement::Load(load) => {
@@ -55,7 +50,7 @@ pub(super) async fn run(
             finish(session, ok, out).await
         }
         Statement::Ddl(statement) => {
-            let ok = ddl::run(session, statement, cancel).await?;
+            let ok = ddl::run(session, statement, piece, cancel).await?;
             finish(session, ok, out).await
         }
         Statement::Use(name) => {
@@ -93,6 +88,40 @@ pub(super) async fn run(
             prepared::deallocate(session, &name)?;
             done(session, out).await
         }
+    }
+}
+
+/// Runs a statement that changes rows; again, if a definition changed between its beginning and its
+/// hold on the table.
+async fn change(
+    session: &mut Session,
+    mut statement: Statement,
+    piece: Piece<'_>,
+    cancel: &CancelToken,
+) -> Result<OkResult> {
+    for _ in 0..ATTEMPTS {
+        match change_once(session, statement, piece, cancel).await {
+            Err(error) if error.errno == SqlError::table_changed().errno => {
+                session.warnings.clear();
+                statement = piece.parse()?;
+            }
+            outcome => return outcome,
+        }
+    }
+    change_once(session, statement, piece, cancel).await
+}
+
+async fn change_once(
+    session: &mut Session,
+    statement: Statement,
+    piece: Piece<'_>,
+    cancel: &CancelToken,
+) -> Result<OkResult> {
+    match statement {
+        Statement::Insert(insert) => insert::run(session, *insert, piece, cancel).await,
+        Statement::Update(update) => dml::update(session, *update, piece, cancel).await,
+        Statement::Delete(delete) => dml::delete(session, *delete, piece, cancel).await,
+        _ => Err(SqlError::unknown("Q8: a statement that changes no rows")),
     }
 }
 

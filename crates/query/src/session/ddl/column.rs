@@ -33,10 +33,7 @@ pub(super) enum Inline {
 }
 
 pub(super) fn column_definition(column: &AstColumn) -> Result<Definition> {
-    let name = column.name.value.clone();
-    if name.is_empty() || name.ends_with(' ') || name.chars().count() > MAX_NAME {
-        return Err(SqlError::wrong_column_name(name));
-    }
+    let name = checked_column_name(&column.name.value)?;
     let ty = column_type(&name, &column.data_type)?;
     let mut def = ColumnDef {
         name,
@@ -115,6 +112,14 @@ pub(super) fn set_default(column: &mut ColumnDef, default: &Expr) -> Result<()> 
     // DEFAULT NULL is what a nullable column has anyway.
     column.default = Some(value).filter(|v| !v.is_null());
     Ok(())
+}
+
+/// A name that a column may have.
+pub(super) fn checked_column_name(name: &str) -> Result<String> {
+    if name.is_empty() || name.ends_with(' ') || name.chars().count() > MAX_NAME {
+        return Err(SqlError::wrong_column_name(name));
+    }
+    Ok(name.to_owned())
 }
 
 /// A column's type; everything but the types of `ColumnType` is refused.

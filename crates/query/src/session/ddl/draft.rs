@@ -8,10 +8,11 @@ use perigee_engine::Source;
 use perigee_engine::catalog::{AutoIncrement, ColumnDef, IndexDef, TableDef};
 use perigee_value::Datum;
 
-use super::column::{Definition, Inline};
+use super::column::{Definition, Inline, checked_column_name};
 use super::keys::{NewKey, check};
 use crate::error::{Result, SqlError};
 use crate::parse::Position;
+use crate::result::ResultColumn;
 use crate::session::dml::implicit_default;
 
 /// A definition under construction.
@@ -147,6 +148,30 @@ impl Draft {
         };
         self.insert(column, position, self.columns.len())?;
         self.add_inline(&name, key)
+    }
+
+    /// Puts a column of a query last, as it is defined if it is.
+    pub(super) fn add_selected(&mut self, selected: &ResultColumn) -> Result<()> {
+        if let Some(place) = self.place(&selected.name) {
+            let column = self.columns.remove(place);
+            self.columns.push(column);
+            return Ok(());
+        }
+        let no_type = || SqlError::not_supported("a column of NULL in CREATE TABLE … SELECT");
+        let column = ColumnDef {
+            name: checked_column_name(&selected.name)?,
+            ty: selected.ty.ok_or_else(no_type)?,
+            nullable: !selected.not_null,
+            default: None,
+            comment: String::new(),
+        };
+        self.columns.push(Column {
+            source: Source::Value(Datum::Null),
+            def: column,
+            counts: false,
+            null_said: false,
+        });
+        Ok(())
     }
 
     /// Gives a column another definition.

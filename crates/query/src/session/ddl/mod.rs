@@ -3,6 +3,7 @@
 
 mod alter;
 mod column;
+mod create_select;
 mod draft;
 mod keys;
 mod options;
@@ -14,7 +15,7 @@ use perigee_engine::{EngineError, TableName};
 
 use super::Session;
 use crate::error::{Result, SqlError};
-use crate::parse::{Ddl, Position};
+use crate::parse::{Ddl, Piece, Position};
 use crate::result::OkResult;
 use draft::Draft;
 
@@ -27,6 +28,7 @@ const MAX_NAME: usize = 64;
 pub(super) async fn run(
     session: &mut Session,
     statement: Ddl,
+    piece: Piece<'_>,
     cancel: &CancelToken,
 ) -> Result<OkResult> {
     let affected_rows = match statement {
@@ -37,7 +39,7 @@ pub(super) async fn run(
         Ddl::DropSchema { name, if_exists } => {
             drop_schema(session, &name, if_exists, cancel).await?
         }
-        Ddl::CreateTable(table) => create_table(session, *table).await?,
+        Ddl::CreateTable(table) => return create_table(session, *table, piece, cancel).await,
         Ddl::DropTables { if_exists, names } => {
             drop_tables(session, if_exists, &names, cancel).await?
         }
@@ -181,7 +183,12 @@ fn checked_name(name: &str) -> Result<String> {
     Ok(name.to_lowercase())
 }
 
-async fn create_table(session: &mut Session, table: CreateTable) -> Result<u64> {
+async fn create_table(
+    session: &mut Session,
+    table: CreateTable,
+    piece: Piece<'_>,
+    cancel: &CancelToken,
+) -> Result<OkResult> {
     let TableName { schema, name } = new_name(session, &table.name)?;
     if !session.frontend.engine.schemas().contains(&schema) {
         return Err(SqlError::unknown_schema(schema));
@@ -189,19 +196,44 @@ async fn create_table(session: &mut Session, table: CreateTable) -> Result<u64> 
     let if_not_exists = table.if_not_exists;
     let outcome = match session.table(&schema, &name) {
         Ok(_) => Err(SqlError::table_exists(&name)),
-        Err(_) => {
-            let def = definition(session, schema, name, &table)?;
-            let created = session.frontend.engine.create_table(def).await;
-            created.map(drop).map_err(name_error)
-        }
+        Err(_) => create_new(session, TableName { schema, name }, table, piece, cancel).await,
     };
     match outcome {
-        Err(error) if if_not_exists && error.errno == 1050 => {
+        Err(error) if if_not_exists && error.errno == SqlError::table_exists("").errno => {
             session.warn("Note", &error);
-            Ok(0)
+            Ok(OkResult::default())
         }
-        outcome => outcome.map(|()| 0),
+        outcome => outcome,
     }
+}
+
+async fn create_new(
+    session: &mut Session,
+    name: TableName,
+    mut table: CreateTable,
+    piece: Piece<'_>,
+    cancel: &CancelToken,
+) -> Result<OkResult> {
+    check_kind(&table)?;
+    let query = table.query.take();
+    let def = match &table.like {
+        Some(CreateTableLikeKind::Parenthesized(like) | CreateTableLikeKind::Plain(like)) => {
+            definition_like(session, name, &like.name)?
+        }
+        None => {
+            let draft = draft(session, name, &table)?;
+            if let Some(query) = query {
+                return create_select::run(session, draft, query, piece, cancel).await;
+            }
+            if table.columns.is_empty() {
+                return Err(SqlError::no_columns());
+            }
+            draft.finish()?.0
+        }
+    };
+    let created = session.frontend.engine.create_table(def).await;
+    created.map_err(name_error)?;
+    Ok(OkResult::default())
 }
 
 fn unsupported<T>(feature: impl std::fmt::Display) -> Result<T> {
@@ -216,15 +248,9 @@ fn refuse(present: bool, feature: &str) -> Result<()> {
     }
 }
 
-fn definition(
-    session: &mut Session,
-    schema: String,
-    name: String,
-    table: &CreateTable,
-) -> Result<TableDef> {
+fn check_kind(table: &CreateTable) -> Result<()> {
     refuse(table.temporary, "CREATE TEMPORARY TABLE")?;
     refuse(table.or_replace, "CREATE OR REPLACE TABLE")?;
-    refuse(table.query.is_some(), "CREATE TABLE … SELECT")?;
     refuse(table.clone.is_some(), "CREATE TABLE … CLONE")?;
     refuse(table.partition_by.is_some(), "PARTITION BY")?;
     refuse(
@@ -234,38 +260,30 @@ fn definition(
     refuse(
         table.inherits.is_some() || table.on_commit.is_some(),
         "this kind of table",
-    )?;
-    if let Some(like) = &table.like {
-        let (CreateTableLikeKind::Parenthesized(like) | CreateTableLikeKind::Plain(like)) = like;
-        return definition_like(session, schema, name, &like.name);
-    }
-    let mut draft = Draft::new(schema, name);
+    )
+}
+
+/// What a statement says itself of a table.
+fn draft(session: &mut Session, name: TableName, table: &CreateTable) -> Result<Draft> {
+    let mut draft = Draft::new(name.schema, name.name);
     options::table_options(session, table, &mut draft)?;
     for column in &table.columns {
         let column = column::column_definition(column)?;
         draft.add_column(column, &Position::Unsaid)?;
     }
-    if table.columns.is_empty() {
-        return Err(SqlError::no_columns());
-    }
     for constraint in &table.constraints {
         draft.add_key(keys::key_of(constraint)?)?;
     }
-    draft.finish().map(|(def, _)| def)
+    Ok(draft)
 }
 
 /// The definition of another table under another name.
-fn definition_like(
-    session: &Session,
-    schema: String,
-    name: String,
-    like: &ObjectName,
-) -> Result<TableDef> {
+fn definition_like(session: &Session, name: TableName, like: &ObjectName) -> Result<TableDef> {
     let like = session.named_table(like)?;
     let auto = like.def.auto_increment;
     Ok(TableDef {
-        schema,
-        name,
+        schema: name.schema,
+        name: name.name,
         auto_increment: auto.map(|auto| AutoIncrement { start: 1, ..auto }),
         ..like.def.clone()
     })

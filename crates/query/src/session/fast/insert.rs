@@ -9,6 +9,7 @@ use perigee_engine::scan::CancelToken;
 use perigee_value::Datum;
 
 use super::super::Session;
+use super::super::auto_increment::Generator;
 use super::super::insert::{Targets, engine_error};
 use super::super::transaction::Work;
 use super::operand::{Operand, Parameters};
@@ -104,9 +105,11 @@ impl FastInsert {
         cancel: &CancelToken,
     ) -> Result<Option<OkResult>> {
         let rows = self.rows.iter().map(|row| self.row(row, table, parameters));
-        let Some(rows) = rows.collect::<Option<Vec<_>>>() else {
+        let Some(mut rows) = rows.collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
+        let mut generator = Generator::new(session, table).await?;
+        rows.iter_mut().try_for_each(|row| generator.fill(row))?;
         let mut work = session.begin_work(cancel);
         let inserted = insert(&mut work, table, &rows).await;
         let count = session.end_work(work, inserted).await?;
@@ -116,6 +119,7 @@ impl FastInsert {
         };
         Ok(Some(OkResult {
             affected_rows: count,
+            last_insert_id: session.note_numbers(&mut generator),
             info,
             ..OkResult::default()
         }))

@@ -177,6 +177,11 @@ pub(crate) async fn run(
         return Err(SqlError::interrupted());
     }
     let answer = statement.deliver(session, parameters, out, cancel).await;
+    // The definition changed since the look at it; nothing was delivered.
+    let answer = match answer {
+        Err(error) if error.errno == SqlError::table_changed().errno => Ok(Answer::Ordinary),
+        answer => answer,
+    };
     if !matches!(answer, Ok(Answer::Ordinary)) {
         let count = &session.frontend.fast_statements;
         count.fetch_add(1, Ordering::Relaxed);

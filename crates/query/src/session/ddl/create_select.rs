@@ -1,0 +1,113 @@
+//! CREATE TABLE … SELECT: the table appears with all its rows or not at all.
+//!
+//! Columns that only the statement defines come first, then the query's in its order; those that both
+//! name are defined by the statement.
+
+use std::collections::HashSet;
+
+use datafusion::sql::sqlparser::ast::Query;
+use perigee_engine::catalog::{ColumnDef, TableDef};
+use perigee_engine::scan::CancelToken;
+use perigee_value::Datum;
+
+use super::draft::Draft;
+use super::name_error;
+use crate::error::{Result, SqlError};
+use crate::parse::Piece;
+use crate::result::OkResult;
+use crate::session::Session;
+use crate::session::auto_increment::Generator;
+use crate::session::dml::Converter;
+use crate::session::insert::engine_error;
+use crate::session::select::{self, Prepared, Reading};
+use crate::values::Column;
+
+/// Makes the table that `draft` describes, with the query's columns and rows.
+pub(super) async fn run(
+    session: &mut Session,
+    mut draft: Draft,
+    query: Box<Query>,
+    piece: Piece<'_>,
+    cancel: &CancelToken,
+) -> Result<OkResult> {
+    let view = session.frontend.engine.read_view();
+    let prepared = select::prepare(session, query, piece, Reading::snapshot(view, cancel)).await?;
+    let mut names = HashSet::new();
+    for column in prepared.columns() {
+        if !names.insert(column.name.to_lowercase()) {
+            return Err(SqlError::duplicate_column(column.name));
+        }
+        draft.add_selected(&column)?;
+    }
+    let (def, _) = draft.finish()?;
+    let (rows, first) = fill(session, &prepared, def, cancel).await?;
+    session.last_insert_id = first.unwrap_or(session.last_insert_id);
+    Ok(OkResult {
+        affected_rows: rows,
+        last_insert_id: first.unwrap_or(0),
+        info: format!("Records: {rows}  Duplicates: 0  Warnings: 0"),
+        ..OkResult::default()
+    })
+}
+
+/// Makes the table; returns its number of rows and the first number that they got.
+async fn fill(
+    session: &Session,
+    prepared: &Prepared,
+    def: TableDef,
+    cancel: &CancelToken,
+) -> Result<(u64, Option<u64>)> {
+    let selected = def.columns.len() - prepared.names.len();
+    let defaults = defaults(&def, selected)?;
+    let targets: Vec<ColumnDef> = def.columns[selected..]
+        .iter()
+        .enumerate()
+        .map(|(place, column)| ColumnDef {
+            // NULL asks for a number.
+            nullable: column.nullable || def.is_auto_increment(selected + place),
+            ..column.clone()
+        })
+        .collect();
+    let engine = &session.frontend.engine;
+    let begun = engine.begin_table(def, cancel).await;
+    let mut new = begun.map_err(name_error)?;
+    let table = new.table().clone();
+    let mut generator = Generator::new(session, &table).await?;
+    let mut converter = Converter::new(false);
+    let mut stream = session.frontend.start(prepared);
+    let mut number = 0;
+    while let Some(batch) = select::guarded(&mut stream, cancel).await? {
+        let fields = batch.columns().iter().zip(prepared.schema.fields());
+        let values = fields
+            .map(|(array, field)| Column::new(array, field))
+            .collect::<Result<Vec<_>>>()?;
+        for at in 0..batch.num_rows() {
+            number += 1;
+            let mut row = defaults.clone();
+            for (value, column) in values.iter().zip(&targets) {
+                row.push(converter.value(value.datum(at), value.ty(), column, number)?);
+            }
+            generator.fill(&mut row)?;
+            new.push(&row).map_err(|e| engine_error(e, &table, 0))?;
+        }
+    }
+    let finished = new.finish().await;
+    let rows = finished.map_err(|e| match name_error(e.clone()) {
+        named if named.errno == SqlError::table_exists("").errno => named,
+        _ => engine_error(e, &table, 0),
+    })?;
+    generator.done(true);
+    Ok((rows, generator.first()))
+}
+
+/// Values of the columns that the query does not give.
+fn defaults(def: &TableDef, selected: usize) -> Result<Vec<Datum>> {
+    let columns = def.columns[..selected].iter().enumerate();
+    columns
+        .map(|(place, column)| match &column.default {
+            Some(value) => Ok(value.clone()),
+            None if column.nullable || def.is_auto_increment(place) => Ok(Datum::Null),
+            None => Err(SqlError::no_default(&column.name)),
+        })
+        .collect()
+}
