@@ -87,6 +87,12 @@ impl Allocator {
         }
     }
 
+    /// Forgets what there is for an index that is dropped.
+    pub(crate) fn forget(&self, index: IndexId) {
+        self.free.lock().retain(|(of, _), _| *of != index);
+        self.freed.lock().retain(|(of, _), _| *of != index);
+    }
+
     /// At most `most` freed pages of an owner, those freed last, which are the likeliest to be in the
     /// pool. They stay in the list until they are used.
     pub(crate) fn freed(&self, owner: Owner, most: usize) -> Vec<PageId> {
