@@ -20,7 +20,7 @@ use crate::mtr::Mtr;
 use crate::scan::{ScanCounters, ScanHandle, ScanRequest};
 use crate::txn::system::{self, Counter, SYSTEM_PAGE, Slot};
 use crate::txn::{
-    ReadView, Registry, Segments, find_history, purge_forever, roll_back_unfinished,
+    Leftover, ReadView, Registry, Segments, find_history, purge_forever, roll_back_unfinished,
     separate_loads, visible_version,
 };
 
@@ -126,11 +126,11 @@ impl Engine {
             next_row: AtomicU64::new(next_row),
             background: Mutex::new(vec![recycler]),
         });
-        find_history(&engine).await?;
+        let leftovers = find_history(&engine).await?;
         let (loads, others) = separate_loads(&engine, unfinished).await?;
         // Undoing a load empties the table's trees: nobody may write to them meanwhile.
         roll_back_unfinished(&Arc::downgrade(&engine), loads).await?;
-        engine.start_background(others);
+        engine.start_background(others, leftovers);
         Ok(engine)
     }
 
@@ -253,8 +253,12 @@ impl Engine {
     }
 
     /// Rolls back what a crash left, and purges.
-    fn start_background(self: &Arc<Self>, unfinished: Vec<(usize, Slot)>) {
-        let purge = purge_forever(Arc::downgrade(self), self.registry.clone());
+    fn start_background(
+        self: &Arc<Self>,
+        unfinished: Vec<(usize, Slot)>,
+        leftovers: Vec<Leftover>,
+    ) {
+        let purge = purge_forever(Arc::downgrade(self), self.registry.clone(), leftovers);
         let engine = Arc::downgrade(self);
         let roll_back = async move {
             if let Err(e) = roll_back_unfinished(&engine, unfinished).await {

@@ -21,7 +21,7 @@ pub use write::{DuplicateRow, Written};
 
 pub(crate) use entries::{clustered_key, entry_of_version};
 pub(crate) use locks::TableLocks;
-pub(crate) use purge::{find_history, purge_forever};
+pub(crate) use purge::{Leftover, find_history, purge_forever};
 pub(crate) use rollback::{roll_back_unfinished, separate_loads};
 pub(crate) use segment::Segments;
 pub(crate) use version::visible_version;

@@ -21,7 +21,7 @@ use super::undo::{Before, UndoChange, UndoPage, UndoRecord};
 use super::version::previous_version;
 use crate::EngineError;
 use crate::btree::{RecordChange, Tree};
-use crate::buffer::Access;
+use crate::buffer::{Access, Frame};
 use crate::catalog::{Index, Table};
 use crate::engine::Engine;
 
@@ -37,8 +37,16 @@ const LONG_HISTORY: usize = 100_000;
 /// The time between two warnings.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
+/// The undo in a segment, from its head to here, that transactions left before a restart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leftover {
+    slot: usize,
+    end: Position,
+}
+
 /// Finds, at a start, the undo that ended transactions left before it.
-pub(crate) async fn find_history(engine: &Arc<Engine>) -> Result<(), EngineError> {
+pub(crate) async fn find_history(engine: &Arc<Engine>) -> Result<Vec<Leftover>, EngineError> {
+    let mut leftovers = Vec::new();
     for number in 0..system::SLOTS {
         let slot = engine.system.read(|page| system::slot(page, number));
         if slot.head == PageId(0) {
@@ -54,14 +62,89 @@ pub(crate) async fn find_history(engine: &Arc<Engine>) -> Result<(), EngineError
         } else {
             slot.start
         };
-        engine.registry.add_history(number, end);
+        leftovers.push(Leftover { slot: number, end });
+    }
+    Ok(leftovers)
+}
+
+/// Purges what is left from before a restart. Nobody knows any more in which order the transactions
+/// of different segments ended, so no version may go before all entries of older ones have gone, and
+/// no undo before all rows.
+async fn purge_leftovers(
+    engine: &Arc<Engine>,
+    done: &mut HashMap<usize, Position>,
+    leftovers: &[Leftover],
+) -> Result<(), EngineError> {
+    for what in [What::Entries, What::Rows] {
+        for leftover in leftovers {
+            let mut at = head(engine, leftover.slot);
+            loop {
+                let frame = engine.pool.fetch(at.page, Access::Point).await?;
+                purge_page(engine, &frame, at, leftover.end, what).await?;
+                if at.page == leftover.end.page {
+                    break;
+                }
+                let next = frame.read(|page| UndoPage::new(page).map(UndoPage::next))?;
+                at = Position::first(next.expect("the end lies behind the head"));
+            }
+        }
+    }
+    for Leftover { slot, end } in leftovers {
+        let mut at = head(engine, *slot);
+        while at.page != end.page {
+            let frame = engine.pool.fetch(at.page, Access::Point).await?;
+            at = Position::first(recycle(engine, *slot, &frame)?);
+        }
+        done.insert(*slot, *end);
+    }
+    Ok(())
+}
+
+/// The first undo of a segment that may not be purged.
+fn head(engine: &Engine, slot: usize) -> Position {
+    let slot = engine.system.read(|page| system::slot(page, slot));
+    Position::first(slot.head)
+}
+
+/// What of a record is purged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// Entries of the version before.
+    Entries,
+    /// The row, if it is deleted.
+    Rows,
+    /// Both.
+    All,
+}
+
+/// Purges the records of an undo page from a place on, up to an end that may lie in it.
+async fn purge_page(
+    engine: &Arc<Engine>,
+    frame: &Frame,
+    from: Position,
+    end: Position,
+    what: What,
+) -> Result<(), EngineError> {
+    let mut records = frame.read(|page| UndoPage::new(page)?.records(from.offset))?;
+    records.retain(|(offset, _)| from.page != end.page || *offset < end.offset);
+    for (offset, record) in records {
+        purge_record(engine, RollPtr::new(from.page, offset), record, what).await?;
     }
     Ok(())
 }
 
 /// Purges as long as the engine lives.
-pub(crate) async fn purge_forever(engine: Weak<Engine>, registry: Arc<Registry>) {
+pub(crate) async fn purge_forever(
+    engine: Weak<Engine>,
+    registry: Arc<Registry>,
+    leftovers: Vec<Leftover>,
+) {
     let mut done: HashMap<usize, Position> = HashMap::new();
+    if let Some(engine) = engine.upgrade()
+        && let Err(e) = purge_leftovers(&engine, &mut done, &leftovers).await
+    {
+        tracing::error!("what is left from before the start cannot be purged: {e}");
+    }
     let mut warned: Option<Instant> = None;
     loop {
         // The time-out only serves the warning.
@@ -109,17 +192,12 @@ async fn purge(
     history: History,
 ) -> Result<(), EngineError> {
     let History { slot, end, .. } = history;
-    let head = || engine.system.read(|page| system::slot(page, slot)).head;
-    let mut at = *done.entry(slot).or_insert_with(|| Position::first(head()));
+    let mut at = *done.entry(slot).or_insert_with(|| head(engine, slot));
     while at.page != PageId(0) {
         let frame = engine.pool.fetch(at.page, Access::Point).await?;
         let is_last = at.page == end.page;
         if history.work {
-            let mut records = frame.read(|page| UndoPage::new(page)?.records(at.offset))?;
-            records.retain(|(offset, _)| !is_last || *offset < end.offset);
-            for (offset, record) in records {
-                purge_record(engine, RollPtr::new(at.page, offset), record).await?;
-            }
+            purge_page(engine, &frame, at, end, What::All).await?;
         }
         if is_last {
             at.offset = at.offset.max(end.offset);
@@ -137,6 +215,7 @@ async fn purge_record(
     engine: &Arc<Engine>,
     roll: RollPtr,
     record: UndoRecord,
+    what: What,
 ) -> Result<(), EngineError> {
     let UndoChange::Update {
         key,
@@ -150,10 +229,15 @@ async fn purge_record(
     let Some(table) = engine.catalog.table_by_id(record.table) else {
         return Ok(());
     };
-    for index in &table.indexes[1..] {
-        purge_entry(engine, &table, index, (&key, roll), &before).await?;
+    if what != What::Rows {
+        for index in &table.indexes[1..] {
+            purge_entry(engine, &table, index, (&key, roll), &before).await?;
+        }
     }
-    remove_deleted(engine, &table, &key, roll).await
+    if what != What::Entries {
+        remove_deleted(engine, &table, &key, roll).await?;
+    }
+    Ok(())
 }
 
 /// Removes the entry of the version before a change, if nobody needs it.

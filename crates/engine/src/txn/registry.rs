@@ -204,19 +204,6 @@ impl Registry {
         taken
     }
 
-    /// Undo found after a restart: nobody has use for it.
-    pub(super) fn add_history(&self, slot: usize, end: Position) {
-        let work = true;
-        let number = 0;
-        self.state.lock().history.push_front(History {
-            number,
-            slot,
-            end,
-            work,
-        });
-        self.purge.notify_one();
-    }
-
     /// How many ended transactions wait to be purged, and who keeps the oldest view.
     #[must_use]
     pub fn history(&self) -> (usize, Option<ViewOwner>) {
