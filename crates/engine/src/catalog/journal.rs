@@ -100,10 +100,8 @@ async fn clear(tree: &Tree, count: u32) -> Result<(), EngineError> {
 /// Completes what a crash left in the tree, and takes the journal out of `entries`, the records of
 /// the tree.
 pub(super) async fn complete(tree: &Tree, entries: &mut Entries) -> Result<(), EngineError> {
-    let journal = entries.split_off(MARK);
-    let beyond = |name: &&Vec<u8>| !name.starts_with(MARK);
-    let end = journal.keys().find(beyond).cloned();
-    let mut journal = journal;
+    let mut journal = entries.split_off(MARK);
+    let end = journal.keys().find(|name| !name.starts_with(MARK)).cloned();
     if let Some(end) = end {
         entries.append(&mut journal.split_off(&end));
     }
