@@ -255,7 +255,7 @@ async fn make_tables(contest: &mut Contest, rng: &mut Rng, schema: &str, session
 
 /// What a session does beside changes and queries.
 fn control(rng: &mut Rng) -> &'static str {
-    *rng.choose(&[
+    rng.choose::<&str>(&[
         "BEGIN",
         "COMMIT",
         "ROLLBACK",
@@ -325,7 +325,7 @@ async fn two_sessions_see_of_each_other_what_mariadbs_see() {
                     contest
                         .run(
                             session,
-                            *rng.choose(&["BEGIN", "COMMIT", "COMMIT", "ROLLBACK"]),
+                            rng.choose::<&str>(&["BEGIN", "COMMIT", "COMMIT", "ROLLBACK"]),
                         )
                         .await
                 }

@@ -52,7 +52,7 @@ pub struct IsolationOptions {
 /// A running server; dropping it kills it.
 enum Server {
     Embedded(Embedded),
-    Cluster(Cluster),
+    Cluster(Box<Cluster>),
     MariaDb(MariaDb),
 }
 
@@ -87,7 +87,7 @@ impl Server {
                 frontend_args: args,
                 page_store_args: Vec::new(),
             })
-            .map(Self::Cluster),
+            .map(|cluster| Self::Cluster(Box::new(cluster))),
             Subject::MariaDb => mariadb(true),
             Subject::MariaDbDefault => mariadb(false),
         }
