@@ -290,7 +290,6 @@ async fn errors() {
         ("SELECT id FROM t a, t b", 1052),
         ("SELECT * FROM nope", 1146),
         ("SELECT id, COUNT(*) FROM t", 1140),
-        ("SELECT id FROM t FOR UPDATE", 1235),
         ("SELECT id FROM t FORCE INDEX (x)", 1235),
         ("SELECT STRAIGHT_JOIN id FROM t", 1235),
         ("SELECT /*+ MAX_EXECUTION_TIME(5) */ id FROM t", 1235),
