@@ -87,24 +87,9 @@ impl Change {
             self.retired.iter().for_each(|table| table.retired_by(trx));
             trx
         });
-        self.forget_trees(engine);
         self.publish_tables(engine);
         if let Some(trx) = moved {
             engine.registry.end(trx);
-        }
-    }
-
-    /// Lets the pages go that were set aside for trees which no table has any more.
-    fn forget_trees(&self, engine: &Engine) {
-        let indexes = |tables: &[Arc<Table>]| {
-            let of = |table: &Arc<Table>| table.roots().into_iter().map(|root| root.id);
-            tables.iter().flat_map(of).collect::<Vec<_>>()
-        };
-        let kept = indexes(&self.tables);
-        for index in indexes(&self.retired) {
-            if !kept.contains(&index) {
-                engine.pool.allocator().forget(index);
-            }
         }
     }
 
