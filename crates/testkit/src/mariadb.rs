@@ -29,14 +29,19 @@ impl MariaDb {
         fs::create_dir_all(dir)?;
         let dir = dir.canonicalize()?;
         let data = dir.join("data");
+        // Its scratch files have names that repeat from one server to another.
+        let scratch = dir.join("tmp");
+        fs::create_dir_all(&scratch)?;
+        let scratch = format!("--tmpdir={}", scratch.display());
         if !data.join("mysql").exists() {
-            install(&data)?;
+            install(&data, &scratch)?;
         }
         let log = File::create(dir.join("mariadbd.log"))?;
         let child = Command::new(program(&["/usr/sbin/mariadbd", "mariadbd"]))
             .arg("--no-defaults")
             .arg("--user=root")
             .arg(format!("--datadir={}", data.display()))
+            .arg(scratch)
             .arg(format!("--socket={}", socket_of(&dir).display()))
             .arg(format!("--pid-file={}", dir.join("pid").display()))
             .args([
@@ -124,13 +129,14 @@ impl Drop for MariaDb {
     }
 }
 
-fn install(data: &Path) -> io::Result<()> {
+fn install(data: &Path, scratch: &str) -> io::Result<()> {
     let output = Command::new(program(&[
         "mariadb-install-db",
         "/usr/bin/mysql_install_db",
     ]))
     .arg("--no-defaults")
     .arg(format!("--datadir={}", data.display()))
+    .arg(scratch)
     .args([
         "--user=root",
         "--auth-root-authentication-method=normal",
