@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use perigee_types::Lsn;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::timeout;
 
 use crate::log_buffer::Buffer;
@@ -33,7 +33,16 @@ pub(crate) async fn run(
             );
             p.durable = buffer.last;
         });
-        if distributor.send(buffer).await.is_err() {
+        let durable = buffer.last;
+        let sent = distributor.try_send(buffer);
+        // Commits are told after the distributor, if that has room: who is woken last runs first, on
+        // this thread.
+        shared.durable_waiters.reached(durable);
+        let sent = match sent {
+            Err(TrySendError::Full(buffer)) => distributor.send(buffer).await.is_ok(),
+            sent => sent.is_ok(),
+        };
+        if !sent {
             return;
         }
     }

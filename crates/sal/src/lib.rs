@@ -31,6 +31,7 @@ mod retry;
 mod sal;
 mod slice;
 mod superblock;
+mod waiters;
 
 pub use config::SalConfig;
 pub use error::SalError;

@@ -22,6 +22,7 @@ use crate::log_buffer::LogBuffer;
 use crate::plogs::PlogList;
 use crate::retry::{Patience, retry};
 use crate::slice::Slice;
+use crate::waiters::Waiters;
 use crate::{Geometry, SalConfig, SalError};
 
 /// As the LSN of a read: the newest version that the Page Stores have.
@@ -52,6 +53,7 @@ pub(crate) struct Shared {
     /// Greatest LSN that somebody waits to be durable.
     pub wanted: AtomicU64,
     pub progress: watch::Sender<Progress>,
+    pub durable_waiters: Waiters,
     pub cv: Mutex<CvTracker>,
     pub slices: RwLock<BTreeMap<SliceId, Arc<Slice>>>,
     /// Slices that their Page Stores do not serve, and why.
@@ -107,6 +109,7 @@ impl Shared {
             flusher_wake: Notify::new(),
             wanted: AtomicU64::new(0),
             progress: watch::Sender::new(progress),
+            durable_waiters: Waiters::default(),
             cv: Mutex::default(),
             slices: RwLock::default(),
             damaged: start.damaged,
@@ -142,6 +145,7 @@ impl Shared {
                 p.failed = Some(Arc::new(error));
             }
         });
+        self.durable_waiters.give_up();
     }
 
     /// The failure that stopped the layer, if any, as later callers see it.
@@ -216,6 +220,30 @@ impl Shared {
     fn overloaded(&self) -> bool {
         self.unpersisted.load(Ordering::Relaxed) > self.config.max_unpersisted_bytes
             || self.backlog() > self.config.max_backlog_bytes
+    }
+
+    /// True once everything up to `lsn` is on the Log Stores; an error if it will not come there.
+    fn is_durable(&self, lsn: Lsn) -> Result<bool, SalError> {
+        let progress = self.progress.borrow();
+        match progress.durable >= lsn {
+            true => Ok(true),
+            false => progress.check().map(|()| false),
+        }
+    }
+
+    /// [`Sal::wait_durable`].
+    async fn wait_durable(&self, lsn: Lsn) -> Result<(), SalError> {
+        self.wanted.fetch_max(lsn.0, Ordering::Relaxed);
+        self.flusher_wake.notify_one();
+        while !self.is_durable(lsn)? {
+            let told = self.durable_waiters.wait_for(lsn);
+            // What came before the wait was known is not told.
+            if !self.is_durable(lsn)? {
+                // An error is a failure, which the next look shows.
+                let _ = told.await;
+            }
+        }
+        Ok(())
     }
 
     /// Waits until the log has come as far as `reached` says, or storage has stopped before.
@@ -346,9 +374,7 @@ impl Sal {
 
     /// Waits until the Log Stores have everything up to `lsn`; a commit is acknowledged after this.
     pub async fn wait_durable(&self, lsn: Lsn) -> Result<(), SalError> {
-        self.shared.wanted.fetch_max(lsn.0, Ordering::Relaxed);
-        self.shared.flusher_wake.notify_one();
-        self.shared.wait(|p| p.durable >= lsn).await
+        self.shared.wait_durable(lsn).await
     }
 
     /// Waits until the Page Stores have everything up to `lsn`.
