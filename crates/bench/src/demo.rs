@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::report::{self, Pair};
@@ -29,38 +30,41 @@ pub struct DemoOptions {
 ///
 /// # Errors
 /// If a process fails or an answer is wrong.
-pub async fn demo(options: &DemoOptions) -> Result<PathBuf, BenchError> {
-    let data = options.dir.join(format!("tpch-{}", options.scale));
-    let bar = progress(tpch::TABLES.len() as u64, "making TPC-H data");
-    load::generate(&data, options.scale, |table| step(&bar, table))?;
-    bar.finish_with_message("done");
+pub fn demo(options: &DemoOptions) -> BoxFuture<'_, Result<PathBuf, BenchError>> {
+    Box::pin(async move {
+        let data = options.dir.join(format!("tpch-{}", options.scale));
+        let bar = progress(tpch::TABLES.len() as u64, "making TPC-H data");
+        load::generate(&data, options.scale, |table| step(&bar, table))?;
+        bar.finish_with_message("done");
 
-    let cluster_dir = options.dir.join("cluster");
-    remove(&cluster_dir)?;
-    let mut cluster = Cluster::start(cluster_options(options, &cluster_dir, &data))?;
-    println!("one frontend, one Log Store and two Page Stores serve on loopback");
-    load_tables(&cluster, &data, options.scale).await?;
+        let cluster_dir = options.dir.join("cluster");
+        remove(&cluster_dir)?;
+        let mut cluster = Cluster::start(cluster_options(options, &cluster_dir, &data))?;
+        println!("one frontend, one Log Store and two Page Stores serve on loopback");
+        load_tables(&cluster, &data, options.scale).await?;
 
-    let queries = tpch::queries(options.scale);
-    let micro = paper::micro_queries(options.scale, &queries);
-    let mut runs = Vec::new();
-    for mode in ["OFF", "ON"] {
-        cluster
-            .restart_frontend_with(cluster_options(options, &cluster_dir, &data).frontend_args)?;
-        runs.push(run(&cluster, mode, &queries, &micro).await?);
-    }
-    let [off, on] = <[Run; 2]>::try_from(runs).expect("two modes ran");
-    check_answers(options.scale, &queries, &off, &on)?;
+        let queries = tpch::queries(options.scale);
+        let micro = paper::micro_queries(options.scale, &queries);
+        let mut runs = Vec::new();
+        for mode in ["OFF", "ON"] {
+            cluster.restart_frontend_with(
+                cluster_options(options, &cluster_dir, &data).frontend_args,
+            )?;
+            runs.push(run(&cluster, mode, &queries, &micro).await?);
+        }
+        let [off, on] = <[Run; 2]>::try_from(runs).expect("two modes ran");
+        check_answers(options.scale, &queries, &off, &on)?;
 
-    let names = queries.iter().map(|(n, _)| (format!("Q{n}"), Some(*n)));
-    let pairs = pair(names, &off.tpch, &on.tpch);
-    let micro_names = micro.iter().map(|(name, _)| (name.clone(), None));
-    let micro_pairs = pair(micro_names, &off.micro, &on.micro);
-    println!("{}", table(&pairs));
-    let path = options.dir.join("report.html");
-    fs::write(&path, report::html(options.scale, &micro_pairs, &pairs)?)
-        .map_err(BenchError::io(format!("write {}", path.display())))?;
-    Ok(path)
+        let names = queries.iter().map(|(n, _)| (format!("Q{n}"), Some(*n)));
+        let pairs = pair(names, &off.tpch, &on.tpch);
+        let micro_names = micro.iter().map(|(name, _)| (name.clone(), None));
+        let micro_pairs = pair(micro_names, &off.micro, &on.micro);
+        println!("{}", table(&pairs));
+        let path = options.dir.join("report.html");
+        fs::write(&path, report::html(options.scale, &micro_pairs, &pairs)?)
+            .map_err(BenchError::io(format!("write {}", path.display())))?;
+        Ok(path)
+    })
 }
 
 /// Buffer pool of 20 % of the data, as in the paper; slices small enough that both Page Stores

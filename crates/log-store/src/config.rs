@@ -12,6 +12,10 @@ pub struct Config {
     pub readers: usize,
     /// Calls of each of the two sorts that may wait for their turn; more are turned away.
     pub waiting: usize,
+    /// Appends are written and synced on the thread that calls, not on one of their own: for a
+    /// database in the same process, which writes one append at a time and has a thread to spare.
+    /// Waking threads takes longer than many a sync.
+    pub append_in_place: bool,
 }
 
 impl Default for Config {
@@ -23,6 +27,7 @@ impl Default for Config {
             writers: 64,
             readers: 16,
             waiting: 1024,
+            append_in_place: false,
         }
     }
 }

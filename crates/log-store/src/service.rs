@@ -1,10 +1,13 @@
 //! [`LogStoreService`]: the databases of a directory behind the [`LogStore`] trait.
 //!
 //! File I/O blocks, so every call that needs it runs on a thread of tokio's blocking pool; gates
-//! bound how many. A call that was dropped by its caller still runs to its end there.
+//! bound how many. A call that was dropped by its caller still runs to its end there. Only appends
+//! of a store that was told so run where they are called.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,6 +66,7 @@ struct Inner {
     counters: Counters,
     writers: Gate,
     readers: Gate,
+    append_in_place: bool,
     _lock: File,
 }
 
@@ -112,6 +116,7 @@ impl LogStoreService {
                 counters: Counters::default(),
                 writers: Gate::new(config.writers, config.waiting),
                 readers: Gate::new(config.readers, config.waiting),
+                append_in_place: config.append_in_place,
                 _lock: lock,
             }),
         })
@@ -161,19 +166,30 @@ impl LogStoreService {
         });
         match task.await {
             Ok(answer) => answer,
-            Err(e) if e.is_panic() => {
-                // A broken invariant: what is in memory is not to be trusted any more.
-                self.inner.disk.stop("a call panicked");
-                std::panic::resume_unwind(e.into_panic())
-            }
+            Err(e) if e.is_panic() => self.inner.go_down(e.into_panic()),
             Err(_) => Err(LogError::Unavailable(
                 "the log store is shutting down".into(),
             )),
         }
     }
+
+    /// Appends on this thread.
+    async fn append_in_place(&self, append: &Append) -> Result<u64, LogError> {
+        let inner = &self.inner;
+        let _permit = inner.writers.enter().await?;
+        inner.disk.check()?;
+        panic::catch_unwind(AssertUnwindSafe(|| inner.append(append)))
+            .unwrap_or_else(|panic| inner.go_down(panic))
+    }
 }
 
 impl Inner {
+    /// Goes on with a panic. A broken invariant: what is in memory is not to be trusted any more.
+    fn go_down(&self, panic: Box<dyn Any + Send>) -> ! {
+        self.disk.stop("a call panicked");
+        panic::resume_unwind(panic)
+    }
+
     fn database(&self, db: DbId) -> Result<Arc<Database>, LogError> {
         match self.databases.read().get(&db) {
             Some(slot) => slot.clone(),
@@ -235,6 +251,9 @@ impl LogStore for LogStoreService {
 
     async fn append(&self, append: Append) -> Result<u64, LogError> {
         check_form(&append)?;
+        if self.inner.append_in_place {
+            return self.append_in_place(&append).await;
+        }
         self.run(&self.inner.writers, move |inner| inner.append(&append))
             .await
     }

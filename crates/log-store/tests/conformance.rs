@@ -46,6 +46,17 @@ async fn the_store_conforms_one_call_at_a_time() {
     conformance::run(&store, 0).await;
 }
 
+#[tokio::test]
+async fn the_store_conforms_on_the_thread_that_calls() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Config {
+        append_in_place: true,
+        ..Config::default()
+    };
+    let store = LogStoreService::open(dir.path(), config).unwrap();
+    conformance::run(&store, 0).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_store_conforms_over_a_socket() {
     let dir = tempfile::tempdir().unwrap();

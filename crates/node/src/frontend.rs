@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::LocalBoxFuture;
 use perigee_engine::{Engine, EngineConfig};
 use perigee_log_api::{LogStore, LogStoreClient};
 use perigee_log_store::LogStoreService;
@@ -30,52 +31,60 @@ const ENGINE_END: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// If the address is taken, or the stores cannot be reached or do not fit.
-pub async fn run_frontend(
+pub fn run_frontend<'a>(
     settings: FrontendSettings,
-    log_store: &str,
-    page_stores: &[String],
-) -> Result<(), NodeError> {
-    let log =
-        LogStoreClient::new(&uri(log_store), Default::default()).map_err(NodeError::component)?;
-    let mut stores: Vec<Arc<dyn PageStore>> = Vec::new();
-    let mut bytes = Vec::new();
-    for address in page_stores {
-        let client = PageStoreClient::new(&uri(address), Default::default())
+    log_store: &'a str,
+    page_stores: &'a [String],
+) -> LocalBoxFuture<'a, Result<(), NodeError>> {
+    Box::pin(async move {
+        let log = LogStoreClient::new(&uri(log_store), Default::default())
             .map_err(NodeError::component)?;
-        bytes.push(client.transport_bytes().clone());
-        stores.push(Arc::new(client));
-    }
-    serve(settings, Arc::new(log), stores, bytes).await
+        let mut stores: Vec<Arc<dyn PageStore>> = Vec::new();
+        let mut bytes = Vec::new();
+        for address in page_stores {
+            let client = PageStoreClient::new(&uri(address), Default::default())
+                .map_err(NodeError::component)?;
+            bytes.push(client.transport_bytes().clone());
+            stores.push(Arc::new(client));
+        }
+        serve(settings, Arc::new(log), stores, bytes).await
+    })
 }
 
 /// Runs everything in this process, over a local directory, until it is told to stop.
 ///
 /// # Errors
 /// If the address or the directory cannot be used.
-pub async fn run_embedded(settings: EmbeddedSettings) -> Result<(), NodeError> {
-    let config = page_store_config(settings.pool_bytes, None, settings.decline_every);
-    let data = settings.data.clone();
-    let plugin = if settings.frontend.interpret {
-        PerigeePlugin::interpreting()
-    } else {
-        PerigeePlugin::default()
-    };
-    let open = move || {
-        let log = LogStoreService::open(data.join("log"), Default::default())
-            .map_err(NodeError::component)?;
-        let pages =
-            PageStoreService::open_with_plugin(data.join("pages"), config, Arc::new(plugin))
+pub fn run_embedded(settings: EmbeddedSettings) -> LocalBoxFuture<'static, Result<(), NodeError>> {
+    Box::pin(async move {
+        let config = page_store_config(settings.pool_bytes, None, settings.decline_every);
+        let data = settings.data.clone();
+        let plugin = if settings.frontend.interpret {
+            PerigeePlugin::interpreting()
+        } else {
+            PerigeePlugin::default()
+        };
+        let open = move || {
+            let config_of_log = perigee_log_store::Config {
+                append_in_place: true,
+                ..Default::default()
+            };
+            let log = LogStoreService::open(data.join("log"), config_of_log)
                 .map_err(NodeError::component)?;
-        Ok::<_, NodeError>((log, pages))
-    };
-    let (log, pages) = spawn_blocking(open).await.map_err(NodeError::component)??;
-    serve(
-        settings.frontend,
-        Arc::new(log),
-        vec![Arc::new(pages)],
-        Vec::new(),
-    )
-    .await
+            let pages =
+                PageStoreService::open_with_plugin(data.join("pages"), config, Arc::new(plugin))
+                    .map_err(NodeError::component)?;
+            Ok::<_, NodeError>((log, pages))
+        };
+        let (log, pages) = spawn_blocking(open).await.map_err(NodeError::component)??;
+        serve(
+            settings.frontend,
+            Arc::new(log),
+            vec![Arc::new(pages)],
+            Vec::new(),
+        )
+        .await
+    })
 }
 
 /// An address as gRPC wants it.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::LocalBoxFuture;
 use perigee_log_store::LogStoreService;
 use perigee_page_store::PageStoreService;
 use tokio::task::spawn_blocking;
@@ -14,41 +15,50 @@ use crate::{LogStoreSettings, NodeError, PageStoreSettings};
 ///
 /// # Errors
 /// If the address or the directory cannot be used.
-pub async fn run_log_store(settings: LogStoreSettings) -> Result<(), NodeError> {
-    let (listener, address) = listen(&settings.serving).await?;
-    let dir = settings.data.clone();
-    let store = spawn_blocking(move || LogStoreService::open(dir, Default::default()))
-        .await
-        .map_err(NodeError::component)?
-        .map_err(NodeError::component)?;
-    announce(&settings.serving, "log store", address)?;
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-    let router = perigee_log_api::transport().add_service(perigee_log_api::serve(Arc::new(store)));
-    serve_until_told(async |stop| router.serve_with_incoming_shutdown(incoming, stop).await).await
+pub fn run_log_store(settings: LogStoreSettings) -> LocalBoxFuture<'static, Result<(), NodeError>> {
+    Box::pin(async move {
+        let (listener, address) = listen(&settings.serving).await?;
+        let dir = settings.data.clone();
+        let store = spawn_blocking(move || LogStoreService::open(dir, Default::default()))
+            .await
+            .map_err(NodeError::component)?
+            .map_err(NodeError::component)?;
+        announce(&settings.serving, "log store", address)?;
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let router =
+            perigee_log_api::transport().add_service(perigee_log_api::serve(Arc::new(store)));
+        serve_until_told(async |stop| router.serve_with_incoming_shutdown(incoming, stop).await)
+            .await
+    })
 }
 
 /// Runs a Page Store until the process is told to stop.
 ///
 /// # Errors
 /// If the address or the directory cannot be used.
-pub async fn run_page_store(settings: PageStoreSettings) -> Result<(), NodeError> {
-    let (listener, address) = listen(&settings.serving).await?;
-    let dir = settings.data.clone();
-    let config = page_store_config(
-        settings.pool_bytes,
-        settings.ndp_threads,
-        settings.decline_every,
-    );
-    let store = spawn_blocking(move || PageStoreService::open(dir, config))
-        .await
-        .map_err(NodeError::component)?
-        .map_err(NodeError::component)?;
-    let bytes = Arc::default();
-    announce(&settings.serving, "page store", address)?;
-    let incoming = perigee_page_api::incoming(listener, bytes);
-    let router =
-        perigee_page_api::transport().add_service(perigee_page_api::serve(Arc::new(store)));
-    serve_until_told(async |stop| router.serve_with_incoming_shutdown(incoming, stop).await).await
+pub fn run_page_store(
+    settings: PageStoreSettings,
+) -> LocalBoxFuture<'static, Result<(), NodeError>> {
+    Box::pin(async move {
+        let (listener, address) = listen(&settings.serving).await?;
+        let dir = settings.data.clone();
+        let config = page_store_config(
+            settings.pool_bytes,
+            settings.ndp_threads,
+            settings.decline_every,
+        );
+        let store = spawn_blocking(move || PageStoreService::open(dir, config))
+            .await
+            .map_err(NodeError::component)?
+            .map_err(NodeError::component)?;
+        let bytes = Arc::default();
+        announce(&settings.serving, "page store", address)?;
+        let incoming = perigee_page_api::incoming(listener, bytes);
+        let router =
+            perigee_page_api::transport().add_service(perigee_page_api::serve(Arc::new(store)));
+        serve_until_told(async |stop| router.serve_with_incoming_shutdown(incoming, stop).await)
+            .await
+    })
 }
 
 /// The Page Store's own settings for what a role is told.

@@ -15,7 +15,6 @@ use tracing_subscriber::EnvFilter;
 const LOGGED: &str = "info,cranelift_jit=warn,cranelift_codegen=warn";
 
 fn main() -> ExitCode {
-    memory::keep_freed_memory();
     let cli = cli::Cli::parse();
     let filter = EnvFilter::try_from_env("PERIGEE_LOG").unwrap_or_else(|_| EnvFilter::new(LOGGED));
     tracing_subscriber::fmt()

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use futures::future::BoxFuture;
 use perigee_history::Level;
 use perigee_testkit::MariaDb;
 
@@ -107,30 +108,34 @@ impl Server {
 /// # Errors
 /// If a process fails, or the server answers with an error that no level explains. What a level
 /// forbids is in the figures.
-pub async fn isolation(options: &IsolationOptions) -> Result<Vec<IsolationFigures>, BenchError> {
-    let server = Server::start(options)?;
-    let mut all = Vec::new();
-    for level in &options.levels {
-        let workload = Workload {
-            level: *level,
-            transactions: options.transactions,
-            connections: options.connections,
-            accounts: options.accounts,
-            seed: options.seed,
-            prepared: options.prepared,
-            ndp: !matches!(server, Server::MariaDb(_)),
-        };
-        let figures = run(&server.target(), &workload).await?;
-        note(&format!(
-            "{}: {} transactions in {:.1} s, {} committed; checked in {:.1} s; {} wrong",
-            figures.level,
-            figures.transactions,
-            figures.seconds,
-            figures.committed,
-            figures.check_seconds,
-            figures.wrong.len()
-        ));
-        all.push(figures);
-    }
-    Ok(all)
+pub fn isolation(
+    options: &IsolationOptions,
+) -> BoxFuture<'_, Result<Vec<IsolationFigures>, BenchError>> {
+    Box::pin(async move {
+        let server = Server::start(options)?;
+        let mut all = Vec::new();
+        for level in &options.levels {
+            let workload = Workload {
+                level: *level,
+                transactions: options.transactions,
+                connections: options.connections,
+                accounts: options.accounts,
+                seed: options.seed,
+                prepared: options.prepared,
+                ndp: !matches!(server, Server::MariaDb(_)),
+            };
+            let figures = run(&server.target(), &workload).await?;
+            note(&format!(
+                "{}: {} transactions in {:.1} s, {} committed; checked in {:.1} s; {} wrong",
+                figures.level,
+                figures.transactions,
+                figures.seconds,
+                figures.committed,
+                figures.check_seconds,
+                figures.wrong.len()
+            ));
+            all.push(figures);
+        }
+        Ok(all)
+    })
 }

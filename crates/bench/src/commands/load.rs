@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
+use futures::future::BoxFuture;
 use perigee_testkit::MariaDb;
 use serde::Serialize;
 
@@ -38,24 +39,26 @@ pub struct LoadFigures {
 ///
 /// # Errors
 /// If a process fails, or MariaDB is not installed.
-pub async fn load(options: &BenchOptions) -> Result<LoadFigures, BenchError> {
-    let data = options.data()?;
-    let (ours, load_seconds) = load_perigee(options, &data).await?;
-    let (mariadb_seconds, innodb_bytes) = load_mariadb(options, &data).await?;
-    note(&format!(
-        "lineitem: {:.1} s, MariaDB {mariadb_seconds:.1} s",
-        ours.consolidated
-    ));
-    Ok(LoadFigures {
-        scale: options.scale,
-        vs_mariadb_load: ours.consolidated / mariadb_seconds,
-        load_seconds,
-        consolidated_seconds: ours.consolidated,
-        mariadb_seconds,
-        size_vs_innodb: ours.live_bytes as f64 / innodb_bytes as f64,
-        log_amplification: ours.log_bytes as f64 / ours.live_bytes as f64,
-        live_page_bytes: ours.live_bytes,
-        innodb_bytes,
+pub fn load(options: &BenchOptions) -> BoxFuture<'_, Result<LoadFigures, BenchError>> {
+    Box::pin(async move {
+        let data = options.data()?;
+        let (ours, load_seconds) = load_perigee(options, &data).await?;
+        let (mariadb_seconds, innodb_bytes) = load_mariadb(options, &data).await?;
+        note(&format!(
+            "lineitem: {:.1} s, MariaDB {mariadb_seconds:.1} s",
+            ours.consolidated
+        ));
+        Ok(LoadFigures {
+            scale: options.scale,
+            vs_mariadb_load: ours.consolidated / mariadb_seconds,
+            load_seconds,
+            consolidated_seconds: ours.consolidated,
+            mariadb_seconds,
+            size_vs_innodb: ours.live_bytes as f64 / innodb_bytes as f64,
+            log_amplification: ours.log_bytes as f64 / ours.live_bytes as f64,
+            live_page_bytes: ours.live_bytes,
+            innodb_bytes,
+        })
     })
 }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use serde::Serialize;
 
 pub use mixed::MixedFigures;
@@ -106,52 +107,54 @@ pub struct PairFigures {
 ///
 /// # Errors
 /// If sysbench or MariaDB is not installed, or a process fails.
-pub async fn sysbench(options: &SysbenchOptions) -> Result<SysbenchFigures, BenchError> {
-    let sysbench = Sysbench::find(options)?;
-    let bench = options.bench();
-    let ours = match options.calibrate {
-        true => Server::mariadb(&bench, "calibration")?,
-        false => Server::perigee(&bench)?,
-    };
-    let theirs = Server::mariadb(&bench, "mariadb")?;
-    for server in [&ours, &theirs] {
-        note(&format!("{}: prepare", server.name));
-        server.make_schema().await?;
-        sysbench.prepare(server).await?;
-        sysbench.run(server, "oltp_read_write", 4, 2).await?; // warms both
-        server.settle().await?;
-    }
-    let mut figures = SysbenchFigures {
-        tables: options.tables,
-        rows: options.rows,
-        seconds: options.seconds,
-        ratios: BTreeMap::new(),
-        runs: Vec::new(),
-        mixed: None,
-    };
-    let all: Vec<_> = WORKLOADS.iter().map(|w| (*w).to_owned()).collect();
-    let workloads = match options.workloads.is_empty() {
-        true => &all,
-        false => &options.workloads,
-    };
-    for workload in workloads {
-        for threads in &options.threads {
-            let pair = pairs(&sysbench, options, [&ours, &theirs], workload, *threads).await?;
-            let ratio = median(pair.ratios());
-            note(&format!(
-                "{workload}, {threads} threads: {ratio:.2} of InnoDB"
-            ));
-            figures
-                .ratios
-                .insert(format!("{workload}_{threads}"), ratio);
-            figures.runs.push(pair);
+pub fn sysbench(options: &SysbenchOptions) -> BoxFuture<'_, Result<SysbenchFigures, BenchError>> {
+    Box::pin(async move {
+        let sysbench = Sysbench::find(options)?;
+        let bench = options.bench();
+        let ours = match options.calibrate {
+            true => Server::mariadb(&bench, "calibration")?,
+            false => Server::perigee(&bench)?,
+        };
+        let theirs = Server::mariadb(&bench, "mariadb")?;
+        for server in [&ours, &theirs] {
+            note(&format!("{}: prepare", server.name));
+            server.make_schema().await?;
+            sysbench.prepare(server).await?;
+            sysbench.run(server, "oltp_read_write", 4, 2).await?; // warms both
+            server.settle().await?;
         }
-    }
-    drop(theirs);
-    if options.scan_scale > 0.0 && !options.calibrate {
-        figures.mixed = Some(mixed::measure(&sysbench, options, &ours).await?);
-    }
-    Ok(figures)
+        let mut figures = SysbenchFigures {
+            tables: options.tables,
+            rows: options.rows,
+            seconds: options.seconds,
+            ratios: BTreeMap::new(),
+            runs: Vec::new(),
+            mixed: None,
+        };
+        let all: Vec<_> = WORKLOADS.iter().map(|w| (*w).to_owned()).collect();
+        let workloads = match options.workloads.is_empty() {
+            true => &all,
+            false => &options.workloads,
+        };
+        for workload in workloads {
+            for threads in &options.threads {
+                let pair = pairs(&sysbench, options, [&ours, &theirs], workload, *threads).await?;
+                let ratio = median(pair.ratios());
+                note(&format!(
+                    "{workload}, {threads} threads: {ratio:.2} of InnoDB"
+                ));
+                figures
+                    .ratios
+                    .insert(format!("{workload}_{threads}"), ratio);
+                figures.runs.push(pair);
+            }
+        }
+        drop(theirs);
+        if options.scan_scale > 0.0 && !options.calibrate {
+            figures.mixed = Some(mixed::measure(&sysbench, options, &ours).await?);
+        }
+        Ok(figures)
+    })
 }
 
 async fn pairs(

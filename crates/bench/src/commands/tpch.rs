@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use futures::future::BoxFuture;
 use serde::Serialize;
 
 use super::setup::{BenchOptions, note};
@@ -64,42 +65,44 @@ pub struct QueryFigures {
 ///
 /// # Errors
 /// If a process fails or answers differ.
-pub async fn tpch(options: &BenchOptions) -> Result<TpchFigures, BenchError> {
-    let data = options.data()?;
-    let mut cluster = options.loaded_cluster(&data).await?;
-    let queries = crate::tpch::queries(options.scale);
-    let args = cluster.frontend_args().to_vec();
+pub fn tpch(options: &BenchOptions) -> BoxFuture<'_, Result<TpchFigures, BenchError>> {
+    Box::pin(async move {
+        let data = options.data()?;
+        let mut cluster = options.loaded_cluster(&data).await?;
+        let queries = crate::tpch::queries(options.scale);
+        let args = cluster.frontend_args().to_vec();
 
-    cluster.restart_frontend_with(args.clone())?;
-    let ndp_scan_memory = scan_memory(&cluster).await?;
-    cluster.restart_frontend_with(args.clone())?;
-    let off = sequence(&cluster, "OFF", &queries).await?;
-    cluster.restart_frontend_with(args)?;
-    let on = sequence(&cluster, "ON", &queries).await?;
-    for (i, (number, _)) in queries.iter().enumerate() {
-        let texts = [&on[i], &off[i]].map(|(rows, _)| answers::to_text(rows));
-        answers::expect_equal(*number, "the answer without NDP", &texts[0], &texts[1])?;
-    }
-    let peer = peer_sequence(&data, &queries).await?;
-    let mut client = cluster.client(Some(load::SCHEMA)).await?;
-    let mut figures = Vec::new();
-    for (i, (number, sql)) in queries.iter().enumerate() {
-        note(&format!("pairs: Q{number}"));
-        let slowdown = interleave(&mut client, sql, options.pairs).await?;
-        let datafusion_parquet = peer[i];
-        let (off, on) = (off[i].1, on[i].1);
-        let gains = gains(&mut client, sql, &off, &on, &slowdown).await?;
-        figures.push(QueryFigures {
-            query: *number,
-            off,
-            on,
-            slowdown,
-            datafusion_parquet,
-            gains,
-        });
-    }
-    let memory = [cluster.frontend_memory()?.1, ndp_scan_memory];
-    Ok(summary(options.scale, memory, figures))
+        cluster.restart_frontend_with(args.clone())?;
+        let ndp_scan_memory = scan_memory(&cluster).await?;
+        cluster.restart_frontend_with(args.clone())?;
+        let off = sequence(&cluster, "OFF", &queries).await?;
+        cluster.restart_frontend_with(args)?;
+        let on = sequence(&cluster, "ON", &queries).await?;
+        for (i, (number, _)) in queries.iter().enumerate() {
+            let texts = [&on[i], &off[i]].map(|(rows, _)| answers::to_text(rows));
+            answers::expect_equal(*number, "the answer without NDP", &texts[0], &texts[1])?;
+        }
+        let peer = peer_sequence(&data, &queries).await?;
+        let mut client = cluster.client(Some(load::SCHEMA)).await?;
+        let mut figures = Vec::new();
+        for (i, (number, sql)) in queries.iter().enumerate() {
+            note(&format!("pairs: Q{number}"));
+            let slowdown = interleave(&mut client, sql, options.pairs).await?;
+            let datafusion_parquet = peer[i];
+            let (off, on) = (off[i].1, on[i].1);
+            let gains = gains(&mut client, sql, &off, &on, &slowdown).await?;
+            figures.push(QueryFigures {
+                query: *number,
+                off,
+                on,
+                slowdown,
+                datafusion_parquet,
+                gains,
+            });
+        }
+        let memory = [cluster.frontend_memory()?.1, ndp_scan_memory];
+        Ok(summary(options.scale, memory, figures))
+    })
 }
 
 /// What [`WHOLE_SCAN`] adds to the memory of a frontend that has just started.

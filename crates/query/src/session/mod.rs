@@ -34,6 +34,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use futures::future::BoxFuture;
 use parking_lot::RwLock;
 use perigee_engine::Engine;
 use perigee_engine::scan::CancelToken;
@@ -350,20 +351,22 @@ impl Session {
     ///
     /// # Errors
     /// The error of the statement that failed, which is undone.
-    pub async fn execute(
-        &mut self,
-        text: &str,
+    pub fn execute<'a>(
+        &'a mut self,
+        text: &'a str,
         multi: bool,
-        out: &mut dyn ResultSink,
-        file: &mut dyn LocalFile,
-        cancel: &CancelToken,
-    ) -> Result<()> {
-        let answer = fast::text(self, text, out, cancel).await;
-        if answer.inspect_err(|e| self.note_error(e))? == fast::Answer::Done {
-            return Ok(());
-        }
-        // Large, and not always needed.
-        Box::pin(self.execute_script(text, multi, out, file, cancel)).await
+        out: &'a mut dyn ResultSink,
+        file: &'a mut dyn LocalFile,
+        cancel: &'a CancelToken,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let answer = fast::text(self, text, out, cancel).await;
+            if answer.inspect_err(|e| self.note_error(e))? == fast::Answer::Done {
+                return Ok(());
+            }
+            // Large, and not always needed.
+            Box::pin(self.execute_script(text, multi, out, file, cancel)).await
+        })
     }
 
     /// Runs a text statement by statement.
