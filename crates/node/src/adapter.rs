@@ -141,6 +141,8 @@ async fn stopped_by<T>(
 ) -> Result<T, wire::SqlError> {
     tokio::pin!(run);
     let result = tokio::select! {
+        // Most statements end at once, and nobody has to wait for anything.
+        biased;
         result = &mut run => result,
         _ = cancel.cancelled() => {
             stop.cancel();

@@ -1,7 +1,7 @@
 //! Rows and their entries in secondary indexes.
 
 use perigee_page::RecordHeader;
-use perigee_value::{Datum, RecordView, RowError, encode_with, format_value, key};
+use perigee_value::{Datum, RecordView, RowError, ValueRef, encode_with, format_value, key};
 
 use crate::EngineError;
 use crate::catalog::{HIDDEN_ROW_ID, Index, Table};
@@ -33,6 +33,21 @@ pub(super) fn entries_of(
     indexes
         .map(|(number, index)| Ok((number, entry_of(table, index, record)?)))
         .collect()
+}
+
+/// True if two versions of a row have the same values, to the byte, in the columns of an index.
+pub(super) fn has_same_columns(table: &Table, index: &Index, a: &[u8], b: &[u8]) -> bool {
+    let layout = &table.clustered().layout;
+    let (a, b) = (RecordView::new(layout, a), RecordView::new(layout, b));
+    let mut columns = index
+        .columns
+        .iter()
+        .map(|column| row_column(table, *column));
+    columns.all(|column| match (a.value(column), b.value(column)) {
+        // Zero has two forms.
+        (ValueRef::Double(a), ValueRef::Double(b)) => a.to_bits() == b.to_bits(),
+        (a, b) => a == b,
+    })
 }
 
 /// The clustered key that an entry of a secondary index leads to.

@@ -11,7 +11,10 @@ use perigee_types::{RollPtr, TrxId};
 use perigee_value::{Datum, RecordView, ValueRef};
 use tokio::sync::OwnedRwLockReadGuard;
 
-use super::entries::{entries_of, entry_of_version, is_same_entry, key_text, unique_prefix};
+use super::entries::{
+    entries_of, entry_of, entry_of_version, has_same_columns, is_same_entry, key_text,
+    unique_prefix,
+};
 use super::locks::{LockMode, LockWait};
 use super::undo::{Before, UndoChange};
 use super::{Transaction, clustered_key};
@@ -141,37 +144,69 @@ impl Transaction {
         key: &[u8],
         row: &[Datum],
     ) -> Result<Written, EngineError> {
+        let written = self.change_row(table, key, |_| Some(row.to_vec())).await?;
+        Ok(written.expect("there is always a row to write"))
+    }
+
+    /// Changes the row with this clustered key to what `change` makes of its current version, a
+    /// clustered record; it may be asked more than once. `None` if it gives none: nothing is changed.
+    ///
+    /// # Errors
+    /// As [`Transaction::update_row`].
+    pub async fn change_row(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+        mut change: impl FnMut(&[u8]) -> Option<Vec<Datum>> + Send,
+    ) -> Result<Option<Written>, EngineError> {
         self.write_to(table).await?;
-        table.note_number(row);
         loop {
             let Some(old) = self.current(table, key).await? else {
-                return Ok(Written::Missing);
+                return Ok(Some(Written::Missing));
             };
-            let mut new = encode(table, row, hidden_row_id(table, &old), 0)?;
-            if new[CLUSTERED_HEADER_LEN..] == old[CLUSTERED_HEADER_LEN..] {
-                // As good as written: nobody else may write it now.
-                self.lock_row(table, key, LockMode::Exclusive, LockWait::Wait)
-                    .await?;
-                return Ok(Written::Unchanged);
-            }
-            if table.clustered().layout.shape.key(&new) != key {
-                return self.move_row(table, key, row).await;
-            }
-            let (gone, come) = changed_entries(table, &old, &new)?;
-            if let Some(row) = self.claim_unique(table, Some(&old), &new).await? {
-                return Ok(Written::Duplicate(row));
-            }
-            let touches = !come.is_empty();
-            let of = Old { key, record: &old };
-            match self.replace(table, of, &mut new, touches).await? {
-                Attempt::Done(_gate) => {
-                    self.write_entries(table, &gone, &come).await?;
-                    return Ok(Written::Done);
-                }
-                Attempt::Blocked(holder) => self.wait_for(holder).await?,
-                Attempt::Found(_) | Attempt::Gone => {}
+            let Some(row) = change(&old) else {
+                return Ok(None);
+            };
+            table.note_number(&row);
+            if let Some(written) = self.write_over(table, key, &old, &row).await? {
+                return Ok(Some(written));
             }
         }
+    }
+
+    /// Changes a row whose current version is `old`; `None` if it turns out to be another.
+    async fn write_over(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+        old: &[u8],
+        row: &[Datum],
+    ) -> Result<Option<Written>, EngineError> {
+        let mut new = encode(table, row, hidden_row_id(table, old), 0)?;
+        if new[CLUSTERED_HEADER_LEN..] == old[CLUSTERED_HEADER_LEN..] {
+            // As good as written: nobody else may write it now.
+            self.lock_row(table, key, LockMode::Exclusive, LockWait::Wait)
+                .await?;
+            return Ok(Some(Written::Unchanged));
+        }
+        if table.clustered().layout.shape.key(&new) != key {
+            return self.move_row(table, key, row).await.map(Some);
+        }
+        let (gone, come) = changed_entries(table, old, &new)?;
+        if let Some(row) = self.claim_unique(table, Some(old), &new).await? {
+            return Ok(Some(Written::Duplicate(row)));
+        }
+        let touches = !come.is_empty();
+        let of = Old { key, record: old };
+        match self.replace(table, of, &mut new, touches).await? {
+            Attempt::Done(_gate) => {
+                self.write_entries(table, &gone, &come).await?;
+                return Ok(Some(Written::Done));
+            }
+            Attempt::Blocked(holder) => self.wait_for(holder).await?,
+            Attempt::Found(_) | Attempt::Gone => {}
+        }
+        Ok(None)
     }
 
     /// Deletes the row with this clustered key.
@@ -548,17 +583,16 @@ fn changed_entries(
     new: &[u8],
 ) -> Result<(Entries, Entries), EngineError> {
     let (mut gone, mut come) = (Vec::new(), Vec::new());
-    for (old, new) in entries_of(table, old)?
-        .into_iter()
-        .zip(entries_of(table, new)?)
-    {
-        if old.1 == new.1 {
+    for number in 1..table.indexes.len() {
+        let index = &table.indexes[number];
+        if has_same_columns(table, index, old, new) {
             continue;
         }
-        if !is_same_entry(&table.indexes[old.0], &old.1, &new.1) {
-            gone.push(old);
+        let (old, new) = (entry_of(table, index, old)?, entry_of(table, index, new)?);
+        if !is_same_entry(index, &old, &new) {
+            gone.push((number, old));
         }
-        come.push(new);
+        come.push((number, new));
     }
     Ok((gone, come))
 }

@@ -34,6 +34,18 @@ impl Parameters {
         &self.values
     }
 
+    /// False if one is a string of bytes that are not UTF-8, which no text can stand for.
+    pub(super) fn are_utf8(&self) -> bool {
+        let mut typed = self.values.iter().zip(&self.types);
+        typed.all(|(value, ty)| match value {
+            // A text was checked when it was made.
+            Datum::String(bytes) if ty.collation() == Some(Collation::BINARY) => {
+                str::from_utf8(bytes).is_ok()
+            }
+            _ => true,
+        })
+    }
+
     /// The tokens of a literal that has the value and type of a parameter.
     ///
     /// # Errors

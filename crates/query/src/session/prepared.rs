@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use perigee_engine::scan::CancelToken;
 
@@ -367,14 +368,20 @@ impl Session {
     /// # Errors
     /// 1064 and 1065 for what is no statement, 1295 for statements that are not prepared, 1390 and
     /// 1461 for too many parameters and statements, and errors of the names in a query.
-    pub async fn prepare(&mut self, text: &str, cancel: &CancelToken) -> Result<PreparedInfo> {
-        self.warnings.clear();
-        let prepared = self.parse_and_describe(text, cancel).await;
-        let statement = prepared.inspect_err(|error| self.note_error(error))?;
-        Ok(PreparedInfo {
-            parameters: statement.template.parameters.len() as u16,
-            columns: statement.columns.clone(),
-            id: self.prepared.insert(statement),
+    pub fn prepare<'a>(
+        &'a mut self,
+        text: &'a str,
+        cancel: &'a CancelToken,
+    ) -> BoxFuture<'a, Result<PreparedInfo>> {
+        Box::pin(async move {
+            self.warnings.clear();
+            let prepared = self.parse_and_describe(text, cancel).await;
+            let statement = prepared.inspect_err(|error| self.note_error(error))?;
+            Ok(PreparedInfo {
+                parameters: statement.template.parameters.len() as u16,
+                columns: statement.columns.clone(),
+                id: self.prepared.insert(statement),
+            })
         })
     }
 
@@ -404,21 +411,23 @@ impl Session {
     ///
     /// # Errors
     /// 1243 for an unknown id, 1210 for a wrong number of values, and the statement's own.
-    pub async fn execute_prepared(
-        &mut self,
+    pub fn execute_prepared<'a>(
+        &'a mut self,
         id: u32,
-        parameters: &Parameters,
-        out: &mut dyn ResultSink,
-        cancel: &CancelToken,
-    ) -> Result<()> {
-        let outcome = match self.prepared.by_id.get(&id).cloned() {
-            Some(statement) => {
-                self.frontend.questions.fetch_add(1, Ordering::Relaxed);
-                self.run_prepared(&statement, parameters, out, cancel).await
-            }
-            None => Err(SqlError::unknown_statement(id, "mysqld_stmt_execute")),
-        };
-        outcome.inspect_err(|error| self.note_error(error))
+        parameters: &'a Parameters,
+        out: &'a mut dyn ResultSink,
+        cancel: &'a CancelToken,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let outcome = match self.prepared.by_id.get(&id).cloned() {
+                Some(statement) => {
+                    self.frontend.questions.fetch_add(1, Ordering::Relaxed);
+                    self.run_prepared(&statement, parameters, out, cancel).await
+                }
+                None => Err(SqlError::unknown_statement(id, "mysqld_stmt_execute")),
+            };
+            outcome.inspect_err(|error| self.note_error(error))
+        })
     }
 
     /// Forgets a prepared statement; nothing happens if there is none of that id.
@@ -456,7 +465,8 @@ impl Session {
         out: &mut dyn ResultSink,
         cancel: &CancelToken,
     ) -> Result<()> {
-        if let Some(fast) = statement.fast(self).await
+        if parameters.are_utf8()
+            && let Some(fast) = statement.fast(self).await
             && fast::run(self, &fast, parameters.values(), out, cancel).await? == fast::Answer::Done
         {
             return Ok(());

@@ -5,6 +5,7 @@
 mod changes;
 #[path = "../common/mod.rs"]
 mod common;
+mod prepared;
 mod rng;
 mod selects;
 
@@ -151,4 +152,38 @@ async fn rows_are_changed_as_the_ordinary_way_does() {
     let run = fast_statements(&fixtures[0], &mut fast).await - before;
     eprintln!("{run} of {count} changes were fast");
     assert!(run > count as u64 / 3, "{run} of {count} changes were fast");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_definitions_are_noticed() {
+    let fixture = Fixture::new(Setup::default()).await;
+    let mut session = fixture.session();
+    let create = "CREATE DATABASE test; CREATE DATABASE other; USE test;
+        CREATE TABLE t (id INT NOT NULL PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 2);
+        CREATE TABLE other.t (id INT NOT NULL PRIMARY KEY, w INT); INSERT INTO other.t VALUES (1, 3)";
+    fixture.run(&mut session, create).await.unwrap();
+    let sql = "SELECT * FROM t WHERE id = 1";
+    for (change, expected) in [
+        ("SELECT 1", "1|2"),
+        ("USE other", "1|3"),
+        ("USE test", "1|2"),
+        ("ALTER TABLE t ADD COLUMN x INT DEFAULT 5", "1|2|5"),
+        (
+            "DROP TABLE t; CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1)",
+            "1",
+        ),
+    ] {
+        fixture.run(&mut session, change).await.unwrap();
+        for _ in 0..2 {
+            let before = fast_statements(&fixture, &mut session).await;
+            let shown = fixture.run(&mut session, sql).await.unwrap();
+            assert_eq!(rows_of(&shown[0]), [expected], "after {change}");
+            assert_eq!(fast_statements(&fixture, &mut session).await, before + 1);
+        }
+    }
+    fixture.run(&mut session, "DROP TABLE t").await.unwrap();
+    assert_eq!(
+        fixture.run(&mut session, sql).await.unwrap_err().errno,
+        1146
+    );
 }

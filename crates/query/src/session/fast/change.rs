@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::{AssignmentTarget, BinaryOperator, Expr};
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::CancelToken;
-use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock, Written};
+use perigee_engine::txn::{Isolation, LockMode, LockWait, Written};
 use perigee_value::{Datum, RecordView};
 
 use super::super::Session;
@@ -15,7 +15,7 @@ use super::key::KeyTemplate;
 use super::names::{Names, only_table};
 use super::operand::{Operand, Parameters};
 use super::{Recognised, values};
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::parse::{Delete, Rows, Update};
 use crate::result::OkResult;
 
@@ -175,21 +175,17 @@ impl FastUpdate {
         parameters: &[Datum],
     ) -> Result<Outcome> {
         work.check_writable()?;
-        let transaction = work.transaction();
-        let lock = transaction.lock_row(table, key, LockMode::Exclusive, LockWait::Wait);
-        let RowLock::Locked(Some(record)) = lock.await? else {
-            return Ok(Outcome::Missing);
-        };
-        let Some(row) = self.row(table, &record, parameters) else {
-            return Ok(Outcome::Ordinary);
-        };
-        let written = transaction.update_row(table, key, &row).await;
-        match written.map_err(|error| engine_error(error, table, 0))? {
-            Written::Done => Ok(Outcome::Found { changed: true }),
-            Written::Unchanged => Ok(Outcome::Found { changed: false }),
-            Written::Missing => Err(SqlError::record_changed(&table.def.name)),
-            Written::Duplicate(_) => Ok(Outcome::Ordinary),
-        }
+        lock_absence(work, table, key).await?;
+        let change = |record: &[u8]| self.row(table, record, parameters);
+        let written = work.transaction().change_row(table, key, change).await;
+        Ok(
+            match written.map_err(|error| engine_error(error, table, 0))? {
+                Some(Written::Done) => Outcome::Found { changed: true },
+                Some(Written::Unchanged) => Outcome::Found { changed: false },
+                Some(Written::Missing) => Outcome::Missing,
+                Some(Written::Duplicate(_)) | None => Outcome::Ordinary,
+            },
+        )
     }
 
     /// The row with its new values.
@@ -228,20 +224,27 @@ impl FastDelete {
         let mut work = session.begin_work(cancel);
         let deleted = delete_row(&mut work, table, &key).await;
         let deleted = session.end_work(work, deleted).await?;
-        Ok(deleted.map(|deleted| OkResult {
+        Ok(Some(OkResult {
             affected_rows: u64::from(deleted),
             ..OkResult::default()
         }))
     }
 }
 
-async fn delete_row(work: &mut Work, table: &Arc<Table>, key: &[u8]) -> Result<Option<bool>> {
+async fn delete_row(work: &mut Work, table: &Arc<Table>, key: &[u8]) -> Result<bool> {
     work.check_writable()?;
-    // That there is no row has to be locked, too.
-    if work.isolation() == Isolation::Serializable {
-        return Ok(None);
-    }
+    lock_absence(work, table, key).await?;
     let written = work.transaction().delete_row(table, key).await;
     let written = written.map_err(|error| engine_error(error, table, 0))?;
-    Ok(Some(written == Written::Done))
+    Ok(written == Written::Done)
+}
+
+/// Under SERIALIZABLE, that there is no row is locked, too.
+async fn lock_absence(work: &mut Work, table: &Arc<Table>, key: &[u8]) -> Result<()> {
+    if work.isolation() == Isolation::Serializable {
+        let transaction = work.transaction();
+        let lock = transaction.lock_row(table, key, LockMode::Exclusive, LockWait::Wait);
+        lock.await?;
+    }
+    Ok(())
 }
