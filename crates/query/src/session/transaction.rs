@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{
-    Isolation, LockMode, LockWait, RangeLocker, Savepoint, Transaction, TransactionOptions,
+    Isolation, LockMode, LockWait, RangeLocker, ReadView, Savepoint, Transaction,
+    TransactionOptions,
 };
 
 use super::Session;
@@ -156,11 +157,16 @@ impl Session {
         in_transaction.then(|| self.begin_work(cancel))
     }
 
+    /// A view of what has committed, for what is read outside of transactions.
+    pub(super) fn current_view(&self) -> Arc<ReadView> {
+        self.frontend.engine.view_for(self.info.connection_id)
+    }
+
     /// What a statement reads that began with [`Session::begin_reading`].
     pub(super) async fn reading(&self, work: &mut Option<Work>, cancel: &CancelToken) -> Reading {
         match work {
             Some(work) => work.reading(cancel).await,
-            None => Reading::snapshot(self.frontend.engine.read_view(), cancel),
+            None => Reading::snapshot(self.current_view(), cancel),
         }
     }
 
