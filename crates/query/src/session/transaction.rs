@@ -122,10 +122,11 @@ impl Session {
     }
 
     fn open_with(&self, isolation: Isolation, read_only: bool) -> Open {
-        let timeout = self.variables.integer("innodb_lock_wait_timeout");
+        let timeout = |name| Duration::from_secs(self.variables.integer(name));
         let options = TransactionOptions {
             isolation,
-            lock_timeout: Duration::from_secs(timeout),
+            lock_timeout: timeout("innodb_lock_wait_timeout"),
+            definition_timeout: timeout("lock_wait_timeout"),
             connection: self.info.connection_id,
         };
         Open {
@@ -133,6 +134,11 @@ impl Session {
             read_only,
             savepoints: Vec::new(),
         }
+    }
+
+    /// The transaction of a load, which belongs to no other.
+    pub(super) fn load_transaction(&self) -> Transaction {
+        self.open_with(Isolation::default(), false).transaction
     }
 
     /// Begins a statement, in the open transaction or in one of its own.

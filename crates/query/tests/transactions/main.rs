@@ -2,7 +2,9 @@
 //! shows and forbids, and how statements and transactions end that cannot go on.
 #![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod definitions;
 
 use std::time::Duration;
 
