@@ -5,6 +5,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod definitions;
+mod large;
+mod stopped;
 
 use std::time::Duration;
 
