@@ -41,6 +41,8 @@ pub struct EngineConfig {
     pub sort_memory: usize,
     /// Directory of temporary files; the system's if `None`.
     pub temp_dir: Option<PathBuf>,
+    /// A history of this many transactions that a view keeps from being purged is worth a warning.
+    pub long_history: usize,
     /// Interpret expressions instead of compiling them.
     pub interpret: bool,
     /// Send watermark 0 with every scan, so that storage decides on no record; for tests.
@@ -59,6 +61,7 @@ impl Default for EngineConfig {
             look_ahead: 1000,
             sort_memory: 256 << 20,
             temp_dir: None,
+            long_history: 100_000,
             interpret: false,
             all_ambiguous: false,
             past_pool: false,
@@ -167,7 +170,20 @@ impl Engine {
     /// A view of what has committed.
     #[must_use]
     pub fn read_view(&self) -> Arc<ReadView> {
-        Arc::new(self.registry.view(None, 0))
+        self.view_for(0)
+    }
+
+    /// As [`Engine::read_view`], for a connection.
+    #[must_use]
+    pub fn view_for(&self, connection: u64) -> Arc<ReadView> {
+        Arc::new(self.registry.view(None, connection))
+    }
+
+    /// Number of ended transactions whose undo is not purged: because it is needed by a view, or
+    /// because purge has not come to it.
+    #[must_use]
+    pub fn history_length(&self) -> usize {
+        self.registry.history().0
     }
 
     /// The row with a clustered key as a view sees it: its clustered record.

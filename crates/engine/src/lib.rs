@@ -22,7 +22,7 @@ pub mod ndp {
     pub use perigee_ndp::{Aggregate, KeyRange, column_data_type, value_data_type};
 }
 
-pub use ddl::{Alteration, ExclusiveTable, NewTable, Source, TableName};
+pub use ddl::{Alteration, ExclusiveTable, NewTable, Source, TableLocker, TableName};
 pub use engine::{Engine, EngineConfig};
 pub use error::EngineError;
 pub use load::{BulkLoad, Chunk, Encoder};

@@ -222,9 +222,6 @@ impl StatusSource for Status {
             }
             Err(e) => tracing::warn!("the Page Stores' status is unknown: {e}"),
         }
-        for (name, value) in self.engine.scan_counters().snapshot() {
-            put(&format!("ndp_{name}"), value);
-        }
         out
     }
 }

@@ -2,14 +2,15 @@
 //! of the log is on the Log Store, the geometry in the superblock, and where each slice stands on
 //! its Page Store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures::future::try_join_all;
-use perigee_log_api::{LogError, LogStore, PlogInfo, PlogKey};
+use perigee_log_api::{LogEntry, LogError, LogStore, PlogInfo, PlogKey};
 use perigee_page_api::{PageError, PageStore, ReadPages, SliceKey, SliceStatus};
-use perigee_types::{Lsn, SliceId};
+use perigee_redo::Op;
+use perigee_types::{Lsn, PageId, SliceId};
 use tokio::sync::mpsc;
 
 use crate::distribute::{self, decode};
@@ -79,6 +80,9 @@ pub(crate) async fn open(
         }
     };
     opening.check_places(&geometry, &found)?;
+    opening
+        .check_empty_slices(&geometry, &plogs, &found, first)
+        .await?;
 
     let list = PlogList::new(&plogs);
     let start = Start {
@@ -174,6 +178,7 @@ impl Opening {
     }
 
     /// Page Stores hold nothing that the log does not have, and miss nothing that it no longer has.
+    /// Slices that have nothing at all are left to [`Opening::check_empty_slices`].
     fn check_slices(&self, found: &Found, first: Lsn, last: Lsn) -> Result<(), SalError> {
         let db = self.config.db;
         for (slice, store, status) in found {
@@ -184,14 +189,60 @@ impl Opening {
                      {persistent}, the log ends with {last} (L1)"
                 )));
             }
-            if persistent.next() < first {
-                return Err(SalError::Inconsistent(format!(
-                    "{slice} of {db} on page store {store} was lost or is old: it has everything \
-                     up to {persistent}, the log begins with {first} (P6)"
-                )));
+            if persistent > Lsn(0) && persistent.next() < first {
+                return Err(self.lost(*slice, *store, persistent, first));
             }
         }
         Ok(())
+    }
+
+    fn lost(&self, slice: SliceId, store: usize, persistent: Lsn, first: Lsn) -> SalError {
+        let db = self.config.db;
+        SalError::Inconsistent(format!(
+            "{slice} of {db} on page store {store} was lost or is old: it has everything up to \
+             {persistent}, the log begins with {first} (P6)"
+        ))
+    }
+
+    /// A slice that has nothing, while the log begins later than the database, was made by a
+    /// frontend that died before it sent the first fragment: then all that it is to get is still in
+    /// the log and begins with the making of pages. Otherwise the slice was lost.
+    async fn check_empty_slices(
+        &self,
+        geometry: &Geometry,
+        plogs: &[PlogInfo],
+        found: &Found,
+        first: Lsn,
+    ) -> Result<(), SalError> {
+        let mut empty: BTreeMap<SliceId, (usize, HashSet<PageId>)> = found
+            .iter()
+            .filter(|(_, _, status)| status.persistent_lsn == Lsn(0))
+            .map(|(slice, store, _)| (*slice, (*store, HashSet::new())))
+            .collect();
+        if first <= Lsn(1) || empty.is_empty() {
+            return Ok(());
+        }
+        let mut log = LogReader::new(self, plogs, Lsn(0));
+        while let Some(entries) = log.next().await? {
+            for entry in entries {
+                let groups = decode(&buffer(entry))?;
+                for change in groups.iter().flat_map(|group| &group.changes) {
+                    let slice = geometry.slice_of(change.page);
+                    let Some((store, made)) = empty.get_mut(&slice) else {
+                        continue;
+                    };
+                    if matches!(change.ops.first(), Some(Op::Format { .. })) {
+                        made.insert(change.page);
+                    } else if !made.contains(&change.page) {
+                        return Err(self.lost(slice, *store, Lsn(0), first));
+                    }
+                }
+            }
+        }
+        match empty.iter().find(|(_, (_, made))| made.is_empty()) {
+            Some((slice, (store, _))) => Err(self.lost(*slice, *store, Lsn(0), first)),
+            None => Ok(()),
+        }
     }
 
     fn new_geometry(&self) -> Result<Geometry, SalError> {
@@ -316,23 +367,17 @@ impl Opening {
         plogs: &[PlogInfo],
         behind: Lsn,
     ) -> Result<(), SalError> {
-        let mut end = Lsn(0);
-        for info in plogs.iter().filter(|p| p.length > 0) {
-            end = info.last_lsn;
-            let mut offset = 0;
-            while end > behind && offset < info.length {
-                let read = || self.log.read(info.plog, offset, READ_BYTES);
-                let what = format!("reading {}", info.plog);
-                let entries = retry(&what, self.patience, read).await?;
-                offset = entries.last().ok_or_else(|| empty(info.plog))?.next_offset;
-                for entry in entries.into_iter().filter(|e| e.last_lsn > behind) {
-                    shared
-                        .unpersisted
-                        .fetch_add(entry.payload.len(), Ordering::Relaxed);
-                    distribute::distribute(shared, &buffer(entry)).await?;
-                }
-                shared.wait_for_room().await?;
+        let written = plogs.iter().rfind(|p| p.length > 0);
+        let end = written.map_or(Lsn(0), |p| p.last_lsn);
+        let mut log = LogReader::new(self, plogs, behind);
+        while let Some(entries) = log.next().await? {
+            for entry in entries.into_iter().filter(|e| e.last_lsn > behind) {
+                shared
+                    .unpersisted
+                    .fetch_add(entry.payload.len(), Ordering::Relaxed);
+                distribute::distribute(shared, &buffer(entry)).await?;
             }
+            shared.wait_for_room().await?;
         }
         shared
             .wait(|p| p.persistent >= end || end <= behind)
@@ -342,7 +387,44 @@ impl Opening {
     }
 }
 
-fn buffer(entry: perigee_log_api::LogEntry) -> Buffer {
+/// Reads the log, as far as it lies in PLogs that end above an LSN.
+struct LogReader<'o> {
+    opening: &'o Opening,
+    /// Those that are not read to their end.
+    plogs: &'o [PlogInfo],
+    above: Lsn,
+    /// How far the first of them is read.
+    offset: u64,
+}
+
+impl<'o> LogReader<'o> {
+    fn new(opening: &'o Opening, plogs: &'o [PlogInfo], above: Lsn) -> Self {
+        Self {
+            opening,
+            plogs,
+            above,
+            offset: 0,
+        }
+    }
+
+    /// Some next entries; `None` at the end.
+    async fn next(&mut self) -> Result<Option<Vec<LogEntry>>, SalError> {
+        while let Some((info, rest)) = self.plogs.split_first() {
+            if self.offset >= info.length || info.last_lsn <= self.above {
+                (self.plogs, self.offset) = (rest, 0);
+                continue;
+            }
+            let Opening { log, patience, .. } = self.opening;
+            let read = || log.read(info.plog, self.offset, READ_BYTES);
+            let entries = retry(&format!("reading {}", info.plog), *patience, read).await?;
+            self.offset = entries.last().ok_or_else(|| empty(info.plog))?.next_offset;
+            return Ok(Some(entries));
+        }
+        Ok(None)
+    }
+}
+
+fn buffer(entry: LogEntry) -> Buffer {
     Buffer {
         first: entry.first_lsn,
         last: entry.last_lsn,

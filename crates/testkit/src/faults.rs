@@ -49,6 +49,11 @@ impl Faults {
         self.broken_disk.send_replace(true);
     }
 
+    /// Ends [`Faults::break_disk`].
+    pub fn mend_disk(&self) {
+        self.broken_disk.send_replace(false);
+    }
+
     /// Reads of whole pages that Page Stores were asked for, each of any number of pages.
     #[must_use]
     pub fn page_reads(&self) -> usize {

@@ -10,7 +10,7 @@ use perigee_value::{ColumnType, Datum, RowLayout};
 
 use super::{Numbers, TableDef, TableStats, positive};
 use crate::EngineError;
-use crate::txn::{ReadView, TableLocks};
+use crate::txn::{DefinitionLock, ReadView, TableLocks};
 
 /// In [`Index::columns`], stands for the hidden row id of a table without a primary key.
 pub const HIDDEN_ROW_ID: u16 = u16::MAX;
@@ -80,7 +80,7 @@ pub struct Table {
     pub indexes: Vec<Index>,
     /// Held shared by transactions that use the table, until they end, and exclusively by who
     /// changes its definition.
-    pub(crate) definition: Arc<tokio::sync::RwLock<()>>,
+    pub(crate) definition: Arc<DefinitionLock>,
     /// Explicit locks.
     pub(crate) locks: TableLocks,
     stats: RwLock<Arc<TableStats>>,

@@ -4,15 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::OwnedRwLockWriteGuard;
+use tokio::time::Instant;
 
 use crate::EngineError;
 use crate::catalog::Table;
 use crate::engine::Engine;
 use crate::scan::CancelToken;
-
-/// How often a waiting statement looks whether it was cancelled.
-const CANCEL_INTERVAL: Duration = Duration::from_millis(20);
+use crate::txn::{DefinitionHold, LockMode, Party, Registry};
 
 /// Schema and name of a table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,11 +38,34 @@ impl fmt::Display for TableName {
     }
 }
 
+/// A statement that changes definitions: locks the tables it needs, one after the other.
+#[derive(Clone, Debug)]
+pub struct TableLocker {
+    change: Arc<RunningChange>,
+    timeout: Duration,
+    cancel: CancelToken,
+}
+
+/// Others wait for its end.
+#[derive(Debug)]
+struct RunningChange {
+    registry: Arc<Registry>,
+    number: u64,
+}
+
+impl Drop for RunningChange {
+    fn drop(&mut self) {
+        self.registry.end_change(self.number);
+    }
+}
+
 /// A table that no other transaction locks, writes to or changes.
 #[derive(Debug)]
 pub struct ExclusiveTable {
     table: Arc<Table>,
-    _guard: OwnedRwLockWriteGuard<()>,
+    /// Goes before the statement ends: who waits for that finds the table free.
+    _hold: DefinitionHold,
+    _change: Arc<RunningChange>,
 }
 
 impl ExclusiveTable {
@@ -56,39 +77,48 @@ impl ExclusiveTable {
 }
 
 impl Engine {
+    /// What a statement that changes definitions locks tables with: each is waited for as long as
+    /// `timeout` at most, and until `cancel` stops the statement.
+    #[must_use]
+    pub fn table_locker(&self, timeout: Duration, cancel: &CancelToken) -> TableLocker {
+        let registry = self.registry.clone();
+        let number = registry.begin_change();
+        TableLocker {
+            change: Arc::new(RunningChange { registry, number }),
+            timeout,
+            cancel: cancel.clone(),
+        }
+    }
+
     /// Locks a table exclusively, waiting for the transactions that use it to end.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchSchema`], [`EngineError::NoSuchTable`], [`EngineError::Cancelled`].
+    /// [`EngineError::NoSuchSchema`], [`EngineError::NoSuchTable`], [`EngineError::Deadlock`],
+    /// [`EngineError::LockTimeout`], [`EngineError::Cancelled`].
     pub async fn lock_exclusively(
         &self,
         name: &TableName,
-        cancel: &CancelToken,
+        locker: &TableLocker,
     ) -> Result<ExclusiveTable, EngineError> {
+        let TableLocker {
+            change,
+            timeout,
+            cancel,
+        } = locker;
+        let deadline = Instant::now() + *timeout;
         loop {
             let table = self.catalog.table(&name.schema, &name.name)?;
-            let guard = lock(&table, cancel).await?;
+            let wish = (Party::Change(change.number), LockMode::Exclusive);
+            let lock = &table.definition;
+            let hold = DefinitionHold::take(&self.registry, lock, wish, deadline, cancel).await?;
             // Another one may have taken the name while the lock was waited for.
             if self.catalog.is_current(&table) {
                 return Ok(ExclusiveTable {
                     table,
-                    _guard: guard,
+                    _hold: hold,
+                    _change: change.clone(),
                 });
             }
-        }
-    }
-}
-
-async fn lock(
-    table: &Table,
-    cancel: &CancelToken,
-) -> Result<OwnedRwLockWriteGuard<()>, EngineError> {
-    let mut waiting = Box::pin(table.definition.clone().write_owned());
-    loop {
-        match tokio::time::timeout(CANCEL_INTERVAL, &mut waiting).await {
-            Ok(guard) => return Ok(guard),
-            Err(_) if cancel.is_cancelled() => return Err(EngineError::Cancelled),
-            Err(_) => {}
         }
     }
 }

@@ -15,4 +15,4 @@ mod schema;
 
 pub use alter::{Alteration, Source};
 pub use fill::NewTable;
-pub use lock::{ExclusiveTable, TableName};
+pub use lock::{ExclusiveTable, TableLocker, TableName};

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use perigee_types::{IndexId, PageId, TableId};
 
 use super::change::Change;
-use super::lock::{ExclusiveTable, TableName};
+use super::lock::{ExclusiveTable, TableLocker, TableName};
 use crate::EngineError;
 use crate::catalog::{IndexRoot, Table, TableDef, TableStats};
 use crate::engine::Engine;
-use crate::scan::CancelToken;
 
 /// Stands for a root until there is one.
 pub(super) const NO_ROOT: IndexRoot = IndexRoot {
@@ -36,19 +35,17 @@ impl Engine {
     /// Drops a schema with all its tables; returns how many there were.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchSchema`], [`EngineError::Cancelled`].
+    /// [`EngineError::NoSuchSchema`], or as [`Engine::lock_exclusively`].
     pub async fn drop_schema(
         self: &Arc<Self>,
         name: &str,
-        cancel: &CancelToken,
+        locker: &TableLocker,
     ) -> Result<usize, EngineError> {
         loop {
             let mut locked = Vec::new();
             for table in self.catalog.tables(name) {
-                locked.push(
-                    self.lock_exclusively(&TableName::of(&table), cancel)
-                        .await?,
-                );
+                let name = TableName::of(&table);
+                locked.push(self.lock_exclusively(&name, locker).await?);
             }
             let turn = self.turn().await;
             let tables = match self.catalog.schemas.read().get(name) {
@@ -131,19 +128,18 @@ impl Engine {
     /// the next.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchSchema`], [`EngineError::NoSuchTable`], [`EngineError::TableExists`],
-    /// [`EngineError::Cancelled`].
+    /// [`EngineError::TableExists`], or as [`Engine::lock_exclusively`].
     pub async fn rename_tables(
         self: &Arc<Self>,
         renames: &[(TableName, TableName)],
-        cancel: &CancelToken,
+        locker: &TableLocker,
     ) -> Result<(), EngineError> {
         let mut sources: Vec<_> = renames.iter().map(|(from, _)| from).collect();
         sources.sort();
         sources.dedup();
         let mut locked = Vec::new();
         for name in sources {
-            match self.lock_exclusively(name, cancel).await {
+            match self.lock_exclusively(name, locker).await {
                 Ok(table) => locked.push(table),
                 // It may be the new name of another one.
                 Err(EngineError::NoSuchTable(_) | EngineError::NoSuchSchema(_)) => {}

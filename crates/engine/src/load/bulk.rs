@@ -81,7 +81,23 @@ impl Engine {
     /// # Errors
     /// What storage says.
     pub async fn bulk_load(self: &Arc<Self>, table: &Arc<Table>) -> Result<BulkLoad, EngineError> {
-        let mut transaction = self.begin(TransactionOptions::default());
+        let transaction = self.begin(TransactionOptions::default());
+        self.bulk_load_as(transaction, table, &CancelToken::new())
+            .await
+    }
+
+    /// As [`Engine::bulk_load`], as a transaction that has done nothing yet; `cancel` stops it with
+    /// [`EngineError::Cancelled`].
+    ///
+    /// # Errors
+    /// As [`Transaction::lock_row`].
+    pub async fn bulk_load_as(
+        self: &Arc<Self>,
+        mut transaction: Transaction,
+        table: &Arc<Table>,
+        cancel: &CancelToken,
+    ) -> Result<BulkLoad, EngineError> {
+        transaction.begin_statement(cancel);
         let clustered = self.tree(table.clustered());
         let mut is_empty = clustered.first_in(KeySpan::all()).await?.is_none();
         let trx = if is_empty {
@@ -117,20 +133,13 @@ impl Engine {
             transaction,
             rows: 0,
             columns: Vec::new(),
-            cancel: CancelToken::new(),
+            cancel: cancel.clone(),
             mode,
         })
     }
 }
 
 impl BulkLoad {
-    /// The load with a token that stops it with [`EngineError::Cancelled`].
-    #[must_use]
-    pub fn stopped_by(mut self, cancel: &CancelToken) -> Self {
-        self.cancel = cancel.clone();
-        self
-    }
-
     /// What makes chunks of the load.
     #[must_use]
     pub fn encoder(&self) -> Encoder {

@@ -14,16 +14,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use perigee_ndp::KeyRange;
 use perigee_page::RecordHeader;
 use perigee_types::TrxId;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 use tokio::time::Instant;
 
-use super::{ReadView, clustered_key};
+use super::definition::DefinitionHold;
+use super::{ReadView, TransactionOptions, clustered_key};
 use crate::EngineError;
 use crate::btree::KeySpan;
 use crate::buffer::Access;
@@ -233,8 +232,7 @@ impl LockState {
 pub(super) struct Owner {
     pub engine: Arc<Engine>,
     pub trx: TrxId,
-    pub timeout: Duration,
-    pub connection: u64,
+    pub options: TransactionOptions,
     held: Mutex<Held>,
 }
 
@@ -247,24 +245,15 @@ struct Held {
 struct UsedTable {
     table: Arc<Table>,
     keys: Vec<LockKey>,
-    definition: Definition,
-}
-
-/// A table's definition, kept as it is.
-enum Definition {
-    /// Others use the table, too.
-    Shared { _guard: OwnedRwLockReadGuard<()> },
-    /// Nobody else does.
-    Alone(OwnedRwLockWriteGuard<()>),
+    definition: DefinitionHold,
 }
 
 impl Owner {
-    pub fn new(engine: Arc<Engine>, trx: TrxId, timeout: Duration, connection: u64) -> Self {
+    pub fn new(engine: Arc<Engine>, trx: TrxId, options: TransactionOptions) -> Self {
         Self {
             engine,
             trx,
-            timeout,
-            connection,
+            options,
             held: Mutex::default(),
         }
     }
@@ -278,9 +267,7 @@ impl Owner {
         if self.held.lock().tables.contains_key(&table.id) {
             return Ok(());
         }
-        let waiting = table.definition.clone().read_owned();
-        let guard = waited(waiting, self.timeout, cancel).await?;
-        self.note_table(table, Definition::Shared { _guard: guard })
+        self.hold_table(table, LockMode::Shared, cancel).await
     }
 
     /// Waits until nobody else uses a table, and keeps others out until the transaction ends, or
@@ -290,26 +277,29 @@ impl Owner {
         table: &Arc<Table>,
         cancel: &CancelToken,
     ) -> Result<(), EngineError> {
-        let waiting = table.definition.clone().write_owned();
-        let guard = waited(waiting, self.timeout, cancel).await?;
-        self.note_table(table, Definition::Alone(guard))
+        self.hold_table(table, LockMode::Exclusive, cancel).await
     }
 
     /// Lets others use a table that was owned.
     pub fn share_table(&self, table: &Table) {
-        let mut held = self.held.lock();
-        if let Some(mut used) = held.tables.remove(&table.id) {
-            if let Definition::Alone(guard) = used.definition {
-                used.definition = Definition::Shared {
-                    _guard: guard.downgrade(),
-                };
-            }
-            held.tables.insert(table.id, used);
+        if let Some(used) = self.held.lock().tables.get_mut(&table.id) {
+            used.definition.share(&self.engine.registry);
         }
     }
 
-    fn note_table(&self, table: &Arc<Table>, definition: Definition) -> Result<(), EngineError> {
+    async fn hold_table(
+        &self,
+        table: &Arc<Table>,
+        mode: LockMode,
+        cancel: &CancelToken,
+    ) -> Result<(), EngineError> {
+        let registry = &self.engine.registry;
+        let deadline = Instant::now() + self.options.definition_timeout;
+        let (lock, wish) = (&table.definition, (self.trx.into(), mode));
+        let definition = DefinitionHold::take(registry, lock, wish, deadline, cancel).await?;
         if !self.engine.catalog.is_current(table) {
+            drop(definition);
+            registry.wake(self.trx.into());
             return Err(EngineError::TableChanged(table.def.name.clone()));
         }
         let used = UsedTable {
@@ -317,14 +307,14 @@ impl Owner {
             keys: Vec::new(),
             definition,
         };
-        let before = self.held.lock().tables.insert(table.id, used);
-        assert!(before.is_none(), "a table's definition is kept once");
+        // Another part of the plan may have been here meanwhile.
+        self.held.lock().tables.entry(table.id).or_insert(used);
         Ok(())
     }
 
     /// Waits for the end of another transaction.
     pub async fn wait_for(&self, holder: TrxId, cancel: &CancelToken) -> Result<(), EngineError> {
-        let deadline = Instant::now() + self.timeout;
+        let deadline = Instant::now() + self.options.lock_timeout;
         let registry = &self.engine.registry;
         registry.wait_for(self.trx, holder, deadline, cancel).await
     }
@@ -435,26 +425,6 @@ impl Owner {
     }
 }
 
-/// Awaits a lock of a table's definition.
-pub(crate) async fn waited<T>(
-    waiting: impl Future<Output = T>,
-    timeout: Duration,
-    cancel: &CancelToken,
-) -> Result<T, EngineError> {
-    const LOOK: Duration = Duration::from_millis(20);
-    tokio::pin!(waiting);
-    let deadline = Instant::now() + timeout;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        match tokio::time::timeout(left.min(LOOK), &mut waiting).await {
-            Ok(guard) => return Ok(guard),
-            Err(_) if cancel.is_cancelled() => return Err(EngineError::Cancelled),
-            Err(_) if left.is_zero() => return Err(EngineError::LockTimeout),
-            Err(_) => {}
-        }
-    }
-}
-
 /// Locks ranges of keys for a transaction; for use inside the plans of its statements.
 #[derive(Clone)]
 pub struct RangeLocker {
@@ -490,7 +460,7 @@ impl RangeLocker {
         let view = owner
             .engine
             .registry
-            .view(Some(owner.trx), owner.connection);
+            .view(Some(owner.trx), owner.options.connection);
         Ok(Arc::new(view))
     }
 }

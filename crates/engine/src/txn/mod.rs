@@ -1,5 +1,6 @@
 //! Transactions: read views, undo, locks, row writes, rollback and purge.
 
+mod definition;
 mod entries;
 mod locks;
 mod purge;
@@ -19,9 +20,11 @@ pub use transaction::{Isolation, Savepoint, Transaction, TransactionOptions};
 pub use view::ReadView;
 pub use write::{DuplicateRow, Written};
 
+pub(crate) use definition::{DefinitionHold, DefinitionLock};
 pub(crate) use entries::{clustered_key, entry_of_version};
 pub(crate) use locks::TableLocks;
 pub(crate) use purge::{Leftover, find_history, purge_forever};
+pub(crate) use registry::Party;
 pub(crate) use rollback::{roll_back_unfinished, separate_loads};
 pub(crate) use segment::Segments;
 pub(crate) use version::visible_version;

@@ -31,9 +31,6 @@ const BATCH: usize = 256;
 /// How often the length of the history is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A history this long is worth a warning.
-const LONG_HISTORY: usize = 100_000;
-
 /// The time between two warnings.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -145,6 +142,9 @@ pub(crate) async fn purge_forever(
     {
         tracing::error!("what is left from before the start cannot be purged: {e}");
     }
+    let Some(long) = engine.upgrade().map(|engine| engine.config.long_history) else {
+        return;
+    };
     let mut warned: Option<Instant> = None;
     loop {
         // The time-out only serves the warning.
@@ -163,18 +163,18 @@ pub(crate) async fn purge_forever(
                 }
             }
         }
-        warn_of_long_history(&registry, &mut warned);
+        warn_of_long_history(&registry, long, &mut warned);
         if engine.strong_count() == 0 {
             return;
         }
     }
 }
 
-fn warn_of_long_history(registry: &Registry, warned: &mut Option<Instant>) {
+fn warn_of_long_history(registry: &Registry, long: usize, warned: &mut Option<Instant>) {
     let (length, Some(owner)) = registry.history() else {
         return;
     };
-    if length < LONG_HISTORY || warned.is_some_and(|at| at.elapsed() < WARN_INTERVAL) {
+    if length < long || warned.is_some_and(|at| at.elapsed() < WARN_INTERVAL) {
         return;
     }
     *warned = Some(Instant::now());

@@ -5,7 +5,7 @@
 //! made; what ended before *every* open view was made is visible to all of them, and its undo can
 //! be purged (invariant U1).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,6 +22,21 @@ use crate::scan::CancelToken;
 
 /// How often a wait for a lock looks whether its statement was stopped.
 const CANCEL_LOOK: Duration = Duration::from_millis(20);
+
+/// Who holds locks and waits for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Party {
+    /// A transaction.
+    Transaction(TrxId),
+    /// A statement that changes definitions.
+    Change(u64),
+}
+
+impl From<TrxId> for Party {
+    fn from(trx: TrxId) -> Self {
+        Self::Transaction(trx)
+    }
+}
 
 /// The running transactions, open views, and the LSNs that running reads need.
 #[derive(Debug)]
@@ -44,10 +59,13 @@ struct State {
     next_view: u64,
     /// What ended transactions left to be purged, in the order in which they ended.
     history: VecDeque<History>,
-    /// For each transaction that waits, whom it waits for.
-    waits: HashMap<TrxId, TrxId>,
-    /// Who is to be told when a transaction ends.
-    waiters: HashMap<TrxId, Vec<oneshot::Sender<()>>>,
+    /// The running changes of definitions.
+    changes: HashSet<u64>,
+    next_change: u64,
+    /// For each one who waits, whom it waits for; several if it does several things at once.
+    waits: HashMap<Party, Vec<Party>>,
+    /// Who is to be told when somebody ends.
+    waiters: HashMap<Party, Vec<oneshot::Sender<()>>>,
     pins: BTreeMap<Lsn, usize>,
 }
 
@@ -94,6 +112,8 @@ impl Registry {
             views: BTreeMap::new(),
             next_view: 0,
             history: VecDeque::new(),
+            changes: HashSet::new(),
+            next_change: 0,
             waits: HashMap::new(),
             waiters: HashMap::new(),
             pins: BTreeMap::new(),
@@ -143,15 +163,34 @@ impl Registry {
         }
         let oldest = state.active.first().copied().unwrap_or(state.next);
         self.oldest_active.store(oldest.0, Ordering::Release);
-        let waiters = state.waiters.remove(&trx);
+        let waiters = state.waiters.remove(&trx.into());
         drop(state);
-        // A waiter may have gone.
-        for waiter in waiters.into_iter().flatten() {
-            let _ = waiter.send(());
-        }
+        tell(waiters);
         if undo.is_some() {
             self.purge.notify_one();
         }
+    }
+
+    /// Begins a change of definitions; returns its number.
+    pub(crate) fn begin_change(&self) -> u64 {
+        let mut state = self.state.lock();
+        let number = state.next_change;
+        state.next_change += 1;
+        state.changes.insert(number);
+        number
+    }
+
+    /// Ends a change of definitions: who waits for it goes on.
+    pub(crate) fn end_change(&self, number: u64) {
+        let ended = self.state.lock().changes.remove(&number);
+        assert!(ended, "a change of definitions ends twice");
+        self.wake(Party::Change(number));
+    }
+
+    /// Has those who wait for somebody look again.
+    pub(super) fn wake(&self, party: Party) {
+        let waiters = self.state.lock().waiters.remove(&party);
+        tell(waiters);
     }
 
     /// True if a transaction is running, or unfinished since a crash.
@@ -222,24 +261,26 @@ impl Registry {
         }
     }
 
-    /// Waits until `holder` has ended.
+    /// Waits until `holder` has ended, or until those who wait for it are to look again.
     ///
     /// # Errors
     /// [`EngineError::Deadlock`] if `holder` waits for `waiter`, directly or through others;
     /// [`EngineError::LockTimeout`] after the deadline; [`EngineError::Cancelled`].
     pub(super) async fn wait_for(
         &self,
-        waiter: TrxId,
-        holder: TrxId,
+        waiter: impl Into<Party>,
+        holder: impl Into<Party>,
         deadline: Instant,
         cancel: &CancelToken,
     ) -> Result<(), EngineError> {
+        let (waiter, holder) = (waiter.into(), holder.into());
         let Some(mut ended) = self.start_waiting(waiter, holder)? else {
             return Ok(());
         };
         let _waiting = Waiting {
             registry: self,
             waiter,
+            holder,
         };
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -255,24 +296,23 @@ impl Registry {
     /// What tells of the end of `holder`; `None` if it has ended.
     fn start_waiting(
         &self,
-        waiter: TrxId,
-        holder: TrxId,
+        waiter: Party,
+        holder: Party,
     ) -> Result<Option<oneshot::Receiver<()>>, EngineError> {
         let mut state = self.state.lock();
-        if !state.active.contains(&holder) {
+        let runs = match holder {
+            Party::Transaction(trx) => state.active.contains(&trx),
+            Party::Change(number) => state.changes.contains(&number),
+        };
+        if !runs {
             return Ok(None);
         }
-        let mut next = Some(&holder);
-        while let Some(trx) = next {
-            if *trx == waiter {
-                return Err(EngineError::Deadlock);
-            }
-            next = state.waits.get(trx);
+        if state.waits_for(holder, waiter) {
+            return Err(EngineError::Deadlock);
         }
         let (tell, ended) = oneshot::channel();
         state.waiters.entry(holder).or_default().push(tell);
-        let before = state.waits.insert(waiter, holder);
-        assert!(before.is_none(), "{waiter} waits for two");
+        state.waits.entry(waiter).or_default().push(holder);
         Ok(Some(ended))
     }
 
@@ -302,15 +342,45 @@ impl Registry {
     }
 }
 
+impl State {
+    /// True if `from` is `to`, or waits for it, directly or through others.
+    fn waits_for(&self, from: Party, to: Party) -> bool {
+        // There is no circle yet, so this ends.
+        let mut next = vec![from];
+        while let Some(party) = next.pop() {
+            if party == to {
+                return true;
+            }
+            next.extend(self.waits.get(&party).into_iter().flatten());
+        }
+        false
+    }
+}
+
+/// Tells those who wait; some may have gone.
+fn tell(waiters: Option<Vec<oneshot::Sender<()>>>) {
+    for waiter in waiters.into_iter().flatten() {
+        let _ = waiter.send(());
+    }
+}
+
 /// A wait under way; also one that is dropped in the middle is over.
 struct Waiting<'r> {
     registry: &'r Registry,
-    waiter: TrxId,
+    waiter: Party,
+    holder: Party,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.registry.state.lock().waits.remove(&self.waiter);
+        let mut state = self.registry.state.lock();
+        let waits = state.waits.get_mut(&self.waiter);
+        let waits = waits.expect("noted when the wait began");
+        let own = waits.iter().position(|holder| *holder == self.holder);
+        waits.swap_remove(own.expect("noted when the wait began"));
+        if waits.is_empty() {
+            state.waits.remove(&self.waiter);
+        }
     }
 }
 
@@ -439,6 +509,32 @@ mod tests {
         );
         assert!(first.is_ok() && second.is_ok());
         assert!(matches!(third, Err(EngineError::Deadlock)));
+    }
+
+    #[tokio::test]
+    async fn circles_go_through_changes_of_definitions_and_several_waits_of_one() {
+        let registry = Registry::new(TrxId(1), []);
+        let (a, b, c) = (registry.begin(), registry.begin(), registry.begin());
+        let change = registry.begin_change();
+        let cancel = CancelToken::new();
+        let far = soon() + Duration::from_secs(9);
+        let (first, second, third, fourth) = tokio::join!(
+            registry.wait_for(a, c, far, &cancel),
+            registry.wait_for(a, Party::Change(change), far, &cancel),
+            registry.wait_for(Party::Change(change), b, far, &cancel),
+            async {
+                let circle = registry.wait_for(b, a, far, &cancel).await;
+                registry.end(b);
+                registry.end_change(change);
+                registry.wake(Party::Transaction(c));
+                circle
+            }
+        );
+        assert!(first.is_ok() && second.is_ok() && third.is_ok());
+        assert!(matches!(fourth, Err(EngineError::Deadlock)));
+        let late = registry.wait_for(a, Party::Change(change), soon(), &cancel);
+        late.await.expect("it has ended");
+        assert!(registry.state.lock().waits.is_empty());
     }
 
     #[test]

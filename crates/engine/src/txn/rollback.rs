@@ -7,7 +7,7 @@
 use std::sync::{Arc, Weak};
 
 use perigee_page::{RecordFlags, RecordHeader};
-use perigee_types::{RollPtr, TrxId};
+use perigee_types::{PageId, RollPtr, TrxId};
 
 use super::entries::{entries_of, entry_of, is_same_entry};
 use super::purge::{collect_entry, collect_row, is_needed};
@@ -17,6 +17,7 @@ use super::undo::{Before, UndoChange, UndoPage, UndoRecord};
 use super::write::{add_entry, mark_entry};
 use crate::EngineError;
 use crate::btree::{RecordChange, Tree};
+use crate::buffer::Access;
 use crate::catalog::Table;
 use crate::engine::Engine;
 
@@ -63,17 +64,26 @@ pub(crate) async fn separate_loads(
 /// True if the undo from a place on says that an empty table was loaded.
 async fn is_load(engine: &Engine, start: Position) -> Result<bool, EngineError> {
     for page in pages_from(engine, start.page).await? {
-        let first = if page.id() == start.page {
-            start
-        } else {
-            Position::first(page.id())
-        };
-        let records = page.read(|page| UndoPage::new(page)?.records(first.offset))?;
-        if let Some((_, record)) = records.first() {
+        if let Some((_, record)) = records_from(engine, page, start).await?.first() {
             return Ok(record.change == UndoChange::Load);
         }
     }
     Ok(false)
+}
+
+/// The records of an undo page, of the first one from a place on.
+async fn records_from(
+    engine: &Engine,
+    page: PageId,
+    start: Position,
+) -> Result<Vec<(u16, UndoRecord)>, EngineError> {
+    let first = if page == start.page {
+        start
+    } else {
+        Position::first(page)
+    };
+    let frame = engine.pool.fetch(page, Access::Point).await?;
+    frame.read(|page| UndoPage::new(page)?.records(first.offset))
 }
 
 /// Undoes what a transaction did from a place in its undo on.
@@ -84,22 +94,15 @@ pub(super) async fn roll_back_from(
 ) -> Result<(), EngineError> {
     let mut pages = pages_from(engine, from.page).await?;
     while let Some(page) = pages.pop() {
-        let start = if page.id() == from.page {
-            from
-        } else {
-            Position::first(page.id())
-        };
-        let records = page.read(|page| UndoPage::new(page)?.records(start.offset))?;
-        for (offset, record) in records.into_iter().rev() {
+        for (offset, record) in records_from(engine, page, from).await?.into_iter().rev() {
             if record.trx != trx {
-                let page = page.id();
                 let text = format!(
                     "undo {page}: a record of {} among those of {trx}",
                     record.trx
                 );
                 return Err(EngineError::Corrupt(text));
             }
-            undo(engine, RollPtr::new(page.id(), offset), record).await?;
+            undo(engine, RollPtr::new(page, offset), record).await?;
         }
     }
     Ok(())

@@ -11,7 +11,7 @@
 //!
 //! So a roll pointer leads to the same undo record as long as anybody may follow it (U1).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -277,31 +277,28 @@ pub(super) async fn find_tail(
         return Ok(None);
     }
     let pages = pages_from(engine, contents.start.page).await?;
-    let tail = pages.last().cloned();
-    engine.segments.tails[slot].lock().clone_from(&tail);
-    Ok(tail)
+    let last = pages.last().expect("it has a first one");
+    let tail = engine.pool.fetch(*last, Access::Point).await?;
+    *engine.segments.tails[slot].lock() = Some(tail.clone());
+    Ok(Some(tail))
 }
 
-/// The pages of a segment from one on, as far as they were written to.
-pub(super) async fn pages_from(
-    engine: &Engine,
-    first: PageId,
-) -> Result<Vec<Arc<Frame>>, EngineError> {
-    let mut pages = vec![engine.pool.fetch(first, Access::Point).await?];
-    loop {
-        let last = pages.last().expect("it has a first one");
-        let Some(next) = last.read(|page| UndoPage::new(page).map(UndoPage::next))? else {
-            return Ok(pages);
-        };
-        if pages.iter().any(|page| page.id() == next) {
+/// The pages of a segment from one on, as far as they were written to. Only their ids, not pinned:
+/// the undo of one transaction may be larger than the buffer pool.
+pub(super) async fn pages_from(engine: &Engine, first: PageId) -> Result<Vec<PageId>, EngineError> {
+    let (mut pages, mut seen) = (vec![first], HashSet::from([first]));
+    let mut last = engine.pool.fetch(first, Access::Point).await?;
+    while let Some(next) = last.read(|page| UndoPage::new(page).map(UndoPage::next))? {
+        if !seen.insert(next) {
             return Err(EngineError::Corrupt(format!("undo {next} follows itself")));
         }
-        let frame = engine.pool.fetch(next, Access::Point).await?;
-        if frame.read(|page| UndoPage::new(page).map(UndoPage::is_empty))? {
-            return Ok(pages);
+        last = engine.pool.fetch(next, Access::Point).await?;
+        if last.read(|page| UndoPage::new(page).map(UndoPage::is_empty))? {
+            break;
         }
-        pages.push(frame);
+        pages.push(next);
     }
+    Ok(pages)
 }
 
 /// Frees a slot: the commit, or the end of a rollback.

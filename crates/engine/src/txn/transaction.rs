@@ -44,8 +44,10 @@ pub enum Isolation {
 pub struct TransactionOptions {
     /// Its isolation level.
     pub isolation: Isolation,
-    /// How long it waits for a lock.
+    /// How long it waits for a lock of a row or range.
     pub lock_timeout: Duration,
+    /// How long it waits for a table whose definition is being changed.
+    pub definition_timeout: Duration,
     /// The connection it belongs to, 0 for none.
     pub connection: u64,
 }
@@ -55,6 +57,7 @@ impl Default for TransactionOptions {
         Self {
             isolation: Isolation::default(),
             lock_timeout: Duration::from_secs(50),
+            definition_timeout: Duration::from_secs(365 * 24 * 3600),
             connection: 0,
         }
     }
@@ -252,8 +255,7 @@ impl Transaction {
         self.running.get_or_insert_with(|| {
             let trx = engine.registry.begin();
             engine.reserve(Counter::Trx, trx.0);
-            let (timeout, connection) = (options.lock_timeout, options.connection);
-            let owner = Owner::new(engine.clone(), trx, timeout, connection);
+            let owner = Owner::new(engine.clone(), trx, options);
             Running {
                 owner: Arc::new(owner),
                 undo: None,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use perigee_engine::catalog::{AutoIncrement, ColumnDef, IndexDef, Step};
 use perigee_engine::txn::TransactionOptions;
-use perigee_engine::{Alteration, Source, TableName};
+use perigee_engine::{Alteration, ExclusiveTable, Source, TableName};
 
 use super::*;
 
@@ -32,12 +32,18 @@ fn with_index(table: &Table) -> Alteration {
     }
 }
 
+/// Locks the table exclusively, waiting for a few seconds at most.
+async fn lock(engine: &Arc<Engine>, cancel: &CancelToken) -> Result<ExclusiveTable, EngineError> {
+    let locker = engine.table_locker(Duration::from_secs(5), cancel);
+    engine.lock_exclusively(&name(), &locker).await
+}
+
 async fn alter(
     engine: &Arc<Engine>,
     change: impl Fn(&Table) -> Alteration,
 ) -> Result<u64, EngineError> {
     let none = CancelToken::new();
-    let locked = engine.lock_exclusively(&name(), &none).await?;
+    let locked = lock(engine, &none).await?;
     let alteration = change(locked.table());
     engine.alter_table(locked, alteration, &none).await
 }
@@ -115,7 +121,7 @@ fn a_change_waits_for_writers_and_leaves_nothing_if_it_fails() {
         let cancel = CancelToken::new();
         let waiting = tokio::spawn({
             let (engine, cancel) = (engine.clone(), cancel.clone());
-            async move { engine.lock_exclusively(&name(), &cancel).await.map(drop) }
+            async move { lock(&engine, &cancel).await.map(drop) }
         });
         cancel.cancel();
         let cancelled = waiting.await.unwrap();
@@ -182,7 +188,7 @@ fn a_restart_finds_what_was_changed_and_goes_on_numbering() {
             .flat_map(|b| b.column(1).as_primitive::<Int32Type>().values());
         assert!(fives.copied().all(|five| five == 5));
 
-        let locked = engine.lock_exclusively(&name(), &CancelToken::new()).await;
+        let locked = lock(&engine, &CancelToken::new()).await;
         engine.truncate_table(locked.unwrap()).await.unwrap();
         let table = engine.table("test", "t").unwrap();
         let numbers = engine.numbers(&table).await.unwrap().unwrap();

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
 
 mod ddl;
+mod history;
+mod large;
 mod lookups;
 mod memory;
 mod mvcc;

@@ -42,7 +42,7 @@ fn options(isolation: Isolation, timeout: u64) -> TransactionOptions {
     TransactionOptions {
         isolation,
         lock_timeout: Duration::from_millis(timeout),
-        connection: 0,
+        ..TransactionOptions::default()
     }
 }
 

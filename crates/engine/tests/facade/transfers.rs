@@ -51,7 +51,7 @@ async fn transfer(
     let mut transaction = engine.begin(TransactionOptions {
         isolation,
         lock_timeout: Duration::from_secs(30),
-        connection: 0,
+        ..TransactionOptions::default()
     });
     if random(state, 2) == 0 {
         let _ = transaction.view();

@@ -32,7 +32,7 @@ pub(super) async fn run(
     let mut work = session.begin_reading(true, cancel);
     let view = match &mut work {
         Some(work) => work.transaction().view(),
-        None => session.frontend.engine.read_view(),
+        None => session.current_view(),
     };
     let reading = Reading::snapshot(view, cancel);
     let rowset = explain(session, form, statement, piece, reading).await;

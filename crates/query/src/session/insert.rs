@@ -310,7 +310,7 @@ impl Writer<'_> {
         let query = set::query_of(vec![expr.clone()])?;
         let rewritten = select::rewritten(self.session, query, piece)?;
         let reading = match rewritten.accesses.is_empty() {
-            true => Reading::snapshot(self.session.frontend.engine.read_view(), self.cancel),
+            true => Reading::snapshot(self.session.current_view(), self.cancel),
             false => self.work.reading(self.cancel).await,
         };
         let prepared = select::plan(self.session, rewritten, reading).await?;

@@ -50,7 +50,8 @@ pub(super) async fn run(
     let generator = Generator::new(session, &table).await?;
     let plan = Arc::new(Plan::new(&engine, &table, &targets, generator, statement));
     file.open(&statement.file).await?;
-    let mut load = engine.bulk_load(&table).await?.stopped_by(cancel);
+    let transaction = session.load_transaction();
+    let mut load = engine.bulk_load_as(transaction, &table, cancel).await?;
     // Rows are numbered in the order of the file.
     let workers = match plan.numbered {
         Some(_) => 0,

@@ -185,7 +185,7 @@ impl LockingRead {
             .all(|access| special.get(&access).is_some_and(|s| s.locker.is_some()));
         let mut reading = match all_locked {
             // The locks give the views.
-            true => Reading::snapshot(session.frontend.engine.read_view(), cancel),
+            true => Reading::snapshot(session.current_view(), cancel),
             false => work.reading(cancel).await,
         };
         if !self.by_row

@@ -264,7 +264,7 @@ impl Template {
             let piece = self.piece(&tokens);
             outcome = match piece.parse() {
                 Ok(Statement::Query(query)) => {
-                    let view = session.frontend.engine.read_view();
+                    let view = session.current_view();
                     let reading = select::Reading::snapshot(view, cancel);
                     select::prepare(session, query, piece, reading)
                         .await

@@ -186,7 +186,7 @@ pub(super) async fn describe(
     piece: Piece<'_>,
 ) -> Result<(SchemaRef, Vec<ResultColumn>)> {
     let rewritten = rewritten(session, query, piece)?;
-    let view = session.frontend.engine.read_view();
+    let view = session.current_view();
     let reading = Reading::snapshot(view, &CancelToken::new());
     let (_, planned) = logical(session, rewritten, reading).await?;
     let schema = shown_schema(planned.plan.schema().as_arrow());

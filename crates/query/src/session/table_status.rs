@@ -24,6 +24,10 @@ pub(super) async fn status(session: &Session, filter: Option<&Filter>) -> Result
             "perigee_fast_statements".to_owned(),
             count(&frontend.fast_statements),
         ),
+        (
+            "perigee_history_length".to_owned(),
+            frontend.engine.history_length() as u64,
+        ),
         ("Questions".to_owned(), count(&frontend.questions)),
         ("Threads_connected".to_owned(), connections.len() as u64),
         ("Threads_running".to_owned(), running as u64),

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{
-    Isolation, LockMode, LockWait, RangeLocker, Savepoint, Transaction, TransactionOptions,
+    Isolation, LockMode, LockWait, RangeLocker, ReadView, Savepoint, Transaction,
+    TransactionOptions,
 };
 
 use super::Session;
@@ -121,10 +122,11 @@ impl Session {
     }
 
     fn open_with(&self, isolation: Isolation, read_only: bool) -> Open {
-        let timeout = self.variables.integer("innodb_lock_wait_timeout");
+        let timeout = |name| Duration::from_secs(self.variables.integer(name));
         let options = TransactionOptions {
             isolation,
-            lock_timeout: Duration::from_secs(timeout),
+            lock_timeout: timeout("innodb_lock_wait_timeout"),
+            definition_timeout: timeout("lock_wait_timeout"),
             connection: self.info.connection_id,
         };
         Open {
@@ -132,6 +134,11 @@ impl Session {
             read_only,
             savepoints: Vec::new(),
         }
+    }
+
+    /// The transaction of a load, which belongs to no other.
+    pub(super) fn load_transaction(&self) -> Transaction {
+        self.open_with(Isolation::default(), false).transaction
     }
 
     /// Begins a statement, in the open transaction or in one of its own.
@@ -156,11 +163,16 @@ impl Session {
         in_transaction.then(|| self.begin_work(cancel))
     }
 
+    /// A view of what has committed, for what is read outside of transactions.
+    pub(super) fn current_view(&self) -> Arc<ReadView> {
+        self.frontend.engine.view_for(self.info.connection_id)
+    }
+
     /// What a statement reads that began with [`Session::begin_reading`].
     pub(super) async fn reading(&self, work: &mut Option<Work>, cancel: &CancelToken) -> Reading {
         match work {
             Some(work) => work.reading(cancel).await,
-            None => Reading::snapshot(self.frontend.engine.read_view(), cancel),
+            None => Reading::snapshot(self.current_view(), cancel),
         }
     }
 

@@ -120,6 +120,11 @@ static DEFINITIONS: &[Definition] = &[
     both("innodb_lock_wait_timeout", Kind::Integer(1, 1 << 30), "50"),
     both("interactive_timeout", Kind::Integer(1, DAYS), "28800"),
     never("license", Kind::Text, "Apache-2.0"),
+    both(
+        "lock_wait_timeout",
+        Kind::Integer(1, 31_536_000),
+        "31536000",
+    ),
     never("lower_case_table_names", Kind::Integer(0, 2), "1"),
     global(
         "max_allowed_packet",

@@ -126,6 +126,88 @@ async fn a_hole_in_the_log_is_noticed() {
     );
 }
 
+/// A database whose log does not go back to the first group, and what is in it: slices 0 and 1.
+async fn truncated(cluster: &Cluster, config: &SalConfig) -> Model {
+    let sal = cluster.open_with(config.clone()).await.unwrap();
+    let mut model = Model::default();
+    for i in 1..=20 {
+        let lsn = model.write(&sal, &[64, 130], i);
+        sal.wait_durable(lsn).await.unwrap();
+    }
+    sal.wait_page_persistent(sal.last_lsn()).await.unwrap();
+    for _ in 0..1000 {
+        let plogs = cluster.log.list(DB).await.unwrap();
+        if plogs[0].first_lsn > Lsn(1) {
+            return model;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("the log is not truncated");
+}
+
+fn short_plogs() -> SalConfig {
+    SalConfig {
+        plog_bytes: 100,
+        log_buffer_bytes: 100,
+        ..config()
+    }
+}
+
+#[tokio::test]
+async fn a_slice_that_was_made_and_got_nothing_before_a_crash_is_filled() {
+    let cluster = Cluster::new(1);
+    let mut model = truncated(&cluster, &short_plogs()).await;
+    let sal = cluster.open_with(short_plogs()).await.unwrap();
+    // From now on slices can be made, and get nothing.
+    cluster.pages[0].faults.break_disk();
+    let lsn = model.write(&sal, &[64, 260], 21);
+    sal.wait_durable(lsn).await.unwrap();
+    let new = SliceKey {
+        db: DB,
+        slice: SliceId(2),
+    };
+    while cluster.pages[0].slice_status(new).await.is_err() {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    drop(sal);
+    let status = cluster.pages[0].slice_status(new).await.unwrap();
+    assert_eq!(status.persistent_lsn, Lsn(0));
+    cluster.pages[0].faults.mend_disk();
+
+    let sal = cluster.open_with(short_plogs()).await.unwrap();
+    assert_eq!(sal.last_lsn(), lsn);
+    model.check(&sal, LATEST).await;
+    model.write(&sal, &[260, 64], 22);
+    sal.wait_page_persistent(sal.last_lsn()).await.unwrap();
+    model.check(&sal, LATEST).await;
+}
+
+#[tokio::test]
+async fn a_slice_that_lost_what_the_log_no_longer_has_is_noticed() {
+    for later in [false, true] {
+        let cluster = Cluster::new(1);
+        let mut model = truncated(&cluster, &short_plogs()).await;
+        let lost = SliceKey {
+            db: DB,
+            slice: SliceId(1),
+        };
+        if later {
+            // The log has changes of its pages, and a page that is new, but not all.
+            let sal = cluster.open_with(short_plogs()).await.unwrap();
+            cluster.pages[0].faults.break_disk();
+            let lsn = model.write(&sal, &[131, 130], 21);
+            sal.wait_durable(lsn).await.unwrap();
+            drop(sal);
+            cluster.pages[0].faults.mend_disk();
+        }
+        cluster.pages[0].store.lose_slice(lost);
+        cluster.pages[0].create_slice(lost, 1).await.unwrap();
+        let refused = cluster.open_with(short_plogs()).await.map(drop);
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("slice:1") && text.contains("P6"), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn page_stores_belong_to_the_database_in_their_order() {
     let cluster = Cluster::new(2);

@@ -150,6 +150,9 @@ def check_statements(connection):
     equal(all_of(cursor, "SHOW VARIABLES LIKE 'ndp_mode'"), [("ndp_mode", "ON")])
     names = [name for name, _ in all_of(cursor, "SHOW STATUS")]
     assert {"Threads_connected", "Uptime", "ndp_pages_pushed"} <= set(names), names
+    assert len(names) == len(set(names)), "a name comes twice: %s" % sorted(names)
+    ndp = [name for name, _ in all_of(cursor, "SHOW STATUS LIKE 'ndp%'")]
+    assert len(ndp) > 10 and len(ndp) == len(set(ndp)), ndp
     equal(all_of(cursor, "SELECT @@ndp_mode"), [("ON",)])
     cursor.execute("SET ndp_mode = OFF, @x = 5")
     equal(all_of(cursor, "SELECT @@ndp_mode, @x"), [("OFF", 5)])

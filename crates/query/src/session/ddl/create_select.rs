@@ -30,7 +30,7 @@ pub(super) async fn run(
     piece: Piece<'_>,
     cancel: &CancelToken,
 ) -> Result<OkResult> {
-    let view = session.frontend.engine.read_view();
+    let view = session.current_view();
     let prepared = select::prepare(session, query, piece, Reading::snapshot(view, cancel)).await?;
     let mut names = HashSet::new();
     for column in prepared.columns() {

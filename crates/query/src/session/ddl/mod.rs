@@ -8,10 +8,12 @@ mod draft;
 mod keys;
 mod options;
 
+use std::time::Duration;
+
 use datafusion::sql::sqlparser::ast::{CreateTable, CreateTableLikeKind, ObjectName};
 use perigee_engine::catalog::{AutoIncrement, TableDef};
 use perigee_engine::scan::CancelToken;
-use perigee_engine::{EngineError, TableName};
+use perigee_engine::{EngineError, TableLocker, TableName};
 
 use super::Session;
 use crate::error::{Result, SqlError};
@@ -78,7 +80,12 @@ async fn drop_schema(
     cancel: &CancelToken,
 ) -> Result<u64> {
     let schema = name.to_lowercase();
-    match session.frontend.engine.drop_schema(&schema, cancel).await {
+    match session
+        .frontend
+        .engine
+        .drop_schema(&schema, &session.table_locker(cancel))
+        .await
+    {
         Ok(tables) => {
             if session.schema.as_deref() == Some(&schema) {
                 session.schema = None;
@@ -117,9 +124,10 @@ async fn drop_tables(
         }
     }
     let engine = session.frontend.engine.clone();
+    let locker = session.table_locker(cancel);
     let (mut locked, mut missing) = (Vec::new(), Vec::new());
     for name in tables {
-        match engine.lock_exclusively(&name, cancel).await {
+        match engine.lock_exclusively(&name, &locker).await {
             Ok(table) => locked.push(table),
             Err(EngineError::NoSuchTable(_) | EngineError::NoSuchSchema(_)) => missing.push(name),
             Err(error) => return Err(error.into()),
@@ -150,7 +158,8 @@ async fn rename_tables(
         resolved.push((TableName { schema, name }, new_name(session, to)?));
     }
     let engine = &session.frontend.engine;
-    let renamed = engine.rename_tables(&resolved, cancel).await;
+    let locker = session.table_locker(cancel);
+    let renamed = engine.rename_tables(&resolved, &locker).await;
     renamed.map_err(name_error)?;
     Ok(0)
 }
@@ -290,6 +299,12 @@ fn definition_like(session: &Session, name: TableName, like: &ObjectName) -> Res
 }
 
 impl Session {
+    /// What one statement locks the tables with whose definitions it changes.
+    fn table_locker(&self, cancel: &CancelToken) -> TableLocker {
+        let timeout = Duration::from_secs(self.variables.integer("lock_wait_timeout"));
+        self.frontend.engine.table_locker(timeout, cancel)
+    }
+
     /// The table of a name, locked exclusively.
     async fn lock_exclusively(
         &self,
@@ -298,7 +313,9 @@ impl Session {
     ) -> Result<perigee_engine::ExclusiveTable> {
         let (schema, name) = self.resolve(name)?;
         let table = TableName { schema, name };
-        let locked = self.frontend.engine.lock_exclusively(&table, cancel).await;
+        let locker = self.table_locker(cancel);
+        let locked = self.frontend.engine.lock_exclusively(&table, &locker);
+        let locked = locked.await;
         locked.map_err(|e| match e {
             EngineError::NoSuchTable(_) => SqlError::no_such_table(&table.schema, &table.name),
             other => other.into(),

@@ -325,7 +325,7 @@ impl OnDuplicate {
         let functions = left_to_right(select_of(&mut rewritten.query)?, &assigned, &targets)?;
         let rows = CurrentRows::new(both_rows(table));
         let mut reading = match rewritten.accesses.len() {
-            1 => Reading::snapshot(session.frontend.engine.read_view(), cancel),
+            1 => Reading::snapshot(session.current_view(), cancel),
             _ => work.reading(cancel).await,
         };
         reading.functions = functions;

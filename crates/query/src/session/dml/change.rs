@@ -349,7 +349,7 @@ impl ReadPhase {
         rows.set(row)?;
         // Nothing but subqueries reads tables.
         let mut reading = match self.rewritten.accesses.len() {
-            1 => Reading::snapshot(session.frontend.engine.read_view(), cancel),
+            1 => Reading::snapshot(session.current_view(), cancel),
             _ => work.reading(cancel).await,
         };
         reading.functions.clone_from(&self.functions);

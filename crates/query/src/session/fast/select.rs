@@ -354,7 +354,7 @@ async fn rows_of(
 ) -> Result<bool> {
     let engine = &session.frontend.engine;
     let view = match work {
-        None => engine.read_view(),
+        None => session.current_view(),
         // What is read is locked.
         Some(work) if work.isolation() == Isolation::Serializable => return Ok(false),
         Some(work) => work.transaction().view(),

@@ -2,7 +2,11 @@
 //! shows and forbids, and how statements and transactions end that cannot go on.
 #![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod definitions;
+mod large;
+mod stopped;
 
 use std::time::Duration;
 
