@@ -93,7 +93,7 @@ async fn transactions_that_wait_for_a_change_of_a_definition_can_be_killed() {
     three.ok("BEGIN; UPDATE u SET b = 3 WHERE id = 1").await;
     let waiting = three.waits("UPDATE t SET b = 2 WHERE id = 2").await;
     waiting.cancel.cancel();
-    let (mut three, errno) = waiting.fails().await;
+    let (three, errno) = waiting.fails().await;
     assert_eq!(errno, 1317);
     assert!(three.0.in_transaction());
     let waiting = three.waits("UPDATE t SET b = 2 WHERE id = 2").await;
