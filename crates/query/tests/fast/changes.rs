@@ -109,7 +109,8 @@ fn insert(rng: &mut Rng) -> String {
 fn assignment(rng: &mut Rng) -> String {
     let columns = ["k", "n", "u", "c", "v", "d", "t", "y", "f", "s"];
     let column = rng.choose(&columns);
-    match rng.between(0, 9) {
+    match rng.between(0, 11) {
+        10.. => concat(rng),
         0..=3 => {
             let column = rng.choose(&["k", "n", "u", "d", "s", "f"]);
             let op = rng.choose(&["+", "-", "+ -", "*"]);
@@ -120,6 +121,21 @@ fn assignment(rng: &mut Rng) -> String {
         6 => format!("{} = {}", column.to_uppercase(), value(rng, column)),
         _ => format!("{column} = {}", value(rng, column)),
     }
+}
+
+/// A text strung together, now and then too long.
+fn concat(rng: &mut Rng) -> String {
+    let parts: Vec<_> = (0..rng.between(1, 3))
+        .map(|_| match rng.between(0, 5) {
+            0 => rng.between(0, 2000).to_string(),
+            1 => rng
+                .choose(&["','", "'é'", "''", "NULL", "-5", "1.5"])
+                .to_owned(),
+            _ => rng.choose(&["v", "c", "k", "n", "d", "s"]).to_owned(),
+        })
+        .collect();
+    let column = rng.choose(&["v", "v", "c", "k"]);
+    format!("{column} = CONCAT({})", parts.join(", "))
 }
 
 fn update(rng: &mut Rng) -> String {

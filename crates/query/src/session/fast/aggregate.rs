@@ -2,12 +2,11 @@
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
-use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, SelectItem,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Function, FunctionArgExpr, SelectItem};
 use perigee_engine::catalog::Table;
 use perigee_value::{ColumnType, ValueRef, decimal};
 
+use super::function;
 use super::names::Names;
 use super::rows::{self, Rows};
 
@@ -44,25 +43,10 @@ pub(super) fn list(projection: &[SelectItem], names: &Names<'_>) -> Option<Vec<A
 }
 
 fn aggregate(function: &Function, names: &Names<'_>) -> Option<Aggregate> {
-    let FunctionArguments::List(list) = &function.args else {
-        return None;
-    };
-    let plain = function.over.is_none()
-        && function.filter.is_none()
-        && function.null_treatment.is_none()
-        && function.within_group.is_empty()
-        && function.parameters == FunctionArguments::None
-        && !function.uses_odbc_syntax
-        && list.duplicate_treatment.is_none()
-        && list.clauses.is_empty();
-    let [FunctionArg::Unnamed(argument)] = &list.args[..] else {
-        return None;
-    };
-    let name = function.name.to_string().to_ascii_lowercase();
-    let (function, column) = match (name.as_str(), argument) {
-        _ if !plain => return None,
-        ("count", FunctionArgExpr::Wildcard) => (Kind::Count, ALL),
-        (name, FunctionArgExpr::Expr(expr)) => {
+    let (name, arguments) = function::call(function)?;
+    let (function, column) = match (name.as_str(), &arguments[..]) {
+        ("count", [FunctionArgExpr::Wildcard]) => (Kind::Count, ALL),
+        (name, [FunctionArgExpr::Expr(expr)]) => {
             let function = match name {
                 "count" => Kind::Count,
                 "sum" => Kind::Sum,

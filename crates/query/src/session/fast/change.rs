@@ -6,11 +6,12 @@ use datafusion::sql::sqlparser::ast::{AssignmentTarget, BinaryOperator, Expr};
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{Isolation, LockMode, LockWait, Written};
-use perigee_value::{Datum, RecordView};
+use perigee_value::{Datum, RecordView, ValueRef};
 
 use super::super::Session;
 use super::super::insert::engine_error;
 use super::super::transaction::Work;
+use super::concat::Concat;
 use super::key::KeyTemplate;
 use super::names::{Names, only_table};
 use super::operand::{Operand, Parameters};
@@ -46,6 +47,7 @@ enum Assigned {
         by: Operand,
         subtract: bool,
     },
+    Concat(Concat),
 }
 
 /// What became of a row.
@@ -89,7 +91,13 @@ pub(super) fn update(session: &Session, update: &Update) -> Option<Recognised<Fa
         let column = names.named(part.as_ident()?)?;
         let value = assigned(&assignment.value, column, &names, &parameters)?;
         let column = usize::from(column);
-        if assignments.iter().any(|known| known.column == column) {
+        let is_assigned = |column| assignments.iter().any(|known| known.column == column);
+        // Later assignments see what earlier ones assign.
+        let sees_new = match &value {
+            Assigned::Concat(concat) => concat.columns().any(is_assigned),
+            Assigned::Operand(_) | Assigned::Change { .. } => false,
+        };
+        if sees_new || is_assigned(column) {
             return None;
         }
         assignments.push(Assignment { column, value });
@@ -119,6 +127,7 @@ fn assigned(
             by: parameters.operand(right)?,
             subtract: *op == BinaryOperator::Minus,
         }),
+        Expr::Function(_) => Concat::new(value, names, parameters).map(Assigned::Concat),
         value => parameters.operand(value).map(Assigned::Operand),
     }
 }
@@ -202,6 +211,11 @@ impl FastUpdate {
                 Assigned::Change { by, subtract } => {
                     let by = by.value(parameters)?;
                     values::changed(record.value(*column), by, *subtract, def)?
+                }
+                Assigned::Concat(concat) => {
+                    let text = concat.text(&record, parameters)?;
+                    let value = text.as_deref().map_or(ValueRef::Null, ValueRef::String);
+                    values::stored(value, def)?
                 }
             };
         }

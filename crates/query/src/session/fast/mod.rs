@@ -9,6 +9,8 @@
 
 mod aggregate;
 mod change;
+mod concat;
+mod function;
 mod insert;
 mod key;
 mod names;

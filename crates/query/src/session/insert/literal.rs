@@ -1,7 +1,7 @@
 //! Values in statements that need no evaluation: a column parses their text.
 
 use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value};
-use perigee_value::{ColumnType, Datum, parse_text};
+use perigee_value::{ColumnType, Datum, ValueRef, format_value, parse_text};
 
 use super::errors::value_error;
 use crate::error::{Result, SqlError};
@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError};
 pub(super) enum Simple {
     Null,
     Default,
-    /// A number as written, perhaps with a minus.
+    /// A number as MySQL shows it.
     Number(String),
     Text(String),
     Truth(bool),
@@ -38,7 +38,7 @@ pub(super) fn simple_literal(expr: &Expr) -> Option<Simple> {
         }
         Expr::Value(value) => match &value.value {
             Value::Null => Some(Simple::Null),
-            Value::Number(text, _) => Some(Simple::Number(text.clone())),
+            Value::Number(text, _) => plain_number(text).map(Simple::Number),
             Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => {
                 Some(Simple::Text(text.clone()))
             }
@@ -49,10 +49,42 @@ pub(super) fn simple_literal(expr: &Expr) -> Option<Simple> {
             op: UnaryOperator::Minus,
             expr,
         } => match simple_literal(expr)? {
-            Simple::Number(text) => Some(Simple::Number(format!("-{text}"))),
+            Simple::Number(text) => Some(Simple::Number(minus(text))),
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// A number as MySQL shows it.
+fn plain_number(text: &str) -> Option<String> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let mut digits = whole.bytes().chain(fraction.bytes());
+    if !digits.all(|byte| byte.is_ascii_digit()) {
+        // With an exponent it is a DOUBLE.
+        let value = ValueRef::Double(text.parse().ok()?);
+        let mut shown = String::new();
+        format_value(ColumnType::Double, value, &mut shown);
+        return Some(shown);
+    }
+    let whole = match whole.trim_start_matches('0') {
+        "" => "0",
+        whole => whole,
+    };
+    Some(match fraction {
+        "" => whole.to_owned(),
+        fraction => format!("{whole}.{fraction}"),
+    })
+}
+
+/// There is no negative zero among exact numbers, and two minus signs are none.
+fn minus(text: String) -> String {
+    if text.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
+        return text;
+    }
+    match text.strip_prefix('-') {
+        Some(positive) => positive.to_owned(),
+        None => format!("-{text}"),
     }
 }
 
@@ -63,6 +95,30 @@ pub(in crate::session) fn literal_datum(expr: &Expr, ty: ColumnType) -> Result<D
         Some(Simple::Null) => Ok(Datum::Null),
         Some(literal) => {
             parse_text(ty, literal.text().as_bytes()).map_err(|e| value_error(&e, "?", 1))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_as_mysql_shows_them() {
+        for (written, plain) in [
+            ("0", Some("0")),
+            ("007", Some("7")),
+            (".5", Some("0.5")),
+            ("5.", Some("5")),
+            ("00.50", Some("0.50")),
+            ("1e3", Some("1000")),
+            ("1.5E-3", Some("0.0015")),
+            ("0x1F", None),
+        ] {
+            assert_eq!(plain_number(written).as_deref(), plain, "{written}");
+        }
+        for (text, negated) in [("0", "0"), ("0.00", "0.00"), ("7", "-7"), ("-0.5", "0.5")] {
+            assert_eq!(minus(text.to_owned()), negated);
         }
     }
 }
