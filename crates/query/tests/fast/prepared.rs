@@ -3,7 +3,7 @@
 use perigee_engine::scan::CancelToken;
 use perigee_query::{Collector, Parameter, Parameters};
 
-use super::rng::Rng;
+use perigee_testkit::Rng;
 use super::{assert_same, fast_statements, fixture, ordinary, statements, told};
 
 /// Statements, with parameters of the kinds `i`nteger and `t`ext.
