@@ -40,7 +40,7 @@ const EXAMPLES: [Example; 3] = [
         ambiguous: 1,
     },
     Example {
-        table: "both",
+        table: "all_pages",
         ids: [1, 14],
         pages: 2,
         visible: "35",

@@ -33,11 +33,13 @@ impl Simple {
 
 /// A binary literal as a number, if that is what a column of this type takes it for.
 pub(in crate::session) fn number_for(ty: ColumnType, bytes: &[u8]) -> Option<String> {
-    let is_number = match ty {
-        ColumnType::Int { .. } | ColumnType::Decimal { .. } => true,
-        ColumnType::Float | ColumnType::Double => true,
-        _ => false,
-    };
+    let is_number = matches!(
+        ty,
+        ColumnType::Int { .. }
+            | ColumnType::Decimal { .. }
+            | ColumnType::Float
+            | ColumnType::Double
+    );
     // What is beyond is out of range of any integer.
     let number = || number_of(bytes).map_or(u128::MAX, u128::from);
     is_number.then(|| number().to_string())
