@@ -254,6 +254,7 @@ impl Engine {
     /// # Errors
     /// If storage fails; what was acknowledged is safe nevertheless.
     pub async fn shutdown(&self) -> Result<(), EngineError> {
+        self.keep_numbers().await?;
         Ok(self.sal.shutdown().await?)
     }
 

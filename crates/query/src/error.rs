@@ -91,6 +91,8 @@ registry! {
     invalid_default(1067, "42000", column) => "Invalid default value for '{column}'";
     /// Two primary keys.
     multiple_primary_keys(1068, "42000") => "Multiple primary key defined";
+    /// More keys than there may be.
+    too_many_keys(1069, "42000", limit) => "Too many keys specified; max {limit} keys allowed";
     /// More columns in a key than there may be.
     too_many_key_parts(1070, "42000", limit) => "Too many key parts specified; max {limit} parts allowed";
     /// A key longer than there may be.
@@ -113,6 +115,8 @@ registry! {
     invalid_group_function(1111, "HY000") => "Invalid use of group function";
     /// A character set that does not exist.
     unknown_charset(1115, "42000", name) => "Unknown character set: '{name}'";
+    /// More columns than there may be.
+    too_many_columns(1117, "HY000") => "Too many columns";
     /// A row longer than a page holds.
     row_too_long(1118, "42000", limit) => "Row size too large. The maximum row size for the used table type, not counting BLOBs, is {limit}. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs";
     /// INSERT with the wrong number of values.

@@ -5,10 +5,10 @@
 //! A file is a list of records separated by empty lines:
 //!
 //! ```text
-//! ok [affected [info]]    error 1146 [text]       query [sort]
-//! UPDATE t …              SELECT * FROM nope      SELECT …
-//!                                                 ----
-//!                                                 1|abc|NULL
+//! ok [affected [info]]    error 1146[/42S02] [text]       query [sort]
+//! UPDATE t …              SELECT * FROM nope              SELECT …
+//!                                                         ----
+//!                                                         1|abc|NULL
 //! ```
 #![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
 
@@ -126,7 +126,9 @@ async fn run_file(name: &str, text: &str, mode: &str, set: &str, setup: Setup) {
                 let mut words = head.splitn(3, ' ').skip(1);
                 let number = words.next().unwrap_or_default();
                 let text = words.next().unwrap_or_default();
-                if number == e.errno.to_string() && e.message.contains(text) {
+                let (errno, state) = number.split_once('/').unwrap_or((number, e.sqlstate));
+                let is_it = errno == e.errno.to_string() && state == e.sqlstate;
+                if is_it && e.message.contains(text) {
                     continue;
                 }
                 format!("{e}")
@@ -186,6 +188,8 @@ files!(
     upsert,
     alter,
     auto_increment,
+    binary,
+    strict,
 );
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

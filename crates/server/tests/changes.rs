@@ -12,18 +12,16 @@ mod statements {
     pub mod compare;
     pub mod expressions;
     pub mod queries;
-    pub mod rng;
     pub mod tables;
 }
 
 use std::path::Path;
 
 use perigee_bench::{BenchError, Client, Embedded, Rows};
-use perigee_testkit::MariaDb;
+use perigee_testkit::{MariaDb, Rng};
 use statements::changes::{On, change, create_u, everything};
 use statements::compare::{errno, keys, mariadb_client, normal, number_of, shown};
 use statements::queries::{Compared, Order, Query, query};
-use statements::rng::Rng;
 use statements::tables;
 
 /// Statements over one set of tables.

@@ -12,7 +12,6 @@ mod statements {
     pub mod compare;
     pub mod expressions;
     pub mod queries;
-    pub mod rng;
     pub mod tables;
 }
 
@@ -22,10 +21,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use perigee_bench::{BenchError, Client, Embedded, Rows};
+use perigee_testkit::Rng;
 use statements::changes::{On, change, create_u};
 use statements::compare::{errno, keys, normal, number_of, shown};
 use statements::queries::query;
-use statements::rng::Rng;
 use statements::tables;
 
 /// Connections that write.

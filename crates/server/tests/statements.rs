@@ -10,17 +10,15 @@ mod statements {
     pub mod compare;
     pub mod expressions;
     pub mod queries;
-    pub mod rng;
     pub mod tables;
 }
 
 use std::path::PathBuf;
 
 use perigee_bench::{BenchError, Client, Embedded, Rows};
-use perigee_testkit::MariaDb;
+use perigee_testkit::{MariaDb, Rng};
 use statements::compare::{NOT_SUPPORTED, errno, keys, mariadb_client, normal, number_of, shown};
 use statements::queries::{Query, query};
-use statements::rng::Rng;
 use statements::tables;
 
 /// SELECTs over one pair of tables.

@@ -3,8 +3,10 @@
 mod faults;
 mod mariadb;
 mod replay;
+mod rng;
 
 pub use faults::{Faults, Faulty};
 pub use mariadb::MariaDb;
 pub use perigee_log_api::conformance::MemoryLogStore;
 pub use replay::ReplayPageStore;
+pub use rng::Rng;

@@ -55,6 +55,7 @@ pub use build::{Builder, Built};
 pub use change::{Inserted, Place, RecordChange, Updated};
 pub use cursor::{Cursor, LeafRun};
 pub use descend::{LeafView, Target};
+pub use estimate::TreeSize;
 pub use lookup::Finder;
 pub use span::KeySpan;
 pub use verify::TreeStats;

@@ -12,5 +12,7 @@ pub use def::{AutoIncrement, ColumnDef, IndexDef, TableDef};
 pub(crate) use journal::Changes;
 pub use numbers::{Numbers, Step, positive};
 pub use stats::{ColumnStats, TableStats};
-pub(crate) use store::{CATALOG_ROOT, Catalog, catalog_shape, schema_key, stats_key, table_key};
+pub(crate) use store::{
+    CATALOG_ROOT, Catalog, catalog_shape, number_key, schema_key, stats_key, table_key,
+};
 pub use table::{HIDDEN_ROW_ID, Index, IndexRoot, MAX_INDEXES, Table};

@@ -1,19 +1,27 @@
 //! [`Numbers`]: what AUTO_INCREMENT hands out.
 //!
-//! Numbers are handed out in memory and never twice as long as the engine is open; what a statement
-//! does not use is lost. The first use after the start looks for the greatest number in the index.
+//! Numbers are handed out in memory and never twice; what a statement does not use is lost. The catalog
+//! keeps a number below which all that were handed out lie: before a row is written, it is raised to
+//! some numbers ahead, if need be. Its log comes before the row's. So a restart goes on above all
+//! numbers that rows had, be the rows deleted meanwhile; after a crash some are skipped.
+//!
+//! The first use after the start looks for the greatest number in the index, too, as rows that DDL
+//! copied were not counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use perigee_value::{ColumnType, RecordView, ValueRef};
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 use super::{AutoIncrement, Table, TableDef};
 use crate::EngineError;
 use crate::btree::KeySpan;
 use crate::buffer::Access;
 use crate::engine::Engine;
+
+/// Most numbers that are reserved at once; a crash loses them.
+const AHEAD: u64 = 1000;
 
 /// Which numbers a session takes: `offset + n × increment`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +68,10 @@ pub struct Numbers {
     greatest: u64,
     /// Set once `next` lies above all numbers in the table.
     looked: OnceCell<()>,
+    /// Numbers below this one may be in use, says the catalog.
+    reserved: AtomicU64,
+    /// Held by who writes `reserved` to the catalog.
+    reserving: Mutex<()>,
 }
 
 impl Numbers {
@@ -73,7 +85,26 @@ impl Numbers {
             next: AtomicU64::new(auto.start.clamp(1, greatest)),
             greatest,
             looked: OnceCell::new(),
+            reserved: AtomicU64::new(0),
+            reserving: Mutex::default(),
         }
+    }
+
+    /// Goes on at what the catalog says may be in use.
+    pub(super) fn go_on_at(&self, reserved: u64) {
+        self.next.fetch_max(reserved, Ordering::Relaxed);
+        self.reserved.store(reserved, Ordering::Relaxed);
+    }
+
+    /// What the catalog is to keep for a table whose definition begins with `start`.
+    pub(crate) fn kept(&self, start: u64) -> Option<u64> {
+        let kept = self.next().max(self.reserved.load(Ordering::Relaxed));
+        (kept > start).then_some(kept)
+    }
+
+    /// Numbers that are reserved at once: few of a type that has few.
+    fn ahead(&self) -> u64 {
+        (self.greatest / 1024).min(AHEAD)
     }
 
     /// What the next number is at least.
@@ -143,6 +174,49 @@ impl Engine {
         Ok(Some(numbers.clone()))
     }
 
+    /// Has the catalog say that all numbers handed out so far may be in use. To be called before
+    /// they are written anywhere.
+    pub(crate) async fn reserve_numbers(&self, table: &Table) -> Result<(), EngineError> {
+        let Some(numbers) = table.numbers() else {
+            return Ok(());
+        };
+        let is_reserved = || numbers.next() <= numbers.reserved.load(Ordering::Relaxed);
+        if is_reserved() {
+            return Ok(());
+        }
+        let _reserving = numbers.reserving.lock().await;
+        if is_reserved() {
+            return Ok(());
+        }
+        let limit = numbers.next().saturating_add(numbers.ahead());
+        self.keep_number(table, limit.min(numbers.greatest)).await
+    }
+
+    /// At an end in good order: has the next start skip no numbers.
+    pub(crate) async fn keep_numbers(&self) -> Result<(), EngineError> {
+        let schemas = self.schemas();
+        for table in schemas.iter().flat_map(|schema| self.tables(schema)) {
+            let Some(numbers) = table.numbers() else {
+                continue;
+            };
+            let _reserving = numbers.reserving.lock().await;
+            let next = numbers.next();
+            if next < numbers.reserved.load(Ordering::Relaxed) {
+                self.keep_number(&table, next).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn keep_number(&self, table: &Table, limit: u64) -> Result<(), EngineError> {
+        self.pool.admit().await?;
+        self.catalog.store_number(table, limit).await?;
+        if let Some(numbers) = table.numbers() {
+            numbers.reserved.store(limit, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// The greatest positive value of a column that an index begins with. Rows that are deleted
     /// count as long as they are in the index.
     async fn greatest(&self, table: &Table, column: u16) -> Result<Option<u64>, EngineError> {
@@ -172,6 +246,8 @@ mod tests {
             next: AtomicU64::new(next),
             greatest,
             looked: OnceCell::new(),
+            reserved: AtomicU64::new(0),
+            reserving: Mutex::default(),
         }
     }
 

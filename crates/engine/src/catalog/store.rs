@@ -6,6 +6,7 @@
 //! "s" schema                     a schema; no value
 //! "t" schema 0 table             a table: ids, definition, roots (`Table::encode`)
 //! "x" table id, big-endian       a table's statistics (`TableStats::encode`)
+//! "n" table id, big-endian       numbers of AUTO_INCREMENT below this one may be in use
 //! "j" …                          changes that take place together (`super::journal`)
 //! ```
 //!
@@ -66,6 +67,10 @@ pub(crate) fn table_key(schema: &str, table: &str) -> Vec<u8> {
 
 pub(crate) fn stats_key(table: TableId) -> Vec<u8> {
     [b"x".as_slice(), &table.0.to_be_bytes()].concat()
+}
+
+pub(crate) fn number_key(table: TableId) -> Vec<u8> {
+    [b"n".as_slice(), &table.0.to_be_bytes()].concat()
 }
 
 /// The record with this name and value.
@@ -168,6 +173,13 @@ impl Catalog {
         journal::apply(&self.tree, changes).await
     }
 
+    /// Keeps the number below which a table's numbers may be in use.
+    pub(crate) async fn store_number(&self, table: &Table, limit: u64) -> Result<(), EngineError> {
+        put(&self.tree, &number_key(table.id), &limit.to_le_bytes())
+            .await
+            .map(drop)
+    }
+
     /// Keeps new statistics of a table.
     pub(crate) async fn store_stats(
         &self,
@@ -229,7 +241,7 @@ fn decode(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Schemas, EngineError> 
                 schemas.entry(name).or_default();
             }
             Some((b't', _)) => {
-                let corrupt = |e| EngineError::Corrupt(format!("catalog statistics: {e}"));
+                let corrupt = |e| EngineError::Corrupt(format!("catalog: {e}"));
                 let id = Reader::new(value, "catalog entry").u32().map_err(corrupt)?;
                 let stats = match entries.get(&stats_key(TableId(id))) {
                     Some(bytes) => TableStats::decode(&mut Reader::new(bytes, "statistics"))
@@ -237,10 +249,16 @@ fn decode(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Schemas, EngineError> 
                     None => TableStats::default(),
                 };
                 let table = Table::decode(value, stats)?;
+                if let (Some(numbers), Some(limit)) =
+                    (table.numbers(), entries.get(&number_key(TableId(id))))
+                {
+                    let limit = Reader::new(limit, "AUTO_INCREMENT").u64();
+                    numbers.go_on_at(limit.map_err(corrupt)?);
+                }
                 let tables = schemas.entry(table.def.schema.clone()).or_default();
                 tables.insert(table.def.name.clone(), Arc::new(table));
             }
-            Some((b'x', _)) => {}
+            Some((b'x' | b'n', _)) => {}
             _ => {
                 return Err(EngineError::Corrupt(
                     "catalog entry of unknown kind".to_owned(),

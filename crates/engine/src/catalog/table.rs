@@ -6,10 +6,13 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use perigee_types::{DecodeError, IndexId, PageId, Reader, TableId, TrxId, Writer};
-use perigee_value::{ColumnType, Datum, RowLayout};
+use perigee_value::{ColumnType, Datum, LayoutError, MAX_KEY_LEN, MAX_RECORD_LEN, RowLayout};
+use tokio::sync::OnceCell;
 
 use super::{Numbers, TableDef, TableStats, positive};
 use crate::EngineError;
+use crate::btree::TreeSize;
+use crate::engine::Engine;
 use crate::txn::{DefinitionLock, ReadView, TableLocks};
 
 /// In [`Index::columns`], stands for the hidden row id of a table without a primary key.
@@ -84,6 +87,8 @@ pub struct Table {
     /// Explicit locks.
     pub(crate) locks: TableLocks,
     stats: RwLock<Arc<TableStats>>,
+    /// Set once the statistics are those of the trees as they are.
+    sized: OnceCell<()>,
     added_rows: AtomicI64,
     numbers: Option<Arc<Numbers>>,
     /// The change of definition that wrote its records or entries anew, leaving older versions
@@ -130,6 +135,7 @@ impl Table {
             rebuilt: AtomicU64::new(0),
             retired: AtomicU64::new(0),
             stats: RwLock::new(Arc::new(stats)),
+            sized: OnceCell::from(()),
             added_rows: AtomicI64::new(0),
         })
     }
@@ -146,6 +152,9 @@ impl Table {
         let mut table = Self::new(id, def, roots, stats)?;
         table.definition = self.definition.clone();
         table.rebuilt_by(TrxId(self.rebuilt.load(Ordering::Acquire)));
+        if !self.sized.initialized() {
+            table.sized = OnceCell::new();
+        }
         let place = |table: &Self| {
             let auto = table.def.auto_increment?;
             Some((auto, table.def.columns[usize::from(auto.column)].ty))
@@ -219,13 +228,28 @@ impl Table {
         self.added_rows.store(0, Ordering::Relaxed);
     }
 
+    /// Corrects the statistics if they are far from the sizes of the trees.
+    fn note_sizes(&self, sizes: &[TreeSize]) {
+        let near = |a: u64, b: u64| 4 * a.abs_diff(b) <= a.max(b);
+        let pages: Vec<_> = sizes.iter().map(|size| size.leaf_pages).collect();
+        let mut stats = (*self.stats()).clone();
+        if !near(stats.rows, sizes[0].records) {
+            stats.rows = sizes[0].records;
+        }
+        let known = stats.leaf_pages.iter().zip(&pages);
+        if stats.leaf_pages.len() != pages.len() || !known.into_iter().all(|(a, b)| near(*a, *b)) {
+            stats.leaf_pages = pages;
+        }
+        self.set_stats(stats);
+    }
+
     /// Counts rows that a committed transaction inserted or, if negative, deleted.
     pub(crate) fn add_rows(&self, rows: i64) {
         self.added_rows.fetch_add(rows, Ordering::Relaxed);
     }
 
     /// What AUTO_INCREMENT hands out; [`crate::Engine::numbers`] makes sure that they are new.
-    pub(super) fn numbers(&self) -> Option<&Arc<Numbers>> {
+    pub(crate) fn numbers(&self) -> Option<&Arc<Numbers>> {
         self.numbers.as_ref()
     }
 
@@ -265,7 +289,29 @@ impl Table {
             });
         }
         r.finish().map_err(corrupt)?;
-        Self::new(id, def, &roots, stats)
+        let mut table = Self::new(id, def, &roots, stats)?;
+        // What rows came and went since the statistics were kept, nobody knows any more.
+        table.sized = OnceCell::new();
+        Ok(table)
+    }
+}
+
+impl Engine {
+    /// Has the statistics of a table be those of its trees as they are, about. Only the first use
+    /// of a table after the start reads pages for it.
+    ///
+    /// # Errors
+    /// What storage says.
+    pub async fn look_at_size(&self, table: &Table) -> Result<(), EngineError> {
+        let look = async || {
+            let mut sizes = Vec::new();
+            for index in &table.indexes {
+                sizes.push(self.tree(index).estimate_size().await?);
+            }
+            table.note_sizes(&sizes);
+            Ok(())
+        };
+        table.sized.get_or_try_init(look).await.map(drop)
     }
 }
 
@@ -287,8 +333,7 @@ fn clustered(def: &TableDef, root: IndexRoot) -> Result<Index, EngineError> {
         columns.push(HIDDEN_ROW_ID);
         types.push((ROW_ID_TYPE, false));
     }
-    let layout = RowLayout::clustered(&types, &key)
-        .map_err(|e| EngineError::BadDefinition(e.to_string()))?;
+    let layout = RowLayout::clustered(&types, &key).map_err(layout_error)?;
     Ok(Index {
         id: root.id,
         name: "PRIMARY".to_owned(),
@@ -318,9 +363,22 @@ fn secondary_layout(def: &TableDef, key: &[u16]) -> Result<(Vec<u16>, RowLayout)
             ),
         })
         .collect();
-    let layout =
-        RowLayout::secondary(&types).map_err(|e| EngineError::BadDefinition(e.to_string()))?;
+    let layout = RowLayout::secondary(&types).map_err(layout_error)?;
     Ok((columns, layout))
+}
+
+fn layout_error(error: LayoutError) -> EngineError {
+    match error {
+        LayoutError::RowTooLong(bytes) => EngineError::RowTooLong {
+            bytes,
+            limit: MAX_RECORD_LEN,
+        },
+        LayoutError::KeyTooLong(bytes) => EngineError::KeyTooLong {
+            bytes,
+            limit: MAX_KEY_LEN,
+        },
+        other => EngineError::BadDefinition(other.to_string()),
+    }
 }
 
 #[cfg(test)]

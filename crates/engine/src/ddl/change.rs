@@ -10,7 +10,7 @@ use super::lock::{ExclusiveTable, TableName};
 use crate::EngineError;
 use crate::btree::Tree;
 use crate::catalog::{
-    Changes, Index, IndexRoot, Table, TableStats, schema_key, stats_key, table_key,
+    Changes, Index, IndexRoot, Table, TableStats, number_key, schema_key, stats_key, table_key,
 };
 use crate::engine::{Engine, system_counter};
 use crate::mtr::Mtr;
@@ -36,6 +36,7 @@ impl Change {
         let key = table_key(&table.def.schema, &table.def.name);
         self.records.insert(key, None);
         self.records.insert(stats_key(table.id), None);
+        self.records.insert(number_key(table.id), None);
         self.retired.push(table.clone());
     }
 
@@ -51,6 +52,11 @@ impl Change {
             stats.encode(&mut w);
             self.records
                 .insert(stats_key(table.id), Some(w.into_bytes()));
+        }
+        let kept = table.def.auto_increment.zip(table.numbers());
+        if let Some(limit) = kept.and_then(|(auto, numbers)| numbers.kept(auto.start)) {
+            let limit = limit.to_le_bytes().to_vec();
+            self.records.insert(number_key(table.id), Some(limit));
         }
         let table = Arc::new(table);
         self.tables.push(table.clone());

@@ -152,6 +152,7 @@ impl BulkLoad {
     /// [`EngineError::DuplicateKey`], or what storage or the disk for temporary files says. The
     /// load has to be rolled back.
     pub async fn push(&mut self, chunk: Chunk) -> Result<(), EngineError> {
+        self.engine.reserve_numbers(&self.table).await?;
         self.rows += chunk.rows;
         if self.columns.is_empty() {
             self.columns = chunk.columns;

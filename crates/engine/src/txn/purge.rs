@@ -52,10 +52,7 @@ pub(crate) async fn find_history(engine: &Arc<Engine>) -> Result<Vec<Leftover>, 
         let tail = find_tail(engine, number, slot).await?;
         let tail = tail.expect("a segment with a head has a tail");
         let end = if slot.trx == TrxId(0) {
-            Position {
-                page: tail.id(),
-                offset: tail.read(|page| UndoPage::new(page).map(UndoPage::end))? as u16,
-            }
+            Position::end_of(&tail)?
         } else {
             slot.start
         };

@@ -35,10 +35,7 @@ pub(crate) async fn roll_back_unfinished(
         roll_back_from(engine, slot.trx, slot.start).await?;
         let tail = find_tail(engine, number, slot).await?;
         let tail = tail.expect("a transaction's undo has pages");
-        let end = Position {
-            page: tail.id(),
-            offset: tail.read(|page| UndoPage::new(page).map(UndoPage::end))? as u16,
-        };
+        let end = Position::end_of(&tail)?;
         let _ = free_slot(engine, number, end);
         engine
             .registry

@@ -46,6 +46,15 @@ impl Position {
             offset: RECORDS as u16,
         }
     }
+
+    /// Behind the last record of an undo page.
+    pub fn end_of(page: &Frame) -> Result<Self, EngineError> {
+        let end = page.read(|page| UndoPage::new(page).map(UndoPage::end))?;
+        Ok(Self {
+            page: page.id(),
+            offset: end as u16,
+        })
+    }
 }
 
 /// The segments of all slots.
@@ -137,14 +146,7 @@ impl UndoLog {
 
     /// Where the next record goes, unless the page has no room for it.
     pub fn end(&self) -> Position {
-        let end = self.current.read(|page| {
-            let undo = UndoPage::new(page).expect("V7: we wrote this undo page");
-            undo.end() as u16
-        });
-        Position {
-            page: self.current.id(),
-            offset: end,
-        }
+        Position::end_of(&self.current).expect("V7: we wrote this undo page")
     }
 
     /// What the registry keeps of it when the transaction ends.

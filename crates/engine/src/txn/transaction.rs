@@ -269,6 +269,7 @@ impl Transaction {
         let cancel = self.cancel.clone();
         let owner = self.running().owner.clone();
         owner.use_table(table, &cancel).await?;
+        self.engine.reserve_numbers(table).await?;
         if self.running().undo.is_none() {
             let undo = start_undo(&self.engine, owner.trx).await?;
             self.running().undo = Some(undo);

@@ -168,6 +168,7 @@ impl Transaction {
                 return Ok(None);
             };
             table.note_number(&row);
+            self.engine.reserve_numbers(table).await?;
             if let Some(written) = self.write_over(table, key, &old, &row).await? {
                 return Ok(Some(written));
             }

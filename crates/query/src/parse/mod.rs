@@ -1,6 +1,7 @@
 //! From text to statements: splitting at semicolons, the statements that are parsed by hand, and
 //! sqlparser for the others.
 
+pub mod binary;
 mod change;
 mod cursor;
 mod ddl;

@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Visit, Visitor,
 };
 
+use super::level::any_expr;
 use crate::error::SqlError;
 
 /// An error about a column with the clause that names it; other errors as they are.
@@ -116,40 +117,12 @@ fn clause_of_select(select: &Select, column: &str) -> Option<&'static str> {
 
 /// True if a part of a query names a column, outside of subqueries.
 fn names<T: Visit + ?Sized>(part: &T, column: &str) -> bool {
-    part.visit(&mut Names { column, depth: 0 }).is_break()
-}
-
-struct Names<'a> {
-    column: &'a str,
-    /// Subqueries around the expression at hand.
-    depth: usize,
-}
-
-impl Visitor for Names<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        let name = match expr {
-            Expr::Identifier(ident) => ident.value.clone(),
-            Expr::CompoundIdentifier(idents) => {
-                let parts: Vec<_> = idents.iter().map(|i| i.value.as_str()).collect();
-                parts.join(".")
-            }
-            _ => return ControlFlow::Continue(()),
-        };
-        if self.depth == 0 && name == self.column {
-            return ControlFlow::Break(());
+    any_expr(part, |expr| match expr {
+        Expr::Identifier(ident) => ident.value == column,
+        Expr::CompoundIdentifier(idents) => {
+            let parts: Vec<_> = idents.iter().map(|i| i.value.as_str()).collect();
+            parts.join(".") == column
         }
-        ControlFlow::Continue(())
-    }
+        _ => false,
+    })
 }

@@ -22,6 +22,7 @@ use crate::functions::arithmetic::ArithmeticFunction;
 use crate::functions::collation::Pad;
 use crate::functions::types::{Number, datetime, is_string, is_temporal, mysql_name};
 use crate::functions::{cast as casts, text};
+use crate::parse::binary::{number_of, text_of};
 use crate::plan::metadata;
 
 /// DataFusion's hook.
@@ -35,9 +36,10 @@ impl ExprPlanner for MysqlOperators {
         schema: &DFSchema,
     ) -> DfResult<PlannerResult<RawBinaryExpr>> {
         if let Some(op) = arithmetic(&expr.op) {
+            let [left, right] = [expr.left, expr.right].map(|operand| resolved(operand, true));
             return Ok(PlannerResult::Planned(call(
                 ArithmeticFunction::new(op).into(),
-                vec![expr.left, expr.right],
+                vec![left?, right?],
             )));
         }
         match comparison(&expr.op) {
@@ -93,7 +95,10 @@ pub fn cast_to(expr: Expr, target: casts::Target) -> Expr {
 /// # Errors
 /// 1235 for combinations that are not done here, 1525 for dates that are none.
 pub fn compare(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    let (left_type, right_type) = (left.get_type(schema)?, right.get_type(schema)?);
+    let left = resolved(left, is_number(&right.get_type(schema)?))?;
+    let left_type = left.get_type(schema)?;
+    let right = resolved(right, is_number(&left_type))?;
+    let right_type = right.get_type(schema)?;
     let (left, right) = comparable(left, &left_type, right, &right_type, schema)?;
     // `truth <> 0`, which conditions are wrapped in, is the truth value itself.
     if left_type == DataType::Boolean && op == Operator::NotEq && is_zero(&right) {
@@ -108,6 +113,30 @@ pub fn compare(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfRe
     Ok(binary_expr(left, op, right))
 }
 
+/// A binary literal as the number or the text that is wanted; anything else as it is.
+fn resolved(expr: Expr, as_number: bool) -> DfResult<Expr> {
+    let Expr::Literal(ScalarValue::Binary(Some(bytes)), metadata) = expr else {
+        return Ok(expr);
+    };
+    let value = if !as_number {
+        let text = text_of(bytes).map_err(SqlError::into_df)?;
+        ScalarValue::Utf8(Some(text))
+    } else {
+        let wide = || SqlError::not_supported("binary numbers of more than 64 bits").into_df();
+        let number = number_of(&bytes).ok_or_else(wide)?;
+        match i64::try_from(number) {
+            Ok(number) => ScalarValue::Int64(Some(number)),
+            Err(_) => ScalarValue::UInt64(Some(number)),
+        }
+    };
+    Ok(Expr::Literal(value, metadata))
+}
+
+/// True for types of numbers; truth values are none.
+fn is_number(ty: &DataType) -> bool {
+    Number::of(ty).is_some() && !is_string(ty)
+}
+
 fn is_zero(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(ScalarValue::Int64(Some(0)), _))
 }
@@ -119,7 +148,7 @@ fn comparable(
     right_type: &DataType,
     schema: &DFSchema,
 ) -> DfResult<(Expr, Expr)> {
-    let numeric = |ty: &DataType| Number::of(ty).is_some() && !is_string(ty);
+    let numeric = is_number;
     if *left_type == DataType::Null || *right_type == DataType::Null {
         return Ok((left, right));
     }

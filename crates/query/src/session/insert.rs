@@ -8,8 +8,8 @@ mod targets;
 use std::sync::Arc;
 
 pub(super) use errors::{duplicate_error, engine_error, row_error, value_error};
-pub(super) use literal::literal_datum;
 use literal::{Simple, simple_literal};
+pub(super) use literal::{literal_datum, number_for};
 pub(super) use targets::Targets;
 
 use datafusion::sql::sqlparser::ast::{
@@ -281,8 +281,8 @@ impl Writer<'_> {
                 Some(Simple::Default) => continue,
                 Some(Simple::Null) => self.converter.not_null(Datum::Null, def)?,
                 Some(literal) => {
-                    let text = literal.text();
-                    self.converter.text(text.as_bytes(), def, number)?
+                    let text = literal.text(def.ty);
+                    self.converter.text(&text, def, number)?
                 }
                 None => {
                     let (value, from) = self.evaluate(value, piece).await?;

@@ -9,12 +9,10 @@ use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, LimitClause, LockClause, LockType, NonBlock, Query, Select, SelectItem,
-    SetExpr, Visit, Visitor,
+    Expr, GroupByExpr, LimitClause, LockClause, LockType, NonBlock, Query, Select, SetExpr,
 };
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::Session;
@@ -22,6 +20,7 @@ use super::dml::{Budget, HIDDEN, Target, select_of, targets};
 use super::select::{self, Reading, Special};
 use super::transaction::Work;
 use crate::error::{Result, SqlError};
+use crate::plan::level::any_expr;
 use crate::plan::rewrite::Rewritten;
 use crate::result::{ResultSink, column_of};
 
@@ -313,36 +312,14 @@ fn tells_rows(query: &Query) -> bool {
 
 /// True if the select list aggregates, outside of subqueries.
 fn aggregates(select: &Select) -> bool {
-    struct Aggregates {
-        depth: usize,
-    }
-    impl Visitor for Aggregates {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
-
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            if let Expr::Function(function) = expr
-                && self.depth == 0
-                && function.over.is_none()
-            {
-                let name = function.name.to_string();
-                let name = name.trim_matches('"').to_ascii_lowercase();
-                if ["count", "sum", "avg", "min", "max"].contains(&name.as_str()) {
-                    return ControlFlow::Break(());
-                }
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let is_aggregate = |item: &SelectItem| item.visit(&mut Aggregates { depth: 0 }).is_break();
-    select.projection.iter().any(is_aggregate)
+    let is_aggregate = |expr: &Expr| {
+        let Expr::Function(function) = expr else {
+            return false;
+        };
+        let name = function.name.to_string();
+        let name = name.trim_matches('"').to_ascii_lowercase();
+        function.over.is_none() && ["count", "sum", "avg", "min", "max"].contains(&name.as_str())
+    };
+    let mut items = select.projection.iter();
+    items.any(|item| any_expr(item, is_aggregate))
 }

@@ -16,6 +16,7 @@ mod locking;
 mod memory;
 mod parameter;
 mod prepared;
+mod restart;
 mod rowset;
 mod select;
 mod set;

@@ -226,6 +226,12 @@ async fn logical(
 ) -> Result<(SessionState, Planned)> {
     let accesses = rewritten.accesses.clone();
     let engine = &session.frontend.engine;
+    for access in &accesses {
+        // What is wrong with a name is said where it is resolved.
+        if let Ok(table) = engine.table(&access.schema, &access.table) {
+            engine.look_at_size(&table).await?;
+        }
+    }
     let context = AccessContext {
         engine: engine.clone(),
         view: reading.view,

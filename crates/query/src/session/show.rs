@@ -32,7 +32,9 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
             schema,
             filter,
         } => {
-            let mut rows = table_status::indexes(&*table_of(session, &table, schema)?);
+            let table = table_of(session, &table, schema)?;
+            session.frontend.engine.look_at_size(&table).await?;
+            let mut rows = table_status::indexes(&table);
             rows.filter(filter.as_ref())?;
             rows
         }
@@ -65,6 +67,7 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
             let schema = schema_or_current(session, schema)?;
             let mut tables = Vec::new();
             for table in session.frontend.engine.tables(&schema) {
+                session.frontend.engine.look_at_size(&table).await?;
                 let next = next_number(session, &table).await?;
                 tables.push((table, next));
             }

@@ -2,13 +2,10 @@
 
 use perigee_engine::scan::CancelToken;
 
-use super::{Session, ddl, dml, explain, insert, load, prepared, select, set, show, transaction};
+use super::{Session, ddl, explain, load, prepared, restart, set, show, transaction};
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Show, Statement};
 use crate::result::{LocalFile, OkResult, ResultSink};
-
-/// How often a statement begins again because a definition changed.
-const ATTEMPTS: usize = 10;
 
 /// Runs one statement.
 pub(super) async fn run(
@@ -33,7 +30,7 @@ pub(super) async fn run(
         session.commit_open().await?;
     }
     match statement {
-        Statement::Query(query) => select::run(session, query, piece, out, cancel).await,
+        Statement::Query(query) => restart::query(session, query, piece, out, cancel).await,
         Statement::Explain(form, explained) => {
             explain::run(session, form, *explained, piece, out, cancel).await
         }
@@ -42,7 +39,7 @@ pub(super) async fn run(
         }
         Statement::Show(show) => show::run(session, show, out).await,
         Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
-            let ok = change(session, statement, piece, cancel).await?;
+            let ok = restart::change(session, statement, piece, cancel).await?;
             finish(session, ok, out).await
         }
         Statement::Load(load) => {
@@ -88,40 +85,6 @@ pub(super) async fn run(
             prepared::deallocate(session, &name)?;
             done(session, out).await
         }
-    }
-}
-
-/// Runs a statement that changes rows; again, if a definition changed between its beginning and its
-/// hold on the table.
-async fn change(
-    session: &mut Session,
-    mut statement: Statement,
-    piece: Piece<'_>,
-    cancel: &CancelToken,
-) -> Result<OkResult> {
-    for _ in 0..ATTEMPTS {
-        match change_once(session, statement, piece, cancel).await {
-            Err(error) if error.errno == SqlError::table_changed().errno => {
-                session.warnings.clear();
-                statement = piece.parse()?;
-            }
-            outcome => return outcome,
-        }
-    }
-    change_once(session, statement, piece, cancel).await
-}
-
-async fn change_once(
-    session: &mut Session,
-    statement: Statement,
-    piece: Piece<'_>,
-    cancel: &CancelToken,
-) -> Result<OkResult> {
-    match statement {
-        Statement::Insert(insert) => insert::run(session, *insert, piece, cancel).await,
-        Statement::Update(update) => dml::update(session, *update, piece, cancel).await,
-        Statement::Delete(delete) => dml::delete(session, *delete, piece, cancel).await,
-        _ => Err(SqlError::unknown("Q8: a statement that changes no rows")),
     }
 }
 

@@ -163,6 +163,23 @@ impl Session {
         in_transaction.then(|| self.begin_work(cancel))
     }
 
+    /// True if later reads of the open transaction see what earlier ones saw.
+    pub(super) fn has_snapshot(&self) -> bool {
+        let open = self.open.as_ref();
+        open.is_some_and(|open| open.transaction.has_snapshot())
+    }
+
+    /// Prepares for running a statement again that failed and delivered nothing. A snapshot that it
+    /// made itself is forgotten.
+    pub(super) fn begin_anew(&mut self, had_snapshot: bool) {
+        self.warnings.clear();
+        if let Some(open) = &mut self.open
+            && !had_snapshot
+        {
+            open.transaction.forget_snapshot();
+        }
+    }
+
     /// A view of what has committed, for what is read outside of transactions.
     pub(super) fn current_view(&self) -> Arc<ReadView> {
         self.frontend.engine.view_for(self.info.connection_id)

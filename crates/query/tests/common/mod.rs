@@ -2,6 +2,7 @@
 
 mod interrupted;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -28,7 +29,7 @@ pub use interrupted::{Interrupted, Meanwhile};
 /// Stores, engine and frontend; everything is gone when it is dropped.
 pub struct Fixture {
     pub frontend: Arc<Frontend>,
-    _directory: tempfile::TempDir,
+    _directory: Option<tempfile::TempDir>,
 }
 
 /// How storage and engine are set up.
@@ -43,7 +44,13 @@ pub struct Setup {
 impl Fixture {
     pub async fn new(setup: Setup) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let dir = directory.path();
+        let mut fixture = Self::at(directory.path(), setup).await;
+        fixture._directory = Some(directory);
+        fixture
+    }
+
+    /// A life of the database in a directory.
+    pub async fn at(dir: &Path, setup: Setup) -> Self {
         let log = LogStoreService::open(dir.join("log"), Default::default()).unwrap();
         let mut stores: Vec<Arc<dyn perigee_page_api::PageStore>> = Vec::new();
         for store in ["pages-0", "pages-1"] {
@@ -59,7 +66,7 @@ impl Fixture {
         let frontend = Frontend::new(engine, config, Arc::new(NoStatus)).unwrap();
         Self {
             frontend: Arc::new(frontend),
-            _directory: directory,
+            _directory: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Random INSERTs, UPDATEs and DELETEs of rows by primary key, and others that look like them.
 
-use crate::rng::Rng;
 use crate::selects::ROWS;
+use perigee_testkit::Rng;
 
 /// A statement.
 pub fn change(rng: &mut Rng) -> String {
@@ -18,7 +18,7 @@ pub fn change(rng: &mut Rng) -> String {
                 "SAVEPOINT s",
                 "ROLLBACK TO s",
             ])
-            .to_owned(),
+            .to_string(),
         _ => format!("SELECT * FROM a WHERE id = {}", id(rng)),
     }
 }
@@ -47,7 +47,7 @@ fn value(rng: &mut Rng, column: &str) -> String {
             "1 + 1",
             "-0",
         ];
-        return rng.choose(&odd).to_owned();
+        return rng.choose(&odd).to_string();
     }
     let number = rng.between(0, 120);
     match column {
@@ -58,10 +58,10 @@ fn value(rng: &mut Rng, column: &str) -> String {
         ),
         "t" => rng
             .choose(&["'2024-02-03 04:05:06.789'", "'2024-13-01'", "20240203"])
-            .to_owned(),
+            .to_string(),
         "y" => rng
             .choose(&["'2024-02-03'", "'2024-02-30'", "'x'"])
-            .to_owned(),
+            .to_string(),
         "d" if rng.chance(2) => format!("'{number}.25'"),
         "k" | "n" if rng.chance(4) => format!("'{number}'"),
         _ => number.to_string(),

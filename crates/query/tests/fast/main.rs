@@ -6,7 +6,6 @@ mod changes;
 #[path = "../common/mod.rs"]
 mod common;
 mod prepared;
-mod rng;
 mod selects;
 
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use common::{Fixture, Setup, rows_of};
 use perigee_query::{
     Collected, Frontend, FrontendConfig, NoStatus, Session, SessionInfo, SqlError,
 };
-use rng::Rng;
+use perigee_testkit::Rng;
 
 /// Random statements; `PERIGEE_FAST_STATEMENTS` says otherwise.
 const STATEMENTS: usize = 400;

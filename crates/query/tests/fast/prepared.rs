@@ -3,8 +3,8 @@
 use perigee_engine::scan::CancelToken;
 use perigee_query::{Collector, Parameter, Parameters};
 
-use super::rng::Rng;
 use super::{assert_same, fast_statements, fixture, ordinary, statements, told};
+use perigee_testkit::Rng;
 
 /// Statements, with parameters of the kinds `i`nteger and `t`ext.
 const PREPARED: &[(&str, &str)] = &[

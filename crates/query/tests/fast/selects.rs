@@ -1,6 +1,6 @@
 //! Random SELECTs by keys, and others that look like them.
 
-use crate::rng::Rng;
+use perigee_testkit::Rng;
 
 /// Tables with keys of all kinds, and their rows.
 pub const TABLES: &str = "
@@ -17,7 +17,7 @@ pub const ROWS: i64 = 3000;
 
 fn or_null(rng: &mut Rng, value: String) -> String {
     if rng.chance(8) {
-        "NULL".to_owned()
+        "NULL".to_string()
     } else {
         value
     }
@@ -143,7 +143,7 @@ fn where_a(rng: &mut Rng) -> String {
                 "`id` = 17",
                 "ID = 17",
             ])
-            .to_owned(),
+            .to_string(),
     }
 }
 
@@ -168,11 +168,11 @@ fn select_a(rng: &mut Rng) -> (String, bool) {
             1 => format!("a.{}", rng.choose(&columns)),
             2 => rng.choose(&columns).to_uppercase(),
             3 => format!("`{}`", rng.choose(&columns)),
-            _ => rng.choose(&columns).to_owned(),
+            _ => rng.choose(&columns).to_string(),
         })
         .collect();
     if rng.chance(5) {
-        items = vec!["*".to_owned()];
+        items = vec!["*".to_string()];
     }
     let distinct = if rng.chance(5) { "DISTINCT " } else { "" };
     let list = items.join(", ");
@@ -206,7 +206,7 @@ fn aggregate(rng: &mut Rng) -> String {
         "id", "k", "n", "u", "d", "s", "t", "y", "v", "f", "a.n", "nope",
     ]);
     match rng.between(0, 9) {
-        0 => "COUNT(*)".to_owned(),
+        0 => "COUNT(*)".to_string(),
         1 => format!("{function}( {column} ) AS total"),
         2 => format!("{function}(DISTINCT {column})"),
         _ => format!("{function}({column})"),

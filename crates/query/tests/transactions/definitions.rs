@@ -143,3 +143,82 @@ async fn a_circle_through_two_definitions_ends() {
     assert_eq!(two.errno("SELECT * FROM t").await, 1146);
     one.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_does_not_show_what_was_built_after_it() {
+    for rebuild in ["ALTER TABLE t ADD COLUMN c INT FIRST", "TRUNCATE TABLE t"] {
+        let (_fixture, mut one, mut two) = pair("REPEATABLE READ").await;
+        with_u(&mut two).await;
+        one.ok("BEGIN; SELECT * FROM u; UPDATE u SET b = 1 WHERE id = 2")
+            .await;
+        two.ok(rebuild).await;
+        let error = one.run("SELECT * FROM t").await.expect_err(rebuild);
+        assert_eq!((error.errno, error.sqlstate), (1412, "HY000"), "{rebuild}");
+        // The transaction goes on; what it inserts needs no snapshot.
+        assert!(one.0.in_transaction());
+        assert_eq!(one.rows("SELECT b FROM u").await, "0 1");
+        one.ok("INSERT INTO t (id) VALUES (9); COMMIT").await;
+        assert_eq!(one.rows("SELECT COUNT(*) FROM t WHERE id = 9").await, "1");
+        // Without an older snapshot there is nothing that could not be shown.
+        one.ok("BEGIN; UPDATE u SET b = 2 WHERE id = 2").await;
+        two.ok("ALTER TABLE t ADD COLUMN d INT").await;
+        assert_eq!(one.rows("SELECT COUNT(d) FROM t").await, "0");
+        one.ok("ROLLBACK").await;
+    }
+}
+
+/// Statements begin anew if the definition changes under them, whatever way they are run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_of_definitions_disturb_nobody_who_began_later() {
+    let (fixture, mut one, _two) = pair("REPEATABLE READ").await;
+    let mut tasks = Vec::new();
+    for statement in [
+        "SELECT COUNT(*) FROM t",
+        "SELECT id FROM t WHERE id = 2",
+        "SELECT id FROM t WHERE a = 20 FOR UPDATE",
+        "UPDATE t SET b = b + 1 WHERE id = 2",
+        "UPDATE t SET b = b + 1 ORDER BY id",
+        "BEGIN; SELECT MAX(a) FROM t; COMMIT",
+        "BEGIN; UPDATE t SET b = b + 1 WHERE a = 10; COMMIT",
+        "REPLACE INTO t (id, a, b) SELECT id, a, b FROM t WHERE id > 3",
+    ] {
+        let mut client = Client(fixture.session());
+        client
+            .ok("USE test; PREPARE p FROM 'SELECT SUM(a) FROM t'")
+            .await;
+        tasks.push(tokio::spawn(async move {
+            let mut ran = 0;
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < Duration::from_secs(5) {
+                for sql in [statement, "EXECUTE p"] {
+                    match client.run(sql).await {
+                        Ok(_) => ran += 1,
+                        // Of two changes the second has to be repeated, or is in a circle.
+                        Err(error) => {
+                            assert!([1020, 1213].contains(&error.errno), "{sql}: {error}");
+                        }
+                    }
+                }
+            }
+            ran
+        }));
+    }
+    let mut changes = 0;
+    while !tasks.iter().any(JoinHandle::is_finished) {
+        let change = match changes % 3 {
+            0 => "ALTER TABLE t ADD COLUMN c INT FIRST",
+            1 => "ALTER TABLE t DROP COLUMN c",
+            _ => "ALTER TABLE t FORCE",
+        };
+        match one.run(change).await {
+            Ok(_) => changes += 1,
+            Err(error) => assert_eq!(error.errno, 1213, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for task in tasks {
+        assert!(task.await.unwrap() > 10);
+    }
+    assert!(changes > 5, "only {changes}");
+    assert_eq!(one.rows("SELECT COUNT(*), SUM(a) FROM t").await, "4|100");
+}

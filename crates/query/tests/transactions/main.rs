@@ -2,10 +2,13 @@
 //! shows and forbids, and how statements and transactions end that cannot go on.
 #![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
 
+mod ambiguous;
 #[path = "../common/mod.rs"]
 mod common;
 mod definitions;
+mod errors;
 mod large;
+mod restarts;
 mod stopped;
 
 use std::time::Duration;

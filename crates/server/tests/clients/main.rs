@@ -9,6 +9,7 @@ mod interrupt;
 mod mariadb;
 mod memory;
 mod pymysql;
+mod vanish;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -4,8 +4,8 @@
 //! value of a key for several rows. Conditions and values do not convert between types: MariaDB raises
 //! errors for such conversions in statements that change rows, not in others.
 
-use super::rng::Rng;
 use super::tables::{Column, Kind, S, T, decimal_literal, row, text_literal, value};
+use perigee_testkit::Rng;
 
 /// A table to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 //! inside of expressions for example; and what MariaDB gets wrong: `3 BETWEEN x AND y` as a condition
 //! (it finds no rows), ASCII of two bytes beside decimals (it cuts 195 to 99.9999).
 
-use super::rng::Rng;
 use super::tables::{Kind, day_literal, decimal_literal, text_literal};
+use perigee_testkit::Rng;
 
 /// An expression and what it is.
 pub type Typed = (String, Kind);

@@ -1,8 +1,8 @@
 //! Random SELECTs over the two tables.
 
 use super::expressions::{Expressions, Typed};
-use super::rng::Rng;
 use super::tables::{Column, Kind, S, T};
+use perigee_testkit::Rng;
 
 /// How far a column of the result is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::rng::Rng;
+use perigee_testkit::Rng;
 
 /// What a value is, as far as it decides which operations it can take part in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

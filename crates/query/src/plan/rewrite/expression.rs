@@ -11,6 +11,7 @@ use super::{Rewriter, TableAccess, normal, null, unsupported};
 use crate::error::{Result, SqlError};
 use crate::functions::cast::{self, Target};
 use crate::functions::{dates, in_list};
+use crate::parse::binary::{binary_literal, bytes_of, text_of};
 
 /// A call of one of our functions in the syntax tree.
 pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
@@ -325,8 +326,21 @@ impl Rewriter<'_> {
             }
             Value::DoubleQuotedString(text) => Ok(Some(string(text.clone()))),
             Value::SingleQuotedString(_) | Value::Boolean(_) | Value::Null => Ok(None),
+            Value::HexStringLiteral(digits) => {
+                let bytes = bytes_of(digits).ok_or_else(|| SqlError::syntax(digits, 1))?;
+                Ok(Some(string(text_of(bytes)?)))
+            }
             Value::Placeholder(_) => unsupported("parameters in text"),
             other => unsupported(format!("the literal {other}")),
+        }
+    }
+
+    /// An operand that may be a number or a string. A binary literal stays what it is until the type
+    /// of the other side is known.
+    fn operand(&mut self, expr: &mut Expr) -> Result<()> {
+        match binary_literal(expr) {
+            Some(_) => Ok(()),
+            None => self.expr(expr),
         }
     }
 
@@ -345,7 +359,7 @@ impl Rewriter<'_> {
         let mut rewritten = false;
         while let Some((op, mut right)) = pending.pop() {
             if !rewritten && !is_row(&left) && !matches!(left, Expr::Interval(_)) {
-                self.expr(&mut left)?;
+                self.operand(&mut left)?;
             }
             rewritten = true;
             (left, left_truth) = self.binary_op(left, left_truth, op, &mut right)?;
@@ -401,7 +415,7 @@ impl Rewriter<'_> {
                 Ok((nested(rows), true))
             }
             Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq | Op::Spaceship => {
-                self.expr(right)?;
+                self.operand(right)?;
                 Ok((binary(left, op, take(right)), true))
             }
             Op::Plus | Op::Minus if matches!(right, Expr::Interval(_)) => {
@@ -421,7 +435,7 @@ impl Rewriter<'_> {
                 if matches!(left, Expr::Interval(_)) {
                     return unsupported("arithmetic with an INTERVAL");
                 }
-                self.expr(right)?;
+                self.operand(right)?;
                 Ok((binary(left, op, take(right)), false))
             }
             other => unsupported(format!("the operator {other}")),
@@ -501,7 +515,7 @@ impl Rewriter<'_> {
                 if matches!(inner.as_ref(), Expr::Value(v) if plain(v)) {
                     return self.expr(inner);
                 }
-                self.expr(inner)?;
+                self.operand(inner)?;
                 *expr = nested(binary(
                     number(0),
                     BinaryOperator::Minus,
@@ -524,9 +538,9 @@ impl Rewriter<'_> {
         else {
             return Ok(());
         };
-        self.expr(inner)?;
-        self.expr(low)?;
-        self.expr(high)?;
+        self.operand(inner)?;
+        self.operand(low)?;
+        self.operand(high)?;
         let negated = *negated;
         let (inner, low, high) = (take(inner), take(low), take(high));
         let above = binary(inner.clone(), BinaryOperator::GtEq, low);
@@ -564,7 +578,7 @@ impl Rewriter<'_> {
         let mut args = vec![inner];
         args.extend(list);
         for arg in &mut args {
-            self.expr(arg)?;
+            self.operand(arg)?;
         }
         *expr = negate(call(in_list::IN_LIST, args), negated);
         Ok(())

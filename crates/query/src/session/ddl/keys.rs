@@ -2,13 +2,19 @@
 
 use datafusion::sql::sqlparser::ast::{Expr, Ident, IndexColumn, TableConstraint};
 use perigee_engine::catalog::TableDef;
-use perigee_value::{ColumnType, MAX_KEY_LEN};
+use perigee_value::{ColumnType, MAX_COLUMNS, MAX_KEY_LEN};
 
 use super::{refuse, unsupported};
 use crate::error::{Result, SqlError};
 
 /// Most columns of a key, as in MySQL.
 const MAX_KEY_PARTS: usize = 16;
+
+/// Most keys of a table, as in MySQL.
+const MAX_KEYS: usize = 64;
+
+/// Most bytes that the columns of a row may take together, as in MySQL.
+const MAX_ROW_BYTES: usize = 65_535;
 
 /// Greatest number of bytes of a character.
 const BYTES_PER_CHAR: usize = 4;
@@ -81,9 +87,10 @@ pub(super) fn key_columns(columns: &[IndexColumn]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Checks what keys a definition has together: their names, their lengths, and that
+/// Checks a definition as a whole: its size; its keys, their names and lengths, and that
 /// AUTO_INCREMENT's column begins one.
 pub(super) fn check(def: &TableDef) -> Result<()> {
+    check_size(def)?;
     for (i, index) in def.indexes.iter().enumerate() {
         let same = |name: &str| name.eq_ignore_ascii_case(&index.name);
         if same("PRIMARY") {
@@ -110,7 +117,29 @@ pub(super) fn check(def: &TableDef) -> Result<()> {
     }
 }
 
-/// Bytes that a value takes at most in a key, as MySQL counts them.
+fn check_size(def: &TableDef) -> Result<()> {
+    // Without a primary key there is a hidden column.
+    let has_primary = !def.primary_key.is_empty();
+    if def.columns.len() + usize::from(!has_primary) > MAX_COLUMNS {
+        return Err(SqlError::too_many_columns());
+    }
+    if def.indexes.len() + usize::from(has_primary) > MAX_KEYS {
+        return Err(SqlError::too_many_keys(MAX_KEYS));
+    }
+    let length_bytes = |ty| match (ty, greatest_width(ty)) {
+        (ColumnType::Varchar { .. }, width) => 1 + usize::from(width > 255),
+        _ => 0,
+    };
+    let bytes = |ty| greatest_width(ty) + length_bytes(ty);
+    let values: usize = def.columns.iter().map(|column| bytes(column.ty)).sum();
+    let nullable = def.columns.iter().filter(|column| column.nullable).count();
+    if values + nullable.div_ceil(8) > MAX_ROW_BYTES {
+        return Err(SqlError::row_too_long(MAX_ROW_BYTES));
+    }
+    Ok(())
+}
+
+/// Bytes that a value takes at most in a row or key, as MySQL counts them.
 fn greatest_width(ty: ColumnType) -> usize {
     match ty {
         ColumnType::Char { chars, .. } | ColumnType::Varchar { chars, .. } => {

@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
     InsertAliases, ObjectName, Query, Select, SelectItem, TableFactor, TableWithJoins, Value,
     VisitMut, VisitorMut,
 };
-use perigee_engine::catalog::Table;
+use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_engine::scan::CancelToken;
 use perigee_value::{Datum, format_value};
 
@@ -23,7 +23,9 @@ use crate::access::table_schema;
 use crate::error::{Result, SqlError};
 use crate::functions::stored::{PREFIX, Stored};
 use crate::parse::Piece;
+use crate::parse::binary::binary_literal;
 use crate::plan::rewrite::call;
+use crate::session::insert::number_for;
 use crate::session::select::{self, Prepared, Reading, Special};
 use crate::session::transaction::Work;
 use crate::session::{Session, set};
@@ -41,12 +43,16 @@ pub(super) struct Assigned {
     pub column: usize,
     /// Column of the query's output with the value; none for DEFAULT.
     pub item: Option<usize>,
+    /// What a binary literal is for this column.
+    literal: Option<Value>,
 }
 
 /// Assignments before their columns are known: the names, and their expressions if they have one.
 pub(super) struct Unresolved {
     columns: Vec<(ObjectName, bool)>,
     pub expressions: Vec<Expr>,
+    /// The bytes of those that are binary literals, for which there is NULL meanwhile.
+    binary: Vec<Option<Vec<u8>>>,
 }
 
 impl Unresolved {
@@ -54,6 +60,7 @@ impl Unresolved {
         let mut unresolved = Self {
             columns: Vec::new(),
             expressions: Vec::new(),
+            binary: Vec::new(),
         };
         for Assignment { target, value } in assignments {
             let AssignmentTarget::ColumnName(name) = target else {
@@ -63,6 +70,10 @@ impl Unresolved {
                 if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default"));
             unresolved.columns.push((name, is_default));
             if !is_default {
+                let bytes = binary_literal(&value);
+                let known = || Expr::value(Value::Null);
+                let value = bytes.as_ref().map_or(value, |_| known());
+                unresolved.binary.push(bytes);
                 unresolved.expressions.push(value);
             }
         }
@@ -89,14 +100,30 @@ impl Unresolved {
         let resolve = |(name, is_default): &(ObjectName, bool)| {
             let (target, column) = resolve(name, targets)?;
             let item = if *is_default { None } else { items.next() };
+            let def = &targets[target].table.def.columns[column];
+            let bytes = item.and_then(|item| self.binary[item].as_deref());
+            let literal = bytes.map(|bytes| binary_value(bytes, def)).transpose()?;
             Ok(Assigned {
                 target,
                 column,
                 item,
+                literal,
             })
         };
         self.columns.iter().map(resolve).collect()
     }
+}
+
+/// What a binary literal is for a column.
+fn binary_value(bytes: &[u8], column: &ColumnDef) -> Result<Value> {
+    if let Some(number) = number_for(column.ty, bytes) {
+        return Ok(Value::Number(number, false));
+    }
+    let text = String::from_utf8(bytes.to_vec());
+    text.map(Value::SingleQuotedString).map_err(|_| {
+        let shown: String = bytes.iter().map(|byte| format!("\\x{byte:02X}")).collect();
+        SqlError::incorrect_value("string", shown, &column.name, 1)
+    })
 }
 
 fn resolve(name: &ObjectName, targets: &[Target]) -> Result<(usize, usize)> {
@@ -143,6 +170,9 @@ pub(super) fn left_to_right(
                 let SelectItem::ExprWithAlias { expr, .. } = &mut select.projection[item] else {
                     return Err(SqlError::unknown("Q12: a value without a name"));
                 };
+                if let Some(literal) = &assigned.literal {
+                    *expr = Expr::value(literal.clone());
+                }
                 let _ = expr.visit(&mut before);
                 expr.clone()
             }

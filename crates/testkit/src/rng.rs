@@ -1,6 +1,7 @@
 //! Random numbers that are the same on every machine.
 
-/// SplitMix64.
+/// SplitMix64, from a seed on.
+#[derive(Clone, Debug)]
 pub struct Rng(pub u64);
 
 impl Rng {
@@ -23,6 +24,9 @@ impl Rng {
     }
 
     /// One of several.
+    ///
+    /// # Panics
+    /// If there is none.
     pub fn choose<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.between(0, items.len() as i64 - 1) as usize]
     }

@@ -1,0 +1,78 @@
+//! Binary literals, X'4D79' and 0x4D79: strings of bytes, and numbers where a number is wanted.
+
+use datafusion::sql::sqlparser::ast::{Expr, Value};
+
+use crate::error::{Result, SqlError};
+
+/// The bytes of an expression that is a binary literal.
+pub fn binary_literal(expr: &Expr) -> Option<Vec<u8>> {
+    match expr {
+        Expr::Nested(inner) => binary_literal(inner),
+        Expr::Value(value) => match &value.value {
+            Value::HexStringLiteral(digits) => bytes_of(digits),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The bytes that pairs of digits stand for; a single first digit is a byte, too.
+pub fn bytes_of(digits: &str) -> Option<Vec<u8>> {
+    let digits = digits.as_bytes();
+    let (first, pairs) = digits.split_at(digits.len() % 2);
+    let byte = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+    let first = (!first.is_empty()).then_some(first);
+    first.into_iter().chain(pairs.chunks(2)).map(byte).collect()
+}
+
+/// The number that bytes are; `None` beyond 64 bits.
+pub fn number_of(bytes: &[u8]) -> Option<u64> {
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    let digits = &bytes[zeros..];
+    let push = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+    (digits.len() <= 8).then(|| digits.iter().fold(0, push))
+}
+
+/// The text that bytes are.
+///
+/// # Errors
+/// 1300 if they are none.
+pub fn text_of(bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let bytes = error.as_bytes().iter();
+        let shown: String = bytes.map(|byte| format!("{byte:02X}")).collect();
+        SqlError::invalid_string("utf8mb4", shown)
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_bytes_and_bytes_numbers() {
+        for (digits, bytes, number) in [
+            ("", vec![], Some(0)),
+            ("4d79", vec![0x4d, 0x79], Some(0x4d79)),
+            ("F", vec![15], Some(15)),
+            ("abc", vec![10, 0xbc], Some(0xabc)),
+            (
+                "00ffffffffffffffff",
+                [vec![0], vec![255; 8]].concat(),
+                Some(u64::MAX),
+            ),
+            ("010000000000000000", [vec![1], vec![0; 8]].concat(), None),
+        ] {
+            assert_eq!(bytes_of(digits).unwrap(), bytes, "{digits}");
+            assert_eq!(number_of(&bytes), number, "{digits}");
+        }
+        assert_eq!(bytes_of("4g"), None);
+        assert_eq!(text_of(vec![0x4d, 0x79]).unwrap(), "My");
+        let error = text_of(vec![0xff, 0]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "1300 (HY000): Invalid utf8mb4 character string: 'FF00'"
+        );
+    }
+}
