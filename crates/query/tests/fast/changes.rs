@@ -130,8 +130,8 @@ fn concat(rng: &mut Rng) -> String {
             0 => rng.between(0, 2000).to_string(),
             1 => rng
                 .choose(&["','", "'é'", "''", "NULL", "-5", "1.5"])
-                .to_owned(),
-            _ => rng.choose(&["v", "c", "k", "n", "d", "s"]).to_owned(),
+                .to_string(),
+            _ => rng.choose(&["v", "c", "k", "n", "d", "s"]).to_string(),
         })
         .collect();
     let column = rng.choose(&["v", "v", "c", "k"]);
