@@ -105,6 +105,10 @@ pub(super) fn check(def: &TableDef) -> Result<()> {
         [&def.primary_key].into_iter().chain(others)
     };
     for key in keys() {
+        let mut columns = key.iter().map(|c| &def.columns[usize::from(*c)]);
+        if let Some(column) = columns.find(|column| column.ty.is_long()) {
+            return Err(SqlError::long_key(&column.name));
+        }
         let width = |c: &u16| greatest_width(def.columns[usize::from(*c)].ty);
         if key.iter().map(width).sum::<usize>() > MAX_KEY_LEN {
             return Err(SqlError::key_too_long(MAX_KEY_LEN));
