@@ -132,6 +132,8 @@ fn check_size(def: &TableDef) -> Result<()> {
     }
     let length_bytes = |ty| match (ty, greatest_width(ty)) {
         (ColumnType::Varchar { .. }, width) => 1 + usize::from(width > 255),
+        // The length and a pointer to the rest.
+        (ColumnType::Long { prefix, .. }, _) => usize::from(prefix) + size_of::<u64>(),
         _ => 0,
     };
     let bytes = |ty| greatest_width(ty) + length_bytes(ty);
