@@ -49,8 +49,10 @@ impl OverflowRef {
         }
     }
 
-    /// Reads the item of a long column that is not NULL: the reference, or else the value itself.
-    #[must_use]
+    /// Reads the item of a long column that is not NULL.
+    ///
+    /// # Errors
+    /// The value itself if it is in the item.
     pub fn of_item(item: &[u8]) -> Result<Self, &[u8]> {
         match read_item(item) {
             ValueRef::Overflow(reference) => Ok(reference),

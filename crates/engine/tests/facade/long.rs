@@ -209,7 +209,7 @@ fn values_of_all_lengths_come_back_by_every_path() {
             rows.insert(id, row_of(id as u64, text, blob));
         }
     }
-    rows.insert(1000, (0, None, Some(bytes(1, 5 << 20))));
+    rows.insert(1000, (0, None, Some(bytes(1, 17 << 20))));
     rows.insert(1001, (1, Some(words(2, 600_000)), None));
     let config = || EngineConfig {
         // Less than the largest value has pages.
