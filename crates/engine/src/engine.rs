@@ -269,6 +269,13 @@ impl Engine {
         first
     }
 
+    /// The number of a chain of overflow pages: of the row ids, which no two things have.
+    pub(crate) fn chain_number(&self) -> u64 {
+        let number = self.next_row.fetch_add(1, Ordering::Relaxed);
+        self.reserve(Counter::Row, number + 1);
+        number
+    }
+
     /// Rolls back what a crash left, and purges.
     fn start_background(
         self: &Arc<Self>,

@@ -14,6 +14,7 @@ mod engine;
 mod error;
 mod load;
 pub mod mtr;
+mod overflow;
 pub mod scan;
 pub mod txn;
 

@@ -60,7 +60,9 @@ impl Type {
             ColumnType::Float | ColumnType::Double => Self::Double,
             ColumnType::Date => Self::Date,
             ColumnType::DateTime { .. } => Self::DateTime,
-            ColumnType::Char { .. } | ColumnType::Varchar { .. } => Self::String,
+            ColumnType::Char { .. } | ColumnType::Varchar { .. } | ColumnType::Long { .. } => {
+                Self::String
+            }
         }
     }
 

@@ -25,10 +25,11 @@ pub fn validate_values(nodes: Vec<Node>, columns: &[Type]) -> Result<Program, Ex
 /// The types of a layout's columns; `None` where programs cannot use the column.
 pub(crate) fn layout_columns(layout: &RowLayout) -> Vec<Option<Type>> {
     let columns = layout.columns.iter().map(|column| {
-        let usable = column
-            .ty
-            .collation()
-            .is_none_or(|c| c == Collation::UTF8MB4_BIN);
+        let usable = !column.ty.is_long()
+            && column
+                .ty
+                .collation()
+                .is_none_or(|c| c == Collation::UTF8MB4_BIN);
         usable.then(|| Type::of(column.ty))
     });
     columns.collect()

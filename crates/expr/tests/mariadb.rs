@@ -190,6 +190,7 @@ fn text(value: ValueRef<'_>, ty: Type) -> String {
         ValueRef::Date(v) => date::format_day(v, &mut out),
         ValueRef::DateTime(v) => date::format_micros(v, 6, &mut out),
         ValueRef::String(v) => v.iter().for_each(|byte| write!(out, "{byte:02X}").unwrap()),
+        ValueRef::Overflow(_) => panic!("no expression has such a value"),
     }
     out
 }

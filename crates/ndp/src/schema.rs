@@ -46,7 +46,9 @@ pub fn column_data_type(ty: ColumnType) -> DataType {
         ColumnType::Double => DataType::Float64,
         ColumnType::Date => DataType::Date32,
         ColumnType::DateTime { .. } => DataType::Timestamp(TimeUnit::Microsecond, None),
-        ColumnType::Char { collation, .. } | ColumnType::Varchar { collation, .. } => {
+        ColumnType::Char { collation, .. }
+        | ColumnType::Varchar { collation, .. }
+        | ColumnType::Long { collation, .. } => {
             if collation == Collation::BINARY {
                 DataType::BinaryView
             } else {
@@ -94,11 +96,12 @@ pub(crate) fn output_schema(descriptor: &Descriptor) -> Schema {
 
 fn column_field(layout: &RowLayout, index: u16) -> Field {
     let column = &layout.columns[usize::from(index)];
-    Field::new(
-        format!("c{index}"),
-        column_data_type(column.ty),
-        column.null_bit.is_some(),
-    )
+    // Long values come as they are stored: what leads to them is not text.
+    let ty = match column.ty.is_long() {
+        true => DataType::BinaryView,
+        false => column_data_type(column.ty),
+    };
+    Field::new(format!("c{index}"), ty, column.null_bit.is_some())
 }
 
 fn aggregate_fields(layout: &RowLayout, aggregate: &Aggregate) -> Vec<Field> {

@@ -15,7 +15,7 @@ use perigee_query::{
     Connections, FrontendConfig, OkResult, Parameters, Process, ResultColumn, SessionInfo,
     StatusSource,
 };
-use perigee_value::ColumnType;
+use perigee_value::{Collation, ColumnType};
 use perigee_wire_mysql as wire;
 use perigee_wire_mysql::{
     CancelToken, Column, ColumnFlags, Columns, ConnectionInfo, ConnectionRegistry, OkInfo,
@@ -410,8 +410,23 @@ fn sql_type(ty: ColumnType) -> SqlType {
         ColumnType::Char { chars, .. } => SqlType::Char {
             chars: u32::from(chars),
         },
+        ColumnType::Varchar {
+            chars,
+            collation: Collation::BINARY,
+        } => SqlType::VarBinary {
+            bytes: u32::from(chars),
+        },
         ColumnType::Varchar { chars, .. } => SqlType::VarChar {
             chars: u32::from(chars),
+        },
+        ColumnType::Long {
+            prefix,
+            collation: Collation::BINARY,
+        } => SqlType::Blob {
+            bytes: ColumnType::long_limit(prefix),
+        },
+        ColumnType::Long { prefix, .. } => SqlType::Text {
+            bytes: ColumnType::long_limit(prefix),
         },
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn parameter(value: &wire::Parameter<'_>) -> query::Result<query::Par
         wire::Parameter::Float(v) => P::double(f64::from(v)),
         wire::Parameter::Double(v) => P::double(v),
         wire::Parameter::Decimal(text) => P::decimal(text),
-        wire::Parameter::Text(text) => P::text(text),
+        wire::Parameter::Text(text) => Ok(P::text(text)),
         wire::Parameter::Bytes(bytes) => Ok(P::bytes(bytes)),
         wire::Parameter::Date(day) => P::date(civil(day)),
         wire::Parameter::DateTime(day, time) => {

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use crate::{PageKind, PageRef, RecordFlags};
+use crate::{OverflowPage, PageKind, PageRef, RecordFlags};
 
 impl PageRef<'_> {
     /// The header in one line, then one line a record: slot, offset, length, header, key in
-    /// hexadecimal and, on inner pages, the child.
+    /// hexadecimal and, on inner pages, the child; of an overflow page, which part of which chain it is.
     ///
     /// The page must have passed [`PageRef::verify`].
     #[must_use]
@@ -26,6 +26,15 @@ impl PageRef<'_> {
             self.free_space(),
             self.max_trx(),
         );
+        if let Ok(part) = OverflowPage::new(self) {
+            let _ = writeln!(
+                out,
+                "  chain {} bytes {} to {}",
+                part.chain(),
+                part.start(),
+                part.start() as usize + part.bytes().len()
+            );
+        }
         if self.kind().has_records() {
             for slot in 0..self.slot_count() {
                 self.dump_record(slot, &mut out);

@@ -48,6 +48,8 @@ pub enum PageKind {
     Undo = 4,
     /// Superblock and transaction slots; a body without slots.
     Meta = 5,
+    /// A part of a long value; a body without slots.
+    Overflow = 6,
 }
 
 impl PageKind {
@@ -60,6 +62,7 @@ impl PageKind {
             Self::Inner,
             Self::Undo,
             Self::Meta,
+            Self::Overflow,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == n)

@@ -12,12 +12,14 @@ mod dump;
 mod error;
 mod header;
 mod mutate;
+mod overflow;
 mod record;
 mod verify;
 
 pub use error::PageFormatError;
 pub use header::{HEADER_LEN, PageKind, PageRef};
 pub use mutate::PageMut;
+pub use overflow::{OVERFLOW_CAPACITY, OverflowPage, overflow_body};
 pub use record::{
     CLUSTERED_HEADER_LEN, PLAIN_HEADER_LEN, RecordFlags, RecordHeader, RecordShape, inner_record,
 };

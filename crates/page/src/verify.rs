@@ -3,7 +3,7 @@
 use perigee_types::PAGE_SIZE;
 
 use crate::header::{FORMAT_VERSION, HEADER_LEN, at};
-use crate::{PageFormatError, PageKind, PageRef, RecordFlags, RecordHeader};
+use crate::{OverflowPage, PageFormatError, PageKind, PageRef, RecordFlags, RecordHeader};
 
 impl PageRef<'_> {
     /// Checks the structure: header fields, every record inside the heap, no overlaps, the space
@@ -21,10 +21,12 @@ impl PageRef<'_> {
             return Err(self.broken("unknown page kind"));
         };
         if !kind.has_records() {
-            return if self.slot_count() == 0 {
-                Ok(())
-            } else {
-                Err(self.broken("stray slots"))
+            if self.slot_count() != 0 {
+                return Err(self.broken("stray slots"));
+            }
+            return match kind {
+                PageKind::Overflow => OverflowPage::new(self).map(drop),
+                _ => Ok(()),
             };
         }
         self.verify_header(kind)?;

@@ -103,6 +103,8 @@ registry! {
     column_too_long(1074, "42000", column, limit) => "Column length too big for column '{column}' (max = {limit}); use BLOB or TEXT instead";
     /// KILL of a connection that does not exist.
     unknown_thread(1094, "HY000", id) => "Unknown thread id: {id}";
+    /// A TEXT or BLOB column with a default.
+    long_default(1101, "42000", column) => "BLOB, TEXT, GEOMETRY or JSON column '{column}' can't have a default value";
     /// A table without columns.
     no_columns(1113, "42000") => "A table must have at least 1 column";
     /// `SELECT *` without FROM.
@@ -125,6 +127,8 @@ registry! {
     no_such_table(1146, "42S02", schema, table) => "Table '{schema}.{table}' doesn't exist";
     /// A column name that no table may have.
     wrong_column_name(1166, "42000", column) => "Incorrect column name '{column}'";
+    /// A key over a TEXT or BLOB column.
+    long_key(1170, "42000", column) => "BLOB/TEXT column '{column}' used in key specification without a key length";
     /// A primary key over a column that may be NULL.
     primary_key_null(1171, "42000") => "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead";
     /// SHOW INDEX and the like with a key that does not exist.
@@ -189,8 +193,6 @@ registry! {
     incorrect_temporal_for_column(1292, "22007", kind, value, column, row) => "Incorrect {kind} value: '{value}' for column '{column}' at row {row}";
     /// A statement that cannot be prepared.
     not_preparable(1295, "HY000") => "This command is not supported in the prepared statement protocol yet";
-    /// A text that is not in its character set.
-    invalid_string(1300, "HY000", charset, bytes) => "Invalid {charset} character string: '{bytes}'";
     /// DROP of a column or key that a table does not have.
     cant_drop(1091, "42000", name) => "Can't DROP '{name}'; check that column/key exists";
     /// ALTER TABLE that would leave no column.

@@ -11,7 +11,7 @@ use perigee_value::{Collation, ColumnType};
 
 use crate::error::Result;
 use crate::functions::cast::fsp_of;
-use crate::functions::types::MAX_PRECISION;
+use crate::functions::types::{MAX_PRECISION, is_bytes};
 use crate::plan::metadata;
 
 /// A column of a result set.
@@ -172,6 +172,15 @@ pub fn column_of(field: &Field, name: &str) -> ResultColumn {
     }
 }
 
+/// A type of long values by the name that SHOW COLUMNS gives it.
+fn long_type(name: &str) -> Option<ColumnType> {
+    let collations = [Collation::UTF8MB4_BIN, Collation::BINARY];
+    let types = collations
+        .into_iter()
+        .flat_map(|collation| (1..=4).map(move |prefix| ColumnType::Long { prefix, collation }));
+    types.into_iter().find(|ty| ty.to_string() == name)
+}
+
 fn type_of(field: &Field, origin: &metadata::Origin) -> Option<ColumnType> {
     let collation = Collation::UTF8MB4_BIN;
     let int = |bytes, unsigned| Some(ColumnType::Int { bytes, unsigned });
@@ -200,6 +209,16 @@ fn type_of(field: &Field, origin: &metadata::Origin) -> Option<ColumnType> {
                 let rest = origin.ty.strip_prefix(prefix)?;
                 rest.strip_suffix(')')?.parse::<u16>().ok()
             };
+            if let Some(ty) = long_type(&origin.ty) {
+                return Some(ty);
+            }
+            if is_bytes(field.data_type()) {
+                let collation = Collation::BINARY;
+                return Some(ColumnType::Long {
+                    prefix: 4,
+                    collation,
+                });
+            }
             if let Some(chars) = length("char(") {
                 return Some(ColumnType::Char { chars, collation });
             }

@@ -187,6 +187,7 @@ files!(
     update,
     upsert,
     alter,
+    long,
     auto_increment,
     binary,
     strict,

@@ -19,7 +19,7 @@ use std::path::Path;
 
 use perigee_bench::{BenchError, Client, Embedded, Rows};
 use perigee_testkit::{MariaDb, Rng};
-use statements::changes::{On, change, create_u, everything};
+use statements::changes::{On, change, create_l, create_u, everything};
 use statements::compare::{errno, keys, mariadb_client, normal, number_of, shown};
 use statements::queries::{Compared, Order, Query, query};
 use statements::tables;
@@ -246,6 +246,7 @@ async fn make_tables(contest: &mut Contest, rng: &mut Rng, schema: &str, session
         contest.run(0, &statement).await;
     }
     contest.run(0, &create_u()).await;
+    contest.run(0, &create_l()).await;
     for session in 1..sessions {
         contest.run(session, &format!("USE {schema}")).await;
     }
@@ -276,7 +277,7 @@ async fn random_changes_have_mariadbs_outcomes() {
         number_of("PERIGEE_CHANGES", 300),
         number_of("PERIGEE_SEED", 1),
     );
-    let all = [On::T, On::T, On::S, On::U];
+    let all = [On::T, On::T, On::S, On::U, On::L, On::L];
     for schema in seed..seed + count.div_ceil(PER_SCHEMA) {
         let mut rng = Rng(schema as u64);
         make_tables(&mut contest, &mut rng, &format!("one{schema}"), 1).await;
@@ -287,10 +288,14 @@ async fn random_changes_have_mariadbs_outcomes() {
                 _ => contest.compare(0, &query(&mut rng)).await,
             }
         }
-        contest.compare_everything(0, &[On::T, On::S, On::U]).await;
+        contest
+            .compare_everything(0, &[On::T, On::S, On::U, On::L])
+            .await;
         contest.run(0, "ROLLBACK").await;
         contest.run(0, "SET autocommit = 1").await;
-        contest.compare_everything(0, &[On::T, On::S, On::U]).await;
+        contest
+            .compare_everything(0, &[On::T, On::S, On::U, On::L])
+            .await;
     }
     contest.check();
 }
@@ -316,7 +321,7 @@ async fn two_sessions_see_of_each_other_what_mariadbs_see() {
         }
         for _ in 0..PER_SCHEMA {
             let session = rng.between(0, 1) as usize;
-            let own: &[On] = [&[On::T][..], &[On::S, On::U]][session];
+            let own: &[On] = [&[On::T, On::L][..], &[On::S, On::U]][session];
             match rng.between(0, 9) {
                 0..=3 => contest.run(session, &change(&mut rng, own)).await,
                 4 => {
@@ -329,7 +334,7 @@ async fn two_sessions_see_of_each_other_what_mariadbs_see() {
                 }
                 5 => {
                     contest
-                        .compare_everything(session, &[On::T, On::S, On::U])
+                        .compare_everything(session, &[On::T, On::S, On::U, On::L])
                         .await
                 }
                 _ => contest.compare(session, &query(&mut rng)).await,
@@ -338,7 +343,9 @@ async fn two_sessions_see_of_each_other_what_mariadbs_see() {
         for session in 0..2 {
             contest.run(session, "COMMIT").await;
         }
-        contest.compare_everything(0, &[On::T, On::S, On::U]).await;
+        contest
+            .compare_everything(0, &[On::T, On::S, On::U, On::L])
+            .await;
     }
     contest.check();
 }

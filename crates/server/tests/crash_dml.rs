@@ -109,9 +109,9 @@ impl Round {
 async fn hold(client: &mut Client) {
     for sql in [
         "BEGIN",
-        "UPDATE d SET n = -n, s = CONCAT('held ', s) WHERE c = 99",
+        "UPDATE d SET n = -n, s = CONCAT('held ', s), l = CONCAT(l, l) WHERE c = 99",
         "DELETE FROM d WHERE c = 99 AND id % 3 = 0",
-        "INSERT INTO d SELECT c, id + 1000, n - 1000000, s FROM d WHERE c = 99 AND id < 100",
+        "INSERT INTO d SELECT c, id + 1000, n - 1000000, s, l FROM d WHERE c = 99 AND id < 100",
     ] {
         client.execute(sql).await.unwrap();
     }

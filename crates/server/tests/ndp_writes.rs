@@ -22,9 +22,9 @@ use std::time::Duration;
 
 use perigee_bench::{BenchError, Client, Embedded, Rows};
 use perigee_testkit::Rng;
-use statements::changes::{On, change, create_u};
+use statements::changes::{On, change, create_l, create_u, everything};
 use statements::compare::{errno, keys, normal, number_of, shown};
-use statements::queries::query;
+use statements::queries::{Compared, Order, Query, query};
 use statements::tables;
 
 /// Connections that write.
@@ -56,7 +56,7 @@ async fn write(mut client: Client, seed: u64, stop: Arc<AtomicBool>, changes: Ar
     while !stop.load(Ordering::Relaxed) {
         client.execute("BEGIN").await.unwrap();
         for _ in 0..rng.between(1, 6) {
-            let sql = change(&mut rng, &[On::T, On::T, On::S]);
+            let sql = change(&mut rng, &[On::T, On::T, On::S, On::L]);
             match client.execute(&sql).await {
                 Ok(_) => drop(changes.fetch_add(1, Ordering::Relaxed)),
                 Err(error) => assert!(EXPECTED.contains(&errno(&error)), "{sql}: {error}"),
@@ -80,6 +80,15 @@ async fn both(client: &mut Client, sql: &str) -> Pair {
     [off, client.query(sql).await]
 }
 
+/// A query of the table with long values.
+fn long_query(rng: &mut Rng) -> Query {
+    Query {
+        sql: (*rng.choose(&everything(&[On::L]))).to_owned(),
+        columns: vec![Compared::Exactly; 4],
+        order: Order::Rows,
+    }
+}
+
 /// One snapshot: queries in both modes, between them changes of its own.
 async fn snapshot(client: &mut Client, rng: &mut Rng) -> usize {
     client.execute("BEGIN").await.unwrap();
@@ -87,7 +96,7 @@ async fn snapshot(client: &mut Client, rng: &mut Rng) -> usize {
     let mut pairs = 0;
     for _ in 0..PER_SNAPSHOT {
         if writes && rng.chance(4) {
-            let sql = change(rng, &[On::T, On::S]);
+            let sql = change(rng, &[On::T, On::S, On::L]);
             if let Err(error) = client.execute(&sql).await {
                 let code = errno(&error);
                 assert!(EXPECTED.contains(&code), "{sql}: {error}");
@@ -96,7 +105,10 @@ async fn snapshot(client: &mut Client, rng: &mut Rng) -> usize {
                 }
             }
         }
-        let query = query(rng);
+        let query = match rng.chance(5) {
+            true => long_query(rng),
+            false => query(rng),
+        };
         match both(client, &query.sql).await {
             [Ok(off), Ok(on)] => {
                 let same = normal(&off, &query) == normal(&on, &query)
@@ -137,6 +149,7 @@ async fn run(name: &str, args: &[&str], pairs: usize) {
             client.execute(&statement).await.unwrap();
         }
         client.execute(&create_u()).await.unwrap();
+        client.execute(&create_l()).await.unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let mut writers = Vec::new();
         for writer in 0..WRITERS {

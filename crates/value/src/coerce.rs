@@ -85,7 +85,7 @@ impl ColumnType {
                     .map(Datum::DateTime)
                     .ok_or_else(|| error(ValueErrorKind::Incorrect))
             }
-            Self::Char { .. } | Self::Varchar { .. } => {
+            Self::Char { .. } | Self::Varchar { .. } | Self::Long { .. } => {
                 let mut text = String::new();
                 format_value(from, value.as_ref(), &mut text);
                 parse_text(self, text.as_bytes())
@@ -116,7 +116,7 @@ fn to_integer(value: &Datum, from: ColumnType) -> Option<i128> {
             let clock = hour * 10_000 + minute * 100 + i128::from(time.second);
             Some(date_number(days) * 1_000_000 + clock)
         }
-        Datum::Null | Datum::String(_) | Datum::Bool(_) => None,
+        Datum::Null | Datum::String(_) | Datum::Overflow(_) | Datum::Bool(_) => None,
     }
 }
 

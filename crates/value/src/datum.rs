@@ -2,6 +2,8 @@
 
 use perigee_types::{DecodeError, Reader, Writer};
 
+use crate::OverflowRef;
+
 /// A SQL value outside of a record: a literal, a parsed field, a constant of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Datum {
@@ -19,8 +21,10 @@ pub enum Datum {
     Date(i32),
     /// Microseconds since 1970-01-01 00:00:00.
     DateTime(i64),
-    /// CHAR and VARCHAR (UTF-8), or bytes.
+    /// CHAR, VARCHAR and TEXT (UTF-8), or bytes.
     String(Vec<u8>),
+    /// A long value that lies outside of its row.
+    Overflow(OverflowRef),
     /// Truth value.
     Bool(bool),
 }
@@ -42,8 +46,10 @@ pub enum ValueRef<'a> {
     Date(i32),
     /// Microseconds since 1970-01-01 00:00:00.
     DateTime(i64),
-    /// CHAR and VARCHAR (UTF-8), or bytes.
+    /// CHAR, VARCHAR and TEXT (UTF-8), or bytes.
     String(&'a [u8]),
+    /// A long value that lies outside of its row.
+    Overflow(OverflowRef),
     /// Truth value.
     Bool(bool),
 }
@@ -61,6 +67,7 @@ impl ValueRef<'_> {
             ValueRef::Date(v) => Datum::Date(v),
             ValueRef::DateTime(v) => Datum::DateTime(v),
             ValueRef::String(v) => Datum::String(v.to_vec()),
+            ValueRef::Overflow(v) => Datum::Overflow(v),
             ValueRef::Bool(v) => Datum::Bool(v),
         }
     }
@@ -85,6 +92,7 @@ impl Datum {
             Self::Date(v) => ValueRef::Date(*v),
             Self::DateTime(v) => ValueRef::DateTime(*v),
             Self::String(v) => ValueRef::String(v),
+            Self::Overflow(v) => ValueRef::Overflow(*v),
             Self::Bool(v) => ValueRef::Bool(*v),
         }
     }
@@ -96,6 +104,9 @@ impl Datum {
     }
 
     /// Appends the wire form: a tag and the value.
+    ///
+    /// # Panics
+    /// If it is a reference: constants are values.
     pub fn encode(&self, w: &mut Writer) {
         match self {
             Self::Null => w.u8(0),
@@ -106,6 +117,7 @@ impl Datum {
             Self::Date(v) => w.u8(5).u32(*v as u32),
             Self::DateTime(v) => w.u8(6).u64(*v as u64),
             Self::String(v) => w.u8(7).bytes(v),
+            Self::Overflow(_) => panic!("V8: what lies outside of a row is no constant"),
             Self::Bool(v) => w.u8(8).u8(u8::from(*v)),
         };
     }

@@ -3,6 +3,7 @@
 //! prefix of another of its type, so that parts concatenate to keys and the first parts of a key
 //! are a prefix of its bytes.
 
+use crate::overflow::is_plausible;
 use crate::string::trim_end;
 use crate::{
     Collation, ColumnType, Datum, MAX_KEY_LEN, RowError, RowLayout, ValueError, ValueErrorKind,
@@ -276,6 +277,7 @@ pub(crate) fn check_stored(ty: ColumnType, value: ValueRef<'_>) -> Result<(), Va
                 || text.is_ascii()
                 || std::str::from_utf8(text).is_ok()
         }
+        (_, ValueRef::Overflow(reference)) => is_plausible(ty, reference),
         _ => true,
     };
     if fine {

@@ -106,6 +106,9 @@ impl RowLayout {
     ) -> Result<Self, LayoutError> {
         check_columns(columns)?;
         check_key(columns.len(), key)?;
+        if key.iter().any(|c| columns[usize::from(*c)].0.is_long()) {
+            return Err(LayoutError::Key("it has a TEXT or BLOB column"));
+        }
         let key_len = fixed_key_len(columns, key);
         if key_len.is_some_and(|len| len > MAX_KEY_LEN) {
             return Err(LayoutError::KeyTooLong(key_len.unwrap_or_default()));
@@ -146,6 +149,12 @@ impl RowLayout {
     #[must_use]
     pub fn is_clustered(&self) -> bool {
         self.shape.is_clustered()
+    }
+
+    /// True if a column has values that may lie outside of the record.
+    #[must_use]
+    pub fn has_long(&self) -> bool {
+        self.columns.iter().any(|column| column.ty.is_long())
     }
 
     /// Bytes of the null bitmap.

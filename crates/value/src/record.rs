@@ -6,6 +6,7 @@
 use perigee_page::RecordHeader;
 
 use crate::key::{check_stored, encode_part, ordered_bits, read_key_bits};
+use crate::overflow::{INLINE, read_item};
 use crate::text::check_text;
 use crate::{
     ColumnType, Datum, MAX_KEY_LEN, MAX_RECORD_LEN, Place, RowError, RowLayout, ValueError,
@@ -97,8 +98,18 @@ fn append_record<'v>(
         let value = value(column).map_err(in_column(column))?;
         put(layout, column, value, &mut out[start..]).map_err(in_column(column))?;
         if let Place::Var { .. } = place.place {
-            if let ValueRef::String(text) = value {
-                out.extend_from_slice(check_text(place.ty, text).map_err(in_column(column))?);
+            match value {
+                ValueRef::String(text) => {
+                    let text = check_text(place.ty, text).map_err(in_column(column))?;
+                    if place.ty.is_long() {
+                        out.push(INLINE);
+                    }
+                    out.extend_from_slice(text);
+                }
+                ValueRef::Overflow(reference) if place.ty.is_long() => {
+                    out.extend_from_slice(&reference.to_item());
+                }
+                _ => {}
             }
             end_item(layout, out, start, &mut items)?;
         }
@@ -160,7 +171,12 @@ fn put(
             record[offset..offset + width].copy_from_slice(&bits.to_be_bytes()[16 - width..]);
         }
         Place::Var { .. } => {
-            if !matches!(value, ValueRef::String(_)) {
+            let fits = match value {
+                ValueRef::String(_) => true,
+                ValueRef::Overflow(_) => ty.is_long(),
+                _ => false,
+            };
+            if !fits {
                 return Err(wrong_kind(ty, value));
             }
         }
@@ -245,7 +261,9 @@ pub(crate) fn value_of_bits(ty: ColumnType, bits: u128) -> ValueRef<'static> {
         ColumnType::Double => ValueRef::Double(f64::from_bits(bits as u64)),
         ColumnType::Date => ValueRef::Date(signed as i32),
         ColumnType::DateTime { .. } => ValueRef::DateTime(signed as i64),
-        ColumnType::Char { .. } | ColumnType::Varchar { .. } => ValueRef::Null,
+        ColumnType::Char { .. } | ColumnType::Varchar { .. } | ColumnType::Long { .. } => {
+            ValueRef::Null
+        }
     }
 }
 
@@ -331,6 +349,7 @@ impl<'a> RecordView<'a> {
             ColumnType::Char { .. } | ColumnType::Varchar { .. } => {
                 ValueRef::String(self.bytes(column))
             }
+            ColumnType::Long { .. } => read_item(self.bytes(column)),
         }
     }
 
@@ -443,7 +462,8 @@ impl<'a> RecordView<'a> {
         }
     }
 
-    /// The bytes of a string column. NULL gives an empty string.
+    /// The bytes of a string column, those of a long one as they are stored. NULL gives an empty
+    /// string.
     ///
     /// # Panics
     /// If it is not a string.

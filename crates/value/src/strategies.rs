@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 use proptest::prelude::*;
 
-use crate::{Collation, ColumnType, Datum, RowLayout, date, decimal};
+use perigee_types::PageId;
+
+use crate::{Collation, ColumnType, Datum, OverflowRef, RowLayout, date, decimal};
 
 /// Any type that a column can have.
 pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
@@ -25,6 +27,13 @@ pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
             collation: Collation::BINARY
         }),
     ]
+}
+
+/// Any type of long values.
+fn long_type() -> impl Strategy<Value = ColumnType> {
+    let collations = vec![Collation::UTF8MB4_BIN, Collation::BINARY];
+    (1u8..=4, prop::sample::select(collations))
+        .prop_map(|(prefix, collation)| ColumnType::Long { prefix, collation })
 }
 
 /// An integer of a range: its edges and small ones often.
@@ -82,6 +91,15 @@ pub(crate) fn value(ty: ColumnType) -> BoxedStrategy<Datum> {
         )
         .prop_map(Datum::String)
         .boxed(),
+        ColumnType::Long { prefix, .. } => {
+            let reference = (0..=ColumnType::long_limit(prefix), 1u64.., any::<u64>());
+            let reference = reference.prop_map(|(len, first, chain)| {
+                let first = PageId(first);
+                Datum::Overflow(OverflowRef { len, first, chain })
+            });
+            let inline = text(50).prop_map(|s| Datum::String(s.into_bytes()));
+            prop_oneof![reference, inline].boxed()
+        }
         ColumnType::Varchar { chars, .. } => text(chars)
             .prop_map(|s| Datum::String(s.into_bytes()))
             .boxed(),
@@ -101,13 +119,15 @@ fn text(chars: u16) -> impl Strategy<Value = String> {
 /// A layout of up to eight columns.
 pub(crate) fn layout() -> impl Strategy<Value = RowLayout> {
     let columns = prop::collection::vec((column_type(), any::<bool>()), 1..8);
+    let long = prop::collection::vec((long_type(), any::<bool>()), 0..3);
     (
         columns,
+        long,
         any::<prop::sample::Index>(),
         1usize..4,
         any::<bool>(),
     )
-        .prop_map(|(mut columns, first, parts, clustered)| {
+        .prop_map(|(mut columns, long, first, parts, clustered)| {
             if !clustered {
                 return RowLayout::secondary(&columns).unwrap();
             }
@@ -119,6 +139,7 @@ pub(crate) fn layout() -> impl Strategy<Value = RowLayout> {
             for column in &key {
                 columns[usize::from(*column)].1 = false;
             }
+            columns.extend(long);
             RowLayout::clustered(&columns, &key).unwrap()
         })
 }

@@ -57,6 +57,13 @@ pub enum ColumnType {
         /// Order and equality.
         collation: Collation,
     },
+    /// TINYTEXT, TEXT, MEDIUMTEXT, LONGTEXT and the BLOBs: values that may lie outside of their row.
+    Long {
+        /// Bytes that say a value's length, 1 to 4: what tells the sizes apart.
+        prefix: u8,
+        /// Order and equality: `utf8mb4_bin` for texts, `binary` for BLOBs.
+        collation: Collation,
+    },
 }
 
 impl ColumnType {
@@ -83,21 +90,35 @@ impl ColumnType {
             | Self::Double
             | Self::DateTime { .. } => 8,
             Self::Decimal { .. } => 16,
-            Self::Char { .. } | Self::Varchar { .. } => return None,
+            Self::Char { .. } | Self::Varchar { .. } | Self::Long { .. } => return None,
         })
     }
 
-    /// True for CHAR and VARCHAR.
+    /// True for CHAR, VARCHAR and long types.
     #[must_use]
     pub const fn is_string(self) -> bool {
         self.stored_width().is_none()
+    }
+
+    /// True for the types of long values: TEXT, BLOB and their sizes.
+    #[must_use]
+    pub const fn is_long(self) -> bool {
+        matches!(self, Self::Long { .. })
+    }
+
+    /// Greatest length in bytes of the values of a long type with such a prefix.
+    #[must_use]
+    pub const fn long_limit(prefix: u8) -> u32 {
+        u32::MAX >> (32 - 8 * prefix as u32)
     }
 
     /// Order and equality of a string type.
     #[must_use]
     pub const fn collation(self) -> Option<Collation> {
         match self {
-            Self::Char { collation, .. } | Self::Varchar { collation, .. } => Some(collation),
+            Self::Char { collation, .. }
+            | Self::Varchar { collation, .. }
+            | Self::Long { collation, .. } => Some(collation),
             _ => None,
         }
     }
@@ -144,6 +165,12 @@ impl ColumnType {
             Self::Varchar { collation, .. } if !known(collation) => {
                 Err("unknown collation of a VARCHAR")
             }
+            Self::Long { prefix, .. } if !(1..=4).contains(&prefix) => {
+                Err("the length of a TEXT or BLOB is not of 1 to 4 bytes")
+            }
+            Self::Long { collation, .. } if !known(collation) => {
+                Err("unknown collation of a TEXT or BLOB")
+            }
             _ => Ok(()),
         }
     }
@@ -159,6 +186,7 @@ impl ColumnType {
             Self::DateTime { fsp } => w.u8(6).u8(fsp),
             Self::Char { chars, collation } => w.u8(7).u16(chars).u16(collation.0),
             Self::Varchar { chars, collation } => w.u8(8).u16(chars).u16(collation.0),
+            Self::Long { prefix, collation } => w.u8(9).u8(prefix).u16(collation.0),
         };
     }
 
@@ -187,6 +215,10 @@ impl ColumnType {
             },
             8 => Self::Varchar {
                 chars: r.u16()?,
+                collation: Collation(r.u16()?),
+            },
+            9 => Self::Long {
+                prefix: r.u8()?,
                 collation: Collation(r.u16()?),
             },
             _ => return Err(DecodeError::new("column type: tag")),
@@ -224,6 +256,18 @@ impl fmt::Display for ColumnType {
                 write!(f, "varbinary({chars})")
             }
             Self::Varchar { chars, .. } => write!(f, "varchar({chars})"),
+            Self::Long { prefix, collation } => {
+                f.write_str(match prefix {
+                    1 => "tiny",
+                    2 => "",
+                    3 => "medium",
+                    _ => "long",
+                })?;
+                f.write_str(match *collation {
+                    Collation::BINARY => "blob",
+                    _ => "text",
+                })
+            }
         }
     }
 }

@@ -91,6 +91,8 @@ pub struct Table {
     sized: OnceCell<()>,
     added_rows: AtomicI64,
     numbers: Option<Arc<Numbers>>,
+    /// It has columns whose values may lie outside of their rows.
+    has_long: bool,
     /// The change of definition that wrote its records or entries anew, leaving older versions
     /// out; 0 if there was none since the engine was opened.
     rebuilt: AtomicU64,
@@ -127,6 +129,7 @@ impl Table {
             .map(|auto| Arc::new(Numbers::new(&def, auto)));
         Ok(Self {
             id,
+            has_long: indexes[0].layout.has_long(),
             def,
             indexes,
             definition: Arc::default(),
@@ -257,6 +260,12 @@ impl Table {
     #[must_use]
     pub fn clustered(&self) -> &Index {
         &self.indexes[0]
+    }
+
+    /// True if it has columns whose values may lie outside of their rows.
+    #[must_use]
+    pub fn has_long(&self) -> bool {
+        self.has_long
     }
 
     /// True if rows are ordered by a hidden row id.

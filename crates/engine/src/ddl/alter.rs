@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use perigee_types::TableId;
-use perigee_value::{ColumnType, Datum, RecordView, RowError};
+use perigee_value::{ColumnType, Datum, RowError};
 
 use super::build::{Build, Rows};
 use super::change::Change;
@@ -88,6 +88,13 @@ fn stored_alike(from: ColumnType, to: ColumnType) -> bool {
                 collation: other,
             },
         ) => chars <= more && collation == other,
+        (
+            ColumnType::Long { prefix, collation },
+            ColumnType::Long {
+                prefix: more,
+                collation: other,
+            },
+        ) => prefix <= more && collation == other,
         _ => from == to,
     }
 }
@@ -209,13 +216,56 @@ impl Engine {
         let mut fill = Fill::new(self, &table, cancel);
         let converter = Converter::new(old, &table, alteration);
         let mut rows = Rows::new(self, old, cancel);
-        while rows
-            .next(|row| fill.push(&converter.convert(row, fill.rows())?))
-            .await?
-        {}
+        if old.has_long() {
+            self.copy_long(&mut rows, &converter, &mut fill).await?;
+        } else {
+            while rows
+                .next(|row| {
+                    let value = |column: usize| row.value(column).to_datum();
+                    let number = fill.rows();
+                    fill.push(&converter.convert(value, number)?)
+                })
+                .await?
+            {
+                fill.settle().await?;
+            }
+        }
         let stats = fill.finish().await?;
         let count = stats.rows;
         Ok((old.successor(id, def, &roots, stats)?, count))
+    }
+}
+
+impl Engine {
+    /// Copies rows with long values, which the new table has chains of its own for.
+    async fn copy_long(
+        &self,
+        rows: &mut Rows,
+        converter: &Converter<'_>,
+        fill: &mut Fill,
+    ) -> Result<(), EngineError> {
+        let mut more = true;
+        while more {
+            let mut leaf = Vec::new();
+            more = rows
+                .next(|row| {
+                    let columns = 0..converter.old.def.columns.len();
+                    let value = |column: usize| match converter.needs(column) {
+                        true => row.value(column).to_datum(),
+                        false => Datum::Null,
+                    };
+                    leaf.push(columns.map(value).collect::<Vec<_>>());
+                    Ok(())
+                })
+                .await?;
+            for mut row in leaf {
+                self.fetch_long(&mut row).await?;
+                let number = fill.rows();
+                fill.push(&converter.convert(|column| row[column].clone(), number)?)?;
+                fill.settle().await?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -239,15 +289,25 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// The row with this number, from 0.
-    fn convert(&self, row: &RecordView<'_>, number: u64) -> Result<Vec<Datum>, EngineError> {
+    /// True if a column of the old table goes into the new one.
+    fn needs(&self, column: usize) -> bool {
+        let is_it = |source: &Source| matches!(source, Source::Column(from) if usize::from(*from) == column);
+        self.alteration.sources.iter().any(is_it)
+    }
+
+    /// The row with this number, from 0, whose values `old` gives.
+    fn convert(
+        &self,
+        old: impl Fn(usize) -> Datum,
+        number: u64,
+    ) -> Result<Vec<Datum>, EngineError> {
         let mut values = Vec::with_capacity(self.new.def.columns.len());
         let columns = self.alteration.sources.iter().zip(&self.new.def.columns);
         for (place, (source, column)) in columns.enumerate() {
             let value = match source {
                 Source::Value(value) => value.clone(),
                 Source::Column(from) => {
-                    let value = row.value(usize::from(*from)).to_datum();
+                    let value = old(usize::from(*from));
                     let ty = self.old.def.columns[usize::from(*from)].ty;
                     if ty == column.ty {
                         value

@@ -13,6 +13,7 @@ use crate::EngineError;
 use crate::catalog::{IndexRoot, Table, TableDef, TableStats};
 use crate::engine::Engine;
 use crate::load::{Chunk, Collector, Encoder};
+use crate::overflow::ChainWriter;
 use crate::scan::CancelToken;
 
 /// Rows on their way into the empty trees of a table that nobody knows yet.
@@ -45,7 +46,8 @@ impl Fill {
         self.rows
     }
 
-    /// Adds a row given as values of the table's columns.
+    /// Adds a row given as values of the table's columns. What is added is kept in memory until
+    /// [`Fill::settle`].
     pub(super) fn push(&mut self, row: &[Datum]) -> Result<(), EngineError> {
         let row_id = self.engine.row_ids(&self.table, 1);
         self.chunk.number_next(row_id);
@@ -55,14 +57,28 @@ impl Fill {
             error,
         })?;
         self.rows += 1;
+        Ok(())
+    }
+
+    /// Keeps the rows in memory few.
+    pub(super) async fn settle(&mut self) -> Result<(), EngineError> {
         if is_full(&self.chunk) {
-            self.flush()?;
+            self.flush().await?;
         }
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), EngineError> {
+    async fn flush(&mut self) -> Result<(), EngineError> {
         let mut chunk = std::mem::replace(&mut self.chunk, self.encoder.chunk(0));
+        let mut chains = Vec::new();
+        for value in chunk.take_outside() {
+            // Nobody knows the table: nothing says whose the chains are if this does not end well.
+            let writer = ChainWriter::new(&self.engine, self.table.clustered().id, &value);
+            chains.push(writer.finish(&self.engine).await?);
+        }
+        if !chains.is_empty() {
+            chunk.lead_to(&self.table, &chains);
+        }
         self.encoder.finish(&mut chunk);
         let columns = chunk.take_columns();
         match &mut self.statistics {
@@ -80,7 +96,7 @@ impl Fill {
     /// # Errors
     /// [`EngineError::DuplicateKey`], [`EngineError::Cancelled`], or what storage says.
     pub(super) async fn finish(mut self) -> Result<TableStats, EngineError> {
-        self.flush()?;
+        self.flush().await?;
         let mut leaf_pages = vec![0; self.table.indexes.len()];
         for (number, built) in self.build.finish().await? {
             leaf_pages[number] = built.leaf_pages;
@@ -139,8 +155,9 @@ impl NewTable {
     ///
     /// # Errors
     /// [`EngineError::Row`] if it cannot be stored.
-    pub fn push(&mut self, row: &[Datum]) -> Result<(), EngineError> {
-        self.fill.push(row)
+    pub async fn push(&mut self, row: &[Datum]) -> Result<(), EngineError> {
+        self.fill.push(row)?;
+        self.fill.settle().await
     }
 
     /// Makes the table; returns how many rows it has.

@@ -151,9 +151,17 @@ impl BulkLoad {
     /// # Errors
     /// [`EngineError::DuplicateKey`], or what storage or the disk for temporary files says. The
     /// load has to be rolled back.
-    pub async fn push(&mut self, chunk: Chunk) -> Result<(), EngineError> {
+    pub async fn push(&mut self, mut chunk: Chunk) -> Result<(), EngineError> {
         self.engine.reserve_numbers(&self.table).await?;
         self.rows += chunk.rows;
+        let mut chains = Vec::new();
+        for value in chunk.take_outside() {
+            check(&self.cancel)?;
+            chains.push(self.transaction.make_chain(&self.table, &value).await?);
+        }
+        if !chains.is_empty() {
+            chunk.lead_to(&self.table, &chains);
+        }
         if self.columns.is_empty() {
             self.columns = chunk.columns;
         } else {

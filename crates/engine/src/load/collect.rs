@@ -32,6 +32,10 @@ impl Collector {
         }
         self.bytes += width(value);
         self.distinct.add(hash_value(value));
+        // Nobody compares long values with statistics.
+        if record.layout().columns[column].ty.is_long() {
+            return;
+        }
         match &mut self.bounds {
             None => self.bounds = Some((value.to_datum(), value.to_datum())),
             Some((min, max)) => {
@@ -91,6 +95,7 @@ fn width(value: ValueRef<'_>) -> u64 {
         ValueRef::Null | ValueRef::Bool(_) => 1,
         ValueRef::Date(_) => 4,
         ValueRef::String(text) => text.len() as u64,
+        ValueRef::Overflow(outside) => u64::from(outside.len),
         _ => 8,
     }
 }
@@ -104,6 +109,7 @@ fn hash_value(value: ValueRef<'_>) -> u64 {
         ValueRef::Double(v) => hash(&v.to_bits().to_le_bytes()),
         ValueRef::Date(v) => hash(&v.to_le_bytes()),
         ValueRef::Bool(v) => hash(&[u8::from(v)]),
+        ValueRef::Overflow(outside) => hash(&outside.chain.to_le_bytes()),
         ValueRef::String(text) => hash(&text[..text.len().min(HASHED_BYTES)]),
     }
 }

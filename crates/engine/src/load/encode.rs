@@ -5,7 +5,8 @@ use std::sync::Arc;
 use perigee_page::{RecordFlags, RecordHeader};
 use perigee_types::{RollPtr, TrxId};
 use perigee_value::{
-    Datum, RecordView, RowError, ValueError, ValueRef, encode_with, parse_text_ref,
+    Datum, OverflowRef, RecordView, RowError, ValueError, ValueRef, encode_with, parse_text_ref,
+    patch_refs, values_to_move_out,
 };
 
 use super::collect::Collector;
@@ -27,6 +28,8 @@ pub struct Chunk {
     pub(super) columns: Vec<Collector>,
     /// Hidden row id of the next row.
     next_row_id: u64,
+    /// Long values that do not fit into their rows: the references there are pending.
+    outside: Vec<Vec<u8>>,
 }
 
 impl Chunk {
@@ -36,9 +39,20 @@ impl Chunk {
         self.rows
     }
 
-    /// Bytes of its clustered records.
+    /// Bytes of its clustered records and what lies outside of them.
     pub(crate) fn bytes(&self) -> usize {
-        self.records[0].len()
+        self.records[0].len() + self.outside.iter().map(Vec::len).sum::<usize>()
+    }
+
+    /// Takes out the values that do not fit into their rows. They need chains, to which
+    /// [`Chunk::lead_to`] then leads.
+    pub(crate) fn take_outside(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.outside)
+    }
+
+    /// Has the rows lead to the chains of their long values.
+    pub(crate) fn lead_to(&mut self, table: &Table, chains: &[OverflowRef]) {
+        patch_refs(&table.clustered().layout, &mut self.records[0], chains);
     }
 
     /// Sets the hidden row id of the next row.
@@ -79,6 +93,7 @@ impl Encoder {
             records: vec![Vec::new(); self.table.indexes.len()],
             columns: vec![Collector::default(); self.table.def.columns.len()],
             next_row_id: first_row_id,
+            outside: Vec::new(),
         }
     }
 
@@ -89,13 +104,7 @@ impl Encoder {
             trx: self.trx,
             roll: RollPtr(0),
         };
-        let expected = self.table.def.columns.len();
-        if row.len() != expected {
-            return Err(RowError::ColumnCount {
-                expected,
-                got: row.len(),
-            });
-        }
+        self.check_count(row.len())?;
         let mut record = Vec::new();
         encode_with(
             &self.table.clustered().layout,
@@ -108,6 +117,32 @@ impl Encoder {
             },
         )?;
         Ok(record)
+    }
+
+    /// The clustered record of a row whose values are given as they are stored.
+    pub(crate) fn clustered_of(
+        &self,
+        row: &[ValueRef<'_>],
+        row_id: u64,
+    ) -> Result<Vec<u8>, RowError> {
+        self.check_count(row.len())?;
+        let header = RecordHeader {
+            flags: RecordFlags::default(),
+            trx: self.trx,
+            roll: RollPtr(0),
+        };
+        let layout = &self.table.clustered().layout;
+        let mut record = Vec::new();
+        let value = |column: usize| row.get(column).copied().unwrap_or(ValueRef::UInt(row_id));
+        encode_with(layout, header, &mut record, |column| Ok(value(column)))?;
+        Ok(record)
+    }
+
+    fn check_count(&self, got: usize) -> Result<(), RowError> {
+        match self.table.def.columns.len() {
+            expected if expected != got => Err(RowError::ColumnCount { expected, got }),
+            _ => Ok(()),
+        }
     }
 
     /// Adds a row given as values of the table's columns. On error the chunk is unchanged.
@@ -137,11 +172,17 @@ impl Encoder {
         chunk: &mut Chunk,
         value: impl Fn(usize) -> Result<ValueRef<'v>, ValueError>,
     ) -> Result<(), RowError> {
+        let outside = chunk.outside.len();
         let mut starts = [0; MAX_INDEXES + 1];
         for (start, records) in starts.iter_mut().zip(&chunk.records) {
             *start = records.len();
         }
-        if let Err(e) = self.push_records(chunk, &value) {
+        let pushed = match self.table.has_long() {
+            true => self.push_long(chunk, &value),
+            false => self.push_records(chunk, &value),
+        };
+        if let Err(e) = pushed {
+            chunk.outside.truncate(outside);
             for (start, records) in starts.iter().zip(&mut chunk.records) {
                 records.truncate(*start);
             }
@@ -157,6 +198,37 @@ impl Encoder {
         chunk.next_row_id += 1;
         chunk.rows += 1;
         Ok(())
+    }
+
+    /// As [`Encoder::push_records`], with long values that do not fit into the row set aside.
+    fn push_long<'v>(
+        &self,
+        chunk: &mut Chunk,
+        value: &impl Fn(usize) -> Result<ValueRef<'v>, ValueError>,
+    ) -> Result<(), RowError> {
+        let layout = &self.table.clustered().layout;
+        let mut values = Vec::with_capacity(layout.columns.len());
+        for column in 0..self.table.def.columns.len() {
+            let wrap = |error| {
+                let column = column as u16;
+                RowError::Column { column, error }
+            };
+            let ty = layout.columns[column].ty;
+            values.push(match value(column).map_err(wrap)? {
+                ValueRef::String(text) if ty.is_long() => parse_text_ref(ty, text).map_err(wrap)?,
+                value => value,
+            });
+        }
+        let row_id = ValueRef::UInt(chunk.next_row_id);
+        let of = |column: usize| values.get(column).copied().unwrap_or(row_id);
+        for column in values_to_move_out(layout, of) {
+            if let ValueRef::String(text) = values[column] {
+                let pending = OverflowRef::pending(chunk.outside.len(), text.len());
+                chunk.outside.push(text.to_vec());
+                values[column] = ValueRef::Overflow(pending);
+            }
+        }
+        self.push_records(chunk, &|column: usize| Ok(values[column]))
     }
 
     /// Appends the clustered record and one entry for each secondary index.

@@ -15,7 +15,8 @@
 //!   two could leave a page in two places;
 //! - a freed page is used again in its own frame: whoever uses it has it resident and latched before
 //!   the first change, so that no flight brings the page of before over the new one;
-//! - pages of an owner are freed and used again under one lock, an index's exclusive tree latch.
+//! - pages of a tree are freed and used again under one lock, its exclusive tree latch; who takes
+//!   freed pages of a chain has them for itself.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -49,6 +50,8 @@ pub enum ExtentUse {
     Leaf,
     /// Inner pages of an index.
     Inner,
+    /// Chains of long values.
+    Overflow,
     /// Everything else.
     Other,
 }
@@ -99,6 +102,16 @@ impl Allocator {
         let freed = self.freed.lock();
         let pages = freed.get(&owner).into_iter().flatten();
         pages.rev().take(most).copied().collect()
+    }
+
+    /// At most `most` freed pages of an owner, for the caller alone.
+    pub(crate) fn take_freed(&self, owner: Owner, most: usize) -> Vec<PageId> {
+        let mut freed = self.freed.lock();
+        let Some(freed) = freed.get_mut(&owner) else {
+            return Vec::new();
+        };
+        let rest = freed.len() - most.min(freed.len());
+        freed.split_off(rest)
     }
 
     pub(super) fn publish_freed(&self, pages: &mut Vec<(Owner, PageId)>) {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use perigee_page::{PageMut, PageRef};
 use perigee_redo::{Change, Op, apply};
-use perigee_types::{IndexId, Lsn, PageId};
+use perigee_types::{DbId, IndexId, Lsn, PageId};
 
 use crate::buffer::{BufferPool, Frame, WriteLatch};
 
@@ -109,6 +109,12 @@ impl<'p> Mtr<'p> {
     #[must_use]
     pub fn frame(&self, page: Latched) -> &Arc<Frame> {
         &self.pages[page.0].frame
+    }
+
+    /// The database of the pages.
+    #[must_use]
+    pub fn db(&self) -> DbId {
+        self.pool.sal().db()
     }
 
     /// Applies an operation to a latched page and logs it.

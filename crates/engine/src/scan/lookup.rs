@@ -14,6 +14,7 @@ use perigee_ndp::{Backend, Descriptor, Execution, KeyRange, NdpError, Scanner};
 use perigee_types::TrxId;
 
 use super::LookupRequest;
+use super::long::LongColumns;
 use super::resolve::{is_deleted, row_of_entry};
 use super::scan::as_slice;
 use crate::EngineError;
@@ -49,6 +50,7 @@ pub struct Lookups {
     engine: Arc<Engine>,
     request: Arc<LookupRequest>,
     scanner: Arc<Scanner>,
+    long: Option<Arc<LongColumns>>,
 }
 
 impl std::fmt::Debug for Lookups {
@@ -75,9 +77,14 @@ impl Engine {
         } else {
             Backend::Jit
         };
+        let projection = request.projection.clone();
+        let scanner = Arc::new(Scanner::new(descriptor, backend)?);
+        let layout = &request.evaluated().layout;
+        let long = LongColumns::of(layout, &projection, &scanner.output_schema());
         Ok(Lookups {
             engine: self.clone(),
-            scanner: Arc::new(Scanner::new(descriptor, backend)?),
+            scanner,
+            long: long.map(Arc::new),
             request: Arc::new(request),
         })
     }
@@ -409,11 +416,15 @@ impl<'l> Run<'l> {
         }
         self.flush()?;
         let schema = self.lookups.scanner.output_schema();
-        let batch = match <[RecordBatch; 1]>::try_from(self.batches) {
+        let mut batch = match <[RecordBatch; 1]>::try_from(self.batches) {
             Ok([only]) => only,
             Err(batches) => arrow_select::concat::concat_batches(&schema, &batches)
                 .map_err(|e| EngineError::Evaluation(e.to_string()))?,
         };
+        if let Some(long) = &self.lookups.long {
+            let (pool, request) = (&self.lookups.engine.pool, &self.lookups.request);
+            batch = long.fetch(pool, &batch, &request.cancel).await?;
+        }
         Ok(Lookup {
             batch,
             key_of_row: self.key_of_row,

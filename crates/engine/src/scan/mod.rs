@@ -2,6 +2,7 @@
 
 mod counters;
 mod held;
+mod long;
 mod lookup;
 mod records;
 mod request;

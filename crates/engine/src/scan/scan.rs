@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use super::ScanRequest;
 use super::counters::{ScanCounters, add};
 use super::held::{Held, Holding};
+use super::long::LongColumns;
 use super::resolve::resolve;
 use super::source::{Part, read_batches};
 use crate::EngineError;
@@ -39,6 +40,7 @@ pub(super) struct Shared {
     pub request: ScanRequest,
     pub tree: Tree,
     pub scanner: Arc<Scanner>,
+    long: Option<LongColumns>,
     pub descriptor: Bytes,
     pub look_ahead: usize,
     pub cursor: tokio::sync::Mutex<Ahead>,
@@ -107,6 +109,11 @@ impl ScanHandle {
             Backend::Jit
         };
         let scanner = Arc::new(Scanner::new(descriptor, backend)?);
+        let stored = scanner.output_schema();
+        let long = match request.aggregate {
+            None => LongColumns::of(&index.layout, &request.projection, &stored),
+            Some(_) => None,
+        };
         let look_ahead = request
             .look_ahead
             .unwrap_or(engine.config.look_ahead)
@@ -126,6 +133,7 @@ impl ScanHandle {
             request,
             tree,
             scanner,
+            long,
             descriptor: encoded,
             cursor: tokio::sync::Mutex::new(ahead),
             counters: Arc::default(),
@@ -140,7 +148,10 @@ impl ScanHandle {
     /// Schema of the batches.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
-        self.shared.scanner.output_schema()
+        match &self.shared.long {
+            Some(long) => long.schema().clone(),
+            None => self.shared.scanner.output_schema(),
+        }
     }
 
     /// What the scan did so far.
@@ -220,7 +231,11 @@ impl Partition {
                 self.reader.0.abort();
                 return Ok(None);
             }
-            if let Some((batch, _)) = self.ready.pop() {
+            if let Some((batch, held)) = self.ready.pop() {
+                let batch = match &self.shared.long {
+                    Some(_) => self.with_values((batch, held)).await?,
+                    None => batch,
+                };
                 let rows = batch.num_rows() as u64;
                 self.shared.delivered.fetch_add(rows, Ordering::Relaxed);
                 add(&self.shared.counters.rows, rows);
@@ -237,6 +252,19 @@ impl Partition {
                 }
             }
         }
+    }
+
+    /// The first of some rows with their long values; the others can be delivered next.
+    async fn with_values(&mut self, (batch, held): Finished) -> Result<RecordBatch, EngineError> {
+        let shared = self.shared.clone();
+        let long = shared.long.as_ref().expect("there are long columns");
+        let together = long.rows_together(&batch);
+        if together < batch.num_rows() {
+            let rest = batch.slice(together, batch.num_rows() - together);
+            self.ready.push((rest, held));
+        }
+        let (pool, cancel) = (&shared.engine.pool, &shared.request.cancel);
+        long.fetch(pool, &batch.slice(0, together), cancel).await
     }
 
     async fn take_part(&mut self, part: Part) -> Result<(), EngineError> {

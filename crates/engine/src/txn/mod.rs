@@ -3,6 +3,7 @@
 mod definition;
 mod entries;
 mod locks;
+mod long;
 mod purge;
 mod registry;
 mod rollback;

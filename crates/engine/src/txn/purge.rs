@@ -24,6 +24,7 @@ use crate::btree::{RecordChange, Tree};
 use crate::buffer::{Access, Frame};
 use crate::catalog::{Index, Table};
 use crate::engine::Engine;
+use crate::overflow::free_chain;
 
 /// Transactions that are taken from the history at a time.
 const BATCH: usize = 256;
@@ -214,17 +215,27 @@ async fn purge_record(
     record: UndoRecord,
     what: What,
 ) -> Result<(), EngineError> {
-    let UndoChange::Update {
-        key,
-        touches_entries: true,
-        before,
-    } = record.change
-    else {
+    let needs_purge = matches!(
+        record.change,
+        UndoChange::ChainLeft(_)
+            | UndoChange::Update {
+                touches_entries: true,
+                ..
+            }
+    );
+    if !needs_purge {
         return Ok(());
-    };
+    }
     // The table may have been dropped meanwhile.
     let Some(table) = engine.catalog.table_by_id(record.table) else {
         return Ok(());
+    };
+    let (key, before) = match record.change {
+        UndoChange::Update { key, before, .. } => (key, before),
+        UndoChange::ChainLeft(chain) if what != What::Entries => {
+            return free_chain(engine, chain).await;
+        }
+        _ => return Ok(()),
     };
     if what != What::Rows {
         for index in &table.indexes[1..] {

@@ -10,6 +10,7 @@ use perigee_page::{RecordFlags, RecordHeader};
 use perigee_types::{PageId, RollPtr, TrxId};
 
 use super::entries::{entries_of, entry_of, is_same_entry};
+use super::long::keep_chain;
 use super::purge::{collect_entry, collect_row, is_needed};
 use super::segment::{Position, find_tail, free_slot, pages_from};
 use super::system::Slot;
@@ -20,6 +21,7 @@ use crate::btree::{RecordChange, Tree};
 use crate::buffer::Access;
 use crate::catalog::Table;
 use crate::engine::Engine;
+use crate::overflow::free_chain;
 
 /// Rolls back what a crash left; `unfinished` are the slots in use. Others work meanwhile: what is
 /// not rolled back yet is locked.
@@ -115,6 +117,9 @@ async fn undo(engine: &Arc<Engine>, roll: RollPtr, record: UndoRecord) -> Result
         UndoChange::Update { key, before, .. } => {
             undo_update(engine, &table, roll, &key, &before).await
         }
+        UndoChange::ChainMade(chain) => free_chain(engine, chain).await,
+        UndoChange::ChainLeft(_) => keep_chain(engine, roll).await,
+        UndoChange::Void => Ok(()),
         UndoChange::Load => {
             for index in &table.indexes {
                 engine.tree(index).clear().await?;

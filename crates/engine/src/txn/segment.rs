@@ -149,6 +149,11 @@ impl UndoLog {
         Position::end_of(&self.current).expect("V7: we wrote this undo page")
     }
 
+    /// The page at hand.
+    pub(super) fn current(&self) -> &Arc<Frame> {
+        &self.current
+    }
+
     /// What the registry keeps of it when the transaction ends.
     pub fn history(&self) -> (usize, Position, bool) {
         (self.slot, self.end(), self.work)
@@ -186,7 +191,7 @@ impl UndoLog {
     }
 
     /// Goes on to the next page of the segment, a new one if there is none.
-    async fn go_on(&mut self, engine: &Engine) -> Result<(), EngineError> {
+    pub(super) async fn go_on(&mut self, engine: &Engine) -> Result<(), EngineError> {
         loop {
             let next = self
                 .current
@@ -241,7 +246,7 @@ fn needs_purge(record: &UndoRecord) -> bool {
         undo::UndoChange::Update {
             touches_entries: true,
             ..
-        }
+        } | undo::UndoChange::ChainLeft(_)
     )
 }
 

@@ -12,6 +12,9 @@
 //!          3 update   flags 1 (1 = entries of secondary indexes differ), header of the version before
 //!                     14, key length 2, key, and how its body differs from that of the version after:
 //!                     length of the common prefix 2, of the common suffix 2, the bytes in between
+//!          4 made     a chain of overflow pages was made: its first page 8, its number 8
+//!          5 left     no current row leads to this chain any more: as 4
+//!          6 void     as 5, which was undone
 //! ```
 //!
 //! A roll pointer leads to the record at its offset.
@@ -22,6 +25,7 @@ use perigee_redo::Op;
 use perigee_types::{PAGE_SIZE, PageId, RollPtr, TableId, TrxId};
 
 use crate::EngineError;
+use crate::overflow::ChainId;
 
 const NEXT: usize = HEADER_LEN;
 const END: usize = HEADER_LEN + 8;
@@ -30,6 +34,13 @@ pub(super) const RECORDS: usize = HEADER_LEN + 10;
 const KIND_INSERT: u8 = 1;
 const KIND_LOAD: u8 = 2;
 const KIND_UPDATE: u8 = 3;
+const KIND_CHAIN_MADE: u8 = 4;
+const KIND_CHAIN_LEFT: u8 = 5;
+const KIND_VOID: u8 = 6;
+/// Offset in a record of its kind.
+const KIND: u16 = 2;
+/// Length of a record about a chain.
+pub(super) const CHAIN_RECORD_LEN: usize = 2 + 1 + 6 + 4 + 16;
 const TOUCHES_ENTRIES: u8 = 1;
 
 /// What it takes to undo one change.
@@ -62,6 +73,12 @@ pub(super) enum UndoChange {
         /// The version before.
         before: Before,
     },
+    /// A chain of overflow pages was made.
+    ChainMade(ChainId),
+    /// The value that a chain holds was replaced, or its row deleted.
+    ChainLeft(ChainId),
+    /// A chain was left; that was undone.
+    Void,
 }
 
 /// A version of a record in terms of the one after it.
@@ -115,13 +132,20 @@ impl UndoRecord {
             UndoChange::Insert { .. } => KIND_INSERT,
             UndoChange::Load => KIND_LOAD,
             UndoChange::Update { .. } => KIND_UPDATE,
+            UndoChange::ChainMade(_) => KIND_CHAIN_MADE,
+            UndoChange::ChainLeft(_) => KIND_CHAIN_LEFT,
+            UndoChange::Void => KIND_VOID,
         };
         out.push(kind);
         out.extend(&self.trx.0.to_le_bytes()[..6]);
         out.extend(self.table.0.to_le_bytes());
         match &self.change {
             UndoChange::Insert { key } => out.extend(key),
-            UndoChange::Load => {}
+            UndoChange::Load | UndoChange::Void => {}
+            UndoChange::ChainMade(chain) | UndoChange::ChainLeft(chain) => {
+                out.extend(chain.first.0.to_le_bytes());
+                out.extend(chain.number.to_le_bytes());
+            }
             UndoChange::Update {
                 key,
                 touches_entries,
@@ -152,6 +176,9 @@ impl UndoRecord {
                 key: bytes.to_vec(),
             },
             KIND_LOAD if bytes.is_empty() => UndoChange::Load,
+            KIND_CHAIN_MADE => UndoChange::ChainMade(decode_chain(bytes)?),
+            KIND_CHAIN_LEFT => UndoChange::ChainLeft(decode_chain(bytes)?),
+            KIND_VOID => UndoChange::Void,
             KIND_UPDATE => {
                 let [flags] = *take(&mut bytes)?;
                 let header = RecordHeader::read(take::<CLUSTERED_HEADER_LEN>(&mut bytes)?);
@@ -176,6 +203,12 @@ impl UndoRecord {
         let trx = TrxId(u64::from_le_bytes(trx));
         Some(Self { trx, table, change })
     }
+}
+
+fn decode_chain(mut bytes: &[u8]) -> Option<ChainId> {
+    let first = PageId(u64::from_le_bytes(*take(&mut bytes)?));
+    let number = u64::from_le_bytes(*take(&mut bytes)?);
+    bytes.is_empty().then_some(ChainId { first, number })
 }
 
 fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {
@@ -212,6 +245,12 @@ impl<'a> UndoPage<'a> {
     pub fn end(self) -> usize {
         let bytes = self.0.bytes();
         usize::from(u16::from_le_bytes([bytes[END], bytes[END + 1]]))
+    }
+
+    /// Bytes that more records may take.
+    #[must_use]
+    pub fn room(self) -> usize {
+        PAGE_SIZE - self.end()
     }
 
     /// True if it has no records.
@@ -271,6 +310,15 @@ pub(super) fn link(next: PageId) -> Op {
     Op::Write {
         offset: NEXT as u16,
         bytes: Bytes::copy_from_slice(&next.0.to_le_bytes()),
+    }
+}
+
+/// The operation that makes the record at an offset, of a chain that was left, void.
+#[must_use]
+pub(super) fn make_void(offset: u16) -> Op {
+    Op::Write {
+        offset: offset + KIND,
+        bytes: Bytes::from_static(&[KIND_VOID]),
     }
 }
 

@@ -52,6 +52,9 @@ pub(super) async fn previous_version(
     }
     match undo.change {
         UndoChange::Insert { .. } | UndoChange::Load => Ok(None),
+        UndoChange::ChainMade(_) | UndoChange::ChainLeft(_) | UndoChange::Void => {
+            Err(stray("it is about a chain"))
+        }
         UndoChange::Update { before, .. } => {
             let version = before.restore(record);
             version.map(Some).ok_or_else(|| stray("it does not fit"))

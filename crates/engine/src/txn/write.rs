@@ -89,7 +89,14 @@ impl Transaction {
             let mut records = Vec::with_capacity(rows.len());
             for (i, row) in rows.iter().enumerate() {
                 let number = (group * ROWS_PER_GROUP + i) as u64;
-                records.push(encode(table, row, first + i as u64, number)?);
+                let row_id = first + i as u64;
+                records.push(if table.has_long() {
+                    let record = self.encode_long(table, row, (row_id, number), None);
+                    // Boxed, so that those who write other rows need not carry it along.
+                    Box::pin(record).await?.0
+                } else {
+                    encode(table, row, row_id, number)?
+                });
             }
             self.insert_records(table, records).await?;
         }
@@ -107,6 +114,9 @@ impl Transaction {
     ) -> Result<Written, EngineError> {
         self.write_to(table).await?;
         let row_id = self.engine.row_ids(table, 1);
+        if table.has_long() {
+            return Box::pin(self.insert_long(table, row, row_id)).await;
+        }
         let record = encode(table, row, row_id, 0)?;
         self.insert_record(table, record, None).await
     }
@@ -160,6 +170,9 @@ impl Transaction {
         mut change: impl FnMut(&[u8]) -> Option<Vec<Datum>> + Send,
     ) -> Result<Option<Written>, EngineError> {
         self.write_to(table).await?;
+        if table.has_long() {
+            return Box::pin(self.change_long(table, key, change)).await;
+        }
         loop {
             let Some(old) = self.current(table, key).await? else {
                 return Ok(Some(Written::Missing));
@@ -184,22 +197,33 @@ impl Transaction {
         row: &[Datum],
     ) -> Result<Option<Written>, EngineError> {
         let mut new = encode(table, row, hidden_row_id(table, old), 0)?;
+        self.write_version(table, key, old, (row, &mut new)).await
+    }
+
+    /// As [`Transaction::write_over`], with the record of the row.
+    pub(super) async fn write_version(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+        old: &[u8],
+        (row, new): (&[Datum], &mut [u8]),
+    ) -> Result<Option<Written>, EngineError> {
         if new[CLUSTERED_HEADER_LEN..] == old[CLUSTERED_HEADER_LEN..] {
             // As good as written: nobody else may write it now.
             self.lock_row(table, key, LockMode::Exclusive, LockWait::Wait)
                 .await?;
             return Ok(Some(Written::Unchanged));
         }
-        if table.clustered().layout.shape.key(&new) != key {
+        if table.clustered().layout.shape.key(new) != key {
             return self.move_row(table, key, row).await.map(Some);
         }
-        let (gone, come) = changed_entries(table, old, &new)?;
-        if let Some(row) = self.claim_unique(table, Some(old), &new).await? {
+        let (gone, come) = changed_entries(table, old, new)?;
+        if let Some(row) = self.claim_unique(table, Some(old), new).await? {
             return Ok(Some(Written::Duplicate(row)));
         }
         let touches = !come.is_empty();
         let of = Old { key, record: old };
-        match self.replace(table, of, &mut new, touches).await? {
+        match self.replace(table, of, new, touches).await? {
             Attempt::Done(_gate) => {
                 self.write_entries(table, &gone, &come).await?;
                 return Ok(Some(Written::Done));
@@ -231,6 +255,9 @@ impl Transaction {
                 Attempt::Done(_gate) => {
                     let gone = entries_of(table, &old)?;
                     self.write_entries(table, &gone, &[]).await?;
+                    if table.has_long() {
+                        Box::pin(self.leave_chains(table, &old, None)).await?;
+                    }
                     self.count_rows(table, -1);
                     return Ok(Written::Done);
                 }
@@ -241,7 +268,7 @@ impl Transaction {
     }
 
     /// The row gets another clustered key: it is deleted and inserted.
-    async fn move_row(
+    pub(super) async fn move_row(
         &mut self,
         table: &Arc<Table>,
         key: &[u8],
@@ -260,7 +287,7 @@ impl Transaction {
     }
 
     /// The current version of a row that nobody else is writing; `None` if there is none.
-    async fn current(
+    pub(super) async fn current(
         &mut self,
         table: &Arc<Table>,
         key: &[u8],
@@ -286,7 +313,7 @@ impl Transaction {
     }
 
     /// Inserts a clustered record whose undo, if `roll` is given, is written.
-    async fn insert_record(
+    pub(super) async fn insert_record(
         &mut self,
         table: &Arc<Table>,
         mut record: Vec<u8>,
@@ -565,7 +592,7 @@ fn encode(
 }
 
 /// The hidden row id of a record, 0 if its table has none.
-fn hidden_row_id(table: &Table, record: &[u8]) -> u64 {
+pub(super) fn hidden_row_id(table: &Table, record: &[u8]) -> u64 {
     if !table.has_hidden_row_id() {
         return 0;
     }

@@ -5,6 +5,7 @@
 mod ddl;
 mod history;
 mod large;
+mod long;
 mod lookups;
 mod memory;
 mod mvcc;

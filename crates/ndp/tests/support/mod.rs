@@ -274,6 +274,7 @@ pub fn random_value(r: &mut Random, ty: ColumnType, small: bool) -> Datum {
             let span = (LAST_DAY - FIRST_DAY + 1) * MICROS_PER_DAY;
             Datum::DateTime(FIRST_DAY * MICROS_PER_DAY + (any % span as u64) as i64)
         }
+        ColumnType::Long { .. } => Datum::String(any.to_le_bytes()[..few as usize].to_vec()),
         ColumnType::Char { chars, collation } | ColumnType::Varchar { chars, collation } => {
             // Binary columns count bytes.
             let binary = collation == Collation::BINARY;

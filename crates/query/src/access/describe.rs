@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
 use perigee_engine::catalog::HIDDEN_ROW_ID;
 
 use super::exec::{PageScanExec, as_page_scan};
@@ -34,16 +36,24 @@ pub struct AccessRow {
 #[must_use]
 pub fn describe(plan: &Arc<dyn ExecutionPlan>) -> Vec<AccessRow> {
     let mut rows = Vec::new();
-    visit(plan, &mut rows);
+    visit(plan, &[], &mut rows);
     rows
 }
 
-fn visit(plan: &Arc<dyn ExecutionPlan>, rows: &mut Vec<AccessRow>) {
+/// `conditions` are the names in the conditions above the plan.
+fn visit(plan: &Arc<dyn ExecutionPlan>, conditions: &[String], rows: &mut Vec<AccessRow>) {
+    let mut conditions = conditions.to_vec();
+    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        let columns = collect_columns(filter.predicate());
+        conditions.extend(columns.iter().map(|column| column.name().to_owned()));
+    }
     if let Some(scan) = as_page_scan(plan) {
-        rows.push(row(scan));
+        let mut row = row(scan);
+        row.extra.push_str(&long_conditions(scan, &conditions));
+        rows.push(row);
     }
     for child in plan.children() {
-        visit(child, rows);
+        visit(child, &conditions, rows);
     }
     // The inner table is read for each outer row, so it comes behind those.
     if let Some(join) = plan.downcast_ref::<IndexJoinExec>() {
@@ -64,6 +74,21 @@ fn inner_row(join: &IndexJoinExec) -> AccessRow {
         counters: join.counters(),
         ..row(scan)
     }
+}
+
+/// Why conditions on long values stay above an access.
+fn long_conditions(scan: &PageScanExec, conditions: &[String]) -> String {
+    let columns = scan.table.def.columns.iter();
+    let named = columns.filter(|column| {
+        let name = column.name.to_lowercase();
+        column.ty.is_long() && conditions.contains(&name)
+    });
+    let names: Vec<_> = named.map(|column| column.name.as_str()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let names = names.join(", ");
+    format!("; condition on {names} not pushed: long values may lie outside of their rows")
 }
 
 fn row(scan: &PageScanExec) -> AccessRow {

@@ -56,6 +56,12 @@ pub(super) const MAX_SLICE: usize = 8192;
 /// Inner rows that a request should find; slices of outer rows are made as small as that needs.
 const ROWS_PER_REQUEST: usize = 32_768;
 
+/// Bytes of long values that a request should find.
+const LONG_BYTES_PER_REQUEST: f64 = (64 << 20) as f64;
+
+/// Bytes of a long value about which nothing is known.
+const LONG_BYTES: f32 = 65_536.0;
+
 /// A join as the plan has it, for [`IndexJoinExec::try_new`].
 pub(super) struct JoinParts {
     pub join_type: JoinType,
@@ -448,7 +454,8 @@ impl ExecutionPlan for IndexJoinExec {
         context: Arc<TaskContext>,
     ) -> DfResult<SendableRecordBatchStream> {
         let count = |name| MetricBuilder::new(&self.metrics).counter(name, partition);
-        let expected = (ROWS_PER_REQUEST as f64 / self.inner.matches.max(1.0)) as usize;
+        let expected = self.inner.rows_per_request() as f64 / self.inner.matches.max(1.0);
+        let expected = expected as usize;
         let nothing = RecordBatch::new_empty(Arc::new(Schema::empty()));
         let run = Run {
             input: self.input.execute(partition, context.clone())?.fuse(),
@@ -572,7 +579,7 @@ impl Run {
 
     /// Sizes the next slice by what the last one found.
     fn adapt(&mut self, rows: usize, found: usize) {
-        let fitting = rows.saturating_mul(ROWS_PER_REQUEST) / found.max(1);
+        let fitting = rows.saturating_mul(self.inner.rows_per_request()) / found.max(1);
         self.slice = fitting
             .clamp(1, self.slice.saturating_mul(2))
             .min(MAX_SLICE);

@@ -223,7 +223,7 @@ fn key_column(scan: &PageScanExec, steps: &[Step], expr: &Arc<dyn PhysicalExpr>)
         ColumnType::Char { .. } | ColumnType::Varchar { .. } => {
             def.ty.collation() == Some(Collation::UTF8MB4_BIN) && around.casts.is_empty()
         }
-        ColumnType::Float | ColumnType::Double => false,
+        ColumnType::Float | ColumnType::Double | ColumnType::Long { .. } => false,
     };
     same_key.then_some(column)
 }

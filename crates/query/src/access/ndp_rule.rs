@@ -312,7 +312,9 @@ impl NdpRule {
             ));
         }
         let reduction = width_reduction(scan);
-        if choice.aggregate || reduction >= settings.min_width_reduction {
+        // Who needs not all columns must not fetch long values for nothing.
+        let must = index.layout.has_long();
+        if choice.aggregate || must || reduction >= settings.min_width_reduction {
             choice.columns = true;
         } else {
             choice.reasons.push(format!(

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 };
 use perigee_value::{ColumnType, ValueRef, date, decimal, parse_text_ref};
 
-use super::types::{datetime, is_string, mysql_name};
+use super::types::{datetime, is_bytes, is_string, mysql_name};
 use super::{kernels, text};
 use crate::error::SqlError;
 
@@ -114,7 +114,7 @@ impl ScalarUDFImpl for Cast {
         let target = target(args.scalar_arguments)?;
         let from = args.arg_fields[0].data_type();
         // Strings that are no dates become NULL.
-        let nullable = args.arg_fields[0].is_nullable() || is_string(from);
+        let nullable = args.arg_fields[0].is_nullable() || is_string(from) || is_bytes(from);
         let mut field = Field::new(NAME, target.data_type(), nullable);
         if let Target::DateTime(fsp) = target {
             field = field.with_metadata([(text::FSP_KEY.to_owned(), fsp.to_string())].into());
@@ -177,6 +177,10 @@ pub fn convert(array: &ArrayRef, target: Target, fsp: u8) -> DfResult<ArrayRef> 
     }
     if *from == DataType::Null {
         return Ok(cast(array, &target.data_type())?);
+    }
+    if is_bytes(from) && !matches!(target, Target::Char(_)) {
+        let texts: ArrayRef = Arc::new(text::to_text(array, fsp)?);
+        return convert(&texts, target, fsp);
     }
     match target {
         Target::Char(chars) => to_char(array, chars, fsp),

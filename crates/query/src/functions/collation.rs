@@ -1,4 +1,4 @@
-//! Strings as `utf8mb4_bin` compares them: trailing spaces do not count.
+//! Strings as `utf8mb4_bin` compares them: trailing spaces do not count; and bytes, of which all do.
 
 use std::sync::Arc;
 
@@ -72,4 +72,39 @@ fn trim(array: &ArrayRef) -> DfResult<ArrayRef> {
         .collect();
     debug_assert_eq!(trimmed.len(), array.len());
     Ok(Arc::new(trimmed))
+}
+
+/// `mysql_latin(s)`: the bytes of `s` as characters, for LIKE over bytes.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Latin {
+    signature: Signature,
+}
+
+impl Default for Latin {
+    fn default() -> Self {
+        Self {
+            signature: Signature::any(1, Volatility::Immutable),
+        }
+    }
+}
+
+impl ScalarUDFImpl for Latin {
+    fn name(&self) -> &str {
+        "mysql_latin"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Ok(DataType::Utf8View)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let scalar = matches!(args.args[0], ColumnarValue::Scalar(_));
+        let array = args.args[0].to_array(if scalar { 1 } else { args.number_rows })?;
+        let fsp = super::cast::fsp_of(&args.arg_fields[0]);
+        kernels::shape(Arc::new(text::to_latin(&array, fsp)?), scalar)
+    }
 }

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, Float64Builder, Int64Array, Int64Builder,
-    StringViewArray, StringViewBuilder,
+    Array, ArrayRef, AsArray, BinaryViewBuilder, Float64Array, Float64Builder, Int64Array,
+    Int64Builder, StringViewArray, StringViewBuilder,
 };
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
 use datafusion::common::Result as DfResult;
@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 use perigee_value::{date, string};
 
 use super::cast::{Target, convert, fsp_of};
+use super::types::is_bytes;
 use super::{kernels, text};
 use crate::error::SqlError;
 
@@ -259,8 +260,10 @@ impl ScalarUDFImpl for RowFunction {
         &self.signature
     }
 
-    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
-        Ok(match DEFINITIONS[self.index].result {
+    fn return_type(&self, arguments: &[DataType]) -> DfResult<DataType> {
+        let definition = &DEFINITIONS[self.index];
+        Ok(match definition.result {
+            Text if is_over_bytes(definition, arguments) => DataType::BinaryView,
             Text => DataType::Utf8View,
             Int => DataType::Int64,
             Double => DataType::Float64,
@@ -276,11 +279,13 @@ impl ScalarUDFImpl for RowFunction {
                 return Err(SqlError::not_supported(what).into_df());
             }
         }
-        Ok(Arc::new(Field::new(
-            self.name(),
-            self.return_type(&[])?,
-            true,
-        )))
+        let types = args
+            .arg_fields
+            .iter()
+            .map(|field| field.data_type().clone());
+        let types: Vec<_> = types.collect();
+        let ty = self.return_type(&types)?;
+        Ok(Arc::new(Field::new(self.name(), ty, true)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
@@ -290,18 +295,53 @@ impl ScalarUDFImpl for RowFunction {
             .iter()
             .all(|a| matches!(a, ColumnarValue::Scalar(_)));
         let rows = if scalar { 1 } else { args.number_rows };
+        let types = args
+            .arg_fields
+            .iter()
+            .map(|field| field.data_type().clone());
+        let bytes = is_over_bytes(definition, &types.collect::<Vec<_>>());
         let mut columns = Vec::with_capacity(args.args.len());
         for (i, arg) in args.args.iter().enumerate() {
             let fsp = fsp_of(&args.arg_fields[i]);
-            columns.push(Column::new(arg, parameter(definition, i), fsp, rows)?);
+            let kind = parameter(definition, i);
+            columns.push(match bytes && kind == Text {
+                true => Column::of_bytes(arg, fsp, rows)?,
+                false => Column::new(arg, kind, fsp, rows)?,
+            });
         }
-        kernels::shape(evaluate(definition, &columns, rows), scalar)
+        let result = evaluate(definition, &columns, rows, bytes);
+        kernels::shape(result, scalar)
+    }
+}
+
+/// True if a function gets bytes for texts: then its texts have a character for each byte
+/// ([`text::to_latin`]).
+fn is_over_bytes(definition: &Definition, arguments: &[DataType]) -> bool {
+    let mut arguments = arguments.iter().enumerate();
+    arguments.any(|(i, ty)| parameter(definition, i) == Text && is_bytes(ty))
+}
+
+/// What is computed over bytes, where that is not what is computed over a character for each.
+fn over_bytes(definition: &Definition) -> Evaluate {
+    match definition.name {
+        "mysql_length" => |a| Some(Value::Int(a[0].text().chars().count() as i64)),
+        "mysql_ascii" => |a| {
+            let first = a[0].text().chars().next();
+            Some(Value::Int(first.map_or(0, |c| i64::from(u32::from(c)))))
+        },
+        // Bytes have no case.
+        "mysql_upper" | "mysql_lower" => |a| Value::owned(a[0].text()),
+        _ => definition.evaluate,
     }
 }
 
 fn parameter(definition: &Definition, i: usize) -> Kind {
-    let last = definition.parameters.len() - 1;
-    definition.parameters[i.min(last)]
+    let last = definition.parameters.len().saturating_sub(1);
+    definition
+        .parameters
+        .get(i.min(last))
+        .copied()
+        .unwrap_or(Text)
 }
 
 /// An argument, converted to the kind of its parameter; constants have one row.
@@ -337,6 +377,13 @@ impl Column {
         })
     }
 
+    /// A text over bytes.
+    fn of_bytes(arg: &ColumnarValue, fsp: u8, rows: usize) -> DfResult<Self> {
+        let constant = matches!(arg, ColumnarValue::Scalar(_));
+        let array = arg.to_array(if constant { 1 } else { rows })?;
+        Ok(Self::Text(text::to_latin(&array, fsp)?, constant))
+    }
+
     fn get(&self, row: usize) -> Option<Value<'_>> {
         match self {
             Self::Text(array, constant) => {
@@ -357,12 +404,23 @@ impl Column {
     }
 }
 
-fn evaluate(definition: &Definition, columns: &[Column], rows: usize) -> ArrayRef {
+fn evaluate(definition: &Definition, columns: &[Column], rows: usize, bytes: bool) -> ArrayRef {
+    let function = match bytes {
+        true => over_bytes(definition),
+        false => definition.evaluate,
+    };
     let row = |row: usize| -> Option<Value<'_>> {
         let values: Option<Vec<_>> = columns.iter().map(|column| column.get(row)).collect();
-        (definition.evaluate)(&values?)
+        function(&values?)
     };
     match definition.result {
+        Text if bytes => {
+            let mut out = BinaryViewBuilder::with_capacity(rows);
+            for i in 0..rows {
+                out.append_option(row(i).map(|value| text::from_latin(value.text())));
+            }
+            Arc::new(out.finish())
+        }
         Text => {
             let mut out = StringViewBuilder::with_capacity(rows);
             for i in 0..rows {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, PrimitiveArray, StringViewArray, StringViewBuilder,
+    Array, ArrayRef, AsArray, BinaryViewArray, Float64Array, PrimitiveArray, StringViewArray,
+    StringViewBuilder,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
@@ -65,11 +66,46 @@ pub fn as_view(array: &ArrayRef) -> DfResult<StringViewArray> {
     Ok(cast(array, &DataType::Utf8View)?.as_string_view().clone())
 }
 
+/// A string column as its bytes.
+pub fn as_bytes(array: &ArrayRef) -> DfResult<BinaryViewArray> {
+    Ok(cast(array, &DataType::BinaryView)?.as_binary_view().clone())
+}
+
+/// Each byte of a string as the character with its number: what functions of characters do with such
+/// a text, they do with the bytes.
+pub fn to_latin(array: &ArrayRef, fsp: u8) -> DfResult<StringViewArray> {
+    let bytes = match array.data_type() {
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => as_bytes(array)?,
+        _ => {
+            let texts: ArrayRef = Arc::new(to_text(array, fsp)?);
+            as_bytes(&texts)?
+        }
+    };
+    let mut out = StringViewBuilder::with_capacity(bytes.len());
+    for item in &bytes {
+        let text = item.map(|item| item.iter().copied().map(char::from).collect::<String>());
+        out.append_option(text);
+    }
+    Ok(out.finish())
+}
+
+/// The bytes that [`to_latin`] made a text of.
+#[must_use]
+pub fn from_latin(text: &str) -> Vec<u8> {
+    text.chars().map(|c| c as u8).collect()
+}
+
 /// Values as text, as MySQL shows them. `fsp` counts for DATETIME only.
 pub fn to_text(array: &ArrayRef, fsp: u8) -> DfResult<StringViewArray> {
     match array.data_type() {
         DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => as_view(array),
         DataType::Null => Ok(StringViewArray::new_null(array.len())),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+            let bytes = as_bytes(array)?;
+            // Bytes that are no text have none.
+            let texts = bytes.iter().map(|b| str::from_utf8(b?).ok());
+            Ok(texts.collect())
+        }
         DataType::Boolean | DataType::Int8 | DataType::Int16 | DataType::Int32 => {
             to_text(&cast(array, &DataType::Int64)?, fsp)
         }

@@ -81,6 +81,15 @@ pub fn is_string(ty: &DataType) -> bool {
     )
 }
 
+/// True for strings of bytes.
+#[must_use]
+pub fn is_bytes(ty: &DataType) -> bool {
+    matches!(
+        ty,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView
+    )
+}
+
 /// True for DATE and DATETIME.
 #[must_use]
 pub fn is_temporal(ty: &DataType) -> bool {
@@ -105,6 +114,7 @@ pub fn mysql_name(ty: &DataType) -> &'static str {
         DataType::Date32 => "DATE",
         DataType::Timestamp(..) => "DATETIME",
         ty if is_string(ty) => "CHAR",
+        ty if is_bytes(ty) => "BINARY",
         _ => "BIGINT",
     }
 }

@@ -2,8 +2,6 @@
 
 use datafusion::sql::sqlparser::ast::{Expr, Value};
 
-use crate::error::{Result, SqlError};
-
 /// The bytes of an expression that is a binary literal.
 pub fn binary_literal(expr: &Expr) -> Option<Vec<u8>> {
     match expr {
@@ -33,18 +31,6 @@ pub fn number_of(bytes: &[u8]) -> Option<u64> {
     (digits.len() <= 8).then(|| digits.iter().fold(0, push))
 }
 
-/// The text that bytes are.
-///
-/// # Errors
-/// 1300 if they are none.
-pub fn text_of(bytes: Vec<u8>) -> Result<String> {
-    String::from_utf8(bytes).map_err(|error| {
-        let bytes = error.as_bytes().iter();
-        let shown: String = bytes.map(|byte| format!("{byte:02X}")).collect();
-        SqlError::invalid_string("utf8mb4", shown)
-    })
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
@@ -68,11 +54,5 @@ mod tests {
             assert_eq!(number_of(&bytes), number, "{digits}");
         }
         assert_eq!(bytes_of("4g"), None);
-        assert_eq!(text_of(vec![0x4d, 0x79]).unwrap(), "My");
-        let error = text_of(vec![0xff, 0]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "1300 (HY000): Invalid utf8mb4 character string: 'FF00'"
-        );
     }
 }

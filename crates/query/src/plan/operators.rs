@@ -20,9 +20,9 @@ use perigee_value::{ColumnType, Datum, decimal};
 use crate::error::SqlError;
 use crate::functions::arithmetic::ArithmeticFunction;
 use crate::functions::collation::Pad;
-use crate::functions::types::{Number, datetime, is_string, is_temporal, mysql_name};
+use crate::functions::types::{Number, datetime, is_bytes, is_string, is_temporal, mysql_name};
 use crate::functions::{cast as casts, text};
-use crate::parse::binary::{number_of, text_of};
+use crate::parse::binary::number_of;
 use crate::plan::metadata;
 
 /// DataFusion's hook.
@@ -113,14 +113,16 @@ pub fn compare(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfRe
     Ok(binary_expr(left, op, right))
 }
 
-/// A binary literal as the number or the text that is wanted; anything else as it is.
+/// A binary literal as the number or the text that is wanted, or bytes if it is no text; anything else as it is.
 fn resolved(expr: Expr, as_number: bool) -> DfResult<Expr> {
     let Expr::Literal(ScalarValue::Binary(Some(bytes)), metadata) = expr else {
         return Ok(expr);
     };
     let value = if !as_number {
-        let text = text_of(bytes).map_err(SqlError::into_df)?;
-        ScalarValue::Utf8(Some(text))
+        match String::from_utf8(bytes) {
+            Ok(text) => ScalarValue::Utf8(Some(text)),
+            Err(error) => ScalarValue::Binary(Some(error.into_bytes())),
+        }
     } else {
         let wide = || SqlError::not_supported("binary numbers of more than 64 bits").into_df();
         let number = number_of(&bytes).ok_or_else(wide)?;
@@ -158,6 +160,11 @@ fn comparable(
             without_padding(right, schema)?,
         ));
     }
+    let is_text_or_bytes = |ty| is_string(ty) || is_bytes(ty);
+    if is_text_or_bytes(left_type) && is_text_or_bytes(right_type) {
+        // With bytes on one side both are bytes, and all of them count.
+        return Ok((as_bytes(left, left_type), as_bytes(right, right_type)));
+    }
     if numeric(left_type) && numeric(right_type) {
         return Ok((fit(left, right_type), fit(right, left_type)));
     }
@@ -179,6 +186,18 @@ fn comparable(
         return Ok((left, string_as_number(right)));
     }
     Err(mixed(left_type, right_type))
+}
+
+/// A string as its bytes.
+fn as_bytes(expr: Expr, ty: &DataType) -> Expr {
+    match (&expr, ty) {
+        (_, DataType::BinaryView) => expr,
+        (Expr::Literal(value, metadata), _) => match value.cast_to(&DataType::BinaryView) {
+            Ok(bytes) => Expr::Literal(bytes, metadata.clone()),
+            Err(_) => cast(expr, DataType::BinaryView),
+        },
+        _ => cast(expr, DataType::BinaryView),
+    }
 }
 
 fn mixed(left: &DataType, right: &DataType) -> datafusion::error::DataFusionError {

@@ -22,10 +22,11 @@ use datafusion::logical_expr::{
 };
 
 use crate::error::SqlError;
+use crate::functions::collation::Latin;
 use crate::functions::sum_argument::{SUM_ARGUMENT, sum_type};
-use crate::functions::types::is_string;
+use crate::functions::types::{is_bytes, is_string};
 use crate::functions::{cast as casts, in_list};
-use crate::plan::operators::{cast_to, compare, without_padding};
+use crate::plan::operators::{call, cast_to, compare, without_padding};
 use crate::plan::{membership, metadata};
 use crate::result::flags::PRIMARY_KEY;
 
@@ -161,7 +162,14 @@ fn lower_like(like: Like, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         }
         Ok(Box::new(cast_to(*expr, casts::Target::Char(None))))
     };
-    let (expr, pattern) = (text(like.expr)?, text(like.pattern)?);
+    let is_binary = |expr: &Expr| -> DfResult<bool> { Ok(is_bytes(&expr.get_type(schema)?)) };
+    let (expr, pattern) = if is_binary(&like.expr)? || is_binary(&like.pattern)? {
+        // A character of a pattern is a byte then.
+        let latin = |expr: Expr| Box::new(call(Latin::default().into(), vec![expr]));
+        (latin(*like.expr), latin(*like.pattern))
+    } else {
+        (text(like.expr)?, text(like.pattern)?)
+    };
     let Like {
         negated,
         escape_char,

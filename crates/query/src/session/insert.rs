@@ -36,6 +36,9 @@ use crate::values::{self, Column};
 /// Rows that are given to the engine at a time.
 const ROWS: usize = 4096;
 
+/// Bytes of rows of a query that are given to the engine at a time.
+const BYTES: usize = 16 << 20;
+
 /// Runs an INSERT or REPLACE.
 pub(super) async fn run(
     session: &mut Session,
@@ -342,7 +345,7 @@ impl Writer<'_> {
             .any(|a| a.schema == def.schema && a.table == def.name);
         let mut budget = Budget::new(self.session);
         let mut stream = self.session.frontend.start(&prepared);
-        let (mut rows, mut number) = (Vec::new(), 0);
+        let (mut rows, mut number, mut bytes) = (Vec::new(), 0, 0);
         while let Some(batch) = select::guarded(&mut stream, self.cancel).await? {
             let fields = prepared.schema.fields();
             let values = batch.columns().iter().zip(fields);
@@ -359,12 +362,15 @@ impl Writer<'_> {
                             .value(value.datum(at), value.ty(), def, number)?;
                     row[*column] = converted;
                 }
+                let size = row.iter().map(values::size).sum();
                 if meets_itself {
-                    budget.take(row.iter().map(values::size).sum())?;
+                    budget.take(size)?;
                 }
+                bytes += size;
                 rows.push(row);
-                if rows.len() == ROWS && !meets_itself {
+                if (rows.len() == ROWS || bytes > BYTES) && !meets_itself {
                     self.insert(&mut rows).await?;
+                    bytes = 0;
                 }
             }
         }
@@ -469,14 +475,21 @@ impl Writer<'_> {
             return Ok(false);
         };
         let mut changed = row_of(table, &record);
+        let mut existing = std::borrow::Cow::Borrowed(&changed[..]);
+        if table.has_long() {
+            let engine = &self.session.frontend.engine;
+            engine.fetch_long(existing.to_mut()).await.map_err(error)?;
+        }
         let on_duplicate = self.on_duplicate.as_mut().expect("it was planned before");
         let assigned = on_duplicate.values(
             self.session,
-            (&changed, row),
+            (&existing, row),
             (number, &mut self.converter),
             self.cancel,
         );
-        for (column, value) in assigned.await? {
+        let assigned = assigned.await?;
+        drop(existing);
+        for (column, value) in assigned {
             changed[column] = value;
         }
         let written = transaction.update_row(table, &other.key, &changed).await;

@@ -49,7 +49,7 @@ impl Parameters {
     /// The tokens of a literal that has the value and type of a parameter.
     ///
     /// # Errors
-    /// 1235 for bytes that are not UTF-8: there are no literals of them.
+    /// For what is no value.
     pub(super) fn literal(&self, number: usize) -> Result<Vec<Token>> {
         literal(&self.values[number], self.types[number])
     }
@@ -138,17 +138,13 @@ impl Parameter {
         }
     }
 
-    /// A text.
-    ///
-    /// # Errors
-    /// 1300 for what is not UTF-8.
-    pub fn text(text: &[u8]) -> Result<Self> {
-        if let Err(error) = std::str::from_utf8(text) {
-            let wrong = text[error.valid_up_to()..].iter().take(6);
-            let shown: String = wrong.map(|byte| format!("\\x{byte:02X}")).collect();
-            return Err(SqlError::invalid_string("utf8mb4", shown));
+    /// A text. Drivers send bytes as texts, too: what is not UTF-8 is bytes.
+    #[must_use]
+    pub fn text(text: &[u8]) -> Self {
+        match std::str::from_utf8(text) {
+            Ok(_) => Self::string(text, Collation::UTF8MB4_BIN),
+            Err(_) => Self::bytes(text),
         }
-        Ok(Self::string(text, Collation::UTF8MB4_BIN))
     }
 
     /// Bytes.
@@ -236,10 +232,14 @@ fn literal(value: &Datum, ty: ColumnType) -> Result<Vec<Token>> {
         Datum::Int(_) | Datum::UInt(_) | Datum::Bool(_) | Datum::Decimal(_) => number(text()),
         Datum::Date(_) => quoted("DATE"),
         Datum::DateTime(_) => quoted("TIMESTAMP"),
+        Datum::Overflow(_) => return Err(SqlError::unknown("a parameter is a value")),
         Datum::String(bytes) => match str::from_utf8(bytes) {
             Ok(text) => vec![Token::SingleQuotedString(text.to_owned())],
             Err(_) => {
-                let digits = bytes.iter().map(|byte| format!("{byte:02X}"));
+                let digit = |half: u8| char::from(b"0123456789ABCDEF"[usize::from(half)]);
+                let digits = bytes
+                    .iter()
+                    .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
                 vec![Token::HexStringLiteral(digits.collect())]
             }
         },

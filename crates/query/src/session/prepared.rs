@@ -549,14 +549,14 @@ pub(super) async fn execute(
     let statement = statement.ok_or_else(|| SqlError::unknown_statement(name, "EXECUTE"))?;
     let value = |name: &String| match session.user_variables.get(name) {
         Some(Some(text)) => match text.parse() {
-            Ok(number) => Ok(Parameter::int(number)),
+            Ok(number) => Parameter::int(number),
             Err(_) => Parameter::text(text.as_bytes()),
         },
-        _ => Ok(Parameter::NULL),
+        _ => Parameter::NULL,
     };
     let mut parameters = Parameters::default();
     for name in using {
-        parameters.push(value(name)?);
+        parameters.push(value(name));
     }
     session
         .run_prepared(&statement, &parameters, out, cancel)

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::ObjectName;
 use perigee_engine::catalog::{ColumnDef, Table};
-use perigee_value::LikePattern;
+use perigee_value::{Collation, LikePattern};
 use std::fmt::Write;
 
 use super::ddl::{default_text, quoted};
@@ -363,7 +363,7 @@ async fn next_number(session: &Session, table: &Table) -> Result<Option<u64>> {
 
 fn column_line(column: &ColumnDef, counts: bool) -> String {
     let mut line = format!("  `{}` {}", column.name, column.ty);
-    if column.ty.is_string() {
+    if column.ty.collation() == Some(Collation::UTF8MB4_BIN) {
         line.push_str(" COLLATE utf8mb4_bin");
     }
     if !column.nullable {
@@ -373,7 +373,7 @@ fn column_line(column: &ColumnDef, counts: bool) -> String {
         Some(default) => {
             let _ = write!(line, " DEFAULT {}", quoted(&default));
         }
-        None if column.nullable => line.push_str(" DEFAULT NULL"),
+        None if column.nullable && !column.ty.is_long() => line.push_str(" DEFAULT NULL"),
         None => {}
     }
     if counts {

@@ -155,6 +155,7 @@ fn cell(array: &ArrayRef, row: usize, ty: Option<ColumnType>) -> String {
         ty if ty.is_integer() => {
             ValueRef::Int(wide(DataType::Int64).as_primitive::<Int64Type>().value(row))
         }
+        DataType::BinaryView => ValueRef::String(array.as_binary_view().value(row)),
         _ => {
             text = wide(DataType::Utf8View);
             ValueRef::String(text.as_string_view().value(row).as_bytes())

@@ -42,7 +42,7 @@ const PREPARED: &[(&str, &str)] = &[
 fn parameter(rng: &mut Rng, kind: u8) -> Parameter {
     match (kind, rng.between(0, 15)) {
         (_, 0) => Parameter::NULL,
-        (b'i', 1) => Parameter::text(b"7").unwrap(),
+        (b'i', 1) => Parameter::text(b"7"),
         (b'i', 2) => Parameter::double(7.5).unwrap(),
         (b'i', 3) => Parameter::int(-3),
         (b'i', 4) => Parameter::unsigned(9),
@@ -53,9 +53,9 @@ fn parameter(rng: &mut Rng, kind: u8) -> Parameter {
         (_, 3) => Parameter::bytes("é".as_bytes()),
         (_, 4..=6) => {
             let text = rng.choose(&["", "x", "x  ", "a'b\\"]);
-            Parameter::text(text.as_bytes()).unwrap()
+            Parameter::text(text.as_bytes())
         }
-        _ => Parameter::text(format!("c{:05}", rng.between(0, 40)).as_bytes()).unwrap(),
+        _ => Parameter::text(format!("c{:05}", rng.between(0, 40)).as_bytes()),
     }
 }
 

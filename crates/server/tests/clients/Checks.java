@@ -37,6 +37,7 @@ public class Checks {
         check("preparedTypes", Checks::preparedTypes);
         check("preparedAgain", Checks::preparedAgain);
         check("preparedParts", Checks::preparedParts);
+        check("longValues", Checks::longValues);
         check("preparedStatements", Checks::preparedStatements);
         check("errors", Checks::errors);
         check("transactions", Checks::transactions);
@@ -581,6 +582,75 @@ public class Checks {
                     }
                     equal(rows.next(), false);
                 }
+            }
+        }
+    }
+
+    static void longValues(Connection connection) throws Exception {
+        update(connection, "CREATE TABLE longs (id INT PRIMARY KEY, x TEXT, l LONGTEXT, b LONGBLOB)");
+        byte[] bytes = new byte[5 << 20];
+        new java.util.Random(1).nextBytes(bytes);
+        String text = "é\\'x🦀".repeat(200_000);
+        for (String server : new String[] {"true", "false"}) {
+            try (Connection preparing = connect("j", "?useServerPrepStmts=" + server)) {
+                String insert = "INSERT INTO longs VALUES (?, ?, ?, ?)";
+                int id = server.equals("true") ? 1 : 4;
+                try (PreparedStatement statement = preparing.prepareStatement(insert)) {
+                    statement.setInt(1, id);
+                    statement.setString(2, "short");
+                    statement.setString(3, text);
+                    if (server.equals("true")) {
+                        statement.setBytes(4, bytes);
+                        equal(statement.executeUpdate(), 1);
+                        statement.setInt(1, id + 1);
+                        statement.setCharacterStream(3, new StringReader(text));
+                        statement.setBinaryStream(4, new ByteArrayInputStream(bytes));
+                    } else {
+                        statement.setNull(4, Types.BLOB);
+                    }
+                    equal(statement.executeUpdate(), 1);
+                }
+            }
+        }
+        try (Connection preparing = connect("j", "?useServerPrepStmts=true")) {
+            String update = "UPDATE longs SET b = ?, x = 'other' WHERE id = ?";
+            try (PreparedStatement statement = preparing.prepareStatement(update)) {
+                byte[] fewer = Arrays.copyOf(bytes, 3 << 20);
+                statement.setBytes(1, fewer);
+                statement.setInt(2, 2);
+                // The driver counts rows that were found.
+                equal(statement.executeUpdate(), 1);
+                equal(statement.executeUpdate(), 1);
+            }
+            String select = "SELECT x, l, b, LENGTH(b) FROM longs WHERE id = ?";
+            try (PreparedStatement statement = preparing.prepareStatement(select)) {
+                for (int id = 1; id <= 2; id++) {
+                    statement.setInt(1, id);
+                    try (ResultSet rows = statement.executeQuery()) {
+                        equal(rows.next(), true);
+                        equal(rows.getString(1), id == 1 ? "short" : "other");
+                        equal(rows.getString(2).equals(text), true);
+                        byte[] wanted = Arrays.copyOf(bytes, id == 1 ? 5 << 20 : 3 << 20);
+                        equal(Arrays.equals(rows.getBytes(3), wanted), true);
+                        equal(rows.getInt(4), wanted.length);
+                        ResultSetMetaData metadata = rows.getMetaData();
+                        equal(metadata.getColumnType(1), Types.LONGVARCHAR);
+                        equal(metadata.getColumnTypeName(2), "LONGTEXT");
+                        equal(metadata.getColumnTypeName(3), "LONGBLOB");
+                        equal(metadata.getColumnType(3), Types.LONGVARBINARY);
+                        equal(rows.next(), false);
+                    }
+                }
+            }
+        }
+        try (ResultSet rows = connection.createStatement().executeQuery(
+                "SELECT l, b FROM longs ORDER BY id")) {
+            for (int length : new int[] {5 << 20, 3 << 20, -1}) {
+                equal(rows.next(), true);
+                equal(rows.getString(1).equals(text), true);
+                byte[] got = rows.getBytes(2);
+                equal(length < 0 ? got == null
+                        : Arrays.equals(got, Arrays.copyOf(bytes, length)), true);
             }
         }
     }

@@ -333,6 +333,39 @@ def check_long_values(connection):
     equal(all_of(cursor, "SELECT 1 /* " + "x" * (17 << 20) + " */"), [(1,)])
 
 
+def check_long_columns(connection):
+    cursor = connection.cursor()
+    cursor.execute("CREATE TABLE longs (id INT PRIMARY KEY, t TINYTEXT, x TEXT, m MEDIUMTEXT,"
+                   " l LONGTEXT, b BLOB NOT NULL, lb LONGBLOB)")
+    text = "ä'\\🦀" * 400_000
+    value = bytes(range(256)) * (5 << 12)
+    equal(len(value), 5 << 20)
+    cursor.execute(f"INSERT INTO longs VALUES (1, 't', %s, NULL, %s, x'', X'{value.hex()}')",
+                   (text[:8000], text))
+    cursor.execute("SELECT * FROM longs")
+    fields = [(field.name, field.type_code, field.charsetnr, field.length, field.flags)
+              for field in cursor._result.fields]
+    blob, binary, not_null = FLAG.BLOB, FLAG.BINARY, FLAG.NOT_NULL
+    equal(fields[1:], [
+        ("t", FIELD_TYPE.BLOB, 45, 4 * 255, blob | binary),
+        ("x", FIELD_TYPE.BLOB, 45, 4 * 65535, blob | binary),
+        ("m", FIELD_TYPE.BLOB, 45, 4 * 16777215, blob | binary),
+        ("l", FIELD_TYPE.BLOB, 45, 4294967295, blob | binary),
+        ("b", FIELD_TYPE.BLOB, 63, 65535, blob | binary | not_null),
+        ("lb", FIELD_TYPE.BLOB, 63, 4294967295, blob | binary)])
+    equal(list(cursor.fetchall()), [(1, "t", text[:8000], None, text, b"", value)])
+    equal(all_of(cursor, "SELECT LENGTH(lb), SUBSTRING(lb, 256, 3) FROM longs"),
+          [(5 << 20, b"\xff\x00\x01")])
+    # What is longer than max_allowed_packet ends the connection, as MySQL does it.
+    try:
+        cursor.execute("INSERT INTO longs (id, b) VALUES (2, '" + "x" * (65 << 20) + "')")
+        raise AssertionError("a packet of 65 MiB is taken")
+    except pymysql.MySQLError as error:
+        assert error.args[0] in (1153, 2006, 2013), error
+    with connect(database="p") as again:
+        equal(all_of(again.cursor(), "SELECT COUNT(*) FROM longs"), [(0,)])
+
+
 def main():
     with connect() as connection:
         connection.cursor().execute("CREATE DATABASE p")

@@ -76,6 +76,27 @@ def check_types(connection):
                                Decimal("0.3333"), None)])
 
 
+def check_long_values(connection):
+    plain = connection.cursor()
+    plain.execute("DROP TABLE IF EXISTS longs")
+    plain.execute("CREATE TABLE longs (id INT PRIMARY KEY, l LONGTEXT, b LONGBLOB)")
+    text, value = "ä🦀" * 300_000, bytes(range(256)) * (5 << 12)
+    cursor = connection.cursor(prepared=True)
+    cursor.execute("INSERT INTO longs VALUES (?, ?, ?)", (1, text, value))
+    cursor.execute("INSERT INTO longs VALUES (?, ?, ?)", (2, "", b"\xff"))
+    for select in (cursor, plain):
+        select.execute("SELECT id, l, b FROM longs ORDER BY id")
+        rows = [(id, l.decode() if isinstance(l, (bytes, bytearray)) else l, bytes(b))
+                for id, l, b in select.fetchall()]
+        assert rows == [(1, text, value), (2, "", b"\xff")]
+    cursor.execute("SELECT id FROM longs WHERE b = ?", (value,))
+    equal(rows_of(cursor), [(1,)])
+    cursor.execute("UPDATE longs SET b = ?, l = NULL WHERE b = ?", (b"\x00", b"\xff"))
+    equal(cursor.rowcount, 1)
+    cursor.execute("SELECT LENGTH(b), l FROM longs WHERE id = 2")
+    equal(rows_of(cursor), [(1, None)])
+
+
 def check_again(connection):
     cursor = connection.cursor(prepared=True)
     sql = "SELECT id FROM types WHERE id = ? OR v = ?"

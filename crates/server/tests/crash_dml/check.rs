@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use perigee_bench::Client;
 
-use super::writer::{ACCOUNTS, BALANCE, Row, Rows};
+use super::writer::{ACCOUNTS, BALANCE, LONG, Row, Rows};
 
 /// The rows of all writers by id.
 type All = BTreeMap<u64, BTreeMap<u64, Row>>;
@@ -27,6 +27,9 @@ pub async fn check(client: &mut Client, writers: &mut [Rows], when: &str) {
         for index in ["n", "s"] {
             by_index(client, index, &all, &format!("NDP {mode}, {when}")).await;
         }
+        let wrong = format!("SELECT COUNT(*) FROM d WHERE NOT l <=> {LONG}");
+        let wrong = client.query(&wrong).await.unwrap();
+        assert_eq!(wrong, [[Some("0".to_owned())]], "long values; {when}");
         accounts(client, when).await;
         assert!(
             first.as_ref().is_none_or(|first| *first == all),

@@ -19,6 +19,18 @@ pub const BALANCE: u64 = 1000;
 /// Errors that other writers explain: lock wait timeout, deadlock, a record changed since the snapshot.
 const EXPECTED: [u16; 3] = [1205, 1213, 1020];
 
+/// The value of `l` that goes with a value of `s`: for one row in eight one that does not fit into it.
+pub fn long(id: u64, s: &str) -> String {
+    match id % 8 {
+        0 => format!("RPAD(CONCAT({s}, '#'), {}, {s})", 9000 + 5000 * (id % 3)),
+        _ => "NULL".to_owned(),
+    }
+}
+
+/// The same as an expression over the row.
+pub const LONG: &str =
+    "IF(id % 8 = 0 AND id < 1000, RPAD(CONCAT(s, '#'), 9000 + 5000 * (id % 3), s), NULL)";
+
 /// A row beside its id.
 pub type Row = (i64, String);
 
@@ -51,7 +63,10 @@ impl Load {
 /// Makes the tables; the rows of writer 99 are there for a transaction that never ends.
 pub async fn create(client: &mut Client) {
     let held: Vec<_> = (0..500)
-        .map(|id| format!("(99, {id}, {}, 'row {id}')", 99_000_000 + id))
+        .map(|id| {
+            let s = format!("'row {id}'");
+            format!("(99, {id}, {}, {s}, {})", 99_000_000 + id, long(id, &s))
+        })
         .collect();
     let accounts: Vec<_> = (0..ACCOUNTS)
         .map(|id| format!("({id}, {BALANCE})"))
@@ -60,7 +75,7 @@ pub async fn create(client: &mut Client) {
         "CREATE DATABASE c",
         "USE c",
         "CREATE TABLE d (c INT NOT NULL, id INT NOT NULL, n BIGINT NOT NULL, s VARCHAR(200), \
-         PRIMARY KEY (c, id), KEY by_n (n), KEY by_s (s), UNIQUE KEY once (c, n))",
+         l TEXT, PRIMARY KEY (c, id), KEY by_n (n), KEY by_s (s), UNIQUE KEY once (c, n))",
         "CREATE TABLE account (id INT NOT NULL, balance INT NOT NULL, PRIMARY KEY (id), \
          KEY balance (balance))",
         &format!("INSERT INTO d VALUES {}", held.join(", ")),
@@ -206,7 +221,7 @@ impl Writer {
                     *s = format!("u{}", &s[..s.len().min(60)]);
                 }
                 format!(
-                    "UPDATE d SET n = n + 1000000, s = CONCAT('u', LEFT(s, 60)) \
+                    "UPDATE d SET n = n + 1000000, s = CONCAT('u', LEFT(s, 60)), l = {LONG} \
                      WHERE c = {c} AND id >= {low} AND id < {high}"
                 )
             }
@@ -219,9 +234,12 @@ impl Writer {
                     width = 5 + self.below(150) as usize
                 );
                 rows.insert(id, (n, s.clone()));
+                let l = long(id, &format!("'{s}'"));
                 match there {
-                    true => format!("UPDATE d SET n = {n}, s = '{s}' WHERE c = {c} AND id = {id}"),
-                    false => format!("INSERT INTO d VALUES ({c}, {id}, {n}, '{s}')"),
+                    true => format!(
+                        "UPDATE d SET n = {n}, s = '{s}', l = {l} WHERE c = {c} AND id = {id}"
+                    ),
+                    false => format!("INSERT INTO d VALUES ({c}, {id}, {n}, '{s}', {l})"),
                 }
             }
         }
@@ -240,7 +258,7 @@ impl Writer {
                 -(id as i64) - 1,
                 format!("many {id} {:0>100}", self.below(100)),
             );
-            values.push(format!("({c}, {id}, {}, '{}')", row.0, row.1));
+            values.push(format!("({c}, {id}, {}, '{}', NULL)", row.0, row.1));
             rows.insert(id, row);
         }
         format!("INSERT INTO d VALUES {}", values.join(", "))

@@ -2,7 +2,8 @@
 //!
 //! Left out is what depends on the order in which a server meets rows: LIMIT without an order, a new
 //! value of a key for several rows. Conditions and values do not convert between types: MariaDB raises
-//! errors for such conversions in statements that change rows, not in others.
+//! errors for such conversions in statements that change rows, not in others. Long values are not sorted:
+//! MariaDB looks at the first `max_sort_length` bytes only.
 
 use super::tables::{Column, Kind, S, T, decimal_literal, row, text_literal, value};
 use perigee_testkit::Rng;
@@ -13,6 +14,8 @@ pub enum On {
     T,
     S,
     U,
+    /// With long values.
+    L,
 }
 
 /// Ids of rows of `t`; about half of them are there.
@@ -23,6 +26,13 @@ pub fn create_u() -> String {
     "CREATE TABLE u (id INT NOT NULL, code VARCHAR(10), g INT NOT NULL DEFAULT 7, \
      amount DECIMAL(8,2), note VARCHAR(30) DEFAULT 'none', PRIMARY KEY (id), \
      UNIQUE KEY code (code), UNIQUE KEY g_amount (g, amount), KEY note (note))"
+        .to_owned()
+}
+
+/// The statement that makes the table with long values.
+pub fn create_l() -> String {
+    "CREATE TABLE l (id INT NOT NULL, n INT, words MEDIUMTEXT, bytes BLOB, PRIMARY KEY (id), \
+     KEY n (n))"
         .to_owned()
 }
 
@@ -47,6 +57,18 @@ pub fn everything(tables: &[On]) -> Vec<&'static str> {
             "SELECT g, amount, id FROM u WHERE g > -100 ORDER BY g, amount, id",
             "SELECT note, id FROM u WHERE note >= '' ORDER BY note, id",
         ],
+        On::L => &[
+            "SELECT * FROM l ORDER BY id",
+            "SELECT n, id FROM l WHERE n > -100 ORDER BY n, id",
+            "SELECT id, LENGTH(words), n FROM l WHERE n BETWEEN 1 AND 3 ORDER BY id",
+            "SELECT id FROM l WHERE words LIKE '%1%' OR bytes LIKE 'b_' ORDER BY id",
+            "SELECT SUBSTRING(words, 2, 4), COUNT(*), SUM(LENGTH(bytes)) FROM l \
+             GROUP BY SUBSTRING(words, 2, 4) ORDER BY 1, 2, 3",
+            "SELECT DISTINCT SUBSTRING(bytes, 1, 900) FROM l ORDER BY 1 LIMIT 3",
+            "SELECT COUNT(DISTINCT words), COUNT(*), MAX(bytes) FROM l",
+            "SELECT a.id, LENGTH(b.words) FROM l a JOIN l b ON b.n = a.n AND b.id > a.id \
+             WHERE a.bytes IS NOT NULL ORDER BY a.id, b.id",
+        ],
     };
     tables.iter().flat_map(of).copied().collect()
 }
@@ -57,6 +79,58 @@ pub fn change(rng: &mut Rng, tables: &[On]) -> String {
         On::T => change_t(rng),
         On::S => change_s(rng),
         On::U => change_u(rng),
+        On::L => change_l(rng),
+    }
+}
+
+/// A string of 0 bytes to 60 KB, often of a length about which something changes.
+fn long_literal(rng: &mut Rng) -> String {
+    let len = match rng.between(0, 5) {
+        0 => return "NULL".to_owned(),
+        1 => rng.between(0, 3),
+        2 => rng.between(0, 200),
+        3 => rng.between(3900, 4200),
+        4 => rng.between(8000, 8300),
+        _ => rng.between(10_000, 60_000),
+    };
+    let (first, filler) = (rng.between(0, 30), *rng.choose(&["a", "bc", "1 "]));
+    format!("RPAD('{first}', {len}, '{filler}')")
+}
+
+fn change_l(rng: &mut Rng) -> String {
+    let (id, n) = (rng.between(1, 30), rng.between(-2, 5));
+    let row = |rng: &mut Rng| {
+        let (id, n) = (rng.between(1, 30), rng.between(-2, 5));
+        format!("({id}, {n}, {}, {})", long_literal(rng), long_literal(rng))
+    };
+    match rng.between(0, 13) {
+        0..=1 => format!("INSERT INTO l VALUES {}, {}", row(rng), row(rng)),
+        2 => format!("INSERT IGNORE INTO l VALUES {}, {}", row(rng), row(rng)),
+        3 => format!("REPLACE INTO l VALUES {}, {}", row(rng), row(rng)),
+        4 => format!(
+            "INSERT INTO l VALUES {} ON DUPLICATE KEY UPDATE words = CONCAT(VALUES(words), n), \
+             bytes = VALUES(bytes)",
+            row(rng)
+        ),
+        5 => format!("UPDATE l SET words = {} WHERE n = {n}", long_literal(rng)),
+        6 => format!("UPDATE l SET n = n + 1 WHERE id <= {id}"),
+        7 => format!(
+            "UPDATE l SET bytes = {}, n = {n} WHERE id = {id}",
+            long_literal(rng)
+        ),
+        8 => format!(
+            "UPDATE l SET id = {}, n = {n} WHERE id = {id}",
+            rng.between(1, 30)
+        ),
+        9 => format!("UPDATE l SET bytes = SUBSTRING(words, 1, 60000) WHERE id = {id}"),
+        // Too long sometimes.
+        10 => format!("UPDATE l SET bytes = CONCAT(bytes, bytes) WHERE n = {n}"),
+        11 => format!("DELETE FROM l WHERE id = {id}"),
+        12 => format!("DELETE FROM l WHERE words LIKE '{n}%' AND id > {id}"),
+        _ => format!(
+            "INSERT INTO l SELECT id + 10, n, bytes, SUBSTRING(words, 1, 60000) FROM l \
+             WHERE n = {n} AND id <= {id}"
+        ),
     }
 }
 

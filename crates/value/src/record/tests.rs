@@ -193,6 +193,7 @@ proptest! {
                 Datum::Double(v) => prop_assert_eq!(view.f64(i), *v),
                 Datum::Date(v) => prop_assert_eq!(view.i64(i), i64::from(*v)),
                 Datum::DateTime(v) => prop_assert_eq!(view.i64(i), *v),
+                Datum::String(v) if ty.is_long() => prop_assert_eq!(&view.bytes(i)[1..], &v[..]),
                 Datum::String(v) => prop_assert_eq!(view.bytes(i), &v[..]),
                 Datum::Null if ty.is_string() => prop_assert!(view.bytes(i).is_empty()),
                 Datum::Null if matches!(ty, ColumnType::Float | ColumnType::Double) => {
@@ -200,6 +201,7 @@ proptest! {
                 }
                 Datum::Null => prop_assert_eq!(view.i128(i), 0),
                 Datum::Bool(_) => unreachable!(),
+                Datum::Overflow(v) => prop_assert_eq!(view.value(i), ValueRef::Overflow(*v)),
             }
         }
     }
@@ -225,6 +227,8 @@ proptest! {
                     _ => text.as_ref().map(|text| text.as_bytes()),
                 })
                 .collect();
+            // What lies outside of a row has no text.
+            prop_assume!(!row.iter().any(|value| matches!(value, Datum::Overflow(_))));
             // FLOAT shows six digits only.
             prop_assume!(!layout.columns.iter().any(|c| c.ty == ColumnType::Float));
             let mut out = Vec::new();

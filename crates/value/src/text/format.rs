@@ -48,6 +48,8 @@ pub fn format_value(ty: ColumnType, value: ValueRef<'_>, out: &mut String) {
             date::format_micros(v, fsp, out);
             Ok(())
         }
+        // A value is fetched before it is shown.
+        ValueRef::Overflow(v) => write!(out, "({} bytes in chain {})", v.len, v.chain),
         ValueRef::String(v) => {
             out.push_str(&String::from_utf8_lossy(v));
             Ok(())

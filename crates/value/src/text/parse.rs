@@ -39,7 +39,7 @@ pub fn parse_text_ref(ty: ColumnType, text: &[u8]) -> Result<ValueRef<'_>, Value
                 None => Err(ValueError::new(ValueErrorKind::Incorrect, ty, text)),
             }
         }
-        ColumnType::Char { .. } | ColumnType::Varchar { .. } => {
+        ColumnType::Char { .. } | ColumnType::Varchar { .. } | ColumnType::Long { .. } => {
             check_text(ty, text).map(ValueRef::String)
         }
     }
@@ -50,6 +50,7 @@ pub(crate) fn check_text(ty: ColumnType, text: &[u8]) -> Result<&[u8], ValueErro
     let (chars, collation, text) = match ty {
         ColumnType::Char { chars, collation } => (chars, collation, trim_end(text)),
         ColumnType::Varchar { chars, collation } => (chars, collation, text),
+        ColumnType::Long { prefix, collation } => return check_long(ty, prefix, collation, text),
         _ => unreachable!("the caller asks for string types only"),
     };
     let most = usize::from(chars);
@@ -70,6 +71,27 @@ pub(crate) fn check_text(ty: ColumnType, text: &[u8]) -> Result<&[u8], ValueErro
     } else {
         Err(ValueError::new(ValueErrorKind::TooLong, ty, text))
     }
+}
+
+/// As [`check_text`], for a long type: its length counts in bytes.
+fn check_long(
+    ty: ColumnType,
+    prefix: u8,
+    collation: Collation,
+    text: &[u8],
+) -> Result<&[u8], ValueError> {
+    let most = ColumnType::long_limit(prefix) as usize;
+    let binary = collation == Collation::BINARY;
+    if !binary && !text.is_ascii() && std::str::from_utf8(text).is_err() {
+        return Err(ValueError::new(ValueErrorKind::Incorrect, ty, text));
+    }
+    if text.len() <= most {
+        return Ok(text);
+    }
+    if !binary && trim_end(text).len() <= most {
+        return Ok(&text[..most]);
+    }
+    Err(ValueError::new(ValueErrorKind::TooLong, ty, text))
 }
 
 /// A day from an integer such as 19940131.

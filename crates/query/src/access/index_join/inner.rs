@@ -13,6 +13,7 @@ use perigee_engine::scan::Lookups;
 use perigee_engine::txn::ReadView;
 use perigee_value::{ColumnType, Datum, ValueErrorKind, key};
 
+use super::{LONG_BYTES, LONG_BYTES_PER_REQUEST, ROWS_PER_REQUEST};
 use crate::access::convert::constant;
 use crate::access::engine_error;
 use crate::access::exec::PageScanExec;
@@ -124,6 +125,19 @@ impl InnerSide {
             }
         }
         Ok(view)
+    }
+
+    /// Inner rows that a request should find: fewer if they come with long values.
+    pub fn rows_per_request(&self) -> usize {
+        let columns = &self.scan.table.def.columns;
+        let is_long = |column: &&usize| columns.get(**column).is_some_and(|c| c.ty.is_long());
+        let width = |column: &usize| {
+            let stats = self.scan.stats.columns.get(*column);
+            stats.map_or(LONG_BYTES, |stats| stats.average_width)
+        };
+        let long = self.scan.projection.iter().filter(is_long).map(width);
+        let width = f64::from(long.sum::<f32>()).max(1.0);
+        ((LONG_BYTES_PER_REQUEST / width) as usize).clamp(1, ROWS_PER_REQUEST)
     }
 
     /// The inner rows with these keys.

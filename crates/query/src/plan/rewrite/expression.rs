@@ -11,7 +11,7 @@ use super::{Rewriter, TableAccess, normal, null, unsupported};
 use crate::error::{Result, SqlError};
 use crate::functions::cast::{self, Target};
 use crate::functions::{dates, in_list};
-use crate::parse::binary::{binary_literal, bytes_of, text_of};
+use crate::parse::binary::{binary_literal, bytes_of};
 
 /// A call of one of our functions in the syntax tree.
 pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
@@ -328,7 +328,8 @@ impl Rewriter<'_> {
             Value::SingleQuotedString(_) | Value::Boolean(_) | Value::Null => Ok(None),
             Value::HexStringLiteral(digits) => {
                 let bytes = bytes_of(digits).ok_or_else(|| SqlError::syntax(digits, 1))?;
-                Ok(Some(string(text_of(bytes)?)))
+                // What is no text is planned as bytes.
+                Ok(String::from_utf8(bytes).ok().map(string))
             }
             Value::Placeholder(_) => unsupported("parameters in text"),
             other => unsupported(format!("the literal {other}")),

@@ -100,8 +100,12 @@ fn is_auto_increment(tokens: &[Token]) -> bool {
 /// Gives a column a default.
 ///
 /// # Errors
-/// 1067 if it does not fit the column.
+/// 1067 if it does not fit the column, 1101 if the column cannot have one.
 pub(super) fn set_default(column: &mut ColumnDef, default: &Expr) -> Result<()> {
+    let is_null = matches!(default, Expr::Value(value) if value.value == Value::Null);
+    if column.ty.is_long() && !is_null {
+        return Err(SqlError::long_default(&column.name));
+    }
     let value = literal_datum(default, column.ty).map_err(|e| match e.errno {
         1235 => e,
         _ => SqlError::invalid_default(&column.name),
@@ -176,8 +180,28 @@ fn column_type(column: &str, ty: &DataType) -> Result<ColumnType> {
                 collation,
             })
         }
+        DataType::TinyText => Ok(long(1, collation)),
+        DataType::Text => Ok(long(2, collation)),
+        DataType::MediumText => Ok(long(3, collation)),
+        DataType::LongText => Ok(long(4, collation)),
+        DataType::TinyBlob => Ok(long(1, Collation::BINARY)),
+        DataType::Blob(None) => Ok(long(2, Collation::BINARY)),
+        DataType::Blob(Some(bytes)) => {
+            // The smallest that takes so many bytes.
+            let fits = |prefix: &u8| u64::from(ColumnType::long_limit(*prefix)) >= *bytes;
+            match (1..=4).find(fits) {
+                Some(prefix) => Ok(long(prefix, Collation::BINARY)),
+                None => Err(SqlError::column_too_long(column, u32::MAX)),
+            }
+        }
+        DataType::MediumBlob => Ok(long(3, Collation::BINARY)),
+        DataType::LongBlob => Ok(long(4, Collation::BINARY)),
         other => unsupported(format!("the type {other}")),
     }
+}
+
+const fn long(prefix: u8, collation: Collation) -> ColumnType {
+    ColumnType::Long { prefix, collation }
 }
 
 fn decimal(column: &str, info: ExactNumberInfo) -> Result<ColumnType> {

@@ -88,7 +88,8 @@ async fn fill(
                 row.push(converter.value(value.datum(at), value.ty(), column, number)?);
             }
             generator.fill(&mut row)?;
-            new.push(&row).map_err(|e| engine_error(e, &table, 0))?;
+            let pushed = new.push(&row).await;
+            pushed.map_err(|e| engine_error(e, &table, 0))?;
         }
     }
     let finished = new.finish().await;

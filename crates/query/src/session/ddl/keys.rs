@@ -105,6 +105,10 @@ pub(super) fn check(def: &TableDef) -> Result<()> {
         [&def.primary_key].into_iter().chain(others)
     };
     for key in keys() {
+        let mut columns = key.iter().map(|c| &def.columns[usize::from(*c)]);
+        if let Some(column) = columns.find(|column| column.ty.is_long()) {
+            return Err(SqlError::long_key(&column.name));
+        }
         let width = |c: &u16| greatest_width(def.columns[usize::from(*c)].ty);
         if key.iter().map(width).sum::<usize>() > MAX_KEY_LEN {
             return Err(SqlError::key_too_long(MAX_KEY_LEN));
@@ -128,6 +132,8 @@ fn check_size(def: &TableDef) -> Result<()> {
     }
     let length_bytes = |ty| match (ty, greatest_width(ty)) {
         (ColumnType::Varchar { .. }, width) => 1 + usize::from(width > 255),
+        // The length and a pointer to the rest.
+        (ColumnType::Long { prefix, .. }, _) => usize::from(prefix) + size_of::<u64>(),
         _ => 0,
     };
     let bytes = |ty| greatest_width(ty) + length_bytes(ty);

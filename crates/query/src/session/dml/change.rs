@@ -1,10 +1,11 @@
 //! UPDATE and DELETE.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
-use datafusion::sql::sqlparser::ast::{Expr, LimitClause, Query};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, LimitClause, Query, visit_expressions};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock, Written};
 use perigee_value::Datum;
@@ -134,7 +135,10 @@ async fn attempt(
             let Some(record) = locked_row(work, target, key, false).await? else {
                 return Ok((counts, converter));
             };
-            let row = row_of(&target.table, &record);
+            let mut row = row_of(&target.table, &record);
+            if target.table.has_long() {
+                phase.fetch_long(session, &mut row).await?;
+            }
             let reading = phase.reading_of(session, work, &row, cancel).await?;
             (phase.find(session, reading, &mut converter).await?, false)
         }
@@ -336,6 +340,17 @@ impl ReadPhase {
         reading.functions.clone_from(&self.functions);
     }
 
+    /// Fetches the long values of a locked row that the query names. Others become empty.
+    async fn fetch_long(&self, session: &Session, row: &mut [Datum]) -> Result<()> {
+        let columns = &self.targets[0].table.def.columns;
+        for (value, column) in row.iter_mut().zip(columns) {
+            if matches!(value, Datum::Overflow(_)) && !names(&self.rewritten.query, &column.name) {
+                *value = Datum::String(Vec::new());
+            }
+        }
+        Ok(session.frontend.engine.fetch_long(row).await?)
+    }
+
     /// What the query reads if the row is locked already.
     async fn reading_of(
         &self,
@@ -432,6 +447,23 @@ impl Found {
         self.candidates.push(candidate);
         Ok(())
     }
+}
+
+/// True if a query may mention a column.
+fn names(query: &Query, column: &str) -> bool {
+    let is_it = |ident: &Ident| ident.value.eq_ignore_ascii_case(column);
+    visit_expressions(query, |expr| {
+        let found = match expr {
+            Expr::Identifier(ident) => is_it(ident),
+            Expr::CompoundIdentifier(idents) => idents.last().is_some_and(is_it),
+            _ => false,
+        };
+        if found {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    })
+    .is_break()
 }
 
 /// A query with the conditions, the order and the limit of a statement.

@@ -54,7 +54,7 @@ pub(in crate::session) fn value_error(error: &ValueError, column: &str, row: u64
         ColumnType::Float | ColumnType::Double => "double",
         ColumnType::Date => "date",
         ColumnType::DateTime { .. } => "datetime",
-        ColumnType::Char { .. } | ColumnType::Varchar { .. } => "string",
+        ColumnType::Char { .. } | ColumnType::Varchar { .. } | ColumnType::Long { .. } => "string",
     };
     match error.kind {
         ValueErrorKind::OutOfRange => SqlError::out_of_range(column, row),

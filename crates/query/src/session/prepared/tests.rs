@@ -46,7 +46,8 @@ fn literals_have_the_type_of_the_value() {
         (Parameter::double(-1e300).unwrap(), "( - 1e300 )"),
         (decimal(b"12.30"), "12.30"),
         (decimal(b"-0.05"), "( - 0.05 )"),
-        (Parameter::text(b"it's").unwrap(), "'it's'"),
+        (Parameter::text(b"it's"), "'it's'"),
+        (Parameter::text(b"a\xff"), "X'61FF'"),
         (Parameter::bytes("\u{e9}".as_bytes()), "'\u{e9}'"),
         (Parameter::bytes(b"\xff\0"), "X'FF00'"),
         (Parameter::date(day(1, 1, 1)).unwrap(), "DATE '0001-01-01'"),
@@ -70,7 +71,6 @@ fn what_is_no_value_is_refused() {
         errno(Parameter::decimal(b"0.0000000000000000000000000000001")),
         1235
     );
-    assert_eq!(errno(Parameter::text(b"a\xff")), 1300);
     assert_eq!(errno(Parameter::date(day(2001, 2, 29))), 1292);
     assert_eq!(errno(Parameter::date(day(0, 0, 0))), 1292);
     let late = TimeOfDay {
@@ -107,7 +107,7 @@ fn items(query: &ast::Query) -> &[SelectItem] {
 
 #[test]
 fn a_value_does_not_join_its_neighbours() {
-    let text = Parameter::text(b"v").unwrap();
+    let text = Parameter::text(b"v");
     // The second string is a name.
     for sql in ["SELECT ? 'name'", "SELECT ?\n  \"name\""] {
         let query = executed(sql, std::slice::from_ref(&text));
@@ -168,7 +168,7 @@ proptest! {
     #[test]
     fn a_text_stays_a_value(value in "[ '\"`\\\\;?/*#a\u{0}-]{0,12}", after in "('x'|AS y|, 1|)") {
         let sql = format!("SELECT ? {after} FROM t WHERE a = ? AND b LIKE ?");
-        let parameter = Parameter::text(value.as_bytes()).unwrap();
+        let parameter = Parameter::text(value.as_bytes());
         let query = executed(&sql, &[parameter.clone(), parameter.clone(), parameter]);
         let mut expected = template(&sql).statement;
         let Statement::Query(expected) = &mut expected else { unreachable!() };
