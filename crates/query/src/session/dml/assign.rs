@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_engine::scan::CancelToken;
-use perigee_value::{Datum, format_value};
+use perigee_value::{Collation, Datum, format_value};
 
 use super::target::{HIDDEN, Target, ident, select_of, targets};
 use super::{Converter, CurrentRows};
@@ -33,6 +33,9 @@ use crate::values::Column;
 
 /// Begins the names of the columns with the values that an INSERT would have inserted.
 const NEW: &str = "/@new.";
+
+/// Bytes of a wrong string that an error shows.
+const SHOWN: usize = 6;
 
 /// One assignment.
 #[derive(Clone, Debug)]
@@ -119,11 +122,24 @@ fn binary_value(bytes: &[u8], column: &ColumnDef) -> Result<Value> {
     if let Some(number) = number_for(column.ty, bytes) {
         return Ok(Value::Number(number, false));
     }
-    let text = String::from_utf8(bytes.to_vec());
-    text.map(Value::SingleQuotedString).map_err(|_| {
-        let shown: String = bytes.iter().map(|byte| format!("\\x{byte:02X}")).collect();
-        SqlError::incorrect_value("string", shown, &column.name, 1)
-    })
+    match String::from_utf8(bytes.to_vec()) {
+        Ok(text) => Ok(Value::SingleQuotedString(text)),
+        Err(_) if column.ty.collation() == Some(Collation::BINARY) => {
+            let digits = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+            Ok(Value::HexStringLiteral(digits))
+        }
+        Err(error) => {
+            let wrong = &bytes[error.utf8_error().valid_up_to()..];
+            let shown: String = wrong
+                .iter()
+                .take(SHOWN)
+                .map(|byte| format!("\\x{byte:02X}"))
+                .collect();
+            let more = if wrong.len() > SHOWN { "..." } else { "" };
+            let shown = shown + more;
+            Err(SqlError::incorrect_value("string", shown, &column.name, 1))
+        }
+    }
 }
 
 fn resolve(name: &ObjectName, targets: &[Target]) -> Result<(usize, usize)> {
