@@ -16,6 +16,7 @@ use crate::EngineError;
 use crate::btree::{Tree, TreeSpec, TreeStats};
 use crate::buffer::{Access, BufferPool, Frame};
 use crate::catalog::{CATALOG_ROOT, Catalog, Index, Table, catalog_shape};
+use crate::crash::vital;
 use crate::mtr::Mtr;
 use crate::scan::{ScanCounters, ScanHandle, ScanRequest};
 use crate::txn::system::{self, Counter, SYSTEM_PAGE, Slot};
@@ -115,7 +116,7 @@ impl Engine {
             (next, system::counter(page, Counter::Row), unfinished)
         });
         let registry = Registry::new(next, unfinished.iter().map(|(_, slot)| slot.trx));
-        let recycler = tokio::spawn(recycle(sal.clone(), registry.clone()));
+        let recycler = tokio::spawn(vital("recycle", recycle(sal.clone(), registry.clone())));
         let catalog = Catalog::open(&pool).await?;
         let engine = Arc::new(Self {
             segments: Segments::new(unfinished.iter().map(|(slot, _)| *slot)),
@@ -290,8 +291,8 @@ impl Engine {
             }
         };
         let mut background = self.background.lock();
-        background.push(tokio::spawn(purge));
-        background.push(tokio::spawn(roll_back));
+        background.push(tokio::spawn(vital("purge", purge)));
+        background.push(tokio::spawn(vital("rollback", roll_back)));
     }
 
     /// The tree of an index.

@@ -9,6 +9,7 @@
 pub mod btree;
 pub mod buffer;
 pub mod catalog;
+mod crash;
 mod ddl;
 mod engine;
 mod error;

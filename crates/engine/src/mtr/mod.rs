@@ -18,6 +18,7 @@ use perigee_redo::{Change, Op, apply};
 use perigee_types::{DbId, IndexId, Lsn, PageId};
 
 use crate::buffer::{BufferPool, Frame, WriteLatch};
+use crate::crash::crash;
 
 pub(crate) use allocate::Allocator;
 pub use allocate::{EXTENT, ExtentUse, FIRST_EXTENT};
@@ -171,8 +172,13 @@ impl<'p> Mtr<'p> {
 
 impl Drop for Mtr<'_> {
     fn drop(&mut self) {
-        if self.applied && !std::thread::panicking() {
-            panic!("MTR: a mini-transaction with changes was dropped");
+        if !self.applied {
+            return;
         }
+        if std::thread::panicking() {
+            // Pages in the pool have changes that are in no log.
+            crash("a mini-transaction panicked halfway");
+        }
+        panic!("MTR: a mini-transaction with changes was dropped");
     }
 }

@@ -109,8 +109,8 @@ impl UndoLog {
     /// Gives a transaction its slot, and undo that begins at the tail of the slot's segment.
     pub async fn begin(engine: &Engine, slot: usize, trx: TrxId) -> Result<Self, EngineError> {
         engine.pool.admit().await?;
-        let before = engine.system.read(|page| system::slot(page, slot));
-        let tail = find_tail(engine, slot, before).await?;
+        let contents = engine.system.read(|page| system::slot(page, slot));
+        let tail = find_tail(engine, slot, contents).await?;
         let mut mtr = Mtr::new(&engine.pool);
         let page = tail.as_ref().map(|frame| mtr.latch(frame));
         let system = mtr.latch(&engine.system);
@@ -121,7 +121,9 @@ impl UndoLog {
             page: current.id(),
             offset: end as u16,
         };
-        let head = Some(before.head).filter(|head| head.0 != 0);
+        // Only now it stands still: purge moves the heads of free slots, too.
+        let head = system::slot(mtr.page(system), slot).head;
+        let head = Some(head).filter(|head| head.0 != 0);
         let head = head.unwrap_or(current.id());
         mtr.apply(system, system::set_slot(slot, Slot { trx, head, start }));
         let _ = mtr.commit();

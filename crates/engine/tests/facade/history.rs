@@ -14,7 +14,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::mvcc::key_of;
-use super::{definition, insert, open};
+use super::{definition, insert, live, open};
 
 const LONG: usize = 50;
 
@@ -133,4 +133,44 @@ fn a_long_history_is_told_once_with_the_connection_that_keeps_it() {
         wait_for_length(&engine, |length| length == 0).await;
         engine.shutdown().await.unwrap();
     });
+}
+
+/// Updates a row with a long note again and again: what was there fills undo pages fast.
+async fn rewrite(engine: Arc<Engine>, table: Arc<Table>, id: i64, times: usize) {
+    for time in 0..times {
+        let mut transaction = engine.begin(TransactionOptions::default());
+        for change in 0..30 {
+            let note = vec![b'a' + (time + change) as u8 % 26; 90];
+            let row = [Datum::Int(id), Datum::Decimal(1), Datum::String(note)];
+            let key = key_of(&table, id);
+            let written = transaction.update_row(&table, &key, &row).await;
+            assert_eq!(written.unwrap(), Written::Done);
+        }
+        transaction.commit().await.unwrap();
+    }
+}
+
+#[test]
+fn slots_are_taken_while_the_undo_in_their_segments_is_purged() {
+    let dir = tempfile::tempdir().unwrap();
+    for life in 0..2 {
+        live(async {
+            let engine = open(dir.path(), EngineConfig::default()).await;
+            if life == 0 {
+                engine.create_schema("test").await.unwrap();
+                let table = engine.create_table(definition("t")).await.unwrap();
+                insert(&engine, &table, 0..4).await;
+            }
+            let table = engine.table("test", "t").unwrap();
+            let writers = (0..4).map(|id| {
+                let rewrite = rewrite(engine.clone(), table.clone(), id, 500);
+                tokio::spawn(rewrite)
+            });
+            for writer in futures::future::join_all(writers).await {
+                writer.unwrap();
+            }
+            wait_for_length(&engine, |length| length == 0).await;
+            engine.shutdown().await.unwrap();
+        });
+    }
 }
