@@ -50,11 +50,11 @@ pub fn to_text(rows: &Rows) -> String {
     out
 }
 
-/// Compares two answers byte by byte.
+/// Compares two answers to a query, given its name, byte by byte.
 ///
 /// # Errors
 /// If they differ; the text shows the first different row.
-pub fn expect_equal(query: usize, what: &str, ours: &str, theirs: &str) -> Result<(), BenchError> {
+pub fn expect_equal(query: &str, what: &str, ours: &str, theirs: &str) -> Result<(), BenchError> {
     if ours == theirs {
         return Ok(());
     }
@@ -68,7 +68,7 @@ pub fn expect_equal(query: usize, what: &str, ours: &str, theirs: &str) -> Resul
         ),
     };
     Err(BenchError::Unexpected(format!(
-        "Q{query} differs from {what}: {first}"
+        "{query} differs from {what}: {first}"
     )))
 }
 

@@ -1,13 +1,14 @@
 //! A cluster of real processes on loopback: one Log Store, some Page Stores, one frontend.
 
 use std::fs::{self, File};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::{BenchError, Client};
+use crate::{BenchError, Client, Link};
 
 /// How long a process may take until it serves: recovery of a large store reads its log.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -28,6 +29,23 @@ pub struct ClusterOptions {
     pub frontend_args: Vec<String>,
     /// Further arguments of each Page Store.
     pub page_store_args: Vec<String>,
+    /// What lies between the frontend and the stores; loopback if `None`.
+    pub link: Option<Arc<Link>>,
+}
+
+impl ClusterOptions {
+    /// Two Page Stores, no further arguments, on loopback.
+    #[must_use]
+    pub fn new(binary: PathBuf, dir: PathBuf) -> Self {
+        Self {
+            binary,
+            dir,
+            page_stores: 2,
+            frontend_args: Vec::new(),
+            page_store_args: Vec::new(),
+            link: None,
+        }
+    }
 }
 
 /// A running cluster; dropping it kills every process.
@@ -50,18 +68,12 @@ impl Embedded {
     /// If it does not start; the text names its log file.
     pub fn start(binary: &Path, dir: &Path, args: &[String]) -> Result<Self, BenchError> {
         fs::create_dir_all(dir).map_err(BenchError::io(format!("create {}", dir.display())))?;
-        let options = ClusterOptions {
-            binary: binary.to_owned(),
-            dir: dir.to_owned(),
-            page_stores: 0,
-            frontend_args: Vec::new(),
-            page_store_args: Vec::new(),
-        };
+        let options = ClusterOptions::new(binary.to_owned(), dir.to_owned());
         let data = dir.join("serve").to_string_lossy().into_owned();
         let mut all = vec!["serve".to_owned(), "--data".to_owned(), data];
         all.extend(args.iter().cloned());
         Ok(Self {
-            process: Process::start(&options, "serve", &all)?,
+            process: Process::start(&options, "serve", &all, None)?,
         })
     }
 
@@ -123,17 +135,19 @@ impl Cluster {
     pub fn start(options: ClusterOptions) -> Result<Self, BenchError> {
         fs::create_dir_all(&options.dir)
             .map_err(BenchError::io(format!("create {}", options.dir.display())))?;
-        let log_store = Process::start(&options, "log-store", &store_args(&options, "log-store"))?;
+        let link = options.link.clone();
+        let args = store_args(&options, "log-store");
+        let log_store = Process::start(&options, "log-store", &args, link.clone())?;
         let mut page_stores = Vec::new();
         for number in 0..options.page_stores {
             let name = format!("page-store-{number}");
             let mut args = store_args(&options, &name);
             args[0] = "page-store".to_owned();
             args.extend(options.page_store_args.iter().cloned());
-            page_stores.push(Process::start(&options, &name, &args)?);
+            page_stores.push(Process::start(&options, &name, &args, link.clone())?);
         }
         let args = role_args(&options, &log_store, &page_stores);
-        let frontend = Process::start(&options, "frontend", &args)?;
+        let frontend = Process::start(&options, "frontend", &args, None)?;
         Ok(Self {
             options,
             log_store,
@@ -266,17 +280,26 @@ struct Process {
     name: String,
     args: Vec<String>,
     address: SocketAddr,
+    /// It runs at the far end of this.
+    link: Option<Arc<Link>>,
     child: Option<Child>,
 }
 
 impl Process {
-    fn start(options: &ClusterOptions, name: &str, args: &[String]) -> Result<Self, BenchError> {
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let args = args.to_vec();
+    fn start(
+        options: &ClusterOptions,
+        name: &str,
+        args: &[String],
+        link: Option<Arc<Link>>,
+    ) -> Result<Self, BenchError> {
+        let here = link
+            .as_ref()
+            .map_or(Ipv4Addr::LOCALHOST, |link| link.address());
         let mut process = Self {
             name: name.to_owned(),
-            args,
-            address: any,
+            args: args.to_vec(),
+            address: SocketAddr::from((here, 0)),
+            link,
             child: None,
         };
         process.restart(options)?;
@@ -299,7 +322,11 @@ impl Process {
         let errors = output
             .try_clone()
             .map_err(BenchError::io("duplicate a file handle"))?;
-        let child = Command::new(&options.binary)
+        let mut command = match &self.link {
+            Some(link) => link.command(&options.binary),
+            None => Command::new(&options.binary),
+        };
+        let child = command
             .args(&self.args)
             .arg("--listen")
             .arg(self.address.to_string())

@@ -11,9 +11,8 @@ use futures::future::BoxFuture;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::report::{self, Pair};
-use crate::{
-    BenchError, Client, Cluster, ClusterOptions, Cost, answers, load, measure, paper, tpch,
-};
+use crate::sequence::{expect_same, named, sequence};
+use crate::{BenchError, Cluster, ClusterOptions, Cost, answers, load, paper, tpch};
 
 /// What the demo is asked to do.
 #[derive(Clone, Debug)]
@@ -44,21 +43,30 @@ pub fn demo(options: &DemoOptions) -> BoxFuture<'_, Result<PathBuf, BenchError>>
         load_tables(&cluster, &data, options.scale).await?;
 
         let queries = tpch::queries(options.scale);
-        let micro = paper::micro_queries(options.scale, &queries);
+        let (tpch, micro) = (
+            named(&queries),
+            paper::micro_queries(options.scale, &queries),
+        );
+        let all = [tpch.as_slice(), micro.as_slice()].concat();
         let mut runs = Vec::new();
         for mode in ["OFF", "ON"] {
             cluster.restart_frontend_with(
                 cluster_options(options, &cluster_dir, &data).frontend_args,
             )?;
-            runs.push(run(&cluster, mode, &queries, &micro).await?);
+            let bar = progress(all.len() as u64, &format!("NDP {mode}"));
+            let variables = [format!("ndp_mode = {mode}")];
+            runs.push(sequence(&cluster, &variables, &all, |name| step(&bar, name)).await?);
+            bar.finish_with_message("done");
         }
-        let [off, on] = <[Run; 2]>::try_from(runs).expect("two modes ran");
-        check_answers(options.scale, &queries, &off, &on)?;
+        let (off, on) = (&runs[0], &runs[1]);
+        expect_same(&all, "the answer without NDP", on, off)?;
+        println!("all {} answers are equal with NDP off and on", all.len());
+        check_references(options.scale, &queries, on)?;
 
-        let names = queries.iter().map(|(n, _)| (format!("Q{n}"), Some(*n)));
-        let pairs = pair(names, &off.tpch, &on.tpch);
-        let micro_names = micro.iter().map(|(name, _)| (name.clone(), None));
-        let micro_pairs = pair(micro_names, &off.micro, &on.micro);
+        let numbers = queries.iter().map(|(number, _)| Some(*number));
+        let pairs = report::pairs(&tpch, numbers, off, on);
+        let (off, on) = (&off[tpch.len()..], &on[tpch.len()..]);
+        let micro_pairs = report::pairs(&micro, std::iter::repeat(None), off, on);
         println!("{}", table(&pairs));
         let path = options.dir.join("report.html");
         fs::write(&path, report::html(options.scale, &micro_pairs, &pairs)?)
@@ -77,11 +85,8 @@ fn cluster_options(options: &DemoOptions, dir: &Path, data: &Path) -> ClusterOpt
         .sum();
     let pool = (bytes / 5).max(8 << 20);
     ClusterOptions {
-        binary: options.binary.clone(),
-        dir: dir.to_owned(),
-        page_stores: 2,
         frontend_args: vec!["--buffer-pool".to_owned(), pool.to_string()],
-        page_store_args: Vec::new(),
+        ..ClusterOptions::new(options.binary.clone(), dir.to_owned())
     }
 }
 
@@ -104,92 +109,24 @@ async fn load_tables(cluster: &Cluster, data: &Path, scale: f64) -> Result<(), B
     client.close().await
 }
 
-/// Answers and costs of one mode.
-#[derive(Debug)]
-struct Run {
-    tpch: Vec<(String, Cost)>,
-    micro: Vec<(String, Cost)>,
-}
-
-async fn run(
-    cluster: &Cluster,
-    mode: &str,
-    queries: &[(usize, String)],
-    micro: &[(String, String)],
-) -> Result<Run, BenchError> {
-    let mut client = cluster.client(Some(load::SCHEMA)).await?;
-    client.execute(&format!("SET ndp_mode = {mode}")).await?;
-    let bar = progress((queries.len() + micro.len()) as u64, &format!("NDP {mode}"));
-    let mut run = Run {
-        tpch: Vec::new(),
-        micro: Vec::new(),
-    };
-    for (number, sql) in queries {
-        step(&bar, &format!("Q{number}"));
-        run.tpch.push(answer(cluster, &mut client, sql).await?);
-    }
-    for (name, sql) in micro {
-        step(&bar, name);
-        run.micro.push(answer(cluster, &mut client, sql).await?);
-    }
-    bar.finish_with_message("done");
-    client.close().await?;
-    Ok(run)
-}
-
-async fn answer(
-    cluster: &Cluster,
-    client: &mut Client,
-    sql: &str,
-) -> Result<(String, Cost), BenchError> {
-    let (rows, cost) = measure(cluster, client, sql).await?;
-    Ok((answers::to_text(&rows), cost))
-}
-
-fn check_answers(
+fn check_references(
     scale: f64,
     queries: &[(usize, String)],
-    off: &Run,
-    on: &Run,
+    answers: &[(String, Cost)],
 ) -> Result<(), BenchError> {
     let mut kept = 0;
-    for (i, (number, _)) in queries.iter().enumerate() {
-        answers::expect_equal(
-            *number,
-            "the answer without NDP",
-            &on.tpch[i].0,
-            &off.tpch[i].0,
-        )?;
+    for ((number, _), (answer, _)) in queries.iter().zip(answers) {
         if let Some(reference) = answers::reference(scale, *number) {
-            answers::expect_equal(*number, "the reference answer", &on.tpch[i].0, reference)?;
+            let name = format!("Q{number}");
+            answers::expect_equal(&name, "the reference answer", answer, reference)?;
             kept += 1;
         }
     }
-    println!(
-        "all {} answers are equal with NDP off and on",
-        queries.len()
-    );
     match kept {
         0 => println!("no reference answers are kept for scale {scale}"),
         n => println!("and {n} of them equal to the reference answers"),
     }
     Ok(())
-}
-
-fn pair(
-    names: impl Iterator<Item = (String, Option<usize>)>,
-    off: &[(String, Cost)],
-    on: &[(String, Cost)],
-) -> Vec<Pair> {
-    names
-        .zip(off.iter().zip(on))
-        .map(|((name, number), (off, on))| Pair {
-            name,
-            number,
-            off: off.1,
-            on: on.1,
-        })
-        .collect()
 }
 
 /// The table the demo prints.

@@ -7,15 +7,18 @@ pub mod commands;
 pub mod demo;
 mod error;
 pub mod isolation;
+mod link;
 pub mod load;
 mod measure;
 pub mod pairs;
 pub mod paper;
 pub mod parquet;
 pub mod report;
+pub mod sequence;
 pub mod tpch;
 
 pub use client::{Client, Rows};
 pub use cluster::{Cluster, ClusterOptions, Embedded, Role};
 pub use error::BenchError;
+pub use link::{Link, Rate};
 pub use measure::{Cost, measure};

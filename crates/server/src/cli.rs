@@ -53,6 +53,9 @@ enum Bench {
     Scan(BenchArgs),
     /// The 22 queries of TPC-H with NDP off and on, on a cluster of processes: bytes, CPU, time
     Tpch(BenchArgs),
+    /// The experiments of the NDP paper, E1 to E3, with a report of its figures and ours; as root also over
+    /// networks of 10 and 1 Gbit/s
+    Paper(BenchArgs),
     /// The 22 queries in one process, against DataFusion over Parquet files of the same data
     Peers(BenchArgs),
     /// Bulk load and size, against MariaDB with InnoDB
@@ -460,6 +463,11 @@ async fn run_bench(bench: Bench) -> Result<(), String> {
         Bench::Scan(args) => print_figures(args.json, &commands::scan().map_err(text)?, None),
         Bench::Tpch(args) => {
             let figures = commands::tpch(&options(&args)?).await.map_err(text)?;
+            print_figures(args.json, &figures, Some(figures.table()))
+        }
+        Bench::Paper(args) => {
+            let (figures, report) = commands::paper(&options(&args)?).await.map_err(text)?;
+            eprintln!("the report is {}", report.display());
             print_figures(args.json, &figures, Some(figures.table()))
         }
         Bench::Peers(args) => {

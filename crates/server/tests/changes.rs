@@ -18,7 +18,7 @@ mod statements {
 use std::path::Path;
 
 use perigee_bench::{BenchError, Client, Embedded, Rows};
-use perigee_testkit::{MariaDb, Rng};
+use perigee_testkit::{MariaDb, Rng, tested_binary};
 use statements::changes::{On, change, create_l, create_u, everything};
 use statements::compare::{errno, keys, mariadb_client, normal, number_of, shown};
 use statements::queries::{Compared, Order, Query, query};
@@ -193,7 +193,7 @@ struct Servers {
 
 impl Servers {
     fn start(dir: &Path) -> Self {
-        let binary = Path::new(env!("CARGO_BIN_EXE_perigee"));
+        let binary = tested_binary(env!("CARGO_BIN_EXE_perigee"));
         let hostile = ["--all-ambiguous", "--decline-every", "3", "--interpret"];
         let hostile = hostile.map(str::to_owned);
         let args = [
@@ -203,8 +203,8 @@ impl Servers {
         Self {
             _mariadb: MariaDb::start(&dir.join("mariadb"), &args).unwrap(),
             ours: [
-                Embedded::start(binary, &dir.join("plain"), &[]).unwrap(),
-                Embedded::start(binary, &dir.join("hostile"), &hostile).unwrap(),
+                Embedded::start(&binary, &dir.join("plain"), &[]).unwrap(),
+                Embedded::start(&binary, &dir.join("hostile"), &hostile).unwrap(),
             ],
         }
     }

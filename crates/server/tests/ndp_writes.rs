@@ -15,13 +15,12 @@ mod statements {
     pub mod tables;
 }
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use perigee_bench::{BenchError, Client, Embedded, Rows};
-use perigee_testkit::Rng;
+use perigee_testkit::{Rng, tested_binary};
 use statements::changes::{On, change, create_l, create_u, everything};
 use statements::compare::{errno, keys, normal, number_of, shown};
 use statements::queries::{Compared, Order, Query, query};
@@ -134,8 +133,8 @@ async fn snapshot(client: &mut Client, rng: &mut Rng) -> usize {
 async fn run(name: &str, args: &[&str], pairs: usize) {
     let dir = tempfile::tempdir().unwrap();
     let args: Vec<_> = args.iter().map(|arg| (*arg).to_owned()).collect();
-    let binary = Path::new(env!("CARGO_BIN_EXE_perigee"));
-    let server = Embedded::start(binary, dir.path(), &args).unwrap();
+    let binary = tested_binary(env!("CARGO_BIN_EXE_perigee"));
+    let server = Embedded::start(&binary, dir.path(), &args).unwrap();
     let seed = number_of("PERIGEE_SEED", 1) as u64;
     let (mut done, changes) = (0, Arc::new(AtomicU64::new(0)));
     for schema in seed.. {

@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use perigee_bench::{BenchError, Client};
+use perigee_testkit::tested_binary;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 /// How long a process may take to serve.
@@ -36,7 +37,7 @@ impl Process {
         let log = dir.join(format!("{number}.log"));
         let ready = dir.join(format!("{number}.ready"));
         let errors = File::create(&log).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_perigee"))
+        let child = Command::new(tested_binary(env!("CARGO_BIN_EXE_perigee")))
             .args(arguments)
             .arg("--ready-file")
             .arg(&ready)

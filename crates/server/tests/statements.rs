@@ -13,10 +13,9 @@ mod statements {
     pub mod tables;
 }
 
-use std::path::PathBuf;
 
 use perigee_bench::{BenchError, Client, Embedded, Rows};
-use perigee_testkit::{MariaDb, Rng};
+use perigee_testkit::{MariaDb, Rng, tested_binary};
 use statements::compare::{NOT_SUPPORTED, errno, keys, mariadb_client, normal, number_of, shown};
 use statements::queries::{Query, query};
 use statements::tables;
@@ -118,7 +117,7 @@ impl Report {
 }
 
 async fn contenders(dir: &std::path::Path) -> (Vec<Contender>, [Embedded; 2]) {
-    let binary = PathBuf::from(env!("CARGO_BIN_EXE_perigee"));
+    let binary = tested_binary(env!("CARGO_BIN_EXE_perigee"));
     let hostile = ["--all-ambiguous", "--decline-every", "3", "--interpret"];
     let hostile = hostile.map(str::to_owned);
     let servers = [

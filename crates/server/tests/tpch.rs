@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use perigee_bench::{Client, Cluster, ClusterOptions, Embedded, answers, load, tpch};
+use perigee_testkit::tested_binary;
 
 /// The scale for all modes.
 const SCALE: f64 = 0.01;
@@ -14,7 +15,7 @@ const SCALE: f64 = 0.01;
 const LARGER: f64 = 0.1;
 
 fn binary() -> PathBuf {
-    PathBuf::from(env!("CARGO_BIN_EXE_perigee"))
+    tested_binary(env!("CARGO_BIN_EXE_perigee"))
 }
 
 fn args(args: &[&str]) -> Vec<String> {
@@ -40,7 +41,13 @@ async fn check_queries(client: &mut Client, scale: f64, what: &str) {
             let rows = rows.unwrap_or_else(|e| panic!("Q{number}, {what}, NDP {mode}: {e}"));
             let reference = answers::reference(scale, number).unwrap();
             let what = format!("MariaDB's answer ({what}, NDP {mode})");
-            answers::expect_equal(number, &what, &answers::to_text(&rows), reference).unwrap();
+            answers::expect_equal(
+                &format!("Q{number}"),
+                &what,
+                &answers::to_text(&rows),
+                reference,
+            )
+            .unwrap();
         }
     }
 }
@@ -137,14 +144,8 @@ async fn answers_after_inserts_in_random_order_are_mariadbs() {
 /// Loads a cluster of processes and checks its answers, with a large and with a tiny buffer pool.
 async fn answers_of_a_cluster(scale: f64) {
     let dir = tempfile::tempdir().unwrap();
-    let mut cluster = Cluster::start(ClusterOptions {
-        binary: binary(),
-        dir: dir.path().to_owned(),
-        page_stores: 2,
-        frontend_args: Vec::new(),
-        page_store_args: Vec::new(),
-    })
-    .unwrap();
+    let options = ClusterOptions::new(binary(), dir.path().to_owned());
+    let mut cluster = Cluster::start(options).unwrap();
     let mut client = cluster.client(None).await.unwrap();
     load_all(&mut client, &dir.path().join("data"), scale).await;
     check_queries(&mut client, scale, "processes, right after the load").await;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use perigee_bench::{Client, Embedded};
+use perigee_testkit::tested_binary;
 
 /// Columns of EXPLAIN.
 const COLUMNS: [&str; 12] = [
@@ -95,7 +96,7 @@ async fn the_papers_query_is_pushed_as_in_its_listing() {
     let dir = tempfile::tempdir().unwrap();
     let csv = make_rows(dir.path());
     let expected = expected(&csv);
-    let binary = PathBuf::from(env!("CARGO_BIN_EXE_perigee"));
+    let binary = tested_binary(env!("CARGO_BIN_EXE_perigee"));
     let small_pool = ["--buffer-pool".to_owned(), "8MiB".to_owned()];
     let mut server = Embedded::start(&binary, dir.path(), &small_pool).unwrap();
     let mut client = server.client(None).await.unwrap();

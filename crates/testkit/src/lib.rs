@@ -1,10 +1,12 @@
 //! What tests and measurements compare Perigee with, and stores to test it on.
 
+mod binary;
 mod faults;
 mod mariadb;
 mod replay;
 mod rng;
 
+pub use binary::tested_binary;
 pub use faults::{Faults, Faulty};
 pub use mariadb::MariaDb;
 pub use perigee_log_api::conformance::MemoryLogStore;

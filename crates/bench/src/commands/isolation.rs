@@ -82,11 +82,8 @@ impl Server {
         match options.subject {
             Subject::Embedded => Embedded::start(&binary, &dir, &args).map(Self::Embedded),
             Subject::Cluster => Cluster::start(ClusterOptions {
-                binary,
-                dir,
-                page_stores: 2,
                 frontend_args: args,
-                page_store_args: Vec::new(),
+                ..ClusterOptions::new(binary, dir)
             })
             .map(|cluster| Self::Cluster(Box::new(cluster))),
             Subject::MariaDb => mariadb(true),

@@ -3,7 +3,9 @@
 
 mod isolation;
 mod load;
+mod paper;
 mod peers;
+mod pq;
 mod scan;
 mod setup;
 mod sysbench;
@@ -11,7 +13,9 @@ mod tpch;
 
 pub use isolation::{IsolationOptions, Subject, isolation};
 pub use load::{LoadFigures, load};
+pub use paper::{LinkFigures, MicroFigures, PaperFigures, PqReduction, TotalFigures, paper};
 pub use peers::{PeerFigures, peers};
+pub use pq::PqFigures;
 pub use scan::{ScanFigures, scan};
 pub use setup::BenchOptions;
 pub use sysbench::{MixedFigures, PairFigures, SysbenchFigures, SysbenchOptions, sysbench};

@@ -54,7 +54,7 @@ pub fn peers(options: &BenchOptions) -> BoxFuture<'_, Result<PeerFigures, BenchE
                 ours = ours.min(begin.elapsed().as_secs_f64());
                 if let Some(reference) = answers::reference(options.scale, number) {
                     answers::expect_equal(
-                        number,
+                        &format!("Q{number}"),
                         "reference",
                         &answers::to_text(&rows),
                         reference,

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::{BenchError, Client, Cluster, ClusterOptions, load, tpch};
+use crate::{BenchError, Client, Cluster, ClusterOptions, Link, load, tpch};
 
 /// How long Page Stores may take to consolidate what was loaded.
 const CONSOLIDATION_LIMIT: Duration = Duration::from_secs(600);
@@ -21,6 +22,26 @@ pub struct BenchOptions {
     /// Interleaved pairs of runs for each query.
     pub pairs: usize,
 }
+
+/// What a cluster is made of besides a frontend and a Log Store.
+pub struct ClusterShape<'a> {
+    /// Directory of the stores below [`BenchOptions::dir`].
+    pub name: &'a str,
+    /// Number of Page Stores.
+    pub page_stores: usize,
+    /// Further arguments of each.
+    pub page_store_args: &'a [String],
+    /// What lies between the frontend and the stores.
+    pub link: Option<Arc<Link>>,
+}
+
+/// Two Page Stores, as they are by default.
+pub const TWO_PAGE_STORES: ClusterShape<'_> = ClusterShape {
+    name: "cluster",
+    page_stores: 2,
+    page_store_args: &[],
+    link: None,
+};
 
 impl BenchOptions {
     /// Directory of the data files, made if they are not there.
@@ -49,20 +70,23 @@ impl BenchOptions {
         Ok(dir)
     }
 
-    /// A cluster of one frontend, one Log Store and two Page Stores with the data loaded and
-    /// consolidated; the buffer pool is 20 % of the data.
+    /// A cluster with the data loaded and consolidated; the buffer pool is 20 % of the data.
     ///
     /// # Errors
     /// If a process or the load fails.
-    pub async fn loaded_cluster(&self, data: &Path) -> Result<Cluster, BenchError> {
-        let dir = self.stores("cluster")?;
+    pub async fn loaded_cluster(
+        &self,
+        data: &Path,
+        shape: &ClusterShape<'_>,
+    ) -> Result<Cluster, BenchError> {
+        let dir = self.stores(shape.name)?;
         let pool = data_bytes(data) / 5;
         let cluster = Cluster::start(ClusterOptions {
-            binary: self.binary.clone(),
-            dir,
-            page_stores: 2,
+            page_stores: shape.page_stores,
             frontend_args: vec!["--buffer-pool".to_owned(), pool.to_string()],
-            page_store_args: Vec::new(),
+            page_store_args: shape.page_store_args.to_vec(),
+            link: shape.link.clone(),
+            ..ClusterOptions::new(self.binary.clone(), dir)
         })?;
         let mut client = cluster.client(None).await?;
         load::load(&mut client, data, |table, rows, time| {

@@ -5,10 +5,12 @@ use std::path::Path;
 use futures::future::BoxFuture;
 use serde::Serialize;
 
-use super::setup::{BenchOptions, note};
+use super::pq::{self, PqFigures};
+use super::setup::{BenchOptions, TWO_PAGE_STORES, note};
 use crate::pairs::Comparison;
 use crate::parquet::Parquet;
-use crate::{BenchError, Client, Cluster, Cost, Rows, answers, load, measure, report};
+use crate::sequence::{Named, expect_same, named, sequence};
+use crate::{BenchError, Client, Cluster, Cost, answers, load, report};
 
 /// Fewer bytes than this share of the bytes without NDP count as a gain.
 const GAIN: f64 = 0.95;
@@ -40,6 +42,10 @@ pub struct TpchFigures {
     pub frontend_peak_memory: u64,
     /// Bytes by which an NDP scan of all rows of lineitem raises the memory of a fresh frontend.
     pub ndp_scan_memory: u64,
+    /// Time of Q1 and Q6 with two workers and two store threads ÷ with one and one, geometric mean.
+    pub pq_two_over_one: f64,
+    /// The same for each.
+    pub pq: Vec<PqFigures>,
     /// Each query.
     pub queries: Vec<QueryFigures>,
 }
@@ -68,20 +74,18 @@ pub struct QueryFigures {
 pub fn tpch(options: &BenchOptions) -> BoxFuture<'_, Result<TpchFigures, BenchError>> {
     Box::pin(async move {
         let data = options.data()?;
-        let mut cluster = options.loaded_cluster(&data).await?;
+        let mut cluster = options.loaded_cluster(&data, &TWO_PAGE_STORES).await?;
         let queries = crate::tpch::queries(options.scale);
         let args = cluster.frontend_args().to_vec();
 
         cluster.restart_frontend_with(args.clone())?;
         let ndp_scan_memory = scan_memory(&cluster).await?;
         cluster.restart_frontend_with(args.clone())?;
-        let off = sequence(&cluster, "OFF", &queries).await?;
+        let named = named(&queries);
+        let off = in_mode(&cluster, "OFF", &named).await?;
         cluster.restart_frontend_with(args)?;
-        let on = sequence(&cluster, "ON", &queries).await?;
-        for (i, (number, _)) in queries.iter().enumerate() {
-            let texts = [&on[i], &off[i]].map(|(rows, _)| answers::to_text(rows));
-            answers::expect_equal(*number, "the answer without NDP", &texts[0], &texts[1])?;
-        }
+        let on = in_mode(&cluster, "ON", &named).await?;
+        expect_same(&named, "the answer without NDP", &on, &off)?;
         let peer = peer_sequence(&data, &queries).await?;
         let mut client = cluster.client(Some(load::SCHEMA)).await?;
         let mut figures = Vec::new();
@@ -101,7 +105,9 @@ pub fn tpch(options: &BenchOptions) -> BoxFuture<'_, Result<TpchFigures, BenchEr
             });
         }
         let memory = [cluster.frontend_memory()?.1, ndp_scan_memory];
-        Ok(summary(options.scale, memory, figures))
+        drop(cluster);
+        let pq = pq::pq(options, &data).await?;
+        Ok(summary(options.scale, memory, pq, figures))
     })
 }
 
@@ -119,24 +125,13 @@ async fn scan_memory(cluster: &Cluster) -> Result<u64, BenchError> {
 }
 
 /// All queries one after the other in one mode, on a frontend that has just started.
-async fn sequence(
+async fn in_mode(
     cluster: &Cluster,
     mode: &str,
-    queries: &[(usize, String)],
-) -> Result<Vec<(Rows, Cost)>, BenchError> {
-    let mut client = cluster.client(Some(load::SCHEMA)).await?;
-    client.execute(&format!("SET ndp_mode = {mode}")).await?;
-    let mut out = Vec::new();
-    for (number, sql) in queries {
-        let (rows, cost) = measure(cluster, &mut client, sql).await?;
-        note(&format!(
-            "NDP {mode}: Q{number} {:.3} s, {} bytes",
-            cost.seconds, cost.bytes
-        ));
-        out.push((rows, cost));
-    }
-    client.close().await?;
-    Ok(out)
+    queries: &[Named],
+) -> Result<Vec<(String, Cost)>, BenchError> {
+    note(&format!("NDP {mode}"));
+    sequence(cluster, &[format!("ndp_mode = {mode}")], queries, note).await
 }
 
 async fn interleave(
@@ -200,7 +195,12 @@ async fn gains(
     Ok(by_index && slowdown.low <= 1.0)
 }
 
-fn summary(scale: f64, memory: [u64; 2], queries: Vec<QueryFigures>) -> TpchFigures {
+fn summary(
+    scale: f64,
+    memory: [u64; 2],
+    pq: Vec<PqFigures>,
+    queries: Vec<QueryFigures>,
+) -> TpchFigures {
     let (mut off, mut on) = (Cost::default(), Cost::default());
     for query in &queries {
         off.add(&query.off);
@@ -221,6 +221,8 @@ fn summary(scale: f64, memory: [u64; 2], queries: Vec<QueryFigures>) -> TpchFigu
             / queries.iter().map(|q| q.datafusion_parquet).sum::<f64>(),
         frontend_peak_memory: memory[0],
         ndp_scan_memory: memory[1],
+        pq_two_over_one: pq::two_over_one(&pq),
+        pq,
         queries,
     }
 }
@@ -231,13 +233,14 @@ impl TpchFigures {
     pub fn table(&self) -> String {
         let mut out = format!(
             "bytes on/off {:.3}, frontend CPU on/off {:.3}, time on/off {:.3}, {} queries gain, \
-             worst slowdown {:.2}, off against DataFusion over Parquet {:.2}\n",
+             worst slowdown {:.2}, off against DataFusion over Parquet {:.2}, two workers over one {:.2}\n",
             self.bytes_ratio,
             self.frontend_cpu_ratio,
             self.time_ratio,
             self.gaining,
             self.worst_slowdown,
-            self.off_vs_datafusion_parquet
+            self.off_vs_datafusion_parquet,
+            self.pq_two_over_one
         );
         for q in &self.queries {
             let (bytes, cpu) = (

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use perigee_history::bank::Scan;
 use perigee_history::{Element, Level, Op, Outcome, Session, Transaction};
@@ -17,8 +17,11 @@ use super::session::{Attempt, Connection, Step, Stop};
 use super::{Recorded, Shared};
 use crate::{BenchError, Rows};
 
-/// Between two scans: scans are there to disturb, not to be the load.
+/// Between two scans, at least.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// And so many times as long as a scan takes: scans are there to disturb, not to be the load.
+const PAUSES: u32 = 3;
 
 /// Wrong scans that are described.
 const DESCRIBED: usize = 5;
@@ -62,6 +65,7 @@ pub(super) async fn scan(shared: Arc<Shared>, number: u32) -> Result<Recorded, B
     }
     let mut recorded = Recorded::default();
     while !shared.writers_done.load(Ordering::Relaxed) {
+        let begin = Instant::now();
         let ndp = rng.chance(2);
         set_ndp(&mut connection, &shared, ndp).await?;
         recorded.scans.with_ndp += u64::from(ndp && shared.workload.ndp);
@@ -80,7 +84,7 @@ pub(super) async fn scan(shared: Arc<Shared>, number: u32) -> Result<Recorded, B
             _ => lists(&mut connection, &shared, number, Table::Item, &mut recorded).await?,
         }
         recorded.wrong.truncate(DESCRIBED);
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(PAUSE.max(PAUSES * begin.elapsed())).await;
     }
     connection.close().await?;
     Ok(recorded)

@@ -4,6 +4,8 @@
 //! range, the LSN *L* at which they hold the range, and those of them that are cached. Whatever
 //! happens to the tree afterwards, the versions of the others as of *L* complete the range.
 
+use std::ops::Range;
+
 use perigee_types::{Lsn, PageId};
 
 use super::descend::{Path, Target};
@@ -116,11 +118,7 @@ impl Tree {
                     edge: None,
                 };
             }
-            let first = page.child_slot(&span.lower);
-            let end = match &span.upper {
-                Some(upper) => page.lower_bound(upper).max(first + 1),
-                None => page.slot_count(),
-            };
+            let Range { start: first, end } = span.child_slots(page);
             let most = u16::try_from(*max_pages).unwrap_or(u16::MAX);
             let (slots, edge) = if *reverse {
                 let start = first.max(end.saturating_sub(most));

@@ -34,6 +34,7 @@ mod descend;
 mod estimate;
 mod lookup;
 mod merge;
+mod partition;
 mod span;
 mod split;
 mod verify;

@@ -88,6 +88,17 @@ impl KeySpan {
         page.lower_bound(&self.lower)..end
     }
 
+    /// The slots of an inner page whose subtrees may have keys of the span: at least one.
+    #[must_use]
+    pub(crate) fn child_slots(&self, page: PageRef<'_>) -> Range<u16> {
+        let first = page.child_slot(&self.lower);
+        let end = match &self.upper {
+            Some(upper) => page.lower_bound(upper).max(first + 1),
+            None => page.slot_count(),
+        };
+        first..end
+    }
+
     /// True if no key can lie in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -57,6 +57,9 @@ pub struct ScanRequest {
     pub ndp: bool,
     /// Which versions are visible.
     pub view: Arc<ReadView>,
+    /// Workers that scan at the same time, at least one (SPEC's N15). The rows come in as many
+    /// partitions, in one if they are ordered.
+    pub workers: usize,
     /// Enough rows for the caller; the scan may stop after so many.
     pub limit: Option<u64>,
     /// Leaf pages per batch read; the engine's default if `None`.

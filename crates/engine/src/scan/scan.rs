@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
-use futures::stream::{self, BoxStream, StreamExt};
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use parking_lot::Mutex;
 use perigee_ndp::{Backend, Descriptor, Execution, NdpBatch, NdpError, Scanner};
 use perigee_types::TrxId;
+use tokio::sync::OnceCell;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::JoinHandle;
 
@@ -18,7 +20,7 @@ use super::counters::{ScanCounters, add};
 use super::held::{Held, Holding};
 use super::long::LongColumns;
 use super::resolve::resolve;
-use super::source::{Part, read_batches};
+use super::source::{Ahead, Part, Parts, read_one, read_parts};
 use crate::EngineError;
 use crate::btree::{KeySpan, Tree};
 use crate::buffer::Page;
@@ -27,8 +29,8 @@ use crate::engine::Engine;
 /// Rows of a batch that is made in the frontend.
 const ROWS_PER_BATCH: usize = 8192;
 
-/// Leaves of the first batch read of a scan that is limited; the next ones double.
-const FIRST_PAGES: usize = 4;
+/// Parts of the range for each worker, so that one that meets more work than the others takes fewer.
+const PARTS_PER_WORKER: usize = 8;
 
 /// Parts that may wait between the two halves of a partition. A part is at most a read of
 /// [`super::source`] or a message of a Page Store, so a scan's memory is bounded.
@@ -43,19 +45,44 @@ pub(super) struct Shared {
     long: Option<LongColumns>,
     pub descriptor: Bytes,
     pub look_ahead: usize,
-    pub cursor: tokio::sync::Mutex<Ahead>,
+    /// Parts of the range that no worker has begun, the next one last.
+    parts: OnceCell<Mutex<Vec<KeySpan>>>,
     pub counters: Arc<ScanCounters>,
     /// Pages and results between their arrival and their delivery.
     pub held: Arc<Held>,
     delivered: AtomicU64,
 }
 
-/// Where the next batch read begins.
-pub(super) struct Ahead {
-    /// What is left of the range; `None` at the end.
-    pub rest: Option<KeySpan>,
-    /// Leaves of the next batch, at most the look-ahead.
-    pub pages: usize,
+impl Shared {
+    /// The next part of the range that a worker scans by itself. Parts are many times as many as
+    /// workers, so that they end at about the same time.
+    pub async fn next_part(&self) -> Result<Option<KeySpan>, EngineError> {
+        let cut = || async {
+            let all = self.span();
+            // What is ordered or may end early begins at the beginning.
+            let mut parts = match self.request.ordered || self.may_end_early() {
+                true => vec![all],
+                false => {
+                    let most = self.request.workers * PARTS_PER_WORKER;
+                    self.tree.partition(&all, most).await?
+                }
+            };
+            parts.reverse();
+            Ok::<_, EngineError>(Mutex::new(parts))
+        };
+        let parts = self.parts.get_or_try_init(cut).await?;
+        Ok(parts.lock().pop())
+    }
+
+    fn span(&self) -> KeySpan {
+        let range = &self.request.range;
+        KeySpan::from_bounds(as_slice(&range.lower), as_slice(&range.upper))
+    }
+
+    /// Who wants few rows may need few pages.
+    pub fn may_end_early(&self) -> bool {
+        self.request.limit.is_some() && self.request.aggregate.is_none()
+    }
 }
 
 impl Drop for Shared {
@@ -118,15 +145,6 @@ impl ScanHandle {
             .look_ahead
             .unwrap_or(engine.config.look_ahead)
             .max(1);
-        let range = &request.range;
-        let span = KeySpan::from_bounds(as_slice(&range.lower), as_slice(&range.upper));
-        // Who wants few rows may need few pages.
-        let few = request.limit.is_some() && request.aggregate.is_none();
-        let pages = look_ahead.min(if few { FIRST_PAGES } else { usize::MAX });
-        let ahead = Ahead {
-            rest: Some(span),
-            pages,
-        };
         let shared = Shared {
             look_ahead,
             engine,
@@ -135,7 +153,7 @@ impl ScanHandle {
             scanner,
             long,
             descriptor: encoded,
-            cursor: tokio::sync::Mutex::new(ahead),
+            parts: OnceCell::new(),
             counters: Arc::default(),
             held: Arc::default(),
             delivered: AtomicU64::new(0),
@@ -174,34 +192,73 @@ impl ScanHandle {
         self.shared.scanner.is_compiled()
     }
 
-    /// A share of the scan's rows. Call it once for each partition; an ordered scan has one.
-    /// Dropping the stream stops its share, in storage too.
+    /// A worker's share of the scan's rows. Call it once for each worker, or once if the scan is
+    /// ordered. Dropping the stream stops its share, in storage too.
     #[must_use]
     pub fn partition(&self) -> BoxStream<'static, Result<RecordBatch, EngineError>> {
-        let (parts, incoming) = mpsc::channel(PARTS_WAITING);
-        let reader = tokio::spawn(read_batches(self.shared.clone(), parts));
-        let partition = Partition {
-            shared: self.shared.clone(),
-            execution: Execution::new(self.shared.scanner.clone()),
-            incoming,
-            collected: Vec::new(),
-            ready: Vec::new(),
-            reader: AbortOnDrop(reader),
-            at_end: false,
-        };
-        stream::unfold(partition, |mut partition| async move {
-            let next = partition.next().await;
-            next.transpose().map(|batch| (batch, partition))
-        })
-        .fuse()
-        .boxed()
+        let shared = self.shared.clone();
+        if shared.request.ordered && shared.request.workers > 1 && !shared.may_end_early() {
+            return in_sequence(shared);
+        }
+        let reader = |parts| read_parts(shared.clone(), parts);
+        Partition::start(shared.clone(), reader).into_stream()
     }
 }
 
-/// Ends the reading half when the finishing half goes.
-struct AbortOnDrop(JoinHandle<()>);
+/// An ordered scan by several workers: each takes the next batch read, and what it makes of it waits
+/// for its turn.
+fn in_sequence(shared: Arc<Shared>) -> BoxStream<'static, Result<RecordBatch, EngineError>> {
+    let workers = shared.request.workers;
+    let batches = stream::try_unfold(Ahead::new(&shared), {
+        let shared = shared.clone();
+        move |mut ahead| {
+            let shared = shared.clone();
+            async move {
+                let batch = ahead.next_batch(&shared).await?;
+                Ok(batch.map(|batch| (batch, ahead)))
+            }
+        }
+    });
+    let finished = move |batch| {
+        let reader = |parts| read_one(shared.clone(), batch, parts);
+        let partition = Partition::start(shared.clone(), reader);
+        let held = shared.held.clone();
+        let worker = async move {
+            let rows: Vec<_> = partition.into_stream().try_collect().await?;
+            let bytes = rows.iter().map(RecordBatch::get_array_memory_size).sum();
+            Ok((rows, held.hold(bytes)))
+        };
+        joined(AbortOnDrop(tokio::spawn(worker)))
+    };
+    batches
+        .map_ok(finished)
+        .try_buffered(workers)
+        .map_ok(|(rows, held)| {
+            stream::iter(rows).map(move |rows| {
+                let _until_all_are_delivered = &held;
+                Ok(rows)
+            })
+        })
+        .try_flatten()
+        .boxed()
+}
 
-impl Drop for AbortOnDrop {
+/// What a task returns; its panic goes on here.
+async fn joined<T>(mut task: AbortOnDrop<Result<T, EngineError>>) -> Result<T, EngineError> {
+    match (&mut task.0).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The process ends.
+            Err(_) => Err(EngineError::Cancelled),
+        },
+    }
+}
+
+/// Ends a task when who needs it goes.
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -219,11 +276,37 @@ struct Partition {
     collected: Vec<(u32, Finished)>,
     /// What can be delivered, the next one last.
     ready: Vec<Finished>,
-    reader: AbortOnDrop,
+    reader: AbortOnDrop<()>,
     at_end: bool,
 }
 
 impl Partition {
+    /// Begins to read.
+    fn start<R>(shared: Arc<Shared>, reader: impl FnOnce(Parts) -> R) -> Self
+    where
+        R: Future<Output = ()> + Send + 'static,
+    {
+        let (parts, incoming) = mpsc::channel(PARTS_WAITING);
+        Self {
+            execution: Execution::new(shared.scanner.clone()),
+            shared,
+            incoming,
+            collected: Vec::new(),
+            ready: Vec::new(),
+            reader: AbortOnDrop(tokio::spawn(reader(parts))),
+            at_end: false,
+        }
+    }
+
+    fn into_stream(self) -> BoxStream<'static, Result<RecordBatch, EngineError>> {
+        stream::unfold(self, |mut partition| async move {
+            let next = partition.next().await;
+            next.transpose().map(|batch| (batch, partition))
+        })
+        .fuse()
+        .boxed()
+    }
+
     /// The next batch that is not empty.
     async fn next(&mut self) -> Result<Option<RecordBatch>, EngineError> {
         loop {

@@ -27,6 +27,9 @@ use crate::txn::LsnPin;
 /// work on the first pages begins while the last are on their way.
 const PAGES_PER_PART: usize = 32;
 
+/// Leaves of the first batch read of a scan that may end early; the next ones double.
+const FIRST_PAGES: usize = 4;
+
 /// What the reading half hands over.
 pub(super) enum Part {
     /// Pages reduced in storage; page runs have their index in the batch.
@@ -37,51 +40,85 @@ pub(super) enum Part {
     EndOfBatch,
 }
 
-type Parts = Sender<Result<Part, EngineError>>;
-type Batch = LeafBatch<LsnPin>;
+pub(super) type Parts = Sender<Result<Part, EngineError>>;
+pub(super) type Batch = LeafBatch<LsnPin>;
 
-/// Reads batches until none is left or nobody listens any more.
-pub(super) async fn read_batches(shared: Arc<Shared>, parts: Parts) {
-    if let Err(e) = try_read_batches(&shared, &parts).await {
+/// Where a worker is in the range.
+pub(super) struct Ahead {
+    /// What is left of the part that it scans; `None` at the end.
+    rest: Option<KeySpan>,
+    /// Leaves of the next batch, at most the look-ahead.
+    pages: usize,
+}
+
+impl Ahead {
+    /// At the beginning.
+    pub fn new(shared: &Shared) -> Self {
+        let pages = match shared.may_end_early() {
+            true => shared.look_ahead.min(FIRST_PAGES),
+            false => shared.look_ahead,
+        };
+        Self { rest: None, pages }
+    }
+
+    /// The next batch; the place is behind it then.
+    pub async fn next_batch(&mut self, shared: &Shared) -> Result<Option<Batch>, EngineError> {
+        if shared.request.cancel.is_cancelled() {
+            return Err(EngineError::Cancelled);
+        }
+        let span = loop {
+            match &self.rest {
+                Some(span) if !span.is_empty() => break span,
+                _ => self.rest = shared.next_part().await?,
+            }
+            if self.rest.is_none() {
+                return Ok(None);
+            }
+        };
+        let request = BatchRequest {
+            span,
+            reverse: shared.request.reverse,
+            max_pages: self.pages,
+            load: !shared.request.ndp,
+        };
+        let (registry, sal) = (&shared.engine.registry, &shared.engine.sal);
+        let pin = || {
+            let pin = registry.pin(|| sal.last_lsn());
+            (pin.lsn(), pin)
+        };
+        let batch = shared.tree.leaf_batch(request, pin).await?;
+        self.rest.clone_from(&batch.rest);
+        self.pages = shared.look_ahead.min(2 * self.pages);
+        add(&shared.counters.batches, 1);
+        Ok(Some(batch))
+    }
+}
+
+/// What one worker reads: part after part until none is left or nobody listens any more.
+pub(super) async fn read_parts(shared: Arc<Shared>, parts: Parts) {
+    let read = async {
+        let mut ahead = Ahead::new(&shared);
+        while let Some(batch) = ahead.next_batch(&shared).await? {
+            if !read_batch(&shared, batch, &parts).await? {
+                break;
+            }
+        }
+        Ok(())
+    };
+    tell(read.await, &parts).await;
+}
+
+/// Reads one batch.
+pub(super) async fn read_one(shared: Arc<Shared>, batch: Batch, parts: Parts) {
+    let read = read_batch(&shared, batch, &parts).await;
+    tell(read.map(drop), &parts).await;
+}
+
+/// Hands over why reading ended, if it failed.
+async fn tell(read: Result<(), EngineError>, parts: &Parts) {
+    if let Err(e) = read {
         let _ = parts.send(Err(e)).await; // the other half may have gone
     }
-}
-
-async fn try_read_batches(shared: &Shared, parts: &Parts) -> Result<(), EngineError> {
-    while let Some(batch) = next_batch(shared).await? {
-        add(&shared.counters.batches, 1);
-        if !read_batch(shared, batch, parts).await? {
-            return Ok(());
-        }
-    }
-    Ok(())
-}
-
-/// The next batch, and the cursor moved behind it.
-async fn next_batch(shared: &Shared) -> Result<Option<Batch>, EngineError> {
-    let mut cursor = shared.cursor.lock().await;
-    if shared.request.cancel.is_cancelled() {
-        return Err(EngineError::Cancelled);
-    }
-    let rest = cursor.rest.as_ref();
-    let Some(span) = rest.filter(|span: &&KeySpan| !span.is_empty()) else {
-        return Ok(None);
-    };
-    let request = BatchRequest {
-        span,
-        reverse: shared.request.reverse,
-        max_pages: cursor.pages,
-        load: !shared.request.ndp,
-    };
-    let (registry, sal) = (&shared.engine.registry, &shared.engine.sal);
-    let pin = || {
-        let pin = registry.pin(|| sal.last_lsn());
-        (pin.lsn(), pin)
-    };
-    let batch = shared.tree.leaf_batch(request, pin).await?;
-    cursor.rest.clone_from(&batch.rest);
-    cursor.pages = shared.look_ahead.min(2 * cursor.pages);
-    Ok(Some(batch))
 }
 
 /// Reads one batch; false if nobody listens any more.

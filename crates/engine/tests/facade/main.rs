@@ -124,6 +124,7 @@ fn request(engine: &Engine, table: &Arc<Table>, ndp: bool) -> ScanRequest {
         aggregate: None,
         ndp,
         view: engine.read_view(),
+        workers: 1,
         limit: None,
         look_ahead: Some(50),
         cancel: CancelToken::new(),
@@ -131,13 +132,13 @@ fn request(engine: &Engine, table: &Arc<Table>, ndp: bool) -> ScanRequest {
 }
 
 async fn run(engine: &Arc<Engine>, request: ScanRequest) -> Vec<RecordBatch> {
-    engine
-        .scan(request)
-        .unwrap()
-        .partition()
-        .try_collect()
-        .await
-        .unwrap()
+    let partitions = if request.ordered { 1 } else { request.workers };
+    let scan = engine.scan(request).unwrap();
+    let workers = (0..partitions).map(|_| tokio::spawn(scan.partition().try_collect::<Vec<_>>()));
+    let rows = futures::future::join_all(workers).await;
+    rows.into_iter()
+        .flat_map(|rows| rows.unwrap().unwrap())
+        .collect()
 }
 
 fn ids(batches: &[RecordBatch]) -> Vec<i32> {
@@ -242,12 +243,27 @@ async fn check_scans(engine: &Arc<Engine>, table: &Arc<Table>, count: i64) {
         .copied()
         .filter(|i| i % 10 != 0 && i % 1000 < 50)
         .collect();
-    for ndp in [true, false, true] {
+    for (ndp, workers) in [(true, 1), (false, 3), (true, 3), (false, 1)] {
+        let request = |engine: &Engine, table: &Arc<Table>, ndp| ScanRequest {
+            workers,
+            ..request(engine, table, ndp)
+        };
         assert_eq!(
             ids(&run(engine, request(engine, table, ndp)).await),
             all,
             "ndp {ndp}"
         );
+        for reverse in [false, true] {
+            let unordered = ScanRequest {
+                ordered: false,
+                look_ahead: Some(5),
+                reverse,
+                ..request(engine, table, ndp)
+            };
+            let mut found = ids(&run(engine, unordered).await);
+            found.sort_unstable();
+            assert_eq!(found, all, "ndp {ndp} workers {workers}");
+        }
         let backwards = ScanRequest {
             reverse: true,
             ..request(engine, table, ndp)

@@ -154,6 +154,62 @@ async fn batches_cover_a_range_once() {
     }
 }
 
+/// The parts of a span: they follow each other, cover it, and none is empty.
+async fn parts(tree: &Tree, span: &KeySpan, most: usize) -> usize {
+    let parts = tree.partition(span, most).await.unwrap();
+    assert!((1..=most).contains(&parts.len()));
+    assert_eq!(parts[0].lower, span.lower);
+    assert_eq!(parts[parts.len() - 1].upper, span.upper);
+    for pair in parts.windows(2) {
+        assert_eq!(pair[0].upper.as_ref(), Some(&pair[1].lower));
+    }
+    assert!(parts.len() == 1 || parts.iter().all(|part| !part.is_empty()));
+    parts.len()
+}
+
+#[tokio::test]
+async fn a_range_is_cut_at_separators() {
+    let database = Database::new();
+    let pool = database.open(400).await;
+    let tree = fixed_tree(&pool).await;
+    assert_eq!(
+        parts(&tree, &KeySpan::all(), 8).await,
+        1,
+        "a leaf is not cut"
+    );
+    // Four records a leaf, so that there are some level-1 pages in the end.
+    for n in 0..8000 {
+        insert(&tree, n * 10, 3500).await;
+        if n == 1000 {
+            let parts = parts(&tree, &KeySpan::all(), 100).await;
+            assert!((8..=32).contains(&parts), "{parts} parts of 32 leaves each");
+        }
+    }
+    let span = |lower: u32, upper: u32| KeySpan {
+        lower: lower.to_be_bytes().to_vec(),
+        upper: Some(upper.to_be_bytes().to_vec()),
+    };
+    let stats = tree.verify().await.unwrap();
+    assert!(stats.height > 2, "{stats:?}");
+    for most in [1, 2, 3, 16] {
+        assert_eq!(parts(&tree, &KeySpan::all(), most).await, most);
+        assert_eq!(parts(&tree, &span(15, 70_005), most).await, most);
+    }
+    assert_eq!(parts(&tree, &span(100, 110), 16).await, 1);
+    assert_eq!(parts(&tree, &span(90_000, 99_000), 16).await, 1, "no keys");
+    // Every part has its share of the leaves.
+    let spans = tree.partition(&KeySpan::all(), 4).await.unwrap();
+    for part in spans {
+        let nothing = async || ();
+        let (found, _) = scan_batches(&tree, &pool, part, false, 1000, true, nothing).await;
+        assert!(
+            (1000..3500).contains(&found.len()),
+            "{} records",
+            found.len()
+        );
+    }
+}
+
 #[tokio::test]
 async fn splits_between_request_and_answer_do_not_disturb_a_batch() {
     let database = Database::new();

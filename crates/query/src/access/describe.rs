@@ -158,6 +158,9 @@ fn extra(scan: &PageScanExec) -> String {
     if !scan.path.fetch && scan.path.index > 0 {
         parts.push("Using index".to_owned());
     }
+    if !scan.path.fetch && scan.workers() > 1 {
+        parts.push(format!("Parallel scan ({} workers)", scan.workers()));
+    }
     if scan.order.as_ref().is_some_and(|order| order.reverse) {
         parts.push("Backward index scan".to_owned());
     }

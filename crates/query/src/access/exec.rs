@@ -39,6 +39,9 @@ use super::estimate::conjunction_factor;
 use super::paths::{AccessPath, Wanted};
 use super::stats::table_statistics;
 
+/// An access of fewer leaf pages is not shared among workers.
+const PAGES_TO_SHARE: f64 = 16.0;
+
 /// What of an access runs in storage, decided after planning (SPEC's N1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NdpChoice {
@@ -275,6 +278,20 @@ impl PageScanExec {
         leaf_pages(&self.stats, self.path.index) * self.path.share
     }
 
+    /// True if several workers are not worth their start.
+    fn is_small(&self) -> bool {
+        self.estimated_pages() < PAGES_TO_SHARE
+    }
+
+    /// Workers that scan at the same time (SPEC's N15): one for each partition, and as many for the
+    /// only partition of an ordered scan.
+    pub(super) fn workers(&self) -> usize {
+        match self.order.is_some() && !self.is_small() {
+            true => self.context.workers,
+            false => self.properties.output_partitioning().partition_count(),
+        }
+    }
+
     /// What the access did, if it ran.
     #[must_use]
     pub fn counters(&self) -> Option<Arc<ScanCounters>> {
@@ -313,6 +330,7 @@ impl PageScanExec {
             aggregate: self.aggregate.as_ref().map(|a| a.aggregate.clone()),
             ndp: self.ndp.any(),
             view,
+            workers: self.workers(),
             limit: self.limit.map(|limit| limit as u64),
             look_ahead: self.context.settings.look_ahead,
             cancel: self.context.cancel.clone(),
@@ -503,8 +521,7 @@ impl ExecutionPlan for PageScanExec {
         target_partitions: usize,
         _: &datafusion::config::ConfigOptions,
     ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
-        let small = self.estimated_pages() < 16.0;
-        if small || self.order.is_some() || self.path.fetch {
+        if self.is_small() || self.order.is_some() || self.path.fetch {
             return Ok(None);
         }
         Ok(Some(Arc::new(

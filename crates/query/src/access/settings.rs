@@ -62,6 +62,8 @@ pub struct AccessContext {
     pub cancel: CancelToken,
     /// Variables as they were when the statement began, with what hints change.
     pub settings: NdpSettings,
+    /// Workers of a parallel scan: `parallel_default_dop`.
+    pub workers: usize,
     /// Name of the table in the statement.
     pub alias: Option<String>,
 }

@@ -238,6 +238,7 @@ async fn logical(
         locker: reading.locker,
         cancel: reading.cancel,
         settings: settings(session),
+        workers: workers(session),
         alias: None,
     };
     let mut state = statement_state(session, &context, &accesses, reading.special);
@@ -246,6 +247,14 @@ async fn logical(
     }
     let planned = select::plan(&state, rewritten).await?;
     Ok((state, planned))
+}
+
+/// Workers of a query: what `parallel_default_dop` says, or as many as there are threads.
+fn workers(session: &Session) -> usize {
+    match session.variables.integer("parallel_default_dop") {
+        0 => session.frontend.config.threads,
+        workers => workers as usize, // the variable's range is small
+    }
 }
 
 /// The variables that steer table accesses.
@@ -292,7 +301,7 @@ fn statement_state(
     catalogs.register_catalog(state::CATALOG.to_owned(), Arc::new(catalog));
     let memory = session.variables.integer("query_memory_limit") as usize;
     state::template(
-        session.frontend.config.threads,
+        context.workers,
         session.frontend.runtime(memory),
         Arc::new(catalogs),
         physical_rules(PhysicalOptimizer::default().rules, context),

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use perigee_bench::{Client, Cluster, ClusterOptions, Embedded, Role};
+use perigee_testkit::tested_binary;
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
@@ -60,20 +61,15 @@ impl Served {
         let temporary = dir.path().join("temporary");
         std::fs::create_dir(&temporary).unwrap();
         let arguments = ["--temp-dir", temporary.to_str().unwrap()].map(str::to_owned);
-        let binary = Path::new(env!("CARGO_BIN_EXE_perigee"));
-        let server = Embedded::start(binary, dir.path(), &arguments).unwrap();
+        let binary = tested_binary(env!("CARGO_BIN_EXE_perigee"));
+        let server = Embedded::start(&binary, dir.path(), &arguments).unwrap();
         Self::with_table(Processes::One(server), dir).await
     }
 
     async fn cluster() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let options = ClusterOptions {
-            binary: PathBuf::from(env!("CARGO_BIN_EXE_perigee")),
-            dir: dir.path().to_owned(),
-            page_stores: 2,
-            frontend_args: Vec::new(),
-            page_store_args: Vec::new(),
-        };
+        let binary = tested_binary(env!("CARGO_BIN_EXE_perigee"));
+        let options = ClusterOptions::new(binary, dir.path().to_owned());
         Self::with_table(
             Processes::Many(Box::new(Cluster::start(options).unwrap())),
             dir,

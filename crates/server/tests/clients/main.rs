@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use perigee_bench::Embedded;
+use perigee_testkit::tested_binary;
 use tempfile::TempDir;
 
 /// A server of a test's own, with a directory for the client's files.
@@ -26,8 +27,8 @@ struct Served {
 impl Served {
     fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let binary = Path::new(env!("CARGO_BIN_EXE_perigee"));
-        let server = Embedded::start(binary, dir.path(), &[]).unwrap();
+        let binary = tested_binary(env!("CARGO_BIN_EXE_perigee"));
+        let server = Embedded::start(&binary, dir.path(), &[]).unwrap();
         Self { server, dir }
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use perigee_bench::{Client, Embedded};
+use perigee_testkit::tested_binary;
 use tempfile::TempDir;
 
 /// Rows of the table; with their text some 76 MiB.
@@ -72,8 +73,8 @@ async fn start() -> (Embedded, TempDir, Client) {
         "--temp-dir",
         temporary.to_str().unwrap(),
     ];
-    let binary = Path::new(env!("CARGO_BIN_EXE_perigee"));
-    let server = Embedded::start(binary, dir.path(), &arguments.map(str::to_owned)).unwrap();
+    let binary = tested_binary(env!("CARGO_BIN_EXE_perigee"));
+    let server = Embedded::start(&binary, dir.path(), &arguments.map(str::to_owned)).unwrap();
     let mut client = server.client(None).await.unwrap();
     client.execute("CREATE DATABASE q").await.unwrap();
     client.execute("USE q").await.unwrap();

@@ -10,9 +10,10 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use perigee_bench::{Client, Cluster, ClusterOptions};
+use perigee_testkit::tested_binary;
 
 pub fn binary() -> PathBuf {
-    PathBuf::from(env!("CARGO_BIN_EXE_perigee"))
+    tested_binary(env!("CARGO_BIN_EXE_perigee"))
 }
 
 pub fn args(args: &[&str]) -> Vec<String> {
@@ -21,11 +22,9 @@ pub fn args(args: &[&str]) -> Vec<String> {
 
 pub fn options(dir: &Path, page_stores: usize, frontend_args: &[&str]) -> ClusterOptions {
     ClusterOptions {
-        binary: binary(),
-        dir: dir.to_owned(),
         page_stores,
         frontend_args: args(frontend_args),
-        page_store_args: Vec::new(),
+        ..ClusterOptions::new(binary(), dir.to_owned())
     }
 }
 

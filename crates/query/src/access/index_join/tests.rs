@@ -147,6 +147,7 @@ async fn with_table(engine: &Arc<Engine>, name: &str, ids: std::ops::Range<i64>)
 
 fn context(engine: &Arc<Engine>) -> AccessContext {
     AccessContext {
+        workers: 2,
         engine: engine.clone(),
         view: engine.read_view(),
         locker: None,
