@@ -13,7 +13,6 @@ mod statements {
     pub mod tables;
 }
 
-
 use perigee_bench::{BenchError, Client, Embedded, Rows};
 use perigee_testkit::{MariaDb, Rng, tested_binary};
 use statements::compare::{NOT_SUPPORTED, errno, keys, mariadb_client, normal, number_of, shown};

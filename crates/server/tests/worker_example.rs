@@ -97,7 +97,8 @@ async fn the_papers_query_is_pushed_as_in_its_listing() {
     let csv = make_rows(dir.path());
     let expected = expected(&csv);
     let binary = tested_binary(env!("CARGO_BIN_EXE_perigee"));
-    let small_pool = ["--buffer-pool".to_owned(), "8MiB".to_owned()];
+    // As on two cores, which README's plan is of.
+    let small_pool = ["--buffer-pool", "8MiB", "--threads", "2"].map(str::to_owned);
     let mut server = Embedded::start(&binary, dir.path(), &small_pool).unwrap();
     let mut client = server.client(None).await.unwrap();
     let mut statements = statements(&csv);
@@ -116,7 +117,7 @@ async fn the_papers_query_is_pushed_as_in_its_listing() {
     let extra = plan[0][11].as_deref().unwrap();
     assert!(extra.starts_with("Using pushed NDP condition ("), "{extra}");
     assert!(
-        extra.ends_with("; Using pushed NDP columns; Using pushed NDP aggregate"),
+        extra.contains("; Using pushed NDP columns; Using pushed NDP aggregate; "),
         "{extra}"
     );
     for column in ["age", "join_date"] {

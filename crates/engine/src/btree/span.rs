@@ -3,6 +3,7 @@
 
 use std::ops::{Bound, Range};
 
+use perigee_ndp::KeyRange;
 use perigee_page::PageRef;
 
 /// The keys from `lower` on and below `upper`.
@@ -51,6 +52,21 @@ impl KeySpan {
         Self {
             lower,
             upper: if nothing { Some(Vec::new()) } else { upper },
+        }
+    }
+
+    /// The span as bounds.
+    #[must_use]
+    pub fn range(&self) -> KeyRange {
+        KeyRange {
+            lower: match self.lower.is_empty() {
+                true => Bound::Unbounded,
+                false => Bound::Included(self.lower.clone()),
+            },
+            upper: match &self.upper {
+                None => Bound::Unbounded,
+                Some(upper) => Bound::Excluded(upper.clone()),
+            },
         }
     }
 

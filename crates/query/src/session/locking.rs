@@ -33,7 +33,7 @@ pub(super) fn lock_mode(clause: &LockClause) -> LockMode {
 }
 
 /// What it says of locks that others hold.
-fn lock_wait(clause: &LockClause) -> LockWait {
+pub(super) fn lock_wait(clause: &LockClause) -> LockWait {
     match clause.nonblock {
         None => LockWait::Wait,
         Some(NonBlock::Nowait) => LockWait::NoWait,

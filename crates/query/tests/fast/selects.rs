@@ -64,6 +64,22 @@ pub fn rows(rng: &mut Rng) -> Vec<String> {
 
 /// A statement, and whether the order of its rows is given.
 pub fn select(rng: &mut Rng) -> (String, bool) {
+    let (sql, in_order) = unlocked(rng);
+    let lock = match rng.chance(5) {
+        true => rng.choose(&[
+            " FOR UPDATE",
+            " FOR SHARE",
+            " LOCK IN SHARE MODE",
+            " FOR UPDATE NOWAIT",
+            " FOR SHARE SKIP LOCKED",
+            " FOR UPDATE OF a",
+        ]),
+        false => "",
+    };
+    (format!("{sql}{lock}"), in_order)
+}
+
+fn unlocked(rng: &mut Rng) -> (String, bool) {
     match rng.between(0, 9) {
         0..=6 => select_a(rng),
         7..=8 => (select_b(rng), false),

@@ -10,9 +10,10 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::Parser;
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::{CancelToken, Records, ShortRead};
-use perigee_engine::txn::Isolation;
+use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock};
 use perigee_value::Datum;
 
+use super::super::locking::{lock_mode, lock_wait};
 use super::super::transaction::Work;
 use super::super::{Session, select as ordinary};
 use super::aggregate::{self, Aggregate};
@@ -34,6 +35,8 @@ pub(super) struct FastSelect {
     output: Output,
     limit: Option<Operand>,
     offset: Option<Operand>,
+    /// FOR UPDATE or FOR SHARE.
+    lock: Option<(LockMode, LockWait)>,
 }
 
 /// What is made of the rows.
@@ -68,9 +71,10 @@ fn body(query: &mut Query) -> Option<&mut Select> {
     }
 }
 
-/// True if a SELECT has nothing but a select list, DISTINCT, FROM, WHERE, ORDER BY and LIMIT.
+/// True if a SELECT has nothing but a select list, DISTINCT, FROM, WHERE, ORDER BY, LIMIT and locks.
 fn is_plain(query: &Query) -> bool {
     let mut rest = query.clone();
+    rest.locks.clear();
     rest.order_by = None;
     rest.limit_clause = None;
     let Some(select) = body(&mut rest) else {
@@ -111,8 +115,16 @@ pub(super) async fn recognise(
         Some(_) => return None,
         None => rows_output(&select.projection, &names, &key, order, distinct)?,
     };
+    let lock = match &query.locks[..] {
+        [] => None,
+        [clause] if clause.of.is_none() && limit.is_none() && output.tells_row(&key, &table) => {
+            Some((lock_mode(clause), lock_wait(clause)))
+        }
+        _ => return None,
+    };
     // What the result looks like is what the ordinary way says of the same select list.
     let mut described = query.clone();
+    described.locks.clear();
     described.order_by = None;
     described.limit_clause = None;
     body(&mut described)?.selection = None;
@@ -134,11 +146,26 @@ pub(super) async fn recognise(
             output,
             limit,
             offset,
+            lock,
         },
         parameters: parameters.len(),
         by_schema,
         table: table.clone(),
     })
+}
+
+impl Output {
+    /// True if it is made of the one row with a clustered key, all of which is in its record.
+    fn tells_row(&self, key: &KeyTemplate, table: &Table) -> bool {
+        let each = matches!(
+            self,
+            Self::Rows {
+                distinct: false,
+                ..
+            }
+        );
+        each && key.is_row && key.index == 0 && !table.clustered().layout.has_long()
+    }
 }
 
 fn rows_output(
@@ -281,9 +308,18 @@ impl FastSelect {
             rows: self.enough(skip, most),
         };
         let mut records = std::mem::take(&mut session.fast.records);
-        let mut work = session.begin_reading(true, cancel);
-        let read = rows_of(session, work.as_mut(), &read, &mut records).await;
-        let read = session.end_reading(work, read).await;
+        let read = match self.lock {
+            Some(lock) => {
+                let mut work = session.begin_work(cancel);
+                let locked = locked_row(&mut work, table, &span.lower, lock, &mut records).await;
+                session.end_work(work, locked).await.map(|()| true)
+            }
+            None => {
+                let mut work = session.begin_reading(true, cancel);
+                let read = rows_of(session, work.as_mut(), table, &read, &mut records).await;
+                session.end_reading(work, read).await
+            }
+        };
         let rows = Rows {
             layout: &table.clustered().layout,
             records: &records,
@@ -349,6 +385,7 @@ impl FastSelect {
 async fn rows_of(
     session: &Session,
     work: Option<&mut Work>,
+    table: &Arc<Table>,
     read: &ShortRead<'_>,
     records: &mut Records,
 ) -> Result<bool> {
@@ -356,8 +393,32 @@ async fn rows_of(
     let view = match work {
         None => session.current_view(),
         // What is read is locked.
-        Some(work) if work.isolation() == Isolation::Serializable => return Ok(false),
+        Some(work) if work.isolation() == Isolation::Serializable => {
+            let locker = work.locker(LockMode::Shared);
+            let range = read.span.range();
+            locker.lock(table, read.index, &range).await?
+        }
         Some(work) => work.transaction().view(),
     };
     Ok(engine.read_short(read, &view, records).await?)
+}
+
+/// Locks the row with a clustered key, and reads its current version: none if it is not there, or
+/// skipped.
+async fn locked_row(
+    work: &mut Work,
+    table: &Arc<Table>,
+    key: &[u8],
+    (mode, wait): (LockMode, LockWait),
+    records: &mut Records,
+) -> Result<()> {
+    if mode == LockMode::Exclusive {
+        work.check_writable()?;
+    }
+    records.clear();
+    let lock = work.transaction().lock_row(table, key, mode, wait);
+    if let RowLock::Locked(Some(record)) = lock.await? {
+        records.push(&record);
+    }
+    Ok(())
 }
