@@ -20,7 +20,7 @@ macro_rules! counters {
             }
 
             /// Adds everything another scan counted.
-            pub(crate) fn absorb(&self, other: &Self) {
+            pub fn absorb(&self, other: &Self) {
                 $(add(&self.$field, other.$field.load(Ordering::Relaxed));)*
             }
         }
@@ -28,6 +28,8 @@ macro_rules! counters {
 }
 
 counters! {
+    /// Scans with near-data processing; of a scan, 1 if it is one.
+    scans,
     /// Batch reads.
     batches,
     /// Leaf pages that storage reduced.
@@ -54,6 +56,8 @@ counters! {
     bytes_shipped,
     /// CPU time that storage spent, in nanoseconds.
     storage_cpu_nanos,
+    /// CPU time that the frontend spent on reading, completing and delivering, in nanoseconds.
+    frontend_cpu_nanos,
     /// Rows, or partial aggregate states, that the scan delivered.
     rows,
 }
