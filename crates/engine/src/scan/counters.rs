@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use perigee_page_api::{NdpDecline, NdpUsage};
+use perigee_page_api::{NdpDecline, NdpItem, NdpReply};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
@@ -74,12 +74,16 @@ impl ScanCounters {
         add(counter, 1);
     }
 
-    /// Counts what storage says its work took.
-    pub(crate) fn used(&self, usage: &NdpUsage) {
+    /// Counts what storage says its work for a reply took.
+    pub(crate) fn used(&self, reply: &NdpReply) {
+        let usage = &reply.usage;
         add(&self.bytes_read_in_storage, usage.bytes_read);
         add(&self.storage_cpu_nanos, usage.cpu_nanos);
         if usage.compiled {
-            add(&self.pages_compiled, usage.pages);
+            let items = reply.items.iter();
+            let declined = items.filter(|item| matches!(item, NdpItem::Declined { .. }));
+            let reduced = usage.pages.saturating_sub(declined.count() as u64);
+            add(&self.pages_compiled, reduced);
         }
     }
 }
