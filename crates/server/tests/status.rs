@@ -142,14 +142,11 @@ fn one_process_shows_all_of_its_roles_on_one_page() {
     let title = "frontend, Page Store and Log Store";
     check_process(address, title, "serve", &roles);
     let (_, page) = get(address, "/?refresh=5");
-    for section in [
-        "Slices",
-        "Near-data processing",
-        "Appends",
-        "Buffer pool",
-        "Process",
-    ] {
-        assert!(page.contains(&format!("<h2>{section}</h2>")), "{section}");
+    for role in ["Frontend", "Page Store", "Log Store", "Process"] {
+        assert!(page.contains(&format!("<h2>{role}</h2>")), "{role}");
+    }
+    for section in ["Slices", "Near-data processing", "Appends", "Buffer pool"] {
+        assert!(page.contains(&format!("<h3>{section}</h3>")), "{section}");
     }
     assert!(page.contains("http-equiv=\"refresh\""));
 }

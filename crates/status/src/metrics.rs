@@ -110,6 +110,8 @@ pub struct Family {
 /// Families about one subject.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
+    /// Whose figures they are: a role, if the process has several.
+    pub role: &'static str,
     /// The subject.
     pub title: &'static str,
     /// The families, in the order in which they are shown.
@@ -137,6 +139,7 @@ impl Metrics {
     /// Begins a section, to which what follows belongs.
     pub fn section(&mut self, title: &'static str) -> &mut Self {
         self.sections.push(Section {
+            role: "",
             title,
             families: Vec::new(),
         });
@@ -146,6 +149,15 @@ impl Metrics {
     /// Adds what another list has.
     pub fn append(&mut self, other: Self) -> &mut Self {
         self.sections.extend(other.sections);
+        self
+    }
+
+    /// The list as that of a role.
+    #[must_use]
+    pub fn of_role(mut self, role: &'static str) -> Self {
+        for section in &mut self.sections {
+            section.role = role;
+        }
         self
     }
 

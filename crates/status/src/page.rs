@@ -14,7 +14,7 @@ pub(crate) const MEDIA_TYPE: &str = "text/html; charset=utf-8";
 const STYLE: &str = "\
 :root{color-scheme:light dark;--line:#8884;--soft:#888;--head:#8881}\
 body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding:0 1.5rem}\
-h1{font-size:1.6rem;margin:0 0 .2rem}h2{font-size:1.1rem;margin:2rem 0 .5rem}\
+h1{font-size:1.6rem;margin:0 0 .2rem}h2{font-size:1.3rem;margin:2rem 0 .5rem}h3{font-size:1rem;margin:1.3rem 0 .3rem}\
 p{color:var(--soft);margin:.2rem 0 1rem}.bad{color:#c22;font-weight:600}\
 .wide{overflow-x:auto}\
 table{border-collapse:collapse;margin:.3rem 0 1rem;font-variant-numeric:tabular-nums}\
@@ -59,7 +59,12 @@ pub(crate) fn page(report: &Report, health: &Result<(), String>, query: Option<&
         );
     }
     out.push_str("</table>\n");
+    let mut role = "";
     for of in report.metrics.sections() {
+        if of.role != role {
+            role = of.role;
+            let _ = writeln!(out, "<h2>{}</h2>", escaped(role));
+        }
         section(&mut out, of);
     }
     out.push_str("</body>\n</html>\n");
@@ -75,7 +80,9 @@ fn refresh(query: Option<&str>) -> Option<u32> {
 }
 
 fn section(out: &mut String, section: &Section) {
-    let _ = writeln!(out, "<h2>{}</h2>", escaped(section.title));
+    if section.title != section.role {
+        let _ = writeln!(out, "<h3>{}</h3>", escaped(section.title));
+    }
     let mut shown: Vec<&[&str]> = Vec::new();
     for family in &section.families {
         if shown.contains(&family.labels) {
@@ -224,7 +231,7 @@ mod tests {
         Report {
             title: "Page Store".to_owned(),
             facts: vec![("directory", "/srv/<pages>".to_owned())],
-            metrics,
+            metrics: metrics.of_role("Page <Store>"),
         }
     }
 
@@ -233,7 +240,7 @@ mod tests {
         let page = page(&report(), &Ok(()), None);
         for wanted in [
             "<h1>Perigee Page Store</h1>",
-            "<h2>Slices &amp; more</h2>",
+            "<h2>Page &lt;Store&gt;</h2>\n<h3>Slices &amp; more</h3>",
             "<th>db</th><th>slice</th><th title=\"LSN\">persistent lsn</th><th title=\"On disk\">disk bytes</th>",
             "<td class=\"text\">0</td><td>7</td><td>2.0 KiB</td>",
             "<td class=\"text\">&lt;b&gt;</td><td>8</td><td>0 B</td>",

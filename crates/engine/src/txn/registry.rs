@@ -489,6 +489,8 @@ mod tests {
         assert!(registry.purgeable(9).is_empty());
         let owner = registry.history().1.expect("a view is open");
         assert_eq!((registry.history().0, owner.connection), (1, 7));
+        let figures = registry.figures();
+        assert_eq!((figures.history, figures.views, figures.active), (1, 1, 0));
         let copy = view.of(TrxId(9));
         drop(view);
         assert!(registry.purgeable(9).is_empty());
@@ -512,6 +514,9 @@ mod tests {
             .wait_for(a, b, soon(), &cancel)
             .await
             .expect("b had ended");
+        let figures = registry.figures();
+        assert_eq!((figures.lock_waits, figures.lock_timeouts), (2, 1));
+        assert_eq!(figures.deadlocks, 0);
     }
 
     #[tokio::test]
@@ -532,6 +537,9 @@ mod tests {
         );
         assert!(first.is_ok() && second.is_ok());
         assert!(matches!(third, Err(EngineError::Deadlock)));
+        let figures = registry.figures();
+        assert_eq!((figures.lock_waits, figures.deadlocks), (2, 1));
+        assert_eq!((figures.lock_timeouts, figures.active), (0, 1));
     }
 
     #[tokio::test]

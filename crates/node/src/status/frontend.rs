@@ -54,6 +54,10 @@ struct LogFigures {
 }
 
 impl Part for FrontendPart {
+    fn title(&self) -> &'static str {
+        "Frontend"
+    }
+
     fn metrics(&self) -> Metrics {
         let mut metrics = metrics(&self.figures());
         if !self.transport.is_empty() {

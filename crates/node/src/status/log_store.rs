@@ -9,6 +9,10 @@ use super::Part;
 pub(crate) struct LogStorePart(pub LogStoreService);
 
 impl Part for LogStorePart {
+    fn title(&self) -> &'static str {
+        "Log Store"
+    }
+
     fn metrics(&self) -> Metrics {
         metrics(&self.0.figures())
     }

@@ -27,6 +27,9 @@ const OPTION: &str = "--status-listen";
 
 /// A role's share of a process: `perigee serve` has one of each.
 pub(crate) trait Part: Send + Sync {
+    /// What it is, for people.
+    fn title(&self) -> &'static str;
+
     /// Its figures now.
     fn metrics(&self) -> Metrics;
 
@@ -58,9 +61,10 @@ impl Source for Shown {
         facts.extend(self.facts.iter().cloned());
         let mut metrics = Metrics::default();
         for part in &self.parts {
-            metrics.append(part.metrics());
+            metrics.append(part.metrics().of_role(part.title()));
         }
-        metrics.append(process_metrics(self.role, version, self.started));
+        let process = process_metrics(self.role, version, self.started);
+        metrics.append(process.of_role("Process"));
         Report {
             title: self.title.to_owned(),
             facts,

@@ -19,6 +19,10 @@ pub(crate) struct PageStorePart {
 }
 
 impl Part for PageStorePart {
+    fn title(&self) -> &'static str {
+        "Page Store"
+    }
+
     fn metrics(&self) -> Metrics {
         let mut metrics = metrics(&self.store.figures());
         if let Some(bytes) = &self.transport {
