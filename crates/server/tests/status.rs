@@ -188,9 +188,9 @@ async fn fresh(frontend_args: &[&str]) -> (TempDir, Cluster) {
     let dir = tempfile::tempdir().unwrap();
     let mut options = options(dir.path(), 2, frontend_args);
     // Several slices, so that both stores have pages of the table.
-    options
-        .frontend_args
-        .extend(args(&["--slice-size", "1MiB"]));
+    // Also after a restart, when the port to serve on is chosen.
+    let status = ["--status-listen", "127.0.0.1:0", "--slice-size", "1MiB"];
+    options.frontend_args.extend(args(&status));
     options.page_store_args = args(&["--decline-every", "10"]);
     let mut cluster = Cluster::start(options).unwrap();
     let mut client = cluster.client(None).await.unwrap();
