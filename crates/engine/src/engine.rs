@@ -21,8 +21,8 @@ use crate::mtr::Mtr;
 use crate::scan::{ScanCounters, ScanHandle, ScanRequest};
 use crate::txn::system::{self, Counter, SYSTEM_PAGE, Slot};
 use crate::txn::{
-    Leftover, ReadView, Registry, Segments, find_history, purge_forever, roll_back_unfinished,
-    separate_loads, visible_version,
+    Leftover, ReadView, Registry, Segments, TransactionFigures, find_history, purge_forever,
+    roll_back_unfinished, separate_loads, visible_version,
 };
 
 /// Index id that pages outside of trees carry.
@@ -185,6 +185,12 @@ impl Engine {
     #[must_use]
     pub fn history_length(&self) -> usize {
         self.registry.history().0
+    }
+
+    /// What became of transactions since the engine was opened, and which there are.
+    #[must_use]
+    pub fn transaction_figures(&self) -> TransactionFigures {
+        self.registry.figures()
     }
 
     /// The row with a clustered key as a view sees it: its clustered record.

@@ -94,6 +94,11 @@ impl Cache {
         wanted.cloned().collect()
     }
 
+    /// Bytes it takes, and the most it may.
+    pub(crate) fn bytes(&self) -> (usize, usize) {
+        (self.state.lock().bytes, self.capacity)
+    }
+
     /// Forgets a PLog.
     pub(crate) fn remove(&self, plog: PlogKey) {
         let mut state = self.state.lock();

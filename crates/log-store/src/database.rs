@@ -14,6 +14,7 @@ use crate::cache::Cache;
 use crate::disk::{Disk, TEMPORARY, disk_error};
 use crate::epoch::{self, Epoch};
 use crate::plog::Plog;
+use crate::service::DatabaseFigures;
 
 /// A PLog, or why it is refused.
 type Slot = Result<Arc<Plog>, LogError>;
@@ -179,6 +180,23 @@ impl Database {
             .values()
             .map(|slot| slot.as_ref().map(|p| p.info()).map_err(LogError::clone))
             .collect()
+    }
+
+    /// What operators are told of it.
+    pub(crate) fn figures(&self) -> DatabaseFigures {
+        let mut figures = DatabaseFigures::of(self.db);
+        for slot in self.plogs.read().values() {
+            let Ok(plog) = slot else {
+                figures.damaged_plogs += 1;
+                continue;
+            };
+            let info = plog.info();
+            figures.plogs += 1;
+            figures.open_plogs += u64::from(!info.sealed);
+            figures.bytes += info.length;
+            figures.last_lsn = figures.last_lsn.max(info.last_lsn);
+        }
+        figures
     }
 
     /// The PLogs that are refused, and why.

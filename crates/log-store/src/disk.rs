@@ -9,8 +9,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::time::Instant;
 
 use perigee_log_api::LogError;
+
+use crate::latency::LiveLatencies;
 
 /// Suffix of files that are being written; they are removed when a store opens.
 pub(crate) const TEMPORARY: &str = "tmp";
@@ -24,6 +27,8 @@ pub(crate) fn disk_error(what: &str, path: &Path, error: &io::Error) -> LogError
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
     stopped: OnceLock<LogError>,
+    /// What syncs took.
+    pub(crate) syncs: LiveLatencies,
     #[cfg(test)]
     pub(crate) faults: faults::Faults,
 }
@@ -50,9 +55,10 @@ impl Disk {
 
     /// Syncs the contents of `file`; stops the store if that fails.
     pub(crate) fn sync(&self, file: &File, path: &Path) -> Result<(), LogError> {
-        self.before_sync()
-            .and_then(|()| file.sync_data())
-            .map_err(|e| self.stop(&disk_error("sync", path, &e).to_string()))
+        let begin = Instant::now();
+        let synced = self.before_sync().and_then(|()| file.sync_data());
+        self.syncs.count(begin.elapsed());
+        synced.map_err(|e| self.stop(&disk_error("sync", path, &e).to_string()))
     }
 
     /// Syncs the entries of a directory; stops the store if that fails.

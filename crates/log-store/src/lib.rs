@@ -29,6 +29,7 @@ mod epoch;
 mod frame;
 mod gate;
 mod identity;
+mod latency;
 mod plog;
 mod scan;
 mod service;
@@ -37,4 +38,5 @@ mod space;
 
 pub use config::Config;
 pub use dump::dump_plog;
-pub use service::{LogStoreService, Stats};
+pub use latency::{LATENCY_BOUNDS, Latencies};
+pub use service::{DatabaseFigures, Figures, LogStoreService, Stats};

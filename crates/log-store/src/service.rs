@@ -11,6 +11,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, RwLock};
@@ -25,6 +26,7 @@ use crate::database::{Database, parse_directory_name};
 use crate::disk::{Disk, disk_error};
 use crate::gate::Gate;
 use crate::identity;
+use crate::latency::{Latencies, LiveLatencies};
 
 /// A Log Store over a local directory. Clones share it; the directory is free again when the last
 /// clone and the last running call are gone.
@@ -46,8 +48,60 @@ pub struct Stats {
     pub disk_reads: u64,
 }
 
+/// What a Log Store did since it was opened, and where it stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Every database.
+    pub databases: Vec<DatabaseFigures>,
+    /// Counts.
+    pub stats: Stats,
+    /// What appends took, from the call to the answer.
+    pub append_time: Latencies,
+    /// What syncs of files took.
+    pub sync_time: Latencies,
+    /// Bytes that recent appends take in memory.
+    pub cache_bytes: u64,
+    /// The most they may take.
+    pub cache_capacity_bytes: u64,
+}
+
+/// The log of a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatabaseFigures {
+    /// The database.
+    pub db: DbId,
+    /// True if it is not served because its files are damaged.
+    pub damaged: bool,
+    /// PLogs that are served.
+    pub plogs: u64,
+    /// Those of them that are not sealed.
+    pub open_plogs: u64,
+    /// PLogs that are not served because their files are damaged.
+    pub damaged_plogs: u64,
+    /// Bytes of log in those that are served.
+    pub bytes: u64,
+    /// LSN of the last log group.
+    pub last_lsn: Lsn,
+}
+
+impl DatabaseFigures {
+    /// Those of a database without PLogs.
+    pub(crate) fn of(db: DbId) -> Self {
+        Self {
+            db,
+            damaged: false,
+            plogs: 0,
+            open_plogs: 0,
+            damaged_plogs: 0,
+            bytes: 0,
+            last_lsn: Lsn(0),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Counters {
+    append_time: LiveLatencies,
     appends: AtomicU64,
     append_bytes: AtomicU64,
     cached_reads: AtomicU64,
@@ -144,6 +198,37 @@ impl LogStoreService {
             cached_reads: c.cached_reads.load(Ordering::Relaxed),
             disk_reads: c.disk_reads.load(Ordering::Relaxed),
         }
+    }
+
+    /// What it did since it was opened, and where it stands. Takes latches that are held briefly.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let inner = &self.inner;
+        let databases = inner.databases.read();
+        let figures = |(db, slot): (&DbId, &Result<Arc<Database>, LogError>)| match slot {
+            Ok(database) => database.figures(),
+            Err(_) => DatabaseFigures {
+                damaged: true,
+                ..DatabaseFigures::of(*db)
+            },
+        };
+        let (bytes, capacity) = inner.cache.bytes();
+        Figures {
+            databases: databases.iter().map(figures).collect(),
+            stats: self.stats(),
+            append_time: inner.counters.append_time.snapshot(),
+            sync_time: inner.disk.syncs.snapshot(),
+            cache_bytes: bytes as u64,
+            cache_capacity_bytes: capacity as u64,
+        }
+    }
+
+    /// Fails if the store has stopped because its disk failed.
+    ///
+    /// # Errors
+    /// [`LogError::Disk`], with what failed.
+    pub fn check(&self) -> Result<(), LogError> {
+        self.inner.disk.check()
     }
 
     #[cfg(test)]
@@ -251,11 +336,15 @@ impl LogStore for LogStoreService {
 
     async fn append(&self, append: Append) -> Result<u64, LogError> {
         check_form(&append)?;
-        if self.inner.append_in_place {
-            return self.append_in_place(&append).await;
-        }
-        self.run(&self.inner.writers, move |inner| inner.append(&append))
-            .await
+        let begin = Instant::now();
+        let appended = if self.inner.append_in_place {
+            self.append_in_place(&append).await
+        } else {
+            self.run(&self.inner.writers, move |inner| inner.append(&append))
+                .await
+        };
+        self.inner.counters.append_time.count(begin.elapsed());
+        appended
     }
 
     async fn read(

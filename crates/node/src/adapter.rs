@@ -42,6 +42,11 @@ impl WireFrontend {
             frontend: Arc::new(frontend),
         })
     }
+
+    /// What the sessions share.
+    pub(crate) fn shared(&self) -> &Arc<query::Frontend> {
+        &self.frontend
+    }
 }
 
 #[async_trait]

@@ -8,13 +8,22 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// Another process listens at the address.
-    #[error("{0} is in use by another process; stop it or choose another address with --listen")]
-    PortInUse(SocketAddr),
+    #[error(
+        "{address} is in use by another process; stop it or choose another address with {option}"
+    )]
+    PortInUse {
+        /// The address.
+        address: SocketAddr,
+        /// The option that says where to listen.
+        option: &'static str,
+    },
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {cause}; choose another address with --listen")]
+    #[error("cannot listen on {address}: {cause}; choose another address with {option}")]
     Listen {
         /// The address.
         address: SocketAddr,
+        /// The option that says where to listen.
+        option: &'static str,
         /// What the system says.
         cause: io::Error,
     },
@@ -31,12 +40,19 @@ pub enum NodeError {
     Component(String),
 }
 
+/// The option for where a role serves.
+pub(crate) const LISTEN: &str = "--listen";
+
 impl NodeError {
-    /// The error for an address that cannot be listened on.
-    pub(crate) fn listen(address: SocketAddr, cause: io::Error) -> Self {
+    /// The error for an address that cannot be listened on, and the option that chooses another.
+    pub(crate) fn listen(address: SocketAddr, cause: io::Error, option: &'static str) -> Self {
         match cause.kind() {
-            io::ErrorKind::AddrInUse => Self::PortInUse(address),
-            _ => Self::Listen { address, cause },
+            io::ErrorKind::AddrInUse => Self::PortInUse { address, option },
+            _ => Self::Listen {
+                address,
+                option,
+                cause,
+            },
         }
     }
 

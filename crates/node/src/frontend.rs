@@ -1,7 +1,7 @@
 //! The frontend role: against stores in other processes, or with the stores in its own.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use futures::future::LocalBoxFuture;
@@ -20,7 +20,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::adapter::WireFrontend;
+use crate::error::LISTEN;
 use crate::ready::{announce, told_to_stop};
+use crate::status::{self, FrontendPart, LogStorePart, PageStorePart, Part, Shown};
 use crate::stores::page_store_config;
 use crate::{EmbeddedSettings, FrontendSettings, NodeError};
 
@@ -47,7 +49,15 @@ pub fn run_frontend<'a>(
             bytes.push(client.transport_bytes().clone());
             stores.push(Arc::new(client));
         }
-        serve(settings, Arc::new(log), stores, bytes).await
+        let stores = Stores {
+            log: Arc::new(log),
+            pages: stores,
+            transport: bytes,
+            parts: Vec::new(),
+        };
+        let listed = page_stores.join(", ");
+        let facts = vec![("Log Store", log_store.to_owned()), ("Page Stores", listed)];
+        serve(settings, stores, ("Frontend", "frontend"), facts).await
     })
 }
 
@@ -77,13 +87,20 @@ pub fn run_embedded(settings: EmbeddedSettings) -> LocalBoxFuture<'static, Resul
             Ok::<_, NodeError>((log, pages))
         };
         let (log, pages) = spawn_blocking(open).await.map_err(NodeError::component)??;
-        serve(
-            settings.frontend,
-            Arc::new(log),
-            vec![Arc::new(pages)],
-            Vec::new(),
-        )
-        .await
+        let pages = Arc::new(pages);
+        let part = PageStorePart {
+            store: pages.clone(),
+            transport: None,
+        };
+        let stores = Stores {
+            log: Arc::new(log.clone()),
+            pages: vec![pages],
+            transport: Vec::new(),
+            parts: vec![Box::new(part), Box::new(LogStorePart(log))],
+        };
+        let facts = vec![("directory", settings.data.display().to_string())];
+        let title = "frontend, Page Store and Log Store";
+        serve(settings.frontend, stores, (title, "serve"), facts).await
     })
 }
 
@@ -96,17 +113,37 @@ fn uri(address: &str) -> String {
     }
 }
 
+/// The stores of a frontend, wherever they are.
+struct Stores {
+    log: Arc<dyn LogStore>,
+    pages: Vec<Arc<dyn PageStore>>,
+    /// What crosses the sockets to each Page Store.
+    transport: Vec<Arc<TransportBytes>>,
+    /// Those that are in this process, to be shown with it.
+    parts: Vec<Box<dyn Part>>,
+}
+
+/// Serves clients until the process is told to stop. The process has a name for people and one for the
+/// command line.
 async fn serve(
     settings: FrontendSettings,
-    log: Arc<dyn LogStore>,
-    stores: Vec<Arc<dyn PageStore>>,
-    transport: Vec<Arc<TransportBytes>>,
+    stores: Stores,
+    (title, role): (&'static str, &'static str),
+    mut facts: Vec<(&'static str, String)>,
 ) -> Result<(), NodeError> {
+    let started = SystemTime::now();
+    let status_listener = status::listen(&settings.serving.status).await?;
+    let Stores {
+        log,
+        pages,
+        transport,
+        parts: stores,
+    } = stores;
     let config = SalConfig {
         slice_pages: (settings.slice_bytes / PAGE_SIZE as u64).max(1),
         ..SalConfig::new(settings.db)
     };
-    let sal = Sal::open(config, log, stores)
+    let sal = Sal::open(config, log, pages)
         .await
         .map_err(NodeError::component)?;
     let engine_config = EngineConfig {
@@ -125,7 +162,7 @@ async fn serve(
     let registry = ConnectionRegistry::new();
     let status = Arc::new(Status {
         engine: engine.clone(),
-        transport,
+        transport: transport.clone(),
         registry: registry.clone(),
     });
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -136,6 +173,12 @@ async fn serve(
         ..FrontendConfig::default()
     };
     let frontend = WireFrontend::new(engine.clone(), frontend_config, status)?;
+    let part = FrontendPart {
+        engine: engine.clone(),
+        frontend: frontend.shared().clone(),
+        registry: registry.clone(),
+        transport,
+    };
     let server_config = ServerConfig {
         listen: settings.serving.listen,
         max_connections: settings.max_connections,
@@ -154,6 +197,18 @@ async fn serve(
             server.address()
         );
     }
+    facts.insert(0, ("serves on", server.address().to_string()));
+    facts.push(("database", settings.db.0.to_string()));
+    let mut parts: Vec<Box<dyn Part>> = vec![Box::new(part)];
+    parts.extend(stores);
+    let shown = Shown {
+        title,
+        role,
+        facts,
+        parts,
+        started,
+    };
+    let _showing = status::show(status_listener, shown);
     announce(&settings.serving, "frontend", server.address())?;
     told_to_stop().await;
     let report = server.shutdown(ShutdownPatience::default()).await;
@@ -172,8 +227,11 @@ async fn serve(
 
 fn listen_error(error: ServerError) -> NodeError {
     match error {
-        ServerError::PortInUse { address } => NodeError::PortInUse(address),
-        ServerError::Listen { address, source } => NodeError::listen(address, source),
+        ServerError::PortInUse { address } => NodeError::PortInUse {
+            address,
+            option: LISTEN,
+        },
+        ServerError::Listen { address, source } => NodeError::listen(address, source, LISTEN),
     }
 }
 

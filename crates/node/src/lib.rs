@@ -9,11 +9,12 @@ mod frontend;
 mod parameters;
 mod ready;
 mod settings;
+mod status;
 mod stores;
 
 pub use error::NodeError;
 pub use frontend::{run_embedded, run_frontend};
 pub use settings::{
-    EmbeddedSettings, FrontendSettings, LogStoreSettings, PageStoreSettings, Serving,
+    EmbeddedSettings, FrontendSettings, LogStoreSettings, PageStoreSettings, Serving, StatusListen,
 };
 pub use stores::{run_log_store, run_page_store};

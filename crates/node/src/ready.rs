@@ -8,12 +8,13 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
+use crate::error::LISTEN;
 use crate::{NodeError, Serving};
 
 /// Listens where the settings say; gives the listener and the address with its real port.
 pub async fn listen(serving: &Serving) -> Result<(TcpListener, SocketAddr), NodeError> {
     let address = serving.listen;
-    let fail = |cause| NodeError::listen(address, cause);
+    let fail = |cause| NodeError::listen(address, cause, LISTEN);
     let listener = TcpListener::bind(address).await.map_err(fail)?;
     let address = listener.local_addr().map_err(fail)?;
     Ok((listener, address))

@@ -12,6 +12,19 @@ pub struct Serving {
     pub listen: SocketAddr,
     /// File to write the address to once the role serves.
     pub ready_file: Option<PathBuf>,
+    /// Where it shows what it does.
+    pub status: StatusListen,
+}
+
+/// Where a process shows what it does, over HTTP. Port 0 takes any free one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusListen {
+    /// Nowhere.
+    Off,
+    /// At an address that somebody asked for: it is an error if it cannot be had.
+    At(SocketAddr),
+    /// At an address that nobody asked for: if it cannot be had, nowhere.
+    Try(SocketAddr),
 }
 
 /// Settings of a Log Store process.

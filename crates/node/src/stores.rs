@@ -1,14 +1,17 @@
 //! The storage roles as processes.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use futures::future::LocalBoxFuture;
 use perigee_log_store::LogStoreService;
+use perigee_page_api::TransportBytes;
 use perigee_page_store::PageStoreService;
 use tokio::task::spawn_blocking;
 use tonic::transport::server::TcpIncoming;
 
 use crate::ready::{announce, listen, serve_until_told};
+use crate::status::{self, LogStorePart, PageStorePart, Shown};
 use crate::{LogStoreSettings, NodeError, PageStoreSettings};
 
 /// Runs a Log Store until the process is told to stop.
@@ -17,12 +20,25 @@ use crate::{LogStoreSettings, NodeError, PageStoreSettings};
 /// If the address or the directory cannot be used.
 pub fn run_log_store(settings: LogStoreSettings) -> LocalBoxFuture<'static, Result<(), NodeError>> {
     Box::pin(async move {
+        let started = SystemTime::now();
         let (listener, address) = listen(&settings.serving).await?;
+        let status = status::listen(&settings.serving.status).await?;
         let dir = settings.data.clone();
         let store = spawn_blocking(move || LogStoreService::open(dir, Default::default()))
             .await
             .map_err(NodeError::component)?
             .map_err(NodeError::component)?;
+        let shown = Shown {
+            title: "Log Store",
+            role: "log-store",
+            facts: vec![
+                ("serves on", address.to_string()),
+                ("directory", settings.data.display().to_string()),
+            ],
+            parts: vec![Box::new(LogStorePart(store.clone()))],
+            started,
+        };
+        let _showing = status::show(status, shown);
         announce(&settings.serving, "log store", address)?;
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let router =
@@ -40,7 +56,9 @@ pub fn run_page_store(
     settings: PageStoreSettings,
 ) -> LocalBoxFuture<'static, Result<(), NodeError>> {
     Box::pin(async move {
+        let started = SystemTime::now();
         let (listener, address) = listen(&settings.serving).await?;
+        let status = status::listen(&settings.serving.status).await?;
         let dir = settings.data.clone();
         let config = page_store_config(
             settings.pool_bytes,
@@ -51,11 +69,26 @@ pub fn run_page_store(
             .await
             .map_err(NodeError::component)?
             .map_err(NodeError::component)?;
-        let bytes = Arc::default();
+        let store = Arc::new(store);
+        let bytes: Arc<TransportBytes> = Arc::default();
+        let part = PageStorePart {
+            store: store.clone(),
+            transport: Some(bytes.clone()),
+        };
+        let shown = Shown {
+            title: "Page Store",
+            role: "page-store",
+            facts: vec![
+                ("serves on", address.to_string()),
+                ("directory", settings.data.display().to_string()),
+            ],
+            parts: vec![Box::new(part)],
+            started,
+        };
+        let _showing = status::show(status, shown);
         announce(&settings.serving, "page store", address)?;
         let incoming = perigee_page_api::incoming(listener, bytes);
-        let router =
-            perigee_page_api::transport().add_service(perigee_page_api::serve(Arc::new(store)));
+        let router = perigee_page_api::transport().add_service(perigee_page_api::serve(store));
         serve_until_told(async |stop| router.serve_with_incoming_shutdown(incoming, stop).await)
             .await
     })

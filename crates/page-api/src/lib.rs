@@ -11,6 +11,7 @@
 mod client;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod cpu;
 mod error;
 mod server;
 mod status;
@@ -18,6 +19,7 @@ mod store;
 mod transport;
 
 pub use client::{ClientConfig, PageStoreClient};
+pub use cpu::thread_cpu_nanos;
 pub use error::PageError;
 pub use server::{Adapter, PageStoreServer, serve, transport};
 pub use store::{

@@ -248,14 +248,15 @@ impl Slice {
 
     /// Writes what is queued, without the latch.
     fn write_batch(&self, appender: &mut MutexGuard<'_, Appender>) {
-        let mut bytes = 0;
+        let mut sum = 0;
         let mut fits = |queued: &Queued| {
-            bytes += queued.fragment.groups.len();
-            bytes <= MAX_BATCH
+            sum += queued.fragment.groups.len();
+            sum <= MAX_BATCH
         };
         let n = appender.queue.iter().take_while(|q| fits(q)).count().max(1);
         let rest = appender.queue.split_off(n);
         let batch = std::mem::replace(&mut appender.queue, rest);
+        let bytes: usize = batch.iter().map(|q| q.fragment.groups.len()).sum();
         let mut writer = appender.writer.take();
         let start = ChainStart {
             sequence: appender.sequence,
@@ -274,6 +275,9 @@ impl Slice {
         (appender.writer, appender.next_number) = (writer, number);
         match written {
             Ok(()) => {
+                let counters = &self.shared.counters;
+                counters.fragments.add(n as u64);
+                counters.bytes.add(bytes as u64);
                 let (sequence, lsn) = last.expect("somebody is queued when somebody writes");
                 (appender.sequence, appender.lsn) = (sequence, lsn);
             }

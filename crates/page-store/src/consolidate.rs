@@ -105,6 +105,8 @@ impl Slice {
             }
         }
         let versions = self.append_pages(worker, &made)?;
+        let written = &self.shared.counters.versions_written;
+        written.add(versions.len() as u64);
         let recycle = self.tenant.recycle_lsn();
         for ((page, bytes), version) in made.into_iter().zip(versions) {
             let lsn = version.lsn;

@@ -5,16 +5,22 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+use crate::figures::{Counter, DescriptorFigures};
 use crate::plugin::NdpProgram;
 
 /// Programs ready to run, the least recently used of which are forgotten.
 pub(crate) struct DescriptorCache {
     limit: usize,
     state: Mutex<State>,
+    hits: Counter,
+    misses: Counter,
+    refused: Counter,
+    miss_nanos: Counter,
 }
 
 #[derive(Default)]
@@ -29,6 +35,29 @@ impl DescriptorCache {
         Self {
             limit: limit.max(1),
             state: Mutex::default(),
+            hits: Counter::default(),
+            misses: Counter::default(),
+            refused: Counter::default(),
+            miss_nanos: Counter::default(),
+        }
+    }
+
+    /// Counts a descriptor that was decoded and compiled, or could not be, and what it took.
+    pub(crate) fn count_miss(&self, took: Duration, refused: bool) {
+        let counter = if refused { &self.refused } else { &self.misses };
+        counter.add(1);
+        self.miss_nanos
+            .add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// What operators are told of it.
+    pub(crate) fn figures(&self) -> DescriptorFigures {
+        DescriptorFigures {
+            hits: self.hits.get(),
+            misses: self.misses.get(),
+            refused: self.refused.get(),
+            miss_time: Duration::from_nanos(self.miss_nanos.get()),
+            entries: self.state.lock().programs.len(),
         }
     }
 
@@ -37,6 +66,7 @@ impl DescriptorCache {
         state.clock += 1;
         let (used, program) = state.programs.get_mut(descriptor)?;
         *used = state.clock;
+        self.hits.add(1);
         Some(program.clone())
     }
 

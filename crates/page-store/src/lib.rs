@@ -28,6 +28,7 @@ mod descriptors;
 mod directory;
 mod dump;
 mod failstop;
+mod figures;
 mod fragment;
 mod frame;
 mod identity;
@@ -46,5 +47,8 @@ mod worker;
 
 pub use config::Config;
 pub use dump::{SliceDump, dump_slice, read_page};
+pub use figures::{
+    DECLINE_REASONS, DescriptorFigures, Figures, LogFigures, NdpFigures, PoolFigures, SliceFigures,
+};
 pub use plugin::{NdpPlugin, NdpProgram, NdpRun, PageOutcome, PerigeePlugin};
 pub use service::PageStoreService;

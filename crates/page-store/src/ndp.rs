@@ -21,12 +21,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
-use perigee_page_api::{NdpDecline, NdpItem, NdpReply, NdpUsage, PageError};
+use perigee_page_api::{NdpDecline, NdpItem, NdpReply, NdpUsage, PageError, thread_cpu_nanos};
 use perigee_types::{DbId, Lsn, PAGE_SIZE, PageId};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{OwnedPermit, Sender};
 
+use crate::figures::NdpFigures;
 use crate::plugin::{NdpProgram, NdpRun, PageOutcome};
 use crate::pool::Use;
 use crate::slice::Slice;
@@ -123,6 +124,16 @@ impl NdpPool {
     pub(crate) fn submit(&self, job: Job) {
         self.inner.queue.lock().jobs.push_back(Arc::new(job));
         self.inner.work.notify_all();
+    }
+
+    /// Adds what waits and who works to figures.
+    pub(crate) fn add_to(&self, figures: &mut NdpFigures) {
+        let queue = self.inner.queue.lock();
+        figures.queued_chunks = queue.waiting;
+        figures.queue_limit = self.inner.limit;
+        figures.jobs = queue.jobs.len();
+        figures.threads_at_work = queue.running.values().sum();
+        figures.threads = self.threads.len();
     }
 }
 
@@ -231,12 +242,12 @@ impl Inner {
             if job.sender.is_closed() {
                 return Left::Over;
             }
-            let cpu = thread_cpu();
+            let cpu = thread_cpu_nanos();
             if let Err(error) = result.chunk(chunk, self.decline_every) {
                 permit.send(Err(error));
                 return Left::Over;
             }
-            result.usage.cpu_nanos += thread_cpu().saturating_sub(cpu);
+            result.usage.cpu_nanos += thread_cpu_nanos().saturating_sub(cpu);
             let turn_over = begin.elapsed() > TURN && self.queue.lock().jobs.len() > 1;
             if result.is_enough() || turn_over {
                 permit.send(Ok(result.take()));
@@ -375,16 +386,4 @@ impl<'a> Partial<'a> {
             usage: std::mem::take(&mut self.usage),
         }
     }
-}
-
-/// CPU time of this thread, in nanoseconds.
-fn thread_cpu() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the pointer is to a timespec of ours, which the call only writes.
-    let done = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    assert!(done == 0, "N8: the thread's CPU clock exists");
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::time::Instant;
 
 use futures::{Stream, StreamExt, stream};
 use perigee_page_api::{
@@ -27,6 +28,7 @@ impl Store {
     pub(crate) async fn ndp_read(self: &Arc<Self>, read: NdpRead) -> Result<NdpStream, PageError> {
         let slice = self.slice(read.slice)?;
         slice.check_lsn(read.lsn)?;
+        self.ndp_counters.requests.add(1);
         let chunks = read.pages.len().div_ceil(CHUNK);
         let (taken, reason, program) = match self.program(&read).await {
             Ok(program) => (self.ndp.reserve(chunks), NdpDecline::Busy, Some(program)),
@@ -37,7 +39,7 @@ impl Store {
         };
         let declined = self.declined(&read, taken * CHUNK, reason);
         let Some(program) = program.filter(|_| taken > 0) else {
-            return Ok(declined.boxed());
+            return Ok(self.counted(declined).boxed());
         };
         let (sender, receiver) = mpsc::channel(REPLIES_AHEAD);
         self.ndp.submit(Job {
@@ -53,7 +55,20 @@ impl Store {
         let reduced = stream::unfold(receiver, |mut receiver| async move {
             Some((receiver.recv().await?, receiver))
         });
-        Ok(stream::select(reduced, declined).boxed())
+        Ok(self.counted(stream::select(reduced, declined)).boxed())
+    }
+
+    /// The replies, counted as they are handed over.
+    fn counted(
+        self: &Arc<Self>,
+        replies: impl Stream<Item = Reply> + Send + 'static,
+    ) -> impl Stream<Item = Reply> + Send + 'static {
+        let store = self.clone();
+        replies.inspect(move |reply| {
+            if let Ok(reply) = reply {
+                store.ndp_counters.count(reply);
+            }
+        })
     }
 
     /// The descriptor's program, from the cache or made now.
@@ -62,9 +77,13 @@ impl Store {
             return Ok(program);
         }
         let (plugin, descriptor) = (self.plugin.clone(), read.descriptor.clone());
+        let begin = Instant::now();
         let prepared = tokio::task::spawn_blocking(move || plugin.prepare(&descriptor)).await;
         // A plugin that panics over a descriptor does not take it.
-        let program = prepared.map_err(|e| e.to_string())??;
+        let prepared = prepared.map_err(|e| e.to_string()).flatten();
+        self.descriptors
+            .count_miss(begin.elapsed(), prepared.is_err());
+        let program = prepared?;
         self.descriptors.insert(&read.descriptor, program.clone());
         Ok(program)
     }

@@ -15,6 +15,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use perigee_types::{Lsn, PAGE_SIZE, PageId};
 
+use crate::figures::PoolFigures;
+
 /// Number of shards: more than there are threads that use the pool at a time.
 const SHARDS: usize = 16;
 
@@ -129,6 +131,18 @@ impl Pool {
     pub(crate) fn counts(&self) -> (u64, u64) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (load(&self.hits), load(&self.misses))
+    }
+
+    /// What operators are told of it.
+    pub(crate) fn figures(&self) -> PoolFigures {
+        let (hits, misses) = self.counts();
+        let pages: usize = self.shards.iter().map(|s| s.lock().slots.len()).sum();
+        PoolFigures {
+            hits,
+            misses,
+            bytes: (pages * PAGE_SIZE) as u64,
+            capacity_bytes: (self.pages_per_shard * SHARDS * PAGE_SIZE) as u64,
+        }
     }
 
     fn shard(&self, key: Key) -> &Mutex<Shard> {

@@ -21,6 +21,7 @@ use perigee_types::{DbId, Lsn, PAGE_SIZE, PageId, SliceId};
 use crate::config::Config;
 use crate::descriptors::DescriptorCache;
 use crate::failstop::{FailStop, disk};
+use crate::figures::{Figures, LogCounters, LogFigures, NdpCounters, SliceFigures};
 use crate::fragment::LogCache;
 use crate::identity::{self, SliceLabel};
 use crate::ndp::NdpPool;
@@ -47,6 +48,7 @@ pub(crate) struct Store {
     pub(crate) plugin: Arc<dyn NdpPlugin>,
     pub(crate) descriptors: DescriptorCache,
     pub(crate) ndp: NdpPool,
+    pub(crate) ndp_counters: NdpCounters,
     slices: RwLock<BTreeMap<SliceKey, SliceOrError>>,
     tenants: Mutex<BTreeMap<DbId, Arc<Tenant>>>,
     next_number: AtomicU32,
@@ -110,6 +112,7 @@ impl PageStoreService {
             pool: Pool::new(config.pool_bytes),
             cache: LogCache::new(config.log_cache_bytes),
             backlog: AtomicU64::new(0),
+            counters: LogCounters::default(),
             work: Condvar::new(),
             work_latch: Mutex::new(()),
             config,
@@ -123,6 +126,7 @@ impl PageStoreService {
             plugin,
             descriptors: DescriptorCache::new(config.descriptor_cache),
             ndp: ndp.map_err(no_threads)?,
+            ndp_counters: NdpCounters::default(),
             slices: RwLock::default(),
             tenants: Mutex::default(),
             next_number: AtomicU32::new(0),
@@ -142,6 +146,20 @@ impl PageStoreService {
     #[must_use]
     pub fn pool_counts(&self) -> (u64, u64) {
         self.store.shared.pool.counts()
+    }
+
+    /// What it did since it was opened, and where it stands. Takes latches that are held briefly.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        self.store.figures()
+    }
+
+    /// Fails if the store has stopped because its disk failed.
+    ///
+    /// # Errors
+    /// [`PageError::Disk`], with what failed.
+    pub fn check(&self) -> Result<(), PageError> {
+        self.store.shared.stop.check()
     }
 }
 
@@ -172,6 +190,7 @@ impl Store {
     ) -> Result<Vec<Bytes>, PageError> {
         let slice = self.slice(read.slice)?;
         check_count(&read.pages)?;
+        self.shared.counters.pages_read.add(read.pages.len() as u64);
         if let Some(pages) = slice.read_from_memory(read.lsn, &read.pages, Use::Wanted)? {
             return Ok(pages);
         }
@@ -288,6 +307,46 @@ impl Store {
             tenant.set_recycle_lsn(lsn);
         }
         Ok(())
+    }
+
+    fn figures(&self) -> Figures {
+        let Shared {
+            counters,
+            pool,
+            backlog,
+            ..
+        } = &*self.shared;
+        let slices = self.slices.read();
+        let slice = |(key, slice): (&SliceKey, &SliceOrError)| match slice {
+            Ok(slice) => slice.figures(),
+            Err(_) => SliceFigures {
+                key: *key,
+                status: SliceStatus::default(),
+                recycle_lsn: Lsn(0),
+                pages: 0,
+                versions: 0,
+                live_bytes: 0,
+                disk_bytes: 0,
+                damaged: true,
+            },
+        };
+        let slices = slices.iter().map(slice).collect();
+        let mut ndp = self.ndp_counters.figures();
+        self.ndp.add_to(&mut ndp);
+        Figures {
+            slices,
+            pool: pool.figures(),
+            log: LogFigures {
+                fragments: counters.fragments.get(),
+                bytes: counters.bytes.get(),
+                consolidated_fragments: counters.consolidated_fragments.get(),
+                versions_written: counters.versions_written.get(),
+                backlog_bytes: backlog.load(Ordering::Relaxed),
+                pages_read: counters.pages_read.get(),
+            },
+            ndp,
+            descriptors: self.descriptors.figures(),
+        }
     }
 
     fn status(&self) -> StoreStatus {

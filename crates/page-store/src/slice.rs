@@ -19,12 +19,13 @@ use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 use perigee_page_api::{PageError, SliceKey, SliceStatus};
-use perigee_types::{Lsn, PageId};
+use perigee_types::{Lsn, PAGE_SIZE, PageId};
 
 use crate::append::Appender;
 use crate::config::Config;
-use crate::directory::Directory;
+use crate::directory::{Directory, PAGE_FRAME};
 use crate::failstop::FailStop;
+use crate::figures::{LogCounters, SliceFigures};
 use crate::fragment::{LogCache, LogFragment};
 use crate::frame::SegmentKind;
 use crate::identity::{self, SliceLabel};
@@ -40,6 +41,7 @@ pub(crate) struct Shared {
     pub cache: LogCache,
     /// Bytes of log of all slices that wait for consolidation.
     pub backlog: AtomicU64,
+    pub counters: LogCounters,
     /// Wakes the workers early.
     pub work: Condvar,
     pub work_latch: Mutex<()>,
@@ -181,6 +183,29 @@ impl Slice {
         self.segments.lock().values().map(|s| s.size()).sum()
     }
 
+    /// What operators are told of it.
+    pub(crate) fn figures(&self) -> SliceFigures {
+        let (mut disk_bytes, mut versions) = (0, 0);
+        for ((kind, _), segment) in self.segments.lock().iter() {
+            disk_bytes += segment.size();
+            if *kind == SegmentKind::Pages {
+                // What is needed of such a segment is versions.
+                versions += segment.live() / PAGE_FRAME;
+            }
+        }
+        let pages = self.directory.pages();
+        SliceFigures {
+            key: self.key,
+            status: self.status(),
+            recycle_lsn: self.tenant.recycle_lsn(),
+            pages,
+            versions,
+            live_bytes: pages * PAGE_SIZE as u64,
+            disk_bytes,
+            damaged: false,
+        }
+    }
+
     /// A new epoch fences the writers before it, durably.
     pub(crate) fn raise_epoch(&self, epoch: u64) -> Result<(), PageError> {
         let mut label = self.label.lock();
@@ -265,6 +290,7 @@ impl Slice {
         fragment.set_consolidated();
         let bytes = fragment.log_bytes();
         queue.backlog -= bytes;
+        self.shared.counters.consolidated_fragments.add(1);
         self.shared.backlog.fetch_sub(bytes, Ordering::Relaxed);
     }
 }

@@ -19,9 +19,11 @@ use perigee_page_api::{
     ClientConfig, NdpDecline, NdpItem, NdpRead, NdpReply, NdpUsage, PageStore, PageStoreClient,
     SliceKey, incoming, serve, transport,
 };
-use perigee_page_store::{Config, NdpPlugin, NdpProgram, NdpRun, PageOutcome, PageStoreService};
+use perigee_page_store::{
+    Config, DECLINE_REASONS, NdpPlugin, NdpProgram, NdpRun, PageOutcome, PageStoreService,
+};
 use perigee_redo::Op;
-use perigee_types::{DbId, IndexId, Lsn, PageId, RollPtr, TrxId};
+use perigee_types::{DbId, IndexId, Lsn, PAGE_SIZE, PageId, RollPtr, TrxId};
 use perigee_value::{ColumnType, Datum, RowLayout, encode_row};
 use support::{Model, SLICE, UndoFormat, open, settle, small, tempdir};
 
@@ -339,6 +341,68 @@ async fn declined_pages_come_whole_with_the_reason() {
     let taken = (0..100_u32).filter(|i| *i != 42 && !forced.contains(i));
     let taken = taken.map(|i| pages[i as usize]);
     assert_eq!(keys(&descriptor, answer.batches), expected_of(taken, 500));
+
+    // Operators are told the same.
+    let figures = store.figures();
+    let ndp = figures.ndp;
+    assert_eq!((ndp.requests, ndp.pages_reduced), (1, 66));
+    assert_eq!(DECLINE_REASONS, ["descriptor", "busy", "page", "forced"]);
+    assert_eq!(ndp.pages_declined, [0, 0, 1, 33]);
+    assert_eq!(ndp.bytes_read, 100 * PAGE_SIZE as u64);
+    assert!(ndp.bytes_shipped > 34 * PAGE_SIZE as u64 && ndp.bytes_shipped < ndp.bytes_read);
+    assert!(ndp.cpu > Duration::ZERO);
+    assert_eq!((ndp.queued_chunks, ndp.threads), (0, small().ndp_threads));
+    let cached = figures.descriptors;
+    assert_eq!((cached.misses, cached.hits, cached.entries), (1, 0, 1));
+    assert!(cached.miss_time > Duration::ZERO);
+    ask(&store, request(&model, &pages, &descriptor)).await;
+    let after = store.figures();
+    assert_eq!((after.descriptors.misses, after.descriptors.hits), (1, 1));
+    assert_eq!(after.descriptors.miss_time, cached.miss_time);
+    assert_eq!(after.ndp.pages_declined, [0, 0, 2, 66]);
+    assert_eq!(after.log.fragments, 11);
+    assert_eq!(after.log.pages_read, 0, "these are no plain reads");
+    let slice = &after.slices[0];
+    assert_eq!((slice.key, slice.status.persistent_lsn), (SLICE, model.lsn));
+    assert!(!slice.damaged && slice.disk_bytes > 0);
+}
+
+/// Page versions on disk are counted, and what is consolidated.
+#[tokio::test]
+async fn figures_follow_consolidation() {
+    let dir = tempdir();
+    let store = open(dir.path(), small());
+    let mut model = Model::new(SLICE);
+    load(&store, &mut model, 100).await;
+    settle(&store, SLICE).await;
+    let figures = store.figures();
+    let slice = &figures.slices[0];
+    assert_eq!((slice.pages, slice.versions), (100, 100));
+    assert_eq!(slice.live_bytes, 100 * PAGE_SIZE as u64);
+    assert_eq!(slice.status.backlog_bytes, 0);
+    let log = figures.log;
+    assert_eq!((log.fragments, log.consolidated_fragments), (10, 10));
+    assert!(log.versions_written >= 100 && log.bytes > 100 * 100);
+    assert_eq!(log.backlog_bytes, 0);
+    let read = NdpRead {
+        pages: (1..=100).map(PageId).collect(),
+        ..raw(&model, b"no descriptor")
+    };
+    let answer = ask(&store, read).await;
+    assert!(
+        answer
+            .declined
+            .iter()
+            .all(|d| d.1 == NdpDecline::Descriptor)
+    );
+    let after = store.figures();
+    let declined = answer.declined.len() as u64;
+    assert_eq!(after.ndp.pages_declined, [declined, 0, 0, 0]);
+    assert_eq!(after.descriptors.refused, 1);
+    assert_eq!(
+        after.log.pages_read, declined,
+        "declined pages are read plainly"
+    );
 }
 
 fn expected_of(pages: impl Iterator<Item = u64>, below: i32) -> Vec<i32> {

@@ -13,6 +13,6 @@ mod values;
 pub use error::{REGISTRY, Result, SqlError};
 pub use result::{Collected, Collector, LocalFile, NoFile, OkResult, ResultColumn, ResultSink};
 pub use session::{
-    Connections, Frontend, FrontendConfig, NoConnections, NoStatus, Parameter, Parameters,
-    PreparedInfo, Process, SERVER_VERSION, Session, SessionInfo, StatusSource,
+    Connections, Frontend, FrontendConfig, FrontendFigures, NoConnections, NoStatus, Parameter,
+    Parameters, PreparedInfo, Process, SERVER_VERSION, Session, SessionInfo, StatusSource,
 };

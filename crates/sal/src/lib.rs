@@ -37,5 +37,5 @@ pub use config::SalConfig;
 pub use error::SalError;
 pub use geometry::Geometry;
 pub use read::{NdpPart, NdpParts};
-pub use sal::{LATEST, Progress, Sal};
+pub use sal::{LATEST, Progress, Sal, SliceProgress};
 pub use superblock::{SUPERBLOCK, SUPERBLOCK_RESERVED};

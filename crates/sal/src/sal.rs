@@ -277,6 +277,19 @@ impl Shared {
     }
 }
 
+/// Where a slice stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SliceProgress {
+    /// The slice.
+    pub slice: SliceId,
+    /// Number of its Page Store.
+    pub store: usize,
+    /// The slice persistent LSN.
+    pub persistent: Lsn,
+    /// Bytes of log that its Page Store had to consolidate when it last said so.
+    pub backlog: u64,
+}
+
 impl Progress {
     fn check(&self) -> Result<(), SalError> {
         match &self.failed {
@@ -431,6 +444,25 @@ impl Sal {
     #[must_use]
     pub fn log_bytes(&self) -> u64 {
         self.shared.log_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of log that no Page Store is known to have.
+    #[must_use]
+    pub fn unpersisted_bytes(&self) -> u64 {
+        self.shared.unpersisted.load(Ordering::Relaxed) as u64
+    }
+
+    /// Where each slice stands, as far as its Page Store has said.
+    #[must_use]
+    pub fn slices(&self) -> Vec<SliceProgress> {
+        let slices = self.shared.slices.read();
+        let progress = |(id, slice): (&SliceId, &Arc<Slice>)| SliceProgress {
+            slice: *id,
+            store: slice.store,
+            persistent: slice.persistent(),
+            backlog: slice.backlog(),
+        };
+        slices.iter().map(progress).collect()
     }
 
     /// What each Page Store holds, in the order they were given.

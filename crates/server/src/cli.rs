@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use perigee_bench::commands;
 use perigee_node::{
-    EmbeddedSettings, FrontendSettings, LogStoreSettings, PageStoreSettings, Serving,
+    EmbeddedSettings, FrontendSettings, LogStoreSettings, PageStoreSettings, Serving, StatusListen,
 };
 use perigee_types::DbId;
 
@@ -247,6 +248,39 @@ struct Listen {
     /// Write the address to this file once connections are accepted
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
+    /// Address to show the process's status on, over HTTP: a page and Prometheus metrics; port 0 takes
+    /// any free port, "off" shows nothing. On loopback, 1000 above the port of --listen, if not given
+    #[arg(long, value_name = "ADDRESS")]
+    status_listen: Option<StatusAddress>,
+}
+
+/// What --status-listen says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StatusAddress {
+    Off,
+    At(SocketAddr),
+}
+
+impl FromStr for StatusAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        let address = text.parse().map(Self::At);
+        address.map_err(|_| format!("{text:?} is no address like 127.0.0.1:4306, and not \"off\""))
+    }
+}
+
+/// Where a process that listens on `listen` shows its status if it was not told: processes that share a
+/// machine have other ports to serve on, and so other ports to show this on.
+fn default_status(listen: SocketAddr) -> SocketAddr {
+    let port = match listen.port() {
+        0 => 0,
+        port => port.checked_add(1000).unwrap_or(0),
+    };
+    SocketAddr::from(([127, 0, 0, 1], port))
 }
 
 impl Listen {
@@ -256,6 +290,11 @@ impl Listen {
         Serving {
             listen,
             ready_file: self.ready_file.clone(),
+            status: match self.status_listen {
+                None => StatusListen::Try(default_status(listen)),
+                Some(StatusAddress::Off) => StatusListen::Off,
+                Some(StatusAddress::At(address)) => StatusListen::At(address),
+            },
         }
     }
 }
@@ -525,4 +564,30 @@ async fn run_demo(demo: Demo) -> Result<(), String> {
         .map_err(|e| e.to_string())?;
     println!("the report is {}", report.display());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_the_status_is_shown() {
+        let at = |text: &str| text.parse::<SocketAddr>();
+        assert_eq!("off".parse(), Ok(StatusAddress::Off));
+        let address = at("127.0.0.1:9999").map(StatusAddress::At);
+        assert_eq!("127.0.0.1:9999".parse::<StatusAddress>().ok(), address.ok());
+        for wrong in ["", "on", "9999", "localhost", "127.0.0.1:70000"] {
+            assert!(wrong.parse::<StatusAddress>().is_err(), "{wrong}");
+        }
+        for (listen, shown) in [
+            ("127.0.0.1:3306", "127.0.0.1:4306"),
+            ("0.0.0.0:7301", "127.0.0.1:8301"),
+            ("[::1]:7302", "127.0.0.1:8302"),
+            ("127.0.0.1:0", "127.0.0.1:0"),
+            ("127.0.0.1:65000", "127.0.0.1:0"),
+        ] {
+            let got = at(listen).map(default_status);
+            assert_eq!(got, at(shown), "{listen}");
+        }
+    }
 }

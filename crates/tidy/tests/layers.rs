@@ -87,6 +87,31 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
         "the wire protocol knows no storage and no planner",
     ),
     (
+        &["status"],
+        &[
+            "perigee-types",
+            "perigee-page-api",
+            "perigee-log-api",
+            "perigee-engine",
+            "perigee-query",
+            "tonic",
+            "datafusion",
+        ],
+        "what shows figures knows nobody who counts",
+    ),
+    (
+        &[
+            "log-store",
+            "page-store",
+            "sal",
+            "engine",
+            "query",
+            "wire-mysql",
+        ],
+        &["perigee-status"],
+        "who counts does not know how it is shown",
+    ),
+    (
         &["query"],
         &["perigee-wire-mysql", "perigee-node"],
         "SQL knows no transport",

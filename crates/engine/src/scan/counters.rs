@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use perigee_page_api::{NdpDecline, NdpUsage};
+use perigee_page_api::{NdpDecline, NdpItem, NdpReply};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
@@ -20,7 +20,7 @@ macro_rules! counters {
             }
 
             /// Adds everything another scan counted.
-            pub(crate) fn absorb(&self, other: &Self) {
+            pub fn absorb(&self, other: &Self) {
                 $(add(&self.$field, other.$field.load(Ordering::Relaxed));)*
             }
         }
@@ -28,6 +28,8 @@ macro_rules! counters {
 }
 
 counters! {
+    /// Scans with near-data processing; of a scan, 1 if it is one.
+    scans,
     /// Batch reads.
     batches,
     /// Leaf pages that storage reduced.
@@ -54,6 +56,8 @@ counters! {
     bytes_shipped,
     /// CPU time that storage spent, in nanoseconds.
     storage_cpu_nanos,
+    /// CPU time that the frontend spent on reading, completing and delivering, in nanoseconds.
+    frontend_cpu_nanos,
     /// Rows, or partial aggregate states, that the scan delivered.
     rows,
 }
@@ -70,12 +74,16 @@ impl ScanCounters {
         add(counter, 1);
     }
 
-    /// Counts what storage says its work took.
-    pub(crate) fn used(&self, usage: &NdpUsage) {
+    /// Counts what storage says its work for a reply took.
+    pub(crate) fn used(&self, reply: &NdpReply) {
+        let usage = &reply.usage;
         add(&self.bytes_read_in_storage, usage.bytes_read);
         add(&self.storage_cpu_nanos, usage.cpu_nanos);
         if usage.compiled {
-            add(&self.pages_compiled, usage.pages);
+            let items = reply.items.iter();
+            let declined = items.filter(|item| matches!(item, NdpItem::Declined { .. }));
+            let reduced = usage.pages.saturating_sub(declined.count() as u64);
+            add(&self.pages_compiled, reduced);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Scans and lookups (taurus-ndp section IV.C).
 
 mod counters;
+mod cpu;
 mod held;
 mod long;
 mod lookup;

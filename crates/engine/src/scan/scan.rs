@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::ScanRequest;
 use super::counters::{ScanCounters, add};
+use super::cpu::Timed;
 use super::held::{Held, Holding};
 use super::long::LongColumns;
 use super::resolve::resolve;
@@ -158,6 +159,7 @@ impl ScanHandle {
             held: Arc::default(),
             delivered: AtomicU64::new(0),
         };
+        add(&shared.counters.scans, u64::from(shared.request.ndp));
         Ok(Self {
             shared: Arc::new(shared),
         })
@@ -287,24 +289,25 @@ impl Partition {
         R: Future<Output = ()> + Send + 'static,
     {
         let (parts, incoming) = mpsc::channel(PARTS_WAITING);
+        let reading = Timed::new(Box::pin(reader(parts)), shared.counters.clone());
         Self {
             execution: Execution::new(shared.scanner.clone()),
             shared,
             incoming,
             collected: Vec::new(),
             ready: Vec::new(),
-            reader: AbortOnDrop(tokio::spawn(reader(parts))),
+            reader: AbortOnDrop(tokio::spawn(reading)),
             at_end: false,
         }
     }
 
     fn into_stream(self) -> BoxStream<'static, Result<RecordBatch, EngineError>> {
-        stream::unfold(self, |mut partition| async move {
+        let counters = self.shared.counters.clone();
+        let batches = stream::unfold(self, |mut partition| async move {
             let next = partition.next().await;
             next.transpose().map(|batch| (batch, partition))
-        })
-        .fuse()
-        .boxed()
+        });
+        Timed::new(batches.fuse().boxed(), counters).boxed()
     }
 
     /// The next batch that is not empty.

@@ -119,6 +119,8 @@ async fn tell(read: Result<(), EngineError>, parts: &Parts) {
     if let Err(e) = read {
         let _ = parts.send(Err(e)).await; // the other half may have gone
     }
+    // What was done is counted before the other half sees the end.
+    drop(shared);
 }
 
 /// Reads one batch; false if nobody listens any more.
@@ -262,7 +264,7 @@ async fn read_reduced(
                 continue;
             }
         };
-        shared.counters.used(&reply.usage);
+        shared.counters.used(&reply);
         for item in reply.items {
             let part = take_item(shared, item, &places, pages, &mut covered)?;
             if parts.send(Ok(part)).await.is_err() {

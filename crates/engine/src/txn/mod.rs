@@ -2,6 +2,7 @@
 
 mod definition;
 mod entries;
+mod figures;
 mod locks;
 mod long;
 mod purge;
@@ -15,6 +16,7 @@ mod version;
 mod view;
 mod write;
 
+pub use figures::TransactionFigures;
 pub use locks::{LockMode, LockWait, RangeLocker, RowLock};
 pub use registry::{LsnPin, Registry};
 pub use transaction::{Isolation, Savepoint, Transaction, TransactionOptions};

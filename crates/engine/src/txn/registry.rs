@@ -16,6 +16,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::ReadView;
+use super::figures::{Counters, TransactionFigures};
 use super::segment::Position;
 use crate::EngineError;
 use crate::scan::CancelToken;
@@ -46,6 +47,7 @@ pub struct Registry {
     oldest_active: AtomicU64,
     /// Told when history can be purged.
     pub(super) purge: Notify,
+    pub(super) counters: Counters,
 }
 
 #[derive(Debug)]
@@ -122,6 +124,7 @@ impl Registry {
             state: Mutex::new(state),
             oldest_active: AtomicU64::new(oldest.0),
             purge: Notify::new(),
+            counters: Counters::default(),
         })
     }
 
@@ -251,6 +254,20 @@ impl Registry {
         (state.history.len(), oldest.map(|(owner, _)| *owner))
     }
 
+    /// What became of transactions, and which there are.
+    #[must_use]
+    pub fn figures(&self) -> TransactionFigures {
+        let state = self.state.lock();
+        let oldest = state.views.values().next();
+        TransactionFigures {
+            active: state.active.len(),
+            views: state.views.len(),
+            oldest_view: oldest.map_or(Duration::ZERO, |(owner, _)| owner.since.elapsed()),
+            history: state.history.len(),
+            ..self.counters.figures()
+        }
+    }
+
     /// The view of which purge takes the undo: what it sees, every open view sees, and every one
     /// that will be opened. It is not registered itself.
     pub(super) fn purge_view(&self) -> ReadView {
@@ -274,9 +291,12 @@ impl Registry {
         cancel: &CancelToken,
     ) -> Result<(), EngineError> {
         let (waiter, holder) = (waiter.into(), holder.into());
-        let Some(mut ended) = self.start_waiting(waiter, holder)? else {
+        let started = self.start_waiting(waiter, holder);
+        let started = started.inspect_err(|_| self.counters.deadlock());
+        let Some(mut ended) = started? else {
             return Ok(());
         };
+        self.counters.waits();
         let _waiting = Waiting {
             registry: self,
             waiter,
@@ -287,7 +307,10 @@ impl Registry {
             match timeout(left.min(CANCEL_LOOK), &mut ended).await {
                 Ok(_) => return Ok(()),
                 Err(_) if cancel.is_cancelled() => return Err(EngineError::Cancelled),
-                Err(_) if left.is_zero() => return Err(EngineError::LockTimeout),
+                Err(_) if left.is_zero() => {
+                    self.counters.timeout();
+                    return Err(EngineError::LockTimeout);
+                }
                 Err(_) => {}
             }
         }
@@ -466,6 +489,8 @@ mod tests {
         assert!(registry.purgeable(9).is_empty());
         let owner = registry.history().1.expect("a view is open");
         assert_eq!((registry.history().0, owner.connection), (1, 7));
+        let figures = registry.figures();
+        assert_eq!((figures.history, figures.views, figures.active), (1, 1, 0));
         let copy = view.of(TrxId(9));
         drop(view);
         assert!(registry.purgeable(9).is_empty());
@@ -489,6 +514,9 @@ mod tests {
             .wait_for(a, b, soon(), &cancel)
             .await
             .expect("b had ended");
+        let figures = registry.figures();
+        assert_eq!((figures.lock_waits, figures.lock_timeouts), (2, 1));
+        assert_eq!(figures.deadlocks, 0);
     }
 
     #[tokio::test]
@@ -509,6 +537,9 @@ mod tests {
         );
         assert!(first.is_ok() && second.is_ok());
         assert!(matches!(third, Err(EngineError::Deadlock)));
+        let figures = registry.figures();
+        assert_eq!((figures.lock_waits, figures.deadlocks), (2, 1));
+        assert_eq!((figures.lock_timeouts, figures.active), (0, 1));
     }
 
     #[tokio::test]

@@ -383,6 +383,7 @@ impl Running {
     /// Lets go of everything; the durable end has come before.
     fn end(self, engine: &Engine, committed: bool) {
         self.owner.release();
+        engine.registry.counters.ended(committed);
         let history = self.undo.as_ref().map(|undo| {
             let (slot, end, work) = undo.history();
             // What was rolled back is gone already; only its undo may still be looked at.

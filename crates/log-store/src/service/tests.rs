@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use perigee_types::PlogId;
 
@@ -242,7 +244,7 @@ async fn an_append_survives_the_caller_that_drops_it() {
     for i in 0..20 {
         // Polled once: the work has been handed over.
         let dropped = store.append(append(i * 100, i + 1, 100));
-        let _ = tokio::time::timeout(std::time::Duration::ZERO, dropped).await;
+        let _ = tokio::time::timeout(Duration::ZERO, dropped).await;
         // The repeat waits for it and is acknowledged, whichever of the two comes first.
         assert_eq!(
             store.append(append(i * 100, i + 1, 100)).await,
@@ -250,4 +252,56 @@ async fn an_append_survives_the_caller_that_drops_it() {
         );
     }
     assert_eq!(store.read(PLOG, 0, 99_999).await.unwrap().len(), 20);
+}
+
+#[tokio::test]
+async fn figures_tell_what_was_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    assert_eq!(store.figures().databases, vec![]);
+    let other = PlogKey {
+        plog: PlogId(2),
+        ..PLOG
+    };
+    store.create_plog(PLOG, 1).await.unwrap();
+    store.append(append(0, 1, 100)).await.unwrap();
+    store.append(append(100, 2, 50)).await.unwrap();
+    store.seal(PLOG, 1).await.unwrap();
+    store.create_plog(other, 1).await.unwrap();
+    store.read(PLOG, 0, 100).await.unwrap();
+    let figures = store.figures();
+    let expected = DatabaseFigures {
+        plogs: 2,
+        open_plogs: 1,
+        bytes: 150,
+        last_lsn: Lsn(2),
+        ..DatabaseFigures::of(PLOG.db)
+    };
+    assert_eq!(figures.databases, vec![expected]);
+    assert_eq!(
+        (figures.stats.appends, figures.stats.append_bytes),
+        (2, 150)
+    );
+    assert_eq!(figures.stats.cached_reads, 1);
+    assert_eq!(figures.append_time.count(), 2);
+    assert!(figures.append_time.sum > Duration::ZERO);
+    // Two appends, a seal, two new files at the least.
+    assert!(figures.sync_time.count() >= 5, "{figures:?}");
+    assert!((150..1000).contains(&figures.cache_bytes), "{figures:?}");
+    assert_eq!(
+        figures.cache_capacity_bytes,
+        Config::default().cache_bytes as u64
+    );
+    store.check().unwrap();
+    store.disk().faults.syncs.store(0, Ordering::SeqCst);
+    assert!(
+        store
+            .append(Append {
+                plog: other,
+                ..append(0, 3, 1)
+            })
+            .await
+            .is_err()
+    );
+    assert!(store.check().is_err());
 }

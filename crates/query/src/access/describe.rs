@@ -7,6 +7,7 @@ use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use perigee_engine::catalog::HIDDEN_ROW_ID;
+use perigee_engine::scan::ScanCounters;
 
 use super::exec::{PageScanExec, as_page_scan};
 use super::index_join::IndexJoinExec;
@@ -190,6 +191,16 @@ fn condition(scan: &PageScanExec) -> Option<String> {
     Some(program.display(&names))
 }
 
+/// Adds what the scans of a plan did to `total`.
+pub fn count_scans(plan: &Arc<dyn ExecutionPlan>, total: &ScanCounters) {
+    if let Some(counters) = as_page_scan(plan).and_then(PageScanExec::counters) {
+        total.absorb(&counters);
+    }
+    for child in plan.children() {
+        count_scans(child, total);
+    }
+}
+
 /// The accesses of a plan that ran, with what each did, for EXPLAIN ANALYZE.
 #[must_use]
 pub fn analyze(plan: &Arc<dyn ExecutionPlan>) -> String {
@@ -206,7 +217,9 @@ pub fn analyze(plan: &Arc<dyn ExecutionPlan>) -> String {
             .iter()
             .find(|(name, _)| *name == "pages_compiled")
             .map_or(0, |c| c.1);
-        for (name, value) in &access.counters {
+        // Each access is one scan.
+        let counters = access.counters.iter().filter(|(name, _)| *name != "scans");
+        for (name, value) in counters {
             let _ = writeln!(out, "    {name}: {value}");
         }
         if access.counters.iter().any(|(name, _)| *name == "lookups") {

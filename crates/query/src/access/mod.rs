@@ -16,7 +16,7 @@ mod stats;
 mod table;
 
 pub use convert::constant;
-pub use describe::{AccessRow, analyze, describe};
+pub use describe::{AccessRow, analyze, count_scans, describe};
 pub use exec::{NdpChoice, PageScanExec, as_page_scan};
 pub use index_join::IndexJoinExec;
 pub use ndp_rule::physical_rules;

@@ -11,9 +11,12 @@ use datafusion::common::Result as DfResult;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::{Stream, StreamExt};
+use perigee_engine::scan::ScanCounters;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+
+use crate::access::count_scans;
 
 /// Batches that wait for the session. Each is some thousand rows: the plan computes the next while
 /// one is sent.
@@ -32,9 +35,15 @@ impl Workers {
         Ok(Self(Some(runtime)))
     }
 
-    /// Begins to run a plan.
-    pub(super) fn run(&self, plan: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Running {
+    /// Begins to run a plan; what its scans do is added to `scans` when it ends.
+    pub(super) fn run(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        context: Arc<TaskContext>,
+        scans: Arc<ScanCounters>,
+    ) -> Running {
         let (to, batches) = mpsc::channel(BATCHES_WAITING);
+        let running = plan.clone();
         let run = async move {
             match execute_stream(plan, context) {
                 Ok(mut stream) => {
@@ -53,6 +62,8 @@ impl Workers {
             batches,
             task: runtime.spawn(run),
             ended: false,
+            plan: running,
+            scans,
         }
     }
 }
@@ -71,6 +82,8 @@ pub(super) struct Running {
     batches: mpsc::Receiver<DfResult<RecordBatch>>,
     task: JoinHandle<()>,
     ended: bool,
+    plan: Arc<dyn ExecutionPlan>,
+    scans: Arc<ScanCounters>,
 }
 
 impl Stream for Running {
@@ -96,5 +109,6 @@ impl Stream for Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.task.abort();
+        count_scans(&self.plan, &self.scans);
     }
 }

@@ -11,6 +11,8 @@
 //! A sort thus does not fail because another one, or another partition of it, was faster.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use datafusion::common::{Result as DfResult, resources_datafusion_err};
 use datafusion::execution::memory_pool::{
@@ -22,6 +24,8 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 pub(super) struct StatementMemory {
     limit: usize,
+    /// Bytes of all statements.
+    all: Arc<AtomicUsize>,
     state: Mutex<State>,
 }
 
@@ -46,9 +50,11 @@ fn is_merger(consumer: &MemoryConsumer) -> bool {
 }
 
 impl StatementMemory {
-    pub(super) fn new(limit: usize) -> Self {
+    /// Memory of at most `limit` bytes, which are counted in `all` too.
+    pub(super) fn new(limit: usize, all: &Arc<AtomicUsize>) -> Self {
         Self {
             limit,
+            all: all.clone(),
             state: Mutex::default(),
         }
     }
@@ -100,10 +106,12 @@ impl MemoryPool for StatementMemory {
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         *self.state.lock().used(reservation) += additional;
+        self.all.fetch_add(additional, Ordering::Relaxed);
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         *self.state.lock().used(reservation) -= shrink;
+        self.all.fetch_sub(shrink, Ordering::Relaxed);
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> DfResult<()> {
@@ -118,6 +126,7 @@ impl MemoryPool for StatementMemory {
             ));
         }
         *state.used(reservation) += additional;
+        self.all.fetch_add(additional, Ordering::Relaxed);
         Ok(())
     }
 
@@ -141,13 +150,12 @@ impl fmt::Display for StatementMemory {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "test code")]
 
-    use std::sync::Arc;
-
     use super::*;
 
     #[test]
     fn nobody_takes_what_another_needs() {
-        let pool: Arc<dyn MemoryPool> = Arc::new(StatementMemory::new(1600));
+        let all = Arc::default();
+        let pool: Arc<dyn MemoryPool> = Arc::new(StatementMemory::new(1600, &all));
         let consumer = |name: &str, spill| MemoryConsumer::new(name).with_can_spill(spill);
         let sorts = [(); 2].map(|()| consumer("ExternalSorter[0]", true).register(&pool));
         let merges = [(); 2].map(|()| consumer("ExternalSorterMerge[0]", false).register(&pool));
@@ -168,10 +176,13 @@ mod tests {
         last.try_grow(100).unwrap();
         drop(last);
         // Without sorts there is more for others.
-        let other: Arc<dyn MemoryPool> = Arc::new(StatementMemory::new(1600));
+        let other: Arc<dyn MemoryPool> = Arc::new(StatementMemory::new(1600, &all));
         let aggregate = consumer("FinalHashAggregateStream[0]", true).register(&other);
         aggregate.try_grow(1200).unwrap();
         assert!(aggregate.try_grow(1).is_err());
+        let both = pool.reserved() + other.reserved();
+        assert_eq!(all.load(Ordering::Relaxed), both);
+        drop(aggregate);
         // What is not used is for all, in their shares.
         merges[0].free();
         join.try_grow(300).unwrap();
@@ -179,5 +190,6 @@ mod tests {
         merges[0].try_grow(100).unwrap();
         drop((sorts, merges, join));
         assert_eq!(pool.reserved(), 0);
+        assert_eq!(all.load(Ordering::Relaxed), 0);
     }
 }

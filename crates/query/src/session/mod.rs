@@ -4,6 +4,7 @@
 //! A [`Frontend`] is shared by all sessions of a process; a [`Session`] belongs to one connection.
 
 mod auto_increment;
+mod counts;
 mod ddl;
 mod dml;
 mod environment;
@@ -29,7 +30,7 @@ mod variables;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use async_trait::async_trait;
@@ -38,7 +39,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use futures::future::BoxFuture;
 use parking_lot::RwLock;
 use perigee_engine::Engine;
-use perigee_engine::scan::CancelToken;
+use perigee_engine::scan::{CancelToken, ScanCounters};
 
 use crate::error::{Result, SqlError};
 use crate::parse::Script;
@@ -153,6 +154,22 @@ pub struct Frontend {
     prepared: PreparedCounters,
     /// Statements that the fast path ran.
     fast_statements: AtomicU64,
+    statements: counts::Counts,
+    /// Bytes that running statements hold.
+    query_memory: Arc<AtomicUsize>,
+}
+
+/// What a frontend did since it started, and what it holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrontendFigures {
+    /// Statements by what they are, those that failed among them.
+    pub statements: Vec<(&'static str, u64)>,
+    /// Those of them that ran without planning.
+    pub fast_statements: u64,
+    /// Statements that are prepared now.
+    pub prepared_statements: u64,
+    /// Bytes that running statements hold for sorting, grouping and joining.
+    pub query_memory: usize,
 }
 
 impl Frontend {
@@ -186,6 +203,8 @@ impl Frontend {
             questions: AtomicU64::new(0),
             prepared: PreparedCounters::default(),
             fast_statements: AtomicU64::new(0),
+            statements: counts::Counts::default(),
+            query_memory: Arc::default(),
         })
     }
 
@@ -195,16 +214,28 @@ impl Frontend {
         &self.engine
     }
 
+    /// What it did and what it holds.
+    #[must_use]
+    pub fn figures(&self) -> FrontendFigures {
+        FrontendFigures {
+            statements: self.statements.all().collect(),
+            fast_statements: self.fast_statements.load(Ordering::Relaxed),
+            prepared_statements: self.prepared.prepared_now(),
+            query_memory: self.query_memory.load(Ordering::Relaxed),
+        }
+    }
+
     /// Begins to run a plan.
     fn start(&self, prepared: &Prepared) -> Running {
         let context = prepared.state.task_ctx();
-        self.workers.run(prepared.plan.clone(), context)
+        let scans = prepared.scans.clone();
+        self.workers.run(prepared.plan.clone(), context, scans)
     }
 
     /// The runtime of one statement: memory of its own, temporary files shared.
     fn runtime(&self, memory: usize) -> Arc<RuntimeEnv> {
         let mut runtime = self.runtime.as_ref().clone();
-        runtime.memory_pool = Arc::new(StatementMemory::new(memory));
+        runtime.memory_pool = Arc::new(StatementMemory::new(memory, &self.query_memory));
         Arc::new(runtime)
     }
 }
@@ -265,6 +296,8 @@ pub struct Session {
     /// LAST_INSERT_ID().
     last_insert_id: u64,
     fast: fast::Fast,
+    /// What the scans of its statements did.
+    scans: Arc<ScanCounters>,
 }
 
 impl Session {
@@ -284,6 +317,7 @@ impl Session {
             prepared: PreparedStatements::default(),
             last_insert_id: 0,
             fast: fast::Fast::default(),
+            scans: Arc::default(),
         }
     }
 

@@ -76,6 +76,11 @@ pub(super) struct PreparedCounters {
 }
 
 impl PreparedCounters {
+    /// Statements that are prepared now.
+    pub(super) fn prepared_now(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
     /// Names and values.
     pub(super) fn all(&self) -> [(&'static str, u64); 4] {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -20,7 +20,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
-use perigee_engine::scan::CancelToken;
+use perigee_engine::scan::{CancelToken, ScanCounters};
 use perigee_engine::txn::{RangeLocker, ReadView};
 
 use super::dml::CurrentRows;
@@ -44,6 +44,8 @@ pub(super) struct Prepared {
     pub schema: SchemaRef,
     pub names: Vec<String>,
     pub accesses: Vec<TableReference>,
+    /// Where what its scans do is counted: with the session.
+    pub scans: Arc<ScanCounters>,
 }
 
 impl Prepared {
@@ -215,6 +217,7 @@ pub(super) async fn plan(
         schema,
         names: planned.names,
         accesses,
+        scans: session.scans.clone(),
     })
 }
 

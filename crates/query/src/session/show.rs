@@ -58,7 +58,9 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
             rows
         }
         Show::Variables(scope, filter) => variables(session, scope, filter.as_ref())?,
-        Show::Status(_, filter) => table_status::status(session, filter.as_ref()).await?,
+        Show::Status(scope, filter) => {
+            table_status::status(session, scope, filter.as_ref()).await?
+        }
         Show::Warnings { errors, count } => warnings(session, errors, count),
         Show::Engines => table_status::engines(),
         Show::Collations(filter) => table_status::collations(filter.as_ref())?,

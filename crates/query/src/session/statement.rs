@@ -2,6 +2,7 @@
 
 use perigee_engine::scan::CancelToken;
 
+use super::counts::Kind;
 use super::{Session, ddl, explain, load, prepared, restart, set, show, transaction};
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Show, Statement};
@@ -25,6 +26,9 @@ pub(super) async fn run(
         return Err(SqlError::interrupted());
     }
     let statement = statement?;
+    if let Some(kind) = Kind::of(&statement) {
+        session.frontend.statements.count(kind);
+    }
     if statement.commits_implicitly() {
         session.check_writable()?;
         session.commit_open().await?;

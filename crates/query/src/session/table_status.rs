@@ -11,10 +11,15 @@ use super::Session;
 use super::rowset::{Rowset, text};
 use super::show::number;
 use crate::error::Result;
-use crate::parse::Filter;
+use crate::parse::{Filter, Scope};
 
-/// SHOW STATUS: the session layer's counters, those of all scans, and the source's.
-pub(super) async fn status(session: &Session, filter: Option<&Filter>) -> Result<Rowset> {
+/// SHOW STATUS: the session layer's counters, those of scans, and the source's. Those of scans are the
+/// session's own, or with GLOBAL those of all; the others are the process's.
+pub(super) async fn status(
+    session: &Session,
+    scope: Scope,
+    filter: Option<&Filter>,
+) -> Result<Rowset> {
     let frontend = &session.frontend;
     let connections = session.info.connections.list();
     let running = connections.iter().filter(|c| c.command == "Query").count();
@@ -35,6 +40,8 @@ pub(super) async fn status(session: &Session, filter: Option<&Filter>) -> Result
     ];
     let prepared = frontend.prepared.all();
     all.extend(prepared.map(|(name, value)| (name.to_owned(), value)));
+    let statements = frontend.statements.all();
+    all.extend(statements.map(|(name, value)| (format!("Com_{name}"), value)));
     let scans = frontend.engine.scan_counters().snapshot();
     let from_source = frontend.status.status().await;
     let shipped = "perigee_pages_shipped";
@@ -46,11 +53,12 @@ pub(super) async fn status(session: &Session, filter: Option<&Filter>) -> Result
             .sum();
         all.push((shipped.to_owned(), pages));
     }
-    all.extend(
-        scans
-            .into_iter()
-            .map(|(name, value)| (format!("ndp_{name}"), value)),
-    );
+    let shown = match scope {
+        Scope::Global => scans,
+        Scope::Session | Scope::NextTransaction => session.scans.snapshot(),
+    };
+    let shown = shown.into_iter();
+    all.extend(shown.map(|(name, value)| (format!("ndp_{name}"), value)));
     all.extend(from_source);
     all.sort_by_key(|(name, _)| name.to_lowercase());
     let mut rows = Rowset::new(&["Variable_name", "Value"]);

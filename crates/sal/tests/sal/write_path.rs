@@ -57,8 +57,15 @@ async fn a_commit_waits_for_the_log_store_only() {
         sal.cv_lsn() < lsn && sal.persistent_lsn_of(PageId(70)) < lsn,
         "P9"
     );
+    assert!(sal.unpersisted_bytes() > 0);
     cluster.pages[0].faults.go_on();
     sal.wait_page_persistent(lsn).await.unwrap();
+    assert_eq!(sal.unpersisted_bytes(), 0);
+    let slices = sal.slices();
+    let id = sal.geometry().slice_of(PageId(70));
+    let progress = slices.iter().find(|slice| slice.slice == id).unwrap();
+    assert_eq!(progress.persistent, sal.persistent_lsn_of(PageId(70)));
+    assert!(progress.persistent >= lsn);
 
     cluster.log.faults.stop();
     let lsn = model.write(&sal, &[70], 2);

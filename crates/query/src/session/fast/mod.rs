@@ -29,6 +29,7 @@ use perigee_engine::scan::{CancelToken, Records};
 use perigee_value::Datum;
 
 use super::Session;
+use super::counts::Kind;
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Statement};
 use crate::result::{ResultColumn, ResultSink};
@@ -56,6 +57,17 @@ enum Body {
     Insert(FastInsert),
     Update(FastUpdate),
     Delete(FastDelete),
+}
+
+impl Body {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Select(_) => Kind::Select,
+            Self::Insert(_) => Kind::Insert,
+            Self::Update(_) => Kind::Update,
+            Self::Delete(_) => Kind::Delete,
+        }
+    }
 }
 
 /// A statement that was recognised.
@@ -185,8 +197,9 @@ pub(crate) async fn run(
         answer => answer,
     };
     if !matches!(answer, Ok(Answer::Ordinary)) {
-        let count = &session.frontend.fast_statements;
-        count.fetch_add(1, Ordering::Relaxed);
+        let frontend = &session.frontend;
+        frontend.fast_statements.fetch_add(1, Ordering::Relaxed);
+        frontend.statements.count(statement.body.kind());
     }
     answer
 }
