@@ -286,7 +286,7 @@ async fn the_work_of_a_scan_is_counted_at_both_ends() {
 }
 
 /// Values of the counters that EXPLAIN ANALYZE shows.
-async fn analyzed(client: &mut Client) -> impl Fn(&str) -> u64 {
+async fn analyzed(client: &mut Client) -> impl Fn(&str) -> u64 + use<> {
     let rows = client.query(&format!("EXPLAIN ANALYZE {QUERY}")).await;
     let text = rows.unwrap()[0][0].clone().unwrap();
     move |name| {

@@ -105,17 +105,18 @@ pub(super) async fn read_parts(shared: Arc<Shared>, parts: Parts) {
         }
         Ok(())
     };
-    tell(read.await, &parts).await;
+    let read = read.await;
+    tell(read, shared, &parts).await;
 }
 
 /// Reads one batch.
 pub(super) async fn read_one(shared: Arc<Shared>, batch: Batch, parts: Parts) {
     let read = read_batch(&shared, batch, &parts).await;
-    tell(read.map(drop), &parts).await;
+    tell(read.map(drop), shared, &parts).await;
 }
 
 /// Hands over why reading ended, if it failed.
-async fn tell(read: Result<(), EngineError>, parts: &Parts) {
+async fn tell(read: Result<(), EngineError>, shared: Arc<Shared>, parts: &Parts) {
     if let Err(e) = read {
         let _ = parts.send(Err(e)).await; // the other half may have gone
     }
