@@ -1,11 +1,13 @@
-//! What tests and measurements compare Perigee with, and stores to test it on.
+//! What tests and measurements compare Perigee with, stores to test it on, and inputs for fuzzing.
 
 mod faults;
+mod fuzz;
 mod mariadb;
 mod replay;
 mod rng;
 
 pub use faults::{Faults, Faulty};
+pub use fuzz::Fuzz;
 pub use mariadb::MariaDb;
 pub use perigee_log_api::conformance::MemoryLogStore;
 pub use replay::ReplayPageStore;
