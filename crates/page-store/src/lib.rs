@@ -34,6 +34,7 @@ mod identity;
 mod materialize;
 mod ndp;
 mod ndp_read;
+mod ndp_run;
 mod open;
 mod plugin;
 mod pool;
@@ -45,6 +46,7 @@ mod slice;
 mod worker;
 
 pub use config::Config;
+pub use descriptors::DescriptorCacheStats;
 pub use dump::{SliceDump, dump_slice, read_page};
 pub use plugin::{NdpPlugin, NdpProgram, NdpRun, PageOutcome, PerigeePlugin};
 pub use service::PageStoreService;

@@ -17,9 +17,10 @@ use perigee_page_api::{
     SliceStatus, StoreStatus,
 };
 use perigee_types::{DbId, Lsn, PAGE_SIZE, PageId, SliceId};
+use tokio::sync::Semaphore;
 
 use crate::config::Config;
-use crate::descriptors::DescriptorCache;
+use crate::descriptors::{DescriptorCache, DescriptorCacheStats};
 use crate::failstop::{FailStop, disk};
 use crate::fragment::LogCache;
 use crate::identity::{self, SliceLabel};
@@ -47,6 +48,8 @@ pub(crate) struct Store {
     pub(crate) plugin: Arc<dyn NdpPlugin>,
     pub(crate) descriptors: DescriptorCache,
     pub(crate) ndp: NdpPool,
+    /// Turns to read declined pages.
+    pub(crate) declined_reads: Semaphore,
     slices: RwLock<BTreeMap<SliceKey, SliceOrError>>,
     tenants: Mutex<BTreeMap<DbId, Arc<Tenant>>>,
     next_number: AtomicU32,
@@ -121,8 +124,12 @@ impl PageStoreService {
             dir: dir.to_owned(),
             shared: shared.clone(),
             plugin,
-            descriptors: DescriptorCache::new(config.descriptor_cache),
+            descriptors: DescriptorCache::new(
+                config.descriptor_cache,
+                config.descriptor_cache_bytes,
+            ),
             ndp: ndp.map_err(no_threads)?,
+            declined_reads: Semaphore::new(config.ndp_threads.max(1)),
             slices: RwLock::default(),
             tenants: Mutex::default(),
             next_number: AtomicU32::new(0),
@@ -142,6 +149,12 @@ impl PageStoreService {
     #[must_use]
     pub fn pool_counts(&self) -> (u64, u64) {
         self.store.shared.pool.counts()
+    }
+
+    /// How the cache of NDP descriptors does.
+    #[must_use]
+    pub fn descriptor_cache(&self) -> DescriptorCacheStats {
+        self.store.descriptors.stats()
     }
 }
 

@@ -440,6 +440,9 @@ impl NdpRun for Slow {
     fn rows(&self) -> usize {
         1 << 20
     }
+    fn bytes(&self) -> usize {
+        0
+    }
     fn take(&mut self) -> Bytes {
         Bytes::from_static(b"result")
     }
