@@ -34,6 +34,9 @@ pub struct Config {
     /// declined. All databases together may have twice as many waiting, and each leaves room for
     /// others.
     pub ndp_queue: usize,
+    /// How long near-data processing waits for a client that does not take its results, before it
+    /// gives up the rest of the request.
+    pub ndp_patience: Duration,
     /// Descriptors that are kept ready to run,
     pub descriptor_cache: usize,
     /// and memory that they may take.
@@ -58,6 +61,7 @@ impl Default for Config {
             page_segment_bytes: 256 << 20,
             ndp_threads: cores,
             ndp_queue: 4096,
+            ndp_patience: Duration::from_secs(60),
             descriptor_cache: 256,
             descriptor_cache_bytes: 128 << 20,
             decline_every: None,

@@ -29,6 +29,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{OwnedPermit, Sender};
 
+use crate::config::Config;
 use crate::ndp_run::{Chunk, Partial, thread_cpu};
 use crate::plugin::NdpProgram;
 use crate::slice::Slice;
@@ -39,9 +40,6 @@ pub(crate) const CHUNK: usize = 32;
 
 /// How long a thread stays with a request when others wait.
 const TURN: Duration = Duration::from_millis(10);
-
-/// How long a request waits for a client that does not take its results.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Descriptors that may wait for being prepared: as many as there are programs worth keeping.
 const PREPARATIONS: usize = 256;
@@ -96,6 +94,9 @@ struct Queue {
     waiting: HashMap<DbId, usize>,
     /// Threads at work for each database.
     running: HashMap<DbId, usize>,
+    /// When each database with work got a thread last, in picks.
+    served: HashMap<DbId, u64>,
+    picks: u64,
     ending: bool,
 }
 
@@ -103,6 +104,7 @@ struct Inner {
     queue: Mutex<Queue>,
     work: Condvar,
     limit: usize,
+    patience: Duration,
     decline_every: Option<u32>,
 }
 
@@ -119,16 +121,13 @@ impl std::fmt::Debug for NdpPool {
 }
 
 impl NdpPool {
-    pub(crate) fn start(
-        threads: usize,
-        limit: usize,
-        decline_every: Option<u32>,
-    ) -> std::io::Result<Self> {
+    pub(crate) fn start(config: &Config) -> std::io::Result<Self> {
         let inner = Arc::new(Inner {
             queue: Mutex::default(),
             work: Condvar::new(),
-            limit,
-            decline_every,
+            limit: config.ndp_queue,
+            patience: config.ndp_patience,
+            decline_every: config.decline_every,
         });
         let start = |i| {
             let inner = inner.clone();
@@ -136,7 +135,8 @@ impl NdpPool {
                 .name(format!("ndp-{i}"))
                 .spawn(move || inner.run())
         };
-        let threads = (0..threads.max(1)).map(start).collect::<Result<_, _>>()?;
+        let threads = (0..config.ndp_threads.max(1)).map(start);
+        let threads = threads.collect::<Result<_, _>>()?;
         Ok(Self { inner, threads })
     }
 
@@ -251,7 +251,7 @@ impl Inner {
         job.runtime.clone().spawn(async move {
             // The room is not kept: whoever picks the job reserves it again. An error means that
             // the client is gone, which they find out too.
-            let room = tokio::time::timeout(PATIENCE, job.sender.reserve()).await;
+            let room = tokio::time::timeout(inner.patience, job.sender.reserve()).await;
             let mut queue = inner.queue.lock();
             if room.is_ok() {
                 queue.jobs.push_back(job.clone());
@@ -342,18 +342,26 @@ fn count_down(counts: &mut HashMap<DbId, usize>, db: DbId, by: usize) {
 }
 
 impl Queue {
-    /// What to do next: of the database with the fewest threads at work, a descriptor, or else the
-    /// job that waits longest. A job goes to the end of the queue, where other threads find it too.
+    /// What to do next: of the database with the fewest threads at work, and among those of the one
+    /// that waits longest, a descriptor, or else the job that waits longest. A job goes to the end
+    /// of the queue, where other threads find it too.
     fn pick(&mut self) -> Option<Task> {
         self.jobs
             .retain(|job| job.next.load(Ordering::Relaxed) < job.chunks);
-        let threads = |db: DbId| self.running.get(&db).copied().unwrap_or(0);
-        let preparation = self.preparations.iter().map(|p| threads(p.db)).enumerate();
-        let preparation = preparation.min_by_key(|(_, threads)| *threads);
-        let job = self.jobs.iter().map(|job| threads(job.slice.key.db));
-        let job = job.enumerate().min_by_key(|(_, threads)| *threads);
+        let (running, waiting) = (&self.running, &self.waiting);
+        self.served
+            .retain(|db, _| running.contains_key(db) || waiting.contains_key(db));
+        let served = &self.served;
+        let turn = |db: DbId| {
+            let threads = running.get(&db).copied().unwrap_or(0);
+            (threads, served.get(&db).copied().unwrap_or(0))
+        };
+        let preparations = self.preparations.iter().map(|p| turn(p.db)).enumerate();
+        let preparation = preparations.min_by_key(|(_, turn)| *turn);
+        let jobs = self.jobs.iter().map(|job| turn(job.slice.key.db));
+        let job = jobs.enumerate().min_by_key(|(_, turn)| *turn);
         let task = match (preparation, job) {
-            (Some((at, fewest)), job) if job.is_none_or(|(_, threads)| fewest <= threads) => {
+            (Some((at, turn)), job) if job.is_none_or(|(_, of_job)| turn <= of_job) => {
                 Task::Prepare(self.preparations.remove(at)?)
             }
             (_, job) => {
@@ -363,6 +371,8 @@ impl Queue {
             }
         };
         *self.running.entry(task.db()).or_default() += 1;
+        self.picks += 1;
+        self.served.insert(task.db(), self.picks);
         Some(task)
     }
 

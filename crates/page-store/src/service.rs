@@ -119,7 +119,7 @@ impl PageStoreService {
         });
         let config = &shared.config;
         let lock = identity::claim_store(dir, &shared.stop)?;
-        let ndp = NdpPool::start(config.ndp_threads, config.ndp_queue, config.decline_every);
+        let ndp = NdpPool::start(config);
         let store = Arc::new(Store {
             dir: dir.to_owned(),
             shared: shared.clone(),
