@@ -161,6 +161,18 @@ impl Lanes {
         }
     }
 
+    /// Bytes of memory that the lanes take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::I64(v) => size_of_val(&v[..]),
+            Self::U64(v) => size_of_val(&v[..]),
+            Self::I128(v) => size_of_val(&v[..]),
+            Self::F64(v) => size_of_val(&v[..]),
+            Self::Bytes { ends, data } => size_of_val(&ends[..]) + data.len(),
+        }
+    }
+
     /// True if there is no lane.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -201,12 +201,33 @@ fn exponential() -> Program {
     Program { nodes }
 }
 
+/// AND of the same AND twice, of the same AND twice, and so on; or OR.
+fn shared_chains(chain: fn(Vec<NodeId>) -> Node) -> Program {
+    let mut nodes = vec![Node::Column {
+        index: 0,
+        ty: Type::Int,
+    }];
+    nodes.push(Node::IsNull(NodeId(0)));
+    for _ in 0..200 {
+        let last = NodeId(nodes.len() as u16 - 1);
+        nodes.push(chain(vec![last, last]));
+    }
+    Program { nodes }
+}
+
 #[test]
 fn programs_of_exponential_size_are_refused() {
-    let (layout, program) = (layout(), exponential());
-    program.check(&layout).unwrap();
-    let compiled = JitEvaluator::compile(&program, &layout);
-    assert!(matches!(compiled, Err(JitError::TooLarge { .. })));
+    let layout = layout();
+    let programs = [
+        exponential(),
+        shared_chains(Node::And),
+        shared_chains(Node::Or),
+    ];
+    for program in programs {
+        program.check(&layout).unwrap();
+        let compiled = JitEvaluator::compile(&program, &layout);
+        assert!(matches!(compiled, Err(JitError::TooLarge { .. })));
+    }
 }
 
 /// The largest programs compile as long as they do not share conditions.

@@ -104,6 +104,13 @@ impl Execution {
         self.rows
     }
 
+    /// Bytes of memory that the rows and records take that are ready to be taken.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let columns = self.columns.iter().map(|column| column.lanes.bytes());
+        self.kept_bytes.len() + columns.sum::<usize>()
+    }
+
     /// Takes in the page with this index in the request; `page` need not have been verified.
     ///
     /// # Errors

@@ -27,6 +27,9 @@ use crate::{
     PageStore, ReadPages, SliceKey, SliceStatus, StoreStatus, proto,
 };
 
+/// Longest descriptor that fits a message beside the pages of a request.
+const MAX_DESCRIPTOR: usize = MAX_MESSAGE - (2 << 20);
+
 /// How long a [`PageStoreClient`] waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
@@ -300,11 +303,16 @@ impl PageStore for PageStoreClient {
     async fn ndp_read(&self, read: NdpRead) -> Result<NdpStream, PageError> {
         let what = format!("NDP read of {} pages of {}", read.pages.len(), read.slice);
         let pages = read.pages.len();
+        // No store takes a descriptor that no message holds; every store declines an empty one.
+        let descriptor = match read.descriptor.len() {
+            ..=MAX_DESCRIPTOR => read.descriptor,
+            _ => Bytes::new(),
+        };
         let message = proto::NdpReadRequest {
             slice: encode_slice(read.slice),
             lsn: read.lsn.0,
             pages: read.pages.iter().map(|p| p.0).collect(),
-            descriptor: read.descriptor,
+            descriptor,
         };
         let stream = self
             .open(&what, message, async |mut rpc, request| {

@@ -30,10 +30,17 @@ pub struct Config {
     pub page_segment_bytes: u64,
     /// Threads for near-data processing.
     pub ndp_threads: usize,
-    /// Chunks of pages that may wait for an NDP thread; beyond it pages are declined.
+    /// Chunks of pages of one database that may wait for an NDP thread; beyond it pages are
+    /// declined. All databases together may have twice as many waiting, and each leaves room for
+    /// others.
     pub ndp_queue: usize,
-    /// Descriptors that are kept ready to run.
+    /// How long near-data processing waits for a client that does not take its results, before it
+    /// gives up the rest of the request.
+    pub ndp_patience: Duration,
+    /// Descriptors that are kept ready to run,
     pub descriptor_cache: usize,
+    /// and memory that they may take.
+    pub descriptor_cache_bytes: usize,
     /// For tests: every so many pages of an NDP read one is declined.
     pub decline_every: Option<u32>,
 }
@@ -54,7 +61,9 @@ impl Default for Config {
             page_segment_bytes: 256 << 20,
             ndp_threads: cores,
             ndp_queue: 4096,
+            ndp_patience: Duration::from_secs(60),
             descriptor_cache: 256,
+            descriptor_cache_bytes: 128 << 20,
             decline_every: None,
         }
     }

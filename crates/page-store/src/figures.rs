@@ -119,16 +119,22 @@ pub struct NdpFigures {
 /// The cache of descriptors.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DescriptorFigures {
-    /// Requests whose descriptor was ready to run.
+    /// Requests whose descriptor was known.
     pub hits: u64,
-    /// Descriptors that were decoded and compiled.
+    /// Descriptors that were not: they were decoded, checked and compiled.
     pub misses: u64,
-    /// Descriptors that could not be.
+    /// Those of them that were found wanting.
     pub refused: u64,
-    /// Time that decoding and compiling took.
+    /// Time it took to look up descriptors that were known.
+    pub hit_time: Duration,
+    /// Time it took to decode, check and compile those that were not.
     pub miss_time: Duration,
-    /// Descriptors that are ready to run.
+    /// Descriptors that made room for others.
+    pub evictions: u64,
+    /// Descriptors that are known.
     pub entries: usize,
+    /// Memory they take, about.
+    pub bytes: usize,
 }
 
 /// Why pages are declined, in words for operators.

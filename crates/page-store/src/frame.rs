@@ -263,6 +263,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use perigee_testkit::Fuzz;
+
     use super::*;
 
     fn id(number: u64) -> SegmentId {
@@ -337,25 +339,56 @@ mod tests {
         );
     }
 
-    proptest::proptest! {
-        #[test]
-        fn any_bytes_are_survived(
-            mut bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200),
-            end: u64,
-        ) {
-            // Magic numbers and kinds, so that more than the first check is reached.
-            if let Some(head) = bytes.first_chunk_mut::<8>() {
-                *head = SEGMENT_MAGIC;
-            }
-            assert!(decode_segment_header(&bytes, id(1)).is_err());
-            if let Some(head) = bytes.first_chunk_mut::<4>() {
-                *head = FRAME_MAGIC;
-            }
-            assert_eq!(FrameHeader::decode(&bytes, id(1), 64), None);
-            assert_eq!(decode_trailer(&bytes, id(1)), None);
-            if let Some(entries) = decode_index(&bytes, end) {
-                assert!(entries.is_sorted_by_key(|entry| entry.offset));
-            }
+    /// Corrects the checksum of a frame header.
+    fn seal(bytes: &mut [u8]) {
+        if let Some((header, _)) = bytes.split_at_mut_checked(FRAME_HEADER) {
+            let crc = placed_checksum(&header[..44], id(1), 64);
+            header[44..48].copy_from_slice(&crc.to_le_bytes());
         }
+    }
+
+    #[test]
+    fn damaged_frame_headers_are_refused_or_read() {
+        let kinds = [FrameKind::Fragment, FrameKind::Page, FrameKind::Index];
+        let corpus = kinds.map(|kind| FrameHeader { kind, ..header() }.encode(id(1), 64).to_vec());
+        Fuzz::new(corpus)
+            .sealed(seal)
+            .run("frame headers", |bytes| {
+                let Some(header) = FrameHeader::decode(bytes, id(1), 64) else {
+                    return false;
+                };
+                assert_eq!(header.encode(id(1), 64), bytes[..FRAME_HEADER]);
+                assert!(header.end(64) >= 64 + FRAME_HEADER as u64);
+                true
+            });
+    }
+
+    #[test]
+    fn damaged_segment_headers_trailers_and_indexes_are_refused_or_read() {
+        let start = ChainStart {
+            sequence: 5,
+            lsn: Lsn(6),
+        };
+        let entry = |n: u64| IndexEntry {
+            id: n,
+            lsn: Lsn(n),
+            offset: 64 + 100 * n,
+        };
+        let corpus = [
+            encode_segment_header(id(1), start).to_vec(),
+            encode_trailer(id(1), 1000).to_vec(),
+            encode_index(&[entry(1), entry(2), entry(3)]),
+            encode_index(&[]),
+        ];
+        Fuzz::new(corpus).run("segments", |bytes| {
+            let mut read = decode_segment_header(bytes, id(1)).is_ok();
+            read |= decode_trailer(bytes, id(1)).is_some();
+            if let Some(entries) = decode_index(bytes, 1000) {
+                assert!(entries.is_sorted_by_key(|entry| entry.offset));
+                assert!(entries.iter().all(|entry| entry.offset < 1000));
+                read = true;
+            }
+            read
+        });
     }
 }

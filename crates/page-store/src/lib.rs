@@ -35,6 +35,7 @@ mod identity;
 mod materialize;
 mod ndp;
 mod ndp_read;
+mod ndp_run;
 mod open;
 mod plugin;
 mod pool;

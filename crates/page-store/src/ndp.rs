@@ -1,16 +1,19 @@
-//! Near-data processing: a bounded queue, threads of its own, and what they do with a request
-//! (taurus-ndp section IV.D).
+//! Near-data processing: a bounded queue and threads of its own (taurus-ndp section IV.D).
 //!
 //! A request is cut into *chunks* of neighbouring pages. Any number of threads work on a request at
 //! a time; each runs one program over the chunks that it gets, so that aggregates are merged over
 //! all of these, and sends a result when it has enough rows or there is nothing more to get.
+//! Descriptors are prepared by the same threads.
 //!
-//! Best effort, page by page: what does not fit the queue is declined and read like any page; log
-//! and ordinary reads run on other threads and never wait for these.
+//! Best effort, page by page: what does not fit the queue is declined and read like any page. Log
+//! and ordinary reads run on other threads, never wait for these, and come first where cores are
+//! scarce: NDP threads have a lower priority.
 //!
-//! Fair: a thread goes to the request of the database for which the fewest threads work, and leaves
-//! a request after a while if others wait. A client that does not read its results does not hold a
-//! thread: its request steps aside until there is room.
+//! Fair: a thread goes to the work of the database for which the fewest threads work, and leaves
+//! a request after a while if others wait; a database that has much in the queue leaves room for
+//! others. A client that does not read its results does not hold a thread: its request steps aside
+//! until there is room, and is given up after a while. A client that is gone stops its work within
+//! a page.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,28 +22,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
-use perigee_page_api::{NdpDecline, NdpItem, NdpReply, NdpUsage, PageError, thread_cpu_nanos};
-use perigee_types::{DbId, Lsn, PAGE_SIZE, PageId};
+use perigee_page_api::{NdpReply, PageError, thread_cpu_nanos};
+use perigee_types::{DbId, Lsn, PageId};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{OwnedPermit, Sender};
 
+use crate::config::Config;
 use crate::figures::NdpFigures;
-use crate::plugin::{NdpProgram, NdpRun, PageOutcome};
-use crate::pool::Use;
+use crate::ndp_run::{Chunk, Partial};
+use crate::plugin::NdpProgram;
 use crate::slice::Slice;
 
 /// Pages in a chunk: enough to read them with few system calls, few enough to share a request of
 /// a thousand pages among threads.
 pub(crate) const CHUNK: usize = 32;
 
-/// A result is sent when it has this many rows.
-const ENOUGH_ROWS: usize = 8192;
-
 /// How long a thread stays with a request when others wait.
 const TURN: Duration = Duration::from_millis(10);
+
+/// Descriptors that may wait for being prepared: as many as there are programs worth keeping.
+const PREPARATIONS: usize = 256;
+
+/// Nice value of NDP threads: a tenth of what an ordinary thread gets on a core that both want.
+const NICE: libc::c_int = 10;
 
 /// What goes to the client.
 pub(crate) type Reply = Result<NdpReply, PageError>;
@@ -60,13 +66,38 @@ pub(crate) struct Job {
     pub runtime: Handle,
 }
 
+/// The preparation of a descriptor of a database.
+struct Preparation {
+    db: DbId,
+    run: Box<dyn FnOnce() + Send>,
+}
+
+/// What a thread does next.
+enum Task {
+    Prepare(Preparation),
+    Work(Arc<Job>),
+}
+
+impl Task {
+    fn db(&self) -> DbId {
+        match self {
+            Self::Prepare(preparation) => preparation.db,
+            Self::Work(job) => job.slice.key.db,
+        }
+    }
+}
+
 #[derive(Default)]
 struct Queue {
+    preparations: VecDeque<Preparation>,
     jobs: VecDeque<Arc<Job>>,
-    /// Chunks of all jobs that nobody works on, those of stalled jobs included.
-    waiting: usize,
+    /// Chunks of each database's jobs that nobody works on, those of stalled jobs included.
+    waiting: HashMap<DbId, usize>,
     /// Threads at work for each database.
     running: HashMap<DbId, usize>,
+    /// When each database with work got a thread last, in picks.
+    served: HashMap<DbId, u64>,
+    picks: u64,
     ending: bool,
 }
 
@@ -74,6 +105,7 @@ struct Inner {
     queue: Mutex<Queue>,
     work: Condvar,
     limit: usize,
+    patience: Duration,
     decline_every: Option<u32>,
 }
 
@@ -90,16 +122,13 @@ impl std::fmt::Debug for NdpPool {
 }
 
 impl NdpPool {
-    pub(crate) fn start(
-        threads: usize,
-        limit: usize,
-        decline_every: Option<u32>,
-    ) -> std::io::Result<Self> {
+    pub(crate) fn start(config: &Config) -> std::io::Result<Self> {
         let inner = Arc::new(Inner {
             queue: Mutex::default(),
             work: Condvar::new(),
-            limit,
-            decline_every,
+            limit: config.ndp_queue,
+            patience: config.ndp_patience,
+            decline_every: config.decline_every,
         });
         let start = |i| {
             let inner = inner.clone();
@@ -107,17 +136,38 @@ impl NdpPool {
                 .name(format!("ndp-{i}"))
                 .spawn(move || inner.run())
         };
-        let threads = (0..threads.max(1)).map(start).collect::<Result<_, _>>()?;
+        let threads = (0..config.ndp_threads.max(1)).map(start);
+        let threads = threads.collect::<Result<_, _>>()?;
         Ok(Self { inner, threads })
     }
 
-    /// Reserves room for up to `chunks` chunks; returns how many there is room for.
-    pub(crate) fn reserve(&self, chunks: usize) -> usize {
+    /// Reserves room for up to `chunks` chunks of a database; returns how many there is room for.
+    ///
+    /// A database may have as much waiting as is free afterwards: one alone gets half of the queue,
+    /// two get a third each, and there is always room for one more (the dynamic thresholds by which
+    /// switches share their buffers).
+    pub(crate) fn reserve(&self, db: DbId, chunks: usize) -> usize {
         let mut queue = self.inner.queue.lock();
-        let free = self.inner.limit.saturating_sub(queue.waiting);
-        let taken = chunks.min(free);
-        queue.waiting += taken;
+        let free = (2 * self.inner.limit).saturating_sub(queue.waiting.values().sum());
+        let has = queue.waiting.get(&db).copied().unwrap_or(0);
+        let taken = chunks.min(free.saturating_sub(has) / 2);
+        if taken > 0 {
+            *queue.waiting.entry(db).or_default() += taken;
+        }
         taken
+    }
+
+    /// Lets an NDP thread prepare a descriptor of a database; false if too many wait.
+    pub(crate) fn prepare(&self, db: DbId, run: impl FnOnce() + Send + 'static) -> bool {
+        let mut queue = self.inner.queue.lock();
+        if queue.preparations.len() >= PREPARATIONS {
+            return false;
+        }
+        let run = Box::new(run);
+        queue.preparations.push_back(Preparation { db, run });
+        drop(queue);
+        self.inner.work.notify_one();
+        true
     }
 
     /// Queues a job whose chunks were reserved.
@@ -129,7 +179,7 @@ impl NdpPool {
     /// Adds what waits and who works to figures.
     pub(crate) fn add_to(&self, figures: &mut NdpFigures) {
         let queue = self.inner.queue.lock();
-        figures.queued_chunks = queue.waiting;
+        figures.queued_chunks = queue.waiting.values().sum();
         figures.queue_limit = self.inner.limit;
         figures.jobs = queue.jobs.len();
         figures.threads_at_work = queue.running.values().sum();
@@ -161,61 +211,68 @@ enum Left {
 
 impl Inner {
     fn run(self: Arc<Self>) {
+        step_back();
         loop {
-            let job = {
+            let task = {
                 let mut queue = self.queue.lock();
                 loop {
                     if queue.ending {
                         return;
                     }
                     match queue.pick() {
-                        Some(job) => break job,
+                        Some(task) => break task,
                         None => self.work.wait(&mut queue),
                     }
                 }
             };
-            let worked = catch_unwind(AssertUnwindSafe(|| self.work_on(&job)));
-            let left = worked.unwrap_or_else(|_| {
-                let text = format!("NDP on {} panicked", job.slice.key);
-                tracing::error!("{text}");
-                // If there is no room the missing pages tell.
-                drop(job.sender.try_send(Err(PageError::Unavailable(text))));
-                Left::Over
-            });
-            self.leave(&job, left);
+            let db = task.db();
+            match task {
+                // Who waits for it sees that it ended without a result.
+                Task::Prepare(preparation) => {
+                    drop(catch_unwind(AssertUnwindSafe(preparation.run)));
+                }
+                Task::Work(job) => self.work_and_leave(&job),
+            }
+            count_down(&mut self.queue.lock().running, db, 1);
         }
     }
 
-    fn leave(self: &Arc<Self>, job: &Arc<Job>, left: Left) {
-        let mut queue = self.queue.lock();
-        let db = job.slice.key.db;
-        let running = queue
-            .running
-            .get_mut(&db)
-            .expect("it was counted when it was picked");
-        *running -= 1;
-        if *running == 0 {
-            queue.running.remove(&db);
-        }
+    fn work_and_leave(self: &Arc<Self>, job: &Arc<Job>) {
+        let worked = catch_unwind(AssertUnwindSafe(|| self.work_on(job)));
+        let left = worked.unwrap_or_else(|_| {
+            let text = format!("NDP on {} panicked", job.slice.key);
+            tracing::error!("{text}");
+            // If there is no room the missing pages tell.
+            drop(job.sender.try_send(Err(PageError::Unavailable(text))));
+            Left::Over
+        });
         match left {
             Left::Done => {}
-            Left::Over => {
-                let taken = job.next.swap(job.chunks, Ordering::Relaxed);
-                queue.waiting -= job.chunks - taken.min(job.chunks);
-                queue.remove(job);
-            }
-            Left::Stalled if queue.remove(job) => {
-                let (inner, job) = (self.clone(), job.clone());
-                job.runtime.clone().spawn(async move {
-                    // The room is not kept: whoever picks the job reserves it again. An error
-                    // means that the client is gone, which they find out too.
-                    drop(job.sender.reserve().await);
-                    inner.queue.lock().jobs.push_back(job);
-                    inner.work.notify_one();
-                });
-            }
-            Left::Stalled => {}
+            Left::Over => self.queue.lock().give_up(job),
+            Left::Stalled => self.step_aside(job),
         }
+    }
+
+    /// Takes a job out of the queue until its client takes results, or for good.
+    fn step_aside(self: &Arc<Self>, job: &Arc<Job>) {
+        if !self.queue.lock().remove(job) {
+            return;
+        }
+        let (inner, job) = (self.clone(), job.clone());
+        job.runtime.clone().spawn(async move {
+            // The room is not kept: whoever picks the job reserves it again. An error means that
+            // the client is gone, which they find out too.
+            let room = tokio::time::timeout(inner.patience, job.sender.reserve()).await;
+            let mut queue = inner.queue.lock();
+            if room.is_ok() {
+                queue.jobs.push_back(job.clone());
+                drop(queue);
+                inner.work.notify_one();
+            } else {
+                // Its stream ends before all pages are answered, which tells the client.
+                queue.give_up(&job);
+            }
+        });
     }
 
     /// Claims the next chunk of a job.
@@ -226,7 +283,7 @@ impl Inner {
             return None;
         }
         job.next.store(chunk + 1, Ordering::Relaxed);
-        queue.waiting -= 1;
+        count_down(&mut queue.waiting, job.slice.key.db, 1);
         Some(chunk)
     }
 
@@ -239,16 +296,17 @@ impl Inner {
         let begin = Instant::now();
         let mut result = Partial::new(job);
         while let Some(chunk) = self.claim(job) {
-            if job.sender.is_closed() {
-                return Left::Over;
-            }
             let cpu = thread_cpu_nanos();
-            if let Err(error) = result.chunk(chunk, self.decline_every) {
-                permit.send(Err(error));
-                return Left::Over;
+            match result.chunk(chunk, self.decline_every) {
+                Ok(Chunk::Done) => {}
+                Ok(Chunk::Unwanted) => return Left::Over,
+                Err(error) => {
+                    permit.send(Err(error));
+                    return Left::Over;
+                }
             }
             result.usage.cpu_nanos += thread_cpu_nanos().saturating_sub(cpu);
-            let turn_over = begin.elapsed() > TURN && self.queue.lock().jobs.len() > 1;
+            let turn_over = begin.elapsed() > TURN && self.queue.lock().others_wait();
             if result.is_enough() || turn_over {
                 permit.send(Ok(result.take()));
                 if turn_over {
@@ -276,22 +334,62 @@ fn room(job: &Job) -> Result<OwnedPermit<Reply>, Left> {
     }
 }
 
+/// Makes the calling thread one that gives way to others.
+fn step_back() {
+    // SAFETY: the call takes numbers; 0 is the calling thread, which Linux schedules by itself.
+    let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
+    if done != 0 {
+        let error = std::io::Error::last_os_error();
+        tracing::warn!("NDP threads run with the priority of all others: {error}");
+    }
+}
+
+fn count_down(counts: &mut HashMap<DbId, usize>, db: DbId, by: usize) {
+    let count = counts.get_mut(&db).expect("it was counted before");
+    *count -= by;
+    if *count == 0 {
+        counts.remove(&db);
+    }
+}
+
 impl Queue {
-    /// The job to work on: of the database with the fewest threads at work, the one that waits
-    /// longest. It goes to the end of the queue, where other threads find it too.
-    fn pick(&mut self) -> Option<Arc<Job>> {
+    /// What to do next: of the database with the fewest threads at work, and among those of the one
+    /// that waits longest, a descriptor, or else the job that waits longest. A job goes to the end
+    /// of the queue, where other threads find it too.
+    fn pick(&mut self) -> Option<Task> {
         self.jobs
             .retain(|job| job.next.load(Ordering::Relaxed) < job.chunks);
-        let threads = |job: &Arc<Job>| self.running.get(&job.slice.key.db).copied().unwrap_or(0);
-        let (at, _) = self
-            .jobs
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, job)| threads(job))?;
-        let job = self.jobs.remove(at)?;
-        self.jobs.push_back(job.clone());
-        *self.running.entry(job.slice.key.db).or_default() += 1;
-        Some(job)
+        let (running, waiting) = (&self.running, &self.waiting);
+        self.served
+            .retain(|db, _| running.contains_key(db) || waiting.contains_key(db));
+        let served = &self.served;
+        let turn = |db: DbId| {
+            let threads = running.get(&db).copied().unwrap_or(0);
+            (threads, served.get(&db).copied().unwrap_or(0))
+        };
+        let preparations = self.preparations.iter().map(|p| turn(p.db)).enumerate();
+        let preparation = preparations.min_by_key(|(_, turn)| *turn);
+        let jobs = self.jobs.iter().map(|job| turn(job.slice.key.db));
+        let job = jobs.enumerate().min_by_key(|(_, turn)| *turn);
+        let task = match (preparation, job) {
+            (Some((at, turn)), job) if job.is_none_or(|(_, of_job)| turn <= of_job) => {
+                Task::Prepare(self.preparations.remove(at)?)
+            }
+            (_, job) => {
+                let job = self.jobs.remove(job?.0)?;
+                self.jobs.push_back(job.clone());
+                Task::Work(job)
+            }
+        };
+        *self.running.entry(task.db()).or_default() += 1;
+        self.picks += 1;
+        self.served.insert(task.db(), self.picks);
+        Some(task)
+    }
+
+    /// True if there is more to do than the job at hand.
+    fn others_wait(&self) -> bool {
+        self.jobs.len() > 1 || !self.preparations.is_empty()
     }
 
     /// Takes a job out of the queue; false if somebody did before.
@@ -300,90 +398,13 @@ impl Queue {
         self.jobs.retain(|other| !Arc::ptr_eq(other, job));
         self.jobs.len() < before
     }
-}
 
-/// What one thread has of a job and has not sent.
-struct Partial<'a> {
-    job: &'a Job,
-    run: Box<dyn NdpRun>,
-    /// Pages in `run`.
-    taken: usize,
-    items: Vec<NdpItem>,
-    usage: NdpUsage,
-}
-
-impl<'a> Partial<'a> {
-    fn new(job: &'a Job) -> Self {
-        Self {
-            job,
-            run: job.program.run(),
-            taken: 0,
-            items: Vec::new(),
-            usage: NdpUsage::default(),
+    /// Takes a job out of the queue for good, with the chunks that nobody works on.
+    fn give_up(&mut self, job: &Arc<Job>) {
+        let next = job.next.swap(job.chunks, Ordering::Relaxed);
+        if next < job.chunks {
+            count_down(&mut self.waiting, job.slice.key.db, job.chunks - next);
         }
-    }
-
-    /// Reads and processes a chunk.
-    fn chunk(&mut self, chunk: usize, decline_every: Option<u32>) -> Result<(), PageError> {
-        let first = chunk * CHUNK;
-        let ids = &self.job.pages[first..self.job.pages.len().min(first + CHUNK)];
-        let pages = self
-            .job
-            .slice
-            .read_blocking(self.job.lsn, ids, Use::Scanned)?;
-        self.usage.pages += pages.len() as u64;
-        self.usage.bytes_read += (pages.len() * PAGE_SIZE) as u64;
-        for (i, page) in pages.into_iter().enumerate() {
-            let index = (first + i) as u32;
-            if decline_every.is_some_and(|n| (index + 1).is_multiple_of(n.max(1))) {
-                self.decline(index, NdpDecline::Forced, page);
-                continue;
-            }
-            let mut outcome = self.run.page(index, &page);
-            if outcome == PageOutcome::Full {
-                self.take_run();
-                outcome = self.run.page(index, &page);
-            }
-            match outcome {
-                PageOutcome::Taken => self.taken += 1,
-                // Full by itself: the page is too much for one result.
-                PageOutcome::Declined | PageOutcome::Full => {
-                    self.decline(index, NdpDecline::Page, page);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn decline(&mut self, index: u32, reason: NdpDecline, page: Bytes) {
-        self.items.push(NdpItem::Declined {
-            index,
-            reason,
-            page,
-        });
-    }
-
-    fn take_run(&mut self) {
-        if self.taken > 0 {
-            self.items.push(NdpItem::Reduced(self.run.take()));
-            self.taken = 0;
-        }
-    }
-
-    fn is_enough(&self) -> bool {
-        self.run.rows() >= ENOUGH_ROWS || self.items.len() >= CHUNK
-    }
-
-    fn is_empty(&self) -> bool {
-        self.taken == 0 && self.items.is_empty()
-    }
-
-    fn take(&mut self) -> NdpReply {
-        self.take_run();
-        self.usage.compiled = self.job.program.is_compiled();
-        NdpReply {
-            items: std::mem::take(&mut self.items),
-            usage: std::mem::take(&mut self.usage),
-        }
+        self.remove(job);
     }
 }

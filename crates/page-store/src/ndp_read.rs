@@ -2,7 +2,8 @@
 //!
 //! Every page of the request is answered exactly once: reduced by the NDP threads, or declined with
 //! its bytes. Declined pages are read like any page, some dozens at a time, as the client takes
-//! them.
+//! them, and for no more requests at a time than there are NDP threads, so that work that was not
+//! taken does not come back as a flood of reads.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -14,11 +15,14 @@ use perigee_page_api::{
 };
 use perigee_types::PAGE_SIZE;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
+use crate::descriptors::Prepared;
 use crate::ndp::{CHUNK, Job, Reply};
-use crate::plugin::NdpProgram;
 use crate::service::Store;
+
+/// Too many descriptors wait for being prepared.
+struct TooMany;
 
 /// Replies that wait for the client; each has the results of a few chunks.
 const REPLIES_AHEAD: usize = 8;
@@ -31,11 +35,15 @@ impl Store {
         self.ndp_counters.requests.add(1);
         let chunks = read.pages.len().div_ceil(CHUNK);
         let (taken, reason, program) = match self.program(&read).await {
-            Ok(program) => (self.ndp.reserve(chunks), NdpDecline::Busy, Some(program)),
-            Err(why) => {
+            Ok(Ok(program)) => {
+                let taken = self.ndp.reserve(read.slice.db, chunks);
+                (taken, NdpDecline::Busy, Some(program))
+            }
+            Ok(Err(why)) => {
                 tracing::debug!("NDP descriptor for {} declined: {why}", read.slice);
                 (0, NdpDecline::Descriptor, None)
             }
+            Err(TooMany) => (0, NdpDecline::Busy, None),
         };
         let declined = self.declined(&read, taken * CHUNK, reason);
         let Some(program) = program.filter(|_| taken > 0) else {
@@ -71,21 +79,34 @@ impl Store {
         })
     }
 
-    /// The descriptor's program, from the cache or made now.
-    async fn program(&self, read: &NdpRead) -> Result<Arc<dyn NdpProgram>, String> {
-        if let Some(program) = self.descriptors.get(&read.descriptor) {
-            return Ok(program);
-        }
+    /// The descriptor's program, from the cache or made now; it waits for who is making it.
+    async fn program(&self, read: &NdpRead) -> Result<Prepared, TooMany> {
+        let known = self.descriptors.of(read.slice.db, &read.descriptor);
+        let prepared = known.get_or_try_init(|| self.prepare(read)).await?;
+        Ok(prepared.clone())
+    }
+
+    async fn prepare(&self, read: &NdpRead) -> Result<Prepared, TooMany> {
         let (plugin, descriptor) = (self.plugin.clone(), read.descriptor.clone());
-        let begin = Instant::now();
-        let prepared = tokio::task::spawn_blocking(move || plugin.prepare(&descriptor)).await;
-        // A plugin that panics over a descriptor does not take it.
-        let prepared = prepared.map_err(|e| e.to_string()).flatten();
-        self.descriptors
-            .count_miss(begin.elapsed(), prepared.is_err());
-        let program = prepared?;
-        self.descriptors.insert(&read.descriptor, program.clone());
-        Ok(program)
+        let (sender, receiver) = oneshot::channel();
+        let queued = self.ndp.prepare(read.slice.db, move || {
+            if sender.is_closed() {
+                return;
+            }
+            let begin = Instant::now();
+            let prepared = plugin.prepare(&descriptor);
+            // An error: the client left in the meantime.
+            drop(sender.send((prepared, begin.elapsed())));
+        });
+        if !queued {
+            return Err(TooMany);
+        }
+        let Ok((prepared, took)) = receiver.await else {
+            // A plugin that panics over a descriptor does not take it.
+            return Ok(Err("its preparation panicked".into()));
+        };
+        self.descriptors.missed(took, prepared.is_err());
+        Ok(prepared.map_err(Arc::from))
     }
 
     /// The pages from `from` on, as they are.
@@ -109,6 +130,8 @@ impl Store {
             let store = store.clone();
             let first = from + chunk * CHUNK;
             async move {
+                let turn = store.declined_reads.acquire().await;
+                let _turn = turn.expect("nobody closes it");
                 let pages = store.read_pages(read).await?;
                 let usage = NdpUsage {
                     pages: pages.len() as u64,

@@ -46,6 +46,9 @@ pub trait NdpRun {
     /// Rows that wait to be taken.
     fn rows(&self) -> usize;
 
+    /// Bytes of memory that these rows take, about.
+    fn bytes(&self) -> usize;
+
     /// The result for the pages since the last call; the run goes on with nothing.
     fn take(&mut self) -> Bytes;
 }
@@ -116,6 +119,10 @@ impl NdpRun for PerigeeRun {
 
     fn rows(&self) -> usize {
         self.0.rows()
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.bytes()
     }
 
     fn take(&mut self) -> Bytes {

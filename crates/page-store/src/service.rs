@@ -17,6 +17,7 @@ use perigee_page_api::{
     SliceStatus, StoreStatus,
 };
 use perigee_types::{DbId, Lsn, PAGE_SIZE, PageId, SliceId};
+use tokio::sync::Semaphore;
 
 use crate::config::Config;
 use crate::descriptors::DescriptorCache;
@@ -49,6 +50,8 @@ pub(crate) struct Store {
     pub(crate) descriptors: DescriptorCache,
     pub(crate) ndp: NdpPool,
     pub(crate) ndp_counters: NdpCounters,
+    /// Turns to read declined pages.
+    pub(crate) declined_reads: Semaphore,
     slices: RwLock<BTreeMap<SliceKey, SliceOrError>>,
     tenants: Mutex<BTreeMap<DbId, Arc<Tenant>>>,
     next_number: AtomicU32,
@@ -119,14 +122,18 @@ impl PageStoreService {
         });
         let config = &shared.config;
         let lock = identity::claim_store(dir, &shared.stop)?;
-        let ndp = NdpPool::start(config.ndp_threads, config.ndp_queue, config.decline_every);
+        let ndp = NdpPool::start(config);
         let store = Arc::new(Store {
             dir: dir.to_owned(),
             shared: shared.clone(),
             plugin,
-            descriptors: DescriptorCache::new(config.descriptor_cache),
+            descriptors: DescriptorCache::new(
+                config.descriptor_cache,
+                config.descriptor_cache_bytes,
+            ),
             ndp: ndp.map_err(no_threads)?,
             ndp_counters: NdpCounters::default(),
+            declined_reads: Semaphore::new(config.ndp_threads.max(1)),
             slices: RwLock::default(),
             tenants: Mutex::default(),
             next_number: AtomicU32::new(0),

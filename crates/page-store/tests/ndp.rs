@@ -1,12 +1,12 @@
 //! Near-data processing through the store: every page answered once, declined pages whole, results
-//! as of the LSN, work that stops when nobody wants it.
+//! as of the LSN. What happens under load is in `ndp_control.rs`.
 #![allow(clippy::unwrap_used, reason = "test code")]
 
 mod support;
 
+use std::time::Duration;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int32Type};
@@ -17,13 +17,11 @@ use perigee_ndp::{Aggregate, Backend, Descriptor, NdpBatch, Scanner};
 use perigee_page::{PageKind, RecordHeader};
 use perigee_page_api::{
     ClientConfig, NdpDecline, NdpItem, NdpRead, NdpReply, NdpUsage, PageStore, PageStoreClient,
-    SliceKey, incoming, serve, transport,
+    incoming, serve, transport,
 };
-use perigee_page_store::{
-    Config, DECLINE_REASONS, NdpPlugin, NdpProgram, NdpRun, PageOutcome, PageStoreService,
-};
+use perigee_page_store::{Config, DECLINE_REASONS};
 use perigee_redo::Op;
-use perigee_types::{DbId, IndexId, Lsn, PAGE_SIZE, PageId, RollPtr, TrxId};
+use perigee_types::{DbId, IndexId, PAGE_SIZE, PageId, RollPtr, TrxId};
 use perigee_value::{ColumnType, Datum, RowLayout, encode_row};
 use support::{Model, SLICE, UndoFormat, open, settle, small, tempdir};
 
@@ -385,8 +383,10 @@ async fn figures_follow_consolidation() {
     assert!(log.versions_written >= 100 && log.bytes > 100 * 100);
     assert_eq!(log.backlog_bytes, 0);
     let read = NdpRead {
+        slice: SLICE,
+        lsn: model.lsn,
         pages: (1..=100).map(PageId).collect(),
-        ..raw(&model, b"no descriptor")
+        descriptor: Bytes::from_static(b"no descriptor"),
     };
     let answer = ask(&store, read).await;
     assert!(
@@ -466,162 +466,4 @@ async fn descriptors_of_other_tenants_reduce_nothing() {
             .iter()
             .all(|(_, reason, _)| *reason == NdpDecline::Descriptor)
     );
-}
-
-/// A plugin that counts what it does, and is slow.
-#[derive(Clone, Default)]
-struct Slow {
-    prepared: Arc<AtomicUsize>,
-    pages: Arc<AtomicUsize>,
-    delay: Duration,
-    panics: bool,
-}
-
-impl NdpPlugin for Slow {
-    fn prepare(&self, _: &Bytes) -> Result<Arc<dyn NdpProgram>, String> {
-        self.prepared.fetch_add(1, Ordering::SeqCst);
-        Ok(Arc::new(self.clone()))
-    }
-}
-
-impl NdpProgram for Slow {
-    fn run(&self) -> Box<dyn NdpRun> {
-        Box::new(self.clone())
-    }
-    fn is_compiled(&self) -> bool {
-        false
-    }
-}
-
-impl NdpRun for Slow {
-    fn page(&mut self, _: u32, _: &[u8]) -> PageOutcome {
-        assert!(!self.panics, "the plugin is broken");
-        self.pages.fetch_add(1, Ordering::SeqCst);
-        std::thread::sleep(self.delay);
-        PageOutcome::Taken
-    }
-    // Every chunk is a result of its own.
-    fn rows(&self) -> usize {
-        1 << 20
-    }
-    fn take(&mut self) -> Bytes {
-        Bytes::from_static(b"result")
-    }
-}
-
-async fn slow_store(
-    dir: &std::path::Path,
-    plugin: &Slow,
-    ndp_threads: usize,
-) -> (PageStoreService, Model) {
-    let config = Config {
-        ndp_threads,
-        ..small()
-    };
-    let store = PageStoreService::open_with_plugin(dir, config, Arc::new(plugin.clone())).unwrap();
-    let mut model = Model::new(SLICE);
-    load(&store, &mut model, 1000).await;
-    (store, model)
-}
-
-fn raw(model: &Model, descriptor: &'static [u8]) -> NdpRead {
-    NdpRead {
-        slice: model.slice,
-        lsn: model.lsn,
-        pages: (1..=1000).map(PageId).collect(),
-        descriptor: Bytes::from_static(descriptor),
-    }
-}
-
-#[tokio::test]
-async fn dropping_the_stream_cancels_the_work() {
-    let dir = tempdir();
-    let plugin = Slow {
-        delay: Duration::from_micros(200),
-        ..Slow::default()
-    };
-    let (store, model) = slow_store(dir.path(), &plugin, 2).await;
-    let mut replies = store.ndp_read(raw(&model, b"a")).await.unwrap();
-    replies.next().await.unwrap().unwrap();
-    drop(replies);
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let after = plugin.pages.load(Ordering::SeqCst);
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(
-        plugin.pages.load(Ordering::SeqCst),
-        after,
-        "the work goes on"
-    );
-    assert!((32..900).contains(&after), "{after} of 1000 pages");
-    // The queue is empty again: a request that needs all of it is taken as a whole.
-    let replies = store.ndp_read(raw(&model, b"a")).await.unwrap();
-    let items: Vec<_> = replies.map(|r| r.unwrap().items.len()).collect().await;
-    assert_eq!(items.len(), 1000_usize.div_ceil(32));
-    assert_eq!(
-        plugin.prepared.load(Ordering::SeqCst),
-        1,
-        "the descriptor is known"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reader_who_sleeps_holds_no_thread() {
-    let dir = tempdir();
-    let plugin = Slow::default();
-    let (store, model) = slow_store(dir.path(), &plugin, 1).await;
-    let sleeper = store.ndp_read(raw(&model, b"a")).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let before = plugin.pages.load(Ordering::SeqCst);
-    assert!(before < 600, "results nobody takes are not made: {before}");
-    let other = store.ndp_read(raw(&model, b"b")).await.unwrap();
-    let n = tokio::time::timeout(Duration::from_secs(20), other.count()).await;
-    assert_eq!(n.expect("the only thread is free"), 1000_usize.div_ceil(32));
-    // And the first one gets the rest when it wakes up.
-    assert_eq!(sleeper.count().await, 1000_usize.div_ceil(32));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_small_request_does_not_wait_for_a_large_one() {
-    let dir = tempdir();
-    let plugin = Slow {
-        delay: Duration::from_millis(1),
-        ..Slow::default()
-    };
-    let (store, model) = slow_store(dir.path(), &plugin, 1).await;
-    let other = SliceKey {
-        db: DbId(55),
-        ..SLICE
-    };
-    let mut other = Model::new(other);
-    load(&store, &mut other, 40).await;
-    let large = store.ndp_read(raw(&model, b"a")).await.unwrap();
-    let large = tokio::spawn(large.count());
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    let start = Instant::now();
-    let small = NdpRead {
-        pages: (1..=20).map(PageId).collect(),
-        ..raw(&other, b"b")
-    };
-    store.ndp_read(small).await.unwrap().count().await;
-    let took = start.elapsed();
-    assert!(!large.is_finished(), "the large request was not large");
-    assert!(took < Duration::from_millis(600), "it waited for {took:?}");
-    large.await.unwrap();
-}
-
-#[tokio::test]
-async fn a_plugin_that_panics_fails_the_request_and_not_the_store() {
-    let dir = tempdir();
-    let plugin = Slow {
-        panics: true,
-        ..Slow::default()
-    };
-    let (store, model) = slow_store(dir.path(), &plugin, 1).await;
-    for _ in 0..3 {
-        let replies = store.ndp_read(raw(&model, b"a")).await.unwrap();
-        let replies: Vec<_> = replies.collect().await;
-        assert!(replies.iter().any(Result::is_err), "{replies:?}");
-    }
-    assert_eq!(model.lsn, Lsn(100));
-    model.check(&store, 1, model.lsn).await;
 }

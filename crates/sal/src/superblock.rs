@@ -98,6 +98,7 @@ pub(crate) fn from_page(db: DbId, bytes: &[u8]) -> Result<Geometry, SalError> {
 
 #[cfg(test)]
 mod tests {
+    use perigee_testkit::Fuzz;
     use perigee_types::Lsn;
 
     use super::*;
@@ -126,9 +127,7 @@ mod tests {
         let other = from_group(DbId(8), &group());
         assert!(matches!(other, Err(SalError::Inconsistent(_))), "{other:?}");
         let mut newer = group();
-        let Op::Write { bytes, .. } = &mut newer.changes[0].ops[1] else {
-            panic!("a write")
-        };
+        let bytes = body(&mut newer);
         let mut body = bytes.to_vec();
         body[8] = 9;
         *bytes = body.into();
@@ -139,25 +138,35 @@ mod tests {
         );
     }
 
-    proptest::proptest! {
-        /// What follows the magic and the version may be anything.
-        #[test]
-        fn any_bytes_are_survived(
-            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..100),
-            at in 0_usize..60,
-        ) {
-            let mut damaged = group();
-            let Op::Write { bytes: body, .. } = &mut damaged.changes[0].ops[1] else {
-                panic!("a write")
-            };
-            let mut new = body.to_vec();
-            new.truncate(at);
-            new.extend(bytes);
-            *body = new.into();
-            if let Ok(geometry) = from_group(DbId(7), &damaged) {
-                let slice = geometry.slice_of(PageId(u64::from(u32::MAX)));
-                assert!(geometry.store_of(slice) < geometry.stores as usize);
-            }
+    /// The body of the superblock that the first group makes.
+    fn body(group: &mut Group) -> &mut Bytes {
+        match &mut group.changes[0].ops[1] {
+            Op::Write { bytes, .. } => bytes,
+            other => panic!("a write, not {other:?}"),
         }
+    }
+
+    #[test]
+    fn damaged_superblocks_are_refused_or_read() {
+        let other = Geometry {
+            slice_pages: 64,
+            stores: 1,
+            ..GEOMETRY
+        };
+        let corpus = [GEOMETRY, other].map(|geometry| {
+            let changes = first_group(DbId(7), &geometry);
+            let lsn = Lsn(1);
+            body(&mut Group { lsn, changes }).to_vec()
+        });
+        Fuzz::new(corpus).run("superblocks", |bytes| {
+            let mut damaged = group();
+            *body(&mut damaged) = Bytes::copy_from_slice(bytes);
+            let Ok(geometry) = from_group(DbId(7), &damaged) else {
+                return false;
+            };
+            let slice = geometry.slice_of(PageId(u64::from(u32::MAX)));
+            assert!(geometry.store_of(slice) < geometry.stores as usize);
+            true
+        });
     }
 }

@@ -1,10 +1,12 @@
 //! Stores that fail on command: around any store, a switchboard of faults.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use perigee_log_api::{Append, LogEntry, LogError, LogStore, PlogInfo, PlogKey};
 use perigee_page_api::{
     Fragment, NdpRead, NdpStream, PageError, PageStore, ReadPages, SliceKey, SliceStatus,
@@ -12,6 +14,7 @@ use perigee_page_api::{
 };
 use perigee_types::{DbId, Lsn};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// Faults of one store, set by a test and shared with a [`Faulty`].
 #[derive(Debug, Default)]
@@ -21,6 +24,31 @@ pub struct Faults {
     stopped: watch::Sender<bool>,
     broken_disk: watch::Sender<bool>,
     page_reads: AtomicUsize,
+    meanwhile: Mutex<Meanwhile>,
+}
+
+/// What happens between a request and its answer.
+#[derive(Default)]
+enum Meanwhile {
+    #[default]
+    Nothing,
+    /// Waits for a read, and is then waited for this long.
+    Armed {
+        ndp: bool,
+        happens: BoxFuture<'static, ()>,
+        wait: Duration,
+    },
+    Begun(JoinHandle<()>),
+}
+
+impl std::fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "nothing",
+            Self::Armed { .. } => "armed",
+            Self::Begun(_) => "begun",
+        })
+    }
 }
 
 impl Faults {
@@ -58,6 +86,63 @@ impl Faults {
     #[must_use]
     pub fn page_reads(&self) -> usize {
         self.page_reads.load(Ordering::SeqCst)
+    }
+
+    /// Something happens between the next read of pages, with near-data processing or without, and
+    /// its answer. The answer waits for it so long: it may need the very pages that are read, and
+    /// then ends after them.
+    pub fn before_next_read(
+        &self,
+        ndp: bool,
+        happens: impl Future<Output = ()> + Send + 'static,
+        wait: Duration,
+    ) {
+        *self.meanwhile() = Meanwhile::Armed {
+            ndp,
+            happens: Box::pin(happens),
+            wait,
+        };
+    }
+
+    /// Waits until what was to happen before a read has ended; false if there was no read.
+    ///
+    /// # Panics
+    /// If what happened panicked.
+    pub async fn happened(&self) -> bool {
+        let begun = std::mem::take(&mut *self.meanwhile());
+        let Meanwhile::Begun(task) = begun else {
+            return false;
+        };
+        task.await.expect("what happens meanwhile does not panic");
+        true
+    }
+
+    fn meanwhile(&self) -> MutexGuard<'_, Meanwhile> {
+        self.meanwhile
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets happen what is to happen before a read.
+    async fn interrupt(&self, of_ndp: bool) {
+        let (end, ended) = tokio::sync::oneshot::channel();
+        let wait = {
+            let mut meanwhile = self.meanwhile();
+            match std::mem::take(&mut *meanwhile) {
+                Meanwhile::Armed { ndp, happens, wait } if ndp == of_ndp => {
+                    *meanwhile = Meanwhile::Begun(tokio::spawn(async {
+                        happens.await;
+                        let _ = end.send(());
+                    }));
+                    wait
+                }
+                other => {
+                    *meanwhile = other;
+                    return;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(wait, ended).await;
     }
 
     /// Faults that were asked for and have not happened yet.
@@ -187,12 +272,14 @@ impl<S: PageStore> PageStore for Faulty<S> {
 
     async fn read_pages(&self, read: ReadPages) -> Result<Vec<Bytes>, PageError> {
         self.faults.page_reads.fetch_add(1, Ordering::SeqCst);
+        self.faults.interrupt(false).await;
         self.faults
             .apply(self.store.read_pages(read), PageError::Unavailable)
             .await
     }
 
     async fn ndp_read(&self, read: NdpRead) -> Result<NdpStream, PageError> {
+        self.faults.interrupt(true).await;
         self.faults
             .apply(self.store.ndp_read(read), PageError::Unavailable)
             .await

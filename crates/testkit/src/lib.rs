@@ -1,8 +1,9 @@
-//! What tests and measurements compare Perigee with, and stores to test it on.
+//! What tests and measurements compare Perigee with, stores to test it on, and inputs for fuzzing.
 
 mod binary;
 mod exposition;
 mod faults;
+mod fuzz;
 mod mariadb;
 mod replay;
 mod rng;
@@ -10,6 +11,7 @@ mod rng;
 pub use binary::tested_binary;
 pub use exposition::{Exposition, Labels};
 pub use faults::{Faults, Faulty};
+pub use fuzz::Fuzz;
 pub use mariadb::MariaDb;
 pub use perigee_log_api::conformance::MemoryLogStore;
 pub use replay::ReplayPageStore;

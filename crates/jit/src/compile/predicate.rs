@@ -5,7 +5,7 @@ use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
 use perigee_expr::{Comparison, Node, NodeId, Type};
 use perigee_value::Datum;
 
-use super::{Compiler, Lane, Null, Targets, Val};
+use super::{Compiler, Lane, MAX_OPERATIONS, Null, Targets, Val};
 use crate::facts::integer;
 
 /// AND or OR.
@@ -181,11 +181,16 @@ impl Compiler<'_, '_> {
             Chain::Or => (t.yes, t.no),
         };
         let steps = self.steps(chain, list);
+        if steps.len() > MAX_OPERATIONS as usize {
+            self.operations = u32::MAX;
+            return self.goto(self.fail);
+        }
+        let failing = steps.iter().rposition(|step| self.step_facts(step).1);
         let mut scope = None;
         let mut pending: Option<Value> = None;
         for (i, step) in steps.iter().enumerate() {
             let last = i + 1 == steps.len();
-            let rest_fails = steps[i + 1..].iter().any(|s| self.step_facts(s).1);
+            let rest_fails = failing.is_some_and(|failing| failing > i);
             let mut null_target = None;
             if t.null == decided && !rest_fails {
                 null_target = Some(decided);
@@ -289,8 +294,13 @@ impl Compiler<'_, '_> {
         steps
     }
 
+    /// Stops when there are more than are compiled: chains of chains that are shared unfold to
+    /// exponentially many.
     fn flatten(&self, chain: Chain, list: &[NodeId], flat: &mut Vec<NodeId>) {
         for id in list {
+            if flat.len() > MAX_OPERATIONS as usize {
+                return;
+            }
             match (chain, self.node(*id)) {
                 (Chain::And, Node::And(inner)) | (Chain::Or, Node::Or(inner)) => {
                     self.flatten(chain, inner, flat);

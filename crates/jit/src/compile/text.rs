@@ -208,7 +208,8 @@ impl Compiler<'_, '_> {
             ..self.fact(operand)
         };
         let (start, len) = val.text();
-        let end = length.and_then(|length| (first - 1).checked_add(length));
+        // The first character may be any number.
+        let end = length.and_then(|length| first.checked_sub(1)?.checked_add(length));
         let inline = end.filter(|end| first >= 1 && *end >= first && *end <= INLINE_BYTES as i64);
         let (merge, result) = self.merge(&fact);
         if let (Some(end), Some(length)) = (inline, length) {

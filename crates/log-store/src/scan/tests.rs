@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use perigee_log_api::PlogKey;
+use perigee_testkit::Fuzz;
 use perigee_types::{DbId, PlogId, checksum};
 use proptest::prelude::*;
 
@@ -439,31 +440,59 @@ proptest! {
             prop_assert_eq!(&bytes[frame.clone()], &image.bytes[frame]);
         }
     }
+}
 
-    /// No bytes make a decoder panic, and what it accepts encodes to the same bytes.
-    #[test]
-    fn decoders_survive_anything(
-        mut bytes in proptest::collection::vec(any::<u8>(), 0..200),
-        repair in any::<bool>(),
-        file_crc in any::<u32>(),
-    ) {
-        if repair && bytes.len() >= FRAME_HEADER_LEN {
-            // Let the checks behind the checksum see something too.
-            bytes[..4].copy_from_slice(b"PLFR");
-            let kind = u32::from(bytes[4] % 3);
-            bytes[4..8].copy_from_slice(&kind.to_le_bytes());
-            bytes[42..44].fill(0);
-            let mut covered = file_crc.to_le_bytes().to_vec();
-            covered.extend_from_slice(&bytes[..56]);
-            bytes[56..60].copy_from_slice(&checksum(&covered).to_le_bytes());
-            bytes[60..64].copy_from_slice(b"HEAD");
-        }
-        if let Some((header, crc)) = FrameHeader::decode(&bytes, file_crc) {
-            let (again, again_crc) = header.encode(file_crc);
-            prop_assert_eq!((&again[..], again_crc), (&bytes[..FRAME_HEADER_LEN], crc));
-            prop_assert!(header.frame_len() <= MAX_FRAME_LEN);
-        }
-        let _ = FileHeader::decode(&bytes);
-        let _ = run(&bytes);
+/// Checksum of the file header that frames of [`damaged_headers_are_refused_or_read`] follow.
+const FILE_CRC: u32 = 7;
+
+/// Corrects the checksums of a frame header and of a file header.
+fn seal(bytes: &mut [u8]) {
+    if let Some((file, _)) = bytes.split_at_mut_checked(FILE_HEADER_LEN) {
+        let (covered, crc) = file.split_at_mut(FILE_HEADER_LEN - 4);
+        crc.copy_from_slice(&checksum(covered).to_le_bytes());
+    } else if let Some((frame, _)) = bytes.split_at_mut_checked(FRAME_HEADER_LEN) {
+        let mut covered = FILE_CRC.to_le_bytes().to_vec();
+        covered.extend_from_slice(&frame[..FRAME_HEADER_LEN - 8]);
+        frame[56..60].copy_from_slice(&checksum(&covered).to_le_bytes());
     }
+}
+
+/// No bytes make a decoder panic, and what it accepts encodes to the same bytes.
+#[test]
+fn damaged_headers_are_refused_or_read() {
+    let image = Image::of(&[vec![1; 100], vec![2; 5000]]);
+    let frame = |start: usize| {
+        let file_crc = checksum(&image.bytes[..FILE_HEADER_LEN - 4]);
+        let bytes = &image.bytes[start..start + FRAME_HEADER_LEN];
+        let (header, _) = FrameHeader::decode(bytes, file_crc).expect("a good frame");
+        header.encode(FILE_CRC).0.to_vec()
+    };
+    let corpus = [
+        frame(image.starts[0]),
+        frame(image.starts[1]),
+        image.bytes[..FILE_HEADER_LEN].to_vec(),
+    ];
+    let fuzz = Fuzz::new(corpus).sealed(seal);
+    fuzz.run("PLog headers", |bytes| {
+        let file = FileHeader::decode(bytes).is_ok();
+        let Some((header, crc)) = FrameHeader::decode(bytes, FILE_CRC) else {
+            return file;
+        };
+        let (again, again_crc) = header.encode(FILE_CRC);
+        assert_eq!((&again[..], again_crc), (&bytes[..FRAME_HEADER_LEN], crc));
+        assert!(header.frame_len() <= MAX_FRAME_LEN);
+        true
+    });
+}
+
+/// Whatever became of a file, scanning it ends.
+#[test]
+fn damaged_files_are_scanned_or_refused() {
+    let contents: [&[Vec<u8>]; 3] = [
+        &[],
+        &[vec![1; 40]],
+        &[vec![1; 600], vec![2; 4], vec![3; 90]],
+    ];
+    let corpus = contents.map(|payloads| Image::of(payloads).bytes);
+    Fuzz::new(corpus).run("PLog files", |bytes| run(bytes).is_ok());
 }

@@ -6,6 +6,7 @@
     reason = "shared by test binaries, of which none uses everything"
 )]
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -13,7 +14,11 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use bytes::Bytes;
-use perigee_ndp::{Backend, Descriptor, Execution, Finished, NdpBatch, NdpError, Scanner};
+use perigee_expr::arbitrary::Generator;
+use perigee_expr::{AggregateFunction, Type};
+use perigee_ndp::{
+    Aggregate, Backend, Descriptor, Execution, Finished, NdpBatch, NdpError, Scanner,
+};
 use perigee_page::{PageKind, PageMut, PageRef, RecordFlags, RecordHeader};
 use perigee_types::{DbId, IndexId, PAGE_SIZE, PageId, RollPtr, TrxId};
 use perigee_value::{Collation, ColumnType, Datum, RowLayout, encode_row};
@@ -107,6 +112,36 @@ pub fn page(layout: &RowLayout, id: u64, max_trx: u64, records: &[Vec<u8>]) -> P
 
 pub fn descriptor(layout: &RowLayout, watermark: u64) -> Descriptor {
     Descriptor::new(DB, INDEX, layout.clone(), TrxId(watermark))
+}
+
+/// A random descriptor over a random layout.
+pub fn random_descriptor(seed: u64) -> Descriptor {
+    let mut g = Generator::new(seed);
+    let r = &mut Random(seed);
+    let layout = g.layout();
+    let mut d = descriptor(&layout, r.next() & TrxId::MAX.0);
+    d.reverse = r.chance(50);
+    d.range.lower = Bound::Included(r.next().to_be_bytes()[..r.below(8)].to_vec());
+    d.range.upper = Bound::Excluded(r.next().to_be_bytes()[..r.below(8)].to_vec());
+    d.projection = (0..r.below(9))
+        .map(|_| r.below(layout.columns.len()) as u16)
+        .collect();
+    d.predicate = r.chance(70).then(|| g.predicate(&layout));
+    if r.chance(50) {
+        let counted = (AggregateFunction::Count, Some(g.program(&layout)));
+        let summed = (
+            AggregateFunction::Sum,
+            Some(g.program_of(&layout, Type::Int)),
+        );
+        let least = (AggregateFunction::Min, Some(g.program(&layout)));
+        let functions = vec![(AggregateFunction::CountAll, None), counted, summed, least];
+        let group_by = (0..r.below(3)).map(|_| g.program(&layout)).collect();
+        d.aggregate = Some(Aggregate {
+            group_by,
+            functions,
+        });
+    }
+    d
 }
 
 pub fn scanner(descriptor: Descriptor, backend: Backend) -> Arc<Scanner> {

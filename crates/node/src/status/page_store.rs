@@ -127,17 +127,17 @@ fn descriptors(metrics: &mut Metrics, descriptors: &DescriptorFigures) {
         .section("Descriptor cache")
         .counter(
             "perigee_page_store_descriptor_hits_total",
-            "Requests whose descriptor was ready to run",
+            "Requests whose descriptor was known",
             descriptors.hits,
         )
         .counter(
             "perigee_page_store_descriptor_misses_total",
-            "Descriptors decoded and compiled",
+            "Descriptors that were not known: decoded, checked and compiled",
             descriptors.misses,
         )
         .counter(
             "perigee_page_store_descriptor_refused_total",
-            "Descriptors that could not be",
+            "Those of them that were found wanting",
             descriptors.refused,
         )
         .counter(
@@ -145,10 +145,25 @@ fn descriptors(metrics: &mut Metrics, descriptors: &DescriptorFigures) {
             "Time that decoding and compiling took",
             descriptors.miss_time,
         )
+        .counter(
+            "perigee_page_store_descriptor_hit_seconds_total",
+            "Time that looking up known descriptors took",
+            descriptors.hit_time,
+        )
+        .counter(
+            "perigee_page_store_descriptor_evictions_total",
+            "Descriptors that made room for others",
+            descriptors.evictions,
+        )
         .gauge(
             "perigee_page_store_descriptor_entries",
-            "Descriptors ready to run",
+            "Descriptors that are known",
             descriptors.entries,
+        )
+        .gauge(
+            "perigee_page_store_descriptor_memory_bytes",
+            "Memory they take, about",
+            descriptors.bytes,
         );
 }
 

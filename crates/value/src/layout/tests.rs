@@ -179,11 +179,4 @@ proptest! {
             prop_assert_eq!(encoded(&other), bytes);
         }
     }
-
-    #[test]
-    fn arbitrary_bytes_never_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-        let _ = decoded(&bytes);
-        bytes.splice(0..0, [1, 1, 4, 0]);
-        let _ = decoded(&bytes);
-    }
 }

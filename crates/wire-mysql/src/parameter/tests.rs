@@ -304,9 +304,4 @@ proptest! {
             prop_assert!(got.is_err(), "cut at {}", cut);
         }
     }
-
-    #[test]
-    fn random_bytes_never_panic(bytes: Vec<u8>, count in 0usize..40) {
-        let _ = decoded(&bytes, count);
-    }
 }
