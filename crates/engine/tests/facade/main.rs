@@ -11,6 +11,7 @@ mod memory;
 mod mvcc;
 mod short;
 mod shrink;
+mod statistics;
 mod transfers;
 
 use std::ops::Bound;
