@@ -13,6 +13,7 @@ use perigee_types::{DbId, IndexId, Lsn, PageId, TrxId};
 use tokio::task::JoinHandle;
 
 use crate::EngineError;
+use crate::analyze::{Keeper, keep_fresh};
 use crate::btree::{Tree, TreeSpec, TreeStats};
 use crate::buffer::{Access, BufferPool, Frame};
 use crate::catalog::{CATALOG_ROOT, Catalog, Index, Table, catalog_shape};
@@ -44,6 +45,9 @@ pub struct EngineConfig {
     pub temp_dir: Option<PathBuf>,
     /// A history of this many transactions that a view keeps from being purged is worth a warning.
     pub long_history: usize,
+    /// How long changes of a table may go on before its statistics are gathered anew, so that a
+    /// burst of them is waited for; no table's are more often than that.
+    pub statistics_interval: Duration,
     /// Interpret expressions instead of compiling them.
     pub interpret: bool,
     /// Send watermark 0 with every scan, so that storage decides on no record; for tests.
@@ -63,6 +67,7 @@ impl Default for EngineConfig {
             sort_memory: 256 << 20,
             temp_dir: None,
             long_history: 100_000,
+            statistics_interval: Duration::from_secs(10),
             interpret: false,
             all_ambiguous: false,
             past_pool: false,
@@ -80,6 +85,7 @@ pub struct Engine {
     pub(crate) catalog: Catalog,
     pub(crate) config: EngineConfig,
     pub(crate) counters: ScanCounters,
+    pub(crate) keeper: Arc<Keeper>,
     /// The system page stays in the pool.
     pub(crate) system: Arc<Frame>,
     next_row: AtomicU64,
@@ -126,6 +132,7 @@ impl Engine {
             catalog,
             config,
             counters: ScanCounters::default(),
+            keeper: Arc::default(),
             system,
             next_row: AtomicU64::new(next_row),
             background: Mutex::new(vec![recycler]),
@@ -261,6 +268,7 @@ impl Engine {
     /// # Errors
     /// If storage fails; what was acknowledged is safe nevertheless.
     pub async fn shutdown(&self) -> Result<(), EngineError> {
+        self.keeper.stop().await;
         self.keep_numbers().await?;
         Ok(self.sal.shutdown().await?)
     }
@@ -283,7 +291,7 @@ impl Engine {
         number
     }
 
-    /// Rolls back what a crash left, and purges.
+    /// Rolls back what a crash left, purges, and keeps statistics fresh.
     fn start_background(
         self: &Arc<Self>,
         unfinished: Vec<(usize, Slot)>,
@@ -299,6 +307,10 @@ impl Engine {
         let mut background = self.background.lock();
         background.push(tokio::spawn(vital("purge", purge)));
         background.push(tokio::spawn(vital("rollback", roll_back)));
+        let keeper = self.keeper.clone();
+        let interval = self.config.statistics_interval;
+        let keep = keep_fresh(Arc::downgrade(self), keeper, interval);
+        background.push(tokio::spawn(keep));
     }
 
     /// The tree of an index.

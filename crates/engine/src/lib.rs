@@ -6,6 +6,7 @@
 //!
 //! [`Engine`] is the façade; SQL needs it, the types it takes and gives, and nothing below.
 
+mod analyze;
 pub mod btree;
 pub mod buffer;
 pub mod catalog;
@@ -24,6 +25,7 @@ pub mod ndp {
     pub use perigee_ndp::{Aggregate, KeyRange, column_data_type, value_data_type};
 }
 
+pub use analyze::Analysis;
 pub use ddl::{Alteration, ExclusiveTable, NewTable, Source, TableLocker, TableName};
 pub use engine::{Engine, EngineConfig};
 pub use error::EngineError;

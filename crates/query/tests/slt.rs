@@ -188,6 +188,7 @@ files!(
     upsert,
     alter,
     long,
+    analyze,
     auto_increment,
     binary,
     strict,

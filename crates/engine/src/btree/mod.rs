@@ -35,6 +35,7 @@ mod estimate;
 mod lookup;
 mod merge;
 mod partition;
+mod sample;
 mod span;
 mod split;
 mod verify;

@@ -2,6 +2,7 @@
 //! on an empty machine finds them.
 
 mod def;
+mod histogram;
 mod journal;
 mod numbers;
 mod stats;
@@ -9,10 +10,13 @@ mod store;
 mod table;
 
 pub use def::{AutoIncrement, ColumnDef, IndexDef, TableDef};
+pub use histogram::{Bucket, Histogram, MAX_BUCKETS, STRING_BYTES};
+pub(crate) use histogram::{compare, cut, kept};
 pub(crate) use journal::Changes;
 pub use numbers::{Numbers, Step, positive};
 pub use stats::{ColumnStats, TableStats};
 pub(crate) use store::{
-    CATALOG_ROOT, Catalog, catalog_shape, number_key, schema_key, stats_key, table_key,
+    CATALOG_ROOT, Catalog, catalog_shape, no_stats, number_key, schema_key, stats_records,
+    table_key,
 };
 pub use table::{HIDDEN_ROW_ID, Index, IndexRoot, MAX_INDEXES, Table};

@@ -6,6 +6,7 @@
 //! "s" schema                     a schema; no value
 //! "t" schema 0 table             a table: ids, definition, roots (`Table::encode`)
 //! "x" table id, big-endian       a table's statistics (`TableStats::encode`)
+//! "x" table id, column           those of a column, its number big-endian (`ColumnStats::encode`)
 //! "n" table id, big-endian       numbers of AUTO_INCREMENT below this one may be in use
 //! "j" …                          changes that take place together (`super::journal`)
 //! ```
@@ -19,10 +20,10 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use perigee_page::{PLAIN_HEADER_LEN, PageKind, RecordShape};
-use perigee_types::{IndexId, Lsn, PageId, Reader, TableId, TrxId, Writer};
+use perigee_types::{DecodeError, IndexId, Lsn, PageId, Reader, TableId, TrxId, Writer};
 
 use super::journal;
-use super::{Table, TableStats};
+use super::{ColumnStats, Table, TableStats};
 use crate::EngineError;
 use crate::btree::{Inserted, KeySpan, MAX_RECORD_LEN, RecordChange, Tree, TreeSpec, Updated};
 use crate::buffer::{Access, BufferPool};
@@ -65,8 +66,34 @@ pub(crate) fn table_key(schema: &str, table: &str) -> Vec<u8> {
     [b"t", schema.as_bytes(), &[0], table.as_bytes()].concat()
 }
 
-pub(crate) fn stats_key(table: TableId) -> Vec<u8> {
+fn stats_key(table: TableId) -> Vec<u8> {
     [b"x".as_slice(), &table.0.to_be_bytes()].concat()
+}
+
+fn column_stats_key(table: TableId, column: usize) -> Vec<u8> {
+    let column = column as u16; // a table has fewer columns
+    [stats_key(table).as_slice(), &column.to_be_bytes()].concat()
+}
+
+/// The records with a table's statistics.
+pub(crate) fn stats_records(table: TableId, stats: &TableStats) -> journal::Changes {
+    let mut w = Writer::new();
+    stats.encode(&mut w);
+    let mut records = journal::Changes::from([(stats_key(table), Some(w.into_bytes()))]);
+    for (number, column) in stats.columns.iter().enumerate() {
+        let mut w = Writer::new();
+        column.encode(&mut w);
+        records.insert(column_stats_key(table, number), Some(w.into_bytes()));
+    }
+    records
+}
+
+/// What removes the records with a table's statistics.
+pub(crate) fn no_stats(table: &Table) -> journal::Changes {
+    let columns = 0..table.stats().columns.len();
+    let columns = columns.map(|column| column_stats_key(table.id, column));
+    let keys = std::iter::once(stats_key(table.id)).chain(columns);
+    keys.map(|key| (key, None)).collect()
 }
 
 pub(crate) fn number_key(table: TableId) -> Vec<u8> {
@@ -173,23 +200,19 @@ impl Catalog {
         journal::apply(&self.tree, changes).await
     }
 
-    /// Keeps the number below which a table's numbers may be in use.
-    pub(crate) async fn store_number(&self, table: &Table, limit: u64) -> Result<(), EngineError> {
-        put(&self.tree, &number_key(table.id), &limit.to_le_bytes())
-            .await
-            .map(drop)
-    }
-
-    /// Keeps new statistics of a table.
+    /// Keeps new statistics of a table; returns the LSN by which they are durable. The caller has
+    /// the turn to change the catalog.
     pub(crate) async fn store_stats(
         &self,
         table: &Table,
-        stats: TableStats,
-    ) -> Result<(), EngineError> {
-        let mut w = Writer::new();
-        stats.encode(&mut w);
-        table.set_stats(stats);
-        put(&self.tree, &stats_key(table.id), &w.into_bytes())
+        stats: &TableStats,
+    ) -> Result<Lsn, EngineError> {
+        self.apply(&stats_records(table.id, stats)).await
+    }
+
+    /// Keeps the number below which a table's numbers may be in use.
+    pub(crate) async fn store_number(&self, table: &Table, limit: u64) -> Result<(), EngineError> {
+        put(&self.tree, &number_key(table.id), &limit.to_le_bytes())
             .await
             .map(drop)
     }
@@ -232,6 +255,27 @@ pub(super) async fn remove(tree: &Tree, key: &[u8]) -> Result<Option<Lsn>, Engin
 /// Tables by name, by schema.
 pub(crate) type Schemas = BTreeMap<String, BTreeMap<String, Arc<Table>>>;
 
+/// A table's statistics. Older ones are one record, without those of columns.
+fn decode_stats(
+    entries: &BTreeMap<Vec<u8>, Vec<u8>>,
+    table: TableId,
+) -> Result<TableStats, DecodeError> {
+    let Some(bytes) = entries.get(&stats_key(table)) else {
+        return Ok(TableStats::default());
+    };
+    let mut stats = TableStats::decode(&mut Reader::new(bytes, "statistics"))?;
+    let columns = entries.range(column_stats_key(table, 0)..);
+    let columns = columns.take_while(|(key, _)| key.starts_with(&stats_key(table)));
+    for (number, (_, bytes)) in columns.enumerate() {
+        let column = ColumnStats::decode(&mut Reader::new(bytes, "statistics of a column"))?;
+        match stats.columns.get_mut(number) {
+            Some(known) => *known = column,
+            None => stats.columns.push(column),
+        }
+    }
+    Ok(stats)
+}
+
 fn decode(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Schemas, EngineError> {
     let mut schemas = Schemas::new();
     for (key, value) in entries {
@@ -243,11 +287,7 @@ fn decode(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Schemas, EngineError> 
             Some((b't', _)) => {
                 let corrupt = |e| EngineError::Corrupt(format!("catalog: {e}"));
                 let id = Reader::new(value, "catalog entry").u32().map_err(corrupt)?;
-                let stats = match entries.get(&stats_key(TableId(id))) {
-                    Some(bytes) => TableStats::decode(&mut Reader::new(bytes, "statistics"))
-                        .map_err(corrupt)?,
-                    None => TableStats::default(),
-                };
+                let stats = decode_stats(entries, TableId(id)).map_err(corrupt)?;
                 let table = Table::decode(value, stats)?;
                 if let (Some(numbers), Some(limit)) =
                     (table.numbers(), entries.get(&number_key(TableId(id))))

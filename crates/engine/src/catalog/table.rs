@@ -18,6 +18,14 @@ use crate::txn::{DefinitionLock, ReadView, TableLocks};
 /// In [`Index::columns`], stands for the hidden row id of a table without a primary key.
 pub const HIDDEN_ROW_ID: u16 = u16::MAX;
 
+/// Statistics are stale when one row in so many has changed since they were gathered, as InnoDB's
+/// are.
+const STALE_PART: u64 = 10;
+
+/// Rows that must have changed for statistics to be stale, however small the table is: gathering
+/// them costs as much as some hundred rows do.
+const STALE_ROWS: u64 = 256;
+
 /// Type of the hidden row id.
 const ROW_ID_TYPE: ColumnType = ColumnType::Int {
     bytes: 8,
@@ -90,6 +98,10 @@ pub struct Table {
     /// Set once the statistics are those of the trees as they are.
     sized: OnceCell<()>,
     added_rows: AtomicI64,
+    /// Rows that changed since the statistics were gathered.
+    changed_rows: AtomicU64,
+    /// Changed rows from which on the statistics are stale.
+    most_changed: AtomicU64,
     numbers: Option<Arc<Numbers>>,
     /// It has columns whose values may lie outside of their rows.
     has_long: bool,
@@ -137,9 +149,11 @@ impl Table {
             numbers,
             rebuilt: AtomicU64::new(0),
             retired: AtomicU64::new(0),
+            most_changed: AtomicU64::new(most_changed(&stats)),
             stats: RwLock::new(Arc::new(stats)),
             sized: OnceCell::from(()),
             added_rows: AtomicI64::new(0),
+            changed_rows: AtomicU64::new(0),
         })
     }
 
@@ -157,6 +171,9 @@ impl Table {
         table.rebuilt_by(TrxId(self.rebuilt.load(Ordering::Acquire)));
         if !self.sized.initialized() {
             table.sized = OnceCell::new();
+        }
+        if id == self.id {
+            table.changed_rows = AtomicU64::new(self.changed_rows());
         }
         let place = |table: &Self| {
             let auto = table.def.auto_increment?;
@@ -226,17 +243,43 @@ impl Table {
     }
 
     /// Replaces the statistics by new ones.
-    pub(crate) fn set_stats(&self, stats: TableStats) {
+    fn set_stats(&self, stats: TableStats) {
+        let most = most_changed(&stats);
+        self.most_changed.store(most, Ordering::Relaxed);
         *self.stats.write() = Arc::new(stats);
         self.added_rows.store(0, Ordering::Relaxed);
     }
 
-    /// Corrects the statistics if they are far from the sizes of the trees.
+    /// Replaces the statistics by new ones that were gathered when so many rows had changed since
+    /// the last time.
+    pub(crate) fn renew_stats(&self, stats: TableStats, changed: u64) {
+        self.set_stats(stats);
+        let before = self.changed_rows.fetch_sub(changed, Ordering::Relaxed);
+        // Two that gather at the same time count the same changes.
+        if before < changed {
+            self.changed_rows.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Rows that changed since the statistics were gathered.
+    pub(crate) fn changed_rows(&self) -> u64 {
+        self.changed_rows.load(Ordering::Relaxed)
+    }
+
+    /// True if so many rows changed that the statistics should be gathered anew.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.changed_rows() >= self.most_changed.load(Ordering::Relaxed)
+    }
+
+    /// Corrects the statistics if they are far from the sizes of the trees; they are stale then, as
+    /// they are if there are rows and nothing is known of the columns.
     fn note_sizes(&self, sizes: &[TreeSize]) {
         let near = |a: u64, b: u64| 4 * a.abs_diff(b) <= a.max(b);
         let pages: Vec<_> = sizes.iter().map(|size| size.leaf_pages).collect();
         let mut stats = (*self.stats()).clone();
+        let mut stale = stats.columns.is_empty() && sizes[0].records >= STALE_ROWS;
         if !near(stats.rows, sizes[0].records) {
+            stale |= stats.rows.abs_diff(sizes[0].records) >= STALE_ROWS;
             stats.rows = sizes[0].records;
         }
         let known = stats.leaf_pages.iter().zip(&pages);
@@ -244,11 +287,19 @@ impl Table {
             stats.leaf_pages = pages;
         }
         self.set_stats(stats);
+        if stale {
+            let most = self.most_changed.load(Ordering::Relaxed);
+            self.changed_rows.fetch_max(most, Ordering::Relaxed);
+        }
     }
 
-    /// Counts rows that a committed transaction inserted or, if negative, deleted.
-    pub(crate) fn add_rows(&self, rows: i64) {
-        self.added_rows.fetch_add(rows, Ordering::Relaxed);
+    /// Counts rows that a committed transaction changed, and by how many the table grew. True if
+    /// the statistics become stale by that.
+    pub(crate) fn count_changes(&self, grown: i64, changed: u64) -> bool {
+        self.added_rows.fetch_add(grown, Ordering::Relaxed);
+        let before = self.changed_rows.fetch_add(changed, Ordering::Relaxed);
+        let most = self.most_changed.load(Ordering::Relaxed);
+        before < most && before + changed >= most
     }
 
     /// What AUTO_INCREMENT hands out; [`crate::Engine::numbers`] makes sure that they are new.
@@ -318,10 +369,18 @@ impl Engine {
                 sizes.push(self.tree(index).estimate_size().await?);
             }
             table.note_sizes(&sizes);
+            if table.is_stale() {
+                self.keeper.wake();
+            }
             Ok(())
         };
         table.sized.get_or_try_init(look).await.map(drop)
     }
+}
+
+/// Changed rows from which on statistics are stale.
+fn most_changed(stats: &TableStats) -> u64 {
+    (stats.rows / STALE_PART).max(STALE_ROWS)
 }
 
 fn check(def: &TableDef) -> Result<(), EngineError> {

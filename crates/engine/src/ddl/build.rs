@@ -16,7 +16,7 @@ use perigee_value::RecordView;
 use crate::EngineError;
 use crate::btree::{Built, Cursor, KeySpan, LeafRun};
 use crate::buffer::Access;
-use crate::catalog::{Index, Table, TableStats};
+use crate::catalog::{Index, MAX_BUCKETS, Table, TableStats};
 use crate::engine::Engine;
 use crate::load::{Chunk, Collector, FILL, Runs, Target, build_from, push_entry, sorted};
 use crate::scan::CancelToken;
@@ -150,7 +150,7 @@ impl Build {
         let indexes: Vec<&Index> = self.runs.iter().map(|(n, _)| &table.indexes[*n]).collect();
         let mut entries = vec![Vec::new(); indexes.len()];
         let mut rows = Rows::new(&self.engine, old, &self.cancel);
-        let mut columns = vec![Collector::default(); table.def.columns.len()];
+        let mut columns = vec![Collector::of_all(); table.def.columns.len()];
         let (mut number, mut leaves) = (0, 0);
         let mut more = true;
         while more {
@@ -177,7 +177,10 @@ impl Build {
         }
         Ok(TableStats {
             rows: number,
-            columns: columns.into_iter().map(Collector::finish).collect(),
+            columns: columns
+                .into_iter()
+                .map(|column| column.finish(MAX_BUCKETS))
+                .collect(),
             leaf_pages: vec![leaves],
         })
     }

@@ -10,7 +10,8 @@ use super::lock::{ExclusiveTable, TableName};
 use crate::EngineError;
 use crate::btree::Tree;
 use crate::catalog::{
-    Changes, Index, IndexRoot, Table, TableStats, number_key, schema_key, stats_key, table_key,
+    Changes, Index, IndexRoot, Table, TableStats, no_stats, number_key, schema_key, stats_records,
+    table_key,
 };
 use crate::engine::{Engine, system_counter};
 use crate::mtr::Mtr;
@@ -35,7 +36,7 @@ impl Change {
     pub(super) fn remove(&mut self, table: &Arc<Table>) {
         let key = table_key(&table.def.schema, &table.def.name);
         self.records.insert(key, None);
-        self.records.insert(stats_key(table.id), None);
+        self.records.extend(no_stats(table));
         self.records.insert(number_key(table.id), None);
         self.retired.push(table.clone());
     }
@@ -48,10 +49,7 @@ impl Change {
         self.records.insert(key, Some(w.into_bytes()));
         let stats = table.stats();
         if *stats != TableStats::default() {
-            let mut w = Writer::new();
-            stats.encode(&mut w);
-            self.records
-                .insert(stats_key(table.id), Some(w.into_bytes()));
+            self.records.extend(stats_records(table.id, &stats));
         }
         let kept = table.def.auto_increment.zip(table.numbers());
         if let Some(limit) = kept.and_then(|(auto, numbers)| numbers.kept(auto.start)) {

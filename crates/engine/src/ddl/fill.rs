@@ -10,7 +10,7 @@ use super::change::Change;
 use super::lock::TableName;
 use super::schema::NO_ROOT;
 use crate::EngineError;
-use crate::catalog::{IndexRoot, Table, TableDef, TableStats};
+use crate::catalog::{IndexRoot, MAX_BUCKETS, Table, TableDef, TableStats};
 use crate::engine::Engine;
 use crate::load::{Chunk, Collector, Encoder};
 use crate::overflow::ChainWriter;
@@ -104,7 +104,7 @@ impl Fill {
         let columns = self.statistics.into_iter().flatten();
         Ok(TableStats {
             rows: self.rows,
-            columns: columns.map(Collector::finish).collect(),
+            columns: columns.map(|column| column.finish(MAX_BUCKETS)).collect(),
             leaf_pages,
         })
     }

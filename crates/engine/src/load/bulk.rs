@@ -20,7 +20,7 @@ use super::encode::{Chunk, Encoder};
 use super::runs::{Merge, Runs};
 use crate::EngineError;
 use crate::btree::{Builder, Built, KeySpan, Tree};
-use crate::catalog::{Index, Table, TableStats};
+use crate::catalog::{Index, MAX_BUCKETS, Table, TableStats};
 use crate::engine::Engine;
 use crate::scan::CancelToken;
 use crate::txn::{Transaction, TransactionOptions};
@@ -261,13 +261,20 @@ impl BulkLoad {
         leaf_pages[0] = clustered_pages;
         insert_late(&mut self.transaction, &self.table, late, &self.cancel).await?;
         let columns = std::mem::take(&mut self.columns);
-        let columns = columns.into_iter().map(Collector::finish).collect();
+        let columns = columns
+            .into_iter()
+            .map(|column| column.finish(MAX_BUCKETS))
+            .collect();
         let stats = TableStats {
             rows: self.rows,
             columns,
             leaf_pages,
         };
-        self.engine.catalog.store_stats(&self.table, stats).await
+        // The load has the table to itself, so it is the catalog's.
+        self.engine
+            .keep_stats(&self.table, stats, 0)
+            .await
+            .map(drop)
     }
 }
 

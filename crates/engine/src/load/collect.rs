@@ -1,11 +1,12 @@
-//! Gathering statistics while rows are loaded.
+//! Gathering statistics of a column while rows go by.
 
 use std::cmp::Ordering;
 
-use perigee_value::{Datum, RecordView, ValueRef, string};
+use perigee_value::{Datum, RecordView, ValueRef};
 
 use super::distinct::{Distinct, hash};
-use crate::catalog::ColumnStats;
+use super::sample::Sample;
+use crate::catalog::{ColumnStats, Histogram, compare, cut};
 
 /// Bytes of a string that count for its identity: enough to tell real values apart, and a bound on
 /// the work for long ones.
@@ -19,9 +20,19 @@ pub struct Collector {
     rows: u64,
     bytes: u64,
     bounds: Option<(Datum, Datum)>,
+    sample: Sample,
 }
 
 impl Collector {
+    /// A collector of all rows, not of a part of them: it keeps a larger sample.
+    #[must_use]
+    pub fn of_all() -> Self {
+        Self {
+            sample: Sample::whole(),
+            ..Self::default()
+        }
+    }
+
     /// Adds the value of a column of a record.
     pub fn add(&mut self, record: &RecordView<'_>, column: usize) {
         let value = record.value(column);
@@ -36,6 +47,7 @@ impl Collector {
         if record.layout().columns[column].ty.is_long() {
             return;
         }
+        self.sample.add(value);
         match &mut self.bounds {
             None => self.bounds = Some((value.to_datum(), value.to_datum())),
             Some((min, max)) => {
@@ -54,6 +66,7 @@ impl Collector {
         self.nulls += other.nulls;
         self.rows += other.rows;
         self.bytes += other.bytes;
+        self.sample.merge(other.sample);
         self.bounds = match (self.bounds.take(), other.bounds) {
             (Some((a, b)), Some((c, d))) => Some((
                 if compare(c.as_ref(), a.as_ref()) == Ordering::Less {
@@ -71,21 +84,35 @@ impl Collector {
         };
     }
 
-    /// The statistics.
+    /// The statistics, with a histogram of at most so many buckets.
     #[must_use]
-    pub fn finish(self) -> ColumnStats {
-        let values = self.rows - self.nulls;
+    pub fn finish(self, buckets: usize) -> ColumnStats {
+        let distinct = self.distinct.estimate();
+        self.finish_as(1.0, distinct, buckets)
+    }
+
+    /// The statistics of `factor` times as many rows, in which there are `distinct` values.
+    #[must_use]
+    pub fn finish_as(self, factor: f64, distinct: u64, buckets: usize) -> ColumnStats {
+        let seen = self.rows - self.nulls;
+        let values = (seen as f64 * factor).round() as u64;
+        let distinct = distinct.min(values);
         let (min, max) = self.bounds.unzip();
+        let short = |bound: Datum| match bound {
+            Datum::String(text) => Datum::String(cut(&text).to_vec()),
+            other => other,
+        };
         ColumnStats {
-            distinct: self.distinct.estimate().min(values),
-            nulls: self.nulls,
-            min,
-            max,
-            average_width: if values > 0 {
-                self.bytes as f32 / values as f32
+            distinct,
+            nulls: (self.nulls as f64 * factor).round() as u64,
+            min: min.map(short),
+            max: max.map(short),
+            average_width: if seen > 0 {
+                self.bytes as f32 / seen as f32
             } else {
                 0.0
             },
+            histogram: Histogram::of(&self.sample.into_sorted(), distinct, buckets),
         }
     }
 }
@@ -100,7 +127,8 @@ fn width(value: ValueRef<'_>) -> u64 {
     }
 }
 
-fn hash_value(value: ValueRef<'_>) -> u64 {
+/// Hash of a value: equal values of a column have equal ones.
+pub fn hash_value(value: ValueRef<'_>) -> u64 {
     match value {
         ValueRef::Null => 0,
         ValueRef::Int(v) | ValueRef::DateTime(v) => hash(&v.to_le_bytes()),
@@ -111,20 +139,5 @@ fn hash_value(value: ValueRef<'_>) -> u64 {
         ValueRef::Bool(v) => hash(&[u8::from(v)]),
         ValueRef::Overflow(outside) => hash(&outside.chain.to_le_bytes()),
         ValueRef::String(text) => hash(&text[..text.len().min(HASHED_BYTES)]),
-    }
-}
-
-/// Order of two values of one type.
-fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
-    match (a, b) {
-        (ValueRef::Int(a), ValueRef::Int(b)) | (ValueRef::DateTime(a), ValueRef::DateTime(b)) => {
-            a.cmp(&b)
-        }
-        (ValueRef::UInt(a), ValueRef::UInt(b)) => a.cmp(&b),
-        (ValueRef::Decimal(a), ValueRef::Decimal(b)) => a.cmp(&b),
-        (ValueRef::Double(a), ValueRef::Double(b)) => a.total_cmp(&b),
-        (ValueRef::Date(a), ValueRef::Date(b)) => a.cmp(&b),
-        (ValueRef::String(a), ValueRef::String(b)) => string::compare(a, b),
-        _ => Ordering::Equal,
     }
 }

@@ -5,10 +5,11 @@ mod collect;
 mod distinct;
 mod encode;
 mod runs;
+mod sample;
 
 pub use bulk::BulkLoad;
 pub(crate) use bulk::{FILL, Target, build_from};
-pub(crate) use collect::Collector;
+pub(crate) use collect::{Collector, hash_value};
 pub(crate) use encode::push_entry;
 pub use encode::{Chunk, Encoder};
 pub(crate) use runs::{Runs, sorted};

@@ -82,8 +82,8 @@ pub struct Transaction {
 pub(super) struct Running {
     pub owner: Arc<Owner>,
     pub undo: Option<UndoLog>,
-    /// Rows by which tables grew.
-    rows: HashMap<TableId, (Arc<Table>, i64)>,
+    /// By how many rows tables grew, and how many rows changed.
+    rows: HashMap<TableId, (Arc<Table>, i64, u64)>,
 }
 
 impl Engine {
@@ -313,13 +313,15 @@ impl Transaction {
         self.append_undo(table, [UndoChange::Load]).await.map(drop)
     }
 
-    /// Counts rows that were added or, if negative, removed.
-    pub(super) fn count_rows(&mut self, table: &Arc<Table>, rows: i64) {
+    /// Counts a row that changed: 1 if it was added, -1 if it was removed, 0 if it has other
+    /// values.
+    pub(super) fn count_row(&mut self, table: &Arc<Table>, grown: i64) {
         let counts = &mut self.running().rows;
-        counts
+        let count = counts
             .entry(table.id)
-            .or_insert_with(|| (table.clone(), 0))
-            .1 += rows;
+            .or_insert_with(|| (table.clone(), 0, 0));
+        count.1 += grown;
+        count.2 += 1;
     }
 
     /// Undoes what was done since a savepoint. Locks are kept.
@@ -394,8 +396,10 @@ impl Running {
             engine.segments.give_back(undo.slot());
         }
         if committed {
-            for (table, rows) in self.rows.values() {
-                table.add_rows(*rows);
+            for (table, grown, changed) in self.rows.values() {
+                if table.count_changes(*grown, *changed) {
+                    engine.keeper.wake();
+                }
             }
         }
     }

@@ -226,6 +226,7 @@ impl Transaction {
         match self.replace(table, of, new, touches).await? {
             Attempt::Done(_gate) => {
                 self.write_entries(table, &gone, &come).await?;
+                self.count_row(table, 0);
                 return Ok(Some(Written::Done));
             }
             Attempt::Blocked(holder) => self.wait_for(holder).await?,
@@ -258,7 +259,7 @@ impl Transaction {
                     if table.has_long() {
                         Box::pin(self.leave_chains(table, &old, None)).await?;
                     }
-                    self.count_rows(table, -1);
+                    self.count_row(table, -1);
                     return Ok(Written::Done);
                 }
                 Attempt::Blocked(holder) => self.wait_for(holder).await?,
@@ -358,7 +359,7 @@ impl Transaction {
             match placed {
                 Attempt::Done(_gate) => {
                     self.write_entries(table, &[], &entries).await?;
-                    self.count_rows(table, 1);
+                    self.count_row(table, 1);
                     return Ok(Written::Done);
                 }
                 Attempt::Blocked(holder) => self.wait_for(holder).await?,

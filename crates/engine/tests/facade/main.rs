@@ -12,6 +12,7 @@ mod memory;
 mod mvcc;
 mod short;
 mod shrink;
+mod statistics;
 mod transfers;
 
 use std::ops::Bound;

@@ -7,9 +7,9 @@
 use perigee_engine::Engine;
 use perigee_engine::catalog::{Index, Table, TableStats};
 
+use super::NdpSettings;
 use super::index_join::MAX_SLICE;
 use super::paths::AccessPath;
-use super::{NdpMode, NdpSettings};
 
 /// A page of a batch read from storage: sent, checked, put into the buffer pool.
 const STORAGE_PAGE: f64 = 12.0;
@@ -126,7 +126,7 @@ impl<'a> CostModel<'a> {
         if path.fetch {
             return reads.cost(entries) + entries * FOUND + self.fetches(entries);
         }
-        let pushed = self.settings.mode == NdpMode::On
+        let pushed = self.settings.forbidden().is_none()
             && reads.storage >= (self.settings.min_pages as f64).max(1.0);
         if !pushed {
             return reads.cost(1.0) + entries * RECORD;

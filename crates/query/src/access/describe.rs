@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use perigee_engine::catalog::HIDDEN_ROW_ID;
@@ -11,6 +10,7 @@ use perigee_engine::scan::ScanCounters;
 
 use super::exec::{PageScanExec, as_page_scan};
 use super::index_join::IndexJoinExec;
+use super::residual::Residual;
 
 /// One row of EXPLAIN.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,24 +37,28 @@ pub struct AccessRow {
 #[must_use]
 pub fn describe(plan: &Arc<dyn ExecutionPlan>) -> Vec<AccessRow> {
     let mut rows = Vec::new();
-    visit(plan, &[], &mut rows);
+    visit(plan, &Residual::default(), &mut rows);
     rows
 }
 
-/// `conditions` are the names in the conditions above the plan.
-fn visit(plan: &Arc<dyn ExecutionPlan>, conditions: &[String], rows: &mut Vec<AccessRow>) {
-    let mut conditions = conditions.to_vec();
-    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-        let columns = collect_columns(filter.predicate());
-        conditions.extend(columns.iter().map(|column| column.name().to_owned()));
-    }
+/// `residual` are the conditions above the plan that may be the access's.
+fn visit(plan: &Arc<dyn ExecutionPlan>, residual: &Residual, rows: &mut Vec<AccessRow>) {
+    let residual = match plan.downcast_ref::<FilterExec>() {
+        Some(filter) => residual.and(filter.predicate()),
+        // Above a join names may be those of several tables.
+        None if plan.children().len() > 1 => Residual::default(),
+        None => residual.clone(),
+    };
     if let Some(scan) = as_page_scan(plan) {
         let mut row = row(scan);
-        row.extra.push_str(&long_conditions(scan, &conditions));
+        for (reason, columns) in residual.of(scan) {
+            let columns = columns.join(", ");
+            let _ = write!(row.extra, "; condition on {columns} not pushed: {reason}");
+        }
         rows.push(row);
     }
     for child in plan.children() {
-        visit(child, &conditions, rows);
+        visit(child, &residual, rows);
     }
     // The inner table is read for each outer row, so it comes behind those.
     if let Some(join) = plan.downcast_ref::<IndexJoinExec>() {
@@ -75,21 +79,6 @@ fn inner_row(join: &IndexJoinExec) -> AccessRow {
         counters: join.counters(),
         ..row(scan)
     }
-}
-
-/// Why conditions on long values stay above an access.
-fn long_conditions(scan: &PageScanExec, conditions: &[String]) -> String {
-    let columns = scan.table.def.columns.iter();
-    let named = columns.filter(|column| {
-        let name = column.name.to_lowercase();
-        column.ty.is_long() && conditions.contains(&name)
-    });
-    let names: Vec<_> = named.map(|column| column.name.as_str()).collect();
-    if names.is_empty() {
-        return String::new();
-    }
-    let names = names.join(", ");
-    format!("; condition on {names} not pushed: long values may lie outside of their rows")
 }
 
 fn row(scan: &PageScanExec) -> AccessRow {
@@ -137,6 +126,7 @@ fn access_type(scan: &PageScanExec) -> &'static str {
 
 fn extra(scan: &PageScanExec) -> String {
     let mut parts = Vec::new();
+    let reasons: Vec<_> = scan.ndp.reasons.iter().map(ToString::to_string).collect();
     if scan.ndp.filter
         && let Some(condition) = condition(scan)
     {
@@ -152,9 +142,9 @@ fn extra(scan: &PageScanExec) -> String {
         if let Some(condition) = condition(scan) {
             parts.push(format!("Using where {condition}"));
         }
-        parts.push(format!("NDP not used: {}", scan.ndp.reasons.join("; ")));
-    } else if !scan.ndp.reasons.is_empty() {
-        parts.push(format!("not pushed: {}", scan.ndp.reasons.join(", ")));
+        parts.push(format!("NDP not used: {}", reasons.join("; ")));
+    } else if !reasons.is_empty() {
+        parts.push(format!("not pushed: {}", reasons.join(", ")));
     }
     if !scan.path.fetch && scan.path.index > 0 {
         parts.push("Using index".to_owned());

@@ -7,8 +7,8 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NotExpr,
 };
-use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use perigee_engine::catalog::{ColumnStats, TableStats};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, split_conjunction};
+use perigee_engine::catalog::TableStats;
 use perigee_value::Datum;
 
 use super::convert::constant;
@@ -17,29 +17,26 @@ use crate::functions::collation;
 /// Share of rows for conditions nothing is known about.
 const UNKNOWN: f64 = 0.33;
 
-/// Share of rows that match a LIKE pattern.
+/// Share of rows that match a LIKE pattern, or what follows its first characters.
 const LIKE: f64 = 0.1;
+
+/// Share of rows that two columns are equal in, or anything else that is no column and a constant.
+const EQUAL: f64 = 0.1;
+
+/// Escape character of LIKE without ESCAPE.
+const ESCAPE: char = '\\';
 
 /// Share of the rows of a table for which `expr`, over the table's columns, is expected to be true.
 #[must_use]
 pub fn filter_factor(expr: &Arc<dyn PhysicalExpr>, stats: &TableStats) -> f64 {
     let node: &dyn PhysicalExpr = &**expr;
     if let Some(binary) = node.downcast_ref::<BinaryExpr>() {
-        let both = || {
-            (
-                filter_factor(binary.left(), stats),
-                filter_factor(binary.right(), stats),
-            )
-        };
         return match binary.op() {
             Operator::And => {
-                let (a, b) = both();
-                a * b
+                let parts: Vec<_> = split_conjunction(expr).into_iter().cloned().collect();
+                conjunction_factor(&parts, stats)
             }
-            Operator::Or => {
-                let (a, b) = both();
-                a + b - a * b
-            }
+            Operator::Or => disjunction_factor(expr, stats),
             _ => comparison(binary, stats),
         };
     }
@@ -47,18 +44,10 @@ pub fn filter_factor(expr: &Arc<dyn PhysicalExpr>, stats: &TableStats) -> f64 {
         return 1.0 - filter_factor(not.arg(), stats);
     }
     if let Some(in_list) = node.downcast_ref::<InListExpr>() {
-        let one = column(in_list.expr())
-            .and_then(|c| stats.columns.get(c))
-            .map_or(UNKNOWN / 10.0, |c| 1.0 / c.distinct.max(1) as f64);
-        let share = (one * in_list.list().len() as f64).min(1.0);
-        return if in_list.negated() {
-            1.0 - share
-        } else {
-            share
-        };
+        return in_list_factor(in_list, stats);
     }
     if let Some(like) = node.downcast_ref::<LikeExpr>() {
-        return if like.negated() { 1.0 - LIKE } else { LIKE };
+        return like_factor(like, stats);
     }
     if let Some(is_null) = node.downcast_ref::<IsNullExpr>() {
         return null_share(is_null.arg(), stats);
@@ -69,12 +58,68 @@ pub fn filter_factor(expr: &Arc<dyn PhysicalExpr>, stats: &TableStats) -> f64 {
     UNKNOWN
 }
 
-/// Product over a conjunction. A range given by two comparisons of one column counts as a range.
+/// Shares of one column each that exclude one another: their sum for each column.
+#[derive(Default)]
+struct Sums(Vec<(usize, f64)>);
+
+impl Sums {
+    fn add(&mut self, column: usize, share: f64) {
+        match self.0.iter_mut().find(|(known, _)| *known == column) {
+            Some((_, sum)) => *sum += share,
+            None => self.0.push((column, share)),
+        }
+    }
+}
+
+/// The share for which one of several conditions is true. Different values of one column exclude one
+/// another: short IN lists are planned like that.
+fn disjunction_factor(expr: &Arc<dyn PhysicalExpr>, stats: &TableStats) -> f64 {
+    let (mut equal, mut none_of) = (Sums::default(), 1.0);
+    let mut rest = vec![expr];
+    while let Some(part) = rest.pop() {
+        if let Some(or) = part.downcast_ref::<BinaryExpr>()
+            && *or.op() == Operator::Or
+        {
+            rest.extend([or.left(), or.right()]);
+            continue;
+        }
+        match against_value(part, Operator::Eq, stats) {
+            Some((column, share)) => equal.add(column, share),
+            None => none_of *= 1.0 - filter_factor(part, stats),
+        }
+    }
+    let equal = equal
+        .0
+        .iter()
+        .map(|(column, share)| some(*share) * stats.not_null(*column));
+    1.0 - equal.fold(none_of, |none_of, share| none_of * (1.0 - share))
+}
+
+/// For `column = constant`, or with the other operator given: the column, and the share of its
+/// values that are the constant.
+fn against_value(
+    expr: &Arc<dyn PhysicalExpr>,
+    op: Operator,
+    stats: &TableStats,
+) -> Option<(usize, f64)> {
+    let binary = expr.downcast_ref::<BinaryExpr>()?;
+    let (column, found, value) = column_against_constant(binary)?;
+    let known = stats.columns.get(column).filter(|_| found == op)?;
+    Some((column, known.equal(&value)))
+}
+
+/// Product over a conjunction. A range given by two comparisons of one column counts as a range, and
+/// different values that a column is not exclude one another.
 #[must_use]
 pub fn conjunction_factor(exprs: &[Arc<dyn PhysicalExpr>], stats: &TableStats) -> f64 {
     let mut factor = 1.0;
     let mut ranges: Vec<(usize, f64, f64)> = Vec::new(); // column, share below, share above
+    let mut excluded = Sums::default();
     for expr in exprs {
+        if let Some((column, share)) = against_value(expr, Operator::NotEq, stats) {
+            excluded.add(column, share);
+            continue;
+        }
         match one_sided(expr, stats) {
             Some((column, below, above)) => match ranges.iter_mut().find(|(c, ..)| *c == column) {
                 Some((_, b, a)) => (*b, *a) = (b.max(below), a.max(above)),
@@ -83,19 +128,36 @@ pub fn conjunction_factor(exprs: &[Arc<dyn PhysicalExpr>], stats: &TableStats) -
             None => factor *= filter_factor(expr, stats),
         }
     }
-    ranges.iter().fold(factor, |f, (_, below, above)| {
-        f * (1.0 - below - above).clamp(1e-6, 1.0)
+    let ranges = ranges
+        .iter()
+        .map(|(column, below, above)| (column, 1.0 - below - above));
+    let others = excluded
+        .0
+        .iter()
+        .map(|(column, share)| (column, 1.0 - share));
+    ranges.chain(others).fold(factor, |f, (column, share)| {
+        f * some(share) * stats.not_null(*column)
     })
 }
 
-/// For `column < constant` and its like: the column, and the shares of rows cut off at either end.
+/// A share that is not nothing: what statistics do not know of may have come since.
+fn some(share: f64) -> f64 {
+    share.clamp(1e-6, 1.0)
+}
+
+/// For `column < constant` and its like: the column, and the shares of its values cut off at either
+/// end.
 fn one_sided(expr: &Arc<dyn PhysicalExpr>, stats: &TableStats) -> Option<(usize, f64, f64)> {
     let binary = expr.downcast_ref::<BinaryExpr>()?;
     let (column, op, value) = column_against_constant(binary)?;
-    let below = position(stats.columns.get(column)?, &value)?;
+    let known = stats.columns.get(column)?;
+    let below = known.below(&value)?;
+    let up_to = (below + known.equal(&value)).min(1.0);
     match op {
-        Operator::Lt | Operator::LtEq => Some((column, 0.0, 1.0 - below)),
-        Operator::Gt | Operator::GtEq => Some((column, below, 0.0)),
+        Operator::Lt => Some((column, 0.0, 1.0 - below)),
+        Operator::LtEq => Some((column, 0.0, 1.0 - up_to)),
+        Operator::Gt => Some((column, up_to, 0.0)),
+        Operator::GtEq => Some((column, below, 0.0)),
         _ => None,
     }
 }
@@ -103,36 +165,133 @@ fn one_sided(expr: &Arc<dyn PhysicalExpr>, stats: &TableStats) -> Option<(usize,
 fn comparison(binary: &BinaryExpr, stats: &TableStats) -> f64 {
     let Some((column, op, value)) = column_against_constant(binary) else {
         return match binary.op() {
-            Operator::Eq => 0.1,
-            Operator::NotEq => 0.9,
+            Operator::Eq => EQUAL,
+            Operator::NotEq => 1.0 - EQUAL,
             _ => UNKNOWN,
         };
     };
-    let Some(stats) = stats.columns.get(column) else {
+    let Some(known) = stats.columns.get(column) else {
         return UNKNOWN;
     };
-    let equal = 1.0 / stats.distinct.max(1) as f64;
-    let below = position(stats, &value).unwrap_or(UNKNOWN);
-    match op {
+    let equal = known.equal(&value);
+    let share = match op {
         Operator::Eq => equal,
         Operator::NotEq => 1.0 - equal,
-        Operator::Lt | Operator::LtEq => below,
-        Operator::Gt | Operator::GtEq => 1.0 - below,
-        _ => UNKNOWN,
+        Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => {
+            let Some(below) = known.below(&value) else {
+                return UNKNOWN;
+            };
+            match op {
+                Operator::Lt => below,
+                Operator::LtEq => below + equal,
+                Operator::Gt => 1.0 - below - equal,
+                _ => 1.0 - below,
+            }
+        }
+        _ => return UNKNOWN,
+    };
+    some(share) * stats.not_null(column)
+}
+
+fn in_list_factor(in_list: &InListExpr, stats: &TableStats) -> f64 {
+    let column = column(in_list.expr());
+    let known = column.and_then(|c| stats.columns.get(c));
+    let one = |item: &Arc<dyn PhysicalExpr>| match (known, literal(item)) {
+        (Some(known), Some(value)) => known.equal(&value),
+        (Some(known), None) => 1.0 / known.distinct.max(1) as f64,
+        (None, _) => UNKNOWN / 10.0,
+    };
+    let share = some(in_list.list().iter().map(one).sum());
+    let share = match in_list.negated() {
+        true => 1.0 - share,
+        false => share,
+    };
+    share * column.map_or(1.0, |column| stats.not_null(column))
+}
+
+/// A pattern selects the strings that begin with its first characters, up to a wildcard.
+fn like_factor(like: &LikeExpr, stats: &TableStats) -> f64 {
+    let share = prefix_share(like, stats).unwrap_or(LIKE);
+    match like.negated() {
+        true => 1.0 - share,
+        false => share,
     }
+}
+
+fn prefix_share(like: &LikeExpr, stats: &TableStats) -> Option<f64> {
+    let column = column(like.expr()).filter(|_| !like.case_insensitive())?;
+    let known = stats.columns.get(column)?;
+    let Datum::String(pattern) = literal(like.pattern())? else {
+        return None;
+    };
+    let (prefix, rest) = prefix_of(std::str::from_utf8(&pattern).ok()?);
+    let value = Datum::String(prefix.clone().into_bytes());
+    let share = match rest {
+        "" => known.equal(&value),
+        _ if prefix.is_empty() => return None,
+        rest => {
+            let after = Datum::String(after_prefix(prefix.as_bytes())?);
+            let share = known.below(&after)? - known.below(&value)?;
+            match rest {
+                "%" => share,
+                _ => share * LIKE,
+            }
+        }
+    };
+    Some(some(share) * stats.not_null(column))
+}
+
+/// The characters of a pattern before its first wildcard, and what follows them.
+fn prefix_of(pattern: &str) -> (String, &str) {
+    let mut prefix = String::new();
+    let mut characters = pattern.char_indices();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '%' | '_' => return (prefix, &pattern[at..]),
+            ESCAPE => prefix.extend(characters.next().map(|(_, escaped)| escaped)),
+            c => prefix.push(c),
+        }
+    }
+    (prefix, "")
+}
+
+/// The least string behind all that begin with `prefix`.
+fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte < 0xff)?;
+    let mut after = prefix[..=last].to_vec();
+    after[last] += 1;
+    Some(after)
+}
+
+/// Share of an index's entries that have these values in their leading columns: as many as any
+/// other values have, but for what is known of each value.
+#[must_use]
+pub fn equal_share(stats: &TableStats, average: f64, values: &[(usize, Datum)]) -> f64 {
+    let known = |(column, value): &(usize, Datum)| {
+        let known = stats.columns.get(*column)?;
+        let share = some(known.equal(value)) * stats.not_null(*column);
+        Some((share, share * known.distinct.max(1) as f64))
+    };
+    let (mut share, mut most) = (average, 1.0_f64);
+    for (alone, times) in values.iter().filter_map(known) {
+        share *= times;
+        most = most.min(alone);
+    }
+    share.min(most)
+}
+
+fn literal(expr: &Arc<dyn PhysicalExpr>) -> Option<Datum> {
+    let literal = expr.downcast_ref::<Literal>()?;
+    constant(literal.value()).map(|(value, _)| value)
 }
 
 /// `column op constant`, turned round if it is written the other way.
 #[must_use]
 pub fn column_against_constant(binary: &BinaryExpr) -> Option<(usize, Operator, Datum)> {
-    let literal = |expr: &Arc<dyn PhysicalExpr>| {
-        expr.downcast_ref::<Literal>()
-            .and_then(|literal| constant(literal.value()))
-    };
-    if let (Some(column), Some((value, _))) = (column(binary.left()), literal(binary.right())) {
+    if let (Some(column), Some(value)) = (column(binary.left()), literal(binary.right())) {
         return Some((column, *binary.op(), value));
     }
-    let (Some(column), Some((value, _))) = (column(binary.right()), literal(binary.left())) else {
+    let (Some(column), Some(value)) = (column(binary.right()), literal(binary.left())) else {
         return None;
     };
     Some((column, binary.op().swap()?, value))
@@ -156,23 +315,55 @@ fn null_share(expr: &Arc<dyn PhysicalExpr>, stats: &TableStats) -> f64 {
     }
 }
 
-/// Share of a column's values below a value, if they are spread evenly between least and greatest.
-fn position(stats: &ColumnStats, value: &Datum) -> Option<f64> {
-    let (low, high) = (number(stats.min.as_ref()?)?, number(stats.max.as_ref()?)?);
-    let value = number(value)?;
-    if high <= low {
-        return Some(if value <= low { 0.0 } else { 1.0 });
-    }
-    Some(((value - low) / (high - low)).clamp(0.0, 1.0))
-}
+#[cfg(test)]
+mod tests {
+    use perigee_engine::catalog::{ColumnStats, Histogram};
 
-fn number(value: &Datum) -> Option<f64> {
-    Some(match value {
-        Datum::Int(v) | Datum::DateTime(v) => *v as f64,
-        Datum::UInt(v) => *v as f64,
-        Datum::Decimal(v) => *v as f64,
-        Datum::Double(v) => *v,
-        Datum::Date(v) => f64::from(*v),
-        _ => return None,
-    })
+    use super::*;
+
+    #[test]
+    fn patterns_are_cut_at_their_first_wildcard() {
+        for (pattern, prefix, rest) in [
+            ("abc%", "abc", "%"),
+            ("a_c", "a", "_c"),
+            ("%c", "", "%c"),
+            ("abc", "abc", ""),
+            (r"a\%b%c", "a%b", "%c"),
+            (r"a\\_", r"a\", "_"),
+        ] {
+            assert_eq!(prefix_of(pattern), (prefix.to_owned(), rest), "{pattern}");
+        }
+        assert_eq!(after_prefix(b"abc"), Some(b"abd".to_vec()));
+        assert_eq!(after_prefix(&[b'a', 0xff]), Some(b"b".to_vec()));
+        assert_eq!(after_prefix(&[0xff]), None);
+    }
+
+    #[test]
+    fn keys_of_several_columns_are_as_frequent_as_their_values() {
+        // 7 in nine of ten rows, 100 other values in the rest.
+        let mut sample = vec![Datum::Int(7); 9000];
+        sample.extend((0..1000).map(|n| Datum::Int(1000 + n % 100)));
+        let column = ColumnStats {
+            distinct: 101,
+            histogram: Histogram::of(&sample, 101, 64),
+            ..ColumnStats::default()
+        };
+        let stats = TableStats {
+            rows: 10_000,
+            columns: vec![column.clone(), column],
+            leaf_pages: vec![100],
+        };
+        let average = 1.0 / 10_000.0;
+        let share = |values: &[i64]| {
+            let values = values.iter().map(|value| Datum::Int(*value));
+            let values: Vec<_> = values.enumerate().collect();
+            equal_share(&stats, average, &values)
+        };
+        assert!((share(&[7]) - 0.9 * 101.0 * average).abs() < 1e-9);
+        assert!(share(&[7, 7]) > 0.8 && share(&[7, 7]) <= 0.9);
+        assert!(share(&[1001, 1001]) < average);
+        // Nothing is known of a third column.
+        let unknown = equal_share(&stats, average, &[(2, Datum::Int(7))]);
+        assert_eq!(unknown, average);
+    }
 }

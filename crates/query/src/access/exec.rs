@@ -31,19 +31,19 @@ use perigee_engine::txn::ReadView;
 use perigee_expr::Program;
 use tokio::sync::OnceCell;
 
-use super::AccessContext;
 use super::convert::{Binding, convert_all};
 use super::cost::{CostModel, leaf_pages};
 use super::engine_error;
 use super::estimate::conjunction_factor;
 use super::paths::{AccessPath, Wanted};
 use super::stats::table_statistics;
+use super::{AccessContext, Reason};
 
 /// An access of fewer leaf pages is not shared among workers.
 const PAGES_TO_SHARE: f64 = 16.0;
 
 /// What of an access runs in storage, decided after planning (SPEC's N1).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct NdpChoice {
     /// The predicate.
     pub filter: bool,
@@ -52,10 +52,19 @@ pub struct NdpChoice {
     /// The aggregation.
     pub aggregate: bool,
     /// Why nothing is pushed, or why a part is not.
-    pub reasons: Vec<String>,
+    pub reasons: Vec<Reason>,
 }
 
 impl NdpChoice {
+    /// Nothing, for a reason.
+    #[must_use]
+    pub fn not(reason: Reason) -> Self {
+        Self {
+            reasons: vec![reason],
+            ..Self::default()
+        }
+    }
+
     /// True if the access is an NDP scan.
     #[must_use]
     pub fn any(&self) -> bool {
@@ -348,6 +357,7 @@ impl PageScanExec {
     async fn handle(&self) -> DfResult<ScanHandle> {
         let begin = || async {
             let request = self.request(self.view().await?)?;
+            self.context.status.count(&self.ndp);
             self.context.engine.scan(request).map_err(engine_error)
         };
         self.run.get_or_try_init(begin).await.cloned()
@@ -358,6 +368,7 @@ impl PageScanExec {
         let schema = self.schema();
         let batches = if self.path.fetch {
             let lookups = self.lookups(self.view().await?)?;
+            self.context.status.count(&self.ndp);
             lookups.range(&self.path.range, self.is_reverse())
         } else {
             self.handle().await?.partition()

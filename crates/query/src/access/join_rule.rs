@@ -22,6 +22,7 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use perigee_engine::catalog::HIDDEN_ROW_ID;
 use perigee_value::{Collation, ColumnType};
 
+use super::Reason;
 use super::cost::{CostModel, rows_per_key};
 use super::exec::{NdpChoice, PageScanExec, as_page_scan};
 use super::index_join::{IndexJoinExec, InnerSide, JoinParts, KeyPart, Step};
@@ -152,11 +153,7 @@ pub(super) fn candidates(join: &HashJoinExec, outer: JoinSide) -> Vec<Candidate>
             let matches = rows_per_key(&scan.stats, &scan.table.indexes[index], key.len());
             let mut lookup = scan.clone();
             lookup.path = path;
-            let reasons = vec!["a lookup reads few rows".to_owned()];
-            lookup.ndp = NdpChoice {
-                reasons,
-                ..NdpChoice::default()
-            };
+            lookup.ndp = NdpChoice::not(Reason::Lookup);
             let inner = InnerSide {
                 scan: lookup.rebuilt(),
                 steps: steps.clone(),

@@ -11,6 +11,8 @@ mod join_rule;
 mod ndp_rule;
 mod order_rule;
 mod paths;
+mod reason;
+mod residual;
 mod settings;
 mod stats;
 mod table;
@@ -20,6 +22,7 @@ pub use describe::{AccessRow, analyze, count_scans, describe};
 pub use exec::{NdpChoice, PageScanExec, as_page_scan};
 pub use index_join::IndexJoinExec;
 pub use ndp_rule::physical_rules;
+pub use reason::{NdpCounters, NdpStatus, Reason};
 pub use settings::{AccessContext, NdpMode, NdpSettings};
 pub use table::{ROW_ID, TableAccess, schema_provider, table_schema};
 

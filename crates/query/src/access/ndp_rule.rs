@@ -17,8 +17,8 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
-use datafusion::physical_plan::filter::FilterExecBuilder;
-use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use perigee_engine::ndp::Aggregate;
 use perigee_expr::{AggregateFunction, Program, Type};
 use perigee_value::ColumnType;
@@ -26,13 +26,10 @@ use perigee_value::ColumnType;
 use super::convert::{Binding, convert};
 use super::exec::{NdpChoice, PageScanExec, ScanAggregate, as_page_scan};
 use super::join_rule::IndexJoinRule;
-use super::order_rule::IndexOrderRule;
-use super::{AccessContext, NdpMode};
+use super::order_rule::{IndexOrderRule, above};
+use super::residual::obstacle;
+use super::{AccessContext, Reason};
 use crate::functions::collation::PAD;
-
-/// Aggregation is pushed if it leaves at most one partial row for so many rows, or if the index
-/// delivers the groups one after the other.
-const ROWS_PER_GROUP: f64 = 8.0;
 
 /// The rules of a session: DataFusion's with ours among them.
 #[must_use]
@@ -84,49 +81,102 @@ impl PhysicalOptimizerRule for NdpRule {
     }
 }
 
-/// Lets the access below a partial aggregation aggregate itself, if it can and it pays.
+/// Lets the access below a partial aggregation aggregate itself, if it can and it pays; otherwise has
+/// it say why not.
 fn take_aggregate(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
-    let aggregated = node
-        .downcast_ref::<AggregateExec>()
-        .and_then(aggregating_scan);
-    Ok(match aggregated {
-        Some(scan) => Transformed::yes(Arc::new(scan) as Arc<dyn ExecutionPlan>),
-        None => Transformed::no(node),
-    })
+    let Some(aggregate) = node.downcast_ref::<AggregateExec>() else {
+        return Ok(Transformed::no(node));
+    };
+    let below = Below::of(aggregate.input());
+    let Some(below) = below.filter(|_| *aggregate.mode() == AggregateMode::Partial) else {
+        return Ok(Transformed::no(node));
+    };
+    match aggregating_scan(aggregate, &below) {
+        Ok(scan) => Ok(Transformed::yes(Arc::new(scan) as Arc<dyn ExecutionPlan>)),
+        Err(reason) => {
+            let input = with_reason(aggregate.input(), &reason)?;
+            Ok(Transformed::yes(above(node, input)?))
+        }
+    }
 }
 
-fn aggregating_scan(aggregate: &AggregateExec) -> Option<PageScanExec> {
-    let plain = *aggregate.mode() == AggregateMode::Partial
-        && (aggregate.group_expr().is_single() || aggregate.group_expr().is_empty())
-        && aggregate.filter_expr().iter().all(Option::is_none)
-        && aggregate.limit_options().is_none();
-    if !plain {
-        return None;
+/// The access below a plan, and what is between.
+struct Below<'a> {
+    scan: &'a PageScanExec,
+    /// From the plan downwards.
+    projections: Vec<Vec<ProjectionExpr>>,
+    /// A part of the condition is evaluated above the access.
+    filtered: bool,
+}
+
+impl<'a> Below<'a> {
+    /// If nothing but projections and filters is between.
+    fn of(plan: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
+        let (mut plan, mut projections, mut filtered) = (plan, Vec::new(), false);
+        loop {
+            if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+                projections.push(projection.expr().to_vec());
+                plan = projection.input();
+            } else if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+                filtered = true;
+                plan = filter.input();
+            } else {
+                return as_page_scan(plan).map(|scan| Self {
+                    scan,
+                    projections,
+                    filtered,
+                });
+            }
+        }
     }
-    let mut input = aggregate.input();
-    let mut projections = Vec::new();
-    while let Some(projection) = input.downcast_ref::<ProjectionExec>() {
-        projections.push(projection.expr().to_vec());
-        input = projection.input();
+}
+
+/// The plan with its access, below projections and filters, saying why it does not aggregate.
+fn with_reason(plan: &Arc<dyn ExecutionPlan>, reason: &Reason) -> DfResult<Arc<dyn ExecutionPlan>> {
+    if let Some(scan) = as_page_scan(plan) {
+        let mut scan = scan.clone();
+        scan.ndp.reasons.push(reason.clone());
+        return Ok(Arc::new(scan));
     }
-    let scan = as_page_scan(input)?;
-    if scan.limit.is_some() || scan.path.fetch || scan.aggregate.is_some() {
-        return None;
+    let children = plan.children();
+    let below = children.first().expect("the access is below");
+    above(plan.clone(), with_reason(below, reason)?)
+}
+
+/// The access aggregating, or why it does not.
+fn aggregating_scan(aggregate: &AggregateExec, below: &Below<'_>) -> Result<PageScanExec, Reason> {
+    let grouping = aggregate.group_expr();
+    if !(grouping.is_single() || grouping.is_empty()) {
+        return Err(Reason::AggregateForm("grouping sets"));
+    }
+    if aggregate.filter_expr().iter().any(Option::is_some) {
+        return Err(Reason::AggregateForm("FILTER"));
+    }
+    let scan = below.scan;
+    if aggregate.limit_options().is_some() || scan.limit.is_some() || scan.aggregate.is_some() {
+        return Err(Reason::AggregateForm("LIMIT"));
+    }
+    if below.filtered {
+        return Err(Reason::AggregateResidual);
+    }
+    if scan.path.fetch {
+        return Err(Reason::Lookup);
     }
     // Expressions over the projections become expressions over the scan's output.
     let inline = |expr: &Arc<dyn PhysicalExpr>| {
-        projections
+        below
+            .projections
             .iter()
             .try_fold(expr.clone(), |expr, projection| {
                 Some(update_expr(&expr, projection, true).ok()?.unwrap_or(expr))
             })
+            .ok_or(Reason::AggregateForm("a projection"))
     };
-    let groups: Vec<_> = aggregate
-        .group_expr()
+    let groups: Vec<_> = grouping
         .expr()
         .iter()
         .map(|(expr, _)| inline(expr))
-        .collect::<Option<_>>()?;
+        .collect::<Result<_, _>>()?;
     let keys: Vec<_> = groups.iter().map(without_padding).collect();
     let table_positions = scan.positions();
     let positions: Vec<_> = scan
@@ -143,15 +193,13 @@ fn aggregating_scan(aggregate: &AggregateExec) -> Option<PageScanExec> {
         .iter()
         .zip(&keys)
         .map(|(group, key)| group_key(group, key, &binding))
-        .collect::<Option<Vec<_>>>()?;
+        .collect::<Result<Vec<_>, _>>()?;
     let functions = aggregate
         .aggr_expr()
         .iter()
         .map(|function| function_of(function, &binding, &inline))
-        .collect::<Option<Vec<_>>>()?;
-    if !pays(scan, &keys) {
-        return None;
-    }
+        .collect::<Result<Vec<_>, _>>()?;
+    check_groups(scan, &keys)?;
     let mut aggregating = scan.clone();
     aggregating.aggregate = Some(ScanAggregate {
         aggregate: Aggregate {
@@ -160,7 +208,15 @@ fn aggregating_scan(aggregate: &AggregateExec) -> Option<PageScanExec> {
         },
         schema: aggregate.schema(),
     });
-    Some(aggregating.rebuilt())
+    Ok(aggregating.rebuilt())
+}
+
+/// The program for an expression of an aggregation, or what keeps storage from evaluating it.
+fn program_of(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> Result<Program, Reason> {
+    convert(expr, binding).ok_or_else(|| {
+        let obstacle = obstacle(expr, binding);
+        Reason::AggregateExpression(obstacle.unwrap_or_else(|| expr.to_string()))
+    })
 }
 
 /// The argument of `mysql_pad`, any other expression itself.
@@ -177,13 +233,17 @@ fn group_key(
     group: &Arc<dyn PhysicalExpr>,
     key: &Arc<dyn PhysicalExpr>,
     binding: &Binding<'_>,
-) -> Option<Program> {
-    let program = convert(key, binding)?;
+) -> Result<Program, Reason> {
+    let program = program_of(key, binding)?;
     let column = program.as_column().map(usize::from);
     let is_char = column
         .is_some_and(|column| matches!(binding.layout.columns[column].ty, ColumnType::Char { .. }));
     let as_it_is = program.result_type() != Type::String || is_char || !Arc::ptr_eq(group, key);
-    as_it_is.then_some(program)
+    if !as_it_is {
+        let obstacle = format!("trailing spaces of {key} count");
+        return Err(Reason::AggregateExpression(obstacle));
+    }
+    Ok(program)
 }
 
 type Function = (AggregateFunction, Option<Program>);
@@ -192,43 +252,52 @@ type Function = (AggregateFunction, Option<Program>);
 fn function_of(
     function: &AggregateFunctionExpr,
     binding: &Binding<'_>,
-    inline: &impl Fn(&Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>>,
-) -> Option<Function> {
-    if function.is_distinct() || !function.order_bys().is_empty() || function.ignore_nulls() {
-        return None;
+    inline: &impl Fn(&Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>, Reason>,
+) -> Result<Function, Reason> {
+    let name = function.fun().name();
+    let unknown = |what: &str| {
+        let name = format!("{}{what}", name.to_uppercase());
+        Reason::AggregateFunction(name)
+    };
+    if function.is_distinct() {
+        return Err(unknown("(DISTINCT)"));
+    }
+    if !function.order_bys().is_empty() || function.ignore_nulls() {
+        return Err(unknown(" in an order"));
     }
     let arguments = function.expressions();
     let [argument] = &arguments[..] else {
-        return None;
+        return Err(unknown(" of several arguments"));
     };
     let argument = inline(argument)?;
     let is_literal = argument
         .downcast_ref::<Literal>()
         .is_some_and(|literal| !literal.value().is_null());
-    let kind = match function.fun().name() {
-        "count" if is_literal => return Some((AggregateFunction::CountAll, None)),
+    let kind = match name {
+        "count" if is_literal => return Ok((AggregateFunction::CountAll, None)),
         "count" => AggregateFunction::Count,
         "sum" => AggregateFunction::Sum,
         "min" => AggregateFunction::Min,
         "max" => AggregateFunction::Max,
-        _ => return None,
+        _ => return Err(unknown("")),
     };
-    let program = convert(&argument, binding)?;
+    let program = program_of(&argument, binding)?;
     // A sum of doubles depends on the order of its terms (SPEC's N11).
-    let is_double = program.result_type() == Type::Double;
-    (kind != AggregateFunction::Sum || !is_double).then_some((kind, Some(program)))
+    if kind == AggregateFunction::Sum && program.result_type() == Type::Double {
+        return Err(unknown(" of doubles, which depends on their order"));
+    }
+    Ok((kind, Some(program)))
 }
 
-/// True if aggregating in the scan leaves far fewer rows, or costs no table.
-fn pays(scan: &PageScanExec, groups: &[Arc<dyn PhysicalExpr>]) -> bool {
+/// Checks that aggregating in the scan leaves far fewer rows, or costs no table.
+fn check_groups(scan: &PageScanExec, groups: &[Arc<dyn PhysicalExpr>]) -> Result<(), Reason> {
     let rows = scan.estimated_rows().max(1.0);
     let mut count = 1.0;
     let mut columns = Vec::new();
     for group in groups {
         for column in collect_columns(group) {
-            let Some(table_column) = scan.projection.get(column.index()) else {
-                return false;
-            };
+            let table_column = scan.projection.get(column.index());
+            let table_column = table_column.ok_or(Reason::AggregateForm("a projection"))?;
             let distinct = scan
                 .stats
                 .columns
@@ -249,7 +318,16 @@ fn pays(scan: &PageScanExec, groups: &[Arc<dyn PhysicalExpr>]) -> bool {
             .iter()
             .take(columns.len())
             .all(|key| columns.contains(&index.columns[usize::from(*key)]));
-    by_index || count.min(rows) * ROWS_PER_GROUP <= rows || groups.is_empty()
+    let least = scan.context.settings.min_rows_per_group;
+    let groups_expected = count.min(rows);
+    if by_index || groups.is_empty() || groups_expected * least <= rows {
+        return Ok(());
+    }
+    Err(Reason::ManyGroups {
+        groups: groups_expected,
+        rows,
+        least,
+    })
 }
 
 impl NdpRule {
@@ -273,55 +351,41 @@ impl NdpRule {
 
     fn choice(&self, scan: &PageScanExec) -> NdpChoice {
         let settings = &scan.context.settings;
-        let nothing = |reason: String| NdpChoice {
-            reasons: vec![reason],
-            ..NdpChoice::default()
-        };
-        match settings.mode {
-            NdpMode::On => {}
-            NdpMode::Off => return nothing("ndp_mode is OFF".to_owned()),
-            NdpMode::ReplicaOn => {
-                return nothing("ndp_mode is REPLICA_ON and this is the master".to_owned());
-            }
+        if let Some(reason) = settings.forbidden() {
+            return NdpChoice::not(reason);
         }
         if scan.path.fetch {
-            return nothing("a lookup reads few rows".to_owned());
+            return NdpChoice::not(Reason::Lookup);
         }
         let index = &scan.table.indexes[scan.path.index];
         let resident = self.context.engine.resident_pages(index) as f64 * scan.path.share;
         let pages = (scan.estimated_pages() - resident).max(0.0);
-        if pages < settings.min_pages as f64 {
-            return nothing(format!(
-                "about {pages:.0} pages to read, below ndp_min_pages = {}",
-                settings.min_pages
-            ));
+        let least = settings.min_pages;
+        if pages < least as f64 {
+            return NdpChoice::not(Reason::FewPages { pages, least });
         }
         let mut choice = NdpChoice {
             aggregate: scan.aggregate.is_some(),
             ..NdpChoice::default()
         };
-        let factor = scan.filter_factor();
+        let (factor, most) = (scan.filter_factor(), settings.max_filter_factor);
         if scan.filters.is_empty() {
-            choice.reasons.push("no condition".to_owned());
-        } else if choice.aggregate || factor <= settings.max_filter_factor {
+            choice.reasons.push(Reason::NoCondition);
+        } else if choice.aggregate || factor <= most {
             choice.filter = true;
         } else {
-            choice.reasons.push(format!(
-                "filter factor {factor:.2} is above ndp_max_filter_factor = {}",
-                settings.max_filter_factor
-            ));
+            choice.reasons.push(Reason::FilterFactor { factor, most });
         }
-        let reduction = width_reduction(scan);
+        let (reduction, least) = (width_reduction(scan), settings.min_width_reduction);
         // Who needs not all columns must not fetch long values for nothing.
         let must = index.layout.has_long();
-        if choice.aggregate || must || reduction >= settings.min_width_reduction {
+        if choice.aggregate || must || reduction >= least {
             choice.columns = true;
         } else {
-            choice.reasons.push(format!(
-                "width reduction {reduction:.2} is below ndp_min_width_reduction = {}",
-                settings.min_width_reduction
-            ));
+            choice.reasons.push(Reason::Width { reduction, least });
         }
+        let of_aggregate = scan.ndp.reasons.iter().filter(|r| r.is_of_aggregate());
+        choice.reasons.extend(of_aggregate.cloned());
         choice
     }
 }

@@ -83,7 +83,7 @@ fn ordered_below(
 }
 
 /// A node with another input.
-fn above(
+pub(super) fn above(
     node: Arc<dyn ExecutionPlan>,
     input: Arc<dyn ExecutionPlan>,
 ) -> DfResult<Arc<dyn ExecutionPlan>> {

@@ -11,7 +11,7 @@ use perigee_engine::ndp::KeyRange;
 use perigee_value::{ColumnType, Datum, key};
 
 use super::cost::{CostModel, rows_per_key};
-use super::estimate::{column_against_constant, conjunction_factor};
+use super::estimate::{column_against_constant, conjunction_factor, equal_share};
 
 /// Share of an index that a range is taken to select if nothing is known of its column.
 const UNKNOWN_RANGE: f64 = 0.33;
@@ -120,7 +120,11 @@ impl Wanted<'_> {
         let rows = (self.stats.rows as f64).max(1.0);
         let equal = match selected.equal_columns {
             0 => 1.0,
-            columns => rows_per_key(self.stats, index, columns) / rows,
+            columns if index.unique && columns >= index.key_columns => 1.0 / rows,
+            columns => {
+                let average = rows_per_key(self.stats, index, columns) / rows;
+                equal_share(self.stats, average, &selected.equal)
+            }
         };
         let ranged = match selected.ranged.is_empty() {
             true => 1.0,
@@ -139,6 +143,8 @@ struct Selected {
     upper: Vec<u8>,
     upper_strict: bool,
     equal_columns: usize,
+    /// What those are compared with.
+    equal: Vec<(usize, Datum)>,
     /// The comparisons that bound the key column behind those.
     ranged: Vec<Arc<dyn PhysicalExpr>>,
 }
@@ -159,6 +165,7 @@ fn range_of(table: &Table, index: &Index, filters: &[Arc<dyn PhysicalExpr>]) -> 
             selected.lower.extend_from_slice(&part);
             selected.upper.extend_from_slice(&part);
             selected.equal_columns += 1;
+            selected.equal.push((usize::from(column), value.clone()));
             continue;
         }
         add_bounds(&mut selected, def.ty, def.nullable, &comparisons);

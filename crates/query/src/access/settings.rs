@@ -8,6 +8,8 @@ use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{RangeLocker, ReadView};
 use perigee_engine::{Engine, EngineError};
 
+use super::{NdpStatus, Reason};
+
 /// `ndp_mode` (SPEC's N17).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NdpMode {
@@ -33,6 +35,11 @@ pub struct NdpSettings {
     /// `ndp_min_width_reduction`: columns are projected in storage only if rows become narrower
     /// by at least this share.
     pub min_width_reduction: f64,
+    /// `ndp_min_rows_per_group`: an access aggregates its rows only if a group is expected to have
+    /// at least so many, or if the index delivers the groups one after the other.
+    pub min_rows_per_group: f64,
+    /// What a hint says: to push, or not to.
+    pub hint: Option<bool>,
     /// `ndp_max_pages_look_ahead`; `None` for the engine's.
     pub look_ahead: Option<usize>,
 }
@@ -44,7 +51,41 @@ impl Default for NdpSettings {
             min_pages: 100,
             max_filter_factor: 0.9,
             min_width_reduction: 0.1,
+            min_rows_per_group: 8.0,
+            hint: None,
             look_ahead: None,
+        }
+    }
+}
+
+impl NdpSettings {
+    /// The settings for a table with a hint: NDP_PUSHDOWN overrides `ndp_mode` and all thresholds,
+    /// NO_NDP_PUSHDOWN everything.
+    #[must_use]
+    pub fn hinted(self, push: bool) -> Self {
+        let hint = Some(push);
+        match push {
+            true => Self {
+                mode: NdpMode::On,
+                min_pages: 0,
+                max_filter_factor: f64::INFINITY,
+                min_width_reduction: f64::NEG_INFINITY,
+                min_rows_per_group: 0.0,
+                hint,
+                ..self
+            },
+            false => Self { hint, ..self },
+        }
+    }
+
+    /// Why nothing may be pushed, if nothing may.
+    #[must_use]
+    pub fn forbidden(&self) -> Option<Reason> {
+        match (self.hint, self.mode) {
+            (Some(false), _) => Some(Reason::Hint),
+            (_, NdpMode::On) => None,
+            (_, NdpMode::Off) => Some(Reason::ModeOff),
+            (_, NdpMode::ReplicaOn) => Some(Reason::NoReplica),
         }
     }
 }
@@ -66,6 +107,8 @@ pub struct AccessContext {
     pub workers: usize,
     /// Name of the table in the statement.
     pub alias: Option<String>,
+    /// Counts what is pushed.
+    pub status: NdpStatus,
 }
 
 impl AccessContext {

@@ -1,6 +1,7 @@
 //! From text to statements: splitting at semicolons, the statements that are parsed by hand, and
 //! sqlparser for the others.
 
+mod analyze;
 pub mod binary;
 mod change;
 mod cursor;
@@ -18,6 +19,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
+pub use analyze::{Analyze, Histograms};
 pub use change::{Delete, Rows, Update};
 pub use cursor::Cursor;
 pub use ddl::{Clause, Ddl, Position};
@@ -35,7 +37,6 @@ const MAX_DEPTH: usize = 100;
 
 /// First words of MySQL's statements that are none here, however they go on.
 const UNSUPPORTED: &[&str] = &[
-    "ANALYZE",
     "BINLOG",
     "CACHE",
     "CALL",
@@ -112,6 +113,8 @@ pub enum Statement {
     Delete(Box<Delete>),
     /// LOAD DATA LOCAL.
     Load(Box<LoadData>),
+    /// ANALYZE TABLE.
+    Analyze(Analyze),
     /// A statement that changes definitions.
     Ddl(Ddl),
     /// USE.
@@ -149,7 +152,7 @@ pub enum Statement {
 
 impl Statement {
     /// True for statements that commit the open transaction before they run: all that define
-    /// something.
+    /// something, and ANALYZE TABLE.
     #[must_use]
     pub fn commits_implicitly(&self) -> bool {
         !matches!(
@@ -239,6 +242,7 @@ impl<'a> Piece<'a> {
                 cursor.end()?;
                 Ok(Statement::Use(name))
             }
+            "ANALYZE" => analyze::parse(cursor).map(Statement::Analyze),
             "KILL" => kill(cursor),
             "BEGIN" | "START" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => {
                 transaction::parse(&first, cursor).map(Statement::Transaction)

@@ -32,6 +32,8 @@ kinds! {
     Load "load",
     /// What changes definitions.
     Define "define",
+    /// ANALYZE TABLE.
+    Analyze "analyze",
     /// BEGIN.
     Begin "begin",
     /// COMMIT.
@@ -61,6 +63,7 @@ impl Kind {
             Statement::Delete(_) => Self::Delete,
             Statement::Load(_) => Self::Load,
             Statement::Ddl(_) => Self::Define,
+            Statement::Analyze(_) => Self::Analyze,
             Statement::Transaction(transaction) => match transaction {
                 TransactionStatement::Begin { .. } => Self::Begin,
                 TransactionStatement::Commit(_) => Self::Commit,
@@ -114,6 +117,7 @@ mod tests {
             ("DELETE FROM t", "delete"),
             ("LOAD DATA LOCAL INFILE 'a' INTO TABLE t", "load"),
             ("CREATE TABLE t (a INT)", "define"),
+            ("ANALYZE TABLE t", "analyze"),
             ("START TRANSACTION", "begin"),
             ("COMMIT", "commit"),
             ("ROLLBACK", "rollback"),

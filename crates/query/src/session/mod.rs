@@ -3,6 +3,7 @@
 //!
 //! A [`Frontend`] is shared by all sessions of a process; a [`Session`] belongs to one connection.
 
+mod analyze;
 mod auto_increment;
 mod counts;
 mod ddl;
@@ -41,6 +42,7 @@ use parking_lot::RwLock;
 use perigee_engine::Engine;
 use perigee_engine::scan::{CancelToken, ScanCounters};
 
+use crate::access::NdpCounters;
 use crate::error::{Result, SqlError};
 use crate::parse::Script;
 use crate::result::{LocalFile, ResultSink};
@@ -52,7 +54,7 @@ use memory::StatementMemory;
 use prepared::{PreparedCounters, PreparedStatements};
 use select::Prepared;
 use transaction::{Characteristics, Open};
-use variables::Variables;
+use variables::{RECALCULATE, Variables};
 
 /// Settings of a [`Frontend`].
 #[derive(Clone, Debug)]
@@ -154,6 +156,8 @@ pub struct Frontend {
     prepared: PreparedCounters,
     /// Statements that the fast path ran.
     fast_statements: AtomicU64,
+    /// What accesses of all sessions pushed.
+    ndp_counters: Arc<NdpCounters>,
     statements: counts::Counts,
     /// Bytes that running statements hold.
     query_memory: Arc<AtomicUsize>,
@@ -205,6 +209,7 @@ impl Frontend {
             fast_statements: AtomicU64::new(0),
             statements: counts::Counts::default(),
             query_memory: Arc::default(),
+            ndp_counters: Arc::default(),
         })
     }
 
@@ -223,6 +228,21 @@ impl Frontend {
             prepared_statements: self.prepared.prepared_now(),
             query_memory: self.query_memory.load(Ordering::Relaxed),
         }
+    }
+
+    /// Sets a global variable to a checked value.
+    fn set_global(&self, name: &str, value: Option<String>) {
+        let mut globals = self.globals.write();
+        globals.set(name, value);
+        if name == RECALCULATE {
+            self.engine.keep_statistics_fresh(globals.is_on(name));
+        }
+    }
+
+    /// How many table accesses were pushed, and how many were not, by reason.
+    #[must_use]
+    pub fn ndp_counters(&self) -> &NdpCounters {
+        &self.ndp_counters
     }
 
     /// Begins to run a plan.
@@ -298,6 +318,8 @@ pub struct Session {
     fast: fast::Fast,
     /// What the scans of its statements did.
     scans: Arc<ScanCounters>,
+    /// What its accesses pushed.
+    ndp_counters: Arc<NdpCounters>,
 }
 
 impl Session {
@@ -318,6 +340,7 @@ impl Session {
             last_insert_id: 0,
             fast: fast::Fast::default(),
             scans: Arc::default(),
+            ndp_counters: Arc::default(),
         }
     }
 

@@ -23,7 +23,7 @@ use perigee_engine::scan::CancelToken;
 
 use super::fast::{self, FastStatement, Known};
 use super::parameter::{Parameter, Parameters};
-use super::{Frontend, Session, select, statement};
+use super::{Frontend, Session, analyze, select, statement};
 use crate::error::{Result, SqlError};
 use crate::parse::{
     Cursor, Piece, PreparedText, Script, Statement, TransactionStatement, syntax_error,
@@ -250,6 +250,7 @@ impl Template {
                 Box::pin(run).await?;
                 Ok(sink.0)
             }
+            Statement::Analyze(_) => Ok(analyze::columns()),
             _ => Ok(Vec::new()),
         }
     }

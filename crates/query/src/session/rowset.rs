@@ -81,10 +81,14 @@ impl Rowset {
         }
     }
 
+    /// What clients are told of its columns.
+    pub(super) fn columns(&self) -> Vec<ResultColumn> {
+        self.columns.iter().map(result_column).collect()
+    }
+
     /// Delivers it.
     pub(super) async fn send(self, warnings: u16, out: &mut dyn ResultSink) -> Result<()> {
-        let columns: Vec<ResultColumn> = self.columns.iter().map(result_column).collect();
-        out.columns(&columns).await?;
+        out.columns(&self.columns()).await?;
         if !self.rows.is_empty() {
             out.rows(&self.batch()?).await?;
         }

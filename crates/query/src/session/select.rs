@@ -25,7 +25,7 @@ use perigee_engine::txn::{RangeLocker, ReadView};
 
 use super::dml::CurrentRows;
 use super::{Session, locking};
-use crate::access::{AccessContext, NdpMode, NdpSettings, TableAccess, physical_rules};
+use crate::access::{AccessContext, NdpMode, NdpSettings, NdpStatus, TableAccess, physical_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::Piece;
 use crate::plan::rewrite::{
@@ -243,6 +243,10 @@ async fn logical(
         settings: settings(session),
         workers: workers(session),
         alias: None,
+        status: NdpStatus {
+            session: session.ndp_counters.clone(),
+            global: session.frontend.ndp_counters.clone(),
+        },
     };
     let mut state = statement_state(session, &context, &accesses, reading.special);
     for function in reading.functions {
@@ -272,6 +276,8 @@ fn settings(session: &Session) -> NdpSettings {
         min_pages: variables.integer("ndp_min_pages"),
         max_filter_factor: variables.number("ndp_max_filter_factor"),
         min_width_reduction: variables.number("ndp_min_width_reduction"),
+        min_rows_per_group: variables.number("ndp_min_rows_per_group"),
+        hint: None,
         look_ahead: match variables.integer("ndp_max_pages_look_ahead") {
             0 => None,
             pages => usize::try_from(pages).ok(),
@@ -354,13 +360,8 @@ impl SchemaProvider for StatementTables {
         if special.locker.is_some() {
             context.locker = special.locker;
         }
-        match reference.ndp_hint {
-            Some(true) => {
-                context.settings.mode = NdpMode::On;
-                context.settings.min_pages = 0;
-            }
-            Some(false) => context.settings.mode = NdpMode::Off,
-            None => {}
+        if let Some(push) = reference.ndp_hint {
+            context.settings = context.settings.hinted(push);
         }
         let mut access = TableAccess::new(context, table);
         if special.row_id {

@@ -26,7 +26,7 @@ pub(super) async fn run(
     for (target, value) in checked {
         match target {
             Target::System(Scope::Global, name) => {
-                session.frontend.globals.write().set(&name, value);
+                session.frontend.set_global(&name, value);
             }
             Target::System(Scope::Session, name) => session.variables.set(&name, value),
             Target::System(Scope::NextTransaction, name) => {

@@ -3,7 +3,7 @@
 use perigee_engine::scan::CancelToken;
 
 use super::counts::Kind;
-use super::{Session, ddl, explain, load, prepared, restart, set, show, transaction};
+use super::{Session, analyze, ddl, explain, load, prepared, restart, set, show, transaction};
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Show, Statement};
 use crate::result::{LocalFile, OkResult, ResultSink};
@@ -50,6 +50,7 @@ pub(super) async fn run(
             let ok = load::run(session, &load, file, cancel).await?;
             finish(session, ok, out).await
         }
+        Statement::Analyze(statement) => analyze::run(session, &statement, out, cancel).await,
         Statement::Ddl(statement) => {
             let ok = ddl::run(session, statement, piece, cancel).await?;
             finish(session, ok, out).await

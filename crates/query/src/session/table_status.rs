@@ -13,8 +13,9 @@ use super::show::number;
 use crate::error::Result;
 use crate::parse::{Filter, Scope};
 
-/// SHOW STATUS: the session layer's counters, those of scans, and the source's. Those of scans are the
-/// session's own, or with GLOBAL those of all; the others are the process's.
+/// SHOW STATUS: the session layer's counters, those of scans and of what was decided for table
+/// accesses, and the source's. Those of scans and accesses are the session's own, or with GLOBAL those
+/// of all; the others are the process's.
 pub(super) async fn status(
     session: &Session,
     scope: Scope,
@@ -38,6 +39,17 @@ pub(super) async fn status(
         ("Threads_running".to_owned(), running as u64),
         ("Uptime".to_owned(), frontend.started.elapsed().as_secs()),
     ];
+    let ndp = match scope {
+        Scope::Global => &frontend.ndp_counters,
+        Scope::Session | Scope::NextTransaction => &session.ndp_counters,
+    };
+    all.extend(ndp.iter().map(|(name, value)| (name.to_owned(), value)));
+    let (by_statements, in_background) = frontend.engine.analyses();
+    all.push(("perigee_tables_analyzed".to_owned(), by_statements));
+    all.push((
+        "perigee_tables_analyzed_in_background".to_owned(),
+        in_background,
+    ));
     let prepared = frontend.prepared.all();
     all.extend(prepared.map(|(name, value)| (name.to_owned(), value)));
     let statements = frontend.statements.all();

@@ -98,6 +98,9 @@ const fn never(name: &'static str, kind: Kind, default: &'static str) -> Definit
 
 const DAYS: u64 = 31_536_000;
 
+/// Whether statistics of tables are gathered anew when many rows have changed.
+pub const RECALCULATE: &str = "innodb_stats_auto_recalc";
+
 /// All variables, by name.
 static DEFINITIONS: &[Definition] = &[
     both("auto_increment_increment", Kind::Integer(1, 65_535), "1"),
@@ -118,6 +121,7 @@ static DEFINITIONS: &[Definition] = &[
     never("have_ssl", Kind::Text, "DISABLED"),
     global("init_connect", Kind::Fixed, ""),
     both("innodb_lock_wait_timeout", Kind::Integer(1, 1 << 30), "50"),
+    global(RECALCULATE, Kind::Switch, "ON"),
     both("interactive_timeout", Kind::Integer(1, DAYS), "28800"),
     never("license", Kind::Text, "Apache-2.0"),
     both(
@@ -140,6 +144,7 @@ static DEFINITIONS: &[Definition] = &[
     both("ndp_max_filter_factor", Kind::Number(0.0, 1.0), "0.9"),
     both("ndp_max_pages_look_ahead", Kind::Integer(0, 65_536), "0"),
     both("ndp_min_pages", Kind::Integer(0, u64::MAX), "100"),
+    both("ndp_min_rows_per_group", Kind::Number(0.0, 1e9), "8"),
     both("ndp_min_width_reduction", Kind::Number(0.0, 1.0), "0.1"),
     both("ndp_mode", Kind::Word(&["OFF", "ON", "REPLICA_ON"]), "ON"),
     both("net_buffer_length", Kind::Integer(1024, 1 << 20), "16384"),

@@ -152,7 +152,10 @@ impl InnerSide {
             Some(lookups) => lookups.with_view(view),
             None => {
                 let prepared = scan.lookups(view)?;
-                self.lookups.get_or_init(|| prepared.clone());
+                self.lookups.get_or_init(|| {
+                    scan.context.status.count(&scan.ndp);
+                    prepared.clone()
+                });
                 prepared
             }
         };

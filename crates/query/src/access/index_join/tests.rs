@@ -41,8 +41,8 @@ use crate::access::cost::CostModel;
 use crate::access::join_rule::candidates;
 use crate::access::paths::AccessPath;
 use crate::access::{
-    AccessContext, NdpMode, NdpSettings, PageScanExec, describe, physical_rules, schema_provider,
-    table_schema,
+    AccessContext, NdpMode, NdpSettings, NdpStatus, PageScanExec, describe, physical_rules,
+    schema_provider, table_schema,
 };
 use crate::plan::state;
 
@@ -154,6 +154,7 @@ fn context(engine: &Arc<Engine>) -> AccessContext {
         cancel: CancelToken::new(),
         settings: NdpSettings::default(),
         alias: None,
+        status: NdpStatus::default(),
     }
 }
 

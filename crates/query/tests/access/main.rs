@@ -2,7 +2,10 @@
 //! answers are the same by each path, with near-data processing off and on.
 #![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod decisions;
+mod statistics;
 
 use common::{Fixture, Setup, rows_of};
 use perigee_engine::EngineConfig;
