@@ -51,7 +51,7 @@ fn bytes(n: u64) -> String {
 fn time(seconds: f64) -> String {
     let whole = seconds as u64;
     match seconds {
-        s if s == 0.0 => "0 s".to_owned(),
+        0.0 => "0 s".to_owned(),
         s if s < 1e-3 => format!("{:.1} µs", s * 1e6),
         s if s < 1.0 => format!("{:.1} ms", s * 1e3),
         s if s < 60.0 => format!("{s:.2} s"),
