@@ -45,8 +45,9 @@ const TURN: Duration = Duration::from_millis(10);
 /// Descriptors that may wait for being prepared: as many as there are programs worth keeping.
 const PREPARATIONS: usize = 256;
 
-/// Nice value of NDP threads: a tenth of what an ordinary thread gets on a core that both want.
-const NICE: libc::c_int = 10;
+/// Nice value of NDP threads: a third of what an ordinary thread gets on a core that both want. With
+/// much less they would do nothing on a busy machine, and pages that are declined cost more.
+const NICE: libc::c_int = 5;
 
 /// What goes to the client.
 pub(crate) type Reply = Result<NdpReply, PageError>;

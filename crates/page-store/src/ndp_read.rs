@@ -2,20 +2,23 @@
 //!
 //! Every page of the request is answered exactly once: reduced by the NDP threads, or declined with
 //! its bytes. Declined pages are read like any page, some dozens at a time, as the client takes
-//! them, and for no more requests at a time than there are NDP threads, so that work that was not
-//! taken does not come back as a flood of reads.
+//! them. Only as many requests as there are NDP threads have declined pages read and sent at a time,
+//! so that work that was not taken does not come back as a flood of pages before which ordinary
+//! reads have to wait.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use perigee_page_api::{
     NdpDecline, NdpItem, NdpRead, NdpReply, NdpStream, NdpUsage, PageError, ReadPages,
 };
 use perigee_types::PAGE_SIZE;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::AbortHandle;
 
 use crate::descriptors::Prepared;
 use crate::ndp::{CHUNK, Job, Reply};
@@ -23,6 +26,9 @@ use crate::service::Store;
 
 /// Too many descriptors wait for being prepared.
 struct TooMany;
+
+/// How long a request keeps others from sending declined pages, at most.
+const LONGEST_TURN: Duration = Duration::from_millis(50);
 
 /// Replies that wait for the client; each has the results of a few chunks.
 const REPLIES_AHEAD: usize = 8;
@@ -125,32 +131,57 @@ impl Store {
                 ReadPages { slice, lsn, pages }
             })
             .collect();
-        let store = self.clone();
-        stream::iter(reads).enumerate().then(move |(chunk, read)| {
-            let store = store.clone();
-            let first = from + chunk * CHUNK;
-            async move {
-                let turn = store.declined_reads.acquire().await;
-                let _turn = turn.expect("nobody closes it");
-                let pages = store.read_pages(read).await?;
-                let usage = NdpUsage {
-                    pages: pages.len() as u64,
-                    bytes_read: (pages.len() * PAGE_SIZE) as u64,
-                    ..NdpUsage::default()
-                };
-                let items = pages
-                    .into_iter()
-                    .enumerate()
-                    .map(|(i, page)| NdpItem::Declined {
-                        index: (first + i) as u32,
-                        reason,
-                        page,
-                    });
-                Ok(NdpReply {
-                    items: items.collect(),
-                    usage,
-                })
-            }
+        let state = (self.clone(), reads.into_iter().enumerate(), None::<Turn>);
+        stream::unfold(state, move |(store, mut reads, turn)| async move {
+            // The chunk before is on its way: it is somebody else's turn.
+            drop(turn);
+            let (chunk, read) = reads.next()?;
+            let turn = Turn::of(&store.declined_reads).await;
+            let pages = store.read_pages(read).await;
+            let reply = pages.map(|pages| whole(from + chunk * CHUNK, reason, pages));
+            Some((reply, (store, reads, Some(turn))))
         })
+    }
+}
+
+/// Whole pages as a reply; the first has this index in the request.
+fn whole(first: usize, reason: NdpDecline, pages: Vec<Bytes>) -> NdpReply {
+    let usage = NdpUsage {
+        pages: pages.len() as u64,
+        bytes_read: (pages.len() * PAGE_SIZE) as u64,
+        ..NdpUsage::default()
+    };
+    let items = (first as u32..)
+        .zip(pages)
+        .map(|(index, page)| NdpItem::Declined {
+            index,
+            reason,
+            page,
+        });
+    NdpReply {
+        items: items.collect(),
+        usage,
+    }
+}
+
+/// The turn of a request to have declined pages read and sent. It ends when it is dropped, or after
+/// a while, because a client may not take what it asked for.
+struct Turn(AbortHandle);
+
+impl Turn {
+    async fn of(turns: &Arc<Semaphore>) -> Self {
+        let turn = turns.clone().acquire_owned().await;
+        let turn = turn.expect("nobody closes it");
+        let kept = tokio::spawn(async move {
+            tokio::time::sleep(LONGEST_TURN).await;
+            drop(turn);
+        });
+        Self(kept.abort_handle())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }

@@ -9,8 +9,10 @@ use crate::ndp::{CHUNK, Job};
 use crate::plugin::{NdpRun, PageOutcome};
 use crate::pool::Use;
 
-/// A result is sent when it has this many rows.
+/// A result is sent when it has this many rows,
 const ENOUGH_ROWS: usize = 8192;
+/// or takes this much memory.
+const ENOUGH_BYTES: usize = 4 << 20;
 
 /// Most bytes that a result grows by in a chunk before the rest of the chunk is declined: many times
 /// the pages of the chunk, so that only who asks for each value many times over gets there.
@@ -109,7 +111,9 @@ impl<'a> Partial<'a> {
     }
 
     pub(crate) fn is_enough(&self) -> bool {
-        self.run.rows() >= ENOUGH_ROWS || self.items.len() >= CHUNK
+        self.run.rows() >= ENOUGH_ROWS
+            || self.run.bytes() >= ENOUGH_BYTES
+            || self.items.len() >= CHUNK
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -50,8 +50,8 @@ pub(crate) struct Store {
     pub(crate) descriptors: DescriptorCache,
     pub(crate) ndp: NdpPool,
     pub(crate) ndp_counters: NdpCounters,
-    /// Turns to read declined pages.
-    pub(crate) declined_reads: Semaphore,
+    /// Turns to have declined pages read and sent.
+    pub(crate) declined_reads: Arc<Semaphore>,
     slices: RwLock<BTreeMap<SliceKey, SliceOrError>>,
     tenants: Mutex<BTreeMap<DbId, Arc<Tenant>>>,
     next_number: AtomicU32,
@@ -133,7 +133,7 @@ impl PageStoreService {
             ),
             ndp: ndp.map_err(no_threads)?,
             ndp_counters: NdpCounters::default(),
-            declined_reads: Semaphore::new(config.ndp_threads.max(1)),
+            declined_reads: Arc::new(Semaphore::new(config.ndp_threads.max(1))),
             slices: RwLock::default(),
             tenants: Mutex::default(),
             next_number: AtomicU32::new(0),

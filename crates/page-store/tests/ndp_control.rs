@@ -481,7 +481,7 @@ async fn results_larger_than_their_pages_are_bounded() {
             }
         }
         // A page has 40 MiB of them.
-        assert!(bytes < 90 << 20, "a reply of {bytes} bytes");
+        assert!(bytes < 50 << 20, "a reply of {bytes} bytes");
     }
     assert_eq!(
         (reduced, busy),
