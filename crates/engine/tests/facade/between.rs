@@ -226,7 +226,11 @@ fn check(change: Change, mode: Mode) {
 
 fn check_all(ndp: bool) {
     for change in CHANGES {
-        for (reverse, index) in [(false, 0), (true, 0), ((change as usize).is_multiple_of(2), 1)] {
+        for (reverse, index) in [
+            (false, 0),
+            (true, 0),
+            ((change as usize).is_multiple_of(2), 1),
+        ] {
             check(
                 change,
                 Mode {
