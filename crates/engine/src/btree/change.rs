@@ -145,14 +145,23 @@ impl Tree {
 
     /// The record with this key.
     pub async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+        self.look(key, |record| record.map(<[u8]>::to_vec)).await
+    }
+
+    /// What `see`, which runs under the leaf's latch, makes of the record with this key, if there is
+    /// one.
+    pub async fn look<T>(
+        &self,
+        key: &[u8],
+        see: impl Fn(Option<&[u8]>) -> T + Send,
+    ) -> Result<T, EngineError> {
         self.run(|| {
             let _tree = self.latch.read();
             let path = self.descend(Target::At(key), 0)?;
             path.last().reference();
-            let record = |slot, page: PageRef<'_>| page.record(slot).to_vec();
             Ok(path
                 .last()
-                .read(|page| page.search(key).ok().map(|slot| record(slot, page))))
+                .read(|page| see(page.search(key).ok().map(|slot| page.record(slot)))))
         })
         .await
     }

@@ -75,12 +75,14 @@ impl Rows {
     async fn settled(&mut self) -> Result<Option<LeafRun>, EngineError> {
         loop {
             let before = self.cursor.rest().clone();
+            // Whoever has ended before the leaf is read takes nothing in it back any more.
+            let ended = self.engine.registry.view(None, 0);
             let Some(run) = self.cursor.next().await? else {
                 return Ok(None);
             };
             let page = run.page.get();
             let writer = |slot| RecordHeader::read(page.record(slot)).trx;
-            let running = |trx: &TrxId| self.engine.registry.is_active(*trx);
+            let running = |trx: &TrxId| !ended.sees(*trx);
             let Some(writer) = run.slots.clone().map(writer).find(running) else {
                 return Ok(Some(run));
             };

@@ -1,5 +1,6 @@
 //! Transactions: read views, undo, locks, row writes, rollback and purge.
 
+mod current;
 mod definition;
 mod entries;
 mod figures;

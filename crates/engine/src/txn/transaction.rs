@@ -9,8 +9,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use perigee_page::RecordHeader;
 use perigee_types::{TableId, TrxId};
 
+use super::current::{Current, current_version};
 use super::locks::{LockMode, Owner, RangeLocker};
 use super::rollback::roll_back_from;
 use super::segment::{Position, UndoLog, free_slot};
@@ -214,28 +216,25 @@ impl Transaction {
         if !owner.lock_key(table, &named, mode, wait, &cancel).await? {
             return Ok(RowLock::Skipped);
         }
-        let tree = self.engine.tree(table.clustered());
         loop {
-            let Some(row) = tree.get(key).await? else {
+            let row = match current_version(&self.engine, table, key, self.id()).await? {
+                Current::Settled(row) => row,
+                Current::Written(writer) => {
+                    match wait {
+                        LockWait::Wait => owner.wait_for(writer, &cancel).await?,
+                        LockWait::NoWait => return Err(EngineError::LockedNoWait),
+                        LockWait::Skip => return Ok(RowLock::Skipped),
+                    }
+                    continue;
+                }
+            };
+            let Some(row) = row else {
                 return Ok(RowLock::Locked(None));
             };
-            let header = perigee_page::RecordHeader::read(&row);
-            if self.is_others(header.trx) {
-                match wait {
-                    LockWait::Wait => owner.wait_for(header.trx, &cancel).await?,
-                    LockWait::NoWait => return Err(EngineError::LockedNoWait),
-                    LockWait::Skip => return Ok(RowLock::Skipped),
-                }
-                continue;
-            }
+            let header = RecordHeader::read(&row);
             self.check_snapshot(table, header.trx)?;
             return Ok(RowLock::Locked((!header.flags.is_deleted()).then_some(row)));
         }
-    }
-
-    /// True if a change of `trx` is another's that has not ended.
-    pub(super) fn is_others(&self, trx: TrxId) -> bool {
-        Some(trx) != self.id() && self.engine.registry.is_active(trx)
     }
 
     /// First updater wins: a version that the snapshot does not see cannot be written over.

@@ -11,6 +11,7 @@ use perigee_types::{RollPtr, TrxId};
 use perigee_value::{Datum, RecordView, ValueRef};
 use tokio::sync::OwnedRwLockReadGuard;
 
+use super::current::{Current, current_version};
 use super::entries::{
     entries_of, entry_of, entry_of_version, has_same_columns, is_same_entry, key_text,
     unique_prefix,
@@ -293,18 +294,21 @@ impl Transaction {
         table: &Arc<Table>,
         key: &[u8],
     ) -> Result<Option<Vec<u8>>, EngineError> {
-        let tree = self.engine.tree(table.clustered());
+        let Some(row) = self.settled(table, key).await? else {
+            return Ok(None);
+        };
+        let header = RecordHeader::read(&row);
+        self.check_snapshot(table, header.trx)?;
+        Ok((!header.flags.is_deleted()).then_some(row))
+    }
+
+    /// The version of a row, which may be delete-marked, once nobody else is writing it.
+    async fn settled(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
         loop {
-            let Some(row) = tree.get(key).await? else {
-                return Ok(None);
-            };
-            let header = RecordHeader::read(&row);
-            if self.is_others(header.trx) {
-                self.wait_for(header.trx).await?;
-                continue;
+            match current_version(&self.engine, table, key, self.id()).await? {
+                Current::Settled(row) => return Ok(row),
+                Current::Written(writer) => self.wait_for(writer).await?,
             }
-            self.check_snapshot(table, header.trx)?;
-            return Ok((!header.flags.is_deleted()).then_some(row));
         }
     }
 
@@ -338,9 +342,7 @@ impl Transaction {
             let placed = match self.place(table, &key, &mut record, undo, &entries).await? {
                 Attempt::Found(old) => {
                     let header = RecordHeader::read(&old);
-                    if self.is_others(header.trx) {
-                        Attempt::Blocked(header.trx)
-                    } else if !header.flags.is_deleted() {
+                    if !header.flags.is_deleted() {
                         let value = key_text(table, table.clustered(), &old);
                         let index = 0;
                         return Ok(Written::Duplicate(DuplicateRow { index, key, value }));
@@ -381,10 +383,15 @@ impl Transaction {
         set_header(record, trx, roll, RecordFlags::default());
         let gate = gate(table).await;
         let mut attempt = Attempt::Gone;
-        let tree = self.engine.tree(table.clustered());
+        let (registry, tree) = (&self.engine.registry, self.engine.tree(table.clustered()));
         tree.write(key, trx, |place| match place.record {
             Some(found) => {
-                attempt = Attempt::Found(found.to_vec());
+                let writer = RecordHeader::read(found).trx;
+                let runs = writer != trx && registry.is_active(writer);
+                attempt = match runs {
+                    true => Attempt::Blocked(writer),
+                    false => Attempt::Found(found.to_vec()),
+                };
                 RecordChange::Keep
             }
             None => match blocker(table, trx, key, entries) {
@@ -524,7 +531,6 @@ impl Transaction {
         own: Option<&[u8]>,
     ) -> Result<Option<Vec<u8>>, EngineError> {
         let tree = self.engine.tree(index);
-        let clustered = self.engine.tree(table.clustered());
         let mut cursor = tree.range(KeySpan::prefix(prefix), false, Access::Point);
         while let Some(run) = cursor.next().await? {
             for slot in run.slots.clone() {
@@ -533,15 +539,7 @@ impl Transaction {
                 if own == Some(key.as_slice()) {
                     continue;
                 }
-                let row = loop {
-                    let row = clustered.get(&key).await?;
-                    let writer = row.as_deref().map(|row| RecordHeader::read(row).trx);
-                    match writer.filter(|writer| self.is_others(*writer)) {
-                        Some(writer) => self.wait_for(writer).await?,
-                        None => break row,
-                    }
-                };
-                if let Some(row) = row
+                if let Some(row) = self.settled(table, &key).await?
                     && !RecordFlags(row[0]).is_deleted()
                     && entry_of_version(table, index, &entry, &row)?.is_some()
                 {

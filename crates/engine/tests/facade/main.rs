@@ -14,6 +14,7 @@ mod short;
 mod shrink;
 mod statistics;
 mod transfers;
+mod undone;
 
 use std::ops::Bound;
 use std::path::Path;
