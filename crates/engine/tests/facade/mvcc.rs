@@ -537,13 +537,12 @@ fn change_that_meets_another(change: fn(i64) -> (i64, i64)) -> (Written, Rows) {
         let (engine, table) = ten_rows(dir.path()).await;
         let options = options(Isolation::ReadCommitted, 10_000);
         let mut transaction = engine.begin(options);
-        let mut met = false;
-        let changed = transaction.change_row(&table, &key_of(&table, 3), |row| {
+        let (mut met, key) = (false, key_of(&table, 3));
+        let changed = transaction.change_row(&table, &key, |row| {
             let amount = RecordView::new(&table.clustered().layout, row).i128(1) as i64;
             if !std::mem::replace(&mut met, true) {
                 let other = async {
                     let mut other = engine.begin(options);
-                    let key = key_of(&table, 3);
                     let written = other.update_row(&table, &key, &values(3, 77)).await;
                     assert_eq!(written.unwrap(), Written::Done);
                     other.commit().await.unwrap();
