@@ -23,7 +23,7 @@ use super::{definition, ids, live, open, request, run};
 type Rows = BTreeMap<i64, i64>;
 
 /// Rows are pairs of id and amount; the note has a length of its own.
-fn values(id: i64, amount: i64) -> Vec<Datum> {
+pub(super) fn values(id: i64, amount: i64) -> Vec<Datum> {
     let note = "n".repeat((amount % 90) as usize).into_bytes();
     vec![
         Datum::Int(id),
@@ -385,7 +385,7 @@ fn and_so_they_do_if_storage_decides_on_no_record() {
 }
 
 /// An engine with a table of the rows 0 to 9, each with the amount 5.
-async fn ten_rows(dir: &std::path::Path) -> (Arc<Engine>, Arc<Table>) {
+pub(super) async fn ten_rows(dir: &std::path::Path) -> (Arc<Engine>, Arc<Table>) {
     let engine = open(dir, EngineConfig::default()).await;
     engine.create_schema("test").await.unwrap();
     let table = engine.create_table(definition("t")).await.unwrap();
