@@ -16,7 +16,7 @@ use super::entries::{
     entries_of, entry_of, entry_of_version, has_same_columns, is_same_entry, key_text,
     unique_prefix,
 };
-use super::locks::{LockMode, LockWait};
+use super::locks::{LockMode, LockWait, RowLock};
 use super::undo::{Before, UndoChange};
 use super::{Transaction, clustered_key};
 use crate::EngineError;
@@ -209,13 +209,16 @@ impl Transaction {
         old: &[u8],
         (row, new): (&[Datum], &mut [u8]),
     ) -> Result<Option<Written>, EngineError> {
-        if new[CLUSTERED_HEADER_LEN..] == old[CLUSTERED_HEADER_LEN..] {
+        let same = new[CLUSTERED_HEADER_LEN..] == old[CLUSTERED_HEADER_LEN..];
+        let moves = table.clustered().layout.shape.key(new) != key;
+        if (same || moves) && !self.lock_version(table, key, old).await? {
+            return Ok(None);
+        }
+        if same {
             // As good as written: nobody else may write it now.
-            self.lock_row(table, key, LockMode::Exclusive, LockWait::Wait)
-                .await?;
             return Ok(Some(Written::Unchanged));
         }
-        if table.clustered().layout.shape.key(new) != key {
+        if moves {
             return self.move_row(table, key, row).await.map(Some);
         }
         let (gone, come) = changed_entries(table, old, new)?;
@@ -234,6 +237,17 @@ impl Transaction {
             Attempt::Found(_) | Attempt::Gone => {}
         }
         Ok(None)
+    }
+
+    /// Locks a row. False if this is not its current version any more.
+    async fn lock_version(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+        version: &[u8],
+    ) -> Result<bool, EngineError> {
+        let locked = self.lock_row(table, key, LockMode::Exclusive, LockWait::Wait);
+        Ok(matches!(locked.await?, RowLock::Locked(Some(row)) if row == version))
     }
 
     /// Deletes the row with this clustered key.

@@ -529,6 +529,50 @@ fn locked_ranges_have_no_phantoms() {
     });
 }
 
+/// Changes row 3 to what `change` makes of its amount, while another transaction commits 77 to it
+/// right after it was read; gives what became of it and what is there then.
+fn change_that_meets_another(change: fn(i64) -> (i64, i64)) -> (Written, Rows) {
+    let dir = tempfile::tempdir().unwrap();
+    live(async {
+        let (engine, table) = ten_rows(dir.path()).await;
+        let options = options(Isolation::ReadCommitted, 10_000);
+        let mut transaction = engine.begin(options);
+        let mut met = false;
+        let changed = transaction.change_row(&table, &key_of(&table, 3), |row| {
+            let amount = RecordView::new(&table.clustered().layout, row).i128(1) as i64;
+            if !std::mem::replace(&mut met, true) {
+                let other = async {
+                    let mut other = engine.begin(options);
+                    let key = key_of(&table, 3);
+                    let written = other.update_row(&table, &key, &values(3, 77)).await;
+                    assert_eq!(written.unwrap(), Written::Done);
+                    other.commit().await.unwrap();
+                };
+                tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(other));
+            }
+            let (id, amount) = change(amount);
+            Some(values(id, amount))
+        });
+        let written = changed.await.unwrap().unwrap();
+        transaction.commit().await.unwrap();
+        let rows = seen(&engine, &table, engine.read_view(), 0).await;
+        (written, rows)
+    })
+}
+
+#[test]
+fn a_change_is_of_the_version_that_it_replaces() {
+    // What would have changed nothing in the version before.
+    let (written, rows) = change_that_meets_another(|_| (3, 5));
+    assert_eq!((written, rows[&3]), (Written::Done, 5));
+    // An update in place, and one that moves the row.
+    let (written, rows) = change_that_meets_another(|amount| (3, amount + 1));
+    assert_eq!((written, rows[&3]), (Written::Done, 78));
+    let (written, rows) = change_that_meets_another(|amount| (30, amount + 1));
+    assert_eq!((written, rows[&30]), (Written::Done, 78));
+    assert!(!rows.contains_key(&3));
+}
+
 #[test]
 fn a_row_can_move() {
     let dir = tempfile::tempdir().unwrap();
