@@ -1,5 +1,6 @@
 //! [`Gather`]: reads a table, or some of it, and tells what is in it.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,7 +11,6 @@ use super::distinct::PageValues;
 use super::{SAMPLE_PAGES, WHOLE_PAGES};
 use crate::EngineError;
 use crate::btree::{BatchRequest, KeySpan, LeafState, Tree};
-use crate::buffer::Page;
 use crate::catalog::{ColumnStats, MAX_BUCKETS, Table, TableStats};
 use crate::engine::Engine;
 use crate::load::{Collector, hash_value};
@@ -97,6 +97,7 @@ impl Gather {
         while let Some(span) = rest {
             let began = Instant::now();
             let request = BatchRequest {
+                range: &span,
                 span: &span,
                 reverse: false,
                 max_pages: BATCH,
@@ -111,7 +112,7 @@ impl Gather {
                     LeafState::Loading(load) => load.land().await?,
                     LeafState::Stored => unreachable!("the batch has its leaves loaded"),
                 };
-                self.look_at(&page, &mut seen);
+                self.look_at(page.get(), span.slots(page.get()), &mut seen);
                 pages += 1;
             }
             rest = batch.rest;
@@ -144,7 +145,9 @@ impl Gather {
             let sampled = self.trees[0].leaves_at(places).await?;
             for (load, leaves) in sampled.leaves.into_iter().zip(sampled.widths) {
                 let before = seen.rows;
-                self.look_at(&load.land().await?, &mut seen);
+                let page = load.land().await?;
+                let page = page.get();
+                self.look_at(page, 0..page.slot_count(), &mut seen);
                 pages += 1;
                 width += leaves;
                 rows += leaves * (seen.rows - before) as f64;
@@ -180,11 +183,10 @@ impl Gather {
     }
 
     /// Takes in the rows of a leaf of the clustered index.
-    fn look_at(&self, page: &Page, seen: &mut Seen) {
-        let page: PageRef<'_> = page.get();
+    fn look_at(&self, page: PageRef<'_>, slots: Range<u16>, seen: &mut Seen) {
         let layout = &self.table.clustered().layout;
         seen.values.iter_mut().for_each(PageValues::next_page);
-        for slot in 0..page.slot_count() {
+        for slot in slots {
             let record = page.record(slot);
             if RecordHeader::read(record).flags.is_deleted() {
                 continue;

@@ -3,6 +3,9 @@
 //! Under the shared tree latch, in one synchronous step, a scan gets the ids of the leaves in its
 //! range, the LSN *L* at which they hold the range, and those of them that are cached. Whatever
 //! happens to the tree afterwards, the versions of the others as of *L* complete the range.
+//!
+//! Batches begin and end at separators. When one of these has gone by the time that the next batch is
+//! taken, because two leaves were merged, the leaf there is *shared*: it has keys of both batches.
 
 use std::ops::Range;
 
@@ -16,7 +19,9 @@ use crate::buffer::{Access, Page, PageLoad};
 /// What a scan wants next.
 #[derive(Clone, Debug)]
 pub struct BatchRequest<'s> {
-    /// The range that is left.
+    /// All that is scanned. The caller leaves out what a leaf has beside it.
+    pub range: &'s KeySpan,
+    /// What is left of it, or of the caller's part of it.
     pub span: &'s KeySpan,
     /// From the greatest key to the least.
     pub reverse: bool,
@@ -45,6 +50,9 @@ pub struct BatchLeaf {
     pub page: PageId,
     /// Where it is.
     pub state: LeafState,
+    /// It may have keys of the range that are not of the span: another batch has delivered them, or
+    /// will.
+    pub shared: bool,
 }
 
 /// Some leaves, in the order of the scan.
@@ -63,7 +71,8 @@ pub struct LeafBatch<P> {
 
 /// The leaves that a level-1 page contributes.
 struct Children {
-    pages: Vec<PageId>,
+    /// The leaves, and whether they are shared.
+    leaves: Vec<(PageId, bool)>,
     /// Where the scan goes on, if not in the next level-1 page.
     edge: Option<Vec<u8>>,
 }
@@ -92,7 +101,7 @@ impl Tree {
             let (lsn, pin) = pin();
             let children = self.children(&path, &request);
             let rest = self.rest(&path, &request, children.edge);
-            let leaves = self.take(children.pages, request.load);
+            let leaves = self.take(&children.leaves, request.load);
             Ok(LeafBatch {
                 lsn,
                 pin,
@@ -106,15 +115,17 @@ impl Tree {
     /// Children of the level-1 page that lie in the range; the root if it is a leaf.
     fn children(&self, path: &Path, request: &BatchRequest<'_>) -> Children {
         let BatchRequest {
+            range,
             span,
             reverse,
             max_pages,
             ..
         } = request;
+        let is_shared = |keys: KeySpan| !span.covers(&keys.and(range));
         path.last().read(|page| {
             if page.level() == 0 {
                 return Children {
-                    pages: vec![page.id()],
+                    leaves: vec![(page.id(), is_shared(KeySpan::all()))],
                     edge: None,
                 };
             }
@@ -127,12 +138,20 @@ impl Tree {
                 let stop = end.min(first.saturating_add(most));
                 (first..stop, (stop < end).then_some(stop))
             };
-            let mut pages: Vec<_> = slots.map(|slot| page.child(slot)).collect();
+            let ends = [slots.start, slots.end - 1];
+            let leaf = |slot| {
+                let at_end = ends.contains(&slot);
+                (
+                    page.child(slot),
+                    at_end && is_shared(path.keys_at(page, slot)),
+                )
+            };
+            let mut leaves: Vec<_> = slots.map(leaf).collect();
             if *reverse {
-                pages.reverse();
+                leaves.reverse();
             }
             Children {
-                pages,
+                leaves,
                 edge: edge.map(|slot| page.key(slot).to_vec()),
             }
         })
@@ -162,30 +181,28 @@ impl Tree {
         (!rest.is_empty()).then_some(rest)
     }
 
-    fn take(&self, pages: Vec<PageId>, load: bool) -> Vec<BatchLeaf> {
-        if load {
-            let loads = self.pool.load(&pages, Access::Scan);
+    fn take(&self, leaves: &[(PageId, bool)], load: bool) -> Vec<BatchLeaf> {
+        let pages: Vec<_> = leaves.iter().map(|(page, _)| *page).collect();
+        let states: Vec<_> = if load {
+            let loads = self.pool.load(&pages, Access::Scan).into_iter();
             let state = |load| match load {
                 PageLoad::Resident(page) => LeafState::Resident(page),
                 loading @ PageLoad::Loading(_) => LeafState::Loading(loading),
             };
-            let leaves = pages.into_iter().zip(loads);
-            return leaves
-                .map(|(page, load)| BatchLeaf {
-                    page,
-                    state: state(load),
-                })
-                .collect();
-        }
-        let state = |page| match self.pool.get_resident(page, Access::Scan) {
-            Some(frame) => LeafState::Resident(frame.page()),
-            None => LeafState::Stored,
+            loads.map(state).collect()
+        } else {
+            let state = |page| match self.pool.get_resident(page, Access::Scan) {
+                Some(frame) => LeafState::Resident(frame.page()),
+                None => LeafState::Stored,
+            };
+            pages.into_iter().map(state).collect()
         };
-        pages
-            .into_iter()
-            .map(|page| BatchLeaf {
-                page,
-                state: state(page),
+        let leaves = leaves.iter().zip(states);
+        leaves
+            .map(|((page, shared), state)| BatchLeaf {
+                page: *page,
+                state,
+                shared: *shared,
             })
             .collect()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use perigee_page::{PageKind, PageRef};
 use perigee_types::PageId;
 
-use super::Tree;
+use super::{KeySpan, Tree};
 use crate::EngineError;
 use crate::buffer::{Access, Frame, Page};
 
@@ -75,6 +75,21 @@ impl Path {
     /// The page that was gone to.
     pub fn last(&self) -> &Arc<Frame> {
         self.frames.last().expect("a path has a root")
+    }
+
+    /// The keys that can be below a slot of the last page.
+    pub fn keys_at(&self, page: PageRef<'_>, slot: u16) -> KeySpan {
+        let separator = |slot| page.key(slot).to_vec();
+        KeySpan {
+            lower: match slot {
+                0 => self.low.clone().unwrap_or_default(),
+                _ => separator(slot),
+            },
+            upper: match slot + 1 < page.slot_count() {
+                true => Some(separator(slot + 1)),
+                false => self.high.clone(),
+            },
+        }
     }
 }
 

@@ -73,6 +73,7 @@ impl Tree {
         let mut count = 0;
         while let Some(span) = rest {
             let request = BatchRequest {
+                range: &span,
                 span: &span,
                 reverse: false,
                 max_pages: usize::from(u16::MAX),

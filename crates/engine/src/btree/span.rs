@@ -2,9 +2,12 @@
 //! range of byte strings.
 
 use std::ops::{Bound, Range};
+use std::sync::Arc;
 
 use perigee_ndp::KeyRange;
-use perigee_page::PageRef;
+use perigee_page::{PageMut, PageRef};
+
+use crate::buffer::Page;
 
 /// The keys from `lower` on and below `upper`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,6 +95,32 @@ impl KeySpan {
             lower: self.lower.clone(),
             upper: Some(upper),
         }
+    }
+
+    /// The keys that are in both.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let upper = match (&self.upper, &other.upper) {
+            (Some(mine), Some(others)) => Some(mine.min(others)),
+            (one, another) => one.as_ref().or(another.as_ref()),
+        };
+        Self {
+            lower: self.lower.clone().max(other.lower.clone()),
+            upper: upper.cloned(),
+        }
+    }
+
+    /// The page without the records whose keys are not in the span.
+    #[must_use]
+    pub(crate) fn cut(&self, page: &Page) -> Page {
+        let (slots, count) = (self.slots(page.get()), page.get().slot_count());
+        let mut bytes = page.bytes().clone();
+        let mut part = PageMut::new(Arc::make_mut(&mut bytes));
+        let end = slots.end.max(slots.start);
+        for (slot, count) in [(end, count - end), (0, slots.start)] {
+            part.remove(slot, count).expect("a leaf has its slots");
+        }
+        Page::new(bytes)
     }
 
     /// The slots of a page whose keys are in the span; may be empty or end before it starts.

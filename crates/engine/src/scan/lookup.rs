@@ -209,6 +209,7 @@ impl Walk {
                 return Ok(false);
             };
             let request = BatchRequest {
+                range: &span,
                 span: &span,
                 reverse: self.reverse,
                 max_pages: if self.entries == FIRST_ENTRIES {

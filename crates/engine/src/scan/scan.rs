@@ -75,7 +75,8 @@ impl Shared {
         Ok(parts.lock().pop())
     }
 
-    fn span(&self) -> KeySpan {
+    /// All that is scanned.
+    pub fn span(&self) -> KeySpan {
         let range = &self.request.range;
         KeySpan::from_bounds(as_slice(&range.lower), as_slice(&range.upper))
     }

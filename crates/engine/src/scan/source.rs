@@ -41,7 +41,12 @@ pub(super) enum Part {
 }
 
 pub(super) type Parts = Sender<Result<Part, EngineError>>;
-pub(super) type Batch = LeafBatch<LsnPin>;
+
+/// A batch and the part of the range that it is of.
+pub(super) struct Batch {
+    leaves: LeafBatch<LsnPin>,
+    span: KeySpan,
+}
 
 /// Where a worker is in the range.
 pub(super) struct Ahead {
@@ -49,6 +54,8 @@ pub(super) struct Ahead {
     rest: Option<KeySpan>,
     /// Leaves of the next batch, at most the look-ahead.
     pages: usize,
+    /// All that is scanned.
+    range: KeySpan,
 }
 
 impl Ahead {
@@ -58,7 +65,11 @@ impl Ahead {
             true => shared.look_ahead.min(FIRST_PAGES),
             false => shared.look_ahead,
         };
-        Self { rest: None, pages }
+        Self {
+            rest: None,
+            pages,
+            range: shared.span(),
+        }
     }
 
     /// The next batch; the place is behind it then.
@@ -67,7 +78,7 @@ impl Ahead {
             return Err(EngineError::Cancelled);
         }
         let span = loop {
-            match &self.rest {
+            match self.rest.take() {
                 Some(span) if !span.is_empty() => break span,
                 _ => self.rest = shared.next_part().await?,
             }
@@ -76,7 +87,8 @@ impl Ahead {
             }
         };
         let request = BatchRequest {
-            span,
+            range: &self.range,
+            span: &span,
             reverse: shared.request.reverse,
             max_pages: self.pages,
             load: !shared.request.ndp,
@@ -86,11 +98,11 @@ impl Ahead {
             let pin = registry.pin(|| sal.last_lsn());
             (pin.lsn(), pin)
         };
-        let batch = shared.tree.leaf_batch(request, pin).await?;
-        self.rest.clone_from(&batch.rest);
+        let mut leaves = shared.tree.leaf_batch(request, pin).await?;
+        self.rest = leaves.rest.take();
         self.pages = shared.look_ahead.min(2 * self.pages);
         add(&shared.counters.batches, 1);
-        Ok(Some(batch))
+        Ok(Some(Batch { leaves, span }))
     }
 }
 
@@ -127,9 +139,13 @@ async fn tell(read: Result<(), EngineError>, shared: Arc<Shared>, parts: &Parts)
 /// Reads one batch; false if nobody listens any more.
 async fn read_batch(shared: &Shared, batch: Batch, parts: &Parts) -> Result<bool, EngineError> {
     let past_pool = shared.request.ndp && shared.engine.config.past_pool;
+    let Batch { leaves, span } = batch;
+    let lsn = leaves.lsn;
     let (mut cached, mut loading, mut stored) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, leaf) in (0..).zip(batch.leaves) {
+    let mut divided = Vec::new();
+    for (index, leaf) in (0..).zip(leaves.leaves) {
         match leaf.state {
+            state if leaf.shared => divided.push((index, leaf.page, state)),
             LeafState::Resident(_) if past_pool => stored.push((index, leaf.page)),
             LeafState::Resident(page) => cached.push((index, page)),
             LeafState::Loading(load) => loading.push((index, load)),
@@ -142,15 +158,46 @@ async fn read_batch(shared: &Shared, batch: Batch, parts: &Parts) -> Result<bool
         &shared.counters.bytes_shipped,
         (loading.len() * PAGE_SIZE) as u64,
     );
-    prepare(shared, batch.lsn, &stored).await?;
+    prepare(shared, lsn, &stored).await?;
     for pages in cached.chunks(PAGES_PER_PART) {
         if parts.send(Ok(whole(shared, pages.to_vec()))).await.is_err() {
             return Ok(false);
         }
     }
+    for (index, id, state) in divided {
+        let page = span.cut(&read_leaf(shared, lsn, id, state).await?);
+        let part = whole(shared, vec![(index, page)]);
+        if parts.send(Ok(part)).await.is_err() {
+            return Ok(false);
+        }
+    }
     let listening = land(shared, loading, parts).await?
-        && (stored.is_empty() || read_reduced(shared, batch.lsn, &stored, parts).await?);
+        && (stored.is_empty() || read_reduced(shared, lsn, &stored, parts).await?);
     Ok(listening && parts.send(Ok(Part::EndOfBatch)).await.is_ok())
+}
+
+/// A leaf as it is in the pool, or as of an LSN.
+async fn read_leaf(
+    shared: &Shared,
+    lsn: Lsn,
+    id: PageId,
+    state: LeafState,
+) -> Result<Page, EngineError> {
+    let counters = &shared.counters;
+    let page = match state {
+        LeafState::Resident(page) => {
+            add(&counters.pages_from_pool, 1);
+            return Ok(page);
+        }
+        LeafState::Loading(load) => load.land().await?,
+        LeafState::Stored => {
+            let bytes = shared.engine.sal.read_pages(&[id], lsn).await?;
+            received(id, &bytes[0])?
+        }
+    };
+    add(&counters.pages_read, 1);
+    add(&counters.bytes_shipped, PAGE_SIZE as u64);
+    Ok(page)
 }
 
 /// What tests have happen between the choice of pages and LSN and the read.

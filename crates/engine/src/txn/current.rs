@@ -4,6 +4,7 @@
 use perigee_page::RecordHeader;
 use perigee_types::TrxId;
 
+use super::Registry;
 use crate::EngineError;
 use crate::catalog::Table;
 use crate::engine::Engine;
@@ -16,11 +17,21 @@ pub(super) enum Current {
     Written(TrxId),
 }
 
-/// What there is of the row with a clustered key, for the transaction `own`.
+/// Who is writing a clustered record, if it is another than the transaction `own` and has not ended.
 ///
-/// Whether its writer runs is asked under the row's latch. Asked later, the answer would be worth
-/// nothing: a writer that is found to have ended may have taken back, meanwhile, the version that
-/// was read. Under the latch it has not, so it has committed.
+/// Ask this under the record's latch. Asked later, the answer would be worth nothing: a writer that
+/// is found to have ended may have taken back, meanwhile, the version that was read. Under the latch
+/// it has not, so it has committed.
+pub(super) fn other_writer(
+    registry: &Registry,
+    record: &[u8],
+    own: Option<TrxId>,
+) -> Option<TrxId> {
+    let writer = RecordHeader::read(record).trx;
+    (Some(writer) != own && registry.is_active(writer)).then_some(writer)
+}
+
+/// What there is of the row with a clustered key, for the transaction `own`.
 pub(super) async fn current_version(
     engine: &Engine,
     table: &Table,
@@ -29,14 +40,11 @@ pub(super) async fn current_version(
 ) -> Result<Current, EngineError> {
     let tree = engine.tree(table.clustered());
     let look = |record: Option<&[u8]>| {
-        let Some(record) = record else {
-            return Current::Settled(None);
-        };
-        let writer = RecordHeader::read(record).trx;
-        if Some(writer) != own && engine.registry.is_active(writer) {
-            return Current::Written(writer);
+        let writer = record.and_then(|record| other_writer(&engine.registry, record, own));
+        match writer {
+            Some(writer) => Current::Written(writer),
+            None => Current::Settled(record.map(<[u8]>::to_vec)),
         }
-        Current::Settled(Some(record.to_vec()))
     };
     tree.look(key, look).await
 }

@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use perigee_ndp::KeyRange;
-use perigee_page::RecordHeader;
 use perigee_types::TrxId;
 use tokio::time::Instant;
 
+use super::current::{Current, current_version};
 use super::definition::DefinitionHold;
 use super::{ReadView, TransactionOptions, clustered_key};
 use crate::EngineError;
@@ -395,16 +395,11 @@ impl Owner {
             0 => table.clustered().layout.shape.key(record).to_vec(),
             _ => clustered_key(table, &table.indexes[index], record)?,
         };
-        let tree = self.engine.tree(table.clustered());
         loop {
-            let Some(row) = tree.get(&key).await? else {
-                return Ok(());
-            };
-            let writer = RecordHeader::read(&row).trx;
-            if writer == self.trx || !self.engine.registry.is_active(writer) {
-                return Ok(());
+            match current_version(&self.engine, table, &key, Some(self.trx)).await? {
+                Current::Settled(_) => return Ok(()),
+                Current::Written(writer) => self.meet(writer, how).await?,
             }
-            self.meet(writer, how).await?;
         }
     }
 

@@ -217,23 +217,19 @@ impl Transaction {
             return Ok(RowLock::Skipped);
         }
         loop {
-            let row = match current_version(&self.engine, table, key, self.id()).await? {
-                Current::Settled(row) => row,
-                Current::Written(writer) => {
-                    match wait {
-                        LockWait::Wait => owner.wait_for(writer, &cancel).await?,
-                        LockWait::NoWait => return Err(EngineError::LockedNoWait),
-                        LockWait::Skip => return Ok(RowLock::Skipped),
-                    }
-                    continue;
+            match current_version(&self.engine, table, key, self.id()).await? {
+                Current::Settled(None) => return Ok(RowLock::Locked(None)),
+                Current::Settled(Some(row)) => {
+                    let header = RecordHeader::read(&row);
+                    self.check_snapshot(table, header.trx)?;
+                    return Ok(RowLock::Locked((!header.flags.is_deleted()).then_some(row)));
                 }
-            };
-            let Some(row) = row else {
-                return Ok(RowLock::Locked(None));
-            };
-            let header = RecordHeader::read(&row);
-            self.check_snapshot(table, header.trx)?;
-            return Ok(RowLock::Locked((!header.flags.is_deleted()).then_some(row)));
+                Current::Written(writer) => match wait {
+                    LockWait::Wait => owner.wait_for(writer, &cancel).await?,
+                    LockWait::NoWait => return Err(EngineError::LockedNoWait),
+                    LockWait::Skip => return Ok(RowLock::Skipped),
+                },
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use perigee_types::{RollPtr, TrxId};
 use perigee_value::{Datum, RecordView, ValueRef};
 use tokio::sync::OwnedRwLockReadGuard;
 
-use super::current::{Current, current_version};
+use super::current::{Current, current_version, other_writer};
 use super::entries::{
     entries_of, entry_of, entry_of_version, has_same_columns, is_same_entry, key_text,
     unique_prefix,
@@ -400,11 +400,9 @@ impl Transaction {
         let (registry, tree) = (&self.engine.registry, self.engine.tree(table.clustered()));
         tree.write(key, trx, |place| match place.record {
             Some(found) => {
-                let writer = RecordHeader::read(found).trx;
-                let runs = writer != trx && registry.is_active(writer);
-                attempt = match runs {
-                    true => Attempt::Blocked(writer),
-                    false => Attempt::Found(found.to_vec()),
+                attempt = match other_writer(registry, found, Some(trx)) {
+                    Some(writer) => Attempt::Blocked(writer),
+                    None => Attempt::Found(found.to_vec()),
                 };
                 RecordChange::Keep
             }

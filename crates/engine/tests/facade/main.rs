@@ -9,6 +9,7 @@ mod large;
 mod long;
 mod lookups;
 mod memory;
+mod merges;
 mod mvcc;
 mod short;
 mod shrink;

@@ -23,7 +23,7 @@ use super::{definition, ids, live, open, request, run};
 type Rows = BTreeMap<i64, i64>;
 
 /// Rows are pairs of id and amount; the note has a length of its own.
-fn values(id: i64, amount: i64) -> Vec<Datum> {
+pub(super) fn values(id: i64, amount: i64) -> Vec<Datum> {
     let note = "n".repeat((amount % 90) as usize).into_bytes();
     vec![
         Datum::Int(id),
@@ -385,7 +385,7 @@ fn and_so_they_do_if_storage_decides_on_no_record() {
 }
 
 /// An engine with a table of the rows 0 to 9, each with the amount 5.
-async fn ten_rows(dir: &std::path::Path) -> (Arc<Engine>, Arc<Table>) {
+pub(super) async fn ten_rows(dir: &std::path::Path) -> (Arc<Engine>, Arc<Table>) {
     let engine = open(dir, EngineConfig::default()).await;
     engine.create_schema("test").await.unwrap();
     let table = engine.create_table(definition("t")).await.unwrap();
@@ -537,13 +537,12 @@ fn change_that_meets_another(change: fn(i64) -> (i64, i64)) -> (Written, Rows) {
         let (engine, table) = ten_rows(dir.path()).await;
         let options = options(Isolation::ReadCommitted, 10_000);
         let mut transaction = engine.begin(options);
-        let mut met = false;
-        let changed = transaction.change_row(&table, &key_of(&table, 3), |row| {
+        let (mut met, key) = (false, key_of(&table, 3));
+        let changed = transaction.change_row(&table, &key, |row| {
             let amount = RecordView::new(&table.clustered().layout, row).i128(1) as i64;
             if !std::mem::replace(&mut met, true) {
                 let other = async {
                     let mut other = engine.begin(options);
-                    let key = key_of(&table, 3);
                     let written = other.update_row(&table, &key, &values(3, 77)).await;
                     assert_eq!(written.unwrap(), Written::Done);
                     other.commit().await.unwrap();

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use perigee_engine::Engine;
 use perigee_engine::catalog::Table;
 use perigee_engine::txn::{
     Isolation, LockMode, LockWait, RowLock, Transaction, TransactionOptions, Written,
 };
-use perigee_engine::{Engine, EngineConfig};
-use perigee_value::{Datum, RecordView};
+use perigee_value::RecordView;
 
-use super::mvcc::key_of;
-use super::{definition, insert, live, open};
+use super::live;
+use super::mvcc::{key_of, ten_rows, values};
 
 /// How long the tasks are at it.
 const TIME: Duration = Duration::from_secs(3);
@@ -20,7 +20,7 @@ const TIME: Duration = Duration::from_secs(3);
 const THERE: i64 = 1;
 
 /// The row that is inserted and taken back again and again.
-const NEVER: i64 = 2;
+const NEVER: i64 = 20;
 
 fn begin(engine: &Arc<Engine>) -> Transaction {
     engine.begin(TransactionOptions {
@@ -29,19 +29,11 @@ fn begin(engine: &Arc<Engine>) -> Transaction {
     })
 }
 
-fn values(id: i64, amount: i128) -> [Datum; 3] {
-    [
-        Datum::Int(id),
-        Datum::Decimal(amount),
-        Datum::String(Vec::new()),
-    ]
-}
-
 /// Changes one row, inserts the other, each of which nobody may find done, and rolls back.
 async fn write(engine: Arc<Engine>, table: Arc<Table>, begun: Instant) {
     while begun.elapsed() < TIME {
         let mut transaction = begin(&engine);
-        let (key, row) = (key_of(&table, THERE), values(THERE, -1));
+        let (key, row) = (key_of(&table, THERE), values(THERE, 6));
         let written = transaction.update_row(&table, &key, &row).await;
         assert_eq!(written.unwrap(), Written::Done, "another's change is seen");
         transaction.rollback().await.unwrap();
@@ -63,7 +55,7 @@ async fn lock(engine: Arc<Engine>, table: Arc<Table>, wait: LockWait, begun: Ins
         match locked.await.unwrap() {
             RowLock::Locked(Some(row)) => {
                 let row = RecordView::new(&table.clustered().layout, &row);
-                assert_eq!(row.i128(1), 100, "what was rolled back is seen");
+                assert_eq!(row.i128(1), 5, "what was rolled back is seen");
                 seen += 1;
             }
             RowLock::Locked(None) => panic!("the row is there"),
@@ -84,15 +76,7 @@ async fn lock(engine: Arc<Engine>, table: Arc<Table>, wait: LockWait, begun: Ins
 fn nobody_finds_what_is_rolled_back_meanwhile() {
     let dir = tempfile::tempdir().unwrap();
     live(async {
-        let engine = open(dir.path(), EngineConfig::default()).await;
-        engine.create_schema("test").await.unwrap();
-        let table = engine.create_table(definition("t")).await.unwrap();
-        insert(&engine, &table, 5..6).await;
-        let mut transaction = begin(&engine);
-        let written = transaction.insert_row(&table, &values(THERE, 100)).await;
-        assert_eq!(written.unwrap(), Written::Done);
-        transaction.commit().await.unwrap();
-
+        let (engine, table) = ten_rows(dir.path()).await;
         let begun = Instant::now();
         let mut tasks = Vec::new();
         for number in 0..3 {

@@ -41,6 +41,7 @@ pub async fn scan_batches(
     let mut rest = Some(span);
     while let Some(span) = rest {
         let request = BatchRequest {
+            range: &span,
             span: &span,
             reverse,
             max_pages,
@@ -278,6 +279,7 @@ async fn the_lsn_of_a_batch_is_the_last_one_assigned() {
     let last = pool.sal().last_lsn();
     let span = KeySpan::all();
     let request = BatchRequest {
+        range: &span,
         span: &span,
         reverse: false,
         max_pages: 10,

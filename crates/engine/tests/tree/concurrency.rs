@@ -219,9 +219,11 @@ async fn scan_while(tree: Tree, reverse: bool, ends: Arc<AtomicBool>) -> u32 {
 
 async fn scan_by_batches(tree: &Tree, reverse: bool, load: bool, max_pages: usize) -> Vec<Vec<u8>> {
     let (sal, mut found) = (tree.pool().sal(), Vec::new());
-    let mut rest = Some(KeySpan::all());
+    let all = KeySpan::all();
+    let mut rest = Some(all.clone());
     while let Some(span) = rest {
         let request = BatchRequest {
+            range: &all,
             span: &span,
             reverse,
             max_pages,
@@ -241,7 +243,11 @@ async fn scan_by_batches(tree: &Tree, reverse: bool, load: bool, max_pages: usiz
             };
             let page = page.get();
             let slots = 0..page.slot_count();
-            let in_span = slots.filter(|slot| span.contains(page.key(*slot)));
+            let in_span = slots.filter(|slot| {
+                let wanted = span.contains(page.key(*slot));
+                assert!(wanted || leaf.shared, "{:?} of {span:?}", page.key(*slot));
+                wanted
+            });
             let mut records: Vec<_> = in_span.map(|slot| page.record(slot).to_vec()).collect();
             if reverse {
                 records.reverse();
