@@ -5,12 +5,10 @@
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::process::Command;
 use std::{fmt, io, thread};
-
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::BenchError;
 
@@ -141,8 +139,11 @@ impl Link {
         // A socket stays in the namespace in which its thread was when it was made.
         let listen = move || -> io::Result<TcpListener> {
             let namespace = File::open(namespace)?;
-            let network = LinkNameSpaceType::Network;
-            move_into_link_name_space(namespace.as_fd(), Some(network))?;
+            // SAFETY: the descriptor is open, and only this thread moves, which ends below.
+            let entered = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
+            if entered != 0 {
+                return Err(io::Error::last_os_error());
+            }
             TcpListener::bind((address, 0))
         };
         let listener = thread::spawn(listen).join();
