@@ -6,6 +6,7 @@ mod cluster;
 pub mod commands;
 pub mod demo;
 mod error;
+pub mod http;
 pub mod isolation;
 mod link;
 pub mod load;

@@ -3,9 +3,12 @@
 //!
 //! Needs root and iproute2. Dropping a link removes all of it.
 
-use std::fmt;
-use std::net::Ipv4Addr;
+use std::fs::File;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::process::Command;
+use std::{fmt, io, thread};
 
 use crate::BenchError;
 
@@ -124,6 +127,29 @@ impl Link {
             .args(["netns", "exec", &self.namespace])
             .arg(program);
         command
+    }
+
+    /// Listens on the side of the stores, at any port.
+    ///
+    /// # Errors
+    /// If the namespace cannot be entered.
+    pub fn listen(&self) -> Result<TcpListener, BenchError> {
+        let namespace = PathBuf::from("/run/netns").join(&self.namespace);
+        let address = self.address();
+        // A socket stays in the namespace in which its thread was when it was made.
+        let listen = move || -> io::Result<TcpListener> {
+            let namespace = File::open(namespace)?;
+            // SAFETY: the descriptor is open, and only this thread moves, which ends below.
+            let entered = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
+            if entered != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            TcpListener::bind((address, 0))
+        };
+        let listener = thread::spawn(listen).join();
+        listener
+            .expect("the thread does not panic")
+            .map_err(BenchError::io("listen behind the limited network"))
     }
 
     /// Runs a command on one side.

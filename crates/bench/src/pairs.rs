@@ -46,11 +46,11 @@ impl Comparison {
         }
     }
 
-    /// True if `other` is slower beyond doubt: the ratio's lower bound is above 1.1 and the
+    /// True if `other` is slower beyond doubt: the ratio's lower bound is above 1.02 and the
     /// difference above 3 ms.
     #[must_use]
     pub fn is_slower(&self) -> bool {
-        self.low > 1.1 && self.difference > 0.003
+        self.low > 1.02 && self.difference > 0.003
     }
 }
 

@@ -1,14 +1,18 @@
 //! The peer: DataFusion over Parquet files of the same data.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::config::TableParquetOptions;
 use datafusion::dataframe::DataFrameWriteOptions;
 use datafusion::error::DataFusionError;
+use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::prelude::{CsvReadOptions, ParquetReadOptions, SessionConfig, SessionContext};
 
+use crate::http::HttpFiles;
 use crate::tpch::TABLES;
 use crate::{BenchError, load};
 
@@ -38,13 +42,31 @@ impl Parquet {
     /// # Errors
     /// If a file cannot be read.
     pub async fn open(dir: &Path, partitions: usize) -> Result<Self, BenchError> {
-        let config = SessionConfig::new().with_target_partitions(partitions);
-        let context = SessionContext::new_with_config(config);
+        let place = |table: &str| file(dir, table).to_string_lossy().into_owned();
+        Self::with_tables(context(partitions), place).await
+    }
+
+    /// Opens the files that the HTTP server at `address` has, and nothing besides.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub async fn open_http(address: SocketAddr, partitions: usize) -> Result<Self, BenchError> {
+        let context = context(partitions);
+        let url = format!("http://{address}");
+        let parsed = ObjectStoreUrl::parse(&url).map_err(peer)?;
+        let files = Arc::new(HttpFiles::new(address));
+        context.register_object_store(parsed.as_ref(), files);
+        Self::with_tables(context, |table| format!("{url}/{table}.parquet")).await
+    }
+
+    async fn with_tables(
+        context: SessionContext,
+        place: impl Fn(&str) -> String,
+    ) -> Result<Self, BenchError> {
         for table in TABLES {
-            let path = file(dir, table.name).to_string_lossy().into_owned();
             let options = ParquetReadOptions::default();
             context
-                .register_parquet(table.name, path, options)
+                .register_parquet(table.name, place(table.name), options)
                 .await
                 .map_err(peer)?;
         }
@@ -68,6 +90,11 @@ impl Parquet {
         let rows = batches.iter().map(|batch| batch.num_rows()).sum();
         Ok((rows, begin.elapsed().as_secs_f64()))
     }
+}
+
+fn context(partitions: usize) -> SessionContext {
+    let config = SessionConfig::new().with_target_partitions(partitions);
+    SessionContext::new_with_config(config)
 }
 
 fn file(dir: &Path, table: &str) -> PathBuf {
@@ -129,6 +156,28 @@ fn schema(definition: &str) -> Schema {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http;
+
+    #[tokio::test]
+    async fn files_behind_http_give_the_same_answers() -> Result<(), BenchError> {
+        let dir = tempfile::tempdir().map_err(BenchError::io("make a directory"))?;
+        load::generate(dir.path(), 0.01, |_| ())?;
+        Parquet::write(dir.path()).await?;
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await;
+        let listener = listener.map_err(BenchError::io("listen"))?;
+        let address = listener.local_addr().map_err(BenchError::io("listen"))?;
+        let server = tokio::spawn(http::serve(listener, dir.path().to_owned()));
+        let local = Parquet::open(dir.path(), 2).await?;
+        let remote = Parquet::open_http(address, 2).await?;
+        for (number, sql) in crate::tpch::queries(0.01) {
+            let (local, remote) = (local.run(&sql).await?.0, remote.run(&sql).await?.0);
+            assert_eq!(local, remote, "rows of Q{number}");
+        }
+        server.abort();
+        let gone = Parquet::open_http(address, 2).await;
+        assert!(gone.is_err(), "the server is gone");
+        Ok(())
+    }
 
     #[test]
     fn schemas_follow_the_table_definitions() {

@@ -1,16 +1,15 @@
 //! `perigee bench load`: bulk load and size on disk, against MariaDB with InnoDB in the same run.
 
-use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
 use futures::future::BoxFuture;
-use perigee_testkit::MariaDb;
 use serde::Serialize;
 
+use super::innodb::InnoDb;
 use super::setup::{BenchOptions, data_bytes, note, status, wait_until_consolidated};
-use crate::tpch::{LOAD_OPTIONS, TABLES};
-use crate::{BenchError, Client, Embedded, load};
+use crate::tpch::TABLES;
+use crate::{BenchError, Embedded, load};
 
 /// What the command measures.
 #[derive(Clone, Debug, Serialize)]
@@ -43,7 +42,8 @@ pub fn load(options: &BenchOptions) -> BoxFuture<'_, Result<LoadFigures, BenchEr
     Box::pin(async move {
         let data = options.data()?;
         let (ours, load_seconds) = load_perigee(options, &data).await?;
-        let (mariadb_seconds, innodb_bytes) = load_mariadb(options, &data).await?;
+        let innodb = InnoDb::load(options, &data).await?;
+        let (mariadb_seconds, innodb_bytes) = (innodb.lineitem_seconds, innodb.bytes());
         note(&format!(
             "lineitem: {:.1} s, MariaDB {mariadb_seconds:.1} s",
             ours.consolidated
@@ -103,53 +103,4 @@ async fn load_perigee(options: &BenchOptions, data: &Path) -> Result<(Ours, f64)
         },
         loaded,
     ))
-}
-
-async fn load_mariadb(options: &BenchOptions, data: &Path) -> Result<(f64, u64), BenchError> {
-    let pool = format!("--innodb-buffer-pool-size={}", 2 * data_bytes(data));
-    let args = [
-        pool.as_str(),
-        "--innodb-flush-log-at-trx-commit=1",
-        "--innodb-log-file-size=1G",
-    ];
-    let server = MariaDb::start(&options.stores("mariadb")?, &args)
-        .map_err(BenchError::io("start MariaDB"))?;
-    let mut client = Client::connect_socket(&server.socket(), None).await?;
-    client
-        .execute(&format!("CREATE DATABASE {0}", load::SCHEMA))
-        .await?;
-    client.execute(&format!("USE {}", load::SCHEMA)).await?;
-    let mut lineitem = 0.0;
-    for table in TABLES {
-        client.execute(&table.create()).await?;
-        let file = load::file(data, table.name);
-        let sql = format!(
-            "LOAD DATA LOCAL INFILE '{}' INTO TABLE {} {LOAD_OPTIONS}",
-            file.display(),
-            table.name
-        );
-        let begin = Instant::now();
-        client.execute(&sql).await?;
-        lineitem = begin.elapsed().as_secs_f64(); // lineitem is the last table
-        note(&format!("MariaDB: {} in {lineitem:.2} s", table.name));
-    }
-    client.execute("FLUSH TABLES").await?;
-    Ok((
-        lineitem,
-        innodb_bytes(&server.data_dir().join(load::SCHEMA)),
-    ))
-}
-
-/// Bytes of all `.ibd` files in a directory.
-fn innodb_bytes(dir: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(dir) else {
-        return 0;
-    };
-    let is_table = |path: &Path| path.extension().is_some_and(|e| e == "ibd");
-    entries
-        .flatten()
-        .filter(|entry| is_table(&entry.path()))
-        .filter_map(|entry| entry.metadata().ok())
-        .map(|metadata| metadata.len())
-        .sum()
 }

@@ -1,6 +1,7 @@
 //! `perigee bench …`: each command measures ratios in one run and returns them under the names that
 //! its JSON output has.
 
+mod innodb;
 mod isolation;
 mod load;
 mod paper;

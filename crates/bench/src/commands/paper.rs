@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde::Serialize;
+use tokio::net::TcpListener;
 
 use super::setup::{BenchOptions, ClusterShape, TWO_PAGE_STORES, note};
 use super::tpch::cores;
 use crate::paper::{PQ_ON_TOP_OF_NDP, micro_queries};
+use crate::parquet::Parquet;
 use crate::report::{self, Hue, Pair, Series};
 use crate::sequence::{Named, expect_same, named, sequence};
-use crate::{BenchError, Cluster, Cost, Link, Rate};
+use crate::{BenchError, Cluster, Cost, Link, Rate, http};
 
 /// Rates of the network between frontend and storage.
 const RATES: [Rate; 2] = [Rate::gigabits(10), Rate::gigabits(1)];
@@ -37,6 +39,9 @@ pub struct PaperFigures {
     pub pq: Vec<PqReduction>,
     /// E2 over networks of limited rates.
     pub links: Vec<LinkFigures>,
+    /// Time of the 22 queries with NDP at 1 Gbit/s ÷ DataFusion's over Parquet files that it reads
+    /// through HTTP from the other side of the same network.
+    pub vs_parquet_over_http_1gbit: Option<f64>,
     /// Why there is nothing about limited networks.
     pub links_skipped: Option<String>,
 }
@@ -85,6 +90,15 @@ pub struct LinkFigures {
     pub rate: Rate,
     /// Totals.
     pub tpch: TotalFigures,
+    /// Seconds that DataFusion takes for the same queries with Parquet files through HTTP.
+    pub parquet_over_http: f64,
+}
+
+/// What ran over a network of one rate.
+struct LinkRun {
+    rate: Rate,
+    pairs: Vec<Pair>,
+    parquet_over_http: f64,
 }
 
 /// Runs the command and writes the report.
@@ -116,7 +130,11 @@ pub fn paper(options: &BenchOptions) -> BoxFuture<'_, Result<(PaperFigures, Path
                 let [off, on] = experiment
                     .off_and_on(&mut cluster, experiment.degree)
                     .await?;
-                links.push((rate, experiment.pairs(&off, &on).1));
+                links.push(LinkRun {
+                    rate,
+                    pairs: experiment.pairs(&off, &on).1,
+                    parquet_over_http: experiment.parquet_over_http(&link).await?,
+                });
             }
         }
         let figures = experiment.figures(&loopback, &links, links_skipped);
@@ -188,6 +206,26 @@ impl<'a> Experiment<'a> {
         Ok([off, on])
     }
 
+    /// Seconds of the 22 queries by DataFusion, which reads Parquet files from behind the link.
+    async fn parquet_over_http(&self, link: &Link) -> Result<f64, BenchError> {
+        note("DataFusion with Parquet files through HTTP");
+        Parquet::write(&self.data).await?;
+        let io = BenchError::io("serve Parquet files");
+        let listener = link.listen()?;
+        let made = listener
+            .set_nonblocking(true)
+            .and_then(|()| Ok((listener.local_addr()?, TcpListener::from_std(listener)?)));
+        let (address, listener) = made.map_err(io)?;
+        let server = tokio::spawn(http::serve(listener, self.data.clone()));
+        let peer = Parquet::open_http(address, self.degree).await?;
+        let mut total = 0.0;
+        for (_, sql) in crate::tpch::queries(self.options.scale) {
+            total += peer.run(&sql).await?.1;
+        }
+        server.abort();
+        Ok(total)
+    }
+
     /// Runs side by side: the micro-benchmark's, and the 22 queries'.
     fn pairs(&self, off: &Answers, on: &Answers) -> (Vec<Pair>, Vec<Pair>) {
         let numbers = self.numbers.iter().copied();
@@ -200,7 +238,7 @@ impl<'a> Experiment<'a> {
     fn figures(
         &self,
         runs: &Runs,
-        links: &[(Rate, Vec<Pair>)],
+        links: &[LinkRun],
         links_skipped: Option<String>,
     ) -> PaperFigures {
         let (micro, tpch) = self.pairs(&runs.several[0], &runs.several[1]);
@@ -230,11 +268,16 @@ impl<'a> Experiment<'a> {
             micro: micro.collect(),
             tpch: totals(&tpch),
             pq: pq.collect(),
+            vs_parquet_over_http_1gbit: links
+                .iter()
+                .find(|run| run.rate == Rate::gigabits(1))
+                .map(|run| report::total(&run.pairs).on.seconds / run.parquet_over_http),
             links: links
                 .iter()
-                .map(|(rate, pairs)| LinkFigures {
-                    rate: *rate,
-                    tpch: totals(pairs),
+                .map(|run| LinkFigures {
+                    rate: run.rate,
+                    tpch: totals(&run.pairs),
+                    parquet_over_http: run.parquet_over_http,
                 })
                 .collect(),
             links_skipped,
@@ -245,7 +288,7 @@ impl<'a> Experiment<'a> {
         &self,
         figures: &PaperFigures,
         runs: &Runs,
-        links: &[(Rate, Vec<Pair>)],
+        links: &[LinkRun],
     ) -> Result<String, BenchError> {
         let (micro, tpch) = self.pairs(&runs.several[0], &runs.several[1]);
         let mut out = String::from(report::HEAD);
@@ -270,13 +313,16 @@ impl<'a> Experiment<'a> {
                 why.replace('<', "&lt;")
             );
         }
-        for (rate, pairs) in links {
+        for run in links {
             let _ = write!(
                 out,
-                "<h2>{rate} between frontend and storage</h2><p>{}</p>",
-                report::summary(pairs)
+                "<h2>{} between frontend and storage</h2><p>{} DataFusion, which reads the tables as \
+                 Parquet files through HTTP over the same network, takes {:.2} s.</p>",
+                run.rate,
+                report::summary(&run.pairs),
+                run.parquet_over_http
             );
-            report::table(&mut out, pairs);
+            report::table(&mut out, &run.pairs);
         }
         out.push_str(report::END);
         Ok(out)
@@ -389,7 +435,9 @@ impl PaperFigures {
         };
         line(total("loopback", &self.tpch));
         for link in &self.links {
-            line(total(&link.rate.to_string(), &link.tpch));
+            let http = link.parquet_over_http;
+            let ours = total(&link.rate.to_string(), &link.tpch);
+            line(format!("{ours}  Parquet through HTTP {http:.2}"));
         }
         line("paper      63.0     50.0     28.0".to_owned());
         let pq = self.pq.iter().map(|f| format!("{} {:.0}", f.query, f.time));

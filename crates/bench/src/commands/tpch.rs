@@ -19,6 +19,12 @@ const GAIN: f64 = 0.95;
 /// network, and the frontend keeps none of them.
 const WHOLE_SCAN: &str = "SELECT COUNT(DISTINCT l_quantity) FROM lineitem WHERE l_discount < 0.11";
 
+/// A scan of a table that is in the buffer pool, so that storage is asked for nothing.
+const REGULAR_SCAN: &str = "SELECT SUM(p_size), MAX(p_retailprice) FROM part";
+
+/// Pairs of [`REGULAR_SCAN`]: what is looked for is a difference of one per cent.
+const REGULAR_PAIRS: usize = 60;
+
 /// What the command measures.
 #[derive(Clone, Debug, Serialize)]
 pub struct TpchFigures {
@@ -42,6 +48,9 @@ pub struct TpchFigures {
     pub frontend_peak_memory: u64,
     /// Bytes by which an NDP scan of all rows of lineitem raises the memory of a fresh frontend.
     pub ndp_scan_memory: u64,
+    /// Times of a scan without near-data processing: where it is allowed, on those where it is
+    /// switched off.
+    pub regular_scan: Comparison,
     /// Time of Q1 and Q6 with two workers and two store threads ÷ with one and one, geometric mean.
     pub pq_two_over_one: f64,
     /// The same for each.
@@ -104,10 +113,11 @@ pub fn tpch(options: &BenchOptions) -> BoxFuture<'_, Result<TpchFigures, BenchEr
                 gains,
             });
         }
+        let regular_scan = regular_scan(&mut client).await?;
         let memory = [cluster.frontend_memory()?.1, ndp_scan_memory];
         drop(cluster);
         let pq = pq::pq(options, &data).await?;
-        Ok(summary(options.scale, memory, pq, figures))
+        Ok(summary(options.scale, memory, (regular_scan, pq), figures))
     })
 }
 
@@ -158,6 +168,21 @@ async fn interleave(
     Ok(Comparison::of(&times))
 }
 
+/// What ordinary scans pay for near-data processing being there.
+async fn regular_scan(client: &mut Client) -> Result<Comparison, BenchError> {
+    note("pairs: a scan of what is in the buffer pool");
+    client.execute("SET ndp_mode = OFF").await?;
+    client.query(REGULAR_SCAN).await?;
+    client.execute("SET ndp_mode = ON").await?;
+    let plan = client.query(&format!("EXPLAIN {REGULAR_SCAN}")).await?;
+    let plan = answers::to_text(&plan);
+    if plan.contains("Using pushed NDP") {
+        let text = format!("a table in the buffer pool is scanned in storage:\n{plan}");
+        return Err(BenchError::Unexpected(text));
+    }
+    interleave(client, REGULAR_SCAN, REGULAR_PAIRS).await
+}
+
 /// Seconds of the queries one after the other by a peer that has just opened its files.
 async fn peer_sequence(data: &Path, queries: &[(usize, String)]) -> Result<Vec<f64>, BenchError> {
     Parquet::write(data).await?;
@@ -198,7 +223,7 @@ async fn gains(
 fn summary(
     scale: f64,
     memory: [u64; 2],
-    pq: Vec<PqFigures>,
+    (regular_scan, pq): (Comparison, Vec<PqFigures>),
     queries: Vec<QueryFigures>,
 ) -> TpchFigures {
     let (mut off, mut on) = (Cost::default(), Cost::default());
@@ -221,6 +246,7 @@ fn summary(
             / queries.iter().map(|q| q.datafusion_parquet).sum::<f64>(),
         frontend_peak_memory: memory[0],
         ndp_scan_memory: memory[1],
+        regular_scan,
         pq_two_over_one: pq::two_over_one(&pq),
         pq,
         queries,
@@ -233,14 +259,16 @@ impl TpchFigures {
     pub fn table(&self) -> String {
         let mut out = format!(
             "bytes on/off {:.3}, frontend CPU on/off {:.3}, time on/off {:.3}, {} queries gain, \
-             worst slowdown {:.2}, off against DataFusion over Parquet {:.2}, two workers over one {:.2}\n",
+             worst slowdown {:.2}, off against DataFusion over Parquet {:.2}, two workers over one {:.2}, \
+             a regular scan {:.3}\n",
             self.bytes_ratio,
             self.frontend_cpu_ratio,
             self.time_ratio,
             self.gaining,
             self.worst_slowdown,
             self.off_vs_datafusion_parquet,
-            self.pq_two_over_one
+            self.pq_two_over_one,
+            self.regular_scan.ratio
         );
         for q in &self.queries {
             let (bytes, cpu) = (

@@ -7,9 +7,12 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     DataType, Date32Type, Field, FieldRef, Int64Type, TimestampMicrosecondType,
 };
-use datafusion::common::{Result as DfResult, internal_datafusion_err};
+use datafusion::common::{Result as DfResult, ScalarValue, internal_datafusion_err};
+use datafusion::logical_expr::interval_arithmetic::Interval;
+use datafusion::logical_expr::preimage::PreimageResult;
+use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 use perigee_expr::DateField;
 use perigee_value::date;
@@ -84,6 +87,50 @@ impl ScalarUDFImpl for Extract {
         };
         kernels::shape(array, scalar)
     }
+
+    /// `YEAR(d) = 1994` is a range of `d`, which indexes and storage know to use.
+    fn preimage(
+        &self,
+        args: &[Expr],
+        value: &Expr,
+        context: &SimplifyContext,
+    ) -> DfResult<PreimageResult> {
+        let [Expr::Literal(field, _), expr] = args else {
+            return Ok(PreimageResult::None);
+        };
+        let field = field.try_as_str().flatten().and_then(field_named);
+        let (Some(DateField::Year), Expr::Literal(ScalarValue::Int64(Some(year)), _)) =
+            (field, value)
+        else {
+            return Ok(PreimageResult::None);
+        };
+        let ty = context.get_data_type(expr)?;
+        let (Some(from), Some(to)) = (
+            start_of_year(*year, &ty),
+            start_of_year(year.saturating_add(1), &ty),
+        ) else {
+            return Ok(PreimageResult::None);
+        };
+        Ok(PreimageResult::Range {
+            expr: expr.clone(),
+            interval: Box::new(Interval::try_new(from, to)?),
+        })
+    }
+}
+
+/// The first value of a type that lies in a year, if both are of those that dates have.
+fn start_of_year(year: i64, ty: &DataType) -> Option<ScalarValue> {
+    let first = date::Civil {
+        year: i32::try_from(year).ok()?,
+        month: 1,
+        day: 1,
+    };
+    let days = first.to_days()?;
+    if *ty == DataType::Date32 {
+        return Some(ScalarValue::Date32(Some(days)));
+    }
+    let micros = date::day_to_micros(days);
+    (*ty == datetime()).then_some(ScalarValue::TimestampMicrosecond(Some(micros), None))
 }
 
 fn extract(field: DateField, micros: i64) -> i64 {

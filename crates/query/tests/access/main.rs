@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod decisions;
+mod rewrites;
 mod statistics;
 
 use common::{Fixture, Setup, rows_of};
