@@ -74,16 +74,10 @@ fn respond(file: &File, range: Option<&str>, head: bool) -> io::Result<Answer> {
             part
         }
     };
-    let mut bytes = vec![
-        0;
-        if head {
-            0
-        } else {
-            (part.end - part.start) as usize
-        }
-    ];
+    let len = part.end - part.start;
+    let mut bytes = vec![0; if head { 0 } else { len as usize }];
     file.read_exact_at(&mut bytes, part.start)?;
-    let response = response.header(CONTENT_LENGTH, part.end - part.start);
+    let response = response.header(CONTENT_LENGTH, len);
     Ok(response
         .body(Full::new(bytes.into()))
         .expect("the headers are valid"))

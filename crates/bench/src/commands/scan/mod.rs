@@ -59,11 +59,14 @@ type Pushed = (Program, Aggregate);
 /// Aggregates of each group: its keys and their values.
 type Answer = BTreeMap<Vec<Vec<u8>>, Vec<i128>>;
 
+/// A loop over pages, written by hand for one query.
+type ByHand = dyn Fn(&[Page]) -> Answer;
+
 /// A query as storage runs it, and as one would write it by hand.
 struct Query {
     name: &'static str,
     pushed: Pushed,
-    native: Box<dyn Fn(&[Page]) -> Answer>,
+    native: Box<ByHand>,
 }
 
 /// Runs the command.
