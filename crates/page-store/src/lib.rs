@@ -39,6 +39,7 @@ mod ndp_run;
 mod open;
 mod plugin;
 mod pool;
+mod priority;
 mod read;
 mod recover;
 mod segment;
