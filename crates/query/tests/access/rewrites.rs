@@ -36,11 +36,7 @@ const YEARS: [(&str, &str, &str); 9] = [
         "1994 = YEAR(d) + 0",
         "days range by_d",
     ),
-    (
-        "YEAR(at) = 1994 AND n >= 0",
-        "YEAR(at) + 0 = 1994",
-        "days range by_at",
-    ),
+    ("YEAR(at) = 1994", "YEAR(at) + 0 = 1994", "days range by_at"),
     ("YEAR(d) < 1981", "YEAR(d) + 0 < 1981", "days range by_d"),
     ("YEAR(d) >= 2019", "YEAR(d) + 0 >= 2019", "days range by_d"),
     ("YEAR(d) <> 1994", "YEAR(d) + 0 <> 1994", "days ALL NULL"),
@@ -64,7 +60,13 @@ async fn years_are_ranges_of_dates() {
         let set = format!("SET ndp_mode = {mode}, ndp_min_pages = 0");
         fixture.run(&mut session, &set).await.unwrap();
         for (condition, plain, access) in YEARS {
-            let select = |condition| format!("SELECT id, note FROM days WHERE {condition}");
+            // An index that has all that is wanted is taken for any range.
+            let wanted = if access.contains("range") {
+                "id"
+            } else {
+                "note"
+            };
+            let select = |condition| format!("SELECT {wanted} FROM days WHERE {condition}");
             let mut rows = answer(&fixture, &mut session, &select(condition)).await;
             let mut expected = answer(&fixture, &mut session, &select(plain)).await;
             rows.sort();
@@ -85,8 +87,10 @@ async fn what_all_alternatives_demand_is_a_condition_of_its_own() {
     assert_eq!(plan, ["days ref by_n"]);
     let mut rows = answer(&fixture, &mut session, sql).await;
     rows.sort();
-    let ids = [7, 1007, 2007, 6007, 7007];
-    assert_eq!(rows, ids.map(|id| format!("{id}|note")));
+    assert_eq!(
+        rows,
+        ["1007|note", "2007|note", "6007|note", "7007|note", "7|note"]
+    );
 
     // Each alternative demands something of `a`, and something of `b`.
     let sql = "SELECT COUNT(*) FROM days a JOIN days b ON a.id = b.id + 1
