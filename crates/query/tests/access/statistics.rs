@@ -94,16 +94,20 @@ const CONDITIONS: [&str; 24] = [
     "x > 5000",
 ];
 
-/// By so much of the table an estimate may be wrong: two buckets.
+/// By so much of the table an estimate may be wrong after ANALYZE: two buckets.
 const TOLERANCE: f64 = 0.03;
 
-async fn check_estimates(fixture: &Fixture, session: &mut Session, how: &str) {
+/// After a load: one thread's sample has 1,024 values or more, so that a share of them is off by 1.6 % (one
+/// standard deviation, at most). This is four of them and a bucket's error.
+const TOLERANCE_OF_LOADS: f64 = 0.08;
+
+async fn check_estimates(fixture: &Fixture, session: &mut Session, how: &str, tolerance: f64) {
     let mut failures = String::new();
     for condition in CONDITIONS {
         let expected = expected(fixture, session, condition).await;
         let truth = truth(fixture, session, condition).await;
         assert!(truth > 0.0, "{condition}");
-        if (expected - truth).abs() > TOLERANCE * MANY as f64 {
+        if (expected - truth).abs() > tolerance * MANY as f64 {
             failures += &format!("{condition}: {expected} rows are expected, {truth} come\n");
         }
     }
@@ -113,10 +117,10 @@ async fn check_estimates(fixture: &Fixture, session: &mut Session, how: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn estimates_are_near_the_truth_on_skewed_data() {
     let (fixture, mut session) = skewed().await;
-    check_estimates(&fixture, &mut session, "a load").await;
+    check_estimates(&fixture, &mut session, "a load", TOLERANCE_OF_LOADS).await;
     let rows = fixture.run(&mut session, "ANALYZE TABLE s").await.unwrap();
     assert_eq!(rows_of(&rows[0]), ["test.s|analyze|status|OK"]);
-    check_estimates(&fixture, &mut session, "ANALYZE").await;
+    check_estimates(&fixture, &mut session, "ANALYZE", TOLERANCE).await;
     // A value that is frequent is read by the table, one that is not by the index.
     let access = async |session: &mut Session, condition: &str| {
         let sql = format!("SELECT word FROM s WHERE {condition}");
