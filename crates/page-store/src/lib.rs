@@ -39,7 +39,6 @@ mod ndp_run;
 mod open;
 mod plugin;
 mod pool;
-mod priority;
 mod read;
 mod recover;
 mod segment;

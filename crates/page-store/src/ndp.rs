@@ -33,7 +33,6 @@ use crate::config::Config;
 use crate::figures::NdpFigures;
 use crate::ndp_run::{Chunk, Partial};
 use crate::plugin::NdpProgram;
-use crate::priority::step_back;
 use crate::slice::Slice;
 
 /// Pages in a chunk: enough to read them with few system calls, few enough to share a request of
@@ -45,6 +44,10 @@ const TURN: Duration = Duration::from_millis(10);
 
 /// Descriptors that may wait for being prepared: as many as there are programs worth keeping.
 const PREPARATIONS: usize = 256;
+
+/// Nice value of NDP threads: a third of what an ordinary thread gets on a core that both want. With
+/// much less they would do nothing on a busy machine, and pages that are declined cost more.
+const NICE: libc::c_int = 5;
 
 /// What goes to the client.
 pub(crate) type Reply = Result<NdpReply, PageError>;
@@ -329,6 +332,16 @@ fn room(job: &Job) -> Result<OwnedPermit<Reply>, Left> {
         Ok(permit) => Ok(permit),
         Err(TrySendError::Full(_)) => Err(Left::Stalled),
         Err(TrySendError::Closed(_)) => Err(Left::Over),
+    }
+}
+
+/// Makes the calling thread one that gives way to others.
+fn step_back() {
+    // SAFETY: the call takes numbers; 0 is the calling thread, which Linux schedules by itself.
+    let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
+    if done != 0 {
+        let error = std::io::Error::last_os_error();
+        tracing::warn!("NDP threads run with the priority of all others: {error}");
     }
 }
 
