@@ -20,4 +20,4 @@ pub use pq::PqFigures;
 pub use scan::{ScanFigures, scan};
 pub use setup::BenchOptions;
 pub use sysbench::{MixedFigures, PairFigures, SysbenchFigures, SysbenchOptions, sysbench};
-pub use tpch::{QueryFigures, TpchFigures, tpch};
+pub use tpch::{ColdFigures, QueryFigures, TpchFigures, tpch};

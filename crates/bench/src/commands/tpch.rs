@@ -10,10 +10,13 @@ use super::setup::{BenchOptions, TWO_PAGE_STORES, note};
 use crate::pairs::Comparison;
 use crate::parquet::Parquet;
 use crate::sequence::{Named, expect_same, named, sequence};
-use crate::{BenchError, Client, Cluster, Cost, answers, load, report};
+use crate::{BenchError, Client, Cluster, Cost, answers, load, measure, report};
 
 /// Fewer bytes than this share of the bytes without NDP count as a gain.
 const GAIN: f64 = 0.95;
+
+/// The two contenders.
+const MODES: [&str; 2] = ["ndp_mode = OFF", "ndp_mode = ON"];
 
 /// A scan of all rows of the largest table that storage filters and projects: every row crosses the
 /// network, and the frontend keeps none of them.
@@ -21,6 +24,9 @@ const WHOLE_SCAN: &str = "SELECT COUNT(DISTINCT l_quantity) FROM lineitem WHERE 
 
 /// A scan of a table that is in the buffer pool, so that storage is asked for nothing.
 const REGULAR_SCAN: &str = "SELECT SUM(p_size), MAX(p_retailprice) FROM part";
+
+/// Pairs of runs of a query on frontends that have just started.
+const COLD_PAIRS: usize = 3;
 
 /// Pairs of [`REGULAR_SCAN`]: what is looked for is a difference of one per cent.
 const REGULAR_PAIRS: usize = 60;
@@ -39,7 +45,7 @@ pub struct TpchFigures {
     /// Queries that gain: at least 5 % fewer bytes and not slower, or an index plan at least as
     /// fast.
     pub gaining: usize,
-    /// The worst ratio of times on ÷ off among queries that are slower beyond doubt, else 1.
+    /// The worst ratio of times on ÷ off among queries that are slower beyond doubt, warm or cold, else 1.
     pub worst_slowdown: f64,
     /// Time of the 22 queries without NDP ÷ DataFusion over Parquet; both in sequence, once, from a
     /// cold start.
@@ -70,10 +76,31 @@ pub struct QueryFigures {
     pub on: Cost,
     /// Times of interleaved warm pairs, on against off.
     pub slowdown: Comparison,
+    /// The query on frontends that have just started.
+    pub cold: ColdFigures,
     /// Seconds of DataFusion over Parquet, in one sequence too.
     pub datafusion_parquet: f64,
     /// The query gains from NDP.
     pub gains: bool,
+}
+
+/// Figures of a query that finds nothing in the buffer pool, in whichever mode.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ColdFigures {
+    /// Bytes from the stores without NDP, and with it.
+    pub bytes: [u64; 2],
+    /// Times of interleaved pairs, on against off.
+    pub slowdown: Comparison,
+}
+
+impl QueryFigures {
+    /// Ratios of times on ÷ off, warm and cold, where NDP is slower beyond doubt.
+    fn slowdowns(&self) -> impl Iterator<Item = f64> {
+        let both = [self.slowdown, self.cold.slowdown];
+        both.into_iter()
+            .filter(Comparison::is_slower)
+            .map(|slowdown| slowdown.ratio)
+    }
 }
 
 /// Runs the command.
@@ -92,10 +119,15 @@ pub fn tpch(options: &BenchOptions) -> BoxFuture<'_, Result<TpchFigures, BenchEr
         cluster.restart_frontend_with(args.clone())?;
         let named = named(&queries);
         let off = in_mode(&cluster, "OFF", &named).await?;
-        cluster.restart_frontend_with(args)?;
+        cluster.restart_frontend_with(args.clone())?;
         let on = in_mode(&cluster, "ON", &named).await?;
         expect_same(&named, "the answer without NDP", &on, &off)?;
         let peer = peer_sequence(&data, &queries).await?;
+        let mut colds = Vec::new();
+        for (name, sql) in &named {
+            note(&format!("cold pairs: {name}"));
+            colds.push(cold(&mut cluster, &args, sql).await?);
+        }
         let mut client = cluster.client(Some(load::SCHEMA)).await?;
         let mut figures = Vec::new();
         for (i, (number, sql)) in queries.iter().enumerate() {
@@ -103,12 +135,13 @@ pub fn tpch(options: &BenchOptions) -> BoxFuture<'_, Result<TpchFigures, BenchEr
             let slowdown = interleave(&mut client, sql, options.pairs).await?;
             let datafusion_parquet = peer[i];
             let (off, on) = (off[i].1, on[i].1);
-            let gains = gains(&mut client, sql, &off, &on, &slowdown).await?;
+            let gains = gains(&mut client, sql, &colds[i], &slowdown).await?;
             figures.push(QueryFigures {
                 query: *number,
                 off,
                 on,
                 slowdown,
+                cold: colds[i],
                 datafusion_parquet,
                 gains,
             });
@@ -121,13 +154,50 @@ pub fn tpch(options: &BenchOptions) -> BoxFuture<'_, Result<TpchFigures, BenchEr
     })
 }
 
-/// What [`WHOLE_SCAN`] adds to the memory of a frontend that has just started.
-async fn scan_memory(cluster: &Cluster) -> Result<u64, BenchError> {
+/// A client of a frontend that has run what the first query of a process needs once, and nothing else.
+async fn first_client(cluster: &Cluster, variable: &str) -> Result<Client, BenchError> {
     let mut client = cluster.client(Some(load::SCHEMA)).await?;
-    client.execute("SET ndp_min_pages = 0").await?;
-    // What the first query of a process needs once.
+    client.execute(&format!("SET {variable}")).await?;
     let warm = "SELECT COUNT(DISTINCT n_name) FROM nation WHERE n_nationkey < 9";
     client.query(warm).await?;
+    Ok(client)
+}
+
+/// A query on frontends that have just started, one for each run.
+async fn cold(
+    cluster: &mut Cluster,
+    args: &[String],
+    sql: &str,
+) -> Result<ColdFigures, BenchError> {
+    let (mut bytes, mut times) = ([0; 2], Vec::new());
+    for pair in 0..COLD_PAIRS {
+        let mut seconds = [0.0; 2];
+        for mode in in_turn(pair) {
+            cluster.restart_frontend_with(args.to_vec())?;
+            let mut client = first_client(cluster, MODES[mode]).await?;
+            let (_, cost) = measure(cluster, &mut client, sql).await?;
+            (bytes[mode], seconds[mode]) = (cost.bytes, cost.seconds);
+            client.close().await?;
+        }
+        times.push((seconds[0], seconds[1]));
+    }
+    let slowdown = Comparison::of(&times);
+    Ok(ColdFigures { bytes, slowdown })
+}
+
+/// The modes' places in [`MODES`]. Which one goes first changes from pair to pair, so that neither always
+/// finds what the other warmed.
+fn in_turn(pair: usize) -> [usize; 2] {
+    if pair.is_multiple_of(2) {
+        [0, 1]
+    } else {
+        [1, 0]
+    }
+}
+
+/// What [`WHOLE_SCAN`] adds to the memory of a frontend that has just started.
+async fn scan_memory(cluster: &Cluster) -> Result<u64, BenchError> {
+    let mut client = first_client(cluster, "ndp_min_pages = 0").await?;
     let before = cluster.frontend_memory()?.1;
     client.query(WHOLE_SCAN).await?;
     client.close().await?;
@@ -152,12 +222,8 @@ async fn interleave(
     let mut times = Vec::new();
     for pair in 0..pairs.max(2) {
         let mut pair_times = [0.0; 2];
-        // Which one goes first changes, so that neither always finds what the other warmed.
-        let order = if pair % 2 == 0 { [0, 1] } else { [1, 0] };
-        for mode in order {
-            client
-                .execute(&format!("SET ndp_mode = {}", ["OFF", "ON"][mode]))
-                .await?;
+        for mode in in_turn(pair) {
+            client.execute(&format!("SET {}", MODES[mode])).await?;
             let begin = std::time::Instant::now();
             client.query(sql).await?;
             pair_times[mode] = begin.elapsed().as_secs_f64();
@@ -198,19 +264,19 @@ async fn peer_sequence(data: &Path, queries: &[(usize, String)]) -> Result<Vec<f
     Ok(times)
 }
 
-/// At least 5 % fewer bytes and not slower, or a plan by index for which the pairs do not show that it
-/// is slower.
+/// At least 5 % fewer bytes from a cold start and not slower, or a plan by index for which the pairs do not
+/// show that it is slower.
 async fn gains(
     client: &mut Client,
     sql: &str,
-    off: &Cost,
-    on: &Cost,
+    cold: &ColdFigures,
     slowdown: &Comparison,
 ) -> Result<bool, BenchError> {
-    if slowdown.is_slower() {
+    if slowdown.is_slower() || cold.slowdown.is_slower() {
         return Ok(false);
     }
-    if (on.bytes as f64) <= GAIN * off.bytes as f64 {
+    let [off, on] = cold.bytes;
+    if (on as f64) <= GAIN * off as f64 {
         return Ok(true);
     }
     let plan = answers::to_text(&client.query(&format!("EXPLAIN {sql}")).await?);
@@ -231,10 +297,7 @@ fn summary(
         off.add(&query.off);
         on.add(&query.on);
     }
-    let slower = queries
-        .iter()
-        .filter(|q| q.slowdown.is_slower())
-        .map(|q| q.slowdown.ratio);
+    let slower = queries.iter().flat_map(QueryFigures::slowdowns);
     TpchFigures {
         scale,
         bytes_ratio: on.bytes as f64 / off.bytes as f64,
@@ -277,7 +340,7 @@ impl TpchFigures {
             );
             out += &format!(
                 "Q{:<3} bytes {:>6.1} %  CPU {:>6.1} %  time off {:.3} s on {:.3} s  pairs {:.2} \
-                 [{:.2}, {:.2}]  DataFusion {:.3} s{}\n",
+                 [{:.2}, {:.2}]  cold bytes {:.3}, pairs {:.2}  DataFusion {:.3} s{}\n",
                 q.query,
                 -bytes,
                 -cpu,
@@ -286,6 +349,8 @@ impl TpchFigures {
                 q.slowdown.ratio,
                 q.slowdown.low,
                 q.slowdown.high,
+                q.cold.bytes[1] as f64 / q.cold.bytes[0].max(1) as f64,
+                q.cold.slowdown.ratio,
                 q.datafusion_parquet,
                 if q.gains { "  gains" } else { "" }
             );

@@ -11,9 +11,13 @@
 //! A page's bytes are shared: a reader takes a [`Page`] under the shared latch and keeps it without
 //! any latch; a writer that finds the bytes shared copies them first. This is how scans keep a
 //! consistent version of cached leaves without copying each (SPEC's N5).
+//!
+//! What a near-data scan gets from storage is the scan's alone, but its memory is the pool's: the pool
+//! keeps fewer pages meanwhile (`lent`).
 
 mod flight;
 mod frame;
+mod lent;
 mod pool;
 mod shard;
 

@@ -15,6 +15,7 @@ use perigee_types::{IndexId, Lsn, PAGE_SIZE, PageId};
 use tokio::time::{Instant, timeout_at};
 
 use super::flight::{Flight, FlightSeat};
+use super::lent::Lent;
 use super::shard::Shard;
 use super::{Frame, Page, PageLoad};
 use crate::EngineError;
@@ -54,6 +55,8 @@ pub struct PoolCounters {
     pub misses: u64,
     /// Pages in the pool now.
     pub resident: usize,
+    /// Bytes lent to scans now.
+    pub lent: usize,
 }
 
 /// The tree latch of an index, around the number of structure changes that were begun under it.
@@ -67,6 +70,7 @@ pub struct BufferPool {
     flights: Mutex<HashMap<PageId, Flight>>,
     capacity: usize,
     resident: AtomicUsize,
+    lent: Lent,
     hits: AtomicU64,
     misses: AtomicU64,
     superblock: OnceLock<Arc<Frame>>,
@@ -90,6 +94,7 @@ impl BufferPool {
             flights: Mutex::default(),
             capacity,
             resident: AtomicUsize::new(0),
+            lent: Lent::of(capacity),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             superblock: OnceLock::new(),
@@ -254,7 +259,8 @@ impl BufferPool {
 
     fn insert(&self, frame: Arc<Frame>) {
         self.resident.fetch_add(1, Ordering::Relaxed);
-        let evicted = self.shard(frame.id()).lock().insert(frame, &self.sal);
+        let lent = self.lent_by_each();
+        let evicted = self.shard(frame.id()).lock().insert(frame, lent, &self.sal);
         self.resident.fetch_sub(evicted, Ordering::Relaxed);
     }
 
@@ -289,13 +295,39 @@ impl BufferPool {
     }
 
     fn shrink(&self) {
+        let lent = self.lent_by_each();
         for shard in &self.shards {
             let mut shard = shard.lock();
-            let target = shard.capacity;
+            let target = shard.capacity.saturating_sub(lent);
             let evicted = shard.shrink(target, &self.sal);
             drop(shard);
             self.resident.fetch_sub(evicted, Ordering::Relaxed);
         }
+    }
+
+    /// Lends memory to a scan, for pages and results that only it sees. The pool does with fewer pages
+    /// until it is given back.
+    pub(crate) fn lend(&self, bytes: usize) {
+        self.lent.lend(bytes);
+        let frames = self.resident.load(Ordering::Relaxed) + self.lent.frames();
+        if frames > self.capacity {
+            self.shrink();
+        }
+    }
+
+    /// Takes back what was lent.
+    pub(crate) fn take_back(&self, bytes: usize) {
+        self.lent.give_back(bytes);
+    }
+
+    /// Half of the pool is lent. Who has something should use it up before it asks for more.
+    pub(crate) fn is_lent_out(&self) -> bool {
+        self.lent.is_exhausted()
+    }
+
+    /// Frames that each shard must do without.
+    fn lent_by_each(&self) -> usize {
+        self.lent.frames().div_ceil(self.shards.len())
     }
 
     /// The superblock, which never leaves the pool.
@@ -331,6 +363,7 @@ impl BufferPool {
             hits: self.hits.load(Ordering::Relaxed),
             misses: self.misses.load(Ordering::Relaxed),
             resident: self.resident.load(Ordering::Relaxed),
+            lent: self.lent.bytes(),
         }
     }
 

@@ -39,9 +39,10 @@ impl Shard {
         }
     }
 
-    /// Adds a frame, evicting others if the shard is full. Returns how many it evicted.
-    pub fn insert(&mut self, frame: Arc<Frame>, sal: &Sal) -> usize {
-        let evicted = self.shrink(self.capacity.saturating_sub(1), sal);
+    /// Adds a frame, evicting others if the shard is full but for what is `lent`. Returns how many it
+    /// evicted.
+    pub fn insert(&mut self, frame: Arc<Frame>, lent: usize, sal: &Sal) -> usize {
+        let evicted = self.shrink(self.capacity.saturating_sub(1 + lent), sal);
         let (id, index) = (frame.id(), frame.index());
         let before = self.frames.insert(id, frame);
         assert!(before.is_none(), "{id} is in the pool twice");

@@ -1,33 +1,66 @@
 //! How many bytes of a table a scan holds at a time: what shows that its memory is bounded by its
-//! look-ahead, whatever the table's size.
+//! look-ahead, whatever the table's size. The memory of near-data scans is the buffer pool's (SPEC's N5).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::buffer::BufferPool;
+
 /// Bytes held now, and the most so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Held {
     now: AtomicU64,
     peak: AtomicU64,
+    /// Who lends what does not come through it.
+    lender: Option<Arc<BufferPool>>,
 }
 
 /// Bytes that are held until this is dropped.
-#[derive(Debug)]
 pub(super) struct Holding {
     held: Arc<Held>,
-    bytes: u64,
+    bytes: usize,
+    lent: usize,
 }
 
 impl Held {
-    /// Counts bytes as held.
+    /// Nothing yet; near-data scans have a lender.
+    pub fn new(lender: Option<Arc<BufferPool>>) -> Arc<Self> {
+        let held = Self {
+            lender,
+            ..Self::default()
+        };
+        Arc::new(held)
+    }
+
+    /// Counts bytes as held that only the scan has.
     pub fn hold(self: &Arc<Self>, bytes: usize) -> Holding {
-        let bytes = bytes as u64;
-        let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        match &self.lender {
+            Some(pool) => {
+                pool.lend(bytes);
+                self.holding(bytes, bytes)
+            }
+            None => self.holding(bytes, 0),
+        }
+    }
+
+    /// Counts bytes as held that are pages of the pool.
+    pub fn hold_pooled(self: &Arc<Self>, bytes: usize) -> Holding {
+        self.holding(bytes, 0)
+    }
+
+    fn holding(self: &Arc<Self>, bytes: usize, lent: usize) -> Holding {
+        let now = self.now.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         self.peak.fetch_max(now, Ordering::Relaxed);
         Holding {
             held: self.clone(),
             bytes,
+            lent,
         }
+    }
+
+    /// No more is to be had before some is given back.
+    pub fn is_scarce(&self) -> bool {
+        self.lender.as_ref().is_some_and(|pool| pool.is_lent_out())
     }
 
     /// The most bytes that were held at a time.
@@ -38,6 +71,10 @@ impl Held {
 
 impl Drop for Holding {
     fn drop(&mut self) {
-        self.held.now.fetch_sub(self.bytes, Ordering::Relaxed);
+        let bytes = self.bytes as u64;
+        self.held.now.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(pool) = &self.held.lender {
+            pool.take_back(self.lent);
+        }
     }
 }

@@ -33,6 +33,9 @@ const ROWS_PER_BATCH: usize = 8192;
 /// Parts of the range for each worker, so that one that meets more work than the others takes fewer.
 const PARTS_PER_WORKER: usize = 8;
 
+/// A near-data scan looks ahead this part of the buffer pool at most: what it holds is the pool's memory.
+const NDP_POOL_SHARE: usize = 8;
+
 /// Parts that may wait between the two halves of a partition. A part is at most a read of
 /// [`super::source`] or a message of a Page Store, so a scan's memory is bounded.
 const PARTS_WAITING: usize = 8;
@@ -143,10 +146,12 @@ impl ScanHandle {
             None => LongColumns::of(&index.layout, &request.projection, &stored),
             Some(_) => None,
         };
-        let look_ahead = request
-            .look_ahead
-            .unwrap_or(engine.config.look_ahead)
-            .max(1);
+        let mut look_ahead = request.look_ahead.unwrap_or(engine.config.look_ahead);
+        if request.ndp {
+            look_ahead = look_ahead.min(engine.pool.capacity() / NDP_POOL_SHARE);
+        }
+        let look_ahead = look_ahead.max(1);
+        let held = Held::new(request.ndp.then(|| engine.pool.clone()));
         let shared = Shared {
             look_ahead,
             engine,
@@ -157,7 +162,7 @@ impl ScanHandle {
             descriptor: encoded,
             parts: OnceCell::new(),
             counters: Arc::default(),
-            held: Arc::default(),
+            held,
             delivered: AtomicU64::new(0),
         };
         add(&shared.counters.scans, u64::from(shared.request.ndp));

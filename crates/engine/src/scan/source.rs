@@ -27,7 +27,8 @@ use crate::txn::LsnPin;
 /// work on the first pages begins while the last are on their way.
 const PAGES_PER_PART: usize = 32;
 
-/// Leaves of the first batch read of a scan that may end early; the next ones double.
+/// Leaves of the first batch read of a scan that may end early, or that gets no more memory; the next ones
+/// double.
 const FIRST_PAGES: usize = 4;
 
 /// What the reading half hands over.
@@ -86,6 +87,9 @@ impl Ahead {
                 return Ok(None);
             }
         };
+        if shared.held.is_scarce() {
+            self.pages = self.pages.min(FIRST_PAGES);
+        }
         let request = BatchRequest {
             range: &self.range,
             span: &span,
@@ -160,14 +164,14 @@ async fn read_batch(shared: &Shared, batch: Batch, parts: &Parts) -> Result<bool
     );
     prepare(shared, lsn, &stored).await?;
     for pages in cached.chunks(PAGES_PER_PART) {
-        if parts.send(Ok(whole(shared, pages.to_vec()))).await.is_err() {
+        if !hand_over(shared, pooled(shared, pages.to_vec()), parts).await {
             return Ok(false);
         }
     }
     for (index, id, state) in divided {
         let page = span.cut(&read_leaf(shared, lsn, id, state).await?);
         let part = whole(shared, vec![(index, page)]);
-        if parts.send(Ok(part)).await.is_err() {
+        if !hand_over(shared, part, parts).await {
             return Ok(false);
         }
     }
@@ -216,7 +220,25 @@ async fn prepare(shared: &Shared, lsn: Lsn, stored: &[(u32, PageId)]) -> Result<
     Ok(())
 }
 
-/// Whole pages as a part.
+/// Hands over a part; false if nobody listens any more. Where memory is scarce, all that was handed over
+/// before has to be taken first.
+async fn hand_over(shared: &Shared, part: Part, parts: &Parts) -> bool {
+    if shared.held.is_scarce() {
+        let all_taken = parts.reserve_many(parts.max_capacity()).await;
+        if all_taken.is_err() {
+            return false;
+        }
+    }
+    parts.send(Ok(part)).await.is_ok()
+}
+
+/// Pages that are in the pool, too, as a part.
+fn pooled(shared: &Shared, pages: Vec<(u32, Page)>) -> Part {
+    let held = shared.held.hold_pooled(pages.len() * PAGE_SIZE);
+    Part::Pages(pages, held)
+}
+
+/// Whole pages that only the scan has, as a part.
 fn whole(shared: &Shared, pages: Vec<(u32, Page)>) -> Part {
     let held = shared.held.hold(pages.len() * PAGE_SIZE);
     Part::Pages(pages, held)
@@ -237,8 +259,8 @@ async fn land(
             if shared.request.cancel.is_cancelled() {
                 return Err(EngineError::Cancelled);
             }
-            let part = whole(shared, std::mem::take(&mut arrived));
-            if parts.send(Ok(part)).await.is_err() {
+            let part = pooled(shared, std::mem::take(&mut arrived));
+            if !hand_over(shared, part, parts).await {
                 return Ok(false);
             }
         }
@@ -262,7 +284,7 @@ async fn read_whole(
             add(&shared.counters.bytes_shipped, bytes.len() as u64);
             out.push((*index, received(*id, &bytes)?));
         }
-        if parts.send(Ok(whole(shared, out))).await.is_err() {
+        if !hand_over(shared, whole(shared, out), parts).await {
             return Ok(false);
         }
     }
@@ -315,7 +337,7 @@ async fn read_reduced(
         shared.counters.used(&reply);
         for item in reply.items {
             let part = take_item(shared, item, &places, pages, &mut covered)?;
-            if parts.send(Ok(part)).await.is_err() {
+            if !hand_over(shared, part, parts).await {
                 return Ok(false);
             }
         }

@@ -402,6 +402,11 @@ fn pool(metrics: &mut Metrics, figures: &Figures) {
             bytes(figures.pool.resident),
         )
         .gauge(
+            "perigee_frontend_buffer_pool_lent_bytes",
+            "Memory of the buffer pool that near-data scans have for what storage sent them",
+            figures.pool.lent as u64,
+        )
+        .gauge(
             "perigee_frontend_buffer_pool_capacity_bytes",
             "Memory that pages may take",
             bytes(figures.pool_capacity),

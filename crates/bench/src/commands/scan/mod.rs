@@ -26,6 +26,9 @@ use crate::BenchError;
 /// Runs of each contender, interleaved; the best counts.
 const RUNS: usize = 7;
 
+/// Bytes of pages: more than any cache has.
+const BYTES: usize = 1 << 30;
+
 /// What the command measures.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ScanFigures {
@@ -76,7 +79,7 @@ struct Query {
 pub fn scan() -> Result<ScanFigures, BenchError> {
     note("making lineitem pages");
     let layout = pages::lineitem();
-    let pages = pages::pages(&layout)?;
+    let pages = pages::pages(&layout, BYTES)?;
     let slots = pages.iter().map(|page| page_ref(page).slot_count());
     let records: u64 = slots.map(u64::from).sum();
     let bytes = (pages.len() * PAGE_SIZE) as u64;
@@ -184,6 +187,21 @@ fn merge(batch: &RecordBatch, answer: &mut Answer) {
                 Some(counts) => counts.value(row).into(),
                 None => array.as_primitive::<Decimal128Type>().value(row),
             };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scans_and_loops_by_hand_agree() {
+        let layout = pages::lineitem();
+        let pages = pages::pages(&layout, 2 << 20).unwrap();
+        for query in [q6::query(&layout), q1::query(&layout)] {
+            let times = measure(query, &layout, &pages).unwrap();
+            assert!(times.compiled);
         }
     }
 }

@@ -7,9 +7,6 @@ use tpchgen::generators::LineItemGenerator;
 
 use crate::BenchError;
 
-/// Bytes of pages that are scanned: far more than any cache.
-const BYTES: usize = 1 << 30;
-
 /// Scale factor of the data; its pages are repeated until there are enough.
 const SCALE: f64 = 0.3;
 
@@ -65,8 +62,9 @@ pub fn page_ref(page: &Page) -> PageRef<'_> {
     PageRef::new(&page[..]).expect("made by us")
 }
 
-/// Leaf pages of lineitem, filled as a load fills them.
-pub fn pages(layout: &RowLayout) -> Result<Vec<Page>, BenchError> {
+/// So many bytes of leaf pages of lineitem, filled as a load fills them; they are the same few again where
+/// the generator's do not suffice.
+pub fn pages(layout: &RowLayout, bytes: usize) -> Result<Vec<Page>, BenchError> {
     let broken = |e: &dyn std::fmt::Display| BenchError::Unexpected(format!("lineitem page: {e}"));
     let mut pages: Vec<Page> = Vec::new();
     let mut records = Vec::new();
@@ -82,6 +80,9 @@ pub fn pages(layout: &RowLayout) -> Result<Vec<Page>, BenchError> {
         encode_text_row(layout, &fields, RecordHeader::default(), &mut records)
             .map_err(|e| broken(&e))?;
         count += 1;
+        if pages.len() * PAGE_SIZE >= bytes {
+            break;
+        }
         if records.len() + 2 * count > room {
             let rest = records.split_off(before);
             pages.push(page(layout, pages.len(), &records).map_err(|e| broken(&e))?);
@@ -89,7 +90,7 @@ pub fn pages(layout: &RowLayout) -> Result<Vec<Page>, BenchError> {
         }
     }
     let distinct = pages.len();
-    while pages.len() * PAGE_SIZE < BYTES {
+    while pages.len() * PAGE_SIZE < bytes {
         pages.push(pages[pages.len() - distinct].clone());
     }
     Ok(pages)

@@ -98,7 +98,7 @@ impl Native {
         for page in pages {
             self.page(page, &mut groups);
         }
-        let found = (0_u16..).zip(groups);
+        let found = (0..=u16::MAX).zip(groups);
         found
             .filter_map(|(key, sums)| {
                 let letters = key.to_be_bytes().map(|letter| vec![letter]);
