@@ -198,9 +198,9 @@ mod tests {
     #[test]
     fn scans_and_loops_by_hand_agree() {
         let layout = pages::lineitem();
-        let pages = pages::pages(&layout, 2 << 20).unwrap();
+        let pages = pages::pages(&layout, 2 << 20).expect("pages of lineitem");
         for query in [q6::query(&layout), q1::query(&layout)] {
-            let times = measure(query, &layout, &pages).unwrap();
+            let times = measure(query, &layout, &pages).expect("equal answers");
             assert!(times.compiled);
         }
     }
