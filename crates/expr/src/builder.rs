@@ -40,6 +40,7 @@ impl Builder {
             .map(|(usable, column)| {
                 let digits = match column.ty {
                     ColumnType::Int { bytes: 1, .. } => 3,
+                    ColumnType::Year => 4,
                     ColumnType::Int { bytes: 2, .. } => 5,
                     ColumnType::Int { bytes: 3, .. } => 8,
                     ColumnType::Int { bytes: 4, .. } => 10,
@@ -488,6 +489,16 @@ impl Builder {
             }
             value => self.constant(value, Type::DateTime),
         }
+    }
+
+    /// Reads a string constant as the time that the other side is.
+    fn time_of_string(&mut self, text: &[u8]) -> Result<NodeId, ExprError> {
+        let value = parse_text(ColumnType::Time { fsp: 6 }, text);
+        let value = value.map_err(|_| ExprError::Constant {
+            value: Datum::String(text.to_vec()),
+            ty: Type::Time,
+        })?;
+        self.constant(value, Type::Time)
     }
 }
 

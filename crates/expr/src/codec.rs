@@ -113,6 +113,7 @@ fn decode_type(r: &mut Reader<'_>) -> Result<Type, DecodeError> {
         6 => Type::Date,
         7 => Type::DateTime,
         8 => Type::String,
+        9 => Type::Time,
         _ => return Err(DecodeError::new("expression: type")),
     })
 }

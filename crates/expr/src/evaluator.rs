@@ -16,7 +16,7 @@ pub struct Vector {
 /// Physical form of a vector, given by the expression's type ([`Lanes::for_type`]).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lanes {
-    /// Int, Bool (0 or 1), Date, DateTime, and Decimal of at most 18 digits.
+    /// Int, Bool (0 or 1), Date, DateTime, Time, and Decimal of at most 18 digits.
     I64(Vec<i64>),
     /// UInt.
     U64(Vec<u64>),
@@ -96,7 +96,9 @@ impl Vector {
         }
         match (&mut self.lanes, value) {
             (Lanes::I64(v), ValueRef::Null) => v.push(0),
-            (Lanes::I64(v), ValueRef::Int(x) | ValueRef::DateTime(x)) => v.push(x),
+            (Lanes::I64(v), ValueRef::Int(x) | ValueRef::DateTime(x) | ValueRef::Time(x)) => {
+                v.push(x);
+            }
             (Lanes::I64(v), ValueRef::Date(x)) => v.push(i64::from(x)),
             (Lanes::I64(v), ValueRef::Bool(x)) => v.push(i64::from(x)),
             (Lanes::I64(v), ValueRef::Decimal(x)) => v.push(x as i64),
@@ -131,6 +133,7 @@ impl Vector {
             (Lanes::I64(v), Type::Bool) => ValueRef::Bool(v[lane] != 0),
             (Lanes::I64(v), Type::Date) => ValueRef::Date(v[lane] as i32),
             (Lanes::I64(v), Type::DateTime) => ValueRef::DateTime(v[lane]),
+            (Lanes::I64(v), Type::Time) => ValueRef::Time(v[lane]),
             (Lanes::I64(v), Type::Decimal { .. }) => ValueRef::Decimal(i128::from(v[lane])),
             (Lanes::I128(v), Type::Decimal { .. }) => ValueRef::Decimal(v[lane]),
             (Lanes::U64(v), Type::UInt) => ValueRef::UInt(v[lane]),
@@ -184,9 +187,12 @@ impl Lanes {
     pub fn for_type(ty: Type) -> Self {
         match ty {
             Type::Decimal { precision, .. } if precision > 18 => Self::I128(Vec::new()),
-            Type::Bool | Type::Int | Type::Date | Type::DateTime | Type::Decimal { .. } => {
-                Self::I64(Vec::new())
-            }
+            Type::Bool
+            | Type::Int
+            | Type::Date
+            | Type::DateTime
+            | Type::Time
+            | Type::Decimal { .. } => Self::I64(Vec::new()),
             Type::UInt => Self::U64(Vec::new()),
             Type::Double => Self::F64(Vec::new()),
             Type::String => Self::Bytes {

@@ -29,6 +29,7 @@ pub fn order(left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {
         (ValueRef::Double(a), ValueRef::Double(b)) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
         (ValueRef::Date(a), ValueRef::Date(b)) => a.cmp(&b),
         (ValueRef::DateTime(a), ValueRef::DateTime(b)) => a.cmp(&b),
+        (ValueRef::Time(a), ValueRef::Time(b)) => a.cmp(&b),
         (ValueRef::String(a), ValueRef::String(b)) => string::compare(a, b),
         (ValueRef::Bool(a), ValueRef::Bool(b)) => a.cmp(&b),
         _ => panic!("E2: {left:?} and {right:?} are compared"),

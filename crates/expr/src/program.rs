@@ -43,6 +43,8 @@ pub enum Type {
     Date,
     /// Microseconds since 1970-01-01 00:00:00, without time zone.
     DateTime,
+    /// Microseconds, which may be negative: MySQL's TIME.
+    Time,
     /// Bytes of UTF-8 compared as `utf8mb4_bin` (PAD SPACE): trailing spaces do not count.
     String,
 }
@@ -55,11 +57,12 @@ impl Type {
             ColumnType::Int {
                 unsigned: false, ..
             } => Self::Int,
-            ColumnType::Int { unsigned: true, .. } => Self::UInt,
+            ColumnType::Int { unsigned: true, .. } | ColumnType::Year => Self::UInt,
             ColumnType::Decimal { precision, scale } => Self::Decimal { precision, scale },
             ColumnType::Float | ColumnType::Double => Self::Double,
             ColumnType::Date => Self::Date,
-            ColumnType::DateTime { .. } => Self::DateTime,
+            ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => Self::DateTime,
+            ColumnType::Time { .. } => Self::Time,
             ColumnType::Char { .. } | ColumnType::Varchar { .. } | ColumnType::Long { .. } => {
                 Self::String
             }
@@ -94,6 +97,7 @@ impl Type {
             Self::Date => 6,
             Self::DateTime => 7,
             Self::String => 8,
+            Self::Time => 9,
         }
     }
 }
@@ -111,6 +115,7 @@ impl fmt::Display for Type {
             Self::Double => "DOUBLE",
             Self::Date => "DATE",
             Self::DateTime => "DATETIME",
+            Self::Time => "TIME",
             Self::String => "VARCHAR",
         })
     }

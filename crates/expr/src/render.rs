@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use perigee_value::{ColumnType, Datum, date, format_double, format_value};
+use perigee_value::{ColumnType, Datum, date, format_double, format_value, time};
 
 use crate::{Arithmetic, Comparison, DateField, Node, NodeId, Program, Type};
 
@@ -411,6 +411,11 @@ fn constant_text(value: &Datum, ty: Type) -> String {
             format_value(ColumnType::Date, value.as_ref(), &mut text);
             text.push('\'');
         }
+        Datum::Time(v) => {
+            text.push_str("TIME'");
+            time::format_time(*v, if v % 1_000_000 == 0 { 0 } else { 6 }, &mut text);
+            text.push('\'');
+        }
         Datum::DateTime(v) => {
             text.push_str("TIMESTAMP'");
             date::format_micros(*v, if v % 1_000_000 == 0 { 0 } else { 6 }, &mut text);
@@ -476,6 +481,7 @@ fn cast_name(ty: Type) -> String {
         Type::Double => "double".into(),
         Type::Date => "date".into(),
         Type::DateTime => "datetime(6)".into(),
+        Type::Time => "time(6)".into(),
         Type::String => "char".into(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use perigee_value::{Collation, ColumnType, Datum, RowLayout, date, decimal};
+use perigee_value::{Collation, ColumnType, Datum, RowLayout, date, decimal, time};
 
 use crate::limits::{MAX_DEPTH, MAX_IN_LIST, MAX_NODES, MAX_OPERANDS, MAX_PATTERN, MAX_STRING};
 use crate::operations::order;
@@ -233,6 +233,7 @@ pub(crate) fn check_constant(value: &Datum, ty: Type) -> Result<(), ExprError> {
         (Datum::Double(v), Type::Double) => v.is_finite(),
         (Datum::Date(v), Type::Date) => date::is_valid_day(*v),
         (Datum::DateTime(v), Type::DateTime) => date::is_valid_micros(*v),
+        (Datum::Time(v), Type::Time) => time::is_valid_time(*v),
         (Datum::String(v), Type::String) => v.len() <= MAX_STRING && std::str::from_utf8(v).is_ok(),
         _ => false,
     };

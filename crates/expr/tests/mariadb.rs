@@ -17,7 +17,7 @@ use perigee_expr::arbitrary::{Generator, Options};
 use perigee_expr::{Interpreter, Node, Program, Type};
 use perigee_testkit::MariaDb;
 use perigee_value::{
-    ColumnType, Datum, RecordView, RowLayout, ValueRef, date, decimal, format_double,
+    ColumnType, Datum, RecordView, RowLayout, ValueRef, date, decimal, format_double, time,
 };
 
 /// Rows of a table.
@@ -171,6 +171,7 @@ fn shown(sql: &str, ty: Type) -> String {
     match ty {
         Type::String => format!("HEX({sql})"),
         Type::DateTime => format!("CAST({sql} AS DATETIME(6))"),
+        Type::Time => format!("CAST({sql} AS TIME(6))"),
         Type::Double => format!("CAST({sql} AS DOUBLE)"),
         _ => sql.to_owned(),
     }
@@ -189,6 +190,7 @@ fn text(value: ValueRef<'_>, ty: Type) -> String {
         ValueRef::Double(v) => format_double(if v == 0.0 { 0.0 } else { v }, &mut out),
         ValueRef::Date(v) => date::format_day(v, &mut out),
         ValueRef::DateTime(v) => date::format_micros(v, 6, &mut out),
+        ValueRef::Time(v) => time::format_time(v, 6, &mut out),
         ValueRef::String(v) => v.iter().for_each(|byte| write!(out, "{byte:02X}").unwrap()),
         ValueRef::Overflow(_) => panic!("no expression has such a value"),
     }
@@ -276,8 +278,9 @@ fn client(server: &MariaDb, sql: &str, force: bool) -> (String, String) {
         .spawn()
         .unwrap();
     let mut input = child.stdin.take().unwrap();
-    let script =
-        format!("SET SESSION sql_mode='{SQL_MODE}'; SET NAMES utf8mb4 COLLATE utf8mb4_bin;\n{sql}");
+    let script = format!(
+        "SET SESSION sql_mode='{SQL_MODE}', time_zone='+00:00'; SET NAMES utf8mb4 COLLATE utf8mb4_bin;\n{sql}"
+    );
     let writer = std::thread::spawn(move || input.write_all(script.as_bytes()));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap().unwrap();

@@ -113,7 +113,7 @@ fn slot(layout: &RowLayout, ty: ColumnType, place: Place) -> Option<Slot> {
     match ty {
         ColumnType::Float | ColumnType::Double => Some(Slot::Float { offset, bytes, key }),
         _ => {
-            let unsigned = matches!(ty, ColumnType::Int { unsigned: true, .. });
+            let unsigned = ty.is_unsigned();
             Some(Slot::Integer {
                 offset,
                 bytes,
@@ -145,6 +145,7 @@ fn range(ty: ColumnType) -> Interval {
         ColumnType::Int { unsigned, .. } => {
             Interval::of_bytes(ty.stored_width().unwrap_or(8) as u8, unsigned)
         }
+        ColumnType::Year => Interval::of_bytes(2, true),
         _ => Interval::of_type(Type::of(ty)),
     }
 }

@@ -241,7 +241,7 @@ fn field_range(field: DateField) -> Interval {
 /// The integer that a constant is in a register, if it is one.
 pub(crate) fn integer(value: &Datum) -> Option<i128> {
     Some(match value {
-        Datum::Int(v) | Datum::DateTime(v) => i128::from(*v),
+        Datum::Int(v) | Datum::DateTime(v) | Datum::Time(v) => i128::from(*v),
         Datum::UInt(v) => i128::from(*v),
         Datum::Decimal(v) => *v,
         Datum::Date(v) => i128::from(*v),

@@ -5,6 +5,7 @@
 
 use perigee_expr::Type;
 use perigee_value::date::{MAX_DAY, MAX_MICROS, MIN_DAY, MIN_MICROS};
+use perigee_value::time::MAX_TIME;
 
 /// All integers from `low` to `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,12 @@ const ALL_MICROS: Interval = Interval {
     high: MAX_MICROS as i128,
 };
 
+/// Microseconds of TIME.
+const ALL_TIMES: Interval = Interval {
+    low: -MAX_TIME as i128,
+    high: MAX_TIME as i128,
+};
+
 impl Interval {
     pub(crate) fn exactly(value: i128) -> Self {
         Self {
@@ -54,6 +61,7 @@ impl Interval {
             Type::Decimal { precision, .. } => Self::of_digits(precision),
             Type::Date => ALL_DAYS,
             Type::DateTime => ALL_MICROS,
+            Type::Time => ALL_TIMES,
             Type::Double | Type::String => Self::exactly(0),
         }
     }

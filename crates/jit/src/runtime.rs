@@ -48,6 +48,7 @@ impl Halves {
             Type::Double => ValueRef::Double(f64::from_bits(self.low)),
             Type::Date => ValueRef::Date(self.low as i32),
             Type::DateTime => ValueRef::DateTime(self.low as i64),
+            Type::Time => ValueRef::Time(self.low as i64),
             Type::String => panic!("J2: a string is not a number"),
         }
     }
@@ -59,7 +60,7 @@ fn give(outcome: operations::Outcome<'_>, out: &mut i128) -> u64 {
         Err(_) => return ERROR,
         Ok(ValueRef::Null) => return NULL,
         Ok(ValueRef::Bool(v)) => i128::from(v),
-        Ok(ValueRef::Int(v) | ValueRef::DateTime(v)) => i128::from(v),
+        Ok(ValueRef::Int(v) | ValueRef::DateTime(v) | ValueRef::Time(v)) => i128::from(v),
         Ok(ValueRef::UInt(v)) => i128::from(v),
         Ok(ValueRef::Decimal(v)) => v,
         Ok(ValueRef::Double(v)) => i128::from(v.to_bits()),

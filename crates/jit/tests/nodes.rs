@@ -12,6 +12,7 @@ use perigee_expr::{
 };
 use perigee_jit::JitEvaluator;
 use perigee_value::date::{MAX_DAY, MAX_MICROS, MIN_DAY, MIN_MICROS};
+use perigee_value::time::MAX_TIME;
 use perigee_value::{Collation, ColumnType, Datum, RowLayout};
 use support::{Page, assert_same};
 
@@ -122,6 +123,26 @@ fn columns() -> Vec<(ColumnType, Vec<Datum>)> {
                 collation: COLLATION,
             },
             strings(&["", "AIR", "MAIL", "SHIP", "a\u{1}", "ÄÖ"]),
+        ),
+        (
+            ColumnType::Timestamp { fsp: 0 },
+            [
+                1_000_000,
+                757_382_400_000_000,
+                i64::from(i32::MAX) * 1_000_000,
+            ]
+            .map(Datum::DateTime)
+            .to_vec(),
+        ),
+        (
+            ColumnType::Time { fsp: 6 },
+            [0, -1, 1, 36_672_000_000, -MAX_TIME, MAX_TIME]
+                .map(Datum::Time)
+                .to_vec(),
+        ),
+        (
+            ColumnType::Year,
+            [0, 1901, 1994, 2155].map(Datum::UInt).to_vec(),
         ),
     ]
 }
@@ -263,7 +284,7 @@ fn strings_compare_with_constants() {
         "01234567890123456789012345678901",
         "\t",
     ];
-    for column in [16, 17, 34, 35] {
+    for column in [16, 17, 37, 38] {
         for text in texts {
             for op in [
                 Comparison::Equal,
@@ -341,6 +362,7 @@ fn casts() {
         Type::UInt,
         Type::Double,
         Type::DateTime,
+        Type::Time,
         decimal(3, 0),
         decimal(5, 2),
         decimal(18, 6),
@@ -418,7 +440,7 @@ fn lists() {
             .iter()
             .map(|v| (Datum::String(v.as_bytes().to_vec()), Type::String))
             .collect();
-        for column in [16, 17, 34, 35] {
+        for column in [16, 17, 37, 38] {
             assert!(check(&table, |b| {
                 let column = b.column(column)?;
                 b.in_list(column, &list)
@@ -442,7 +464,7 @@ fn lists() {
     ]
     .map(|v| (Datum::String(v.as_bytes().to_vec()), Type::String))
     .to_vec();
-    for (columns, list) in [([12, 13, 30], &doubles), ([16, 17, 34], &strings)] {
+    for (columns, list) in [([12, 13, 33], &doubles), ([16, 17, 37], &strings)] {
         for column in columns {
             assert!(check(&table, |b| {
                 let column = b.column(column)?;
@@ -479,7 +501,7 @@ fn like() {
         "a%%",
         "REG AIR ",
     ];
-    for column in [16, 17, 34, 35] {
+    for column in [16, 17, 37, 38] {
         for pattern in patterns {
             assert!(check(&table, |b| {
                 let column = b.column(column)?;
@@ -511,7 +533,7 @@ fn substrings() {
         (i64::MAX, Some(i64::MAX)),
         (31, Some(2)),
     ];
-    for column in [16, 17, 34, 35] {
+    for column in [16, 17, 37, 38] {
         for (start, length) in positions {
             assert!(check(&table, |b| {
                 let column = b.column(column)?;
@@ -543,7 +565,7 @@ fn dates() {
         DateField::Minute,
         DateField::Second,
     ];
-    for column in [14, 15, 32, 33] {
+    for column in [14, 15, 35, 36] {
         for field in fields {
             assert!(check(&table, |b| {
                 let column = b.column(column)?;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, Date32Type, DurationMicrosecondType, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
 };
 use arrow_array::{
     ArrayRef, BinaryViewArray, BooleanArray, Decimal128Array, PrimitiveArray, StringViewArray,
@@ -47,6 +48,9 @@ pub(crate) fn array(ty: &DataType, rows: usize, column: Column) -> Result<ArrayR
         DataType::Date32 => source.integers::<Date32Type>(nulls)?,
         DataType::Timestamp(TimeUnit::Microsecond, None) => {
             source.integers::<TimestampMicrosecondType>(nulls)?
+        }
+        DataType::Duration(TimeUnit::Microsecond) => {
+            source.integers::<DurationMicrosecondType>(nulls)?
         }
         DataType::Decimal128(precision, scale) => {
             let values = source.collect::<i128>()?;

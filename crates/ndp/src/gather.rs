@@ -74,7 +74,7 @@ impl Gather {
             .stored_width()
             .expect("only strings have variable length");
         let kind = match column.ty {
-            ColumnType::Int { unsigned: true, .. } => NumberKind::Unsigned,
+            ty if ty.is_unsigned() => NumberKind::Unsigned,
             ColumnType::Float | ColumnType::Double => NumberKind::Float,
             ColumnType::Decimal { .. } if width > 8 => NumberKind::Wide,
             _ => NumberKind::Signed,

@@ -45,7 +45,11 @@ pub fn column_data_type(ty: ColumnType) -> DataType {
         ColumnType::Float => DataType::Float32,
         ColumnType::Double => DataType::Float64,
         ColumnType::Date => DataType::Date32,
-        ColumnType::DateTime { .. } => DataType::Timestamp(TimeUnit::Microsecond, None),
+        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+            DataType::Timestamp(TimeUnit::Microsecond, None)
+        }
+        ColumnType::Time { .. } => DataType::Duration(TimeUnit::Microsecond),
+        ColumnType::Year => DataType::UInt16,
         ColumnType::Char { collation, .. }
         | ColumnType::Varchar { collation, .. }
         | ColumnType::Long { collation, .. } => {
@@ -69,6 +73,7 @@ pub fn value_data_type(ty: Type) -> DataType {
         Type::Double => DataType::Float64,
         Type::Date => DataType::Date32,
         Type::DateTime => DataType::Timestamp(TimeUnit::Microsecond, None),
+        Type::Time => DataType::Duration(TimeUnit::Microsecond),
         Type::String => DataType::Utf8View,
     }
 }

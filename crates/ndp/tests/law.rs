@@ -470,7 +470,9 @@ impl State {
 
 fn compare(a: &Datum, b: &Datum) -> std::cmp::Ordering {
     match (a, b) {
-        (Datum::Int(a), Datum::Int(b)) | (Datum::DateTime(a), Datum::DateTime(b)) => a.cmp(b),
+        (Datum::Int(a), Datum::Int(b))
+        | (Datum::DateTime(a), Datum::DateTime(b))
+        | (Datum::Time(a), Datum::Time(b)) => a.cmp(b),
         (Datum::UInt(a), Datum::UInt(b)) => a.cmp(b),
         (Datum::Decimal(a), Datum::Decimal(b)) => a.cmp(b),
         (Datum::Date(a), Datum::Date(b)) => a.cmp(b),

@@ -412,6 +412,9 @@ fn sql_type(ty: ColumnType) -> SqlType {
         ColumnType::Double => SqlType::Double,
         ColumnType::Date => SqlType::Date,
         ColumnType::DateTime { fsp } => SqlType::DateTime { fsp },
+        ColumnType::Timestamp { fsp } => SqlType::Timestamp { fsp },
+        ColumnType::Time { fsp } => SqlType::Time { fsp },
+        ColumnType::Year => SqlType::Year,
         ColumnType::Char { chars, .. } => SqlType::Char {
             chars: u32::from(chars),
         },

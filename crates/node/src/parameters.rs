@@ -33,13 +33,7 @@ pub(crate) fn parameter(value: &wire::Parameter<'_>) -> query::Result<query::Par
             time,
         } => {
             let hours = u64::from(days) * 24 + u64::from(time.hours);
-            Ok(P::time(
-                negative,
-                hours,
-                time.minutes,
-                time.seconds,
-                time.micros,
-            ))
+            P::time(negative, hours, time.minutes, time.seconds, time.micros)
         }
     }
 }

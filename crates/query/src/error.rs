@@ -233,6 +233,8 @@ registry! {
     too_many_prepared(1461, "42000", limit) => "Can't create more than max_prepared_stmt_count statements (current value: {limit})";
     /// A temporal literal that is none.
     incorrect_literal(1525, "HY000", kind, value) => "Incorrect {kind} value: '{value}'";
+    /// A YEAR of another number of digits.
+    invalid_year_length(1818, "HY000") => "Supports only YEAR or YEAR(4) column.";
     /// Wrong number of arguments of a function.
     wrong_arguments(1582, "42000", name) => "Incorrect parameter count in the call to native function '{name}'";
     /// An exact number outside its type.

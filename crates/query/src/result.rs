@@ -192,6 +192,7 @@ fn type_of(field: &Field, origin: &metadata::Origin) -> Option<ColumnType> {
         DataType::Int32 if origin.ty.starts_with("mediumint") => int(3, false),
         DataType::Int32 => int(4, false),
         DataType::UInt8 => int(1, true),
+        DataType::UInt16 if origin.ty == "year" => Some(ColumnType::Year),
         DataType::UInt16 => int(2, true),
         DataType::UInt32 if origin.ty.starts_with("mediumint") => int(3, true),
         DataType::UInt32 => int(4, true),
@@ -203,7 +204,11 @@ fn type_of(field: &Field, origin: &metadata::Origin) -> Option<ColumnType> {
         DataType::Float32 => Some(ColumnType::Float),
         DataType::Float64 => Some(ColumnType::Double),
         DataType::Date32 => Some(ColumnType::Date),
+        DataType::Timestamp(..) if origin.ty.starts_with("timestamp") => {
+            Some(ColumnType::Timestamp { fsp: fsp_of(field) })
+        }
         DataType::Timestamp(..) => Some(ColumnType::DateTime { fsp: fsp_of(field) }),
+        DataType::Duration(..) => Some(ColumnType::Time { fsp: fsp_of(field) }),
         _ => {
             let length = |prefix: &str| {
                 let rest = origin.ty.strip_prefix(prefix)?;

@@ -7,8 +7,8 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Field, Float64Type, Int64Type,
-    TimestampMicrosecondType, UInt64Type,
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field,
+    Float64Type, Int64Type, TimestampMicrosecondType, UInt64Type,
 };
 use perigee_value::{ColumnType, Datum};
 
@@ -44,6 +44,10 @@ impl Column {
                 let fsp = fsp_of(field);
                 (ColumnType::DateTime { fsp }, ty.clone())
             }
+            ty @ DataType::Duration(..) => {
+                let fsp = fsp_of(field);
+                (ColumnType::Time { fsp }, ty.clone())
+            }
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
                 (bigint(false), DataType::Utf8View)
             }
@@ -77,6 +81,9 @@ impl Column {
             DataType::Date32 => Datum::Date(array.as_primitive::<Date32Type>().value(row)),
             DataType::Timestamp(..) => {
                 Datum::DateTime(array.as_primitive::<TimestampMicrosecondType>().value(row))
+            }
+            DataType::Duration(..) => {
+                Datum::Time(array.as_primitive::<DurationMicrosecondType>().value(row))
             }
             DataType::Utf8View => {
                 Datum::String(array.as_string_view().value(row).as_bytes().to_vec())
@@ -143,6 +150,10 @@ pub fn array(ty: &DataType, values: &[Datum]) -> Result<ArrayRef> {
         }),
         DataType::Timestamp(..) => primitive::<TimestampMicrosecondType>(values, ty, |v| match v {
             Datum::DateTime(v) => Some(*v),
+            _ => None,
+        }),
+        DataType::Duration(..) => primitive::<DurationMicrosecondType>(values, ty, |v| match v {
+            Datum::Time(v) => Some(*v),
             _ => None,
         }),
         DataType::BinaryView => {

@@ -192,7 +192,40 @@ files!(
     auto_increment,
     binary,
     strict,
+    temporal,
 );
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_have_times_and_years() {
+    let fixture = Fixture::new(Setup::default()).await;
+    let mut session = fixture.session();
+    let table = "CREATE DATABASE test; USE test; \
+                 CREATE TABLE t (a TIME(1), s TIMESTAMP, y YEAR)";
+    fixture.run(&mut session, table).await.unwrap();
+    let load = "LOAD DATA LOCAL INFILE 'f' INTO TABLE t";
+    let file = "-1 01:02:03.25\t20200229120000\t94\n\\N\t\\N\t\\N\n1112\t70-1-2\t0\n";
+    let loaded = fixture.run_with(&mut session, load, file.into());
+    assert_eq!(
+        loaded.await.unwrap()[0].ok.as_ref().unwrap().affected_rows,
+        3
+    );
+    let select = "SELECT * FROM t ORDER BY a";
+    let results = fixture.run(&mut session, select).await.unwrap();
+    let rows = [
+        "NULL|NULL|NULL",
+        "-25:02:03.3|2020-02-29 12:00:00|1994",
+        "00:11:12.0|1970-01-02 00:00:00|2000",
+    ];
+    assert_eq!(rows_of(&results[0]), rows);
+    for (line, errno) in [
+        ("839:00:00\t\\N\t\\N\n", 1292),
+        ("\\N\t1970-01-01\t\\N\n", 1292),
+        ("\\N\t\\N\t1900\n", 1264),
+    ] {
+        let loaded = fixture.run_with(&mut session, load, line.into()).await;
+        assert_eq!(loaded.unwrap_err().errno, errno, "{line}");
+    }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_of_files_are_numbered_in_their_order() {

@@ -1,8 +1,11 @@
 //! Conversion of a value to a column's type, as INSERT does in strict mode: rounding is silent,
 //! everything else that would change the value is an error.
 
-use crate::date::{self, is_valid_micros, round_micros};
-use crate::text::{day_from_number, format_value, micros_from_number};
+use crate::date::{self, round_micros};
+use crate::text::{
+    day_from_number, fit_time, format_value, micros_from_number, time_from_number, year_from_number,
+};
+use crate::time::{round_time, time_number};
 use crate::{ColumnType, Datum, ValueError, ValueErrorKind, ValueRef, decimal, parse_text};
 
 impl ColumnType {
@@ -69,21 +72,42 @@ impl ColumnType {
                 let days = match value {
                     Datum::Date(v) => Some(v),
                     Datum::DateTime(v) => Some(date::split_micros(v).0),
+                    // MySQL takes today's date, which is not known here.
+                    Datum::Time(_) => None,
                     _ => to_integer(&value, from).and_then(day_from_number),
                 };
                 days.map(Datum::Date)
                     .ok_or_else(|| error(ValueErrorKind::Incorrect))
             }
-            Self::DateTime { fsp } => {
+            Self::DateTime { fsp } | Self::Timestamp { fsp } => {
                 let micros = match value {
                     Datum::Date(v) => Some(date::day_to_micros(v)),
                     Datum::DateTime(v) => Some(round_micros(v, fsp)),
+                    Datum::Time(_) => None,
                     _ => to_integer(&value, from).and_then(micros_from_number),
                 };
-                let valid = micros.filter(|micros| is_valid_micros(*micros));
+                let valid = micros.filter(|micros| self.has_micros(*micros));
                 valid
                     .map(Datum::DateTime)
                     .ok_or_else(|| error(ValueErrorKind::Incorrect))
+            }
+            Self::Time { fsp } => {
+                let micros = match value {
+                    Datum::Date(_) => Some(0),
+                    Datum::DateTime(v) => Some(v.rem_euclid(date::DAY_MICROS)),
+                    Datum::Time(v) => Some(v),
+                    _ => time_of_number(&value, from),
+                };
+                fit_time(micros, fsp).map(Datum::Time).map_err(error)
+            }
+            Self::Year => {
+                let year = match value {
+                    Datum::Date(_) | Datum::DateTime(_) => year_of(&value),
+                    Datum::Time(_) => return Err(error(ValueErrorKind::Incorrect)),
+                    _ => to_integer(&value, from),
+                };
+                let year = year.and_then(year_from_number);
+                year.map(Datum::UInt).ok_or_else(out_of_range)
             }
             Self::Char { .. } | Self::Varchar { .. } | Self::Long { .. } => {
                 let mut text = String::new();
@@ -116,8 +140,30 @@ fn to_integer(value: &Datum, from: ColumnType) -> Option<i128> {
             let clock = hour * 10_000 + minute * 100 + i128::from(time.second);
             Some(date_number(days) * 1_000_000 + clock)
         }
+        Datum::Time(v) => Some(time_number(round_time(v, 0)).into()),
         Datum::Null | Datum::String(_) | Datum::Overflow(_) | Datum::Bool(_) => None,
     }
+}
+
+/// A number such as 235959.5 as a time, perhaps one longer than a TIME is.
+fn time_of_number(value: &Datum, from: ColumnType) -> Option<i64> {
+    const MICROS: i128 = 1_000_000;
+    let units = match (value, from) {
+        (Datum::Decimal(v), ColumnType::Decimal { scale, .. }) => decimal::rescale(*v, scale, 6)?,
+        (Datum::Double(v), _) => decimal::from_f64(*v, 6)?,
+        _ => to_integer(value, from)?.checked_mul(MICROS)?,
+    };
+    let fraction = (units % MICROS) as i64;
+    Some(time_from_number(units / MICROS)?.saturating_add(fraction))
+}
+
+fn year_of(value: &Datum) -> Option<i128> {
+    let days = match *value {
+        Datum::Date(days) => days,
+        Datum::DateTime(micros) => date::split_micros(micros).0,
+        _ => return None,
+    };
+    Some(date::Civil::from_days(days).year.into())
 }
 
 fn date_number(days: i32) -> i128 {
@@ -241,6 +287,58 @@ mod tests {
             (bad.kind, &*bad.value),
             (ValueErrorKind::Incorrect, "19940231")
         );
+    }
+
+    #[test]
+    fn times_and_years() {
+        let time = ColumnType::Time { fsp: 0 };
+        let text = |text: &str| parse_text(time, text.as_bytes()).unwrap();
+        assert_eq!(
+            time.coerce(Datum::Int(-101_112), INT),
+            Ok(text("-10:11:12"))
+        );
+        let kind = |value, from| time.coerce(value, from).map_err(|error| error.kind);
+        let int = |v| kind(Datum::Int(v), INT);
+        assert_eq!(int(99), Err(ValueErrorKind::Incorrect));
+        assert_eq!(int(-8_390_000), Err(ValueErrorKind::OutOfRange));
+        assert_eq!(int(19_940_131), Err(ValueErrorKind::OutOfRange));
+        assert_eq!(int(19_940_131_101_112), Ok(text("10:11:12")));
+        let tenths = ColumnType::Decimal {
+            precision: 10,
+            scale: 1,
+        };
+        assert_eq!(kind(Datum::Decimal(-1_015), tenths), Ok(text("-00:01:02")));
+        assert_eq!(
+            ColumnType::Time { fsp: 1 }.coerce(Datum::Double(-0.5), ColumnType::Double),
+            Ok(Datum::Time(-500_000))
+        );
+        assert_eq!(
+            INT.coerce(text("-10:11:12"), time),
+            Ok(Datum::Int(-101_112))
+        );
+        let noon = parse_text(ColumnType::DateTime { fsp: 0 }, b"1994-01-31 12:00:01").unwrap();
+        assert_eq!(
+            time.coerce(noon.clone(), ColumnType::DateTime { fsp: 0 }),
+            Ok(text("12:00:01"))
+        );
+        let year = ColumnType::Year;
+        assert_eq!(
+            year.coerce(noon, ColumnType::DateTime { fsp: 0 }),
+            Ok(Datum::UInt(1994))
+        );
+        assert_eq!(year.coerce(Datum::Int(0), INT), Ok(Datum::UInt(0)));
+        assert_eq!(year.coerce(Datum::Int(5), INT), Ok(Datum::UInt(2005)));
+        assert!(year.coerce(Datum::Int(1900), INT).is_err());
+        assert!(year.coerce(text("00:00:05"), time).is_err());
+        for dated in [ColumnType::Date, ColumnType::DateTime { fsp: 0 }] {
+            assert!(
+                dated.coerce(text("10:11:12"), time).is_err(),
+                "of which day?"
+            );
+        }
+        let stamp = ColumnType::Timestamp { fsp: 0 };
+        let day = Datum::Date(0);
+        assert!(stamp.coerce(day, ColumnType::Date).is_err());
     }
 
     #[test]

@@ -168,6 +168,12 @@ pub fn add_days(days: i32, count: i64) -> Option<i32> {
     i32::try_from(day).ok().filter(|day| is_valid_day(*day))
 }
 
+/// True for a year that YEAR has.
+#[must_use]
+pub const fn is_valid_year(year: u64) -> bool {
+    matches!(year, 0 | 1901..=2155)
+}
+
 /// Rounds to `fsp` digits of fractional seconds, half up. The result can be one past
 /// [`MAX_MICROS`].
 #[must_use]

@@ -19,8 +19,10 @@ pub enum Datum {
     Double(f64),
     /// Days since 1970-01-01.
     Date(i32),
-    /// Microseconds since 1970-01-01 00:00:00.
+    /// Microseconds since 1970-01-01 00:00:00: DATETIME and TIMESTAMP.
     DateTime(i64),
+    /// Microseconds: TIME.
+    Time(i64),
     /// CHAR, VARCHAR and TEXT (UTF-8), or bytes.
     String(Vec<u8>),
     /// A long value that lies outside of its row.
@@ -44,8 +46,10 @@ pub enum ValueRef<'a> {
     Double(f64),
     /// Days since 1970-01-01.
     Date(i32),
-    /// Microseconds since 1970-01-01 00:00:00.
+    /// Microseconds since 1970-01-01 00:00:00: DATETIME and TIMESTAMP.
     DateTime(i64),
+    /// Microseconds: TIME.
+    Time(i64),
     /// CHAR, VARCHAR and TEXT (UTF-8), or bytes.
     String(&'a [u8]),
     /// A long value that lies outside of its row.
@@ -66,6 +70,7 @@ impl ValueRef<'_> {
             ValueRef::Double(v) => Datum::Double(v),
             ValueRef::Date(v) => Datum::Date(v),
             ValueRef::DateTime(v) => Datum::DateTime(v),
+            ValueRef::Time(v) => Datum::Time(v),
             ValueRef::String(v) => Datum::String(v.to_vec()),
             ValueRef::Overflow(v) => Datum::Overflow(v),
             ValueRef::Bool(v) => Datum::Bool(v),
@@ -91,6 +96,7 @@ impl Datum {
             Self::Double(v) => ValueRef::Double(*v),
             Self::Date(v) => ValueRef::Date(*v),
             Self::DateTime(v) => ValueRef::DateTime(*v),
+            Self::Time(v) => ValueRef::Time(*v),
             Self::String(v) => ValueRef::String(v),
             Self::Overflow(v) => ValueRef::Overflow(*v),
             Self::Bool(v) => ValueRef::Bool(*v),
@@ -119,6 +125,7 @@ impl Datum {
             Self::String(v) => w.u8(7).bytes(v),
             Self::Overflow(_) => panic!("V8: what lies outside of a row is no constant"),
             Self::Bool(v) => w.u8(8).u8(u8::from(*v)),
+            Self::Time(v) => w.u8(9).u64(*v as u64),
         };
     }
 
@@ -138,6 +145,7 @@ impl Datum {
                 1 => true,
                 _ => return Err(DecodeError::new("value: truth value")),
             }),
+            9 => Self::Time(r.u64()? as i64),
             _ => return Err(DecodeError::new("value: tag")),
         })
     }

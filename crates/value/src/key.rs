@@ -5,6 +5,7 @@
 
 use crate::overflow::is_plausible;
 use crate::string::trim_end;
+use crate::time::is_valid_time;
 use crate::{
     Collation, ColumnType, Datum, MAX_KEY_LEN, RowError, RowLayout, ValueError, ValueErrorKind,
     ValueRef, date, decimal,
@@ -119,7 +120,7 @@ pub(crate) fn ordered_bits(ty: ColumnType, value: ValueRef<'_>) -> Result<u128, 
     let width = u32::from(ty.stored_width().unwrap_or(0));
     let sign = 1 << (8 * width - 1);
     Ok(match ty {
-        ColumnType::Int { unsigned: true, .. } => bits,
+        _ if ty.is_unsigned() => bits,
         ColumnType::Float | ColumnType::Double => {
             if bits == sign {
                 // -0 and 0 are equal.
@@ -139,7 +140,7 @@ pub(crate) fn unordered_bits(ty: ColumnType, bits: u128) -> u128 {
     let width = u32::from(ty.stored_width().unwrap_or(0));
     let sign = 1 << (8 * width - 1);
     match ty {
-        ColumnType::Int { unsigned: true, .. } => bits,
+        _ if ty.is_unsigned() => bits,
         ColumnType::Float | ColumnType::Double if bits & sign == 0 => !bits & (sign | (sign - 1)),
         _ => bits ^ sign,
     }
@@ -261,7 +262,9 @@ pub(crate) fn check_stored(ty: ColumnType, value: ValueRef<'_>) -> Result<(), Va
             decimal::fits(v, precision)
         }
         (_, ValueRef::Date(v)) => date::is_valid_day(v),
-        (_, ValueRef::DateTime(v)) => date::is_valid_micros(v),
+        (_, ValueRef::DateTime(v)) => ty.has_micros(v),
+        (_, ValueRef::Time(v)) => is_valid_time(v),
+        (ColumnType::Year, ValueRef::UInt(v)) => date::is_valid_year(v),
         (_, ValueRef::Double(v)) => v.is_finite(),
         (ColumnType::Int { bytes: 3, unsigned }, value) => {
             let (least, greatest) = ColumnType::int_range(3, unsigned);

@@ -8,6 +8,7 @@ pub mod date;
 pub mod decimal;
 pub mod key;
 pub mod string;
+pub mod time;
 
 mod coerce;
 mod datum;

@@ -8,6 +8,7 @@ use perigee_page::RecordHeader;
 use crate::key::{check_stored, encode_part, ordered_bits, read_key_bits};
 use crate::overflow::{INLINE, read_item};
 use crate::text::check_text;
+use crate::time::is_valid_time;
 use crate::{
     ColumnType, Datum, MAX_KEY_LEN, MAX_RECORD_LEN, Place, RowError, RowLayout, ValueError,
     ValueErrorKind, ValueRef, date, decimal, parse_text_ref,
@@ -236,9 +237,11 @@ pub(crate) fn stored_bits(ty: ColumnType, value: ValueRef<'_>) -> Result<u128, V
         }
         (ColumnType::Double, ValueRef::Double(v)) => (u128::from(v.to_bits()), v.is_finite()),
         (ColumnType::Date, ValueRef::Date(v)) => (v as u128, date::is_valid_day(v)),
-        (ColumnType::DateTime { .. }, ValueRef::DateTime(v)) => {
-            (v as u128, date::is_valid_micros(v))
+        (ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }, ValueRef::DateTime(v)) => {
+            (v as u128, ty.has_micros(v))
         }
+        (ColumnType::Time { .. }, ValueRef::Time(v)) => (v as u128, is_valid_time(v)),
+        (ColumnType::Year, ValueRef::UInt(v)) => (u128::from(v), date::is_valid_year(v)),
         _ => return Err(wrong_kind(ty, value)),
     };
     if fine {
@@ -254,13 +257,16 @@ pub(crate) fn value_of_bits(ty: ColumnType, bits: u128) -> ValueRef<'static> {
     let shift = 128 - 8 * width;
     let signed = (bits << shift) as i128 >> shift;
     match ty {
-        ColumnType::Int { unsigned: true, .. } => ValueRef::UInt(bits as u64),
+        ColumnType::Int { unsigned: true, .. } | ColumnType::Year => ValueRef::UInt(bits as u64),
         ColumnType::Int { .. } => ValueRef::Int(signed as i64),
         ColumnType::Decimal { .. } => ValueRef::Decimal(signed),
         ColumnType::Float => ValueRef::Double(f64::from(f32::from_bits(bits as u32))),
         ColumnType::Double => ValueRef::Double(f64::from_bits(bits as u64)),
         ColumnType::Date => ValueRef::Date(signed as i32),
-        ColumnType::DateTime { .. } => ValueRef::DateTime(signed as i64),
+        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+            ValueRef::DateTime(signed as i64)
+        }
+        ColumnType::Time { .. } => ValueRef::Time(signed as i64),
         ColumnType::Char { .. } | ColumnType::Varchar { .. } | ColumnType::Long { .. } => {
             ValueRef::Null
         }
@@ -341,11 +347,16 @@ impl<'a> RecordView<'a> {
             ColumnType::Int {
                 unsigned: false, ..
             } => ValueRef::Int(self.i64(column)),
-            ColumnType::Int { unsigned: true, .. } => ValueRef::UInt(self.i64(column) as u64),
+            ColumnType::Int { unsigned: true, .. } | ColumnType::Year => {
+                ValueRef::UInt(self.i64(column) as u64)
+            }
             ColumnType::Decimal { .. } => ValueRef::Decimal(self.i128(column)),
             ColumnType::Float | ColumnType::Double => ValueRef::Double(self.f64(column)),
             ColumnType::Date => ValueRef::Date(self.i64(column) as i32),
-            ColumnType::DateTime { .. } => ValueRef::DateTime(self.i64(column)),
+            ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+                ValueRef::DateTime(self.i64(column))
+            }
+            ColumnType::Time { .. } => ValueRef::Time(self.i64(column)),
             ColumnType::Char { .. } | ColumnType::Varchar { .. } => {
                 ValueRef::String(self.bytes(column))
             }
@@ -362,7 +373,7 @@ impl<'a> RecordView<'a> {
     #[must_use]
     pub fn i64(&self, column: usize) -> i64 {
         let layout = &self.layout.columns[column];
-        let unsigned = matches!(layout.ty, ColumnType::Int { unsigned: true, .. });
+        let unsigned = layout.ty.is_unsigned();
         let width = layout
             .ty
             .stored_width()
@@ -411,7 +422,7 @@ impl<'a> RecordView<'a> {
         let layout = &self.layout.columns[column];
         if layout.ty.stored_width() != Some(16) {
             let value = self.i64(column);
-            let unsigned = matches!(layout.ty, ColumnType::Int { unsigned: true, .. });
+            let unsigned = layout.ty.is_unsigned();
             return if unsigned {
                 i128::from(value as u64)
             } else {

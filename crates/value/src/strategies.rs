@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use perigee_types::PageId;
 
-use crate::{Collation, ColumnType, Datum, OverflowRef, RowLayout, date, decimal};
+use crate::{Collation, ColumnType, Datum, OverflowRef, RowLayout, date, decimal, time};
 
 /// Any type that a column can have.
 pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
@@ -20,6 +20,9 @@ pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
         Just(ColumnType::Double),
         Just(ColumnType::Date),
         (0u8..=6).prop_map(|fsp| ColumnType::DateTime { fsp }),
+        (0u8..=6).prop_map(|fsp| ColumnType::Timestamp { fsp }),
+        (0u8..=6).prop_map(|fsp| ColumnType::Time { fsp }),
+        Just(ColumnType::Year),
         (1u16..20).prop_map(move |chars| ColumnType::Char { chars, collation }),
         (1u16..20).prop_map(move |chars| ColumnType::Varchar { chars, collation }),
         (1u16..20).prop_map(|chars| ColumnType::Varchar {
@@ -81,6 +84,21 @@ pub(crate) fn value(ty: ColumnType) -> BoxedStrategy<Datum> {
                 let unit = 10i64.pow(6 - u32::from(fsp));
                 Datum::DateTime(v.div_euclid(unit) * unit)
             })
+            .boxed(),
+        ColumnType::Timestamp { fsp } => (1..(1i64 << 31) * 1_000_000)
+            .prop_map(move |v| {
+                let unit = 10i64.pow(6 - u32::from(fsp));
+                Datum::DateTime((v / unit * unit).max(1_000_000))
+            })
+            .boxed(),
+        ColumnType::Time { fsp } => (-time::MAX_TIME..=time::MAX_TIME)
+            .prop_map(move |v| {
+                let unit = 10i64.pow(6 - u32::from(fsp));
+                Datum::Time(v / unit * unit)
+            })
+            .boxed(),
+        ColumnType::Year => prop_oneof![Just(0), 1901u64..=2155]
+            .prop_map(Datum::UInt)
             .boxed(),
         ColumnType::Varchar {
             chars,

@@ -4,6 +4,8 @@ use std::fmt;
 
 use perigee_types::{DecodeError, Reader, Writer};
 
+use crate::date::is_valid_micros;
+
 /// Collation of a string column: MySQL's collation number, kept in catalog, keys and descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Collation(pub u16);
@@ -43,6 +45,18 @@ pub enum ColumnType {
         /// Digits of fractional seconds, 0 to 6.
         fsp: u8,
     },
+    /// TIMESTAMP(fsp): as DATETIME, in the session's time zone, which is UTC; 1970 to 2038.
+    Timestamp {
+        /// Digits of fractional seconds, 0 to 6.
+        fsp: u8,
+    },
+    /// TIME(fsp): microseconds, which may be negative or more than a day has.
+    Time {
+        /// Digits of fractional seconds, 0 to 6.
+        fsp: u8,
+    },
+    /// YEAR: 1901 to 2155, and 0.
+    Year,
     /// CHAR(n): trailing spaces are not stored.
     Char {
         /// Greatest length in characters.
@@ -79,6 +93,7 @@ impl ColumnType {
         Some(match self {
             Self::Int { bytes: 3, .. } => 4,
             Self::Int { bytes, .. } => bytes as u16,
+            Self::Year => 2,
             Self::Decimal {
                 precision: ..=9, ..
             }
@@ -88,10 +103,27 @@ impl ColumnType {
                 precision: ..=18, ..
             }
             | Self::Double
-            | Self::DateTime { .. } => 8,
+            | Self::DateTime { .. }
+            | Self::Timestamp { .. }
+            | Self::Time { .. } => 8,
             Self::Decimal { .. } => 16,
             Self::Char { .. } | Self::Varchar { .. } | Self::Long { .. } => return None,
         })
+    }
+
+    /// True for types whose stored values are unsigned integers.
+    #[must_use]
+    pub const fn is_unsigned(self) -> bool {
+        matches!(self, Self::Int { unsigned: true, .. } | Self::Year)
+    }
+
+    /// Digits of fractional seconds, of a type that has them.
+    #[must_use]
+    pub const fn fsp(self) -> Option<u8> {
+        match self {
+            Self::DateTime { fsp } | Self::Timestamp { fsp } | Self::Time { fsp } => Some(fsp),
+            _ => None,
+        }
     }
 
     /// True for CHAR, VARCHAR and long types.
@@ -134,6 +166,18 @@ impl ColumnType {
         }
     }
 
+    /// Least and greatest point in time of TIMESTAMP.
+    const TIMESTAMPS: (i64, i64) = (1_000_000, (1 << 31) * 1_000_000 - 1);
+
+    /// True for a point in time, in microseconds, that a DATETIME or TIMESTAMP can be.
+    #[must_use]
+    pub const fn has_micros(self, micros: i64) -> bool {
+        match self {
+            Self::Timestamp { .. } => Self::TIMESTAMPS.0 <= micros && micros <= Self::TIMESTAMPS.1,
+            _ => is_valid_micros(micros),
+        }
+    }
+
     /// Says what is wrong with the parameters of the type, if anything is.
     pub fn check(self) -> Result<(), &'static str> {
         let known = |c: Collation| c == Collation::UTF8MB4_BIN || c == Collation::BINARY;
@@ -152,7 +196,9 @@ impl ColumnType {
                     Ok(())
                 }
             }
-            Self::DateTime { fsp: 7.. } => Err("more than 6 digits of fractional seconds"),
+            Self::DateTime { fsp: 7.. }
+            | Self::Timestamp { fsp: 7.. }
+            | Self::Time { fsp: 7.. } => Err("more than 6 digits of fractional seconds"),
             Self::Char { chars, collation } => {
                 if chars > 255 {
                     Err("CHAR is longer than 255 characters")
@@ -187,6 +233,9 @@ impl ColumnType {
             Self::Char { chars, collation } => w.u8(7).u16(chars).u16(collation.0),
             Self::Varchar { chars, collation } => w.u8(8).u16(chars).u16(collation.0),
             Self::Long { prefix, collation } => w.u8(9).u8(prefix).u16(collation.0),
+            Self::Timestamp { fsp } => w.u8(10).u8(fsp),
+            Self::Time { fsp } => w.u8(11).u8(fsp),
+            Self::Year => w.u8(12),
         };
     }
 
@@ -221,6 +270,9 @@ impl ColumnType {
                 prefix: r.u8()?,
                 collation: Collation(r.u16()?),
             },
+            10 => Self::Timestamp { fsp: r.u8()? },
+            11 => Self::Time { fsp: r.u8()? },
+            12 => Self::Year,
             _ => return Err(DecodeError::new("column type: tag")),
         };
         ty.check().map_err(DecodeError::new)?;
@@ -248,6 +300,11 @@ impl fmt::Display for ColumnType {
             Self::Date => f.write_str("date"),
             Self::DateTime { fsp: 0 } => f.write_str("datetime"),
             Self::DateTime { fsp } => write!(f, "datetime({fsp})"),
+            Self::Timestamp { fsp: 0 } => f.write_str("timestamp"),
+            Self::Timestamp { fsp } => write!(f, "timestamp({fsp})"),
+            Self::Time { fsp: 0 } => f.write_str("time"),
+            Self::Time { fsp } => write!(f, "time({fsp})"),
+            Self::Year => f.write_str("year"),
             Self::Char { chars, .. } => write!(f, "char({chars})"),
             Self::Varchar {
                 chars,

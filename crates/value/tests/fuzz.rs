@@ -34,6 +34,12 @@ fn columns() -> Vec<(ColumnType, Datum)> {
             ColumnType::DateTime { fsp: 6 },
             Datum::DateTime(757_382_400_000_001),
         ),
+        (
+            ColumnType::Timestamp { fsp: 6 },
+            Datum::DateTime(757_382_400_000_001),
+        ),
+        (ColumnType::Time { fsp: 0 }, Datum::Time(-36_672_000_000)),
+        (ColumnType::Year, Datum::UInt(1994)),
         (char(10, TEXT), string("REG AIR")),
         (varchar(40, TEXT), string("né à  Zürich 😀")),
         (

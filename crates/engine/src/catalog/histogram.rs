@@ -211,7 +211,7 @@ fn text_number(text: &[u8], from: usize) -> f64 {
 
 fn number(value: &Datum) -> Option<f64> {
     Some(match value {
-        Datum::Int(v) | Datum::DateTime(v) => *v as f64,
+        Datum::Int(v) | Datum::DateTime(v) | Datum::Time(v) => *v as f64,
         Datum::UInt(v) => *v as f64,
         Datum::Decimal(v) => *v as f64,
         Datum::Double(v) => *v,
@@ -234,6 +234,7 @@ pub(super) fn like(value: &Datum, other: &Datum) -> Option<Datum> {
         | (Datum::Double(_), Datum::Double(_))
         | (Datum::Date(_), Datum::Date(_))
         | (Datum::DateTime(_), Datum::DateTime(_))
+        | (Datum::Time(_), Datum::Time(_))
         | (Datum::Bool(_), Datum::Bool(_)) => value.clone(),
         _ => return None,
     })
@@ -268,9 +269,9 @@ fn is_equal(a: &Datum, b: &Datum) -> bool {
 #[must_use]
 pub(crate) fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
     match (a, b) {
-        (ValueRef::Int(a), ValueRef::Int(b)) | (ValueRef::DateTime(a), ValueRef::DateTime(b)) => {
-            a.cmp(&b)
-        }
+        (ValueRef::Int(a), ValueRef::Int(b))
+        | (ValueRef::DateTime(a), ValueRef::DateTime(b))
+        | (ValueRef::Time(a), ValueRef::Time(b)) => a.cmp(&b),
         (ValueRef::UInt(a), ValueRef::UInt(b)) => a.cmp(&b),
         (ValueRef::Decimal(a), ValueRef::Decimal(b)) => a.cmp(&b),
         (ValueRef::Double(a), ValueRef::Double(b)) => a.total_cmp(&b),

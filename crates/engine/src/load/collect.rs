@@ -131,7 +131,7 @@ fn width(value: ValueRef<'_>) -> u64 {
 pub fn hash_value(value: ValueRef<'_>) -> u64 {
     match value {
         ValueRef::Null => 0,
-        ValueRef::Int(v) | ValueRef::DateTime(v) => hash(&v.to_le_bytes()),
+        ValueRef::Int(v) | ValueRef::DateTime(v) | ValueRef::Time(v) => hash(&v.to_le_bytes()),
         ValueRef::UInt(v) => hash(&v.to_le_bytes()),
         ValueRef::Decimal(v) => hash(&v.to_le_bytes()),
         ValueRef::Double(v) => hash(&v.to_bits().to_le_bytes()),

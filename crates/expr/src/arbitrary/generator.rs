@@ -55,9 +55,10 @@ impl Generator {
 
     /// A random type that programs can use.
     pub fn column_type(&mut self) -> ColumnType {
+        let as_mariadb = self.options.as_mariadb;
         let rng = &mut self.rng;
         let collation = Collation::UTF8MB4_BIN;
-        match rng.random_range(0..12) {
+        match rng.random_range(0..13) {
             0..3 => ColumnType::Int {
                 bytes: [1, 2, 3, 4, 8][rng.random_range(0..5)],
                 unsigned: rng.random_bool(0.3),
@@ -77,7 +78,17 @@ impl Generator {
             9 => ColumnType::DateTime {
                 fsp: [0, 3, 6][rng.random_range(0..3)],
             },
-            10 => ColumnType::Char {
+            10 => match rng.random_range(0..3) {
+                0 => ColumnType::Timestamp {
+                    fsp: [0, 3, 6][rng.random_range(0..3)],
+                },
+                // What a YEAR is compared with becomes one there: 69 is 2069.
+                1 if !as_mariadb => ColumnType::Year,
+                _ => ColumnType::Time {
+                    fsp: [0, 3, 6][rng.random_range(0..3)],
+                },
+            },
+            11 => ColumnType::Char {
                 chars: rng.random_range(1..12),
                 collation,
             },
@@ -153,7 +164,7 @@ impl Generator {
             2 => Type::Int,
             3 => Type::UInt,
             4 => self.decimal_type(),
-            5 => [Type::Date, Type::DateTime][self.rng.random_range(0..2)],
+            5 => [Type::Date, Type::DateTime, Type::Time][self.rng.random_range(0..3)],
             6 => Type::String,
             _ => Type::Double,
         };

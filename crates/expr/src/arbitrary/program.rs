@@ -114,7 +114,9 @@ impl<'a> ProgramGenerator<'a> {
                     length,
                 })
             }
-            Type::Date | Type::DateTime | Type::String if self.rng.random_bool(0.4) => {
+            Type::Date | Type::DateTime | Type::Time | Type::String
+                if self.rng.random_bool(0.4) =>
+            {
                 self.case(ty, depth + 1)
             }
             _ => self.leaf(ty),
@@ -150,13 +152,14 @@ impl<'a> ProgramGenerator<'a> {
             let columns = self.columns.clone();
             return self.pick(&columns).1;
         }
-        match self.rng.random_range(0..7) {
+        match self.rng.random_range(0..8) {
             0 => Type::Int,
             1 => Type::UInt,
             2 => values::decimal_type(self.rng),
             3 => Type::Double,
             4 => Type::Date,
             5 => Type::DateTime,
+            6 => Type::Time,
             _ => Type::String,
         }
     }

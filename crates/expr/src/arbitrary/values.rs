@@ -1,6 +1,6 @@
 //! Random values and types.
 
-use perigee_value::{ColumnType, Datum, date, decimal, string};
+use perigee_value::{ColumnType, Datum, date, decimal, string, time};
 use rand::Rng;
 use rand::rngs::StdRng;
 
@@ -71,6 +71,16 @@ pub(super) fn micros(rng: &mut StdRng) -> i64 {
     date::day_to_micros(day(rng)) + time
 }
 
+/// A TIME.
+fn span(rng: &mut StdRng) -> i64 {
+    match rng.random_range(0..4) {
+        0 => rng.random_range(-2..=2) * 1_000_000,
+        1 => rng.random_range(0..86_400) * 1_000_000,
+        2 => [-time::MAX_TIME, time::MAX_TIME][rng.random_range(0..2)],
+        _ => rng.random_range(-time::MAX_TIME..=time::MAX_TIME),
+    }
+}
+
 pub(super) fn text(rng: &mut StdRng, most: usize) -> String {
     let len = if rng.random_bool(0.7) {
         rng.random_range(0..=most.min(4))
@@ -121,6 +131,19 @@ pub(super) fn column_value(rng: &mut StdRng, ty: ColumnType) -> Datum {
             let unit = 10i64.pow(6 - u32::from(fsp));
             Datum::DateTime(micros(rng).div_euclid(unit) * unit)
         }
+        ColumnType::Timestamp { fsp } => {
+            let unit = 10i64.pow(6 - u32::from(fsp));
+            let micros = rng.random_range(1_000_000..(1 << 31) * 1_000_000);
+            Datum::DateTime(micros / unit * unit)
+        }
+        ColumnType::Time { fsp } => {
+            let unit = 10i64.pow(6 - u32::from(fsp));
+            Datum::Time(span(rng) / unit * unit)
+        }
+        ColumnType::Year => Datum::UInt(match rng.random_range(0..6) {
+            0 => 0,
+            _ => rng.random_range(1901..=2155),
+        }),
         ColumnType::Char { chars, .. } => {
             let text = text(rng, usize::from(chars));
             Datum::String(string::trim_end(text.as_bytes()).to_vec())
@@ -142,6 +165,7 @@ pub(super) fn constant(rng: &mut StdRng, ty: Type) -> Datum {
         Type::Double => Datum::Double(double(rng)),
         Type::Date => Datum::Date(day(rng)),
         Type::DateTime => Datum::DateTime(micros(rng)),
+        Type::Time => Datum::Time(span(rng)),
         Type::String => Datum::String(text(rng, 12).into_bytes()),
     }
 }

@@ -183,7 +183,11 @@ impl Builder {
                 }
                 _ => undefined,
             },
-            (Type::String, Type::Date | Type::DateTime) => {
+            (Type::Time, Type::String) => match self.as_constant(right).cloned() {
+                Some(Datum::String(text)) => Ok((left, self.time_of_string(&text)?)),
+                _ => undefined,
+            },
+            (Type::String, Type::Date | Type::DateTime | Type::Time) => {
                 let (right, left) = self.comparable(right, left)?;
                 Ok((left, right))
             }

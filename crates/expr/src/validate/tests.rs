@@ -100,6 +100,10 @@ fn constants_are_values_of_their_type() {
     assert!(!fine(Datum::Double(f64::INFINITY), Type::Double));
     assert!(!fine(Datum::Date(i32::MAX), Type::Date));
     assert!(!fine(Datum::DateTime(i64::MAX), Type::DateTime));
+    assert!(fine(Datum::Time(-1), Type::Time));
+    assert!(!fine(Datum::Time(-1), Type::DateTime));
+    assert!(!fine(Datum::DateTime(1), Type::Time));
+    assert!(!fine(Datum::Time(i64::MIN), Type::Time));
     assert!(!fine(Datum::String(vec![0xff]), Type::String));
     assert!(!fine(
         Datum::String(vec![b'a'; MAX_STRING + 1]),
@@ -172,7 +176,8 @@ fn operand_types() {
             },
         )
     };
-    assert!(extract(Type::Date) && extract(Type::DateTime) && !extract(Type::Int));
+    assert!(extract(Type::Date) && extract(Type::DateTime));
+    assert!(!extract(Type::Int) && !extract(Type::Time));
     let like = |ty, pattern: String| {
         over(
             &[ty],
@@ -289,6 +294,7 @@ fn casts() {
     assert!(cast(Type::Int, Type::UInt) && cast(Type::UInt, D2) && cast(D2, D4));
     assert!(cast(D2, Type::Double) && cast(Type::Double, Type::Int));
     assert!(cast(Type::Date, Type::DateTime) && !cast(Type::DateTime, Type::Date));
+    assert!(!cast(Type::Time, Type::DateTime) && !cast(Type::Time, Type::Int));
     assert!(cast(Type::Bool, Type::Int) && !cast(Type::Bool, Type::UInt));
     assert!(!cast(Type::Int, Type::Int) && !cast(Type::Int, Type::Bool));
     assert!(!cast(Type::String, Type::Int) && !cast(Type::Int, Type::String));

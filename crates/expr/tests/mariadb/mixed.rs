@@ -88,6 +88,14 @@ fn constant(b: &mut Builder, generator: &mut Generator, ty: ColumnType) -> Optio
             sql = format!("DATE{sql}");
             b.date(*v)
         }
+        (Datum::Time(_), _) => {
+            sql = format!("TIME{sql}");
+            b.constant(value, Type::Time)
+        }
+        (Datum::DateTime(_), _) => {
+            sql = format!("TIMESTAMP{sql}");
+            b.constant(value, Type::DateTime)
+        }
         (Datum::String(_), _) => {
             sql = format!("({sql} COLLATE utf8mb4_bin)");
             b.constant(value, Type::String)

@@ -17,6 +17,8 @@ pub enum Value {
     Text(String),
     /// Days, and microseconds of the day.
     Time(i64, i64),
+    /// Microseconds, of a TIME.
+    Span(i64),
 }
 
 /// Microseconds of a day.
@@ -35,6 +37,7 @@ impl Value {
             (ValueRef::DateTime(v), Type::DateTime) => {
                 Self::Time(v.div_euclid(DAY), v.rem_euclid(DAY))
             }
+            (ValueRef::Time(v), Type::Time) => Self::Span(v),
             (ValueRef::String(v), Type::String) => {
                 Self::Text(String::from_utf8(v.to_vec()).unwrap())
             }
@@ -188,6 +191,7 @@ fn compare(op: Comparison, left: Value, right: Value) -> Value {
         (Value::Number(a), Value::Number(b)) => a.cmp(b),
         (Value::Double(a), Value::Double(b)) => a.partial_cmp(b).unwrap(),
         (Value::Time(a, b), Value::Time(c, d)) => (a, b).cmp(&(c, d)),
+        (Value::Span(a), Value::Span(b)) => a.cmp(b),
         (Value::Text(a), Value::Text(b)) => {
             let len = a.chars().count().max(b.chars().count());
             format!("{a:len$}").chars().cmp(format!("{b:len$}").chars())
@@ -266,7 +270,7 @@ fn double_arithmetic(op: Arithmetic, a: f64, b: f64) -> Option<Value> {
 
 fn cast(value: Value, from: Type, to: Type) -> Option<Value> {
     match value {
-        Value::Null | Value::Time(..) => Some(value),
+        Value::Null | Value::Time(..) | Value::Span(_) => Some(value),
         Value::Bool(v) => Some(Value::Number(v.into())),
         Value::Number(v) if to == Type::Double => {
             // The decimal text of the number, read as a double.

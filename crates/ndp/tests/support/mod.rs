@@ -21,6 +21,7 @@ use perigee_ndp::{
 };
 use perigee_page::{PageKind, PageMut, PageRef, RecordFlags, RecordHeader};
 use perigee_types::{DbId, IndexId, PAGE_SIZE, PageId, RollPtr, TrxId};
+use perigee_value::time::MAX_TIME;
 use perigee_value::{Collation, ColumnType, Datum, RowLayout, encode_row};
 
 pub const DB: DbId = DbId(7);
@@ -184,6 +185,9 @@ pub fn cell(array: &ArrayRef, row: usize) -> Datum {
         DataType::Timestamp(TimeUnit::Microsecond, None) => {
             Datum::DateTime(array.as_primitive::<TimestampMicrosecondType>().value(row))
         }
+        DataType::Duration(TimeUnit::Microsecond) => {
+            Datum::Time(array.as_primitive::<DurationMicrosecondType>().value(row))
+        }
         DataType::Decimal128(..) => {
             Datum::Decimal(array.as_primitive::<Decimal128Type>().value(row))
         }
@@ -224,7 +228,7 @@ pub fn random_type(r: &mut Random) -> ColumnType {
             ColumnType::Varchar { chars, collation }
         }
     };
-    match r.below(14) {
+    match r.below(16) {
         0 => ColumnType::Int {
             bytes: *r.pick(&[1, 2, 3]),
             unsigned: false,
@@ -257,8 +261,10 @@ pub fn random_type(r: &mut Random) -> ColumnType {
         8 => ColumnType::Double,
         9 => ColumnType::Date,
         10 => ColumnType::DateTime { fsp: 6 },
-        11 => string(r, 1, false),
-        12 => string(r, 20, false),
+        11 => ColumnType::Time { fsp: 6 },
+        12 => *r.pick(&[ColumnType::Timestamp { fsp: 6 }, ColumnType::Year]),
+        13 => string(r, 1, false),
+        14 => string(r, 20, false),
         _ => {
             let binary = r.chance(30);
             string(r, 8, binary)
@@ -309,6 +315,18 @@ pub fn random_value(r: &mut Random, ty: ColumnType, small: bool) -> Datum {
             let span = (LAST_DAY - FIRST_DAY + 1) * MICROS_PER_DAY;
             Datum::DateTime(FIRST_DAY * MICROS_PER_DAY + (any % span as u64) as i64)
         }
+        ColumnType::Timestamp { .. } => {
+            let seconds = if small {
+                1 + few as u64
+            } else {
+                1 + any % ((1 << 31) - 1)
+            };
+            Datum::DateTime(seconds as i64 * 1_000_000)
+        }
+        ColumnType::Time { .. } if small => Datum::Time((few - 1) * 1_000_000),
+        ColumnType::Time { .. } => Datum::Time(any as i64 % (MAX_TIME + 1)),
+        ColumnType::Year if small => Datum::UInt([0, 1994, 1995, 2155][few as usize]),
+        ColumnType::Year => Datum::UInt(1901 + any % 255),
         ColumnType::Long { .. } => Datum::String(any.to_le_bytes()[..few as usize].to_vec()),
         ColumnType::Char { chars, collation } | ColumnType::Varchar { chars, collation } => {
             // Binary columns count bytes.

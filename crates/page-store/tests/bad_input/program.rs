@@ -73,6 +73,7 @@ pub fn ty(text: &str) -> Type {
         "double" => Type::Double,
         "date" => Type::Date,
         "datetime" => Type::DateTime,
+        "time" => Type::Time,
         "string" => Type::String,
         other => panic!("{other} is no type"),
     }
@@ -100,6 +101,7 @@ fn value(text: &str, ty: Type) -> Datum {
         Type::Double => Datum::Double(number(text)),
         Type::Date => Datum::Date(number(text)),
         Type::DateTime => Datum::DateTime(number(text)),
+        Type::Time => Datum::Time(number(text)),
         Type::String => panic!("{text} is no string"),
     }
 }

@@ -346,6 +346,7 @@ pub fn program_type(ty: &DataType) -> Option<Type> {
         DataType::Timestamp(datafusion::arrow::datatypes::TimeUnit::Microsecond, None) => {
             Type::DateTime
         }
+        DataType::Duration(datafusion::arrow::datatypes::TimeUnit::Microsecond) => Type::Time,
         DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => Type::String,
         _ => return None,
     })
@@ -372,6 +373,7 @@ pub fn constant(value: &ScalarValue) -> Option<(Datum, Type)> {
         ScalarValue::Float64(Some(v)) => Datum::Double(*v),
         ScalarValue::Date32(Some(v)) => Datum::Date(*v),
         ScalarValue::TimestampMicrosecond(Some(v), None) => Datum::DateTime(*v),
+        ScalarValue::DurationMicrosecond(Some(v)) => Datum::Time(*v),
         other => Datum::String(other.try_as_str().flatten()?.as_bytes().to_vec()),
     };
     Some((datum, ty))

@@ -213,9 +213,12 @@ fn key_column(scan: &PageScanExec, steps: &[Step], expr: &Arc<dyn PhysicalExpr>)
     let same_key = match def.ty {
         // An integer is the same in a wider type.
         ColumnType::Int { .. } => !around.padded && around.casts.iter().all(|t| widens(stored, t)),
-        ColumnType::Decimal { .. } | ColumnType::Date | ColumnType::DateTime { .. } => {
-            !around.padded && around.casts.is_empty()
-        }
+        ColumnType::Decimal { .. }
+        | ColumnType::Date
+        | ColumnType::DateTime { .. }
+        | ColumnType::Timestamp { .. }
+        | ColumnType::Time { .. }
+        | ColumnType::Year => !around.padded && around.casts.is_empty(),
         // Trailing spaces are not part of keys.
         ColumnType::Char { .. } | ColumnType::Varchar { .. } => {
             def.ty.collation() == Some(Collation::UTF8MB4_BIN) && around.casts.is_empty()

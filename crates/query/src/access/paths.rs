@@ -204,9 +204,13 @@ fn is_value_of(ty: ColumnType, value: &Datum) -> bool {
                 ..
             }
         ),
-        Datum::UInt(_) => matches!(ty, ColumnType::Int { unsigned: true, .. }),
+        Datum::UInt(_) => ty.is_unsigned(),
         Datum::Date(_) => ty == ColumnType::Date,
-        Datum::DateTime(_) => matches!(ty, ColumnType::DateTime { .. }),
+        Datum::DateTime(_) => matches!(
+            ty,
+            ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
+        ),
+        Datum::Time(_) => matches!(ty, ColumnType::Time { .. }),
         Datum::String(_) => matches!(ty, ColumnType::Char { .. } | ColumnType::Varchar { .. }),
         _ => false,
     }

@@ -58,6 +58,9 @@ fn scalar(value: &Datum, ty: &DataType) -> Option<ScalarValue> {
         (Datum::DateTime(v), DataType::Timestamp(..)) => {
             Some(ScalarValue::TimestampMicrosecond(Some(*v), None))
         }
+        (Datum::Time(v), DataType::Duration(..)) => {
+            Some(ScalarValue::DurationMicrosecond(Some(*v)))
+        }
         (Datum::String(v), DataType::Utf8View) => Some(ScalarValue::Utf8View(Some(
             String::from_utf8(v.clone()).ok()?,
         ))),

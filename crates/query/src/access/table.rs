@@ -14,7 +14,6 @@ use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::physical_plan::ExecutionPlan;
 use perigee_engine::catalog::Table;
 use perigee_engine::ndp::column_data_type;
-use perigee_value::ColumnType;
 
 use super::AccessContext;
 use super::convert::{Binding, convert};
@@ -49,10 +48,7 @@ pub fn table_schema(table: &Table) -> SchemaRef {
                 ty: column.ty.to_string(),
                 flags: flags(table, i as u16),
             };
-            let fsp = match column.ty {
-                ColumnType::DateTime { fsp } => Some(fsp),
-                _ => None,
-            };
+            let fsp = column.ty.fsp();
             Field::new(
                 column.name.to_lowercase(),
                 column_data_type(column.ty),
@@ -77,7 +73,7 @@ fn flags(table: &Table, column: u16) -> u16 {
             _ => {}
         }
     }
-    if matches!(def.ty, ColumnType::Int { unsigned: true, .. }) {
+    if def.ty.is_unsigned() {
         flags |= UNSIGNED;
     }
     flags

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, DurationMicrosecondArray, Float64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Field, FieldRef, Float64Type, Int64Type,
-    TimestampMicrosecondType, UInt64Type,
+    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field, FieldRef, Float64Type,
+    Int64Type, TimestampMicrosecondType, UInt64Type,
 };
 use datafusion::common::{Result as DfResult, ScalarValue, internal_datafusion_err};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
-use perigee_value::{ColumnType, ValueRef, date, decimal, parse_text_ref};
+use perigee_value::time::{round_time, time_number};
+use perigee_value::{ColumnType, Datum, ValueRef, date, decimal, parse_text_ref};
 
-use super::types::{datetime, is_bytes, is_string, mysql_name};
+use super::types::{datetime, is_bytes, is_string, is_time, mysql_name, time};
 use super::{kernels, text};
 use crate::error::SqlError;
 
@@ -44,6 +45,8 @@ pub enum Target {
     Date,
     /// DATETIME(fsp).
     DateTime(u8),
+    /// TIME(fsp).
+    Time(u8),
 }
 
 impl Target {
@@ -58,6 +61,7 @@ impl Target {
             Self::Char(_) => DataType::Utf8View,
             Self::Date => DataType::Date32,
             Self::DateTime(_) => datetime(),
+            Self::Time(_) => time(),
         }
     }
 
@@ -72,6 +76,7 @@ impl Target {
             Self::Char(n) => ("char", n.map_or(-1, i64::from), 0),
             Self::Date => ("date", 0, 0),
             Self::DateTime(fsp) => ("datetime", i64::from(fsp), 0),
+            Self::Time(fsp) => ("time", i64::from(fsp), 0),
         }
     }
 
@@ -84,6 +89,7 @@ impl Target {
             "char" => Self::Char(u16::try_from(a).ok()),
             "date" => Self::Date,
             "datetime" => Self::DateTime(u8::try_from(a).ok()?),
+            "time" => Self::Time(u8::try_from(a).ok()?),
             _ => return None,
         })
     }
@@ -114,9 +120,10 @@ impl ScalarUDFImpl for Cast {
         let target = target(args.scalar_arguments)?;
         let from = args.arg_fields[0].data_type();
         // Strings that are no dates become NULL.
-        let nullable = args.arg_fields[0].is_nullable() || is_string(from) || is_bytes(from);
+        let may_fail = is_string(from) || is_bytes(from) || matches!(target, Target::Time(_));
+        let nullable = args.arg_fields[0].is_nullable() || may_fail;
         let mut field = Field::new(NAME, target.data_type(), nullable);
-        if let Target::DateTime(fsp) = target {
+        if let Target::DateTime(fsp) | Target::Time(fsp) = target {
             field = field.with_metadata([(text::FSP_KEY.to_owned(), fsp.to_string())].into());
         }
         Ok(Arc::new(field))
@@ -182,6 +189,9 @@ pub fn convert(array: &ArrayRef, target: Target, fsp: u8) -> DfResult<ArrayRef> 
         let texts: ArrayRef = Arc::new(text::to_text(array, fsp)?);
         return convert(&texts, target, fsp);
     }
+    if is_time(from) && !matches!(target, Target::Char(_) | Target::Time(_)) {
+        return convert(&times_to_numbers(array, target)?, target, fsp);
+    }
     match target {
         Target::Char(chars) => to_char(array, chars, fsp),
         Target::Double if is_string(from) => text::to_double(array),
@@ -189,6 +199,91 @@ pub fn convert(array: &ArrayRef, target: Target, fsp: u8) -> DfResult<ArrayRef> 
         Target::Signed | Target::Unsigned => to_integer(array, target),
         Target::Decimal(precision, scale) => to_decimal(array, precision, scale),
         Target::Date | Target::DateTime(_) => to_temporal(array, target),
+        Target::Time(fsp) => to_time(array, fsp),
+    }
+}
+
+/// Texts and numbers that are no times are NULL.
+fn to_time(array: &ArrayRef, fsp: u8) -> DfResult<ArrayRef> {
+    let column = ColumnType::Time { fsp };
+    let coerced = |value, from| match column.coerce(value, from) {
+        Ok(Datum::Time(micros)) => Some(micros),
+        _ => None,
+    };
+    match array.data_type() {
+        ty if is_time(ty) => {
+            kernels::unary::<DurationMicrosecondType, DurationMicrosecondType>(array, |v| {
+                Ok(coerced(Datum::Time(v), column))
+            })
+        }
+        DataType::Date32 => kernels::unary::<Date32Type, DurationMicrosecondType>(array, |v| {
+            Ok(coerced(Datum::Date(v), ColumnType::Date))
+        }),
+        DataType::Timestamp(..) => {
+            let from = ColumnType::DateTime { fsp: 6 };
+            let array = cast(array, &datetime())?;
+            kernels::unary::<TimestampMicrosecondType, DurationMicrosecondType>(&array, |v| {
+                Ok(coerced(Datum::DateTime(v), from))
+            })
+        }
+        ty if is_string(ty) => {
+            let texts = text::as_view(array)?;
+            let spans: DurationMicrosecondArray = texts
+                .iter()
+                .map(|t| t.and_then(|t| parse_time(t, fsp)))
+                .collect();
+            Ok(Arc::new(spans))
+        }
+        ty if ty.is_integer() => {
+            let array = cast(array, &DataType::Int64)?;
+            kernels::unary::<Int64Type, DurationMicrosecondType>(&array, |v| {
+                Ok(coerced(Datum::Int(v), text::BIGINT))
+            })
+        }
+        DataType::Decimal128(precision, scale) => {
+            let (precision, scale) = (*precision, *scale as u8);
+            let from = ColumnType::Decimal { precision, scale };
+            kernels::unary::<Decimal128Type, DurationMicrosecondType>(array, |v| {
+                Ok(coerced(Datum::Decimal(v), from))
+            })
+        }
+        DataType::Float32 | DataType::Float64 => {
+            let doubles = cast(array, &DataType::Float64)?;
+            kernels::unary::<Float64Type, DurationMicrosecondType>(&doubles, |v| {
+                Ok(coerced(Datum::Double(v), ColumnType::Double))
+            })
+        }
+        ty => Err(unsupported(ty, "TIME")),
+    }
+}
+
+/// Microseconds of a text that is a time.
+#[must_use]
+pub fn parse_time(text: &str, fsp: u8) -> Option<i64> {
+    match parse_text_ref(ColumnType::Time { fsp }, text.as_bytes()) {
+        Ok(ValueRef::Time(micros)) => Some(micros),
+        _ => None,
+    }
+}
+
+/// Times as numbers such as 235959, with a fraction where the target has one.
+fn times_to_numbers(array: &ArrayRef, target: Target) -> DfResult<ArrayRef> {
+    match target {
+        Target::Signed | Target::Unsigned => {
+            kernels::unary::<DurationMicrosecondType, Int64Type>(array, |v| {
+                Ok(Some(time_number(round_time(v, 0))))
+            })
+        }
+        Target::Decimal(..) | Target::Double => {
+            let units = kernels::unary::<DurationMicrosecondType, Decimal128Type>(array, |v| {
+                let whole = i128::from(time_number(v)) * 1_000_000;
+                Ok(Some(whole + i128::from(v % 1_000_000)))
+            })?;
+            let units = units.as_primitive::<Decimal128Type>().clone();
+            Ok(Arc::new(units.with_precision_and_scale(13, 6)?))
+        }
+        // Of today, in MySQL.
+        _ => Err(unsupported(array.data_type(), "DATE or DATETIME")),
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Date32Type, Field, FieldRef, Int64Type, TimestampMicrosecondType,
+    DataType, Date32Type, DurationMicrosecondType, Field, FieldRef, Int64Type,
+    TimestampMicrosecondType,
 };
 use datafusion::common::{Result as DfResult, ScalarValue, internal_datafusion_err};
 use datafusion::logical_expr::interval_arithmetic::Interval;
@@ -16,9 +17,10 @@ use datafusion::logical_expr::{
 };
 use perigee_expr::DateField;
 use perigee_value::date;
+use perigee_value::time::split_time;
 
 use super::cast::{Target, convert};
-use super::types::{datetime, is_string, is_temporal, mysql_name};
+use super::types::{datetime, is_string, is_temporal, is_time, mysql_name};
 use super::{kernels, text};
 use crate::error::SqlError;
 
@@ -64,7 +66,9 @@ impl ScalarUDFImpl for Extract {
     }
 
     fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
-        check_temporal(&types[1], "EXTRACT")?;
+        if !is_time(&types[1]) {
+            check_temporal(&types[1], "EXTRACT")?;
+        }
         Ok(DataType::Int64)
     }
 
@@ -78,6 +82,14 @@ impl ScalarUDFImpl for Extract {
             DataType::Date32 => kernels::unary::<Date32Type, Int64Type>(&array, |days| {
                 Ok(Some(extract(field, date::day_to_micros(days))))
             })?,
+            DataType::Duration(..) => {
+                if !field_of_time(field) {
+                    return Err(SqlError::not_supported("the date of a TIME").into_df());
+                }
+                kernels::unary::<DurationMicrosecondType, Int64Type>(&array, |micros| {
+                    Ok(Some(extract_of_time(field, micros)))
+                })?
+            }
             _ => {
                 let array = convert(&array, Target::DateTime(6), 6)?;
                 kernels::unary::<TimestampMicrosecondType, Int64Type>(&array, |micros| {
@@ -144,6 +156,24 @@ fn extract(field: DateField, micros: i64) -> i64 {
         DateField::Hour => i64::from(time.hour),
         DateField::Minute => i64::from(time.minute),
         DateField::Second => i64::from(time.second),
+    }
+}
+
+/// True for fields that a time has.
+fn field_of_time(field: DateField) -> bool {
+    matches!(
+        field,
+        DateField::Hour | DateField::Minute | DateField::Second
+    )
+}
+
+/// A field of a time, whatever its sign.
+fn extract_of_time(field: DateField, micros: i64) -> i64 {
+    let fields = split_time(micros);
+    match field {
+        DateField::Hour => i64::from(fields.hours),
+        DateField::Minute => i64::from(fields.minute),
+        _ => i64::from(fields.second),
     }
 }
 

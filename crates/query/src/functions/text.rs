@@ -8,8 +8,8 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int64Type,
-    TimestampMicrosecondType, UInt64Type,
+    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Float32Type, Float64Type,
+    Int64Type, TimestampMicrosecondType, UInt64Type,
 };
 use datafusion::common::Result as DfResult;
 use perigee_value::{ColumnType, ValueRef, format_value};
@@ -95,7 +95,7 @@ pub fn from_latin(text: &str) -> Vec<u8> {
     text.chars().map(|c| c as u8).collect()
 }
 
-/// Values as text, as MySQL shows them. `fsp` counts for DATETIME only.
+/// Values as text, as MySQL shows them. `fsp` counts for DATETIME and TIME only.
 pub fn to_text(array: &ArrayRef, fsp: u8) -> DfResult<StringViewArray> {
     match array.data_type() {
         DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => as_view(array),
@@ -145,6 +145,11 @@ pub fn to_text(array: &ArrayRef, fsp: u8) -> DfResult<StringViewArray> {
             let days = array.as_primitive::<Date32Type>();
             Ok(format_all(days, ColumnType::Date, ValueRef::Date))
         }
+        DataType::Duration(..) => {
+            let array = cast(array, &super::types::time())?;
+            let spans = array.as_primitive::<DurationMicrosecondType>();
+            Ok(format_all(spans, ColumnType::Time { fsp }, ValueRef::Time))
+        }
         DataType::Timestamp(..) => {
             let array = cast(array, &super::types::datetime())?;
             let micros = array.as_primitive::<TimestampMicrosecondType>();
@@ -158,7 +163,7 @@ pub fn to_text(array: &ArrayRef, fsp: u8) -> DfResult<StringViewArray> {
     }
 }
 
-const BIGINT: ColumnType = ColumnType::Int {
+pub(super) const BIGINT: ColumnType = ColumnType::Int {
     bytes: 8,
     unsigned: false,
 };

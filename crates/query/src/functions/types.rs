@@ -96,6 +96,18 @@ pub fn is_temporal(ty: &DataType) -> bool {
     matches!(ty, DataType::Date32 | DataType::Timestamp(..))
 }
 
+/// True for TIME.
+#[must_use]
+pub fn is_time(ty: &DataType) -> bool {
+    matches!(ty, DataType::Duration(..))
+}
+
+/// Arrow type of TIME.
+#[must_use]
+pub fn time() -> DataType {
+    DataType::Duration(TimeUnit::Microsecond)
+}
+
 /// Arrow type of DATETIME.
 #[must_use]
 pub fn datetime() -> DataType {
@@ -113,6 +125,7 @@ pub fn mysql_name(ty: &DataType) -> &'static str {
         DataType::Float32 | DataType::Float64 => "DOUBLE",
         DataType::Date32 => "DATE",
         DataType::Timestamp(..) => "DATETIME",
+        DataType::Duration(..) => "TIME",
         ty if is_string(ty) => "CHAR",
         ty if is_bytes(ty) => "BINARY",
         _ => "BIGINT",

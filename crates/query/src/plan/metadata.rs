@@ -25,7 +25,7 @@ pub struct Origin {
     pub flags: u16,
 }
 
-/// The metadata of a table's column; `fsp` for DATETIME.
+/// The metadata of a table's column; `fsp` for types with fractional seconds.
 #[must_use]
 pub fn of_column(origin: &Origin, fsp: Option<u8>) -> HashMap<String, String> {
     let mut map: HashMap<String, String> = [
@@ -55,6 +55,12 @@ pub fn origin(field: &Field) -> Option<Origin> {
         ty: get(TYPE)?,
         flags: get(FLAGS)?.parse().ok()?,
     })
+}
+
+/// True for values of a YEAR column.
+#[must_use]
+pub fn is_year(field: &Field) -> bool {
+    field.metadata().get(TYPE).is_some_and(|ty| ty == "year")
 }
 
 /// True for values of a CHAR column, which have no trailing spaces.

@@ -15,15 +15,23 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator, ScalarUDF, binary_expr, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use perigee_expr::Arithmetic;
-use perigee_value::{ColumnType, Datum, decimal};
+use perigee_value::{ColumnType, Datum, decimal, parse_text};
 
 use crate::error::SqlError;
 use crate::functions::arithmetic::ArithmeticFunction;
 use crate::functions::collation::Pad;
-use crate::functions::types::{Number, datetime, is_bytes, is_string, is_temporal, mysql_name};
+use crate::functions::types::{
+    Number, datetime, is_bytes, is_string, is_temporal, is_time, mysql_name,
+};
 use crate::functions::{cast as casts, text};
 use crate::parse::binary::number_of;
 use crate::plan::metadata;
+
+/// What an integer literal is.
+const BIGINT: ColumnType = ColumnType::Int {
+    bytes: 8,
+    unsigned: false,
+};
 
 /// DataFusion's hook.
 #[derive(Debug)]
@@ -96,8 +104,10 @@ pub fn cast_to(expr: Expr, target: casts::Target) -> Expr {
 /// 1235 for combinations that are not done here, 1525 for dates that are none.
 pub fn compare(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfResult<Expr> {
     let left = resolved(left, is_number(&right.get_type(schema)?))?;
+    let right = resolved(right, is_number(&left.get_type(schema)?))?;
+    let left = as_year(left, &right, schema)?;
+    let right = as_year(right, &left, schema)?;
     let left_type = left.get_type(schema)?;
-    let right = resolved(right, is_number(&left_type))?;
     let right_type = right.get_type(schema)?;
     let (left, right) = comparable(left, &left_type, right, &right_type, schema)?;
     // `truth <> 0`, which conditions are wrapped in, is the truth value itself.
@@ -179,6 +189,12 @@ fn comparable(
         let left = temporal_literal(left, left_type, right_type)?;
         return Ok((left, right));
     }
+    if is_time(left_type) {
+        return Ok((left, as_time(right, right_type, left_type)?));
+    }
+    if is_time(right_type) {
+        return Ok((as_time(left, left_type, right_type)?, right));
+    }
     if is_string(left_type) && numeric(right_type) {
         return Ok((string_as_number(left), right));
     }
@@ -186,6 +202,60 @@ fn comparable(
         return Ok((left, string_as_number(right)));
     }
     Err(mixed(left_type, right_type))
+}
+
+/// What a TIME is compared with, as a TIME.
+fn as_time(expr: Expr, ty: &DataType, time: &DataType) -> DfResult<Expr> {
+    if is_time(ty) {
+        return Ok(expr);
+    }
+    let Expr::Literal(value, metadata) = &expr else {
+        return match is_string(ty) {
+            true => Ok(cast_to(expr, casts::Target::Time(6))),
+            false => Err(mixed(ty, time)),
+        };
+    };
+    let column = ColumnType::Time { fsp: 6 };
+    let micros = match (value, value.try_as_str()) {
+        (_, Some(Some(text))) => casts::parse_time(text, 6),
+        (ScalarValue::Int64(Some(number)), _) => match column.coerce(Datum::Int(*number), BIGINT) {
+            Ok(Datum::Time(micros)) => Some(micros),
+            _ => None,
+        },
+        _ => return Err(mixed(ty, time)),
+    };
+    match micros {
+        Some(micros) => {
+            let literal = ScalarValue::DurationMicrosecond(Some(micros));
+            Ok(Expr::Literal(literal, metadata.clone()))
+        }
+        None => Err(SqlError::incorrect_literal("TIME", value).into_df()),
+    }
+}
+
+/// A constant that is compared with a YEAR column, as the year that would be stored: 94 is 1994.
+fn as_year(expr: Expr, other: &Expr, schema: &DFSchema) -> DfResult<Expr> {
+    let Expr::Literal(value, metadata) = &expr else {
+        return Ok(expr);
+    };
+    if !matches!(other, Expr::Column(_)) || !metadata::is_year(&other.to_field(schema)?.1) {
+        return Ok(expr);
+    }
+    let year = match (value, value.try_as_str()) {
+        (_, Some(Some(text))) => parse_text(ColumnType::Year, text.as_bytes()),
+        (ScalarValue::Int64(Some(number)), _) => {
+            ColumnType::Year.coerce(Datum::Int(*number), BIGINT)
+        }
+        _ => return Ok(expr),
+    };
+    Ok(match year {
+        Ok(Datum::UInt(year)) => {
+            let year = ScalarValue::UInt64(Some(year)).cast_to(&DataType::UInt16)?;
+            Expr::Literal(year, metadata.clone())
+        }
+        // What is no year is compared as the number that it is.
+        _ => expr,
+    })
 }
 
 /// A string as its bytes.
@@ -292,11 +362,7 @@ fn temporal_literal(expr: Expr, ty: &DataType, temporal: &DataType) -> DfResult<
     let kind = if is_date { "DATE" } else { "DATETIME" };
     let micros = match value {
         ScalarValue::Int64(Some(number)) => {
-            let from = ColumnType::Int {
-                bytes: 8,
-                unsigned: false,
-            };
-            match (ColumnType::DateTime { fsp: 6 }).coerce(Datum::Int(*number), from) {
+            match (ColumnType::DateTime { fsp: 6 }).coerce(Datum::Int(*number), BIGINT) {
                 Ok(Datum::DateTime(micros)) => Some(micros),
                 _ => None,
             }

@@ -202,15 +202,23 @@ impl Parameter {
         })
     }
 
-    /// A span of time, which is a text here. `hours` are all of them.
-    #[must_use]
-    pub fn time(negative: bool, hours: u64, minutes: u8, seconds: u8, micros: u32) -> Self {
+    /// A span of time. `hours` are all of them.
+    ///
+    /// # Errors
+    /// 1292 for what is not on the clock, or longer than 838:59:59.
+    pub fn time(negative: bool, hours: u64, minutes: u8, seconds: u8, micros: u32) -> Result<Self> {
         let sign = if negative { "-" } else { "" };
         let mut text = format!("{sign}{hours:02}:{minutes:02}:{seconds:02}");
         if micros > 0 {
             text.push_str(&format!(".{micros:06}"));
         }
-        Self::string(text.as_bytes(), Collation::UTF8MB4_BIN)
+        let ty = ColumnType::Time {
+            fsp: if micros == 0 { 0 } else { 6 },
+        };
+        match parse_text(ty, text.as_bytes()) {
+            Ok(value) => Ok(Self { value, ty }),
+            Err(_) => Err(SqlError::truncated_wrong_value("time", text)),
+        }
     }
 }
 
@@ -232,6 +240,7 @@ fn literal(value: &Datum, ty: ColumnType) -> Result<Vec<Token>> {
         Datum::Int(_) | Datum::UInt(_) | Datum::Bool(_) | Datum::Decimal(_) => number(text()),
         Datum::Date(_) => quoted("DATE"),
         Datum::DateTime(_) => quoted("TIMESTAMP"),
+        Datum::Time(_) => quoted("TIME"),
         Datum::Overflow(_) => return Err(SqlError::unknown("a parameter is a value")),
         Datum::String(bytes) => match str::from_utf8(bytes) {
             Ok(text) => vec![Token::SingleQuotedString(text.to_owned())],

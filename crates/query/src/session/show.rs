@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::ObjectName;
 use perigee_engine::catalog::{ColumnDef, Table};
-use perigee_value::{Collation, LikePattern};
+use perigee_value::{Collation, ColumnType, LikePattern};
 use std::fmt::Write;
 
 use super::ddl::{default_text, quoted};
@@ -370,6 +370,8 @@ fn column_line(column: &ColumnDef, counts: bool) -> String {
     }
     if !column.nullable {
         line.push_str(" NOT NULL");
+    } else if matches!(column.ty, ColumnType::Timestamp { .. }) {
+        line.push_str(" NULL");
     }
     match default_text(column) {
         Some(default) => {

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int64Type,
-    TimestampMicrosecondType, UInt64Type,
+    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Float32Type, Float64Type,
+    Int64Type, TimestampMicrosecondType, UInt64Type,
 };
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{Engine, EngineConfig};
@@ -151,6 +151,9 @@ fn cell(array: &ArrayRef, row: usize, ty: Option<ColumnType>) -> String {
         DataType::Date32 => ValueRef::Date(array.as_primitive::<Date32Type>().value(row)),
         DataType::Timestamp(..) => {
             ValueRef::DateTime(array.as_primitive::<TimestampMicrosecondType>().value(row))
+        }
+        DataType::Duration(..) => {
+            ValueRef::Time(array.as_primitive::<DurationMicrosecondType>().value(row))
         }
         ty if ty.is_integer() => {
             ValueRef::Int(wide(DataType::Int64).as_primitive::<Int64Type>().value(row))

@@ -161,11 +161,12 @@ public class Checks {
         update(connection, "CREATE TABLE types (t TINYINT, s SMALLINT UNSIGNED, m MEDIUMINT,"
                 + " i INT NOT NULL, b BIGINT, u BIGINT UNSIGNED, d DECIMAL(15,2), f FLOAT,"
                 + " g DOUBLE, day DATE, at DATETIME(6), c CHAR(3), v VARCHAR(20),"
-                + " PRIMARY KEY (i))");
+                + " lap TIME(1), stamp TIMESTAMP NULL, y YEAR, PRIMARY KEY (i))");
         equal(update(connection, "INSERT INTO types VALUES (-128, 65535, -8388608, 1,"
                 + " -9223372036854775808, 18446744073709551615, 1234567890123.45, 1.5, 1e100,"
-                + " '1998-12-01', '2024-02-29 23:59:59.123456', 'abc', 'naïve 🦀'),"
-                + " (NULL, NULL, NULL, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"),
+                + " '1998-12-01', '2024-02-29 23:59:59.123456', 'abc', 'naïve 🦀',"
+                + " '10:11:12.5', '2038-01-19 03:14:07', 94),"
+                + " (NULL, NULL, NULL, 2" + ", NULL".repeat(12) + ")"),
                 2);
         try (Statement statement = connection.createStatement();
                 ResultSet rows = statement.executeQuery("SELECT * FROM types ORDER BY i")) {
@@ -189,7 +190,10 @@ public class Checks {
                     "day DATE 10 0 java.sql.Date",
                     "at DATETIME 26 0 java.time.LocalDateTime",
                     "c CHAR 3 0 java.lang.String",
-                    "v VARCHAR 20 0 java.lang.String"));
+                    "v VARCHAR 20 0 java.lang.String",
+                    "lap TIME 12 0 java.sql.Time",
+                    "stamp TIMESTAMP 19 0 java.sql.Timestamp",
+                    "y YEAR 4 0 java.sql.Date"));
             equal(metadata.getTableName(1) + " " + metadata.getCatalogName(1), "types j");
             equal(metadata.isNullable(4), ResultSetMetaData.columnNoNulls);
             equal(metadata.isNullable(5), ResultSetMetaData.columnNullable);
@@ -402,13 +406,13 @@ public class Checks {
                 + " s SMALLINT, su SMALLINT UNSIGNED, m MEDIUMINT, i INT, iu INT UNSIGNED,"
                 + " b BIGINT, bu BIGINT UNSIGNED, d DECIMAL(20,4), d0 DECIMAL(20,0), f FLOAT,"
                 + " g DOUBLE, day DATE, at DATETIME, at3 DATETIME(3), at6 DATETIME(6), c CHAR(5),"
-                + " v VARCHAR(40))");
-        String insert = "INSERT INTO every VALUES (" + "?,".repeat(19) + "?)";
+                + " v VARCHAR(40), lap TIME, stamp TIMESTAMP(3) NULL, y YEAR)");
+        String insert = "INSERT INTO every VALUES (" + "?,".repeat(22) + "?)";
         int id = 0;
         for (String prepared : PREPARED) {
             try (Connection preparing = preparing(prepared);
                     PreparedStatement statement = preparing.prepareStatement(insert)) {
-                for (int i = 1; i <= 20; i++) {
+                for (int i = 1; i <= 23; i++) {
                     statement.setNull(i, Types.NULL);
                 }
                 statement.setInt(1, ++id);
@@ -434,6 +438,9 @@ public class Checks {
                 statement.setTimestamp(18, Timestamp.valueOf("1970-01-01 00:00:00.000001"));
                 statement.setString(19, "ab'c");
                 statement.setString(20, "naïve \\ \" 🦀\n?");
+                statement.setTime(21, Time.valueOf("10:11:12"));
+                statement.setTimestamp(22, Timestamp.valueOf("2038-01-19 03:14:07.999"));
+                statement.setInt(23, 2155);
                 equal(statement.executeUpdate(), 1);
                 statement.setInt(1, ++id);
                 statement.setBoolean(2, true);
@@ -464,7 +471,7 @@ public class Checks {
                     ResultSet result = statement.executeQuery();
                     StringBuilder line = new StringBuilder();
                     while (result.next()) {
-                        for (int i = 2; i <= 20; i++) {
+                        for (int i = 2; i <= 23; i++) {
                             Object value = result.getObject(i);
                             line.append(value == null ? null : value.getClass().getName()).append(
                                     " ").append(value).append(" ").append(result.wasNull()).append(
@@ -480,15 +487,16 @@ public class Checks {
             equal(objects.get(i), objects.get(0));
         }
         equal(shown.get(0), String.join("\n",
-                "id" + "|null".repeat(19),
+                "id" + "|null".repeat(22),
                 "id|-128|255|-32768|65535|-8388608|-2147483648|4294967295|-9223372036854775808"
                 + "|18446744073709551615|-1234567890123456.7890|12345678901234567890|-1.25"
                 + "|1.7976931348623157E308|9999-12-31|2024-02-29 00:00:00|2024-02-29 01:02:03.400"
-                + "|1970-01-01 00:00:00.000001|ab'c|naïve \\ \" 🦀\n?",
+                + "|1970-01-01 00:00:00.000001|ab'c|naïve \\ \" 🦀\n?"
+                + "|10:11:12|2038-01-19 03:14:07.999|2155-01-01",
                 "id|1|0|-32768|65535|-8388608|-2147483648|4294967295|-9223372036854775808"
                 + "|18446744073709551615|0.0000|12345678901234567890|-1.25|0.1|9999-12-31"
                 + "|2024-02-29 00:00:00|2024-02-29 01:02:03.400|1970-01-01 00:00:00.000001|ab'c"
-                + "|bytes"));
+                + "|bytes|10:11:12|2038-01-19 03:14:07.999|2155-01-01"));
     }
 
     /** The same statement with other types, other values, other columns of its table. */

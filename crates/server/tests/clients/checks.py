@@ -76,12 +76,14 @@ def check_types(connection):
     cursor.execute(
         "CREATE TABLE types (t TINYINT, s SMALLINT, m MEDIUMINT, i INT NOT NULL, b BIGINT,"
         " u BIGINT UNSIGNED, d DECIMAL(15,2), f FLOAT, g DOUBLE, day DATE, at DATETIME(3),"
-        " c CHAR(3), v VARCHAR(20), PRIMARY KEY (i), UNIQUE KEY (b), KEY (v))")
+        " c CHAR(3), v VARCHAR(20), lap TIME(1), stamp TIMESTAMP(2), y YEAR, PRIMARY KEY (i),"
+        " UNIQUE KEY (b), KEY (v))")
     equal(cursor.execute(
         "INSERT INTO types VALUES (-128, 32767, -8388608, 1, -9223372036854775808,"
         " 18446744073709551615, 1234567890123.45, 1.5, 1e100, '1998-12-01',"
-        " '2024-02-29 23:59:59.123', 'abc', 'naïve 🦀'),"
-        " (NULL, NULL, NULL, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"), 2)
+        " '2024-02-29 23:59:59.123', 'abc', 'naïve 🦀', '-101:11:12.5',"
+        " '2038-01-19 03:14:07.25', 94),"
+        " (NULL, NULL, NULL, 2" + ", NULL" * 12 + ")"), 2)
     cursor.execute("SELECT * FROM types ORDER BY i")
     equal([(column[0], column[1], column[6]) for column in cursor.description], [
         ("t", FIELD_TYPE.TINY, True), ("s", FIELD_TYPE.SHORT, True), ("m", FIELD_TYPE.INT24, True),
@@ -89,7 +91,9 @@ def check_types(connection):
         ("u", FIELD_TYPE.LONGLONG, True), ("d", FIELD_TYPE.NEWDECIMAL, True),
         ("f", FIELD_TYPE.FLOAT, True), ("g", FIELD_TYPE.DOUBLE, True),
         ("day", FIELD_TYPE.DATE, True), ("at", FIELD_TYPE.DATETIME, True),
-        ("c", FIELD_TYPE.STRING, True), ("v", FIELD_TYPE.VAR_STRING, True)])
+        ("c", FIELD_TYPE.STRING, True), ("v", FIELD_TYPE.VAR_STRING, True),
+        ("lap", FIELD_TYPE.TIME, True), ("stamp", FIELD_TYPE.TIMESTAMP, True),
+        ("y", FIELD_TYPE.YEAR, True)])
     fields = {field.name: field for field in cursor._result.fields}
     equal((fields["i"].table_name, fields["i"].org_name, fields["i"].db), ("types", "i", b"p"))
     assert fields["i"].flags & FLAG.PRI_KEY and fields["b"].flags & FLAG.UNIQUE_KEY
@@ -98,8 +102,10 @@ def check_types(connection):
     equal(list(cursor.fetchall()), [
         (-128, 32767, -8388608, 1, -9223372036854775808, 18446744073709551615,
          Decimal("1234567890123.45"), 1.5, 1e100, datetime.date(1998, 12, 1),
-         datetime.datetime(2024, 2, 29, 23, 59, 59, 123000), "abc", "naïve 🦀"),
-        (None, None, None, 2) + (None,) * 9])
+         datetime.datetime(2024, 2, 29, 23, 59, 59, 123000), "abc", "naïve 🦀",
+         -datetime.timedelta(hours=101, minutes=11, seconds=12, milliseconds=500),
+         datetime.datetime(2038, 1, 19, 3, 14, 7, 250000), 1994),
+        (None, None, None, 2) + (None,) * 12])
     row = all_of(cursor, "SELECT 1/3, 7 DIV 2, 1e0, 1 = 1, NULL, 'x', DATE '1994-01-01',"
                          " COUNT(*), SUM(i), AVG(d), MIN(day) FROM types")[0]
     equal(row, (Decimal("0.3333"), 3, 1.0, 1, None, "x", datetime.date(1994, 1, 1), 2, Decimal(3),

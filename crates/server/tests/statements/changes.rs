@@ -44,6 +44,8 @@ pub fn everything(tables: &[On]) -> Vec<&'static str> {
             "SELECT a, id FROM t WHERE a >= -100 ORDER BY a, id",
             "SELECT v, a, id FROM t WHERE v >= '' ORDER BY id",
             "SELECT day, id FROM t WHERE day > '1000-01-01' ORDER BY day, id",
+            "SELECT lap, stamp, id FROM t WHERE lap > '-838:59:59' ORDER BY lap, stamp, id",
+            "SELECT yr, id FROM t WHERE yr >= 1901 ORDER BY yr, id",
             "SELECT COUNT(*), SUM(id) FROM t",
         ][..],
         On::S => &[
@@ -291,9 +293,10 @@ fn assignment(rng: &mut Rng, column: &Column) -> String {
         (Kind::Double, true) => format!("{name} * 0.5"),
         (Kind::Date, true) => format!("{name} + INTERVAL {} DAY", rng.between(-40, 40)),
         (Kind::DateTime, true) => format!("{name} + INTERVAL {} HOUR", rng.between(-40, 40)),
+        (Kind::Year, true) => format!("{name} + {}", rng.between(-3, 3)),
         // Too long for its column sometimes.
         (Kind::Text, true) => format!("CONCAT({name}, {})", text_literal(rng)),
-        (_, false) => value(rng, column),
+        (Kind::Time, true) | (_, false) => value(rng, column),
     };
     format!("{name} = {new}")
 }

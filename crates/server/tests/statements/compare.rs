@@ -92,7 +92,7 @@ pub async fn mariadb_client(server: &MariaDb) -> Client {
         .await
         .unwrap();
     for set in [
-        format!("SET SESSION sql_mode = '{SQL_MODE}'"),
+        format!("SET SESSION sql_mode = '{SQL_MODE}', time_zone = '+00:00'"),
         "SET NAMES utf8mb4 COLLATE utf8mb4_bin".to_owned(),
         // Its materialized NOT IN overlooks NULLs of the subquery.
         "SET optimizer_switch = 'materialization=off'".to_owned(),

@@ -4,7 +4,7 @@
 //! inside of expressions for example; and what MariaDB gets wrong: `3 BETWEEN x AND y` as a condition
 //! (it finds no rows), ASCII of two bytes beside decimals (it cuts 195 to 99.9999).
 
-use super::tables::{Kind, day_literal, decimal_literal, text_literal};
+use super::tables::{Kind, day_literal, decimal_literal, span_literal, text_literal, year_literal};
 use perigee_testkit::Rng;
 
 /// An expression and what it is.
@@ -54,6 +54,7 @@ impl Expressions<'_> {
             4..=6 => (self.text(depth), Kind::Text),
             7 => (self.date(depth), Kind::Date),
             8 => self.time(),
+            9 if self.rng.chance(2) => self.span(),
             _ => (format!("({})", self.condition(depth)), Kind::Int),
         }
     }
@@ -126,6 +127,16 @@ impl Expressions<'_> {
                 };
                 (text, Kind::Int)
             }
+            11 if self.rng.chance(3) => {
+                let field = *self.rng.choose(&["HOUR", "MINUTE", "SECOND"]);
+                let span = self.column(&[Kind::Time, Kind::DateTime]);
+                let span = span.map_or_else(|| "TIME '-25:01:59'".to_owned(), |(text, _)| text);
+                (format!("{field}({span})"), Kind::Int)
+            }
+            11 if self.rng.chance(3) => match self.column(&[Kind::Year]) {
+                Some((year, _)) => (format!("({year} + {})", self.rng.between(-3, 3)), Kind::Int),
+                None => self.number_literal(),
+            },
             11 => {
                 let (from, to) = (self.date(below), self.date(0));
                 (format!("DATEDIFF({from}, {to})"), Kind::Int)
@@ -268,6 +279,30 @@ impl Expressions<'_> {
         }
     }
 
+    /// A TIME or a YEAR.
+    fn span(&mut self) -> Typed {
+        let kind = *self.rng.choose(&[Kind::Time, Kind::Time, Kind::Year]);
+        match self.column(&[kind]) {
+            Some(column) => column,
+            None => (format!("TIME {}", span_literal(self.rng)), Kind::Time),
+        }
+    }
+
+    /// A condition on a TIME or a YEAR.
+    fn span_condition(&mut self, op: &str) -> String {
+        let (span, kind) = self.span();
+        let value = |rng: &mut Rng| match kind {
+            Kind::Year => year_literal(rng),
+            _ => span_literal(rng),
+        };
+        let (a, b) = (value(self.rng), value(self.rng));
+        match self.rng.between(0, 5) {
+            0 => format!("{span} IN ({a}, {b})"),
+            1 => format!("{span} BETWEEN {a} AND {b}"),
+            _ => format!("{span} {op} {a}"),
+        }
+    }
+
     /// A condition.
     pub fn condition(&mut self, depth: u32) -> String {
         if depth > 0 && self.rng.chance(3) {
@@ -292,6 +327,7 @@ impl Expressions<'_> {
             }
             3..=4 => format!("{} {op} {}", self.text(below), self.text(0)),
             5 => format!("{} {op} {}", self.date(below), self.date(0)),
+            6 if self.rng.chance(2) => self.span_condition(op),
             6 => match self.column(&[Kind::Date]) {
                 Some((column, _)) => format!("{column} {op} {}", day_literal(self.rng)),
                 None => "1 = 1".into(),

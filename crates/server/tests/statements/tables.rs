@@ -13,6 +13,8 @@ pub enum Kind {
     Double,
     Date,
     DateTime,
+    Time,
+    Year,
     Text,
 }
 
@@ -54,6 +56,31 @@ fn time_literal(rng: &mut Rng) -> String {
     format!("'{day} {h:02}:{m:02}:{s:02}'")
 }
 
+/// A span of time as a string literal: few of them, so that they meet.
+pub fn span_literal(rng: &mut Rng) -> String {
+    let sign = *rng.choose(&["", "-"]);
+    let (h, m, s) = (
+        rng.between(0, 3),
+        rng.between(0, 1) * 30,
+        rng.between(0, 2) * 25,
+    );
+    match rng.between(0, 9) {
+        0 => format!("'{sign}838:59:59'"),
+        1 => format!("'{sign}1 {h:02}:{m:02}:{s:02}'"),
+        _ => format!("'{sign}{h:02}:{m:02}:{s:02}'"),
+    }
+}
+
+/// A year, in any of its forms.
+pub fn year_literal(rng: &mut Rng) -> String {
+    match rng.between(0, 5) {
+        0 => rng.between(8, 12).to_string(),
+        1 => format!("'{}'", rng.between(2008, 2012)),
+        2 => (*rng.choose(&["1901", "1999", "2155"])).to_owned(),
+        _ => rng.between(2008, 2012).to_string(),
+    }
+}
+
 /// `n` with so many digits behind the point.
 pub fn decimal_literal(n: i64, digits: usize) -> String {
     let unit = 10_u64.pow(digits as u32);
@@ -79,7 +106,7 @@ const fn column(
 }
 
 /// Columns of `t` beside its key `id`.
-pub const T: [Column; 10] = [
+pub const T: [Column; 13] = [
     column("a", Kind::Int, "INT", true, |r| {
         r.between(-3, 9).to_string()
     }),
@@ -97,6 +124,15 @@ pub const T: [Column; 10] = [
     }),
     column("day", Kind::Date, "DATE", true, day_literal),
     column("at", Kind::DateTime, "DATETIME", true, time_literal),
+    column(
+        "stamp",
+        Kind::DateTime,
+        "TIMESTAMP NULL",
+        true,
+        time_literal,
+    ),
+    column("lap", Kind::Time, "TIME", true, span_literal),
+    column("yr", Kind::Year, "YEAR", true, year_literal),
     column("v", Kind::Text, "VARCHAR(10)", true, text_literal),
     column("w", Kind::Text, "VARCHAR(20) NOT NULL", false, text_literal),
     column("c", Kind::Text, "CHAR(6)", true, text_literal),
@@ -162,7 +198,7 @@ pub fn create(rng: &mut Rng, schema: &str) -> Vec<String> {
         format!("USE {schema}"),
         format!(
             "CREATE TABLE t (id INT NOT NULL, {}, PRIMARY KEY (id), KEY a (a), KEY v (v, a), \
-             KEY day (day))",
+             KEY day (day), KEY lap (lap, stamp), KEY yr (yr))",
             definitions(&T)
         ),
         format!(

@@ -27,6 +27,7 @@ fn order(ty: ColumnType, a: &Datum, b: &Datum) -> Ordering {
         (Datum::Double(a), Datum::Double(b)) => a.partial_cmp(b).unwrap(),
         (Datum::Date(a), Datum::Date(b)) => a.cmp(b),
         (Datum::DateTime(a), Datum::DateTime(b)) => a.cmp(b),
+        (Datum::Time(a), Datum::Time(b)) => a.cmp(b),
         (Datum::String(a), Datum::String(b)) if ty.collation() == Some(Collation::BINARY) => {
             a.cmp(b)
         }

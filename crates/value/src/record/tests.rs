@@ -192,7 +192,7 @@ proptest! {
                 Datum::Decimal(v) => prop_assert_eq!(view.i128(i), *v),
                 Datum::Double(v) => prop_assert_eq!(view.f64(i), *v),
                 Datum::Date(v) => prop_assert_eq!(view.i64(i), i64::from(*v)),
-                Datum::DateTime(v) => prop_assert_eq!(view.i64(i), *v),
+                Datum::DateTime(v) | Datum::Time(v) => prop_assert_eq!(view.i64(i), *v),
                 Datum::String(v) if ty.is_long() => prop_assert_eq!(&view.bytes(i)[1..], &v[..]),
                 Datum::String(v) => prop_assert_eq!(view.bytes(i), &v[..]),
                 Datum::Null if ty.is_string() => prop_assert!(view.bytes(i).is_empty()),

@@ -119,7 +119,7 @@ pub(super) fn from_number(number: i128) -> Option<i64> {
     )
 }
 
-fn full_year(two_digits: u32) -> u32 {
+pub(super) fn full_year(two_digits: u32) -> u32 {
     if two_digits < 70 {
         2000 + two_digits
     } else {
@@ -146,7 +146,7 @@ fn assemble(days: i32, hour: u32, minute: u32, second: u32, fraction: i64) -> Op
 }
 
 /// Empty, or a point and digits, as microseconds; the seventh digit rounds.
-fn parse_fraction(text: &[u8]) -> Option<i64> {
+pub(super) fn parse_fraction(text: &[u8]) -> Option<i64> {
     let Some((point, digits)) = text.split_first() else {
         return Some(0);
     };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::{ColumnType, ValueRef, date, decimal};
+use crate::{ColumnType, ValueRef, date, decimal, time};
 
 /// Positions of the decimal point beyond which MySQL writes an exponent (its `DBL_DIG`).
 const MAX_POINT: i32 = 15;
@@ -16,6 +16,7 @@ pub fn format_value(ty: ColumnType, value: ValueRef<'_>, out: &mut String) {
     let written = match value {
         ValueRef::Null => Ok(()),
         ValueRef::Int(v) => write!(out, "{v}"),
+        ValueRef::UInt(v) if ty == ColumnType::Year => write!(out, "{v:04}"),
         ValueRef::UInt(v) => write!(out, "{v}"),
         ValueRef::Bool(v) => write!(out, "{}", u8::from(v)),
         ValueRef::Decimal(v) => {
@@ -40,12 +41,11 @@ pub fn format_value(ty: ColumnType, value: ValueRef<'_>, out: &mut String) {
             Ok(())
         }
         ValueRef::DateTime(v) => {
-            let fsp = if let ColumnType::DateTime { fsp } = ty {
-                fsp
-            } else {
-                0
-            };
-            date::format_micros(v, fsp, out);
+            date::format_micros(v, ty.fsp().unwrap_or(0), out);
+            Ok(())
+        }
+        ValueRef::Time(v) => {
+            time::format_time(v, ty.fsp().unwrap_or(0), out);
             Ok(())
         }
         // A value is fetched before it is shown.

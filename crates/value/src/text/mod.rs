@@ -4,10 +4,13 @@ mod datetime;
 mod format;
 pub(crate) mod number;
 mod parse;
+mod time;
 
 pub(crate) use format::shortest;
 pub use format::{format_double, format_float, format_value};
-pub(crate) use parse::{check_text, day_from_number, micros_from_number};
+pub(crate) use parse::{
+    check_text, day_from_number, fit_time, micros_from_number, time_from_number, year_from_number,
+};
 pub use parse::{parse_text, parse_text_ref};
 
 #[cfg(test)]

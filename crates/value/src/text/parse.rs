@@ -3,8 +3,10 @@
 
 use super::datetime;
 use super::number::Number;
-use crate::date::{self, is_valid_micros, round_micros};
+use super::time;
+use crate::date::{self, round_micros};
 use crate::string::{char_count, trim_end};
+use crate::time::{is_valid_time, round_time};
 use crate::{Collation, ColumnType, Datum, ValueError, ValueErrorKind, ValueRef, decimal};
 
 /// The value of type `ty` that `text` spells.
@@ -32,13 +34,18 @@ pub fn parse_text_ref(ty: ColumnType, text: &[u8]) -> Result<ValueRef<'_>, Value
             Some(micros) => Ok(ValueRef::Date(date::split_micros(micros).0)),
             None => Err(ValueError::new(ValueErrorKind::Incorrect, ty, text)),
         },
-        ColumnType::DateTime { fsp } => {
+        ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } => {
             let micros = datetime::parse(text).map(|micros| round_micros(micros, fsp));
-            match micros.filter(|micros| is_valid_micros(*micros)) {
+            match micros.filter(|micros| ty.has_micros(*micros)) {
                 Some(micros) => Ok(ValueRef::DateTime(micros)),
                 None => Err(ValueError::new(ValueErrorKind::Incorrect, ty, text)),
             }
         }
+        ColumnType::Time { fsp } => match fit_time(time::parse(text), fsp) {
+            Ok(micros) => Ok(ValueRef::Time(micros)),
+            Err(kind) => Err(ValueError::new(kind, ty, text)),
+        },
+        ColumnType::Year => parse_year(ty, text),
         ColumnType::Char { .. } | ColumnType::Varchar { .. } | ColumnType::Long { .. } => {
             check_text(ty, text).map(ValueRef::String)
         }
@@ -102,6 +109,40 @@ pub(crate) fn day_from_number(number: i128) -> Option<i32> {
 /// A point in time from an integer such as 19940131235959.
 pub(crate) fn micros_from_number(number: i128) -> Option<i64> {
     datetime::from_number(number)
+}
+
+/// A time from an integer such as 235959, perhaps one longer than a TIME is.
+pub(crate) fn time_from_number(number: i128) -> Option<i64> {
+    time::from_number(number)
+}
+
+/// What a column TIME(fsp) keeps of microseconds; `None` is what is no time.
+pub(crate) fn fit_time(micros: Option<i64>, fsp: u8) -> Result<i64, ValueErrorKind> {
+    match micros {
+        Some(micros) if is_valid_time(micros) => Ok(round_time(micros, fsp)),
+        Some(_) => Err(ValueErrorKind::OutOfRange),
+        None => Err(ValueErrorKind::Incorrect),
+    }
+}
+
+/// A year from an integer: of one or two digits, 0 apart, it is one of 1970 to 2069.
+pub(crate) fn year_from_number(number: i128) -> Option<u64> {
+    let year = match u32::try_from(number).ok()? {
+        year @ 1..=99 => datetime::full_year(year),
+        year => year,
+    };
+    Some(year.into()).filter(|year| date::is_valid_year(*year))
+}
+
+/// As [`year_from_number`], but that a text which is zero and not of four characters is the year
+/// 2000.
+fn parse_year(ty: ColumnType, text: &[u8]) -> Result<ValueRef<'_>, ValueError> {
+    let year = match parse_number(ty, 0, text)? {
+        0 if text.len() != 4 => Some(2000),
+        number => year_from_number(number),
+    };
+    year.map(ValueRef::UInt)
+        .ok_or_else(|| ValueError::new(ValueErrorKind::OutOfRange, ty, text))
 }
 
 #[inline]

@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, CeilFloorKind, DataType, ExactNumberInfo, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Interval,
-    ObjectName, ObjectNamePart, TrimWhereField, UnaryOperator, Value, ValueWithSpan,
+    ObjectName, ObjectNamePart, TimezoneInfo, TrimWhereField, UnaryOperator, Value, ValueWithSpan,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
@@ -760,6 +760,7 @@ pub(super) fn cast_target(ty: &DataType) -> Result<Target> {
         DataType::Char(length) => Target::Char(char_length(length)?),
         DataType::Date => Target::Date,
         DataType::Datetime(fsp) => Target::DateTime(fsp_of(*fsp)?),
+        DataType::Time(fsp, TimezoneInfo::None) => Target::Time(fsp_of(*fsp)?),
         other => return unsupported(format!("CAST AS {other}")),
     })
 }
@@ -810,13 +811,20 @@ fn temporal_literal(ty: &DataType, text: &str) -> Result<Expr> {
             if cast::parse_datetime(text, 6).is_none() {
                 return Err(SqlError::incorrect_literal("DATETIME", text));
             }
-            let fraction = text
-                .rsplit_once('.')
-                .map_or(0, |(_, f)| f.trim().len().min(6));
-            Ok(cast_call(string(text), Target::DateTime(fraction as u8)))
+            Ok(cast_call(string(text), Target::DateTime(fraction_of(text))))
         }
+        DataType::Time(..) => match cast::parse_time(text, 6) {
+            Some(_) => Ok(cast_call(string(text), Target::Time(fraction_of(text)))),
+            None => Err(SqlError::incorrect_literal("TIME", text)),
+        },
         other => unsupported(format!("the literal {other} '{text}'")),
     }
+}
+
+/// Digits of fractional seconds that a text shows, as far as they count.
+fn fraction_of(text: &str) -> u8 {
+    let fraction = text.rsplit_once('.');
+    fraction.map_or(0, |(_, digits)| digits.trim().len().min(6)) as u8
 }
 
 /// `value` as a value of `Value` in the tree, with no place in the text.

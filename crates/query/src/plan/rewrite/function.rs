@@ -204,6 +204,13 @@ impl Rewriter<'_> {
         let value = match name {
             "now" | "current_timestamp" | "localtime" | "localtimestamp" | "sysdate"
             | "utc_timestamp" => datetime(now),
+            "curtime" | "current_time" | "utc_time" => {
+                let unit = 10i64.pow(u32::from(6 - fsp));
+                let micros = now.rem_euclid(perigee_value::date::DAY_MICROS);
+                let mut text = String::new();
+                perigee_value::time::format_time(micros - micros % unit, fsp, &mut text);
+                cast_call(string(text), Target::Time(fsp))
+            }
             "curdate" | "current_date" | "utc_date" if arguments.is_empty() => {
                 let mut text = String::new();
                 perigee_value::date::format_day(

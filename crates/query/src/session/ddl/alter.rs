@@ -133,7 +133,10 @@ fn error(error: EngineError, old: &Table, alteration: &Alteration) -> SqlError {
         (ValueErrorKind::NullNotAllowed, ColumnType::Date) if new_column => {
             SqlError::incorrect_temporal_for_column("date", "0000-00-00", name, row)
         }
-        (ValueErrorKind::NullNotAllowed, ColumnType::DateTime { .. }) if new_column => {
+        (
+            ValueErrorKind::NullNotAllowed,
+            ColumnType::DateTime { .. } | ColumnType::Timestamp { .. },
+        ) if new_column => {
             SqlError::incorrect_temporal_for_column("datetime", "0000-00-00 00:00:00", name, row)
         }
         (ValueErrorKind::NullNotAllowed, _) => SqlError::invalid_null(),

@@ -1,7 +1,8 @@
 //! Columns: definitions and types, and what SHOW writes of them.
 
 use datafusion::sql::sqlparser::ast::{
-    CharacterLength, ColumnDef as AstColumn, ColumnOption, DataType, ExactNumberInfo, Expr, Value,
+    CharacterLength, ColumnDef as AstColumn, ColumnOption, DataType, ExactNumberInfo, Expr,
+    TimezoneInfo, Value,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -152,10 +153,22 @@ fn column_type(column: &str, ty: &DataType) -> Result<ColumnType> {
         | DataType::Float8
         | DataType::Real => Ok(ColumnType::Double),
         DataType::Date => Ok(ColumnType::Date),
-        DataType::Datetime(fsp) => match u8::try_from(fsp.unwrap_or(0)).ok().filter(|f| *f <= 6) {
-            Some(fsp) => Ok(ColumnType::DateTime { fsp }),
-            None => Err(SqlError::precision_too_big(fsp.unwrap_or(0), column, 6)),
-        },
+        DataType::Datetime(fsp) => Ok(ColumnType::DateTime {
+            fsp: fraction(column, *fsp)?,
+        }),
+        DataType::Timestamp(fsp, TimezoneInfo::None) => Ok(ColumnType::Timestamp {
+            fsp: fraction(column, *fsp)?,
+        }),
+        DataType::Time(fsp, TimezoneInfo::None) => Ok(ColumnType::Time {
+            fsp: fraction(column, *fsp)?,
+        }),
+        DataType::Custom(name, digits) if name.to_string().eq_ignore_ascii_case("year") => {
+            match digits.as_slice() {
+                [] => Ok(ColumnType::Year),
+                [four] if four == "4" => Ok(ColumnType::Year),
+                _ => Err(SqlError::invalid_year_length()),
+            }
+        }
         DataType::Char(length) | DataType::Character(length) => {
             let chars = length_of(length.as_ref(), 1)?;
             if chars > 255 {
@@ -198,6 +211,13 @@ fn column_type(column: &str, ty: &DataType) -> Result<ColumnType> {
         DataType::LongBlob => Ok(long(4, Collation::BINARY)),
         other => unsupported(format!("the type {other}")),
     }
+}
+
+/// Digits of fractional seconds.
+fn fraction(column: &str, digits: Option<u64>) -> Result<u8> {
+    let digits = digits.unwrap_or(0);
+    let fsp = u8::try_from(digits).ok().filter(|fsp| *fsp <= 6);
+    fsp.ok_or_else(|| SqlError::precision_too_big(digits, column, 6))
 }
 
 const fn long(prefix: u8, collation: Collation) -> ColumnType {

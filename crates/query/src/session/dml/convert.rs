@@ -1,6 +1,7 @@
 //! Values on their way into columns: strictly, or with IGNORE as near as the column can come.
 
 use perigee_engine::catalog::ColumnDef;
+use perigee_value::time::MAX_TIME;
 use perigee_value::{ColumnType, Datum, ValueError, ValueErrorKind, format_value, parse_text};
 
 use crate::error::{Result, SqlError};
@@ -130,8 +131,11 @@ impl Converter {
 /// What a column without DEFAULT gets where NULL is not allowed. There is no zero date.
 pub(in crate::session) fn implicit_default(ty: ColumnType) -> Option<Datum> {
     let text: &[u8] = match ty {
-        ColumnType::Date | ColumnType::DateTime { .. } => return None,
+        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+            return None;
+        }
         _ if ty.is_string() => b"",
+        ColumnType::Year => b"0000",
         _ => b"0",
     };
     parse_text(ty, text).ok()
@@ -142,7 +146,10 @@ fn nearest(column: &ColumnDef, text: &[u8], kind: ValueErrorKind) -> Option<Datu
     let ty = column.ty;
     let text = String::from_utf8_lossy(text);
     match ty {
-        ColumnType::Date | ColumnType::DateTime { .. } => column.nullable.then_some(Datum::Null),
+        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+            column.nullable.then_some(Datum::Null)
+        }
+        ColumnType::Year if kind == ValueErrorKind::OutOfRange => implicit_default(ty),
         _ if kind == ValueErrorKind::OutOfRange => Some(bound(ty, text.trim().starts_with('-'))),
         _ => {
             let mut ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
@@ -154,7 +161,7 @@ fn nearest(column: &ColumnDef, text: &[u8], kind: ValueErrorKind) -> Option<Datu
     }
 }
 
-/// The least or the greatest value of a type of numbers.
+/// The least or the greatest value of a type of numbers, or of TIME.
 fn bound(ty: ColumnType, least: bool) -> Datum {
     match ty {
         ColumnType::Int { bytes, unsigned } => {
@@ -174,6 +181,7 @@ fn bound(ty: ColumnType, least: bool) -> Datum {
             let most = f64::from(f32::MAX);
             Datum::Double(if least { -most } else { most })
         }
+        ColumnType::Time { .. } => Datum::Time(if least { -MAX_TIME } else { MAX_TIME }),
         _ => Datum::Double(if least { f64::MIN } else { f64::MAX }),
     }
 }
@@ -205,6 +213,12 @@ mod tests {
             (decimal, "1000", "999.99"),
             (decimal, "-1000", "-999.99"),
             (text, "äöüß", "äöü"),
+            (ColumnType::Time { fsp: 1 }, "-839:00", "-838:59:59.0"),
+            (ColumnType::Time { fsp: 1 }, "10:11:12.34 pm", "10:11:12.3"),
+            (ColumnType::Time { fsp: 1 }, "noon", "00:00:00.0"),
+            (ColumnType::Year, "1900", "0000"),
+            (ColumnType::Year, "1994 AD", "1994"),
+            (ColumnType::Year, "soon", "0000"),
         ] {
             let mut converter = Converter::new(true);
             let column = column(ty);

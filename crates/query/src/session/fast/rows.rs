@@ -9,9 +9,9 @@ use datafusion::arrow::array::{
     StringViewBuilder,
 };
 use datafusion::arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type, Int8Type, Int16Type,
-    Int32Type, Int64Type, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field, Float32Type, Float64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, Schema, SchemaRef, TimeUnit,
+    TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use perigee_engine::scan::Records;
 use perigee_value::{Collation, ColumnType, RecordView, RowLayout, ValueRef};
@@ -142,9 +142,9 @@ impl Rows<'_> {
 /// NULL is least; strings compare by bytes, without trailing spaces.
 pub(super) fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
     match (a, b) {
-        (ValueRef::Int(a), ValueRef::Int(b)) | (ValueRef::DateTime(a), ValueRef::DateTime(b)) => {
-            a.cmp(&b)
-        }
+        (ValueRef::Int(a), ValueRef::Int(b))
+        | (ValueRef::DateTime(a), ValueRef::DateTime(b))
+        | (ValueRef::Time(a), ValueRef::Time(b)) => a.cmp(&b),
         (ValueRef::UInt(a), ValueRef::UInt(b)) => a.cmp(&b),
         (ValueRef::Decimal(a), ValueRef::Decimal(b)) => a.cmp(&b),
         (ValueRef::Date(a), ValueRef::Date(b)) => a.cmp(&b),
@@ -164,7 +164,10 @@ pub(super) fn is_ordered(ty: ColumnType) -> bool {
         ColumnType::Int { .. }
         | ColumnType::Decimal { .. }
         | ColumnType::Date
-        | ColumnType::DateTime { .. } => true,
+        | ColumnType::DateTime { .. }
+        | ColumnType::Timestamp { .. }
+        | ColumnType::Time { .. }
+        | ColumnType::Year => true,
         ColumnType::Char { collation, .. } | ColumnType::Varchar { collation, .. } => {
             collation == Collation::UTF8MB4_BIN
         }
@@ -197,7 +200,7 @@ pub(super) fn array<'v>(
     values: impl Iterator<Item = ValueRef<'v>>,
     count: usize,
 ) -> Option<ArrayRef> {
-    use ValueRef::{Date, DateTime, Decimal, Double, Int, UInt};
+    use ValueRef::{Date, DateTime, Decimal, Double, Int, Time, UInt};
     macro_rules! numbers {
         ($arrow:ty, $kind:path, $convert:expr) => {
             Arc::new(primitive::<$arrow>(values, |value| match value {
@@ -220,6 +223,9 @@ pub(super) fn array<'v>(
         DataType::Date32 => numbers!(Date32Type, Date, Some),
         DataType::Timestamp(TimeUnit::Microsecond, None) => {
             numbers!(TimestampMicrosecondType, DateTime, Some)
+        }
+        DataType::Duration(TimeUnit::Microsecond) => {
+            numbers!(DurationMicrosecondType, Time, Some)
         }
         DataType::Decimal128(precision, scale) => {
             let units = primitive::<Decimal128Type>(values, |value| match value {

@@ -14,7 +14,13 @@ pub(super) fn stored(value: ValueRef<'_>, column: &ColumnDef) -> Option<Datum> {
     match (column.ty, value) {
         (_, ValueRef::Null) => column.nullable.then_some(Datum::Null),
         (ty, ValueRef::String(text)) => parse_text(ty, text).ok(),
-        (ColumnType::Date | ColumnType::DateTime { .. }, _) => None,
+        (
+            ColumnType::Date
+            | ColumnType::DateTime { .. }
+            | ColumnType::Timestamp { .. }
+            | ColumnType::Time { .. },
+            _,
+        ) => None,
         (ty, ValueRef::Int(v)) => ty.coerce(Datum::Int(v), bigint(false)).ok(),
         (ty, ValueRef::UInt(v)) => ty.coerce(Datum::UInt(v), bigint(true)).ok(),
         _ => None,

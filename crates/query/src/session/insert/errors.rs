@@ -49,17 +49,21 @@ pub(in crate::session) fn row_error(error: &RowError, table: &Table, row: u64) -
 /// A value that does not fit its column.
 pub(in crate::session) fn value_error(error: &ValueError, column: &str, row: u64) -> SqlError {
     let kind = match error.ty {
-        ColumnType::Int { .. } => "integer",
+        ColumnType::Int { .. } | ColumnType::Year => "integer",
         ColumnType::Decimal { .. } => "decimal",
         ColumnType::Float | ColumnType::Double => "double",
         ColumnType::Date => "date",
-        ColumnType::DateTime { .. } => "datetime",
+        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => "datetime",
+        ColumnType::Time { .. } => "time",
         ColumnType::Char { .. } | ColumnType::Varchar { .. } | ColumnType::Long { .. } => "string",
     };
     match error.kind {
+        ValueErrorKind::OutOfRange if kind == "time" => {
+            SqlError::incorrect_temporal_for_column(kind, &error.value, column, row)
+        }
         ValueErrorKind::OutOfRange => SqlError::out_of_range(column, row),
         ValueErrorKind::Truncated => SqlError::data_truncated(column, row),
-        ValueErrorKind::Incorrect if matches!(kind, "date" | "datetime") => {
+        ValueErrorKind::Incorrect if matches!(kind, "date" | "datetime" | "time") => {
             SqlError::incorrect_temporal_for_column(kind, &error.value, column, row)
         }
         ValueErrorKind::Incorrect => SqlError::incorrect_value(kind, &error.value, column, row),

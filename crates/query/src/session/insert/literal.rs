@@ -24,11 +24,18 @@ impl Simple {
     pub fn text(self, ty: ColumnType) -> Vec<u8> {
         match self {
             Self::Null | Self::Default => Vec::new(),
+            // The text of a zero would be the year 2000.
+            Self::Number(text) if ty == ColumnType::Year && is_zero(&text) => b"0000".to_vec(),
             Self::Number(text) | Self::Text(text) => text.into_bytes(),
             Self::Binary(bytes) => number_for(ty, &bytes).map_or(bytes, String::into_bytes),
-            Self::Truth(v) => if v { b"1" } else { b"0" }.to_vec(),
+            Self::Truth(v) => Self::Number(u8::from(v).to_string()).text(ty),
         }
     }
+}
+
+/// True for a number that is rounded to zero.
+fn is_zero(number: &str) -> bool {
+    number.parse::<f64>().is_ok_and(|value| value.abs() < 0.5)
 }
 
 /// A binary literal as a number, if that is what a column of this type takes it for.
@@ -134,6 +141,17 @@ mod tests {
         ] {
             assert_eq!(plain_number(written).as_deref(), plain, "{written}");
         }
+        for (number, shown) in [
+            ("0", "0000"),
+            ("0.125", "0000"),
+            ("0.5", "0.5"),
+            ("94", "94"),
+        ] {
+            let text = Simple::Number(number.to_owned()).text(ColumnType::Year);
+            assert_eq!(text, shown.as_bytes());
+        }
+        let truth = Simple::Truth(false).text(ColumnType::Year);
+        assert_eq!(truth, b"0000", "a truth value is a number");
         for (text, negated) in [("0", "0"), ("0.00", "0.00"), ("7", "-7"), ("-0.5", "0.5")] {
             assert_eq!(minus(text.to_owned()), negated);
         }

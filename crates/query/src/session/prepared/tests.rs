@@ -53,7 +53,14 @@ fn literals_have_the_type_of_the_value() {
         (Parameter::date(day(1, 1, 1)).unwrap(), "DATE '0001-01-01'"),
         (datetime(0), "TIMESTAMP '2000-02-29 12:00:01'"),
         (datetime(5), "TIMESTAMP '2000-02-29 12:00:01.000005'"),
-        (Parameter::time(true, 100, 2, 3, 4), "'-100:02:03.000004'"),
+        (
+            Parameter::time(true, 100, 2, 3, 4).unwrap(),
+            "TIME '-100:02:03.000004'",
+        ),
+        (
+            Parameter::time(false, 1, 2, 3, 0).unwrap(),
+            "TIME '01:02:03'",
+        ),
     ] {
         assert_eq!(shown(&parameter), expected);
     }
@@ -73,6 +80,8 @@ fn what_is_no_value_is_refused() {
     );
     assert_eq!(errno(Parameter::date(day(2001, 2, 29))), 1292);
     assert_eq!(errno(Parameter::date(day(0, 0, 0))), 1292);
+    assert_eq!(errno(Parameter::time(false, 839, 0, 0, 0)), 1292);
+    assert_eq!(errno(Parameter::time(false, 1, 60, 0, 0)), 1292);
     let late = TimeOfDay {
         hour: 24,
         minute: 0,
