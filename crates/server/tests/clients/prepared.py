@@ -38,17 +38,17 @@ def fails(number, cursor, sql, arguments=()):
     raise AssertionError(f"{sql} does not fail")
 
 
+# No YEAR: the driver in Python does not know it in binary rows. No TIME: the one in C sends it as a
+# time of day.
 COLUMNS = ("id INT PRIMARY KEY, t TINYINT, tu TINYINT UNSIGNED, s SMALLINT, m MEDIUMINT UNSIGNED,"
            " i INT, b BIGINT, bu BIGINT UNSIGNED, d DECIMAL(15,2), f FLOAT, g DOUBLE, day DATE,"
-           " at DATETIME, at6 DATETIME(6), c CHAR(4), v VARCHAR(30), lap TIME(6), stamp TIMESTAMP,"
-           " y YEAR")
+           " at DATETIME, at6 DATETIME(6), c CHAR(4), v VARCHAR(30), stamp TIMESTAMP")
 
 VALUES = (-128, 255, -32768, 16777215, -2147483648, -9223372036854775808, 9223372036854775807,
           Decimal("-1234567890123.45"), 0.5, -98304.5, datetime.date(1, 1, 1),
           datetime.datetime(2024, 2, 29, 23, 59, 59),
           datetime.datetime(1969, 12, 31, 23, 59, 59, 999999), "a'b", "naïve \\ \"🦀\" ?",
-          datetime.timedelta(hours=101, minutes=11, seconds=12, microseconds=1),
-          datetime.datetime(2038, 1, 19, 3, 14, 7), 2155)
+          datetime.datetime(2038, 1, 19, 3, 14, 7))
 
 
 def check_types(connection):
@@ -56,16 +56,16 @@ def check_types(connection):
     plain.execute("DROP TABLE IF EXISTS types")
     plain.execute(f"CREATE TABLE types ({COLUMNS})")
     cursor = connection.cursor(prepared=True)
-    insert = "INSERT INTO types VALUES (" + ", ".join(["?"] * 19) + ")"
+    insert = "INSERT INTO types VALUES (" + ", ".join(["?"] * 17) + ")"
     cursor.execute(insert, (1,) + VALUES)
     equal(cursor.rowcount, 1)
-    cursor.execute(insert, (2,) + (None,) * 18)
-    cursor.execute(insert, (3, 1) + (None,) * 17)
+    cursor.execute(insert, (2,) + (None,) * 16)
+    cursor.execute(insert, (3, 1) + (None,) * 15)
     # What goes in comes out, and the same as by text.
     plain.execute("SELECT * FROM types ORDER BY id")
     by_text = rows_of(plain)
     equal(by_text[0], (1,) + VALUES)
-    equal(by_text[1], (2,) + (None,) * 18)
+    equal(by_text[1], (2,) + (None,) * 16)
     cursor.execute("SELECT * FROM types ORDER BY id")
     equal(rows_of(cursor), by_text)
     equal(cursor.column_names[:3], ("id", "t", "tu"))
@@ -77,6 +77,9 @@ def check_types(connection):
                    (2,))
     equal(rows_of(cursor), [(1, Decimal(-128), Decimal("-1234567890123.450000"), VALUES[11],
                                Decimal("0.3333"), None)])
+    span = datetime.timedelta(hours=101, minutes=11, seconds=12, microseconds=1)
+    cursor.execute("SELECT CAST(? AS TIME(6)), CAST(? AS TIME)", ("101:11:12.000001", "00:00:00"))
+    equal(rows_of(cursor), [(span, datetime.timedelta())])
 
 
 def check_long_values(connection):
