@@ -30,6 +30,9 @@ use crate::plan::operators::{call, cast_to, compare, without_padding};
 use crate::plan::{membership, metadata};
 use crate::result::flags::PRIMARY_KEY;
 
+/// Name of DataFusion's COALESCE.
+const COALESCE: &str = "coalesce";
+
 /// Runs the pass over a plan and its subqueries.
 ///
 /// # Errors
@@ -77,7 +80,9 @@ fn node_types(node: LogicalPlan) -> DfResult<LogicalPlan> {
             Ok(LogicalPlan::Join(join))
         }
         node => Ok(node),
-    }
+    }?
+    // Its inputs and expressions may tell more of their values now.
+    .recompute_schema()
 }
 
 fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -88,6 +93,15 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         }
         Expr::ScalarFunction(function) if function.func.name() == in_list::IN_LIST => {
             Ok(Transformed::yes(lower_in(function.args, schema)?))
+        }
+        Expr::ScalarFunction(function) if function.func.name() == COALESCE => {
+            let digits = digits_of(&function.args, schema)?;
+            with_digits(Expr::ScalarFunction(function), digits, schema)
+        }
+        Expr::Case(case) => {
+            let values = case.when_then_expr.iter().map(|(_, value)| value.as_ref());
+            let digits = digits_of(values.chain(case.else_expr.as_deref()), schema)?;
+            with_digits(Expr::Case(case), digits, schema)
         }
         Expr::Like(like) => lower_like(like, schema),
         Expr::InSubquery(subquery) => lower_in_subquery(subquery, schema),
@@ -103,6 +117,23 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         }
         other => Ok(Transformed::no(other)),
     }
+}
+
+/// Digits of fractional seconds that the one of some values shows that shows most.
+fn digits_of<'e>(values: impl IntoIterator<Item = &'e Expr>, schema: &DFSchema) -> DfResult<u8> {
+    let mut fields = values.into_iter().map(|value| value.to_field(schema));
+    fields.try_fold(0, |most, field| Ok(most.max(casts::fsp_of(&field?.1))))
+}
+
+/// Times that show so many digits of fractional seconds, which DataFusion's own functions forget;
+/// other values as they are.
+fn with_digits(expr: Expr, digits: u8, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let target = match (digits, expr.get_type(schema)?) {
+        (1.., DataType::Timestamp(..)) => casts::Target::DateTime(digits),
+        (1.., DataType::Duration(..)) => casts::Target::Time(digits),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    Ok(Transformed::yes(cast_to(expr, target)))
 }
 
 fn sum_argument(arg: Expr, schema: &DFSchema) -> DfResult<Expr> {
@@ -303,27 +334,50 @@ fn group_by(aggregate: Aggregate) -> DfResult<LogicalPlan> {
         *expr = without_padding(value, input.schema())?.alias_qualified(relation, name);
         shown[i] = Some(carrier);
     }
-    let changed = shown.iter().any(Option::is_some);
+    let groups = shown.len();
+    let mut digits = vec![0; groups];
+    for expr in &aggr_expr {
+        digits.push(extreme_digits(expr.unalias_ref(), input.schema())?);
+    }
+    let changed = shown.iter().any(Option::is_some) || digits.iter().any(|digits| *digits > 0);
     let aggregate = Aggregate::try_new(input, group_expr, aggr_expr)?;
     if !changed {
         return Ok(LogicalPlan::Aggregate(aggregate));
     }
-    let columns = schema.iter().enumerate().map(|(i, (relation, field))| {
+    let column = |i: usize, relation: Option<&TableReference>, field: &Field| {
         let name = field.name();
-        match shown.get(i) {
-            Some(Some(carrier)) => Expr::Column(Column::new_unqualified(carrier))
-                .alias_qualified_with_metadata(
-                    relation.cloned(),
-                    name,
-                    Some(FieldMetadata::from(field.as_ref())),
-                ),
-            _ => Expr::Column(Column::new(relation.cloned(), name)),
+        if let Some(Some(carrier)) = shown.get(i) {
+            let carrier = Expr::Column(Column::new_unqualified(carrier));
+            let metadata = Some(FieldMetadata::from(field));
+            return Ok(carrier.alias_qualified_with_metadata(relation.cloned(), name, metadata));
         }
-    });
+        let column = Expr::Column(Column::new(relation.cloned(), name));
+        let column = with_digits(column, digits[i], &aggregate.schema)?;
+        Ok(match column.transformed {
+            true => column.data.alias_qualified(relation.cloned(), name),
+            false => column.data,
+        })
+    };
+    let columns = schema.iter().enumerate();
+    let columns = columns
+        .map(|(i, (relation, field))| column(i, relation, field))
+        .collect::<DfResult<_>>()?;
     Ok(LogicalPlan::Projection(Projection::try_new(
-        columns.collect(),
+        columns,
         Arc::new(LogicalPlan::Aggregate(aggregate)),
     )?))
+}
+
+/// Digits of fractional seconds of MIN and MAX, which are their argument's; 0 of other aggregates.
+fn extreme_digits(aggregate: &Expr, schema: &DFSchema) -> DfResult<u8> {
+    match aggregate {
+        Expr::AggregateFunction(AggregateFunction { func, params })
+            if matches!(func.name(), "min" | "max") =>
+        {
+            digits_of(&params.args, schema)
+        }
+        _ => Ok(0),
+    }
 }
 
 /// The tables whose whole primary key is grouped by. Their other columns have one value in a group,
