@@ -89,6 +89,8 @@ registry! {
     duplicate_alias(1066, "42000", table) => "Not unique table/alias: '{table}'";
     /// A DEFAULT that does not fit the column.
     invalid_default(1067, "42000", column) => "Invalid default value for '{column}'";
+    /// ON UPDATE of a column that does not keep that point in time.
+    invalid_on_update(1294, "HY000", column) => "Invalid ON UPDATE clause for '{column}' column";
     /// Two primary keys.
     multiple_primary_keys(1068, "42000") => "Multiple primary key defined";
     /// More keys than there may be.

@@ -193,6 +193,7 @@ files!(
     binary,
     strict,
     temporal,
+    clock,
 );
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

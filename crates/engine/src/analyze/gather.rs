@@ -270,11 +270,8 @@ mod tests {
     /// A table of some hundred leaves: its key, four rows a value, one of nine, NULL for a third.
     async fn large(engine: &Arc<Engine>) -> Arc<Table> {
         let column = |name: &str, ty, nullable| ColumnDef {
-            name: name.into(),
-            ty,
             nullable,
-            default: None,
-            comment: String::new(),
+            ..ColumnDef::new(name, ty)
         };
         let int = ColumnType::Int {
             bytes: 4,

@@ -13,9 +13,52 @@ pub struct ColumnDef {
     /// False for NOT NULL.
     pub nullable: bool,
     /// DEFAULT, if one is given. A nullable column without one defaults to NULL.
-    pub default: Option<Datum>,
+    pub default: Option<ColumnDefault>,
+    /// ON UPDATE CURRENT_TIMESTAMP: a row that changes gets the time at which the statement began.
+    pub on_update_now: bool,
     /// COMMENT.
     pub comment: String,
+}
+
+/// What a column gets if a statement does not say it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnDefault {
+    /// A value of the column.
+    Value(Datum),
+    /// CURRENT_TIMESTAMP: the time at which the statement began.
+    Now,
+}
+
+impl ColumnDef {
+    /// A nullable column without anything else.
+    #[must_use]
+    pub fn new(name: impl Into<String>, ty: ColumnType) -> Self {
+        Self {
+            name: name.into(),
+            ty,
+            nullable: true,
+            default: None,
+            on_update_now: false,
+            comment: String::new(),
+        }
+    }
+
+    /// The value of DEFAULT, if one is given, in a statement that began at `now`, in microseconds
+    /// since 1970.
+    #[must_use]
+    pub fn default_at(&self, now: i64) -> Option<Datum> {
+        Some(match self.default.as_ref()? {
+            ColumnDefault::Value(value) => value.clone(),
+            ColumnDefault::Now => self.time(now),
+        })
+    }
+
+    /// A point in time as CURRENT_TIMESTAMP with this column's digits gives it.
+    #[must_use]
+    pub fn time(&self, now: i64) -> Datum {
+        let digits = self.ty.fsp().unwrap_or(6);
+        Datum::DateTime(now - now.rem_euclid(10_i64.pow(u32::from(6 - digits))))
+    }
 }
 
 /// A secondary index as CREATE TABLE gives it.
@@ -79,13 +122,20 @@ impl TableDef {
         w.str(&self.schema).str(&self.name).str(&self.comment);
         w.u16(self.columns.len() as u16);
         for column in &self.columns {
-            w.str(&column.name)
-                .str(&column.comment)
-                .u8(u8::from(column.nullable));
+            let flags = u8::from(column.nullable) | u8::from(column.on_update_now) << 1;
+            w.str(&column.name).str(&column.comment).u8(flags);
             column.ty.encode(w);
-            w.u8(u8::from(column.default.is_some()));
-            if let Some(value) = &column.default {
-                value.encode(w);
+            match &column.default {
+                None => {
+                    w.u8(0);
+                }
+                Some(ColumnDefault::Value(value)) => {
+                    w.u8(1);
+                    value.encode(w);
+                }
+                Some(ColumnDefault::Now) => {
+                    w.u8(2);
+                }
             }
         }
         encode_columns(&self.primary_key, w);
@@ -106,17 +156,7 @@ impl TableDef {
         let count = r.u16()?;
         let mut columns = Vec::new();
         for _ in 0..count {
-            columns.push(ColumnDef {
-                name: r.str()?.into(),
-                comment: r.str()?.into(),
-                nullable: r.u8()? != 0,
-                ty: ColumnType::decode(r)?,
-                default: if r.u8()? == 0 {
-                    None
-                } else {
-                    Some(Datum::decode(r)?)
-                },
-            });
+            columns.push(decode_column(r)?);
         }
         let primary_key = decode_columns(r, count)?;
         let mut indexes = Vec::new();
@@ -172,4 +212,24 @@ fn decode_columns(r: &mut Reader<'_>, count: u16) -> Result<Vec<u16>, DecodeErro
         return Err(DecodeError::new("catalog: column of a key"));
     }
     Ok(columns)
+}
+
+fn decode_column(r: &mut Reader<'_>) -> Result<ColumnDef, DecodeError> {
+    let (name, comment, flags) = (r.str()?.into(), r.str()?.into(), r.u8()?);
+    if flags > 3 {
+        return Err(DecodeError::new("definition: flags of a column"));
+    }
+    Ok(ColumnDef {
+        name,
+        comment,
+        nullable: flags & 1 != 0,
+        on_update_now: flags & 2 != 0,
+        ty: ColumnType::decode(r)?,
+        default: match r.u8()? {
+            0 => None,
+            1 => Some(ColumnDefault::Value(Datum::decode(r)?)),
+            2 => Some(ColumnDefault::Now),
+            _ => return Err(DecodeError::new("definition: default of a column")),
+        },
+    })
 }

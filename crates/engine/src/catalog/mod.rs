@@ -9,7 +9,7 @@ mod stats;
 mod store;
 mod table;
 
-pub use def::{AutoIncrement, ColumnDef, IndexDef, TableDef};
+pub use def::{AutoIncrement, ColumnDef, ColumnDefault, IndexDef, TableDef};
 pub use histogram::{Bucket, Histogram, MAX_BUCKETS, STRING_BYTES};
 pub(crate) use histogram::{compare, cut, kept};
 pub(crate) use journal::Changes;

@@ -455,15 +455,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::catalog::{ColumnDef, IndexDef};
+    use crate::catalog::{ColumnDef, ColumnDefault, IndexDef};
 
     fn definition() -> TableDef {
         let column = |name: &str, ty, nullable| ColumnDef {
-            name: name.to_owned(),
-            ty,
             nullable,
-            default: nullable.then_some(Datum::Int(7)),
+            default: nullable.then_some(ColumnDefault::Value(Datum::Int(7))),
             comment: "a column".to_owned(),
+            ..ColumnDef::new(name, ty)
         };
         let int = ColumnType::Int {
             bytes: 4,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perigee_engine::catalog::{AutoIncrement, ColumnDef, IndexDef, Step};
+use perigee_engine::catalog::{AutoIncrement, ColumnDef, ColumnDefault, IndexDef, Step};
 use perigee_engine::txn::TransactionOptions;
 use perigee_engine::{Alteration, ExclusiveTable, Source, TableName};
 
@@ -144,7 +144,7 @@ fn a_restart_finds_what_was_changed_and_goes_on_numbering() {
             let mut def = table.def.clone();
             def.columns.insert(0, column("extra", TEXT, true));
             def.columns.push(ColumnDef {
-                default: Some(Datum::Int(5)),
+                default: Some(ColumnDefault::Value(Datum::Int(5))),
                 ..column("five", INT, false)
             });
             def.primary_key = vec![1];

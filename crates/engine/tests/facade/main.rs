@@ -75,11 +75,8 @@ async fn open_faulty(dir: &Path, config: EngineConfig) -> (Arc<Engine>, Arc<Faul
 
 fn column(name: &str, ty: ColumnType, nullable: bool) -> ColumnDef {
     ColumnDef {
-        name: name.into(),
-        ty,
         nullable,
-        default: None,
-        comment: String::new(),
+        ..ColumnDef::new(name, ty)
     }
 }
 

@@ -69,9 +69,14 @@ impl Environment for Session {
     }
 
     fn now(&self) -> i64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        now.map_or(0, |now| now.as_micros() as i64)
+        micros_now()
     }
+}
+
+/// Microseconds since 1970.
+pub(super) fn micros_now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_micros() as i64)
 }
 
 impl Session {

@@ -22,7 +22,8 @@ use perigee_engine::txn::{DuplicateRow, LockMode, LockWait, RowLock, Written};
 use perigee_value::{ColumnType, Datum};
 
 use super::auto_increment::Generator;
-use super::dml::{Budget, Converter, OnDuplicate, implicit_default, row_of};
+use super::dml::{Budget, Converter, OnDuplicate, assign, implicit_default, row_of};
+use super::environment::micros_now;
 use super::locking::lock_mode;
 use super::select::{self, Reading};
 use super::transaction::Work;
@@ -149,10 +150,11 @@ impl Statement {
         cancel: &CancelToken,
     ) -> Result<(Counts, Converter, Generator)> {
         work.check_writable()?;
+        let now = micros_now();
         let on_duplicate = match &self.on_duplicate {
             Duplicates::Update(assignments, alias) => {
                 let what = (assignments.clone(), alias.as_ref());
-                let (to, from) = ((&self.table, &self.name), (piece, cancel));
+                let (to, from) = ((&self.table, &self.name), (piece, cancel, now));
                 let columns = self.targets.columns();
                 Some(OnDuplicate::new(session, work, to, what, from, columns).await?)
             }
@@ -167,6 +169,7 @@ impl Statement {
             converter: Converter::new(self.ignore),
             counts: Counts::default(),
             generator: Generator::new(session, &self.table).await?,
+            now,
         };
         writer.converter.warnings.extend(self.targets.warnings());
         match &self.source {
@@ -242,6 +245,8 @@ struct Writer<'a> {
     converter: Converter,
     counts: Counts,
     generator: Generator,
+    /// When the statement began.
+    now: i64,
 }
 
 impl Writer<'_> {
@@ -261,7 +266,7 @@ impl Writer<'_> {
     async fn row(&mut self, values: &[Expr], number: u64, piece: Piece<'_>) -> Result<Vec<Datum>> {
         let targets = &self.statement.targets;
         let Targets { table, columns, .. } = targets;
-        let mut row = self.statement.targets.defaults();
+        let mut row = self.statement.targets.defaults(self.now);
         // `VALUES ()` is a row of defaults.
         if values.is_empty() && columns.len() == table.def.columns.len() {
             for (column, value) in row.iter_mut().enumerate() {
@@ -354,7 +359,7 @@ impl Writer<'_> {
                 .collect::<Result<Vec<_>>>()?;
             for at in 0..batch.num_rows() {
                 number += 1;
-                let mut row = self.statement.targets.defaults();
+                let mut row = self.statement.targets.defaults(self.now);
                 for (value, column) in values.iter().zip(columns) {
                     let def = self.statement.targets.column(*column);
                     let converted =
@@ -475,10 +480,10 @@ impl Writer<'_> {
             return Ok(false);
         };
         let mut changed = row_of(table, &record);
-        let mut existing = std::borrow::Cow::Borrowed(&changed[..]);
+        let mut existing = changed.clone();
         if table.has_long() {
             let engine = &self.session.frontend.engine;
-            engine.fetch_long(existing.to_mut()).await.map_err(error)?;
+            engine.fetch_long(&mut existing).await.map_err(error)?;
         }
         let on_duplicate = self.on_duplicate.as_mut().expect("it was planned before");
         let assigned = on_duplicate.values(
@@ -488,10 +493,7 @@ impl Writer<'_> {
             self.cancel,
         );
         let assigned = assigned.await?;
-        drop(existing);
-        for (column, value) in assigned {
-            changed[column] = value;
-        }
+        assign(table, &mut changed, &assigned, &existing, self.now);
         let written = transaction.update_row(table, &other.key, &changed).await;
         match written.map_err(error)? {
             Written::Done => self.counts.updated += 1,

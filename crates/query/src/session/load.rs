@@ -19,6 +19,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::Session;
 use super::auto_increment::Generator;
+use super::environment::micros_now;
 use super::insert::{Targets, engine_error, row_error};
 use crate::error::{Result, SqlError};
 use crate::parse::LoadData;
@@ -111,7 +112,7 @@ impl Plan {
             Some(text.into_bytes())
         };
         let defaults = targets
-            .defaults()
+            .defaults(micros_now())
             .into_iter()
             .zip(&table.def.columns)
             .map(default_text)

@@ -1,11 +1,11 @@
 //! SHOW and DESCRIBE.
 
 use datafusion::sql::sqlparser::ast::ObjectName;
-use perigee_engine::catalog::{ColumnDef, Table};
+use perigee_engine::catalog::{ColumnDef, ColumnDefault, Table};
 use perigee_value::{Collation, ColumnType, LikePattern};
 use std::fmt::Write;
 
-use super::ddl::{default_text, quoted};
+use super::ddl::{default_text, now_text, quoted};
 use super::rowset::{Cell, Rowset, text};
 use super::{Session, table_status};
 use crate::error::{Result, SqlError};
@@ -238,8 +238,8 @@ fn columns(table: &Table, full: bool, filter: Option<&Filter>) -> Result<Rowset>
             row.push(column.ty.is_string().then(|| "utf8mb4_bin".to_owned()));
         }
         let extra = match table.def.is_auto_increment(i) {
-            true => "auto_increment",
-            false => "",
+            true => "auto_increment".to_owned(),
+            false => clock(column),
         };
         row.extend([nullable, key, default_text(column), text(extra)]);
         if full {
@@ -252,6 +252,20 @@ fn columns(table: &Table, full: bool, filter: Option<&Filter>) -> Result<Rowset>
     }
     rows.filter(filter)?;
     Ok(rows)
+}
+
+/// What SHOW COLUMNS says of a column that tells the time at which its row was made or changed.
+fn clock(column: &ColumnDef) -> String {
+    let default = match column.default {
+        Some(ColumnDefault::Now) => "DEFAULT_GENERATED",
+        _ => "",
+    };
+    match column.on_update_now {
+        true => format!("{default} on update {}", now_text(column))
+            .trim_start()
+            .to_owned(),
+        false => default.to_owned(),
+    }
 }
 
 /// PRI, UNI, MUL or nothing, as MySQL shows a column's role in keys.
@@ -374,11 +388,17 @@ fn column_line(column: &ColumnDef, counts: bool) -> String {
         line.push_str(" NULL");
     }
     match default_text(column) {
+        Some(now) if column.default == Some(ColumnDefault::Now) => {
+            let _ = write!(line, " DEFAULT {now}");
+        }
         Some(default) => {
             let _ = write!(line, " DEFAULT {}", quoted(&default));
         }
         None if column.nullable && !column.ty.is_long() => line.push_str(" DEFAULT NULL"),
         None => {}
+    }
+    if column.on_update_now {
+        let _ = write!(line, " ON UPDATE {}", now_text(column));
     }
     if counts {
         line.push_str(" AUTO_INCREMENT");

@@ -78,11 +78,8 @@ async fn open(dir: &Path) -> Arc<Engine> {
 
 fn definition(name: &str) -> TableDef {
     let column = |name: &str, ty, nullable| ColumnDef {
-        name: name.into(),
-        ty,
         nullable,
-        default: None,
-        comment: String::new(),
+        ..ColumnDef::new(name, ty)
     };
     let index = |name: &str, columns: &[u16], unique| IndexDef {
         name: name.into(),

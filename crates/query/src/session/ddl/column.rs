@@ -2,11 +2,11 @@
 
 use datafusion::sql::sqlparser::ast::{
     CharacterLength, ColumnDef as AstColumn, ColumnOption, DataType, ExactNumberInfo, Expr,
-    TimezoneInfo, Value,
+    FunctionArguments, TimezoneInfo, Value,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
-use perigee_engine::catalog::ColumnDef;
+use perigee_engine::catalog::{ColumnDef, ColumnDefault};
 use perigee_value::{Collation, ColumnType};
 
 use super::{MAX_NAME, unsupported};
@@ -36,13 +36,7 @@ pub(super) enum Inline {
 pub(super) fn column_definition(column: &AstColumn) -> Result<Definition> {
     let name = checked_column_name(&column.name.value)?;
     let ty = column_type(&name, &column.data_type)?;
-    let mut def = ColumnDef {
-        name,
-        ty,
-        nullable: true,
-        default: None,
-        comment: String::new(),
-    };
+    let mut def = ColumnDef::new(name, ty);
     let mut key = None;
     let mut default = None;
     let (mut counts, mut null_said) = (false, false);
@@ -62,7 +56,12 @@ pub(super) fn column_definition(column: &AstColumn) -> Result<Definition> {
             ColumnOption::ForeignKey(_) => return unsupported("REFERENCES"),
             ColumnOption::Check(_) => return unsupported("CHECK"),
             ColumnOption::Generated { .. } => return unsupported("generated columns"),
-            ColumnOption::OnUpdate(_) => return unsupported("ON UPDATE"),
+            ColumnOption::OnUpdate(value) => {
+                if !current_time(value).is_some_and(|digits| is_time_with(def.ty, digits)) {
+                    return Err(SqlError::invalid_on_update(&def.name));
+                }
+                def.on_update_now = true;
+            }
             ColumnOption::DialectSpecific(tokens) if is_auto_increment(tokens) => counts = true,
             ColumnOption::DialectSpecific(tokens) => {
                 let text: Vec<_> = tokens.iter().map(ToString::to_string).collect();
@@ -103,6 +102,13 @@ fn is_auto_increment(tokens: &[Token]) -> bool {
 /// # Errors
 /// 1067 if it does not fit the column, 1101 if the column cannot have one.
 pub(super) fn set_default(column: &mut ColumnDef, default: &Expr) -> Result<()> {
+    if let Some(digits) = current_time(default) {
+        if !is_time_with(column.ty, digits) {
+            return Err(SqlError::invalid_default(&column.name));
+        }
+        column.default = Some(ColumnDefault::Now);
+        return Ok(());
+    }
     let is_null = matches!(default, Expr::Value(value) if value.value == Value::Null);
     if column.ty.is_long() && !is_null {
         return Err(SqlError::long_default(&column.name));
@@ -115,8 +121,38 @@ pub(super) fn set_default(column: &mut ColumnDef, default: &Expr) -> Result<()> 
         return Err(SqlError::invalid_default(&column.name));
     }
     // DEFAULT NULL is what a nullable column has anyway.
-    column.default = Some(value).filter(|v| !v.is_null());
+    column.default = (!value.is_null()).then_some(ColumnDefault::Value(value));
     Ok(())
+}
+
+/// The digits of CURRENT_TIMESTAMP(digits) or one of its synonyms.
+fn current_time(expr: &Expr) -> Option<u8> {
+    let Expr::Function(function) = expr else {
+        return None;
+    };
+    let name = function.name.to_string().to_ascii_lowercase();
+    if !["current_timestamp", "now", "localtime", "localtimestamp"].contains(&name.as_str()) {
+        return None;
+    }
+    let arguments = match &function.args {
+        FunctionArguments::None => &[][..],
+        FunctionArguments::List(list) => &list.args,
+        FunctionArguments::Subquery(_) => return None,
+    };
+    match arguments {
+        [] => Some(0),
+        [argument] => argument.to_string().parse().ok(),
+        _ => None,
+    }
+}
+
+/// True for DATETIME and TIMESTAMP with so many digits of fractional seconds.
+fn is_time_with(ty: ColumnType, digits: u8) -> bool {
+    let is_time = matches!(
+        ty,
+        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
+    );
+    is_time && ty.fsp() == Some(digits)
 }
 
 /// A name that a column may have.
@@ -262,12 +298,24 @@ fn length_of(length: Option<&CharacterLength>, default: u64) -> Result<u64> {
     }
 }
 
-/// A default as SQL writes it.
+/// A default as SHOW COLUMNS writes it.
 pub(in crate::session) fn default_text(column: &ColumnDef) -> Option<String> {
-    let value = column.default.as_ref()?;
-    let mut text = String::new();
-    perigee_value::format_value(column.ty, value.as_ref(), &mut text);
-    Some(text)
+    Some(match column.default.as_ref()? {
+        ColumnDefault::Value(value) => {
+            let mut text = String::new();
+            perigee_value::format_value(column.ty, value.as_ref(), &mut text);
+            text
+        }
+        ColumnDefault::Now => now_text(column),
+    })
+}
+
+/// CURRENT_TIMESTAMP with a column's digits.
+pub(in crate::session) fn now_text(column: &ColumnDef) -> String {
+    match column.ty.fsp() {
+        None | Some(0) => "CURRENT_TIMESTAMP".to_owned(),
+        Some(digits) => format!("CURRENT_TIMESTAMP({digits})"),
+    }
 }
 
 /// A string as SQL writes it.

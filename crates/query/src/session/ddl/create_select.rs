@@ -18,6 +18,7 @@ use crate::result::OkResult;
 use crate::session::Session;
 use crate::session::auto_increment::Generator;
 use crate::session::dml::Converter;
+use crate::session::environment::micros_now;
 use crate::session::insert::engine_error;
 use crate::session::select::{self, Prepared, Reading};
 use crate::values::Column;
@@ -103,10 +104,11 @@ async fn fill(
 
 /// Values of the columns that the query does not give.
 fn defaults(def: &TableDef, selected: usize) -> Result<Vec<Datum>> {
+    let now = micros_now();
     let columns = def.columns[..selected].iter().enumerate();
     columns
-        .map(|(place, column)| match &column.default {
-            Some(value) => Ok(value.clone()),
+        .map(|(place, column)| match column.default_at(now) {
+            Some(value) => Ok(value),
             None if column.nullable || def.is_auto_increment(place) => Ok(Datum::Null),
             None => Err(SqlError::no_default(&column.name)),
         })

@@ -14,6 +14,7 @@ use crate::error::{Result, SqlError};
 use crate::parse::Position;
 use crate::result::ResultColumn;
 use crate::session::dml::implicit_default;
+use crate::session::environment::micros_now;
 
 /// A definition under construction.
 pub(super) struct Draft {
@@ -132,8 +133,9 @@ impl Draft {
     /// Adds a column; rows that are there get its default.
     pub(super) fn add_column(&mut self, new: Definition, position: &Position) -> Result<()> {
         self.check_new_name(&new.column.name, None)?;
-        let source = Source::Value(match (&new.column.default, new.counts) {
-            (Some(value), _) => value.clone(),
+        let default = new.column.default_at(micros_now());
+        let source = Source::Value(match (default, new.counts) {
+            (Some(value), _) => value,
             (None, true) => Datum::Null,
             (None, false) if new.column.nullable => Datum::Null,
             // There is no such value of the temporal types.
@@ -159,11 +161,11 @@ impl Draft {
         }
         let no_type = || SqlError::not_supported("a column of NULL in CREATE TABLE … SELECT");
         let column = ColumnDef {
-            name: checked_column_name(&selected.name)?,
-            ty: selected.ty.ok_or_else(no_type)?,
             nullable: !selected.not_null,
-            default: None,
-            comment: String::new(),
+            ..ColumnDef::new(
+                checked_column_name(&selected.name)?,
+                selected.ty.ok_or_else(no_type)?,
+            )
         };
         self.columns.push(Column {
             source: Source::Value(Datum::Null),

@@ -21,7 +21,7 @@ use crate::parse::{Ddl, Piece, Position};
 use crate::result::OkResult;
 use draft::Draft;
 
-pub(super) use column::{default_text, quoted};
+pub(super) use column::{default_text, now_text, quoted};
 
 /// Longest name, as in MySQL.
 const MAX_NAME: usize = 64;

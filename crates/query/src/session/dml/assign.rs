@@ -44,10 +44,19 @@ pub(super) struct Assigned {
     pub target: usize,
     /// Column of that table.
     pub column: usize,
-    /// Column of the query's output with the value; none for DEFAULT.
-    pub item: Option<usize>,
+    /// The value.
+    pub value: Given,
     /// What a binary literal is for this column.
     literal: Option<Value>,
+}
+
+/// What is assigned.
+#[derive(Clone, Debug)]
+pub(super) enum Given {
+    /// A column of the query's output.
+    Item(usize),
+    /// DEFAULT, which stands for this.
+    Default(Datum),
 }
 
 /// Assignments before their columns are known: the names, and their expressions if they have one.
@@ -97,19 +106,26 @@ impl Unresolved {
         Ok(query)
     }
 
-    /// Finds the columns.
-    pub(super) fn resolve(&self, targets: &[Target]) -> Result<Vec<Assigned>> {
+    /// Finds the columns, in a statement that began at `now`.
+    ///
+    /// # Errors
+    /// Unknown columns; 1364 for DEFAULT of a column that has none.
+    pub(super) fn resolve(&self, targets: &[Target], now: i64) -> Result<Vec<Assigned>> {
         let mut items = 0..;
         let resolve = |(name, is_default): &(ObjectName, bool)| {
             let (target, column) = resolve(name, targets)?;
             let item = if *is_default { None } else { items.next() };
             let def = &targets[target].table.def.columns[column];
+            let value = match item {
+                Some(item) => Given::Item(item),
+                None => Given::Default(default(def, now)?),
+            };
             let bytes = item.and_then(|item| self.binary[item].as_deref());
             let literal = bytes.map(|bytes| binary_value(bytes, def)).transpose()?;
             Ok(Assigned {
                 target,
                 column,
-                item,
+                value,
                 literal,
             })
         };
@@ -180,10 +196,10 @@ pub(super) fn left_to_right(
     for (number, assigned) in assigned.iter().enumerate() {
         let table = &targets[assigned.target].table;
         let def = &table.def.columns[assigned.column];
-        let value = match assigned.item {
-            None => default_of(&default(table, assigned.column)?, def.ty),
-            Some(item) => {
-                let SelectItem::ExprWithAlias { expr, .. } = &mut select.projection[item] else {
+        let value = match &assigned.value {
+            Given::Default(value) => default_of(value, def.ty),
+            Given::Item(item) => {
+                let SelectItem::ExprWithAlias { expr, .. } = &mut select.projection[*item] else {
                     return Err(SqlError::unknown("Q12: a value without a name"));
                 };
                 if let Some(literal) = &assigned.literal {
@@ -208,10 +224,9 @@ pub(super) fn left_to_right(
 ///
 /// # Errors
 /// 1364 if the column has none.
-pub(super) fn default(table: &Table, column: usize) -> Result<Datum> {
-    let def = &table.def.columns[column];
-    match &def.default {
-        Some(value) => Ok(value.clone()),
+fn default(def: &ColumnDef, now: i64) -> Result<Datum> {
+    match def.default_at(now) {
+        Some(value) => Ok(value),
         None if def.nullable => Ok(Datum::Null),
         None => Err(SqlError::no_default(&def.name)),
     }
@@ -290,9 +305,9 @@ impl<'a> Values<'a> {
         batch: &RecordBatch,
         schema: &Schema,
     ) -> Result<Self> {
-        let column = |assigned: &Assigned| match assigned.item {
-            Some(item) => Column::new(batch.column(item), schema.field(item)).map(Some),
-            None => Ok(None),
+        let column = |assigned: &Assigned| match assigned.value {
+            Given::Item(item) => Column::new(batch.column(item), schema.field(item)).map(Some),
+            Given::Default(_) => Ok(None),
         };
         Ok(Self {
             targets,
@@ -319,9 +334,12 @@ impl<'a> Values<'a> {
             if assigned.target != target {
                 continue;
             }
-            let value = match column {
-                None => default(table, assigned.column)?,
-                Some(column) => {
+            let value = match (column, &assigned.value) {
+                (_, Given::Default(value)) => value.clone(),
+                (None, Given::Item(_)) => {
+                    return Err(SqlError::unknown("Q12: a value without a column"));
+                }
+                (Some(column), Given::Item(_)) => {
                     let def = &table.def.columns[assigned.column];
                     converter.value(column.datum(row), column.ty(), def, number)?
                 }
@@ -329,6 +347,43 @@ impl<'a> Values<'a> {
             values.push((assigned.column, value));
         }
         Ok(values)
+    }
+}
+
+/// Puts new values into a row that was `before`, and the time where it tells when the row changed.
+pub(in crate::session) fn assign(
+    table: &Table,
+    row: &mut [Datum],
+    values: &[(usize, Datum)],
+    before: &[Datum],
+    now: i64,
+) {
+    for (column, value) in values {
+        row[*column] = value.clone();
+    }
+    let assigned: Vec<usize> = values.iter().map(|(column, _)| *column).collect();
+    touch(table, row, &assigned, before, now);
+}
+
+/// If a row is not what it was `before`, puts the time into its columns ON UPDATE CURRENT_TIMESTAMP,
+/// but not into those that are assigned themselves.
+pub(in crate::session) fn touch(
+    table: &Table,
+    row: &mut [Datum],
+    assigned: &[usize],
+    before: &[Datum],
+    now: i64,
+) {
+    if assigned
+        .iter()
+        .all(|column| row[*column] == before[*column])
+    {
+        return;
+    }
+    for (column, def) in table.def.columns.iter().enumerate() {
+        if def.on_update_now && !assigned.contains(&column) {
+            row[column] = def.time(now);
+        }
     }
 }
 
@@ -350,7 +405,7 @@ impl OnDuplicate {
         work: &mut Work,
         (table, name): (&Arc<Table>, &ObjectName),
         (assignments, alias): (Vec<Assignment>, Option<&InsertAliases>),
-        (piece, cancel): (Piece<'_>, &CancelToken),
+        (piece, cancel, now): (Piece<'_>, &CancelToken, i64),
         inserted: &[usize],
     ) -> Result<Self> {
         let mut unresolved = Unresolved::new(assignments)?;
@@ -367,7 +422,7 @@ impl OnDuplicate {
         let query = unresolved.query(vec![table_of(name.clone())])?;
         let mut rewritten = select::rewritten(session, query, piece)?;
         let targets = targets(session, &rewritten)?;
-        let assigned = unresolved.resolve(&targets)?;
+        let assigned = unresolved.resolve(&targets, now)?;
         let functions = left_to_right(select_of(&mut rewritten.query)?, &assigned, &targets)?;
         let rows = CurrentRows::new(both_rows(table));
         let mut reading = match rewritten.accesses.len() {

@@ -10,7 +10,7 @@ use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock, Written};
 use perigee_value::Datum;
 
-use super::assign::{Assigned, Unresolved, Values, left_to_right};
+use super::assign::{Assigned, Unresolved, Values, assign, left_to_right};
 use super::target::{Target, row_of, select_of, targets};
 use super::{Budget, Converter, CurrentRows, point};
 use crate::access::table_schema;
@@ -18,6 +18,7 @@ use crate::error::{Result, SqlError};
 use crate::parse::{Delete, Piece, Rows, Update};
 use crate::plan::rewrite::Rewritten;
 use crate::result::OkResult;
+use crate::session::environment::micros_now;
 use crate::session::insert::{duplicate_error, engine_error};
 use crate::session::select::{self, Reading, Special};
 use crate::session::transaction::Work;
@@ -45,6 +46,8 @@ pub(in crate::session) struct ReadPhase {
     /// Rows are changed in the order in which they are found.
     in_order: bool,
     ignore: bool,
+    /// When the statement began.
+    now: i64,
 }
 
 /// A row to change.
@@ -203,10 +206,9 @@ async fn write(
     let written = match phase.kind {
         Kind::Delete => transaction.delete_row(table, &candidate.key).await,
         Kind::Update => {
-            let mut row = row_of(table, record);
-            for (column, value) in &candidate.values {
-                row[*column] = value.clone();
-            }
+            let before = row_of(table, record);
+            let mut row = before.clone();
+            assign(table, &mut row, &candidate.values, &before, phase.now);
             transaction.update_row(table, &candidate.key, &row).await
         }
     };
@@ -231,11 +233,12 @@ impl ReadPhase {
         update: Update,
         piece: Piece<'_>,
     ) -> Result<Self> {
+        let now = micros_now();
         let mut unresolved = Unresolved::new(update.assignments)?;
         let query = unresolved.query(update.rows.from.clone())?;
         let mut rewritten = rewritten(session, query, &update.rows, piece)?;
         let all = targets(session, &rewritten)?;
-        let mut assigned = unresolved.resolve(&all)?;
+        let mut assigned = unresolved.resolve(&all, now)?;
         let select = select_of(&mut rewritten.query)?;
         let functions = left_to_right(select, &assigned, &all)?;
         let mut changed: Vec<usize> = assigned.iter().map(|a| a.target).collect();
@@ -255,6 +258,7 @@ impl ReadPhase {
             point: None,
             in_order: update.rows.order_by.is_some(),
             ignore: update.ignore,
+            now,
         };
         phase.with_keys(&update.rows)
     }
@@ -293,6 +297,7 @@ impl ReadPhase {
             point: None,
             in_order: delete.rows.order_by.is_some(),
             ignore: delete.ignore,
+            now: 0,
         };
         phase.with_keys(&delete.rows)
     }

@@ -234,11 +234,8 @@ mod tests {
 
     fn column(ty: ColumnType) -> ColumnDef {
         ColumnDef {
-            name: "c".to_owned(),
-            ty,
             nullable: false,
-            default: None,
-            comment: String::new(),
+            ..ColumnDef::new("c", ty)
         }
     }
 }

@@ -13,7 +13,7 @@ mod current;
 mod point;
 mod target;
 
-pub(super) use assign::OnDuplicate;
+pub(super) use assign::{OnDuplicate, assign, touch};
 pub(super) use change::{Kind, ReadPhase, delete, update};
 pub(super) use convert::{Converter, implicit_default};
 pub(super) use current::CurrentRows;

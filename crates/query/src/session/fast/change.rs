@@ -9,6 +9,8 @@ use perigee_engine::txn::{Isolation, LockMode, LockWait, Written};
 use perigee_value::{Datum, RecordView, ValueRef};
 
 use super::super::Session;
+use super::super::dml::touch;
+use super::super::environment::micros_now;
 use super::super::insert::engine_error;
 use super::super::transaction::Work;
 use super::concat::Concat;
@@ -25,6 +27,8 @@ use crate::result::OkResult;
 pub(super) struct FastUpdate {
     key: KeyTemplate,
     assignments: Vec<Assignment>,
+    /// There are columns that tell when the row changed.
+    touches: bool,
 }
 
 /// A DELETE of one row.
@@ -104,7 +108,11 @@ pub(super) fn update(session: &Session, update: &Update) -> Option<Recognised<Fa
     }
     let plain = !update.ignore && !assignments.is_empty();
     plain.then(|| Recognised {
-        statement: FastUpdate { key, assignments },
+        statement: FastUpdate {
+            key,
+            assignments,
+            touches: table.def.columns.iter().any(|def| def.on_update_now),
+        },
         parameters: parameters.len(),
         by_schema,
         table: table.clone(),
@@ -204,6 +212,7 @@ impl FastUpdate {
         let mut row: Vec<Datum> = columns
             .map(|column| record.value(column).to_datum())
             .collect();
+        let before = self.touches.then(|| row.clone());
         for Assignment { column, value } in &self.assignments {
             let def = &table.def.columns[*column];
             row[*column] = match value {
@@ -218,6 +227,10 @@ impl FastUpdate {
                     values::stored(value, def)?
                 }
             };
+        }
+        if let Some(before) = before {
+            let assigned: Vec<usize> = self.assignments.iter().map(|a| a.column).collect();
+            touch(table, &mut row, &assigned, &before, micros_now());
         }
         Some(row)
     }

@@ -10,6 +10,7 @@ use perigee_value::Datum;
 
 use super::super::Session;
 use super::super::auto_increment::Generator;
+use super::super::environment::micros_now;
 use super::super::insert::{Targets, engine_error};
 use super::super::transaction::Work;
 use super::operand::{Operand, Parameters};
@@ -21,10 +22,7 @@ use crate::result::OkResult;
 /// An INSERT of rows of constants.
 #[derive(Debug)]
 pub(super) struct FastInsert {
-    /// A row of defaults.
-    defaults: Vec<Datum>,
-    /// Table column of each value.
-    columns: Vec<usize>,
+    targets: Targets,
     rows: Vec<Vec<Operand>>,
 }
 
@@ -86,8 +84,7 @@ pub(super) fn recognise(session: &Session, insert: &Insert) -> Option<Recognised
     Some(Recognised {
         statement: FastInsert {
             rows: rows.collect::<Option<_>>()?,
-            defaults: targets.defaults(),
-            columns: targets.columns().to_vec(),
+            targets,
         },
         parameters: parameters.len(),
         by_schema: name.0.len() == 1,
@@ -104,7 +101,9 @@ impl FastInsert {
         parameters: &[Datum],
         cancel: &CancelToken,
     ) -> Result<Option<OkResult>> {
-        let rows = self.rows.iter().map(|row| self.row(row, table, parameters));
+        let defaults = self.targets.defaults(micros_now());
+        let row = |row: &Vec<Operand>| self.row(row, &defaults, parameters);
+        let rows = self.rows.iter().map(row);
         let Some(mut rows) = rows.collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
@@ -126,10 +125,15 @@ impl FastInsert {
     }
 
     /// The values of a row's columns.
-    fn row(&self, operands: &[Operand], table: &Table, parameters: &[Datum]) -> Option<Vec<Datum>> {
-        let mut row = self.defaults.clone();
-        for (operand, column) in operands.iter().zip(&self.columns) {
-            let def = &table.def.columns[*column];
+    fn row(
+        &self,
+        operands: &[Operand],
+        defaults: &[Datum],
+        parameters: &[Datum],
+    ) -> Option<Vec<Datum>> {
+        let mut row = defaults.to_vec();
+        for (operand, column) in operands.iter().zip(self.targets.columns()) {
+            let def = &self.targets.table.def.columns[*column];
             row[*column] = values::stored(operand.value(parameters)?, def)?;
         }
         Some(row)

@@ -79,11 +79,8 @@ mod tests {
 
     fn column(ty: ColumnType, nullable: bool) -> ColumnDef {
         ColumnDef {
-            name: "c".to_owned(),
-            ty,
             nullable,
-            default: None,
-            comment: String::new(),
+            ..ColumnDef::new("c", ty)
         }
     }
 

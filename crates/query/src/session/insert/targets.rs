@@ -10,6 +10,7 @@ use crate::error::{Result, SqlError};
 use crate::session::dml::implicit_default;
 
 /// The columns that an INSERT or LOAD DATA gives values for.
+#[derive(Debug)]
 pub(in crate::session) struct Targets {
     pub table: Arc<Table>,
     /// Table column of each value.
@@ -103,14 +104,14 @@ impl Targets {
         &self.columns
     }
 
-    /// A row with every column's default.
-    pub fn defaults(&self) -> Vec<Datum> {
+    /// A row with every column's default, in a statement that began at `now`.
+    pub fn defaults(&self, now: i64) -> Vec<Datum> {
         let mut row: Vec<Datum> = self
             .table
             .def
             .columns
             .iter()
-            .map(|column| column.default.clone().unwrap_or(Datum::Null))
+            .map(|column| column.default_at(now).unwrap_or(Datum::Null))
             .collect();
         for column in self.missing() {
             let at = self.table.def.column(&column.name);
