@@ -422,7 +422,7 @@ fn constant_text(value: &Datum, ty: Type) -> String {
             text.push('\'');
         }
         Datum::String(v) => text = quote(v),
-        Datum::Int(_) | Datum::UInt(_) | Datum::Overflow(_) => {
+        Datum::Int(_) | Datum::UInt(_) | Datum::Wide(_) | Datum::Overflow(_) => {
             format_value(ColumnType::Double, value.as_ref(), &mut text)
         }
     }

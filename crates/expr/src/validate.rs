@@ -25,7 +25,9 @@ pub fn validate_values(nodes: Vec<Node>, columns: &[Type]) -> Result<Program, Ex
 /// The types of a layout's columns; `None` where programs cannot use the column.
 pub(crate) fn layout_columns(layout: &RowLayout) -> Vec<Option<Type>> {
     let columns = layout.columns.iter().map(|column| {
+        // Programs compute with 128 bits.
         let usable = !column.ty.is_long()
+            && !column.ty.is_wide()
             && column
                 .ty
                 .collation()
@@ -216,7 +218,8 @@ impl Checker<'_> {
 fn is_valid_type(ty: Type) -> bool {
     match ty {
         Type::Decimal { precision, scale } => {
-            ColumnType::Decimal { precision, scale }.check().is_ok()
+            let ty = ColumnType::Decimal { precision, scale };
+            ty.check().is_ok() && !ty.is_wide()
         }
         _ => true,
     }

@@ -192,7 +192,7 @@ fn text(value: ValueRef<'_>, ty: Type) -> String {
         ValueRef::DateTime(v) => date::format_micros(v, 6, &mut out),
         ValueRef::Time(v) => time::format_time(v, 6, &mut out),
         ValueRef::String(v) => v.iter().for_each(|byte| write!(out, "{byte:02X}").unwrap()),
-        ValueRef::Overflow(_) => panic!("no expression has such a value"),
+        ValueRef::Wide(_) | ValueRef::Overflow(_) => panic!("no expression has such a value"),
     }
     out
 }

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod model {
-    pub mod bignum;
     pub mod eval;
 }
 

@@ -111,6 +111,7 @@ fn slot(layout: &RowLayout, ty: ColumnType, place: Place) -> Option<Slot> {
     };
     let bytes = ty.stored_width()? as u8;
     match ty {
+        ty if ty.is_wide() => None,
         ColumnType::Float | ColumnType::Double => Some(Slot::Float { offset, bytes, key }),
         _ => {
             let unsigned = ty.is_unsigned();

@@ -246,6 +246,8 @@ pub(crate) fn integer(value: &Datum) -> Option<i128> {
         Datum::Decimal(v) => *v,
         Datum::Date(v) => i128::from(*v),
         Datum::Bool(v) => i128::from(*v),
-        Datum::Null | Datum::Double(_) | Datum::String(_) | Datum::Overflow(_) => return None,
+        Datum::Null | Datum::Wide(_) | Datum::Double(_) | Datum::String(_) | Datum::Overflow(_) => {
+            return None;
+        }
     })
 }

@@ -65,8 +65,8 @@ fn give(outcome: operations::Outcome<'_>, out: &mut i128) -> u64 {
         Ok(ValueRef::Decimal(v)) => v,
         Ok(ValueRef::Double(v)) => i128::from(v.to_bits()),
         Ok(ValueRef::Date(v)) => i128::from(v),
-        Ok(ValueRef::String(_) | ValueRef::Overflow(_)) => {
-            panic!("J2: no operation on numbers gives a string")
+        Ok(ValueRef::Wide(_) | ValueRef::String(_) | ValueRef::Overflow(_)) => {
+            panic!("J2: no operation on numbers gives a string or more than 128 bits")
         }
     };
     VALUE

@@ -8,12 +8,14 @@ use arrow_array::types::{
     UInt64Type,
 };
 use arrow_array::{
-    ArrayRef, BinaryViewArray, BooleanArray, Decimal128Array, PrimitiveArray, StringViewArray,
+    ArrayRef, BinaryViewArray, BooleanArray, Decimal128Array, Decimal256Array, PrimitiveArray,
+    StringViewArray,
 };
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer, i256};
 use arrow_schema::{DataType, TimeUnit};
 use bytes::Bytes;
 use perigee_expr::{Lanes, Vector};
+use perigee_value::Wide;
 
 use crate::NdpError;
 use crate::batch::Column;
@@ -55,6 +57,12 @@ pub(crate) fn array(ty: &DataType, rows: usize, column: Column) -> Result<ArrayR
         DataType::Decimal128(precision, scale) => {
             let values = source.collect::<i128>()?;
             let array = Decimal128Array::new(values.into(), nulls);
+            let array = array.with_precision_and_scale(*precision, *scale);
+            Arc::new(array.map_err(|e| mismatch(e.to_string()))?)
+        }
+        DataType::Decimal256(precision, scale) => {
+            let values = source.wide_decimals(nulls.as_ref())?;
+            let array = Decimal256Array::new(values.into(), nulls);
             let array = array.with_precision_and_scale(*precision, *scale);
             Arc::new(array.map_err(|e| mismatch(e.to_string()))?)
         }
@@ -157,6 +165,20 @@ impl Source {
             },
         }
         Ok(out)
+    }
+
+    /// Wide decimals, which are carried as the bytes that are stored.
+    fn wide_decimals(self, nulls: Option<&NullBuffer>) -> Result<Vec<i256>, NdpError> {
+        let views = self.views()?;
+        let stored = BinaryViewArray::try_new(views.views.into(), views.buffers, None);
+        let stored = stored.map_err(|e| mismatch(e.to_string()))?;
+        let rows = stored.iter().flatten().enumerate();
+        rows.map(|(row, bytes)| match <[u8; Wide::WIDTH]>::try_from(bytes) {
+            _ if nulls.is_some_and(|nulls| nulls.is_null(row)) => Ok(i256::ZERO),
+            Ok(bytes) => Ok(i256::from_le_bytes(Wide::from_bytes(bytes).to_le_bytes())),
+            Err(_) => Err(mismatch(format!("{} bytes are no decimal", bytes.len()))),
+        })
+        .collect()
     }
 
     fn floats<T: ArrowPrimitiveType>(

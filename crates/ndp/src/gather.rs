@@ -5,7 +5,7 @@
 //! outside the page.
 
 use perigee_expr::{Lanes, Vector};
-use perigee_value::{ColumnType, Place, RowLayout};
+use perigee_value::{ColumnType, Place, RowLayout, Wide};
 
 /// How to read one column.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +31,8 @@ enum Form {
         kind: NumberKind,
         key: bool,
     },
+    /// As many bytes as a wide decimal has, at `offset`, the same in keys.
+    WideDecimal { offset: usize },
     /// Variable-length item with this number; the end offsets begin at `ends`.
     Item {
         ends: usize,
@@ -69,6 +71,10 @@ impl Gather {
                 return Self { form, null };
             }
         };
+        if column.ty.is_wide() {
+            let form = Form::WideDecimal { offset };
+            return Self { form, null };
+        }
         let width = column
             .ty
             .stored_width()
@@ -94,7 +100,7 @@ impl Gather {
     /// An empty vector of the form that this column's values take.
     pub(crate) fn vector(&self) -> Vector {
         let lanes = match self.form {
-            Form::Item { .. } => Lanes::Bytes {
+            Form::Item { .. } | Form::WideDecimal { .. } => Lanes::Bytes {
                 ends: Vec::new(),
                 data: Vec::new(),
             },
@@ -155,6 +161,12 @@ impl Gather {
                 Lanes::F64(lanes),
             ) => {
                 floats(base, records, offset, (width, key), lanes);
+            }
+            (Form::WideDecimal { offset }, Lanes::Bytes { ends, data }) => {
+                for bytes in loads::<{ Wide::WIDTH }>(base, records, offset) {
+                    data.extend_from_slice(&bytes);
+                    ends.push(data.len() as u32);
+                }
             }
             (
                 Form::Item { ends, item, data },

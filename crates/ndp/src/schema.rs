@@ -41,6 +41,9 @@ pub fn column_data_type(ty: ColumnType) -> DataType {
             unsigned: true,
         } => DataType::UInt32,
         ColumnType::Int { unsigned: true, .. } => DataType::UInt64,
+        ColumnType::Decimal { precision, scale } if ty.is_wide() => {
+            DataType::Decimal256(precision, scale as i8)
+        }
         ColumnType::Decimal { precision, scale } => decimal(precision, scale),
         ColumnType::Float => DataType::Float32,
         ColumnType::Double => DataType::Float64,

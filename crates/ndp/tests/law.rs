@@ -475,6 +475,7 @@ fn compare(a: &Datum, b: &Datum) -> std::cmp::Ordering {
         | (Datum::Time(a), Datum::Time(b)) => a.cmp(b),
         (Datum::UInt(a), Datum::UInt(b)) => a.cmp(b),
         (Datum::Decimal(a), Datum::Decimal(b)) => a.cmp(b),
+        (Datum::Wide(a), Datum::Wide(b)) => a.cmp(b),
         (Datum::Date(a), Datum::Date(b)) => a.cmp(b),
         (Datum::Bool(a), Datum::Bool(b)) => a.cmp(b),
         (Datum::Double(a), Datum::Double(b)) => a.partial_cmp(b).unwrap(),

@@ -11,7 +11,7 @@ use perigee_value::{Collation, ColumnType};
 
 use crate::error::Result;
 use crate::functions::cast::fsp_of;
-use crate::functions::types::{MAX_PRECISION, is_bytes};
+use crate::functions::types::is_bytes;
 use crate::plan::metadata;
 
 /// A column of a result set.
@@ -197,10 +197,12 @@ fn type_of(field: &Field, origin: &metadata::Origin) -> Option<ColumnType> {
         DataType::UInt32 if origin.ty.starts_with("mediumint") => int(3, true),
         DataType::UInt32 => int(4, true),
         DataType::UInt64 => int(8, true),
-        DataType::Decimal128(precision, scale) => Some(ColumnType::Decimal {
-            precision: (*precision).min(MAX_PRECISION),
-            scale: u8::try_from(*scale).unwrap_or(0),
-        }),
+        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
+            Some(ColumnType::Decimal {
+                precision: (*precision).min(ColumnType::MAX_PRECISION),
+                scale: u8::try_from(*scale).unwrap_or(0),
+            })
+        }
         DataType::Float32 => Some(ColumnType::Float),
         DataType::Float64 => Some(ColumnType::Double),
         DataType::Date32 => Some(ColumnType::Date),

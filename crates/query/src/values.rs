@@ -7,13 +7,14 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field,
-    Float64Type, Int64Type, TimestampMicrosecondType, UInt64Type,
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Decimal256Type,
+    DurationMicrosecondType, Field, Float64Type, Int64Type, TimestampMicrosecondType, UInt64Type,
 };
 use perigee_value::{ColumnType, Datum};
 
 use crate::error::{Result, SqlError};
 use crate::functions::cast::fsp_of;
+use crate::functions::wide;
 
 /// A column of a plan's output whose values can be taken one by one.
 pub struct Column {
@@ -35,6 +36,11 @@ impl Column {
             ty if ty.is_integer() => (bigint(false), DataType::Int64),
             ty @ DataType::Decimal128(precision, scale) => {
                 let (precision, scale) = (*precision, u8::try_from(*scale).unwrap_or(0));
+                (ColumnType::Decimal { precision, scale }, ty.clone())
+            }
+            ty @ DataType::Decimal256(..) => {
+                let precision = ColumnType::MAX_PRECISION;
+                let scale = wide::scale_of(ty);
                 (ColumnType::Decimal { precision, scale }, ty.clone())
             }
             DataType::Float32 => (ColumnType::Float, DataType::Float64),
@@ -76,6 +82,9 @@ impl Column {
             DataType::Int64 => Datum::Int(array.as_primitive::<Int64Type>().value(row)),
             DataType::Decimal128(..) => {
                 Datum::Decimal(array.as_primitive::<Decimal128Type>().value(row))
+            }
+            DataType::Decimal256(..) => {
+                wide::datum(Some(array.as_primitive::<Decimal256Type>().value(row)))
             }
             DataType::Float64 => Datum::Double(array.as_primitive::<Float64Type>().value(row)),
             DataType::Date32 => Datum::Date(array.as_primitive::<Date32Type>().value(row)),
@@ -138,6 +147,15 @@ pub fn array(ty: &DataType, values: &[Datum]) -> Result<ArrayRef> {
             let array = array.with_precision_and_scale(*precision, *scale);
             Ok(Arc::new(array.map_err(SqlError::unknown)?))
         }
+        DataType::Decimal256(precision, scale) => {
+            let units = values.iter().map(|v| match v {
+                Datum::Wide(v) => Some(wide::of_stored(*v)),
+                _ => None,
+            });
+            let array: PrimitiveArray<Decimal256Type> = units.collect();
+            let array = array.with_precision_and_scale(*precision, *scale);
+            Ok(Arc::new(array.map_err(SqlError::unknown)?))
+        }
         DataType::Float32 | DataType::Float64 => {
             primitive::<Float64Type>(values, ty, |v| match v {
                 Datum::Double(v) => Some(*v),
@@ -196,6 +214,7 @@ mod tests {
             (DataType::Int8, Datum::Int(-5)),
             (DataType::UInt32, Datum::UInt(7)),
             (DataType::Decimal128(5, 2), Datum::Decimal(-123)),
+            (DataType::Decimal256(39, 2), Datum::Wide((-123).into())),
             (DataType::Float32, Datum::Double(0.5)),
             (DataType::Float64, Datum::Double(0.1)),
             (DataType::Date32, Datum::Date(9000)),

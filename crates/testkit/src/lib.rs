@@ -1,5 +1,6 @@
 //! What tests and measurements compare Perigee with, stores to test it on, and inputs for fuzzing.
 
+mod bignum;
 mod binary;
 mod exposition;
 mod faults;
@@ -8,6 +9,7 @@ mod mariadb;
 mod replay;
 mod rng;
 
+pub use bignum::Big;
 pub use binary::tested_binary;
 pub use exposition::{Exposition, Labels};
 pub use faults::{Faults, Faulty};

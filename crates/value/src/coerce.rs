@@ -6,7 +6,7 @@ use crate::text::{
     day_from_number, fit_time, format_value, micros_from_number, time_from_number, year_from_number,
 };
 use crate::time::{round_time, time_number};
-use crate::{ColumnType, Datum, ValueError, ValueErrorKind, ValueRef, decimal, parse_text};
+use crate::{ColumnType, Datum, Units, ValueError, ValueErrorKind, ValueRef, decimal, parse_text};
 
 impl ColumnType {
     /// `value`, which is of type `from`, as a value of this type. A truth value counts as the
@@ -44,8 +44,14 @@ impl ColumnType {
                     Datum::Int(number as i64)
                 })
             }
+            Self::Decimal { precision, .. } if self.is_wide() => {
+                let units = long_units(&value, from, self.scale());
+                let fitting = units.and_then(|units| units.to_wide(precision));
+                fitting.map(Datum::Wide).ok_or_else(out_of_range)
+            }
             Self::Decimal { precision, scale } => {
                 let units = match (&value, from) {
+                    (Datum::Wide(_), _) => long_units(&value, from, scale).and_then(Units::to_i128),
                     (Datum::Decimal(v), Self::Decimal { scale: from, .. }) => {
                         decimal::rescale(*v, from, scale)
                     }
@@ -128,6 +134,7 @@ fn to_integer(value: &Datum, from: ColumnType) -> Option<i128> {
             ColumnType::Decimal { scale, .. } => decimal::rescale(v, scale, 0),
             _ => Some(v),
         },
+        Datum::Wide(v) => v.units().rescale(from.scale(), 0)?.to_i128(),
         Datum::Double(v) => {
             // 2^64 bounds every integer type.
             let rounded = v.round_ties_even();
@@ -145,11 +152,22 @@ fn to_integer(value: &Datum, from: ColumnType) -> Option<i128> {
     }
 }
 
+/// The value in units of 10^-`scale`, if it is a number or becomes one.
+fn long_units(value: &Datum, from: ColumnType, scale: u8) -> Option<Units> {
+    match value {
+        Datum::Wide(v) => v.units().rescale(from.scale(), scale),
+        Datum::Decimal(v) => Units::from(*v).rescale(from.scale(), scale),
+        Datum::Double(v) => Units::from_f64(*v, scale),
+        _ => Units::from(to_integer(value, from)?).rescale(0, scale),
+    }
+}
+
 /// A number such as 235959.5 as a time, perhaps one longer than a TIME is.
 fn time_of_number(value: &Datum, from: ColumnType) -> Option<i64> {
     const MICROS: i128 = 1_000_000;
     let units = match (value, from) {
         (Datum::Decimal(v), ColumnType::Decimal { scale, .. }) => decimal::rescale(*v, scale, 6)?,
+        (Datum::Wide(_), _) => long_units(value, from, 6)?.to_i128()?,
         (Datum::Double(v), _) => decimal::from_f64(*v, 6)?,
         _ => to_integer(value, from)?.checked_mul(MICROS)?,
     };
@@ -175,6 +193,7 @@ fn to_double(value: &Datum, from: ColumnType) -> Option<f64> {
     match (value, from) {
         (Datum::Double(v), _) => Some(*v),
         (Datum::Decimal(v), ColumnType::Decimal { scale, .. }) => Some(decimal::to_f64(*v, scale)),
+        (Datum::Wide(v), _) => Some(v.units().to_f64(from.scale())),
         (Datum::Int(v), _) => Some(*v as f64),
         (Datum::UInt(v), _) => Some(*v as f64),
         _ => to_integer(value, from).map(|v| v as f64),
@@ -352,5 +371,55 @@ mod tests {
         assert_eq!(text(Datum::Double(0.1), ColumnType::Double), "0.1");
         let long = CHAR.coerce(Datum::Int(i64::MAX), INT).unwrap_err();
         assert_eq!(long.kind, ValueErrorKind::TooLong);
+    }
+
+    #[test]
+    fn wide_decimals_are_numbers_like_others() {
+        const WIDE: ColumnType = ColumnType::Decimal {
+            precision: 50,
+            scale: 10,
+        };
+        let wide = |text: &str| parse_text(WIDE, text.as_bytes()).unwrap();
+        let from = |value, ty| WIDE.coerce(value, ty);
+        assert_eq!(from(Datum::Decimal(-5), DEC), Ok(wide("-0.05")));
+        assert_eq!(
+            from(Datum::Int(i64::MIN), INT),
+            Ok(wide("-9223372036854775808"))
+        );
+        assert_eq!(
+            from(Datum::Double(1e39), ColumnType::Double),
+            Ok(wide("1e39"))
+        );
+        assert_eq!(from(Datum::Date(0), ColumnType::Date), Ok(wide("19700101")));
+        assert!(from(Datum::Double(1e40), ColumnType::Double).is_err());
+        let narrower = ColumnType::Decimal {
+            precision: 65,
+            scale: 1,
+        };
+        let rounded = narrower.coerce(wide("-2.25"), WIDE);
+        assert_eq!(rounded, parse_text(narrower, b"-2.3"));
+        assert_eq!(INT.coerce(wide("2.5"), WIDE), Ok(Datum::Int(3)));
+        assert_eq!(
+            DEC.coerce(wide("-999.99"), WIDE),
+            Ok(Datum::Decimal(-99_999))
+        );
+        assert!(DEC.coerce(wide("-999.995"), WIDE).is_err());
+        assert_eq!(
+            ColumnType::Double.coerce(wide("1e39"), WIDE),
+            Ok(Datum::Double(1e39))
+        );
+        let time = ColumnType::Time { fsp: 1 };
+        assert_eq!(time.coerce(wide("10.5"), WIDE), Ok(Datum::Time(10_500_000)));
+        let text = ColumnType::Varchar {
+            chars: 60,
+            collation: crate::Collation::BINARY,
+        };
+        let shown = text.coerce(wide("123456789012345678901234567890123456789"), WIDE);
+        assert_eq!(
+            shown,
+            Ok(Datum::String(
+                b"123456789012345678901234567890123456789.0000000000".to_vec()
+            ))
+        );
     }
 }

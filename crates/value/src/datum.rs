@@ -2,7 +2,7 @@
 
 use perigee_types::{DecodeError, Reader, Writer};
 
-use crate::OverflowRef;
+use crate::{OverflowRef, Wide};
 
 /// A SQL value outside of a record: a literal, a parsed field, a constant of a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,8 +13,10 @@ pub enum Datum {
     Int(i64),
     /// Unsigned integers.
     UInt(u64),
-    /// Units of 10^-scale of the type that goes with it.
+    /// Units of 10^-scale of the type that goes with it, which has at most 38 digits.
     Decimal(i128),
+    /// The same for a type of more digits.
+    Wide(Wide),
     /// FLOAT and DOUBLE.
     Double(f64),
     /// Days since 1970-01-01.
@@ -40,8 +42,10 @@ pub enum ValueRef<'a> {
     Int(i64),
     /// Unsigned integers.
     UInt(u64),
-    /// Units of 10^-scale of the type that goes with it.
+    /// Units of 10^-scale of the type that goes with it, which has at most 38 digits.
     Decimal(i128),
+    /// The same for a type of more digits.
+    Wide(Wide),
     /// FLOAT and DOUBLE.
     Double(f64),
     /// Days since 1970-01-01.
@@ -58,6 +62,9 @@ pub enum ValueRef<'a> {
     Bool(bool),
 }
 
+/// Rows of values are copied about: none is larger than an `i128` makes it.
+const _: () = assert!(size_of::<Datum>() == 32 && size_of::<ValueRef<'_>>() == 32);
+
 impl ValueRef<'_> {
     /// A copy that owns its bytes.
     #[must_use]
@@ -67,6 +74,7 @@ impl ValueRef<'_> {
             ValueRef::Int(v) => Datum::Int(v),
             ValueRef::UInt(v) => Datum::UInt(v),
             ValueRef::Decimal(v) => Datum::Decimal(v),
+            ValueRef::Wide(v) => Datum::Wide(v),
             ValueRef::Double(v) => Datum::Double(v),
             ValueRef::Date(v) => Datum::Date(v),
             ValueRef::DateTime(v) => Datum::DateTime(v),
@@ -93,6 +101,7 @@ impl Datum {
             Self::Int(v) => ValueRef::Int(*v),
             Self::UInt(v) => ValueRef::UInt(*v),
             Self::Decimal(v) => ValueRef::Decimal(*v),
+            Self::Wide(v) => ValueRef::Wide(*v),
             Self::Double(v) => ValueRef::Double(*v),
             Self::Date(v) => ValueRef::Date(*v),
             Self::DateTime(v) => ValueRef::DateTime(*v),
@@ -126,6 +135,7 @@ impl Datum {
             Self::Overflow(_) => panic!("V8: what lies outside of a row is no constant"),
             Self::Bool(v) => w.u8(8).u8(u8::from(*v)),
             Self::Time(v) => w.u8(9).u64(*v as u64),
+            Self::Wide(v) => w.u8(10).raw(v.as_bytes()),
         };
     }
 
@@ -146,6 +156,10 @@ impl Datum {
                 _ => return Err(DecodeError::new("value: truth value")),
             }),
             9 => Self::Time(r.u64()? as i64),
+            10 => {
+                let bytes = r.raw(Wide::WIDTH)?.first_chunk();
+                Self::Wide(Wide::from_bytes(*bytes.expect("so many were read")))
+            }
             _ => return Err(DecodeError::new("value: tag")),
         })
     }

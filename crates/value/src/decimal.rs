@@ -1,7 +1,10 @@
 //! Exact decimals: an `i128` of units of 10^-scale. Checked operations; rounding is half away from
-//! zero everywhere, as in MySQL.
+//! zero everywhere, as in MySQL. Decimals of more than 38 digits are [`Units`](crate::Units).
 
 use crate::text::number::Number;
+
+/// Greatest precision of the decimals here: what 128 bits hold. Wide ones have more.
+pub const MAX_PRECISION: u8 = 38;
 
 /// Powers of ten that an `i128` holds.
 pub const POW10: [i128; 39] = {

@@ -8,7 +8,7 @@ use crate::string::trim_end;
 use crate::time::is_valid_time;
 use crate::{
     Collation, ColumnType, Datum, MAX_KEY_LEN, RowError, RowLayout, ValueError, ValueErrorKind,
-    ValueRef, date, decimal,
+    ValueRef, Wide, date, decimal,
 };
 
 /// First byte of a nullable part that is NULL.
@@ -104,6 +104,10 @@ pub fn encode_part(
     }
     match (ty, value) {
         (_, ValueRef::String(text)) if ty.is_string() => encode_string(ty, text, out),
+        _ if ty.is_wide() => {
+            out.extend_from_slice(crate::record::stored_wide(ty, value)?.as_bytes());
+            Ok(())
+        }
         _ => {
             let width = usize::from(ty.stored_width().unwrap_or(0));
             let bits = ordered_bits(ty, value)?;
@@ -244,7 +248,10 @@ pub fn decode_part(
     if null {
         return Ok((Datum::Null, rest));
     }
-    let value = crate::record::value_of_bits(ty, read_key_bits(ty, part));
+    let value = match part.first_chunk() {
+        Some(wide) if ty.is_wide() => ValueRef::Wide(Wide::from_bytes(*wide)),
+        _ => crate::record::value_of_bits(ty, read_key_bits(ty, part)),
+    };
     check_stored(ty, value).map(|()| (value.to_datum(), rest))
 }
 
@@ -261,6 +268,7 @@ pub(crate) fn check_stored(ty: ColumnType, value: ValueRef<'_>) -> Result<(), Va
         (ColumnType::Decimal { precision, .. }, ValueRef::Decimal(v)) => {
             decimal::fits(v, precision)
         }
+        (ColumnType::Decimal { precision, .. }, ValueRef::Wide(v)) => v.units().fits(precision),
         (_, ValueRef::Date(v)) => date::is_valid_day(v),
         (_, ValueRef::DateTime(v)) => ty.has_micros(v),
         (_, ValueRef::Time(v)) => is_valid_time(v),

@@ -21,6 +21,8 @@ mod record;
 mod strategies;
 mod text;
 mod types;
+mod units;
+mod wide;
 
 pub use datum::{Datum, ValueRef};
 pub use error::{LayoutError, RowError, ValueError, ValueErrorKind};
@@ -30,3 +32,5 @@ pub use overflow::{OverflowRef, patch_refs, values_to_move_out};
 pub use record::{RecordView, encode_row, encode_text_row, encode_with};
 pub use text::{format_double, format_float, format_value, parse_text, parse_text_ref};
 pub use types::{Collation, ColumnType};
+pub use units::Units;
+pub use wide::Wide;

@@ -11,7 +11,7 @@ use crate::text::check_text;
 use crate::time::is_valid_time;
 use crate::{
     ColumnType, Datum, MAX_KEY_LEN, MAX_RECORD_LEN, Place, RowError, RowLayout, ValueError,
-    ValueErrorKind, ValueRef, date, decimal, parse_text_ref,
+    ValueErrorKind, ValueRef, Wide, date, decimal, parse_text_ref,
 };
 
 /// Appends the record of a row whose values are in the layout's column order. In a secondary
@@ -158,6 +158,15 @@ fn put(
     }
     let width = usize::from(ty.stored_width().unwrap_or(0));
     match column.place {
+        // Key or not, the form is the same.
+        Place::Fixed { offset } | Place::Key { offset } if ty.is_wide() => {
+            let wide = stored_wide(ty, value)?;
+            let offset = usize::from(offset);
+            if matches!(column.place, Place::Key { .. }) && column.null_bit.is_some() {
+                record[offset - 1] = 1;
+            }
+            record[offset..offset + width].copy_from_slice(wide.as_bytes());
+        }
         Place::Fixed { offset } => {
             let bits = stored_bits(ty, value)?;
             let offset = usize::from(offset);
@@ -193,16 +202,27 @@ fn wrong_kind(ty: ColumnType, value: ValueRef<'_>) -> ValueError {
     )
 }
 
+fn out_of_range(ty: ColumnType, value: ValueRef<'_>) -> ValueError {
+    let shown = format!("{value:?}");
+    ValueError::new(ValueErrorKind::OutOfRange, ty, shown.as_bytes())
+}
+
+/// A value of a wide decimal, checked to be one of the type.
+pub(crate) fn stored_wide(ty: ColumnType, value: ValueRef<'_>) -> Result<Wide, ValueError> {
+    match (ty, value) {
+        (ColumnType::Decimal { precision, .. }, ValueRef::Wide(wide)) => {
+            match wide.units().fits(precision) {
+                true => Ok(wide),
+                false => Err(out_of_range(ty, value)),
+            }
+        }
+        _ => Err(wrong_kind(ty, value)),
+    }
+}
+
 /// The bits of a value of fixed width in its low bytes, two's complement or IEEE, after checking
 /// that it is a value of the type.
 pub(crate) fn stored_bits(ty: ColumnType, value: ValueRef<'_>) -> Result<u128, ValueError> {
-    let out_of_range = || {
-        ValueError::new(
-            ValueErrorKind::OutOfRange,
-            ty,
-            format!("{value:?}").as_bytes(),
-        )
-    };
     let mask = match ty.stored_width() {
         Some(16) | None => u128::MAX,
         Some(width) => (1 << (8 * u32::from(width))) - 1,
@@ -228,7 +248,7 @@ pub(crate) fn stored_bits(ty: ColumnType, value: ValueRef<'_>) -> Result<u128, V
             let shift = 64 - 8 * u32::from(bytes);
             (u128::from(v), v << shift >> shift == v)
         }
-        (ColumnType::Decimal { precision, .. }, ValueRef::Decimal(v)) => {
+        (ColumnType::Decimal { precision, .. }, ValueRef::Decimal(v)) if !ty.is_wide() => {
             (v as u128, decimal::fits(v, precision))
         }
         (ColumnType::Float, ValueRef::Double(v)) => {
@@ -247,7 +267,7 @@ pub(crate) fn stored_bits(ty: ColumnType, value: ValueRef<'_>) -> Result<u128, V
     if fine {
         Ok(bits & mask)
     } else {
-        Err(out_of_range())
+        Err(out_of_range(ty, value))
     }
 }
 
@@ -350,7 +370,11 @@ impl<'a> RecordView<'a> {
             ColumnType::Int { unsigned: true, .. } | ColumnType::Year => {
                 ValueRef::UInt(self.i64(column) as u64)
             }
-            ColumnType::Decimal { .. } => ValueRef::Decimal(self.i128(column)),
+            ColumnType::Decimal {
+                precision: ..=decimal::MAX_PRECISION,
+                ..
+            } => ValueRef::Decimal(self.i128(column)),
+            ColumnType::Decimal { .. } => ValueRef::Wide(self.wide(column)),
             ColumnType::Float | ColumnType::Double => ValueRef::Double(self.f64(column)),
             ColumnType::Date => ValueRef::Date(self.i64(column) as i32),
             ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
@@ -412,10 +436,10 @@ impl<'a> RecordView<'a> {
         }
     }
 
-    /// A decimal column of any width, or any column that [`RecordView::i64`] reads.
+    /// A decimal column of up to 38 digits, or any column that [`RecordView::i64`] reads.
     ///
     /// # Panics
-    /// If the column is a string.
+    /// If the column is wider, or a string.
     #[inline]
     #[must_use]
     pub fn i128(&self, column: usize) -> i128 {
@@ -439,6 +463,21 @@ impl<'a> RecordView<'a> {
                 raw ^ i128::MIN
             }
             Place::Var { .. } => panic!("column {column} is not of fixed width"),
+        }
+    }
+
+    /// A column of wide decimals. NULL gives any.
+    ///
+    /// # Panics
+    /// If it is of another type.
+    #[must_use]
+    pub fn wide(&self, column: usize) -> Wide {
+        let layout = &self.layout.columns[column];
+        match layout.place {
+            Place::Fixed { offset } | Place::Key { offset } if layout.ty.is_wide() => {
+                Wide::from_bytes(take(&self.record[usize::from(offset)..]))
+            }
+            _ => panic!("column {column} is no wide decimal"),
         }
     }
 

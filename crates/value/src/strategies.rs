@@ -5,7 +5,9 @@ use proptest::prelude::*;
 
 use perigee_types::PageId;
 
-use crate::{Collation, ColumnType, Datum, OverflowRef, RowLayout, date, decimal, time};
+use crate::{
+    Collation, ColumnType, Datum, OverflowRef, RowLayout, Units, Wide, date, decimal, time,
+};
 
 /// Any type that a column can have.
 pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
@@ -13,7 +15,7 @@ pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
     prop_oneof![
         (prop::sample::select(vec![1, 2, 3, 4, 8]), any::<bool>())
             .prop_map(|(bytes, unsigned)| ColumnType::Int { bytes, unsigned }),
-        (1u8..=38)
+        (1u8..=65)
             .prop_flat_map(|precision| (Just(precision), 0..=precision.min(30)))
             .prop_map(|(precision, scale)| ColumnType::Decimal { precision, scale }),
         Just(ColumnType::Float),
@@ -49,6 +51,25 @@ fn integer(least: i128, greatest: i128) -> impl Strategy<Value = i128> {
     ]
 }
 
+/// A number of any number of digits up to `most`: nines and powers of ten often.
+pub(crate) fn units(most: u8) -> impl Strategy<Value = Units> {
+    let digits = prop_oneof![Just("9".to_owned()), Just("10".to_owned()), "[0-9]{1,9}",];
+    let count = prop_oneof![Just(usize::from(most)), 1..=usize::from(most)];
+    let parts = (digits, count, any::<bool>());
+    parts.prop_map(|(digits, count, negative)| {
+        let text = digits.chars().cycle().take(count);
+        let number = text.fold(Units::ZERO, |number, digit| {
+            let digit = digit as u8 - b'0';
+            number.times_ten_plus(digit).unwrap()
+        });
+        if negative { -number } else { number }
+    })
+}
+
+fn wide(precision: u8) -> impl Strategy<Value = Wide> {
+    units(precision).prop_map(move |units| units.to_wide(precision).unwrap())
+}
+
 /// A value of a type, in the form in which it is stored.
 pub(crate) fn value(ty: ColumnType) -> BoxedStrategy<Datum> {
     match ty {
@@ -63,6 +84,9 @@ pub(crate) fn value(ty: ColumnType) -> BoxedStrategy<Datum> {
                     }
                 })
                 .boxed()
+        }
+        ColumnType::Decimal { precision, .. } if ty.is_wide() => {
+            wide(precision).prop_map(Datum::Wide).boxed()
         }
         ColumnType::Decimal { precision, .. } => {
             let limit = decimal::pow10(precision) - 1;

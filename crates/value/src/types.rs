@@ -5,6 +5,7 @@ use std::fmt;
 use perigee_types::{DecodeError, Reader, Writer};
 
 use crate::date::is_valid_micros;
+use crate::{Wide, decimal};
 
 /// Collation of a string column: MySQL's collation number, kept in catalog, keys and descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +28,8 @@ pub enum ColumnType {
         /// UNSIGNED.
         unsigned: bool,
     },
-    /// DECIMAL(precision, scale), precision at most 38.
+    /// DECIMAL(precision, scale). Above 38 digits it is a *wide* decimal, whose values are
+    /// [`Wide`] instead of `i128`.
     Decimal {
         /// Decimal digits.
         precision: u8,
@@ -81,8 +83,8 @@ pub enum ColumnType {
 }
 
 impl ColumnType {
-    /// Greatest precision of a DECIMAL: what 128 bits hold. MySQL's own limit is 65.
-    pub const MAX_PRECISION: u8 = 38;
+    /// Greatest precision of a DECIMAL (MySQL's limit).
+    pub const MAX_PRECISION: u8 = 65;
 
     /// Greatest scale of a DECIMAL (MySQL's limit).
     pub const MAX_SCALE: u8 = 30;
@@ -106,9 +108,28 @@ impl ColumnType {
             | Self::DateTime { .. }
             | Self::Timestamp { .. }
             | Self::Time { .. } => 8,
-            Self::Decimal { .. } => 16,
+            Self::Decimal {
+                precision: ..=decimal::MAX_PRECISION,
+                ..
+            } => 16,
+            Self::Decimal { .. } => Wide::WIDTH as u16,
             Self::Char { .. } | Self::Varchar { .. } | Self::Long { .. } => return None,
         })
+    }
+
+    /// True for a DECIMAL whose values are [`Wide`]: of more digits than 128 bits hold.
+    #[must_use]
+    pub const fn is_wide(self) -> bool {
+        matches!(self, Self::Decimal { precision, .. } if precision > decimal::MAX_PRECISION)
+    }
+
+    /// Digits after the point of a DECIMAL, else 0.
+    #[must_use]
+    pub const fn scale(self) -> u8 {
+        match self {
+            Self::Decimal { scale, .. } => scale,
+            _ => 0,
+        }
     }
 
     /// True for types whose stored values are unsigned integers.
@@ -189,7 +210,7 @@ impl ColumnType {
             Self::Int { .. } => Err("integer width is not 1, 2, 3, 4 or 8"),
             Self::Decimal { precision, scale } => {
                 if precision == 0 || precision > Self::MAX_PRECISION {
-                    Err("decimal precision is not 1 to 38")
+                    Err("decimal precision is not 1 to 65")
                 } else if scale > precision || scale > Self::MAX_SCALE {
                     Err("decimal scale exceeds the precision or 30")
                 } else {

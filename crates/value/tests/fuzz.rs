@@ -27,6 +27,7 @@ fn columns() -> Vec<(ColumnType, Datum)> {
         (decimal(7, 2), Datum::Decimal(-123_456)),
         (decimal(18, 4), Datum::Decimal(10_i128.pow(17))),
         (decimal(38, 30), Datum::Decimal(-(10_i128.pow(37)))),
+        (decimal(65, 30), Datum::Wide((-(10_i128.pow(38))).into())),
         (ColumnType::Float, Datum::Double(1.5)),
         (ColumnType::Double, Datum::Double(-1e300)),
         (ColumnType::Date, Datum::Date(8766)),
@@ -61,7 +62,7 @@ fn nullable(columns: &[(ColumnType, Datum)], key: &[u16]) -> Vec<(ColumnType, bo
 fn rows() -> Vec<(RowLayout, Vec<Datum>)> {
     let all = columns();
     let mut rows = Vec::new();
-    for key in [&[0][..], &[0, 2], &[12], &[11, 0], &[9, 10, 4]] {
+    for key in [&[0][..], &[0, 2], &[13], &[12, 0], &[10, 11, 4], &[7, 0]] {
         let layout = RowLayout::clustered(&nullable(&all, key), key).expect("a valid layout");
         let mut row: Vec<_> = all.iter().map(|c| c.1.clone()).collect();
         rows.push((layout.clone(), row.clone()));
@@ -72,7 +73,7 @@ fn rows() -> Vec<(RowLayout, Vec<Datum>)> {
         }
         rows.push((layout, row));
     }
-    for columns in [&all[..3], &all[4..9], &all[11..13], &all[13..14]] {
+    for columns in [&all[..3], &all[4..10], &all[12..14], &all[14..15]] {
         let layout = RowLayout::secondary(&nullable(columns, &[])).expect("a valid layout");
         rows.push((layout, columns.iter().map(|c| c.1.clone()).collect()));
     }

@@ -214,6 +214,7 @@ fn number(value: &Datum) -> Option<f64> {
         Datum::Int(v) | Datum::DateTime(v) | Datum::Time(v) => *v as f64,
         Datum::UInt(v) => *v as f64,
         Datum::Decimal(v) => *v as f64,
+        Datum::Wide(v) => v.units().to_f64(0),
         Datum::Double(v) => *v,
         Datum::Date(v) => f64::from(*v),
         Datum::Bool(v) => f64::from(u8::from(*v)),
@@ -231,6 +232,7 @@ pub(super) fn like(value: &Datum, other: &Datum) -> Option<Datum> {
         (Datum::Int(_), Datum::Int(_))
         | (Datum::UInt(_), Datum::UInt(_))
         | (Datum::Decimal(_), Datum::Decimal(_))
+        | (Datum::Wide(_), Datum::Wide(_))
         | (Datum::Double(_), Datum::Double(_))
         | (Datum::Date(_), Datum::Date(_))
         | (Datum::DateTime(_), Datum::DateTime(_))
@@ -274,6 +276,7 @@ pub(crate) fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
         | (ValueRef::Time(a), ValueRef::Time(b)) => a.cmp(&b),
         (ValueRef::UInt(a), ValueRef::UInt(b)) => a.cmp(&b),
         (ValueRef::Decimal(a), ValueRef::Decimal(b)) => a.cmp(&b),
+        (ValueRef::Wide(a), ValueRef::Wide(b)) => a.cmp(&b),
         (ValueRef::Double(a), ValueRef::Double(b)) => a.total_cmp(&b),
         (ValueRef::Date(a), ValueRef::Date(b)) => a.cmp(&b),
         (ValueRef::Bool(a), ValueRef::Bool(b)) => a.cmp(&b),

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use perigee_value::{Datum, RecordView, ValueRef};
+use perigee_value::{Datum, RecordView, ValueRef, Wide};
 
 use super::distinct::{Distinct, hash};
 use super::sample::Sample;
@@ -121,6 +121,7 @@ fn width(value: ValueRef<'_>) -> u64 {
     match value {
         ValueRef::Null | ValueRef::Bool(_) => 1,
         ValueRef::Date(_) => 4,
+        ValueRef::Wide(_) => Wide::WIDTH as u64,
         ValueRef::String(text) => text.len() as u64,
         ValueRef::Overflow(outside) => u64::from(outside.len),
         _ => 8,
@@ -134,6 +135,7 @@ pub fn hash_value(value: ValueRef<'_>) -> u64 {
         ValueRef::Int(v) | ValueRef::DateTime(v) | ValueRef::Time(v) => hash(&v.to_le_bytes()),
         ValueRef::UInt(v) => hash(&v.to_le_bytes()),
         ValueRef::Decimal(v) => hash(&v.to_le_bytes()),
+        ValueRef::Wide(v) => hash(v.as_bytes()),
         ValueRef::Double(v) => hash(&v.to_bits().to_le_bytes()),
         ValueRef::Date(v) => hash(&v.to_le_bytes()),
         ValueRef::Bool(v) => hash(&[u8::from(v)]),

@@ -210,13 +210,18 @@ fn cases_take_the_wider_type() {
 }
 
 #[test]
-fn columns_of_another_collation_are_refused() {
+fn columns_that_programs_cannot_read_are_refused() {
     let binary = ColumnType::Varchar {
         chars: 5,
         collation: Collation::BINARY,
     };
-    let layout = RowLayout::secondary(&[(binary, false)]).unwrap();
+    let wide = ColumnType::Decimal {
+        precision: 39,
+        scale: 2,
+    };
+    let layout = RowLayout::secondary(&[(binary, false), (wide, false)]).unwrap();
     assert!(Builder::new(&layout).column(0).is_err());
+    assert!(Builder::new(&layout).column(1).is_err());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Type inference: MySQL's result types and the conversions between operand types.
 
-use perigee_value::{ColumnType, Datum};
+use perigee_value::{ColumnType, Datum, decimal};
 
 use crate::builder::{Builder, DIVISION_DIGITS};
 use crate::{Arithmetic, ExprError, Node, NodeId, Type};
@@ -36,7 +36,7 @@ impl Digits {
     }
 
     fn ty(self) -> Type {
-        let precision = (self.before + self.scale).clamp(1, ColumnType::MAX_PRECISION);
+        let precision = (self.before + self.scale).clamp(1, decimal::MAX_PRECISION);
         Type::Decimal {
             precision,
             scale: self.scale,
@@ -238,7 +238,7 @@ impl Builder {
         let (x, y) = (Digits::of(self.ty(left)), Digits::of(self.ty(right)));
         let scale = x.scale.max(y.scale);
         // A comparison must not overflow.
-        if x.before.max(y.before) + scale > ColumnType::MAX_PRECISION {
+        if x.before.max(y.before) + scale > decimal::MAX_PRECISION {
             return Err(ExprError::Operands {
                 what: "comparison",
                 left: a,

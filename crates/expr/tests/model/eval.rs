@@ -3,9 +3,8 @@
 use std::cmp::Ordering;
 
 use perigee_expr::{Arithmetic, Comparison, DateField, Node, NodeId, Program, Type};
+use perigee_testkit::Big;
 use perigee_value::{Datum, ValueRef};
-
-use super::bignum::Big;
 
 /// Values as the model sees them; decimals and integers are one kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -214,7 +213,7 @@ fn bounded(value: &Big, ty: Type) -> Option<Value> {
     match ty {
         Type::Int => i64::try_from(number?).ok().map(|v| Value::Number(v.into())),
         Type::UInt => u64::try_from(number?).ok().map(|v| Value::Number(v.into())),
-        Type::Decimal { precision, .. } if value.len() <= usize::from(precision) => {
+        Type::Decimal { precision, .. } if value.digit_count() <= usize::from(precision) => {
             Some(Value::Number(number?))
         }
         _ => None,

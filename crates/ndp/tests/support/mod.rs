@@ -22,7 +22,7 @@ use perigee_ndp::{
 use perigee_page::{PageKind, PageMut, PageRef, RecordFlags, RecordHeader};
 use perigee_types::{DbId, IndexId, PAGE_SIZE, PageId, RollPtr, TrxId};
 use perigee_value::time::MAX_TIME;
-use perigee_value::{Collation, ColumnType, Datum, RowLayout, encode_row};
+use perigee_value::{Collation, ColumnType, Datum, RowLayout, Units, Wide, encode_row};
 
 pub const DB: DbId = DbId(7);
 pub const INDEX: IndexId = IndexId(11);
@@ -191,6 +191,10 @@ pub fn cell(array: &ArrayRef, row: usize) -> Datum {
         DataType::Decimal128(..) => {
             Datum::Decimal(array.as_primitive::<Decimal128Type>().value(row))
         }
+        DataType::Decimal256(..) => {
+            let units = array.as_primitive::<Decimal256Type>().value(row);
+            Datum::Wide(Wide::from_le_bytes(units.to_le_bytes()).expect("65 digits"))
+        }
         DataType::Utf8View => Datum::String(array.as_string_view().value(row).into()),
         DataType::BinaryView => Datum::String(array.as_binary_view().value(row).into()),
         other => panic!("no test column is {other}"),
@@ -228,7 +232,7 @@ pub fn random_type(r: &mut Random) -> ColumnType {
             ColumnType::Varchar { chars, collation }
         }
     };
-    match r.below(16) {
+    match r.below(17) {
         0 => ColumnType::Int {
             bytes: *r.pick(&[1, 2, 3]),
             unsigned: false,
@@ -265,6 +269,10 @@ pub fn random_type(r: &mut Random) -> ColumnType {
         12 => *r.pick(&[ColumnType::Timestamp { fsp: 6 }, ColumnType::Year]),
         13 => string(r, 1, false),
         14 => string(r, 20, false),
+        15 => ColumnType::Decimal {
+            precision: *r.pick(&[39, 65]),
+            scale: 10,
+        },
         _ => {
             let binary = r.chance(30);
             string(r, 8, binary)
@@ -292,6 +300,13 @@ pub fn random_value(r: &mut Random, ty: ColumnType, small: bool) -> Datum {
             } else {
                 Datum::Int(any as i64 >> (64 - bits))
             }
+        }
+        ColumnType::Decimal { .. } if ty.is_wide() => {
+            let units = if small { few - 1 } else { any as i64 };
+            let long = Wide::from(i128::from(units)).units();
+            let power = Units::pow10(if small { 0 } else { 20 }).expect("short");
+            let long = long.times(power, 0).expect("39 digits");
+            Datum::Wide(long.to_wide(39).expect("39 digits"))
         }
         ColumnType::Decimal { .. } if small => Datum::Decimal(few.into()),
         ColumnType::Decimal { precision, .. } => {

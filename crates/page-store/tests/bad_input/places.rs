@@ -188,10 +188,11 @@ impl Walk<'_> {
     fn value(&mut self) -> Walked {
         let len = match self.r.u8()? {
             0 => 0,
-            1 | 2 | 4 | 6 => 8,
+            1 | 2 | 4 | 6 | 9 => 8,
             3 => 16,
             5 => 4,
             8 => 1,
+            10 => 28,
             _ => return self.r.bytes().map(drop),
         };
         self.r.raw(len).map(drop)

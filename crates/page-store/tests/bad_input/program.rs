@@ -97,6 +97,9 @@ fn value(text: &str, ty: Type) -> Datum {
         Type::Bool => Datum::Bool(text == "true"),
         Type::Int => Datum::Int(number(text)),
         Type::UInt => Datum::UInt(number(text)),
+        Type::Decimal {
+            precision: 39.., ..
+        } => Datum::Wide(number::<i128>(text).into()),
         Type::Decimal { .. } => Datum::Decimal(number(text)),
         Type::Double => Datum::Double(number(text)),
         Type::Date => Datum::Date(number(text)),

@@ -7,6 +7,8 @@ use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
 use perigee_engine::catalog::TableStats;
 use perigee_value::Datum;
 
+use crate::functions::wide;
+
 /// Statistics of `columns` of a table of which `factor` of the rows remain.
 #[must_use]
 pub fn table_statistics(
@@ -50,6 +52,9 @@ fn scalar(value: &Datum, ty: &DataType) -> Option<ScalarValue> {
     match (value, ty) {
         (Datum::Decimal(v), DataType::Decimal128(p, s)) => {
             Some(ScalarValue::Decimal128(Some(*v), *p, *s))
+        }
+        (Datum::Wide(v), DataType::Decimal256(p, s)) => {
+            Some(ScalarValue::Decimal256(Some(wide::of_stored(*v)), *p, *s))
         }
         (Datum::Int(v), _) => ScalarValue::Int64(Some(*v)).cast_to(ty).ok(),
         (Datum::UInt(v), _) => ScalarValue::UInt64(Some(*v)).cast_to(ty).ok(),

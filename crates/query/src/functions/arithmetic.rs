@@ -2,7 +2,7 @@
 //!
 //! Exact operands are computed in 128 bits over the primitives of `perigee_value::decimal`, which
 //! the expression programs in storage use too; a result outside its type is error 1690, division by
-//! zero is NULL.
+//! zero is NULL. Wide decimals are computed by `wide`.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use datafusion::logical_expr::{
 use perigee_expr::Arithmetic;
 use perigee_value::decimal;
 
-use super::types::{MAX_PRECISION, MAX_SCALE, Number, mysql_name};
-use super::{kernels, text};
+use super::types::{MAX_SCALE, Number, decimal_type, most_digits, mysql_name};
+use super::{kernels, text, wide};
 use crate::error::SqlError;
 
 /// One operator as a scalar function of two arguments of any numeric types.
@@ -118,7 +118,8 @@ impl ArithmeticFunction {
             Divide | IntDivide => (p1 + s2 + 4, s1 + 4),
         };
         let scale = scale.min(MAX_SCALE);
-        DataType::Decimal128(precision.clamp(scale.max(1), MAX_PRECISION), scale as i8)
+        let most = most_digits(p1.max(p2));
+        decimal_type(precision.clamp(scale.max(1), most), scale)
     }
 }
 
@@ -210,6 +211,11 @@ fn exact(
 ) -> DfResult<ArrayRef> {
     if op == Arithmetic::IntDivide && (is_double(left) || is_double(right)) {
         return int_divide_doubles(left, right, ty, rows);
+    }
+    let types = [&left.data_type(), &right.data_type(), ty];
+    if types.into_iter().any(wide::is_wide) {
+        let kind = mysql_name(ty);
+        return wide::arithmetic(op, (left, right), ty, rows, || overflow(op, kind));
     }
     let ((left, s1), (right, s2)) = (to_exact(left)?, to_exact(right)?);
     match ty {

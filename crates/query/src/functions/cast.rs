@@ -15,8 +15,10 @@ use datafusion::logical_expr::{
 use perigee_value::time::{round_time, time_number};
 use perigee_value::{ColumnType, Datum, ValueRef, date, decimal, parse_text_ref};
 
-use super::types::{datetime, is_bytes, is_string, is_time, mysql_name, time};
-use super::{kernels, text};
+use super::types::{
+    MAX_PRECISION, Number, datetime, decimal_type, is_bytes, is_string, is_time, mysql_name, time,
+};
+use super::{kernels, text, wide};
 use crate::error::SqlError;
 
 /// The function itself.
@@ -56,7 +58,7 @@ impl Target {
         match self {
             Self::Signed => DataType::Int64,
             Self::Unsigned => DataType::UInt64,
-            Self::Decimal(p, s) => DataType::Decimal128(p, s as i8),
+            Self::Decimal(p, s) => decimal_type(p, s),
             Self::Double => DataType::Float64,
             Self::Char(_) => DataType::Utf8View,
             Self::Date => DataType::Date32,
@@ -247,6 +249,10 @@ fn to_time(array: &ArrayRef, fsp: u8) -> DfResult<ArrayRef> {
                 Ok(coerced(Datum::Decimal(v), from))
             })
         }
+        DataType::Decimal256(..) => {
+            let units = wide::to_decimal(array, (MAX_PRECISION, 6))?;
+            to_time(&units, fsp)
+        }
         DataType::Float32 | DataType::Float64 => {
             let doubles = cast(array, &DataType::Float64)?;
             kernels::unary::<Float64Type, DurationMicrosecondType>(&doubles, |v| {
@@ -289,6 +295,9 @@ fn times_to_numbers(array: &ArrayRef, target: Target) -> DfResult<ArrayRef> {
 
 /// Numbers as doubles; decimals to the nearest one.
 pub fn numbers_to_double(array: &ArrayRef) -> DfResult<ArrayRef> {
+    if wide::is_wide(array.data_type()) {
+        return Ok(wide::to_double(array));
+    }
     let DataType::Decimal128(_, scale) = array.data_type() else {
         return Ok(cast(array, &DataType::Float64)?);
     };
@@ -344,6 +353,7 @@ fn to_integer(array: &ArrayRef, target: Target) -> DfResult<ArrayRef> {
             })?;
             finish(rounded)
         }
+        DataType::Decimal256(..) => finish(wide::to_integers(array)),
         DataType::Float32 | DataType::Float64 => {
             let doubles = cast(array, &DataType::Float64)?;
             finish(kernels::unary::<Float64Type, Decimal128Type>(
@@ -381,6 +391,15 @@ fn leading_integer(text: &str) -> i128 {
 
 fn to_decimal(array: &ArrayRef, precision: u8, scale: u8) -> DfResult<ArrayRef> {
     let from = array.data_type().clone();
+    if is_string(&from) {
+        return strings_to_decimal(array, precision, scale);
+    }
+    if precision > MAX_PRECISION || wide::is_wide(&from) {
+        return match Number::of(&from) {
+            Some(_) => wide::to_decimal(array, (precision, scale)),
+            None => Err(unsupported(&from, "DECIMAL")),
+        };
+    }
     let limit = decimal::pow10(precision) - 1;
     let clamp = |v: Option<i128>, negative: bool| {
         let fallback = if negative { -limit } else { limit };
@@ -399,7 +418,6 @@ fn to_decimal(array: &ArrayRef, precision: u8, scale: u8) -> DfResult<ArrayRef> 
                 clamp(decimal::from_f64(v, scale), v < 0.0)
             })?
         }
-        ty if is_string(ty) => return strings_to_decimal(array, precision, scale),
         ty if ty.is_integer() => {
             let units = cast(array, &DataType::Decimal128(20, 0))?;
             kernels::unary::<Decimal128Type, Decimal128Type>(&units, |v| {
@@ -415,6 +433,13 @@ fn to_decimal(array: &ArrayRef, precision: u8, scale: u8) -> DfResult<ArrayRef> 
 }
 
 fn strings_to_decimal(array: &ArrayRef, precision: u8, scale: u8) -> DfResult<ArrayRef> {
+    let no_number = || {
+        let what = "DECIMAL of text that is no number in range";
+        unsupported(array.data_type(), what)
+    };
+    if precision > MAX_PRECISION {
+        return wide::of_texts(array, (precision, scale))?.ok_or_else(no_number);
+    }
     let ty = ColumnType::Decimal { precision, scale };
     let texts = text::as_view(array)?;
     let mut out = datafusion::arrow::array::Decimal128Builder::with_capacity(texts.len());
@@ -423,12 +448,7 @@ fn strings_to_decimal(array: &ArrayRef, precision: u8, scale: u8) -> DfResult<Ar
             match item.map(|t| parse_text_ref(ty, t.trim().as_bytes())) {
                 None => None,
                 Some(Ok(ValueRef::Decimal(units))) => Some(units),
-                Some(_) => {
-                    return Err(unsupported(
-                        array.data_type(),
-                        "DECIMAL of text that is no number in range",
-                    ));
-                }
+                Some(_) => return Err(no_number()),
             },
         );
     }

@@ -1,5 +1,6 @@
 //! ABS, SIGN, FLOOR, CEIL, ROUND and TRUNCATE, whose results have the type of their argument.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray};
@@ -11,10 +12,10 @@ use datafusion::common::{Result as DfResult, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
-use perigee_value::decimal;
+use perigee_value::{Units, decimal};
 
-use super::types::{MAX_PRECISION, MAX_SCALE, Number, mysql_name};
-use super::{cast as casts, kernels};
+use super::types::{MAX_PRECISION, MAX_SCALE, Number, decimal_type, most_digits, mysql_name};
+use super::{cast as casts, kernels, wide};
 use crate::error::SqlError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,18 +84,18 @@ impl ExactFunction {
             (_, Number::Double) => DataType::Float64,
             (_, Number::UInt(_)) => DataType::UInt64,
             (_, Number::Int(_) | Number::Null) => DataType::Int64,
-            (Kind::Abs, Number::Decimal(p, s)) => DataType::Decimal128(p, s as i8),
+            (Kind::Abs, Number::Decimal(p, s)) => decimal_type(p, s),
             (Kind::Floor | Kind::Ceil, Number::Decimal(p, s)) => {
                 // MySQL gives a BIGINT where the digits surely fit.
                 if p - s < 18 {
                     DataType::Int64
                 } else {
-                    DataType::Decimal128((p - s + 1).min(MAX_PRECISION), 0)
+                    decimal_type((p - s + 1).min(most_digits(p)), 0)
                 }
             }
             (_, Number::Decimal(p, s)) => {
                 let scale = places.clamp(0, i64::from(s.min(MAX_SCALE))) as u8;
-                DataType::Decimal128((p - s + scale + 1).min(MAX_PRECISION), scale as i8)
+                decimal_type((p - s + scale + 1).min(most_digits(p)), scale)
             }
         })
     }
@@ -140,6 +141,7 @@ impl ScalarUDFImpl for ExactFunction {
         let to = args.return_field.data_type();
         let array = match Number::of(array.data_type()) {
             Some(Number::Double) => self.doubles(&array, digits, to)?,
+            _ if wide::is_wide(array.data_type()) => self.wide(&array, digits, to)?,
             _ => self.units(&array, digits, to)?,
         };
         kernels::shape(array, scalar)
@@ -165,6 +167,29 @@ impl ExactFunction {
             }))
         })?;
         Ok(cast(&array, to)?)
+    }
+
+    fn wide(&self, array: &ArrayRef, digits: i64, to: &DataType) -> DfResult<ArrayRef> {
+        let (from, kind) = (wide::scale_of(array.data_type()), self.kind);
+        let to_scale = wide::scale_of(to);
+        let numbers = wide::numbers(array)?.into_iter().map(|number| {
+            let number = number?;
+            Some(match kind {
+                Kind::Abs => number.abs(),
+                Kind::Sign => i128::from(number.cmp(&Units::ZERO) as i8).into(),
+                Kind::Floor | Kind::Ceil => whole(number, from, kind),
+                Kind::Round | Kind::Truncate => wide_round(number, (from, to_scale), digits, kind),
+            })
+        });
+        match to {
+            DataType::Decimal128(p, _) | DataType::Decimal256(p, _) => {
+                wide::array(numbers, (*p, to_scale))
+            }
+            _ => {
+                let integers = wide::array(numbers, (MAX_PRECISION, 0))?;
+                Ok(cast(&integers, to)?)
+            }
+        }
     }
 
     fn units(&self, array: &ArrayRef, digits: i64, to: &DataType) -> DfResult<ArrayRef> {
@@ -213,6 +238,35 @@ impl ExactFunction {
 fn range_error() -> datafusion::arrow::error::ArrowError {
     let error = SqlError::numeric_range("BIGINT", "ABS or ROUND");
     datafusion::arrow::error::ArrowError::ExternalError(Box::new(error))
+}
+
+/// FLOOR and CEIL of units of `scale`.
+fn whole(number: Units, scale: u8, kind: Kind) -> Units {
+    let power = Units::pow10(usize::from(scale)).expect("a scale is at most 30");
+    let cut = number.quotient(power).expect("it is not zero");
+    let rest = number.remainder(power).expect("it is not zero");
+    let away = match (kind, rest.cmp(&Units::ZERO)) {
+        (Kind::Floor, Ordering::Less) => -1,
+        (Kind::Ceil, Ordering::Greater) => 1,
+        _ => 0,
+    };
+    cut.plus(away.into()).expect("shorter than the number")
+}
+
+/// As [`round`], for wide decimals.
+fn wide_round(number: Units, (scale, to_scale): (u8, u8), digits: i64, kind: Kind) -> Units {
+    let drop = usize::try_from(i64::from(scale) - digits).unwrap_or(0);
+    if drop > usize::from(wide::ARROW_PRECISION) {
+        return Units::ZERO;
+    }
+    let power = Units::pow10(drop).expect("76 digits are few");
+    let kept = match kind {
+        Kind::Round => number.divide_round(power),
+        _ => number.quotient(power),
+    };
+    let same = kept.and_then(|kept| kept.times(power, 0));
+    let same = same.expect("hardly longer than the number");
+    same.rescale(scale, to_scale).expect("30 digits more")
 }
 
 /// Rounds or cuts units of `scale` to `digits` places, as units of `to_scale`.

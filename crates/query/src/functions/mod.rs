@@ -16,6 +16,7 @@ pub mod stored;
 pub mod sum_argument;
 pub mod text;
 pub mod types;
+pub mod wide;
 
 use std::sync::Arc;
 
@@ -31,6 +32,8 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
         dates::Extract::default().into(),
         dates::DateAdd::default().into(),
         sum_argument::SumArgument::default().into(),
+        wide::DecimalKey::default().into(),
+        wide::SumInRange::default().into(),
     ];
     let operators = arithmetic::OPERATORS.into_iter();
     functions.extend(operators.map(|op| arithmetic::ArithmeticFunction::new(op).into()));

@@ -9,8 +9,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::types::{Number, mysql_name};
-use super::{cast, kernels};
+use super::types::{MAX_WIDE_PRECISION, Number, mysql_name};
+use super::{cast, kernels, wide};
 use crate::error::SqlError;
 
 /// The function.
@@ -35,6 +35,10 @@ pub fn sum_type(ty: &DataType) -> DfResult<DataType> {
     Ok(match Number::of(ty) {
         // 20 digits hold every BIGINT; the sum gets ten more.
         Some(Number::Int(_) | Number::UInt(_)) => DataType::Decimal128(20, 0),
+        // Ten digits more come from the sum itself: 22 in all, as in MySQL.
+        Some(Number::Decimal(p, s)) if wide::is_wide(ty) => {
+            DataType::Decimal256((p + 12).min(MAX_WIDE_PRECISION), s as i8)
+        }
         Some(Number::Decimal(..)) => ty.clone(),
         Some(Number::Double | Number::Null) => DataType::Float64,
         None => {
@@ -61,7 +65,7 @@ impl ScalarUDFImpl for SumArgument {
         let scalar = matches!(args.args[0], ColumnarValue::Scalar(_));
         let array = args.args[0].to_array(if scalar { 1 } else { args.number_rows })?;
         let array = match args.return_field.data_type() {
-            DataType::Decimal128(p, s) => {
+            DataType::Decimal128(p, s) | DataType::Decimal256(p, s) => {
                 cast::convert(&array, cast::Target::Decimal(*p, *s as u8), 0)?
             }
             _ => cast::convert(&array, cast::Target::Double, 0)?,

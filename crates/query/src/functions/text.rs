@@ -12,8 +12,9 @@ use datafusion::arrow::datatypes::{
     Int64Type, TimestampMicrosecondType, UInt64Type,
 };
 use datafusion::common::Result as DfResult;
-use perigee_value::{ColumnType, ValueRef, format_value};
+use perigee_value::{ColumnType, Units, ValueRef, format_value};
 
+use super::wide;
 use crate::error::SqlError;
 
 /// Key of the field metadata that holds a DATETIME's digits of fractional seconds.
@@ -130,6 +131,16 @@ pub fn to_text(array: &ArrayRef, fsp: u8) -> DfResult<StringViewArray> {
                 ty,
                 ValueRef::Decimal,
             ))
+        }
+        DataType::Decimal256(..) => {
+            let scale = wide::scale_of(array.data_type());
+            let shown = |number: Units| {
+                let mut text = String::new();
+                number.format(scale, &mut text);
+                text
+            };
+            let numbers = wide::numbers(array)?.into_iter();
+            Ok(numbers.map(|number| number.map(shown)).collect())
         }
         DataType::Float64 => {
             let doubles = array.as_primitive::<Float64Type>();

@@ -2,12 +2,37 @@
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
+use perigee_value::{ColumnType, decimal};
 
-/// Greatest precision of a decimal here (MySQL: 65).
-pub const MAX_PRECISION: u8 = 38;
+/// Greatest precision of what is computed from decimals of no more digits. Only wide operands have
+/// wide results, so that nothing becomes slower that storage can do.
+pub const MAX_PRECISION: u8 = decimal::MAX_PRECISION;
+
+/// Greatest precision of what is computed from wide decimals.
+pub const MAX_WIDE_PRECISION: u8 = ColumnType::MAX_PRECISION;
 
 /// Greatest scale of a decimal, as in MySQL.
 pub const MAX_SCALE: u8 = 30;
+
+/// The Arrow type of decimals of so many digits.
+#[must_use]
+pub fn decimal_type(precision: u8, scale: u8) -> DataType {
+    if precision > MAX_PRECISION {
+        DataType::Decimal256(precision, scale as i8)
+    } else {
+        DataType::Decimal128(precision, scale as i8)
+    }
+}
+
+/// Greatest precision of what is computed from numbers of which one has so many digits.
+#[must_use]
+pub fn most_digits(precision: u8) -> u8 {
+    if precision > MAX_PRECISION {
+        MAX_WIDE_PRECISION
+    } else {
+        MAX_PRECISION
+    }
+}
 
 /// What an operand counts as in arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +65,10 @@ impl Number {
             DataType::UInt32 => Self::UInt(10),
             DataType::UInt64 => Self::UInt(20),
             DataType::Decimal128(p, s) => Self::Decimal(*p, u8::try_from(*s).ok()?),
+            // Arrow's sums have digits that no number uses.
+            DataType::Decimal256(p, s) => {
+                Self::Decimal((*p).min(MAX_WIDE_PRECISION), u8::try_from(*s).ok()?)
+            }
             DataType::Float32 | DataType::Float64 => Self::Double,
             DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => Self::Double,
             DataType::Null => Self::Null,
@@ -121,7 +150,7 @@ pub fn mysql_name(ty: &DataType) -> &'static str {
         DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
             "BIGINT UNSIGNED"
         }
-        DataType::Decimal128(..) => "DECIMAL",
+        DataType::Decimal128(..) | DataType::Decimal256(..) => "DECIMAL",
         DataType::Float32 | DataType::Float64 => "DOUBLE",
         DataType::Date32 => "DATE",
         DataType::Timestamp(..) => "DATETIME",

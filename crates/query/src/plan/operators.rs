@@ -15,7 +15,7 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator, ScalarUDF, binary_expr, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use perigee_expr::Arithmetic;
-use perigee_value::{ColumnType, Datum, decimal, parse_text};
+use perigee_value::{ColumnType, Datum, Units, decimal, parse_text};
 
 use crate::error::SqlError;
 use crate::functions::arithmetic::ArithmeticFunction;
@@ -23,7 +23,7 @@ use crate::functions::collation::Pad;
 use crate::functions::types::{
     Number, datetime, is_bytes, is_string, is_temporal, is_time, mysql_name,
 };
-use crate::functions::{cast as casts, text};
+use crate::functions::{cast as casts, text, wide};
 use crate::parse::binary::number_of;
 use crate::plan::metadata;
 
@@ -176,7 +176,8 @@ fn comparable(
         return Ok((as_bytes(left, left_type), as_bytes(right, right_type)));
     }
     if numeric(left_type) && numeric(right_type) {
-        return Ok((fit(left, right_type), fit(right, left_type)));
+        let (left, right) = (fit(left, right_type), fit(right, left_type));
+        return wide_operands(left, right, schema);
     }
     if is_temporal(left_type) && is_temporal(right_type) {
         return Ok((left, right));
@@ -196,10 +197,10 @@ fn comparable(
         return Ok((as_time(left, left_type, right_type)?, right));
     }
     if is_string(left_type) && numeric(right_type) {
-        return Ok((string_as_number(left), right));
+        return wide_operands(string_as_number(left), right, schema);
     }
     if numeric(left_type) && is_string(right_type) {
-        return Ok((left, string_as_number(right)));
+        return wide_operands(left, string_as_number(right), schema);
     }
     Err(mixed(left_type, right_type))
 }
@@ -303,12 +304,45 @@ pub fn without_padding(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
     Ok(call(Pad::default().into(), vec![expr]))
 }
 
+/// Operands that DataFusion compares as MySQL does if one is a wide decimal: of one type, which has
+/// all digits of both.
+fn wide_operands(left: Expr, right: Expr, schema: &DFSchema) -> DfResult<(Expr, Expr)> {
+    let types = [left.get_type(schema)?, right.get_type(schema)?];
+    if types[0] == types[1] || !types.iter().any(wide::is_wide) {
+        return Ok((left, right));
+    }
+    let exact = |ty| Number::of(ty).and_then(Number::exact);
+    let (Some((p, s)), Some((q, t))) = (exact(&types[0]), exact(&types[1])) else {
+        let double = |expr| cast_to(expr, casts::Target::Double);
+        return Ok((double(left), double(right)));
+    };
+    let scale = s.max(t);
+    let precision = (p - s).max(q - t) + scale;
+    if precision > wide::ARROW_PRECISION {
+        let key = |expr| call(wide::DecimalKey::default().into(), vec![expr]);
+        return Ok((key(left), key(right)));
+    }
+    let common = DataType::Decimal256(precision, scale as i8);
+    let converted = |expr, ty: &DataType| match ty {
+        ty if *ty == common => expr,
+        DataType::Boolean => cast(cast(expr, DataType::Int64), common.clone()),
+        _ => cast(expr, common.clone()),
+    };
+    Ok((converted(left, &types[0]), converted(right, &types[1])))
+}
+
 /// A number literal as a literal of the other side's type, where that changes nothing; so that the
 /// comparison needs no cast of a column.
 fn fit(expr: Expr, other: &DataType) -> Expr {
     let Expr::Literal(value, metadata) = &expr else {
         return expr;
     };
+    if wide::is_wide(&value.data_type()) || wide::is_wide(other) {
+        return match fit_wide(value, other) {
+            Some(fitted) => Expr::Literal(fitted, metadata.clone()),
+            None => expr,
+        };
+    }
     let (units, scale) = match value {
         ScalarValue::Int64(Some(v)) => (i128::from(*v), 0),
         ScalarValue::UInt64(Some(v)) => (i128::from(*v), 0),
@@ -335,6 +369,37 @@ fn fit(expr: Expr, other: &DataType) -> Expr {
     match fitted {
         Some(fitted) if !fitted.is_null() => Expr::Literal(fitted, metadata.clone()),
         _ => expr,
+    }
+}
+
+/// As [`fit`], if the literal or the other side is a wide decimal.
+fn fit_wide(value: &ScalarValue, other: &DataType) -> Option<ScalarValue> {
+    let from = wide::scale_of(&value.data_type());
+    let units = match value {
+        ScalarValue::Int64(Some(v)) => i128::from(*v).into(),
+        ScalarValue::UInt64(Some(v)) => i128::from(*v).into(),
+        ScalarValue::Decimal128(Some(v), ..) => (*v).into(),
+        ScalarValue::Decimal256(Some(v), ..) => wide::units(*v),
+        _ => return None,
+    };
+    let to = wide::scale_of(other);
+    let same = |fitted: &Units| fitted.rescale(to, from) == Some(units);
+    let fitted = units.rescale(from, to).filter(same)?;
+    match other {
+        DataType::Decimal256(p, s) => {
+            let native = wide::native(fitted, *p)?;
+            Some(ScalarValue::Decimal256(Some(native), *p, *s))
+        }
+        DataType::Decimal128(p, s) => {
+            let native = fitted.to_i128().filter(|v| decimal::fits(*v, *p))?;
+            Some(ScalarValue::Decimal128(Some(native), *p, *s))
+        }
+        ty if ty.is_integer() => {
+            let integer = i64::try_from(fitted.to_i128()?).ok()?;
+            let fitted = ScalarValue::Int64(Some(integer)).cast_to(ty).ok()?;
+            (!fitted.is_null()).then_some(fitted)
+        }
+        _ => None,
     }
 }
 

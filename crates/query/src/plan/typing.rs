@@ -24,7 +24,8 @@ use datafusion::logical_expr::{
 use crate::error::SqlError;
 use crate::functions::collation::Latin;
 use crate::functions::sum_argument::{SUM_ARGUMENT, sum_type};
-use crate::functions::types::{is_bytes, is_string};
+use crate::functions::types::{MAX_WIDE_PRECISION, Number, is_bytes, is_string};
+use crate::functions::wide::{self, SumInRange};
 use crate::functions::{cast as casts, in_list};
 use crate::plan::operators::{call, cast_to, compare, without_padding};
 use crate::plan::{membership, metadata};
@@ -62,7 +63,7 @@ fn node_types(node: LogicalPlan) -> DfResult<LogicalPlan> {
             Ok(LogicalPlan::Filter(filter))
         }
         LogicalPlan::Union(union) => union_columns(union),
-        LogicalPlan::Aggregate(aggregate) => group_by(aggregate),
+        LogicalPlan::Aggregate(aggregate) => sums_in_range(group_by(aggregate)?),
         LogicalPlan::Sort(sort) => order_by(sort),
         LogicalPlan::Distinct(Distinct::All(input)) => distinct(input),
         LogicalPlan::Join(join) => {
@@ -235,7 +236,7 @@ fn lower_in_subquery(subquery: InSubquery, schema: &DFSchema) -> DfResult<Transf
     }
     let same = left == right
         || left == DataType::Null
-        || (left.is_numeric() && right.is_numeric())
+        || (left.is_numeric() && right.is_numeric() && have_common_type(&left, &right))
         || (crate::functions::types::is_temporal(&left)
             && crate::functions::types::is_temporal(&right));
     if !same {
@@ -247,6 +248,19 @@ fn lower_in_subquery(subquery: InSubquery, schema: &DFSchema) -> DfResult<Transf
         subquery,
         negated,
     })))
+}
+
+/// True unless one of two types of numbers is a wide decimal and the other one of a kind, or with
+/// digits, that no type has beside it.
+fn have_common_type(left: &DataType, right: &DataType) -> bool {
+    if !wide::is_wide(left) && !wide::is_wide(right) {
+        return true;
+    }
+    let exact = |ty| Number::of(ty).and_then(Number::exact);
+    match (exact(left), exact(right)) {
+        (Some((p, s)), Some((q, t))) => (p - s).max(q - t) + s.max(t) <= wide::ARROW_PRECISION,
+        _ => false,
+    }
 }
 
 /// COUNT(DISTINCT s) and the like count strings that differ under the collation.
@@ -378,6 +392,29 @@ fn extreme_digits(aggregate: &Expr, schema: &DFSchema) -> DfResult<u8> {
         }
         _ => Ok(0),
     }
+}
+
+/// Checks sums of wide decimals, which DataFusion gives more digits than a DECIMAL has.
+fn sums_in_range(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let is_longer =
+        |ty: &DataType| matches!(ty, DataType::Decimal256(p, _) if *p > MAX_WIDE_PRECISION);
+    let mut fields = plan.schema().fields().iter();
+    if !fields.any(|field| is_longer(field.data_type())) {
+        return Ok(plan);
+    }
+    let columns = plan.schema().iter().map(|(relation, field)| {
+        let column = Expr::Column(Column::new(relation.cloned(), field.name()));
+        match is_longer(field.data_type()) {
+            true => call(SumInRange::default().into(), vec![column])
+                .alias_qualified(relation.cloned(), field.name()),
+            false => column,
+        }
+    });
+    let columns = columns.collect();
+    Ok(LogicalPlan::Projection(Projection::try_new(
+        columns,
+        Arc::new(plan),
+    )?))
 }
 
 /// The tables whose whole primary key is grouped by. Their other columns have one value in a group,

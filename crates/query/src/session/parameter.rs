@@ -3,7 +3,9 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 use perigee_value::date::{self, Civil, TimeOfDay};
-use perigee_value::{Collation, ColumnType, Datum, format_value, parse_text};
+use perigee_value::{
+    Collation, ColumnType, Datum, ValueErrorKind, decimal, format_value, parse_text,
+};
 
 use crate::error::{Result, SqlError};
 
@@ -122,20 +124,19 @@ impl Parameter {
         }
         let point = text.iter().position(|byte| *byte == b'.');
         let scale = point.map_or(0, |point| text.len() - point - 1);
-        let ty = ColumnType::Decimal {
-            precision: ColumnType::MAX_PRECISION,
-            scale: match u8::try_from(scale) {
-                Ok(scale) if scale <= ColumnType::MAX_SCALE => scale,
-                _ => return Err(SqlError::not_supported(TOO_MANY_DIGITS)),
-            },
+        let scale = match u8::try_from(scale) {
+            Ok(scale) if scale <= ColumnType::MAX_SCALE => scale,
+            _ => return Err(SqlError::not_supported(TOO_MANY_DIGITS)),
         };
-        match parse_text(ty, text) {
-            Ok(value) => Ok(Self { value, ty }),
-            Err(error) if error.kind == perigee_value::ValueErrorKind::OutOfRange => {
-                Err(SqlError::not_supported(TOO_MANY_DIGITS))
+        for precision in [decimal::MAX_PRECISION, ColumnType::MAX_PRECISION] {
+            let ty = ColumnType::Decimal { precision, scale };
+            match parse_text(ty, text) {
+                Ok(value) => return Ok(Self { value, ty }),
+                Err(error) if error.kind == ValueErrorKind::OutOfRange => {}
+                Err(_) => return Err(SqlError::illegal_value("decimal", shown())),
             }
-            Err(_) => Err(SqlError::illegal_value("decimal", shown())),
         }
+        Err(SqlError::not_supported(TOO_MANY_DIGITS))
     }
 
     /// A text. Drivers send bytes as texts, too: what is not UTF-8 is bytes.
@@ -237,7 +238,9 @@ fn literal(value: &Datum, ty: ColumnType) -> Result<Vec<Token>> {
     Ok(match value {
         Datum::Null => vec![Token::make_keyword("NULL")],
         Datum::Double(v) => number(format!("{v:e}")),
-        Datum::Int(_) | Datum::UInt(_) | Datum::Bool(_) | Datum::Decimal(_) => number(text()),
+        Datum::Int(_) | Datum::UInt(_) | Datum::Bool(_) | Datum::Decimal(_) | Datum::Wide(_) => {
+            number(text())
+        }
         Datum::Date(_) => quoted("DATE"),
         Datum::DateTime(_) => quoted("TIMESTAMP"),
         Datum::Time(_) => quoted("TIME"),
@@ -255,7 +258,7 @@ fn literal(value: &Datum, ty: ColumnType) -> Result<Vec<Token>> {
     })
 }
 
-const TOO_MANY_DIGITS: &str = "numbers of more than 38 digits, or 30 behind the point";
+const TOO_MANY_DIGITS: &str = "numbers of more than 65 digits, or 30 behind the point";
 
 fn days(day: Civil) -> Result<i32> {
     day.to_days().ok_or_else(|| {

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Float32Type, Float64Type,
-    Int64Type, TimestampMicrosecondType, UInt64Type,
+    DataType, Date32Type, Decimal128Type, Decimal256Type, DurationMicrosecondType, Float32Type,
+    Float64Type, Int64Type, TimestampMicrosecondType, UInt64Type,
 };
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{Engine, EngineConfig};
@@ -22,7 +22,7 @@ use perigee_query::{
 };
 use perigee_sal::{Sal, SalConfig};
 use perigee_types::DbId;
-use perigee_value::{ColumnType, ValueRef, format_value};
+use perigee_value::{ColumnType, ValueRef, Wide, format_value};
 
 pub use interrupted::{Interrupted, Meanwhile};
 
@@ -143,6 +143,10 @@ fn cell(array: &ArrayRef, row: usize, ty: Option<ColumnType>) -> String {
         ),
         DataType::Decimal128(..) => {
             ValueRef::Decimal(array.as_primitive::<Decimal128Type>().value(row))
+        }
+        DataType::Decimal256(..) => {
+            let units = array.as_primitive::<Decimal256Type>().value(row);
+            ValueRef::Wide(Wide::from_le_bytes(units.to_le_bytes()).unwrap())
         }
         DataType::Float32 => {
             ValueRef::Double(f64::from(array.as_primitive::<Float32Type>().value(row)))

@@ -45,6 +45,7 @@ pub fn everything(tables: &[On]) -> Vec<&'static str> {
             "SELECT v, a, id FROM t WHERE v >= '' ORDER BY id",
             "SELECT day, id FROM t WHERE day > '1000-01-01' ORDER BY day, id",
             "SELECT lap, stamp, id FROM t WHERE lap > '-838:59:59' ORDER BY lap, stamp, id",
+            "SELECT big, fine, id FROM t WHERE big > -1000 ORDER BY big, fine, id",
             "SELECT yr, id FROM t WHERE yr >= 1901 ORDER BY yr, id",
             "SELECT COUNT(*), SUM(id) FROM t",
         ][..],
@@ -290,6 +291,7 @@ fn assignment(rng: &mut Rng, column: &Column) -> String {
     let new = match (column.kind, rng.chance(2)) {
         (Kind::Int, true) => format!("{name} + {}", rng.between(-3, 3)),
         (Kind::Decimal, true) => format!("{name} + {}", decimal_literal(rng.between(-900, 900), 2)),
+        (Kind::Fine, true) => format!("{name} - {}", rng.between(-3, 3)),
         (Kind::Double, true) => format!("{name} * 0.5"),
         (Kind::Date, true) => format!("{name} + INTERVAL {} DAY", rng.between(-40, 40)),
         (Kind::DateTime, true) => format!("{name} + INTERVAL {} HOUR", rng.between(-40, 40)),

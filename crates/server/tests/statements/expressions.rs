@@ -4,7 +4,10 @@
 //! inside of expressions for example; and what MariaDB gets wrong: `3 BETWEEN x AND y` as a condition
 //! (it finds no rows), ASCII of two bytes beside decimals (it cuts 195 to 99.9999).
 
-use super::tables::{Kind, day_literal, decimal_literal, span_literal, text_literal, year_literal};
+use super::tables::{
+    Kind, big_literal, day_literal, decimal_literal, fine_literal, span_literal, text_literal,
+    year_literal,
+};
 use perigee_testkit::Rng;
 
 /// An expression and what it is.
@@ -55,6 +58,7 @@ impl Expressions<'_> {
             7 => (self.date(depth), Kind::Date),
             8 => self.time(),
             9 if self.rng.chance(2) => self.span(),
+            9 if self.rng.chance(2) => (self.fine(), Kind::Fine),
             _ => (format!("({})", self.condition(depth)), Kind::Int),
         }
     }
@@ -279,6 +283,23 @@ impl Expressions<'_> {
         }
     }
 
+    /// A number with 30 digits behind the point.
+    pub fn fine(&mut self) -> String {
+        let Some((column, _)) = self.column(&[Kind::Fine]) else {
+            return fine_literal(self.rng);
+        };
+        let (number, _) = self.number_literal();
+        match self.rng.between(0, 7) {
+            0 => format!("({column} + {number})"),
+            1 => format!("({number} - {column})"),
+            2 => format!("ABS({column})"),
+            3 => format!("({column} % 7)"),
+            4 => format!("(- {column})"),
+            5 => format!("ROUND({column}, {})", self.rng.between(-2, 20)),
+            _ => column,
+        }
+    }
+
     /// A TIME or a YEAR.
     fn span(&mut self) -> Typed {
         let kind = *self.rng.choose(&[Kind::Time, Kind::Time, Kind::Year]);
@@ -319,6 +340,10 @@ impl Expressions<'_> {
         match self.rng.between(0, 13) {
             0..=2 => {
                 let ((a, _), (b, _)) = (self.number(below), self.number(0));
+                let b = match self.rng.chance(9) {
+                    true => big_literal(self.rng),
+                    false => b,
+                };
                 format!("{a} {op} {b}")
             }
             3 if self.rng.chance(6) => {
@@ -327,6 +352,13 @@ impl Expressions<'_> {
             }
             3..=4 => format!("{} {op} {}", self.text(below), self.text(0)),
             5 => format!("{} {op} {}", self.date(below), self.date(0)),
+            6 if self.rng.chance(3) => {
+                let other = match self.rng.chance(2) {
+                    true => self.fine(),
+                    false => self.number(below).0,
+                };
+                format!("{} {op} {other}", self.fine())
+            }
             6 if self.rng.chance(2) => self.span_condition(op),
             6 => match self.column(&[Kind::Date]) {
                 Some((column, _)) => format!("{column} {op} {}", day_literal(self.rng)),

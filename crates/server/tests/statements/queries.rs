@@ -185,6 +185,7 @@ fn aggregate(e: &mut Expressions<'_>) -> (String, Compared) {
             };
             (format!("COUNT(DISTINCT {argument})"), Compared::Exactly)
         }
+        3 if e.rng.chance(4) => (format!("SUM({})", e.fine()), Compared::Exactly),
         3..=4 => {
             let (argument, kind) = e.number(2);
             (format!("SUM({argument})"), compared(kind))
@@ -343,7 +344,11 @@ fn many(rng: &mut Rng) -> Query {
         }
         1 => {
             e.scope.extend(scope("o", &["id"], &T));
-            "t JOIN t o ON t.v = o.w AND t.id <> o.id"
+            *e.rng.choose(&[
+                "t JOIN t o ON t.v = o.w AND t.id <> o.id",
+                "t JOIN t o ON t.big = o.big AND t.id <> o.id",
+                "t LEFT JOIN t o ON t.fine = o.big",
+            ])
         }
         2 => {
             e.scope.extend(scope("s", &[], &S));

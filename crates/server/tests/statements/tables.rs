@@ -10,6 +10,9 @@ use perigee_testkit::Rng;
 pub enum Kind {
     Int,
     Decimal,
+    /// A decimal with as many digits behind the point as there may be: MariaDB, which goes on to 38,
+    /// gives products and quotients of it more of them.
+    Fine,
     Double,
     Date,
     DateTime,
@@ -89,6 +92,36 @@ pub fn decimal_literal(n: i64, digits: usize) -> String {
     format!("{sign}{whole}.{rest:0digits$}")
 }
 
+/// A number of up to 40 digits before the point: few of them, so that they meet.
+pub fn big_literal(rng: &mut Rng) -> String {
+    const LONG: [&str; 5] = [
+        "9999999999999999999999999999999999999999.9999999999",
+        "-9999999999999999999999999999999999999999.9999999999",
+        "1000000000000000000000000000000000000000",
+        "12345678901234567890123456789012345678.5",
+        "-123456789012345678901234567890123456789.0000000001",
+    ];
+    match rng.chance(2) {
+        true => (*rng.choose(&LONG)).to_owned(),
+        false => decimal_literal(rng.between(-40, 40), 1),
+    }
+}
+
+/// A number with up to 30 digits behind the point.
+pub fn fine_literal(rng: &mut Rng) -> String {
+    const LONG: [&str; 5] = [
+        "0.000000000000000000000000000001",
+        "-0.999999999999999999999999999999",
+        "9999999999999999999999999999999999.999999999999999999999999999999",
+        "-3.141592653589793238462643383280",
+        "12345678901234567890123456789012345.5",
+    ];
+    match rng.chance(2) {
+        true => (*rng.choose(&LONG)).to_owned(),
+        false => decimal_literal(rng.between(-40, 40), 1),
+    }
+}
+
 const fn column(
     name: &'static str,
     kind: Kind,
@@ -106,7 +139,7 @@ const fn column(
 }
 
 /// Columns of `t` beside its key `id`.
-pub const T: [Column; 13] = [
+pub const T: [Column; 15] = [
     column("a", Kind::Int, "INT", true, |r| {
         r.between(-3, 9).to_string()
     }),
@@ -119,6 +152,14 @@ pub const T: [Column; 13] = [
     column("e", Kind::Decimal, "DECIMAL(6,4) NOT NULL", false, |r| {
         decimal_literal(r.between(-90_000, 90_000), 4)
     }),
+    column("big", Kind::Decimal, "DECIMAL(50,10)", true, big_literal),
+    column(
+        "fine",
+        Kind::Fine,
+        "DECIMAL(65,30) NOT NULL",
+        false,
+        fine_literal,
+    ),
     column("f", Kind::Double, "DOUBLE", true, |r| {
         format!("{}e0", r.between(-40, 40) as f64 / 4.0)
     }),
@@ -198,7 +239,7 @@ pub fn create(rng: &mut Rng, schema: &str) -> Vec<String> {
         format!("USE {schema}"),
         format!(
             "CREATE TABLE t (id INT NOT NULL, {}, PRIMARY KEY (id), KEY a (a), KEY v (v, a), \
-             KEY day (day), KEY lap (lap, stamp), KEY yr (yr))",
+             KEY day (day), KEY lap (lap, stamp), KEY yr (yr), KEY big (big, fine))",
             definitions(&T)
         ),
         format!(

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::strategies::{column_type, layout_and_rows, value};
-use crate::string;
+use crate::{Units, string};
 
 fn part(ty: ColumnType, nullable: bool, value: &Datum) -> Vec<u8> {
     let mut out = Vec::new();
@@ -24,6 +24,7 @@ fn order(ty: ColumnType, a: &Datum, b: &Datum) -> Ordering {
         (Datum::Int(a), Datum::Int(b)) => a.cmp(b),
         (Datum::UInt(a), Datum::UInt(b)) => a.cmp(b),
         (Datum::Decimal(a), Datum::Decimal(b)) => a.cmp(b),
+        (Datum::Wide(a), Datum::Wide(b)) => a.units().cmp(&b.units()),
         (Datum::Double(a), Datum::Double(b)) => a.partial_cmp(b).unwrap(),
         (Datum::Date(a), Datum::Date(b)) => a.cmp(b),
         (Datum::DateTime(a), Datum::DateTime(b)) => a.cmp(b),
@@ -66,6 +67,14 @@ fn bytes_of_each_type() {
     let mut expected = [0; 16];
     (expected[0], expected[15]) = (0x80, 7);
     assert_eq!(part(wide, false, &Datum::Decimal(7)), expected);
+    let wider = ColumnType::Decimal {
+        precision: 39,
+        scale: 2,
+    };
+    let mut expected = [0xff; 28];
+    (expected[0], expected[27]) = (0x7f, 0xf9);
+    assert_eq!(part(wider, false, &Datum::Wide((-7).into())), expected);
+    assert_eq!(part(wider, true, &Datum::Null), [0; 29]);
     assert_eq!(
         part(ColumnType::Date, false, &Datum::Date(0)),
         [0x80, 0, 0, 0]
@@ -129,6 +138,19 @@ fn what_is_not_of_the_type_is_refused() {
     assert_eq!(kind(TEXT, Datum::Int(1)), ValueErrorKind::Incorrect);
     assert_eq!(
         kind(ColumnType::Date, Datum::Date(i32::MAX)),
+        ValueErrorKind::OutOfRange
+    );
+    let wide = |precision| ColumnType::Decimal {
+        precision,
+        scale: 0,
+    };
+    let most = Wide::from(i128::MAX);
+    assert_eq!(kind(wide(40), Datum::Decimal(1)), ValueErrorKind::Incorrect);
+    assert_eq!(kind(wide(38), Datum::Wide(most)), ValueErrorKind::Incorrect);
+    let more = most.units().times(Units::from(10), 0).unwrap();
+    let more = more.to_wide(40).unwrap();
+    assert_eq!(
+        kind(wide(39), Datum::Wide(more)),
         ValueErrorKind::OutOfRange
     );
     let layout = RowLayout::clustered(&[(TEXT, false)], &[0]).unwrap();

@@ -117,7 +117,7 @@ fn what_makes_no_layout() {
         LayoutError::Key(_)
     ));
     let bad = ColumnType::Decimal {
-        precision: 39,
+        precision: 66,
         scale: 0,
     };
     assert!(matches!(

@@ -190,6 +190,7 @@ proptest! {
                     prop_assert_eq!(view.i128(i), i128::from(*v));
                 }
                 Datum::Decimal(v) => prop_assert_eq!(view.i128(i), *v),
+                Datum::Wide(v) => prop_assert_eq!(view.wide(i), *v),
                 Datum::Double(v) => prop_assert_eq!(view.f64(i), *v),
                 Datum::Date(v) => prop_assert_eq!(view.i64(i), i64::from(*v)),
                 Datum::DateTime(v) | Datum::Time(v) => prop_assert_eq!(view.i64(i), *v),
@@ -199,6 +200,7 @@ proptest! {
                 Datum::Null if matches!(ty, ColumnType::Float | ColumnType::Double) => {
                     prop_assert_eq!(view.f64(i), 0.0);
                 }
+                Datum::Null if ty.is_wide() => {}
                 Datum::Null => prop_assert_eq!(view.i128(i), 0),
                 Datum::Bool(_) => unreachable!(),
                 Datum::Overflow(v) => prop_assert_eq!(view.value(i), ValueRef::Overflow(*v)),

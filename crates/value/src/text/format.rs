@@ -20,12 +20,11 @@ pub fn format_value(ty: ColumnType, value: ValueRef<'_>, out: &mut String) {
         ValueRef::UInt(v) => write!(out, "{v}"),
         ValueRef::Bool(v) => write!(out, "{}", u8::from(v)),
         ValueRef::Decimal(v) => {
-            let scale = if let ColumnType::Decimal { scale, .. } = ty {
-                scale
-            } else {
-                0
-            };
-            decimal::format(v, scale, out);
+            decimal::format(v, ty.scale(), out);
+            Ok(())
+        }
+        ValueRef::Wide(v) => {
+            v.units().format(ty.scale(), out);
             Ok(())
         }
         ValueRef::Double(v) => {

@@ -1,6 +1,8 @@
 //! Scanning decimal numbers out of text.
 
-use crate::decimal::{POW10, pow10};
+use std::ops::Neg;
+
+use crate::Units;
 
 /// A number as written: sign, digits before and after the point, exponent.
 #[derive(Clone, Copy, Debug)]
@@ -45,31 +47,66 @@ impl<'a> Number<'a> {
         ))
     }
 
-    /// The number in units of 10^-`scale`, rounded half away from zero; `None` if it does not fit
-    /// 128 bits.
-    pub(crate) fn to_units(self, scale: u8) -> Option<i128> {
+    /// The number in units of 10^-`scale`, rounded half away from zero; `None` if it is too long for
+    /// `T`.
+    pub(crate) fn to_units<T: Whole>(self, scale: u8) -> Option<T> {
         let digits = self
             .before
             .iter()
             .chain(self.after)
-            .map(|digit| i128::from(digit - b'0'));
+            .map(|digit| digit - b'0');
         let count = (self.before.len() + self.after.len()) as i64;
         // Digits to the left of the unit's own place, that is how many of them count.
         let kept = self.before.len() as i64 + self.exponent + i64::from(scale);
-        let mut units: i128 = 0;
+        let mut units = T::ZERO;
         for digit in digits.clone().take(kept.clamp(0, count) as usize) {
-            units = units.checked_mul(10)?.checked_add(digit)?;
+            units = units.append(digit)?;
         }
-        if kept > count && units != 0 {
-            let zeros = u8::try_from(kept - count)
-                .ok()
-                .filter(|n| usize::from(*n) < POW10.len())?;
-            units = units.checked_mul(pow10(zeros))?;
+        if units != T::ZERO {
+            // Ends soon, because a number that is not zero becomes too long.
+            for _ in count..kept {
+                units = units.append(0)?;
+            }
         }
         if (0..count).contains(&kept) && digits.clone().nth(kept as usize) >= Some(5) {
-            units = units.checked_add(1)?;
+            units = units.add_one()?;
         }
         Some(if self.negative { -units } else { units })
+    }
+}
+
+/// A number that digits are put behind. None is negative until it is negated.
+pub(crate) trait Whole: Copy + PartialEq + Neg<Output = Self> {
+    const ZERO: Self;
+
+    /// With another digit behind it; `None` if it is too long.
+    fn append(self, digit: u8) -> Option<Self>;
+
+    /// `None` if it is too long.
+    fn add_one(self) -> Option<Self>;
+}
+
+impl Whole for i128 {
+    const ZERO: Self = 0;
+
+    fn append(self, digit: u8) -> Option<Self> {
+        self.checked_mul(10)?.checked_add(digit.into())
+    }
+
+    fn add_one(self) -> Option<Self> {
+        self.checked_add(1)
+    }
+}
+
+impl Whole for Units {
+    const ZERO: Self = Self::ZERO;
+
+    fn append(self, digit: u8) -> Option<Self> {
+        self.times_ten_plus(digit)
+    }
+
+    fn add_one(self) -> Option<Self> {
+        self.plus(1.into())
     }
 }
 
@@ -107,7 +144,13 @@ mod tests {
     use super::*;
 
     fn units(text: &str, scale: u8) -> Option<(Option<i128>, usize)> {
-        Number::scan(text.as_bytes()).map(|(number, len)| (number.to_units(scale), len))
+        let (number, len) = Number::scan(text.as_bytes())?;
+        let (units, long) = (number.to_units(scale), number.to_units::<Units>(scale));
+        match units {
+            Some(units) => assert_eq!(long, Some(Units::from(units)), "{text}"),
+            None => assert!(long.is_none_or(|long| long.to_i128().is_none()), "{text}"),
+        }
+        Some((units, len))
     }
 
     #[test]

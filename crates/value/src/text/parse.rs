@@ -2,12 +2,12 @@
 //! digits behind the point are rounded and spaces beyond a string's length dropped, as in MySQL.
 
 use super::datetime;
-use super::number::Number;
+use super::number::{Number, Whole};
 use super::time;
 use crate::date::{self, round_micros};
 use crate::string::{char_count, trim_end};
 use crate::time::{is_valid_time, round_time};
-use crate::{Collation, ColumnType, Datum, ValueError, ValueErrorKind, ValueRef, decimal};
+use crate::{Collation, ColumnType, Datum, Units, ValueError, ValueErrorKind, ValueRef, decimal};
 
 /// The value of type `ty` that `text` spells.
 pub fn parse_text(ty: ColumnType, text: &[u8]) -> Result<Datum, ValueError> {
@@ -19,6 +19,16 @@ pub fn parse_text(ty: ColumnType, text: &[u8]) -> Result<Datum, ValueError> {
 pub fn parse_text_ref(ty: ColumnType, text: &[u8]) -> Result<ValueRef<'_>, ValueError> {
     match ty {
         ColumnType::Int { bytes, unsigned } => parse_int(ty, bytes, unsigned, text),
+        ColumnType::Decimal { precision, scale } if ty.is_wide() => {
+            let units = match parse_plain_decimal(text, scale) {
+                Some(units) => Units::from(units),
+                None => parse_number(ty, scale, text)?,
+            };
+            match units.to_wide(precision) {
+                Some(wide) => Ok(ValueRef::Wide(wide)),
+                None => Err(ValueError::new(ValueErrorKind::OutOfRange, ty, text)),
+            }
+        }
         ColumnType::Decimal { precision, scale } => {
             let units = match parse_plain_decimal(text, scale) {
                 Some(units) => units,
@@ -216,7 +226,7 @@ fn parse_plain_decimal(text: &[u8], scale: u8) -> Option<i128> {
 }
 
 /// A number with nothing but white space around it, in units of 10^-`scale`.
-fn parse_number(ty: ColumnType, scale: u8, text: &[u8]) -> Result<i128, ValueError> {
+fn parse_number<T: Whole>(ty: ColumnType, scale: u8, text: &[u8]) -> Result<T, ValueError> {
     let error = |kind| ValueError::new(kind, ty, text);
     let trimmed = text.trim_ascii();
     let (number, len) = Number::scan(trimmed).ok_or_else(|| error(ValueErrorKind::Incorrect))?;

@@ -17,6 +17,7 @@ use super::{LONG_BYTES, LONG_BYTES_PER_REQUEST, ROWS_PER_REQUEST};
 use crate::access::convert::constant;
 use crate::access::engine_error;
 use crate::access::exec::PageScanExec;
+use crate::functions::wide;
 
 /// What the plan does between the table and the join, from the table upwards.
 #[derive(Clone, Debug)]
@@ -92,8 +93,12 @@ impl InnerSide {
         let mut out = Vec::new();
         for (part, values) in self.key.iter().zip(values) {
             let scalar = ScalarValue::try_from_array(values, row)?;
-            let (datum, _) = constant(&scalar)
-                .ok_or_else(|| internal_datafusion_err!("Q8: a join key {scalar:?}"))?;
+            let datum = match scalar {
+                ScalarValue::Decimal256(value, ..) => Some(wide::datum(value)),
+                _ => constant(&scalar).map(|(datum, _)| datum),
+            };
+            let datum =
+                datum.ok_or_else(|| internal_datafusion_err!("Q8: a join key {scalar:?}"))?;
             if datum == Datum::Null {
                 return Ok(None);
             }

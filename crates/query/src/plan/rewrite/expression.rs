@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::tokenizer::Span;
 use super::{Rewriter, TableAccess, normal, null, unsupported};
 use crate::error::{Result, SqlError};
 use crate::functions::cast::{self, Target};
+use crate::functions::types::{MAX_PRECISION, MAX_SCALE, MAX_WIDE_PRECISION};
 use crate::functions::{dates, in_list};
 use crate::parse::binary::{binary_literal, bytes_of};
 
@@ -319,8 +320,13 @@ impl Rewriter<'_> {
             }
             Value::Number(text, _) => {
                 let digits = text.chars().filter(char::is_ascii_digit).count();
-                if digits > usize::from(crate::functions::types::MAX_PRECISION) {
-                    return unsupported("numbers of more than 38 digits");
+                let behind = text.split_once('.').map_or(0, |(_, behind)| behind.len());
+                let wide = digits > usize::from(MAX_PRECISION);
+                if digits > usize::from(MAX_WIDE_PRECISION) {
+                    return unsupported("numbers of more than 65 digits");
+                }
+                if wide && behind > usize::from(MAX_SCALE) {
+                    return unsupported("numbers of more than 30 digits behind the point");
                 }
                 Ok(None)
             }
@@ -766,16 +772,18 @@ pub(super) fn cast_target(ty: &DataType) -> Result<Target> {
 }
 
 fn decimal_target(precision: u64, scale: i64) -> Result<Target> {
-    let precision = u8::try_from(precision)
-        .ok()
-        .filter(|p| (1..=38).contains(p));
-    let scale = u8::try_from(scale).ok().filter(|s| *s <= 30);
-    match (precision, scale) {
-        (Some(precision), Some(scale)) if scale <= precision => {
-            Ok(Target::Decimal(precision, scale))
-        }
-        _ => unsupported("DECIMAL of more than 38 digits"),
+    let precision = if precision == 0 { 10 } else { precision };
+    if !(0..=i64::from(MAX_SCALE)).contains(&scale) {
+        return Err(SqlError::scale_too_big(scale, "CAST", MAX_SCALE));
     }
+    if precision > u64::from(MAX_WIDE_PRECISION) {
+        let most = MAX_WIDE_PRECISION;
+        return Err(SqlError::precision_too_big(precision, "CAST", most));
+    }
+    if scale as u64 > precision {
+        return Err(SqlError::scale_above_precision("CAST"));
+    }
+    Ok(Target::Decimal(precision as u8, scale as u8))
 }
 
 fn char_length(

@@ -275,11 +275,8 @@ fn decimal(column: &str, info: ExactNumberInfo) -> Result<ColumnType> {
             ColumnType::MAX_SCALE,
         ));
     }
-    if precision > 65 {
-        return Err(SqlError::precision_too_big(precision, column, 65));
-    }
     if precision > most {
-        return unsupported(format!("DECIMAL of more than {most} digits"));
+        return Err(SqlError::precision_too_big(precision, column, most));
     }
     if scale as u64 > precision {
         return Err(SqlError::scale_above_precision(column));

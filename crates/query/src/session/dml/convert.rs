@@ -2,7 +2,9 @@
 
 use perigee_engine::catalog::ColumnDef;
 use perigee_value::time::MAX_TIME;
-use perigee_value::{ColumnType, Datum, ValueError, ValueErrorKind, format_value, parse_text};
+use perigee_value::{
+    ColumnType, Datum, Units, ValueError, ValueErrorKind, format_value, parse_text,
+};
 
 use crate::error::{Result, SqlError};
 use crate::session::Session;
@@ -173,6 +175,12 @@ fn bound(ty: ColumnType, least: bool) -> Datum {
                 (false, false) => Datum::Int(i64::MAX >> (64 - bits)),
             }
         }
+        ColumnType::Decimal { precision, .. } if ty.is_wide() => {
+            let power = Units::pow10(usize::from(precision));
+            let most = power.and_then(|power| power.minus(Units::from(1)));
+            let bound = most.and_then(|most| if least { -most } else { most }.to_wide(precision));
+            bound.map_or(Datum::Null, Datum::Wide)
+        }
         ColumnType::Decimal { precision, .. } => {
             let most = 10i128.pow(u32::from(precision)) - 1;
             Datum::Decimal(if least { -most } else { most })
@@ -203,6 +211,10 @@ mod tests {
             chars: 3,
             collation: Collation::UTF8MB4_BIN,
         };
+        let wide = ColumnType::Decimal {
+            precision: 40,
+            scale: 30,
+        };
         for (ty, given, expected) in [
             (int(1, false), "300", "127"),
             (int(1, false), "-300", "-128"),
@@ -212,6 +224,13 @@ mod tests {
             (int(4, false), "abc", "0"),
             (decimal, "1000", "999.99"),
             (decimal, "-1000", "-999.99"),
+            (
+                wide,
+                "-12345678901",
+                "-9999999999.999999999999999999999999999999",
+            ),
+            (wide, "1e65", "9999999999.999999999999999999999999999999"),
+            (wide, "1.5 or so", "1.500000000000000000000000000000"),
             (text, "äöüß", "äöü"),
             (ColumnType::Time { fsp: 1 }, "-839:00", "-838:59:59.0"),
             (ColumnType::Time { fsp: 1 }, "10:11:12.34 pm", "10:11:12.3"),

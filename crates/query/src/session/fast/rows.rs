@@ -9,12 +9,14 @@ use datafusion::arrow::array::{
     StringViewBuilder,
 };
 use datafusion::arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, Schema, SchemaRef, TimeUnit,
-    TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    DataType, Date32Type, Decimal128Type, Decimal256Type, DurationMicrosecondType, Field,
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema, SchemaRef,
+    TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use perigee_engine::scan::Records;
 use perigee_value::{Collation, ColumnType, RecordView, RowLayout, ValueRef};
+
+use crate::functions::wide;
 
 /// A column to order by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +149,7 @@ pub(super) fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
         | (ValueRef::Time(a), ValueRef::Time(b)) => a.cmp(&b),
         (ValueRef::UInt(a), ValueRef::UInt(b)) => a.cmp(&b),
         (ValueRef::Decimal(a), ValueRef::Decimal(b)) => a.cmp(&b),
+        (ValueRef::Wide(a), ValueRef::Wide(b)) => a.cmp(&b),
         (ValueRef::Date(a), ValueRef::Date(b)) => a.cmp(&b),
         (ValueRef::String(a), ValueRef::String(b)) => trim_end(a).cmp(trim_end(b)),
         (a, b) => b.is_null().cmp(&a.is_null()),
@@ -230,6 +233,13 @@ pub(super) fn array<'v>(
         DataType::Decimal128(precision, scale) => {
             let units = primitive::<Decimal128Type>(values, |value| match value {
                 Decimal(v) => Some(v),
+                _ => None,
+            });
+            Arc::new(units?.with_precision_and_scale(*precision, *scale).ok()?)
+        }
+        DataType::Decimal256(precision, scale) => {
+            let units = primitive::<Decimal256Type>(values, |value| match value {
+                ValueRef::Wide(v) => Some(wide::of_stored(v)),
                 _ => None,
             });
             Arc::new(units?.with_precision_and_scale(*precision, *scale).ok()?)

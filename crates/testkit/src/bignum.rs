@@ -1,7 +1,9 @@
 //! Integers of any length, slowly: sign and decimal digits, least significant first.
 
 use std::cmp::Ordering;
+use std::fmt;
 
+/// A whole number, to compare arithmetic with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Big {
     negative: bool,
@@ -9,6 +11,8 @@ pub struct Big {
 }
 
 impl Big {
+    /// A number of 128 bits.
+    #[must_use]
     pub fn new(value: i128) -> Self {
         let digits = value
             .unsigned_abs()
@@ -24,6 +28,17 @@ impl Big {
         .trimmed()
     }
 
+    /// The number that the digits of a text are, perhaps behind a minus.
+    #[must_use]
+    pub fn of_digits(text: &str) -> Self {
+        let digits = text.bytes().rev().filter(u8::is_ascii_digit);
+        Self {
+            negative: text.starts_with('-'),
+            digits: digits.map(|b| b - b'0').collect(),
+        }
+        .trimmed()
+    }
+
     fn trimmed(mut self) -> Self {
         while self.digits.last() == Some(&0) {
             self.digits.pop();
@@ -32,15 +47,20 @@ impl Big {
         self
     }
 
+    /// True for zero.
+    #[must_use]
     pub fn is_zero(&self) -> bool {
         self.digits.is_empty()
     }
 
-    pub fn len(&self) -> usize {
+    /// Number of digits; zero has none.
+    #[must_use]
+    pub fn digit_count(&self) -> usize {
         self.digits.len()
     }
 
     /// The value, if it fits.
+    #[must_use]
     pub fn to_i128(&self) -> Option<i128> {
         let text: String = self
             .digits
@@ -52,6 +72,8 @@ impl Big {
         format!("{sign}0{text}").parse().ok()
     }
 
+    /// With so many zeros behind it.
+    #[must_use]
     pub fn shifted(&self, zeros: usize) -> Self {
         let mut digits = vec![0; zeros];
         digits.extend(&self.digits);
@@ -62,6 +84,8 @@ impl Big {
         .trimmed()
     }
 
+    /// With the other sign.
+    #[must_use]
     pub fn negated(&self) -> Self {
         Self {
             negative: !self.negative,
@@ -98,6 +122,23 @@ impl Big {
         digits
     }
 
+    /// The digits, with a point before the last `scale` of them and a zero before it.
+    #[must_use]
+    pub fn with_point(&self, scale: usize) -> String {
+        let digits = self.digits.iter().rev().map(|d| char::from(d + b'0'));
+        let digits: String = digits.collect();
+        let mut text = format!("{digits:0>width$}", width = scale + 1);
+        if scale > 0 {
+            text.insert(text.len() - scale, '.');
+        }
+        if self.negative {
+            text.insert(0, '-');
+        }
+        text
+    }
+
+    /// The sum.
+    #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let (negative, digits) = if self.negative == other.negative {
             (self.negative, self.add_magnitude(other))
@@ -109,6 +150,8 @@ impl Big {
         Self { negative, digits }.trimmed()
     }
 
+    /// The product.
+    #[must_use]
     pub fn times(&self, other: &Self) -> Self {
         let mut sum = Self::new(0);
         for (place, digit) in other.digits.iter().enumerate() {
@@ -129,6 +172,7 @@ impl Big {
     }
 
     /// Quotient towards zero and remainder with the sign of `self`: long division.
+    #[must_use]
     pub fn divided(&self, divisor: &Self) -> (Self, Self) {
         let mut rest = Self::new(0);
         let mut quotient = vec![0; self.digits.len()];
@@ -156,6 +200,7 @@ impl Big {
     }
 
     /// Quotient rounded half away from zero.
+    #[must_use]
     pub fn divided_round(&self, divisor: &Self) -> Self {
         let (quotient, rest) = self.divided(divisor);
         let twice = rest.plus(&rest);
@@ -171,11 +216,34 @@ impl Big {
     }
 
     /// From units of 10^-from to units of 10^-to.
+    #[must_use]
     pub fn rescaled(&self, from: u8, to: u8) -> Self {
         if to >= from {
             self.shifted(usize::from(to - from))
         } else {
             self.divided_round(&Self::new(1).shifted(usize::from(from - to)))
         }
+    }
+}
+
+impl Ord for Big {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self.negative, other.negative) {
+            (false, false) => self.compare_magnitude(other),
+            (true, true) => other.compare_magnitude(self),
+            (negative, _) => (!negative).cmp(&negative),
+        }
+    }
+}
+
+impl PartialOrd for Big {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Big {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.with_point(0))
     }
 }
