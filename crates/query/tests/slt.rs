@@ -194,6 +194,7 @@ files!(
     strict,
     temporal,
     clock,
+    wide,
 );
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -225,6 +226,40 @@ async fn files_have_times_and_years() {
     ] {
         let loaded = fixture.run_with(&mut session, load, line.into()).await;
         assert_eq!(loaded.unwrap_err().errno, errno, "{line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_have_wide_decimals() {
+    let fixture = Fixture::new(Setup::default()).await;
+    let mut session = fixture.session();
+    let table = "CREATE DATABASE test; USE test; \
+                 CREATE TABLE t (a DECIMAL(65,30), b DECIMAL(39) NOT NULL, KEY (b))";
+    fixture.run(&mut session, table).await.unwrap();
+    let load = "LOAD DATA LOCAL INFILE 'f' INTO TABLE t";
+    let nines = "9".repeat(35);
+    let file = format!("-{nines}.5\t1\n\\N\t-1{}\n1e-30\t1.5\n", "0".repeat(38));
+    let loaded = fixture.run_with(&mut session, load, file.into());
+    assert_eq!(
+        loaded.await.unwrap()[0].ok.as_ref().unwrap().affected_rows,
+        3
+    );
+    let select = "SELECT * FROM t ORDER BY b";
+    let results = fixture.run(&mut session, select).await.unwrap();
+    let rows = [
+        format!("NULL|-1{}", "0".repeat(38)),
+        format!("-{nines}.5{}|1", "0".repeat(29)),
+        format!("0.{}1|2", "0".repeat(29)),
+    ];
+    assert_eq!(rows_of(&results[0]), rows);
+    for (line, errno) in [
+        (format!("1{}\t0\n", "0".repeat(35)), 1264),
+        (format!("0\t1{}\n", "0".repeat(39)), 1264),
+        ("x\t0\n".to_owned(), 1366),
+        ("0\t\\N\n".to_owned(), 1048),
+    ] {
+        let loaded = fixture.run_with(&mut session, load, line.clone().into());
+        assert_eq!(loaded.await.unwrap_err().errno, errno, "{line}");
     }
 }
 

@@ -137,6 +137,7 @@ fn field(text: &str) -> DateField {
         "year" => DateField::Year,
         "month" => DateField::Month,
         "day" => DateField::Day,
+        "hour" => DateField::Hour,
         other => panic!("{other} is no field"),
     }
 }

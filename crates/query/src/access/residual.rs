@@ -7,6 +7,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::expressions::{CastExpr, Column, LikeExpr, Literal};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, split_conjunction};
+use perigee_value::decimal;
 
 use super::convert::{Binding, convert};
 use super::exec::PageScanExec;
@@ -34,9 +35,13 @@ pub fn obstacle(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> Option<S
 fn name(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> String {
     if let Some(column) = expr.downcast_ref::<Column>() {
         let place = binding.positions.get(column.index()).copied().flatten();
-        let is_long = |at: u16| binding.layout.columns[usize::from(at)].ty.is_long();
-        return match place {
-            Some(at) if is_long(at) => "long values may lie outside of their rows".to_owned(),
+        let ty = place.map(|at| binding.layout.columns[usize::from(at)].ty);
+        return match ty {
+            Some(ty) if ty.is_long() => "long values may lie outside of their rows".to_owned(),
+            Some(ty) if ty.is_wide() => {
+                let most = decimal::MAX_PRECISION;
+                format!("storage computes with decimals of up to {most} digits")
+            }
             Some(_) => format!("storage has no values like those of {}", column.name()),
             None => format!("{} is not in the index", column.name()),
         };

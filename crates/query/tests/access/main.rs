@@ -434,3 +434,56 @@ async fn conditions_on_long_values_are_not_pushed() {
     assert!(!extra.contains("not pushed"), "{extra}");
     assert_eq!(answer(&fixture, &mut session, sql).await, ["50|350"]);
 }
+
+/// Conditions on decimals of more than 38 digits stay above the access and EXPLAIN says why; what else
+/// there is, is pushed, and storage delivers the column.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_on_wide_decimals_are_not_pushed() {
+    let past_pool = EngineConfig {
+        past_pool: true,
+        ..EngineConfig::default()
+    };
+    let setup = Setup {
+        engine: past_pool,
+        ..Setup::default()
+    };
+    let fixture = Fixture::new(setup).await;
+    let mut session = fixture.session();
+    let create = "CREATE DATABASE test; USE test; SET ndp_mode = ON, ndp_min_pages = 0;
+        CREATE TABLE t (id INT PRIMARY KEY, n INT, d DECIMAL(38,10), w DECIMAL(39,10), s CHAR(20))";
+    fixture.run(&mut session, create).await.unwrap();
+    let nines = "9".repeat(25);
+    let lines: String = (0..100)
+        .map(|id| format!("{id}|{}|{id}.5|-{id}{nines}.25|x\n", id % 10))
+        .collect();
+    let load = "LOAD DATA LOCAL INFILE 'f' INTO TABLE t FIELDS TERMINATED BY '|'";
+    let loaded = fixture
+        .run_with(&mut session, load, lines.into_bytes())
+        .await;
+    assert_eq!(loaded.unwrap()[0].ok.clone().unwrap().affected_rows, 100);
+    let reason = "condition on w not pushed: storage computes with decimals of up to 38 digits";
+    let sql = format!("SELECT id, w FROM t WHERE n = 9 AND w < -98{nines} ORDER BY id");
+    let (_, extra) = explain(&fixture, &mut session, &sql).await;
+    let pushed = "Using pushed NDP condition (test.t.n = 9)";
+    assert!(extra.contains(pushed) && extra.contains(reason), "{extra}");
+    assert!(extra.contains("Using pushed NDP columns"), "{extra}");
+    let expected = [format!("99|-99{nines}.2500000000")];
+    assert_eq!(answer(&fixture, &mut session, &sql).await, expected);
+    // The same of a column that storage can compute with.
+    let sql = "SELECT id FROM t WHERE n = 9 AND d > 98.25";
+    let (_, extra) = explain(&fixture, &mut session, sql).await;
+    assert!(!extra.contains("not pushed"), "{extra}");
+    assert_eq!(answer(&fixture, &mut session, sql).await, ["99"]);
+    // Sums stay above, groups too; rows are counted in storage.
+    for (sql, rows) in [
+        ("SELECT SUM(w) FROM t WHERE n = 1", "-460"),
+        ("SELECT COUNT(*) FROM (SELECT w FROM t GROUP BY w) q", "100"),
+    ] {
+        let (_, extra) = explain(&fixture, &mut session, sql).await;
+        assert!(!extra.contains("Using pushed NDP aggregate"), "{extra}");
+        let answer = answer(&fixture, &mut session, sql).await;
+        assert!(answer[0].starts_with(rows), "{answer:?}");
+    }
+    let (_, extra) = explain(&fixture, &mut session, "SELECT COUNT(*), SUM(d) FROM t").await;
+    assert!(extra.contains("Using pushed NDP aggregate"), "{extra}");
+}

@@ -42,13 +42,15 @@ def fails(number, cursor, sql, arguments=()):
 # time of day.
 COLUMNS = ("id INT PRIMARY KEY, t TINYINT, tu TINYINT UNSIGNED, s SMALLINT, m MEDIUMINT UNSIGNED,"
            " i INT, b BIGINT, bu BIGINT UNSIGNED, d DECIMAL(15,2), f FLOAT, g DOUBLE, day DATE,"
-           " at DATETIME, at6 DATETIME(6), c CHAR(4), v VARCHAR(30), stamp TIMESTAMP")
+           " at DATETIME, at6 DATETIME(6), c CHAR(4), v VARCHAR(30), stamp TIMESTAMP,"
+           " w DECIMAL(65,30)")
 
 VALUES = (-128, 255, -32768, 16777215, -2147483648, -9223372036854775808, 9223372036854775807,
           Decimal("-1234567890123.45"), 0.5, -98304.5, datetime.date(1, 1, 1),
           datetime.datetime(2024, 2, 29, 23, 59, 59),
           datetime.datetime(1969, 12, 31, 23, 59, 59, 999999), "a'b", "naïve \\ \"🦀\" ?",
-          datetime.datetime(2038, 1, 19, 3, 14, 7))
+          datetime.datetime(2038, 1, 19, 3, 14, 7),
+          Decimal("-" + "9" * 35 + "." + "0" * 29 + "1"))
 
 
 def check_types(connection):
@@ -56,16 +58,16 @@ def check_types(connection):
     plain.execute("DROP TABLE IF EXISTS types")
     plain.execute(f"CREATE TABLE types ({COLUMNS})")
     cursor = connection.cursor(prepared=True)
-    insert = "INSERT INTO types VALUES (" + ", ".join(["?"] * 17) + ")"
+    insert = "INSERT INTO types VALUES (" + ", ".join(["?"] * 18) + ")"
     cursor.execute(insert, (1,) + VALUES)
     equal(cursor.rowcount, 1)
-    cursor.execute(insert, (2,) + (None,) * 16)
-    cursor.execute(insert, (3, 1) + (None,) * 15)
+    cursor.execute(insert, (2,) + (None,) * 17)
+    cursor.execute(insert, (3, 1) + (None,) * 16)
     # What goes in comes out, and the same as by text.
     plain.execute("SELECT * FROM types ORDER BY id")
     by_text = rows_of(plain)
     equal(by_text[0], (1,) + VALUES)
-    equal(by_text[1], (2,) + (None,) * 16)
+    equal(by_text[1], (2,) + (None,) * 17)
     cursor.execute("SELECT * FROM types ORDER BY id")
     equal(rows_of(cursor), by_text)
     equal(cursor.column_names[:3], ("id", "t", "tu"))
