@@ -16,9 +16,9 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 use perigee_expr::Arithmetic;
-use perigee_value::{Datum, Units, Wide, decimal};
+use perigee_value::{ColumnType, Datum, Units, ValueRef, Wide, decimal, parse_text_ref};
 
-use super::types::{MAX_SCALE, MAX_WIDE_PRECISION, decimal_type};
+use super::types::{MAX_SCALE, MAX_WIDE_PRECISION, Number, decimal_type};
 use super::{kernels, text};
 use crate::error::SqlError;
 
@@ -29,6 +29,17 @@ pub const ARROW_PRECISION: u8 = 76;
 #[must_use]
 pub fn is_wide(ty: &DataType) -> bool {
     matches!(ty, DataType::Decimal256(..))
+}
+
+/// The type that has all digits of exact numbers of two types, if there is one.
+#[must_use]
+pub fn common_type(left: &DataType, right: &DataType) -> Option<DataType> {
+    let exact = |ty| Number::of(ty).and_then(Number::exact);
+    let ((p, s), (q, t)) = (exact(left)?, exact(right)?);
+    let scale = s.max(t);
+    let precision = (p - s).max(q - t) + scale;
+    let fits = precision <= ARROW_PRECISION;
+    fits.then_some(DataType::Decimal256(precision, scale as i8))
 }
 
 /// The number of an array's element.
@@ -361,7 +372,6 @@ impl ScalarUDFImpl for SumInRange {
 /// # Errors
 /// None for texts.
 pub fn of_texts(array: &ArrayRef, (precision, scale): (u8, u8)) -> DfResult<Option<ArrayRef>> {
-    use perigee_value::{ColumnType, ValueRef, parse_text_ref};
     let ty = ColumnType::Decimal { precision, scale };
     let texts = text::as_view(array)?;
     let parsed = |text: &str| match parse_text_ref(ty, text.trim().as_bytes()) {

@@ -311,18 +311,15 @@ fn wide_operands(left: Expr, right: Expr, schema: &DFSchema) -> DfResult<(Expr, 
     if types[0] == types[1] || !types.iter().any(wide::is_wide) {
         return Ok((left, right));
     }
-    let exact = |ty| Number::of(ty).and_then(Number::exact);
-    let (Some((p, s)), Some((q, t))) = (exact(&types[0]), exact(&types[1])) else {
+    let is_exact = |ty| Number::of(ty).and_then(Number::exact).is_some();
+    if !types.iter().all(is_exact) {
         let double = |expr| cast_to(expr, casts::Target::Double);
         return Ok((double(left), double(right)));
-    };
-    let scale = s.max(t);
-    let precision = (p - s).max(q - t) + scale;
-    if precision > wide::ARROW_PRECISION {
+    }
+    let Some(common) = wide::common_type(&types[0], &types[1]) else {
         let key = |expr| call(wide::DecimalKey::default().into(), vec![expr]);
         return Ok((key(left), key(right)));
-    }
-    let common = DataType::Decimal256(precision, scale as i8);
+    };
     let converted = |expr, ty: &DataType| match ty {
         ty if *ty == common => expr,
         DataType::Boolean => cast(cast(expr, DataType::Int64), common.clone()),

@@ -24,7 +24,7 @@ use datafusion::logical_expr::{
 use crate::error::SqlError;
 use crate::functions::collation::Latin;
 use crate::functions::sum_argument::{SUM_ARGUMENT, sum_type};
-use crate::functions::types::{MAX_WIDE_PRECISION, Number, is_bytes, is_string};
+use crate::functions::types::{MAX_WIDE_PRECISION, is_bytes, is_string};
 use crate::functions::wide::{self, SumInRange};
 use crate::functions::{cast as casts, in_list};
 use crate::plan::operators::{call, cast_to, compare, without_padding};
@@ -250,17 +250,10 @@ fn lower_in_subquery(subquery: InSubquery, schema: &DFSchema) -> DfResult<Transf
     })))
 }
 
-/// True unless one of two types of numbers is a wide decimal and the other one of a kind, or with
-/// digits, that no type has beside it.
+/// False if one of two types of numbers is a wide decimal and no type has all digits of both.
 fn have_common_type(left: &DataType, right: &DataType) -> bool {
-    if !wide::is_wide(left) && !wide::is_wide(right) {
-        return true;
-    }
-    let exact = |ty| Number::of(ty).and_then(Number::exact);
-    match (exact(left), exact(right)) {
-        (Some((p, s)), Some((q, t))) => (p - s).max(q - t) + s.max(t) <= wide::ARROW_PRECISION,
-        _ => false,
-    }
+    let narrow = !wide::is_wide(left) && !wide::is_wide(right);
+    narrow || wide::common_type(left, right).is_some()
 }
 
 /// COUNT(DISTINCT s) and the like count strings that differ under the collation.
