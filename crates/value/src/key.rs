@@ -3,6 +3,7 @@
 //! prefix of another of its type, so that parts concatenate to keys and the first parts of a key
 //! are a prefix of its bytes.
 
+use crate::collation::compared_by;
 use crate::overflow::is_plausible;
 use crate::string::trim_end;
 use crate::time::is_valid_time;
@@ -151,7 +152,8 @@ pub(crate) fn unordered_bits(ty: ColumnType, bits: u128) -> u128 {
 }
 
 fn encode_string(ty: ColumnType, text: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
-    if ty.collation() == Some(Collation::BINARY) {
+    let collation = ty.collation().unwrap_or(Collation::BINARY);
+    if collation == Collation::BINARY {
         for byte in text {
             out.push(*byte);
             if *byte == 0 {
@@ -164,7 +166,7 @@ fn encode_string(ty: ColumnType, text: &[u8], out: &mut Vec<u8>) -> Result<(), V
     if !text.is_ascii() && std::str::from_utf8(text).is_err() {
         return Err(ValueError::new(ValueErrorKind::Incorrect, ty, text));
     }
-    encode_padded(trim_end(text), out);
+    encode_padded(&compared_by(collation, trim_end(text)), out);
     out.push(STRING_END);
     Ok(())
 }
@@ -198,11 +200,12 @@ fn encode_padded(text: &[u8], out: &mut Vec<u8>) {
 /// are not UTF-8 and for the binary collation.
 #[must_use]
 pub fn encode_string_prefix(ty: ColumnType, prefix: &[u8]) -> Option<Vec<u8>> {
-    if ty.collation()? == Collation::BINARY || std::str::from_utf8(prefix).is_err() {
+    let collation = ty.collation()?;
+    if collation == Collation::BINARY || std::str::from_utf8(prefix).is_err() {
         return None;
     }
     let mut out = Vec::with_capacity(prefix.len());
-    encode_padded(trim_end(prefix), &mut out);
+    encode_padded(&compared_by(collation, trim_end(prefix)), &mut out);
     Some(out)
 }
 
@@ -216,7 +219,7 @@ pub fn prefix_upper(prefix: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Reads one part; gives the value and the bytes behind it. Strings come back without their
-/// trailing spaces.
+/// trailing spaces, those of `utf8mb4_general_ci` as their weights.
 pub fn decode_part(
     ty: ColumnType,
     nullable: bool,

@@ -3,13 +3,16 @@
 //! `%` stands for any number of characters, `_` for one; the character after the escape character
 //! stands for itself. There is no padding: `'a '` is not LIKE `'a'`.
 
+use crate::Collation;
+use crate::collation::{compared_by, weight};
 use crate::string::starts_char;
 
 /// A compiled LIKE pattern. Matching takes time at most proportional to text length times
-/// pattern length and never allocates.
+/// pattern length and allocates for nothing but weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LikePattern {
     shape: Shape,
+    collation: Collation,
 }
 
 /// The frequent forms, which need no backtracking, and the rest.
@@ -47,14 +50,43 @@ enum Token {
 }
 
 impl LikePattern {
-    /// Compiles a pattern.
+    /// Compiles a pattern for texts that compare character by character.
     #[must_use]
     pub fn new(pattern: &str, escape: char) -> Self {
-        let tokens = tokenize(pattern, escape);
+        Self::collated(pattern, escape, Collation::UTF8MB4_BIN)
+    }
+
+    /// Compiles a pattern for texts of a collation: characters are alike if they have one weight. The
+    /// escape character is only itself.
+    #[must_use]
+    pub fn collated(pattern: &str, escape: char, collation: Collation) -> Self {
+        let weigh = match collation {
+            Collation::UTF8MB4_GENERAL_CI => weight,
+            _ => |char| char,
+        };
+        Self {
+            shape: Shape::new(tokenize(pattern, escape, weigh)),
+            collation,
+        }
+    }
+
+    /// True if `text` is LIKE the pattern.
+    #[must_use]
+    pub fn matches(&self, text: &[u8]) -> bool {
+        self.shape.matches(&compared_by(self.collation, text))
+    }
+
+    /// What every matching text, or its weights, begins with (for key ranges).
+    #[must_use]
+    pub fn literal_prefix(&self) -> &[u8] {
+        self.shape.literal_prefix()
+    }
+}
+
+impl Shape {
+    fn new(tokens: Vec<Token>) -> Self {
         if tokens.contains(&Token::One) {
-            return Self {
-                shape: Shape::Tokens(tokens.into()),
-            };
+            return Self::Tokens(tokens.into());
         }
         let mut pieces = vec![Vec::new()];
         for token in tokens {
@@ -65,34 +97,29 @@ impl LikePattern {
         }
         let suffix = pieces.pop().expect("never empty").into_boxed_slice();
         if pieces.is_empty() {
-            return Self {
-                shape: Shape::Exact(suffix),
-            };
+            return Self::Exact(suffix);
         }
         let prefix = pieces.remove(0).into_boxed_slice();
         let middle: Box<[Box<[u8]>]> = pieces.into_iter().map(Vec::into_boxed_slice).collect();
-        let shape = match (prefix.is_empty(), &*middle, suffix.is_empty()) {
-            (_, [], true) => Shape::Prefix(prefix),
-            (true, [], false) => Shape::Suffix(suffix),
-            (true, [_], true) => Shape::Contains(middle[0].clone()),
-            _ => Shape::Pieces {
+        match (prefix.is_empty(), &*middle, suffix.is_empty()) {
+            (_, [], true) => Self::Prefix(prefix),
+            (true, [], false) => Self::Suffix(suffix),
+            (true, [_], true) => Self::Contains(middle[0].clone()),
+            _ => Self::Pieces {
                 prefix,
                 middle,
                 suffix,
             },
-        };
-        Self { shape }
+        }
     }
 
-    /// True if `text` is LIKE the pattern.
-    #[must_use]
-    pub fn matches(&self, text: &[u8]) -> bool {
-        match &self.shape {
-            Shape::Exact(literal) => text == &**literal,
-            Shape::Prefix(literal) => text.starts_with(literal),
-            Shape::Suffix(literal) => text.ends_with(literal),
-            Shape::Contains(literal) => find(text, literal).is_some(),
-            Shape::Pieces {
+    fn matches(&self, text: &[u8]) -> bool {
+        match self {
+            Self::Exact(literal) => text == &**literal,
+            Self::Prefix(literal) => text.starts_with(literal),
+            Self::Suffix(literal) => text.ends_with(literal),
+            Self::Contains(literal) => find(text, literal).is_some(),
+            Self::Pieces {
                 prefix,
                 middle,
                 suffix,
@@ -109,27 +136,25 @@ impl LikePattern {
                     None => false,
                 })
             }
-            Shape::Tokens(tokens) => matches_tokens(text, tokens),
+            Self::Tokens(tokens) => matches_tokens(text, tokens),
         }
     }
 
-    /// What every matching text begins with (for key ranges).
-    #[must_use]
-    pub fn literal_prefix(&self) -> &[u8] {
-        match &self.shape {
-            Shape::Exact(literal) | Shape::Prefix(literal) => literal,
-            Shape::Pieces { prefix, .. } => prefix,
-            Shape::Tokens(tokens) => match tokens.first() {
+    fn literal_prefix(&self) -> &[u8] {
+        match self {
+            Self::Exact(literal) | Self::Prefix(literal) => literal,
+            Self::Pieces { prefix, .. } => prefix,
+            Self::Tokens(tokens) => match tokens.first() {
                 Some(Token::Literal(literal)) => literal,
                 _ => &[],
             },
-            Shape::Suffix(_) | Shape::Contains(_) => &[],
+            Self::Suffix(_) | Self::Contains(_) => &[],
         }
     }
 }
 
-/// Splits into literals, `_` and `%`; adjacent `%` become one.
-fn tokenize(pattern: &str, escape: char) -> Vec<Token> {
+/// Splits into literals, whose characters `weigh` replaces, `_` and `%`; adjacent `%` become one.
+fn tokenize(pattern: &str, escape: char, weigh: fn(char) -> char) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut literal = String::new();
     let mut chars = pattern.chars();
@@ -138,13 +163,13 @@ fn tokenize(pattern: &str, escape: char) -> Vec<Token> {
         // pattern it stands for itself.
         let wildcard = match next {
             _ if next == escape => {
-                literal.push(chars.next().unwrap_or(next));
+                literal.push(weigh(chars.next().unwrap_or(next)));
                 continue;
             }
             '%' => Token::Any,
             '_' => Token::One,
             _ => {
-                literal.push(next);
+                literal.push(weigh(next));
                 continue;
             }
         };
@@ -265,6 +290,21 @@ mod tests {
         assert_eq!(prefix("a\\%"), b"a%");
     }
 
+    #[test]
+    fn characters_of_one_weight_are_alike() {
+        let like = |text: &str, pattern: &str| {
+            let pattern = LikePattern::collated(pattern, 'x', Collation::UTF8MB4_GENERAL_CI);
+            pattern.matches(text.as_bytes())
+        };
+        assert!(like("Straße", "STRA_e") && like("Éclair", "ec%R") && like("😀", "🚀"));
+        assert!(like("STRAßE", "%s%") && !like("STRAẞE", "%ss%"));
+        assert!(like("a%B", "Ax%b") && !like("axB", "Ax%b"), "the escape");
+        assert!(like("aXb", "AXB"), "another letter than the escape");
+        assert!(!like("a ", "a"), "no padding");
+        let prefix = LikePattern::collated("é%", '\\', Collation::UTF8MB4_GENERAL_CI);
+        assert_eq!(prefix.literal_prefix(), b"E");
+    }
+
     /// The definition, by recursion.
     fn model(text: &[char], pattern: &[char]) -> bool {
         match pattern {
@@ -281,6 +321,17 @@ mod tests {
         fn equals_the_definition(text in "[abé%]{0,8}", pattern in "[abé%_\\\\]{0,8}") {
             let (t, p): (Vec<char>, Vec<char>) = (text.chars().collect(), pattern.chars().collect());
             prop_assert_eq!(like(&text, &pattern), model(&t, &p));
+        }
+
+        #[test]
+        fn equals_the_definition_over_weights(
+            text in "[aAéE%]{0,8}",
+            pattern in "[aAéÉ%_\\\\]{0,8}",
+        ) {
+            let weigh = |text: &str| text.chars().map(weight).collect::<Vec<char>>();
+            let collated = LikePattern::collated(&pattern, '\\', Collation::UTF8MB4_GENERAL_CI);
+            let expected = model(&weigh(&text), &weigh(&pattern));
+            prop_assert_eq!(collated.matches(text.as_bytes()), expected);
         }
 
         #[test]

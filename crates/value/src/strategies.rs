@@ -11,7 +11,8 @@ use crate::{
 
 /// Any type that a column can have.
 pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
-    let collation = Collation::UTF8MB4_BIN;
+    let collation =
+        || prop::sample::select(vec![Collation::UTF8MB4_BIN, Collation::UTF8MB4_GENERAL_CI]);
     prop_oneof![
         (prop::sample::select(vec![1, 2, 3, 4, 8]), any::<bool>())
             .prop_map(|(bytes, unsigned)| ColumnType::Int { bytes, unsigned }),
@@ -25,8 +26,10 @@ pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
         (0u8..=6).prop_map(|fsp| ColumnType::Timestamp { fsp }),
         (0u8..=6).prop_map(|fsp| ColumnType::Time { fsp }),
         Just(ColumnType::Year),
-        (1u16..20).prop_map(move |chars| ColumnType::Char { chars, collation }),
-        (1u16..20).prop_map(move |chars| ColumnType::Varchar { chars, collation }),
+        (1u16..20, collation())
+            .prop_map(|(chars, collation)| ColumnType::Char { chars, collation }),
+        (1u16..20, collation())
+            .prop_map(|(chars, collation)| ColumnType::Varchar { chars, collation }),
         (1u16..20).prop_map(|chars| ColumnType::Varchar {
             chars,
             collation: Collation::BINARY
@@ -36,7 +39,7 @@ pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
 
 /// Any type of long values.
 fn long_type() -> impl Strategy<Value = ColumnType> {
-    let collations = vec![Collation::UTF8MB4_BIN, Collation::BINARY];
+    let collations = Collation::ALL.map(|(collation, _)| collation).to_vec();
     (1u8..=4, prop::sample::select(collations))
         .prop_map(|(prefix, collation)| ColumnType::Long { prefix, collation })
 }
@@ -153,7 +156,9 @@ pub(crate) fn value(ty: ColumnType) -> BoxedStrategy<Datum> {
 
 /// Few characters, so that strings meet; spaces and what sorts around them.
 fn text(chars: u16) -> impl Strategy<Value = String> {
-    let alphabet = vec!['a', ' ', ' ', '\t', '!', '~', '\u{0}', 'é', '😀'];
+    let alphabet = vec![
+        'a', 'A', ' ', ' ', '\t', '!', '~', '\u{0}', 'é', 'E', 'ß', '😀', '🚀',
+    ];
     prop::collection::vec(prop::sample::select(alphabet), 0..=usize::from(chars))
         .prop_map(|chars| chars.into_iter().collect())
 }

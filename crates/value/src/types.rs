@@ -16,6 +16,36 @@ impl Collation {
     pub const UTF8MB4_BIN: Self = Self(46);
     /// `binary`: byte order, no padding.
     pub const BINARY: Self = Self(63);
+    /// `utf8mb4_general_ci`: order of the characters' weights ([`crate::collation`]), PAD SPACE.
+    pub const UTF8MB4_GENERAL_CI: Self = Self(45);
+
+    /// All there are, and their names.
+    pub const ALL: [(Self, &'static str); 3] = [
+        (Self::BINARY, "binary"),
+        (Self::UTF8MB4_BIN, "utf8mb4_bin"),
+        (Self::UTF8MB4_GENERAL_CI, "utf8mb4_general_ci"),
+    ];
+
+    /// The collation with this name, in whatever case.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find_map(|(collation, known)| known.eq_ignore_ascii_case(name).then_some(collation))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let mut all = Self::ALL.into_iter();
+        all.find_map(|(collation, name)| (collation == self).then_some(name))
+            .unwrap_or("unknown")
+    }
+
+    /// True for the collations of texts: PAD SPACE, values are UTF-8.
+    #[must_use]
+    pub const fn is_text(self) -> bool {
+        matches!(self, Self::UTF8MB4_BIN | Self::UTF8MB4_GENERAL_CI)
+    }
 }
 
 /// Type of a column, with MySQL's meaning. Stored widths are in `docs/format/row.md`.
@@ -77,7 +107,7 @@ pub enum ColumnType {
     Long {
         /// Bytes that say a value's length, 1 to 4: what tells the sizes apart.
         prefix: u8,
-        /// Order and equality: `utf8mb4_bin` for texts, `binary` for BLOBs.
+        /// Order and equality: `binary` for BLOBs, another one for texts.
         collation: Collation,
     },
 }
@@ -201,7 +231,7 @@ impl ColumnType {
 
     /// Says what is wrong with the parameters of the type, if anything is.
     pub fn check(self) -> Result<(), &'static str> {
-        let known = |c: Collation| c == Collation::UTF8MB4_BIN || c == Collation::BINARY;
+        let known = |c: Collation| c.is_text() || c == Collation::BINARY;
         match self {
             Self::Int {
                 bytes: 1 | 2 | 3 | 4 | 8,
@@ -223,7 +253,7 @@ impl ColumnType {
             Self::Char { chars, collation } => {
                 if chars > 255 {
                     Err("CHAR is longer than 255 characters")
-                } else if collation != Collation::UTF8MB4_BIN {
+                } else if !collation.is_text() {
                     Err("unknown collation of a CHAR")
                 } else {
                     Ok(())

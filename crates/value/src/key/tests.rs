@@ -6,8 +6,9 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 
 use super::*;
+use crate::Units;
+use crate::collation;
 use crate::strategies::{column_type, layout_and_rows, value};
-use crate::{Units, string};
 
 fn part(ty: ColumnType, nullable: bool, value: &Datum) -> Vec<u8> {
     let mut out = Vec::new();
@@ -29,10 +30,7 @@ fn order(ty: ColumnType, a: &Datum, b: &Datum) -> Ordering {
         (Datum::Date(a), Datum::Date(b)) => a.cmp(b),
         (Datum::DateTime(a), Datum::DateTime(b)) => a.cmp(b),
         (Datum::Time(a), Datum::Time(b)) => a.cmp(b),
-        (Datum::String(a), Datum::String(b)) if ty.collation() == Some(Collation::BINARY) => {
-            a.cmp(b)
-        }
-        (Datum::String(a), Datum::String(b)) => string::compare(a, b),
+        (Datum::String(a), Datum::String(b)) => collation::compare(ty.collation().unwrap(), a, b),
         other => panic!("{other:?}"),
     }
 }
@@ -40,6 +38,10 @@ fn order(ty: ColumnType, a: &Datum, b: &Datum) -> Ordering {
 const TEXT: ColumnType = ColumnType::Varchar {
     chars: 100,
     collation: Collation::UTF8MB4_BIN,
+};
+const CASELESS: ColumnType = ColumnType::Varchar {
+    chars: 100,
+    collation: Collation::UTF8MB4_GENERAL_CI,
 };
 const INT: ColumnType = ColumnType::Int {
     bytes: 4,
@@ -114,6 +116,19 @@ fn trailing_spaces_make_no_difference_and_tabs_sort_first() {
     assert_eq!(text(""), text(" "));
     assert!(text("a\t") < text("a"));
     assert!(text("a \t") < text("a") && text("a") < text("a !"));
+}
+
+#[test]
+fn variants_of_a_text_have_one_key() {
+    let key = |value: &str| part(CASELESS, false, &Datum::String(value.into()));
+    assert_eq!(key("straße "), text("STRASE"));
+    assert_eq!(key("Éa"), key("eÄ"));
+    assert!(key("B") > key("a"), "unlike bytes");
+    let prefix = encode_string_prefix(CASELESS, "stra ".as_bytes()).unwrap();
+    assert!(key("STRASSE").starts_with(&prefix));
+    let bytes = key("aé ");
+    let (decoded, rest) = decode_part(CASELESS, false, &bytes).unwrap();
+    assert_eq!((decoded, rest), (Datum::String(b"AE".to_vec()), &[][..]));
 }
 
 #[test]
@@ -227,11 +242,13 @@ proptest! {
     }
 
     #[test]
-    fn prefixes_of_strings_bound_them(text in "[a \t!é]{0,6}", len in 0usize..6) {
+    fn prefixes_of_strings_bound_them(text in "[aA \t!éß]{0,6}", len in 0usize..6) {
         let prefix: String = text.chars().take(len).collect();
-        let encoded = encode_string_prefix(TEXT, prefix.as_bytes()).unwrap();
-        let whole = part(TEXT, false, &Datum::String(text.into_bytes()));
-        prop_assert!(whole.starts_with(&encoded));
+        for ty in [TEXT, CASELESS] {
+            let encoded = encode_string_prefix(ty, prefix.as_bytes()).unwrap();
+            let whole = part(ty, false, &Datum::String(text.clone().into_bytes()));
+            prop_assert!(whole.starts_with(&encoded));
+        }
     }
 
     #[test]
