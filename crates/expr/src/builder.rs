@@ -7,6 +7,7 @@
 
 use perigee_value::{ColumnType, Datum, RowLayout, decimal, parse_text};
 
+use crate::operations::order_of;
 use crate::{
     Comparison, DateField, ExprError, Interpreter, Node, NodeId, Program, Type, validate,
     validate_values,
@@ -311,8 +312,10 @@ impl Builder {
             }
             break;
         }
-        values.sort_by(|a, b| crate::operations::order(a.as_ref(), b.as_ref()));
-        values.dedup_by(|a, b| crate::operations::order(a.as_ref(), b.as_ref()).is_eq());
+        let ty = self.ty(operand);
+        let order = |a: &Datum, b: &Datum| order_of(ty, a.as_ref(), b.as_ref());
+        values.sort_by(order);
+        values.dedup_by(|a, b| order(a, b).is_eq());
         self.push(Node::In {
             operand,
             list: values,
@@ -364,6 +367,15 @@ impl Builder {
         let id = self.push(Node::Extract { field, operand })?;
         self.digits[usize::from(id.0)] = if field == DateField::Year { 4 } else { 2 };
         Ok(id)
+    }
+
+    /// A string as one that compares in another collation; nothing if it does so already.
+    pub fn collate(&mut self, operand: NodeId, ty: Type) -> Result<NodeId, ExprError> {
+        match self.nodes[usize::from(operand.0)] {
+            // Back to what it was.
+            Node::Cast { operand, .. } if self.ty(operand) == ty => Ok(operand),
+            _ => self.convert(operand, ty),
+        }
     }
 
     /// SUBSTRING with constant positions.

@@ -8,8 +8,11 @@ use crate::limits::{MAX_IN_LIST, MAX_NODES, MAX_OPERANDS, MAX_PATTERN, MAX_STRIN
 use crate::{Arithmetic, Comparison, DateField, Node, NodeId, Program, Type};
 
 /// Version of the wire form and of the meaning of operations. A store that does not know it
-/// declines the work.
-pub const PROGRAM_VERSION: u16 = 1;
+/// declines the work. A program is written in the first version that has all it needs.
+pub const PROGRAM_VERSION: u16 = 2;
+
+/// First version with strings that compare by weights.
+const WEIGHTS_VERSION: u16 = 2;
 
 const COLUMN: u8 = 1;
 const CONSTANT: u8 = 2;
@@ -58,7 +61,7 @@ const FIELDS: [DateField; 7] = [
 impl Program {
     /// Appends the wire form.
     pub fn encode(&self, w: &mut Writer) {
-        w.u16(PROGRAM_VERSION).u16(self.nodes.len() as u16);
+        w.u16(version(&self.nodes)).u16(self.nodes.len() as u16);
         for node in &self.nodes {
             encode_node(node, w);
         }
@@ -66,7 +69,8 @@ impl Program {
 
     /// Reads what [`Program::encode`] wrote. The result is not validated: see [`Program::check`].
     pub fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        if r.u16()? != PROGRAM_VERSION {
+        let written = r.u16()?;
+        if !(1..=PROGRAM_VERSION).contains(&written) {
             return Err(DecodeError::new("expression: version"));
         }
         let count = usize::from(r.u16()?);
@@ -75,9 +79,25 @@ impl Program {
         }
         let nodes = (0..count)
             .map(|_| decode_node(r))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        if version(&nodes) != written {
+            return Err(DecodeError::new("expression: version"));
+        }
         Ok(Self { nodes })
     }
+}
+
+/// First version that has all that a program needs.
+fn version(nodes: &[Node]) -> u16 {
+    let by_weights = nodes.iter().any(|node| match node {
+        Node::Column { ty, .. }
+        | Node::Constant { ty, .. }
+        | Node::Arithmetic { ty, .. }
+        | Node::Cast { ty, .. }
+        | Node::Case { ty, .. } => *ty == Type::StringCi,
+        _ => false,
+    });
+    if by_weights { WEIGHTS_VERSION } else { 1 }
 }
 
 /// Wire number of an operator.
@@ -114,6 +134,7 @@ fn decode_type(r: &mut Reader<'_>) -> Result<Type, DecodeError> {
         7 => Type::DateTime,
         8 => Type::String,
         9 => Type::Time,
+        10 => Type::StringCi,
         _ => return Err(DecodeError::new("expression: type")),
     })
 }
@@ -387,8 +408,24 @@ mod tests {
         };
         let mut bytes = encoded(&program);
         assert_eq!(decoded(&bytes), Ok(program));
-        bytes[0] += 1;
-        assert!(decoded(&bytes).is_err());
+        for version in [0, 2, 3] {
+            bytes[0] = version;
+            assert!(decoded(&bytes).is_err(), "{version}");
+        }
+        let by_weights = Program {
+            nodes: vec![Node::Constant {
+                value: Datum::Null,
+                ty: Type::StringCi,
+            }],
+        };
+        let mut bytes = encoded(&by_weights);
+        assert_eq!(bytes[0], 2);
+        assert_eq!(decoded(&bytes), Ok(by_weights));
+        bytes[0] = 1;
+        assert!(
+            decoded(&bytes).is_err(),
+            "readers of version 1 do not know it"
+        );
     }
 
     proptest! {

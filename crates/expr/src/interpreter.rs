@@ -81,17 +81,23 @@ impl Interpreter {
             slots.push(shared.then_some(slot_count));
             slot_count += u16::from(shared);
         }
+        let types = program.types();
         let patterns = program.nodes.iter().map(|node| match node {
             Node::Like {
-                pattern, escape, ..
-            } => Some(LikePattern::new(pattern, *escape)),
+                operand,
+                pattern,
+                escape,
+            } => {
+                let collation = types[usize::from(operand.0)].collation()?;
+                Some(LikePattern::collated(pattern, *escape, collation))
+            }
             _ => None,
         });
         Self {
-            types: program.types(),
             slots,
             slot_count: usize::from(slot_count),
             patterns: patterns.collect(),
+            types,
             program: program.clone(),
             layout,
         }
@@ -161,9 +167,10 @@ impl Interpreter {
             Node::Column { index, .. } => Ok(row.column(*index)),
             Node::Constant { value, .. } => Ok(value.as_ref()),
             Node::Compare { op, left, right } => {
+                let ty = self.ty(*left);
                 let left = self.node(*left, row, memory)?;
                 let right = self.node(*right, row, memory)?;
-                Ok(operations::compare(*op, left, right))
+                Ok(operations::compare(*op, ty, left, right))
             }
             Node::And(operands) => self.junction(operands, false, row, memory),
             Node::Or(operands) => self.junction(operands, true, row, memory),
@@ -241,7 +248,8 @@ impl Interpreter {
             (Node::Negate(_), _) => return operations::negate(value, ty),
             (Node::Cast { ty: to, .. }, _) => return operations::cast(value, ty, *to),
             (Node::In { list, has_null, .. }, _) => {
-                let found = list.binary_search_by(|item| operations::order(item.as_ref(), value));
+                let found =
+                    list.binary_search_by(|item| operations::order_of(ty, item.as_ref(), value));
                 match (found.is_ok(), has_null) {
                     (false, true) => ValueRef::Null,
                     (found, _) => ValueRef::Bool(found),

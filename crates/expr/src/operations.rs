@@ -7,14 +7,29 @@
 
 use std::cmp::Ordering;
 
-use perigee_value::{ValueRef, date, decimal, string};
+use perigee_value::{ValueRef, collation, date, decimal, string};
 
 use crate::{Arithmetic, Comparison, DateField, EvalError, Type};
 
 /// Result of an operation: a value or an error.
 pub type Outcome<'a> = Result<ValueRef<'a>, EvalError>;
 
-/// Order of two values of one type, neither NULL. Strings compare with PAD SPACE.
+/// Order of two values of type `ty`, neither NULL.
+///
+/// # Panics
+/// If the values are of different types.
+#[inline]
+#[must_use]
+pub fn order_of(ty: Type, left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {
+    match (ty, left, right) {
+        (Type::StringCi, ValueRef::String(a), ValueRef::String(b)) => {
+            collation::compare_weights(a, b)
+        }
+        _ => order(left, right),
+    }
+}
+
+/// Order of two values of one type other than StringCi, neither NULL. Strings compare with PAD SPACE.
 ///
 /// # Panics
 /// If the values are of different types.
@@ -36,17 +51,22 @@ pub fn order(left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {
     }
 }
 
-/// A comparison; operands may be NULL.
+/// A comparison of values of type `ty`; operands may be NULL.
 #[inline]
 #[must_use]
-pub fn compare<'a>(op: Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> ValueRef<'a> {
+pub fn compare<'a>(
+    op: Comparison,
+    ty: Type,
+    left: ValueRef<'_>,
+    right: ValueRef<'_>,
+) -> ValueRef<'a> {
     if left.is_null() || right.is_null() {
         return match op {
             Comparison::NullSafeEqual => ValueRef::Bool(left.is_null() && right.is_null()),
             _ => ValueRef::Null,
         };
     }
-    let order = order(left, right);
+    let order = order_of(ty, left, right);
     ValueRef::Bool(match op {
         Comparison::Equal | Comparison::NullSafeEqual => order.is_eq(),
         Comparison::NotEqual => order.is_ne(),
@@ -177,9 +197,10 @@ pub fn negate<'a>(value: ValueRef<'_>, ty: Type) -> Outcome<'a> {
 
 /// Conversion of a value of type `from` to type `to`.
 #[inline]
-pub fn cast<'a>(value: ValueRef<'_>, from: Type, to: Type) -> Outcome<'a> {
+pub fn cast(value: ValueRef<'_>, from: Type, to: Type) -> Outcome<'_> {
     match (value, to) {
         (ValueRef::Bool(v), Type::Int) => Ok(ValueRef::Int(i64::from(v))),
+        (ValueRef::String(v), Type::String | Type::StringCi) => Ok(ValueRef::String(v)),
         (ValueRef::Date(v), Type::DateTime) => Ok(ValueRef::DateTime(date::day_to_micros(v))),
         (ValueRef::Int(v), Type::Double) => Ok(ValueRef::Double(v as f64)),
         (ValueRef::UInt(v), Type::Double) => Ok(ValueRef::Double(v as f64)),

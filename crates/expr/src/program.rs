@@ -12,7 +12,7 @@
 
 use std::fmt;
 
-use perigee_value::{ColumnType, Datum, RowLayout};
+use perigee_value::{Collation, ColumnType, Datum, RowLayout};
 
 use crate::{ExprError, validate};
 
@@ -47,6 +47,8 @@ pub enum Type {
     Time,
     /// Bytes of UTF-8 compared as `utf8mb4_bin` (PAD SPACE): trailing spaces do not count.
     String,
+    /// Bytes of UTF-8 compared as `utf8mb4_general_ci` (PAD SPACE): by their characters' weights.
+    StringCi,
 }
 
 impl Type {
@@ -63,10 +65,29 @@ impl Type {
             ColumnType::Date => Self::Date,
             ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => Self::DateTime,
             ColumnType::Time { .. } => Self::Time,
-            ColumnType::Char { .. } | ColumnType::Varchar { .. } | ColumnType::Long { .. } => {
-                Self::String
-            }
+            ColumnType::Char { collation, .. }
+            | ColumnType::Varchar { collation, .. }
+            | ColumnType::Long { collation, .. } => match collation {
+                Collation::UTF8MB4_GENERAL_CI => Self::StringCi,
+                _ => Self::String,
+            },
         }
+    }
+
+    /// How strings of the type compare; `None` for other types.
+    #[must_use]
+    pub const fn collation(self) -> Option<Collation> {
+        match self {
+            Self::String => Some(Collation::UTF8MB4_BIN),
+            Self::StringCi => Some(Collation::UTF8MB4_GENERAL_CI),
+            _ => None,
+        }
+    }
+
+    /// True for strings of any collation.
+    #[must_use]
+    pub const fn is_string(self) -> bool {
+        self.collation().is_some()
     }
 
     /// Digits after the point of an exact number, else 0.
@@ -98,6 +119,7 @@ impl Type {
             Self::DateTime => 7,
             Self::String => 8,
             Self::Time => 9,
+            Self::StringCi => 10,
         }
     }
 }
@@ -117,6 +139,7 @@ impl fmt::Display for Type {
             Self::DateTime => "DATETIME",
             Self::Time => "TIME",
             Self::String => "VARCHAR",
+            Self::StringCi => "VARCHAR COLLATE utf8mb4_general_ci",
         })
     }
 }
@@ -235,7 +258,7 @@ pub enum Node {
     /// Conversion to another type by MySQL's rules for the listed pairs (validator): between Int,
     /// UInt, Decimal (rescaling rounds half away from zero), Double (to integers half to even, to
     /// decimals from the shortest decimal form half away from zero); Date to DateTime; Bool to
-    /// Int. Out of range is an error.
+    /// Int; String to StringCi and back, which changes no byte. Out of range is an error.
     Cast {
         /// What is converted.
         operand: NodeId,
@@ -253,9 +276,10 @@ pub enum Node {
         /// Whether the SQL list contained NULL.
         has_null: bool,
     },
-    /// `operand LIKE pattern` with a constant pattern. Bool.
+    /// `operand LIKE pattern` with a constant pattern: characters are alike as the operand's type
+    /// compares them. Bool.
     Like {
-        /// A String.
+        /// A String or StringCi.
         operand: NodeId,
         /// Pattern with `%`, `_` and the escape character.
         pattern: String,
@@ -270,9 +294,9 @@ pub enum Node {
         operand: NodeId,
     },
     /// `SUBSTRING(operand, start, length)` with constant positions, counted in characters from 1
-    /// or, if negative, from the end. String.
+    /// or, if negative, from the end. Of the operand's type.
     Substring {
-        /// A String.
+        /// A String or StringCi.
         operand: NodeId,
         /// First character.
         start: i64,
@@ -454,9 +478,8 @@ pub(crate) fn node_type(node: &Node, types: &[Type]) -> Type {
         | Node::Arithmetic { ty, .. }
         | Node::Cast { ty, .. }
         | Node::Case { ty, .. } => *ty,
-        Node::Negate(operand) => types[usize::from(operand.0)],
+        Node::Negate(operand) | Node::Substring { operand, .. } => types[usize::from(operand.0)],
         Node::Extract { .. } => Type::Int,
-        Node::Substring { .. } => Type::String,
         Node::Compare { .. }
         | Node::And(_)
         | Node::Or(_)

@@ -221,6 +221,12 @@ impl<S: AsRef<str>> Renderer<'_, S> {
                 r.text("-");
                 r.group(|r| r.node(*operand));
             }),
+            Node::Cast { operand, ty } if ty.is_string() => {
+                self.group(|r| {
+                    r.node(*operand);
+                    r.collate(*ty);
+                });
+            }
             Node::Cast { operand, ty } => {
                 self.text("cast(");
                 self.node(*operand);
@@ -319,10 +325,11 @@ impl<S: AsRef<str>> Renderer<'_, S> {
     }
 
     fn like(&mut self, operand: NodeId, pattern: &str, escape: char, negated: bool) {
+        let ty = self.program.types()[usize::from(operand.0)];
         self.group(|r| {
             r.node(operand);
             r.text(if negated { " not like " } else { " like " });
-            r.string(pattern.as_bytes());
+            r.string(pattern.as_bytes(), ty);
             if r.style == Style::Sql || escape != '\\' {
                 r.text(" escape ");
                 r.text(&quote(escape.to_string().as_bytes()));
@@ -354,9 +361,10 @@ impl<S: AsRef<str>> Renderer<'_, S> {
         }
         match (value, ty) {
             (Datum::Null, Type::Bool) => self.text("NULL"),
-            (Datum::Null, ty) => {
-                let _ = write!(self.out, "cast(NULL as {})", cast_name(ty));
-            }
+            (Datum::Null, ty) => self.group(|r| {
+                let _ = write!(r.out, "cast(NULL as {})", cast_name(ty));
+                r.collate(ty);
+            }),
             (Datum::Int(i64::MIN), _) => {
                 let _ = write!(self.out, "cast('{}' as signed)", i64::MIN);
             }
@@ -366,7 +374,7 @@ impl<S: AsRef<str>> Renderer<'_, S> {
             (Datum::Double(v), _) => {
                 let _ = write!(self.out, "({v:e})");
             }
-            (Datum::String(v), _) => self.string(v),
+            (Datum::String(v), _) => self.string(v, ty),
             _ => {
                 let mut text = constant_text(value, ty);
                 if matches!(ty, Type::Decimal { scale: 0, .. }) {
@@ -378,17 +386,27 @@ impl<S: AsRef<str>> Renderer<'_, S> {
         }
     }
 
-    fn string(&mut self, text: &[u8]) {
+    /// The collation of a string.
+    fn collate(&mut self, ty: Type) {
+        if let Some(collation) = ty.collation() {
+            let _ = write!(self.out, " collate {}", collation.name());
+        }
+    }
+
+    fn string(&mut self, text: &[u8], ty: Type) {
         if self.style == Style::Explain {
             let quoted = quote(text);
             return self.text(&quoted);
         }
         // The collation of a bare literal would be the server's default.
-        self.text("(_utf8mb4 X'");
-        for byte in text {
-            let _ = write!(self.out, "{byte:02x}");
-        }
-        self.text("' collate utf8mb4_bin)");
+        self.group(|r| {
+            r.text("_utf8mb4 X'");
+            for byte in text {
+                let _ = write!(r.out, "{byte:02x}");
+            }
+            r.text("'");
+            r.collate(ty);
+        });
     }
 }
 
@@ -482,7 +500,7 @@ fn cast_name(ty: Type) -> String {
         Type::Date => "date".into(),
         Type::DateTime => "datetime(6)".into(),
         Type::Time => "time(6)".into(),
-        Type::String => "char".into(),
+        Type::String | Type::StringCi => "char".into(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use perigee_value::{Collation, ColumnType, Datum, RowLayout, date, decimal, time};
 
 use crate::limits::{MAX_DEPTH, MAX_IN_LIST, MAX_NODES, MAX_OPERANDS, MAX_PATTERN, MAX_STRING};
-use crate::operations::order;
+use crate::operations::order_of;
 use crate::program::node_type;
 use crate::{Arithmetic, ExprError, Node, NodeId, Program, Type};
 
@@ -28,10 +28,7 @@ pub(crate) fn layout_columns(layout: &RowLayout) -> Vec<Option<Type>> {
         // Programs compute with 128 bits.
         let usable = !column.ty.is_long()
             && !column.ty.is_wide()
-            && column
-                .ty
-                .collation()
-                .is_none_or(|c| c == Collation::UTF8MB4_BIN);
+            && column.ty.collation().is_none_or(Collation::is_text);
         usable.then(|| Type::of(column.ty))
     });
     columns.collect()
@@ -172,7 +169,7 @@ impl Checker<'_> {
             Node::Like {
                 operand, pattern, ..
             } => {
-                self.require(self.ty(*operand) == Type::String, "a String operand")?;
+                self.require(self.ty(*operand).is_string(), "a String operand")?;
                 self.limit(pattern.len() <= MAX_PATTERN, "bytes of a pattern")
             }
             Node::Extract { operand, .. } => {
@@ -180,7 +177,7 @@ impl Checker<'_> {
                 self.require(fine, "a Date or DateTime operand")
             }
             Node::Substring { operand, .. } => {
-                self.require(self.ty(*operand) == Type::String, "a String operand")
+                self.require(self.ty(*operand).is_string(), "a String operand")
             }
             Node::Case {
                 branches,
@@ -210,7 +207,8 @@ impl Checker<'_> {
             self.require(!value.is_null(), "constants that are not NULL")?;
             check_constant(value, ty)?;
         }
-        let ascending = list.is_sorted_by(|a, b| order(a.as_ref(), b.as_ref()) == Ordering::Less);
+        let ascending =
+            list.is_sorted_by(|a, b| order_of(ty, a.as_ref(), b.as_ref()) == Ordering::Less);
         self.require(ascending, "constants in strictly increasing order")
     }
 }
@@ -237,7 +235,9 @@ pub(crate) fn check_constant(value: &Datum, ty: Type) -> Result<(), ExprError> {
         (Datum::Date(v), Type::Date) => date::is_valid_day(*v),
         (Datum::DateTime(v), Type::DateTime) => date::is_valid_micros(*v),
         (Datum::Time(v), Type::Time) => time::is_valid_time(*v),
-        (Datum::String(v), Type::String) => v.len() <= MAX_STRING && std::str::from_utf8(v).is_ok(),
+        (Datum::String(v), Type::String | Type::StringCi) => {
+            v.len() <= MAX_STRING && std::str::from_utf8(v).is_ok()
+        }
         _ => false,
     };
     if fine {
@@ -271,9 +271,13 @@ fn arithmetic_is_defined(op: Arithmetic, left: Type, right: Type, ty: Type) -> b
 }
 
 fn cast_is_defined(from: Type, to: Type) -> bool {
-    use Type::{Bool, Date, DateTime, Decimal, Double, Int, UInt};
+    use Type::{Bool, Date, DateTime, Decimal, Double, Int, String, StringCi, UInt};
     match (from, to) {
-        (Bool, Int) | (Date, DateTime) | (Decimal { .. }, Decimal { .. }) => true,
+        (Bool, Int)
+        | (Date, DateTime)
+        | (Decimal { .. }, Decimal { .. })
+        | (String, StringCi)
+        | (StringCi, String) => true,
         (Int | UInt | Decimal { .. } | Double, Int | UInt | Decimal { .. } | Double) => {
             from.tag() != to.tag()
         }

@@ -169,7 +169,7 @@ fn table(name: &str, seed: u64) -> Table {
 /// The expression in a form whose text shows all of its value.
 fn shown(sql: &str, ty: Type) -> String {
     match ty {
-        Type::String => format!("HEX({sql})"),
+        Type::String | Type::StringCi => format!("HEX({sql})"),
         Type::DateTime => format!("CAST({sql} AS DATETIME(6))"),
         Type::Time => format!("CAST({sql} AS TIME(6))"),
         Type::Double => format!("CAST({sql} AS DOUBLE)"),
@@ -201,6 +201,9 @@ fn create(table: &Table) -> String {
     let mut sql = format!("CREATE TABLE {} (id INT PRIMARY KEY", table.name);
     for (i, column) in table.layout.columns.iter().enumerate() {
         write!(sql, ", c{i} {} NULL", column.ty).unwrap();
+        if let Some(collation) = column.ty.collation() {
+            write!(sql, " COLLATE {}", collation.name()).unwrap();
+        }
     }
     sql.push_str(") ENGINE=MEMORY;\n");
     for (id, row) in table.rows.iter().enumerate() {

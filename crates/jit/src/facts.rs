@@ -166,7 +166,8 @@ impl Facts {
     fn cast(&self, operand: NodeId, own: Fact) -> Fact {
         let from = self.of(operand);
         let exact = match (from.ty, own.ty) {
-            (Type::Double, Type::Double) | (_, Type::String) | (Type::String, _) => None,
+            (from, to) if from.is_string() || to.is_string() => return own,
+            (Type::Double, Type::Double) => None,
             (_, Type::Double) => return own,
             (Type::Double, _) => None,
             (Type::Date, Type::DateTime) => from

@@ -21,7 +21,7 @@ use perigee_ndp::{
 };
 use perigee_page::PageRef;
 use perigee_types::TrxId;
-use perigee_value::{ColumnType, Datum, RecordView, RowLayout, key, string};
+use perigee_value::{Collation, ColumnType, Datum, RecordView, RowLayout, collation, key, string};
 use std::sync::Arc;
 use support::*;
 
@@ -411,7 +411,7 @@ fn expected_rows(case: &Case, versions: &[Vec<Bytes>]) -> Vec<Vec<Datum>> {
 enum State {
     Count(i64),
     Sum(Option<(i128, i128)>),
-    Extreme(Datum),
+    Extreme(Datum, Collation),
 }
 
 fn halves(value: i128) -> (i128, i128) {
@@ -419,7 +419,7 @@ fn halves(value: i128) -> (i128, i128) {
 }
 
 impl State {
-    fn of(function: AggregateFunction, value: &Datum) -> Self {
+    fn of(function: AggregateFunction, argument: Option<&Program>, value: &Datum) -> Self {
         let number = match *value {
             Datum::Int(v) => i128::from(v),
             Datum::UInt(v) => i128::from(v),
@@ -430,17 +430,21 @@ impl State {
             AggregateFunction::CountAll => Self::Count(1),
             AggregateFunction::Count => Self::Count(i64::from(!value.is_null())),
             AggregateFunction::Sum => Self::Sum((!value.is_null()).then(|| halves(number))),
-            _ => Self::Extreme(value.clone()),
+            _ => {
+                let ty = argument.unwrap().result_type();
+                let collation = ty.collation().unwrap_or(Collation::BINARY);
+                Self::Extreme(value.clone(), collation)
+            }
         }
     }
 
     /// The state that a partial row shows.
-    fn shown(function: AggregateFunction, value: &Datum) -> Self {
+    fn shown(function: AggregateFunction, argument: Option<&Program>, value: &Datum) -> Self {
         match (function, value) {
             (AggregateFunction::CountAll | AggregateFunction::Count, Datum::Int(n)) => {
                 Self::Count(*n)
             }
-            _ => Self::of(function, value),
+            _ => Self::of(function, argument, value),
         }
     }
 
@@ -454,12 +458,12 @@ impl State {
                     *a = Some((h + high + carry, low));
                 }
             }
-            (Self::Extreme(a), Self::Extreme(b)) => {
+            (Self::Extreme(a, collation), Self::Extreme(b, _)) => {
                 let wanted = match function {
                     AggregateFunction::Min => std::cmp::Ordering::Less,
                     _ => std::cmp::Ordering::Greater,
                 };
-                if a.is_null() || (!b.is_null() && compare(&b, a) == wanted) {
+                if a.is_null() || (!b.is_null() && compare(&b, a, *collation) == wanted) {
                     *a = b;
                 }
             }
@@ -468,7 +472,7 @@ impl State {
     }
 }
 
-fn compare(a: &Datum, b: &Datum) -> std::cmp::Ordering {
+fn compare(a: &Datum, b: &Datum, collation: Collation) -> std::cmp::Ordering {
     match (a, b) {
         (Datum::Int(a), Datum::Int(b))
         | (Datum::DateTime(a), Datum::DateTime(b))
@@ -479,7 +483,9 @@ fn compare(a: &Datum, b: &Datum) -> std::cmp::Ordering {
         (Datum::Date(a), Datum::Date(b)) => a.cmp(b),
         (Datum::Bool(a), Datum::Bool(b)) => a.cmp(b),
         (Datum::Double(a), Datum::Double(b)) => a.partial_cmp(b).unwrap(),
-        (Datum::String(a), Datum::String(b)) => string::compare(a, b).then_with(|| a.cmp(b)),
+        (Datum::String(a), Datum::String(b)) => {
+            collation::compare(collation, a, b).then_with(|| a.cmp(b))
+        }
         _ => panic!("{a:?} and {b:?} do not compare"),
     }
 }
@@ -516,7 +522,11 @@ fn expected_totals(case: &Case, aggregate: &Aggregate, versions: &[Vec<Bytes>]) 
         let mut key = Vec::new();
         for program in &aggregate.group_by {
             key.push(match evaluate(program, version)? {
-                Datum::String(text) => Datum::String(string::trim_end(&text).to_vec()),
+                Datum::String(text) => {
+                    let text = string::trim_end(&text);
+                    let collation = program.result_type().collation().unwrap();
+                    Datum::String(collation::compared_by(collation, text).into_owned())
+                }
                 Datum::Double(v) => Datum::Double(v + 0.0),
                 value => value,
             });
@@ -527,7 +537,7 @@ fn expected_totals(case: &Case, aggregate: &Aggregate, versions: &[Vec<Bytes>]) 
                 Some(program) => evaluate(program, version)?,
                 None => Datum::Null,
             };
-            states.push(State::of(*function, &value));
+            states.push(State::of(*function, argument.as_ref(), &value));
         }
         merge_into(&mut totals, aggregate, format!("{key:?}"), states);
     }
@@ -540,7 +550,7 @@ fn totals_of_partial_rows(aggregate: &Aggregate, rows: Vec<Vec<Datum>>) -> Total
         let (key, states) = row.split_at(aggregate.group_by.len());
         let states = aggregate.functions.iter().zip(states);
         let states = states
-            .map(|((function, _), value)| State::shown(*function, value))
+            .map(|((function, argument), value)| State::shown(*function, argument.as_ref(), value))
             .collect();
         merge_into(&mut totals, aggregate, format!("{key:?}"), states);
     }

@@ -13,7 +13,7 @@ use crate::EngineError;
 use crate::btree::{BatchRequest, KeySpan, LeafState, Tree};
 use crate::catalog::{ColumnStats, MAX_BUCKETS, Table, TableStats};
 use crate::engine::Engine;
-use crate::load::{Collector, hash_value};
+use crate::load::{Collector, hash_column};
 use crate::scan::CancelToken;
 
 /// Leaves that are read at a time.
@@ -197,9 +197,8 @@ impl Gather {
                 column.add(&row, number);
             }
             for (number, values) in seen.values.iter_mut().enumerate() {
-                let value = row.value(number);
-                if !value.is_null() {
-                    values.add(hash_value(value));
+                if !row.is_null(number) {
+                    values.add(hash_column(&row, number));
                 }
             }
         }

@@ -1,8 +1,9 @@
 //! Gathering statistics of a column while rows go by.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use perigee_value::{Datum, RecordView, ValueRef, Wide};
+use perigee_value::{Collation, Datum, RecordView, ValueRef, Wide, collation};
 
 use super::distinct::{Distinct, hash};
 use super::sample::Sample;
@@ -42,6 +43,14 @@ impl Collector {
             return;
         }
         self.bytes += width(value);
+        let weights;
+        let value = match by_weights(record, column, value) {
+            Some(of_value) => {
+                weights = of_value;
+                ValueRef::String(&weights)
+            }
+            None => value,
+        };
         self.distinct.add(hash_value(value));
         // Nobody compares long values with statistics.
         if record.layout().columns[column].ty.is_long() {
@@ -128,7 +137,30 @@ fn width(value: ValueRef<'_>) -> u64 {
     }
 }
 
-/// Hash of a value: equal values of a column have equal ones.
+/// The weights of a string of a column whose strings compare by them: statistics are about these.
+fn by_weights<'a>(
+    record: &RecordView<'_>,
+    column: usize,
+    value: ValueRef<'a>,
+) -> Option<Cow<'a, [u8]>> {
+    match (record.layout().columns[column].ty.collation(), value) {
+        (Some(Collation::UTF8MB4_GENERAL_CI), ValueRef::String(text)) => {
+            Some(collation::weights(text))
+        }
+        _ => None,
+    }
+}
+
+/// Hash of the value of a column: equal values of a column have equal ones.
+pub fn hash_column(record: &RecordView<'_>, column: usize) -> u64 {
+    let value = record.value(column);
+    match by_weights(record, column, value) {
+        Some(weights) => hash_value(ValueRef::String(&weights)),
+        None => hash_value(value),
+    }
+}
+
+/// Hash of a value.
 pub fn hash_value(value: ValueRef<'_>) -> u64 {
     match value {
         ValueRef::Null => 0,

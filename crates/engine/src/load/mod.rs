@@ -9,7 +9,9 @@ mod sample;
 
 pub use bulk::BulkLoad;
 pub(crate) use bulk::{FILL, Target, build_from};
-pub(crate) use collect::{Collector, hash_value};
+#[cfg(test)]
+pub(crate) use collect::hash_value;
+pub(crate) use collect::{Collector, hash_column};
 pub(crate) use encode::push_entry;
 pub use encode::{Chunk, Encoder};
 pub(crate) use runs::{Runs, sorted};

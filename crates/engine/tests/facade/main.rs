@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
 
 mod between;
+mod collations;
 mod ddl;
 mod history;
 mod large;

@@ -57,7 +57,8 @@ impl Generator {
     pub fn column_type(&mut self) -> ColumnType {
         let as_mariadb = self.options.as_mariadb;
         let rng = &mut self.rng;
-        let collation = Collation::UTF8MB4_BIN;
+        let collations = [Collation::UTF8MB4_BIN, Collation::UTF8MB4_GENERAL_CI];
+        let collation = collations[rng.random_range(0..2)];
         match rng.random_range(0..13) {
             0..3 => ColumnType::Int {
                 bytes: [1, 2, 3, 4, 8][rng.random_range(0..5)],
@@ -165,7 +166,7 @@ impl Generator {
             3 => Type::UInt,
             4 => self.decimal_type(),
             5 => [Type::Date, Type::DateTime, Type::Time][self.rng.random_range(0..3)],
-            6 => Type::String,
+            6 => [Type::String, Type::StringCi][self.rng.random_range(0..2)],
             _ => Type::Double,
         };
         self.program_of(layout, ty)

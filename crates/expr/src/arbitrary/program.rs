@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 
 use super::generator::Options;
 use super::values;
-use crate::operations::order;
+use crate::operations::order_of;
 use crate::validate::layout_columns;
 use crate::{Arithmetic, Comparison, DateField, Node, NodeId, Program, Type};
 
@@ -101,8 +101,12 @@ impl<'a> ProgramGenerator<'a> {
                 let operand = self.node(Type::Date, depth + 1);
                 self.push(Node::Cast { operand, ty })
             }
-            Type::String if self.rng.random_bool(0.5) => {
-                let operand = self.node(Type::String, depth + 1);
+            Type::String | Type::StringCi if self.rng.random_bool(0.15) => {
+                let operand = self.node(other_string(ty), depth + 1);
+                self.push(Node::Cast { operand, ty })
+            }
+            Type::String | Type::StringCi if self.rng.random_bool(0.5) => {
+                let operand = self.node(ty, depth + 1);
                 let start = self.rng.random_range(-6..6);
                 let length = self
                     .rng
@@ -114,7 +118,7 @@ impl<'a> ProgramGenerator<'a> {
                     length,
                 })
             }
-            Type::Date | Type::DateTime | Type::Time | Type::String
+            Type::Date | Type::DateTime | Type::Time | Type::String | Type::StringCi
                 if self.rng.random_bool(0.4) =>
             {
                 self.case(ty, depth + 1)
@@ -152,7 +156,7 @@ impl<'a> ProgramGenerator<'a> {
             let columns = self.columns.clone();
             return self.pick(&columns).1;
         }
-        match self.rng.random_range(0..8) {
+        match self.rng.random_range(0..9) {
             0 => Type::Int,
             1 => Type::UInt,
             2 => values::decimal_type(self.rng),
@@ -160,6 +164,7 @@ impl<'a> ProgramGenerator<'a> {
             4 => Type::Date,
             5 => Type::DateTime,
             6 => Type::Time,
+            7 => Type::StringCi,
             _ => Type::String,
         }
     }
@@ -197,7 +202,8 @@ impl<'a> ProgramGenerator<'a> {
             }
             11 => self.in_list(depth),
             12 => {
-                let operand = self.node(Type::String, depth);
+                let ty = self.pick(&[Type::String, Type::StringCi]);
+                let operand = self.node(ty, depth);
                 let pattern = values::pattern(self.rng);
                 self.push(Node::Like {
                     operand,
@@ -230,8 +236,9 @@ impl<'a> ProgramGenerator<'a> {
         let operand = self.node(ty, depth);
         let count = self.rng.random_range(1..9);
         let mut list: Vec<Datum> = (0..count).map(|_| values::constant(self.rng, ty)).collect();
-        list.sort_by(|a, b| order(a.as_ref(), b.as_ref()));
-        list.dedup_by(|a, b| order(a.as_ref(), b.as_ref()) == Ordering::Equal);
+        let order = |a: &Datum, b: &Datum| order_of(ty, a.as_ref(), b.as_ref());
+        list.sort_by(order);
+        list.dedup_by(|a, b| order(a, b) == Ordering::Equal);
         let has_null = self.rng.random_bool(0.2);
         self.push(Node::In {
             operand,
@@ -411,5 +418,13 @@ impl<'a> ProgramGenerator<'a> {
             }
             _ => self.case(Type::Double, depth),
         }
+    }
+}
+
+/// The other one of the two types of strings.
+fn other_string(ty: Type) -> Type {
+    match ty {
+        Type::String => Type::StringCi,
+        _ => Type::String,
     }
 }

@@ -8,7 +8,9 @@ use crate::Type;
 
 /// Characters of random strings: few, so that strings meet; with spaces, control and multi-byte
 /// characters.
-const ALPHABET: [char; 12] = ['a', 'b', 'c', 'A', ' ', ' ', '\t', '%', '_', 'é', '€', '😀'];
+const ALPHABET: [char; 14] = [
+    'a', 'b', 'c', 'A', 'E', ' ', ' ', '\t', '%', '_', 'é', '€', '😀', '🚀',
+];
 
 pub(super) fn decimal_type(rng: &mut StdRng) -> Type {
     let precision = match rng.random_range(0..4) {
@@ -166,6 +168,6 @@ pub(super) fn constant(rng: &mut StdRng, ty: Type) -> Datum {
         Type::Date => Datum::Date(day(rng)),
         Type::DateTime => Datum::DateTime(micros(rng)),
         Type::Time => Datum::Time(span(rng)),
-        Type::String => Datum::String(text(rng, 12).into_bytes()),
+        Type::String | Type::StringCi => Datum::String(text(rng, 12).into_bytes()),
     }
 }

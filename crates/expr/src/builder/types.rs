@@ -140,7 +140,7 @@ impl Builder {
                 let id = self.convert(id, Type::Int)?;
                 return self.convert(id, ty);
             }
-            _ => is_number(from) && is_number(ty),
+            _ => (is_number(from) && is_number(ty)) || (from.is_string() && ty.is_string()),
         };
         if !defined {
             return Err(ExprError::Operands {

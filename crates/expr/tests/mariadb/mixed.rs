@@ -97,8 +97,9 @@ fn constant(b: &mut Builder, generator: &mut Generator, ty: ColumnType) -> Optio
             b.constant(value, Type::DateTime)
         }
         (Datum::String(_), _) => {
-            sql = format!("({sql} COLLATE utf8mb4_bin)");
-            b.constant(value, Type::String)
+            let collation = ty.collation().unwrap().name();
+            sql = format!("({sql} COLLATE {collation})");
+            b.constant(value, Type::of(ty))
         }
         _ => return None,
     };

@@ -37,7 +37,7 @@ impl Value {
                 Self::Time(v.div_euclid(DAY), v.rem_euclid(DAY))
             }
             (ValueRef::Time(v), Type::Time) => Self::Span(v),
-            (ValueRef::String(v), Type::String) => {
+            (ValueRef::String(v), Type::String | Type::StringCi) => {
                 Self::Text(String::from_utf8(v.to_vec()).unwrap())
             }
             (value, ty) => panic!("{value:?} is not a {ty}"),
@@ -71,7 +71,7 @@ impl Model<'_> {
             Node::Column { index, ty } => Value::of(self.row[usize::from(*index)].as_ref(), *ty),
             Node::Constant { value, ty } => Value::of(value.as_ref(), *ty),
             Node::Compare { op, left, right } => {
-                compare(*op, self.node(*left)?, self.node(*right)?)
+                compare(*op, self.ty(*left), self.node(*left)?, self.node(*right)?)
             }
             Node::And(operands) => self.all(operands, false)?,
             Node::Or(operands) => self.all(operands, true)?,
@@ -111,7 +111,7 @@ impl Model<'_> {
                 let mut result = Value::Bool(false);
                 for item in list {
                     let item = Value::of(item.as_ref(), ty);
-                    match compare(Comparison::Equal, value.clone(), item) {
+                    match compare(Comparison::Equal, ty, value.clone(), item) {
                         Value::Bool(false) => {}
                         other => result = other,
                     }
@@ -130,7 +130,9 @@ impl Model<'_> {
                 Value::Text(text) => {
                     let (text, pattern): (Vec<char>, Vec<char>) =
                         (text.chars().collect(), pattern.chars().collect());
-                    Value::Bool(like(&text, &pattern, *escape))
+                    let ty = self.ty(*operand);
+                    let alike = |a: &char, b: &char| weight(*a, ty) == weight(*b, ty);
+                    Value::Bool(like(&text, &pattern, *escape, &alike))
                 }
                 other => other,
             },
@@ -181,7 +183,17 @@ impl Model<'_> {
     }
 }
 
-fn compare(op: Comparison, left: Value, right: Value) -> Value {
+/// What a character of a string of type `ty` compares by: those of the tests' alphabet.
+fn weight(c: char, ty: Type) -> char {
+    match c {
+        _ if ty != Type::StringCi => c,
+        'é' => 'E',
+        '\u{10000}'.. => '\u{fffd}',
+        _ => c.to_ascii_uppercase(),
+    }
+}
+
+fn compare(op: Comparison, ty: Type, left: Value, right: Value) -> Value {
     let order = match (&left, &right) {
         (Value::Null, Value::Null) if op == Comparison::NullSafeEqual => Ordering::Equal,
         (Value::Null, _) | (_, Value::Null) if op == Comparison::NullSafeEqual => Ordering::Less,
@@ -193,7 +205,11 @@ fn compare(op: Comparison, left: Value, right: Value) -> Value {
         (Value::Span(a), Value::Span(b)) => a.cmp(b),
         (Value::Text(a), Value::Text(b)) => {
             let len = a.chars().count().max(b.chars().count());
-            format!("{a:len$}").chars().cmp(format!("{b:len$}").chars())
+            let weights = |text: &str| -> Vec<char> {
+                let padded = format!("{text:len$}");
+                padded.chars().map(|c| weight(c, ty)).collect()
+            };
+            weights(a).cmp(&weights(b))
         }
         other => panic!("{other:?}"),
     };
@@ -291,7 +307,8 @@ fn cast(value: Value, from: Type, to: Type) -> Option<Value> {
             };
             (rounded.abs() < 1e30).then(|| bounded(&Big::new(rounded as i128), to))?
         }
-        Value::Text(_) => panic!("strings do not convert"),
+        // To another collation.
+        Value::Text(_) => Some(value),
     }
 }
 
@@ -315,17 +332,23 @@ fn shortest_decimal(value: f64, scale: u8) -> Big {
     }
 }
 
-fn like(text: &[char], pattern: &[char], escape: char) -> bool {
+fn like(
+    text: &[char],
+    pattern: &[char],
+    escape: char,
+    alike: &dyn Fn(&char, &char) -> bool,
+) -> bool {
+    let first = |c| text.first().is_some_and(|first| alike(first, c));
     match pattern {
         [] => text.is_empty(),
-        [e, c, rest @ ..] if *e == escape => {
-            text.first() == Some(c) && like(&text[1..], rest, escape)
-        }
+        [e, c, rest @ ..] if *e == escape => first(c) && like(&text[1..], rest, escape, alike),
         ['%', rest @ ..] if escape != '%' => {
-            (0..=text.len()).any(|skip| like(&text[skip..], rest, escape))
+            (0..=text.len()).any(|skip| like(&text[skip..], rest, escape, alike))
         }
-        ['_', rest @ ..] if escape != '_' => !text.is_empty() && like(&text[1..], rest, escape),
-        [c, rest @ ..] => text.first() == Some(c) && like(&text[1..], rest, escape),
+        ['_', rest @ ..] if escape != '_' => {
+            !text.is_empty() && like(&text[1..], rest, escape, alike)
+        }
+        [c, rest @ ..] => first(c) && like(&text[1..], rest, escape, alike),
     }
 }
 

@@ -19,6 +19,9 @@ impl Compiler<'_, '_> {
     pub(super) fn cast(&mut self, operand: NodeId, fact: &Fact) -> Val {
         let from = self.fact(operand);
         let val = self.value(operand);
+        if fact.ty.is_string() {
+            return val;
+        }
         let null = val.null;
         let lane = match (from.ty, fact.ty) {
             (_, Type::Double) if from.ty == Type::UInt => {

@@ -54,7 +54,11 @@ impl Compiler<'_, '_> {
                 );
             }
             Lane::Double(value) => self.in_doubles(value, list, t.yes, absent),
-            Lane::Text { .. } => self.in_strings(val, list, t.yes, absent),
+            Lane::Text { .. } if self.fact(operand).ty == Type::StringCi => {
+                let helper = runtime::in_weights as *const u8;
+                self.search_strings(helper, val, strings(list), t.yes, absent);
+            }
+            Lane::Text { .. } => self.in_strings(val, strings(list), t.yes, absent),
         }
     }
 
@@ -124,14 +128,10 @@ impl Compiler<'_, '_> {
         self.search(runtime::in_doubles as *const u8, &[list, bits], yes, absent);
     }
 
-    fn in_strings(&mut self, val: Val, list: &[Datum], yes: Block, absent: Block) {
-        let strings = list.iter().filter_map(|item| match item {
-            Datum::String(text) => Some(Box::from(string::trim_end(text))),
-            _ => None,
-        });
-        let strings: Vec<Box<[u8]>> = strings.collect();
+    fn in_strings(&mut self, val: Val, strings: Vec<Box<[u8]>>, yes: Block, absent: Block) {
         if strings.len() > MAX_COMPARISONS {
-            return self.search_strings(val, strings, yes, absent);
+            let helper = runtime::in_strings as *const u8;
+            return self.search_strings(helper, val, strings, yes, absent);
         }
         if strings.iter().all(|literal| literal.len() <= 8) {
             return self.in_short_strings(val, strings, yes, absent);
@@ -144,11 +144,17 @@ impl Compiler<'_, '_> {
         self.goto(absent);
     }
 
-    fn search_strings(&mut self, val: Val, list: Vec<Box<[u8]>>, yes: Block, absent: Block) {
+    fn search_strings(
+        &mut self,
+        helper: *const u8,
+        val: Val,
+        list: Vec<Box<[u8]>>,
+        yes: Block,
+        absent: Block,
+    ) {
         let list = self.constants.keep(list);
         let list = self.address(list);
         let (start, len) = val.text();
-        let helper = runtime::in_strings as *const u8;
         self.search(helper, &[list, start, len], yes, absent);
     }
 
@@ -189,7 +195,8 @@ impl Compiler<'_, '_> {
             .icmp_imm_u(IntCC::UnsignedLessThanOrEqual, len, 8);
         self.b.ins().brif(all, yes, &[], slow, &[]);
         self.b.switch_to_block(slow);
-        self.search_strings(val, list, yes, absent);
+        let helper = runtime::in_strings as *const u8;
+        self.search_strings(helper, val, list, yes, absent);
     }
 
     /// Goes on at `slow` unless eight bytes from `start` lie in the record (a string near its end,
@@ -209,4 +216,13 @@ impl Compiler<'_, '_> {
         let bad = self.b.ins().bor(outside, beyond);
         self.leave_if(bad, slow);
     }
+}
+
+/// The strings of a list, without trailing spaces.
+fn strings(list: &[Datum]) -> Vec<Box<[u8]>> {
+    let strings = list.iter().filter_map(|item| match item {
+        Datum::String(text) => Some(Box::from(string::trim_end(text))),
+        _ => None,
+    });
+    strings.collect()
 }

@@ -345,7 +345,8 @@ impl Compiler<'_, '_> {
             _ => return None,
         };
         let fact = self.fact(operand);
-        if matches!(fact.ty, Type::Bool | Type::Double | Type::String) || !fact.range.fits_i64() {
+        let is_number = !matches!(fact.ty, Type::Bool | Type::Double) && !fact.ty.is_string();
+        if !is_number || !fact.range.fits_i64() {
             return None;
         }
         let (low, high) = match op {

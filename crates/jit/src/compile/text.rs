@@ -1,12 +1,13 @@
 //! Strings: comparison with constants inline as far as their bytes decide, LIKE, SUBSTRING.
 //!
 //! Strings compare with PAD SPACE (`perigee_value::string::compare`): a constant is taken without
-//! its trailing spaces, and what a string has beyond it must be spaces.
+//! its trailing spaces, and what a string has beyond it must be spaces. Those that compare by weights
+//! are left to the interpreter's functions.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
-use perigee_expr::{Comparison, Node, NodeId};
-use perigee_value::{Datum, LikePattern, string};
+use perigee_expr::{Comparison, Node, NodeId, Type};
+use perigee_value::{Collation, Datum, LikePattern, string};
 
 use super::emit::access;
 use super::predicate::{int_code, mirrored};
@@ -59,10 +60,16 @@ impl Compiler<'_, '_> {
         (right, r): (NodeId, Val),
         t: Targets,
     ) {
+        if self.fact(left).ty == Type::StringCi {
+            return self.compare_strings(runtime::compare_weights as *const u8, op, l, r, t);
+        }
         let (op, val, constant) = match (self.text_constant(left), self.text_constant(right)) {
             (None, Some(text)) => (op, l, text.to_vec()),
             (Some(text), None) => (mirrored(op), r, text.to_vec()),
-            _ => return self.compare_strings(op, l, r, t),
+            _ => {
+                let helper = runtime::compare_strings as *const u8;
+                return self.compare_strings(helper, op, l, r, t);
+            }
         };
         let literal = string::trim_end(&constant);
         match op {
@@ -75,9 +82,8 @@ impl Compiler<'_, '_> {
     }
 
     /// Any comparison of two strings by the interpreter's function.
-    fn compare_strings(&mut self, op: Comparison, l: Val, r: Val, t: Targets) {
+    fn compare_strings(&mut self, helper: *const u8, op: Comparison, l: Val, r: Val, t: Targets) {
         let ((a, a_len), (b, b_len)) = (l.text(), r.text());
-        let helper = runtime::compare_strings as *const u8;
         let order = self.call(helper, &[a, a_len, b, b_len], 1)[0];
         let condition = self.b.ins().icmp_imm_s(int_code(op, false), order, 0);
         self.b.ins().brif(condition, t.yes, &[], t.no, &[]);
@@ -166,7 +172,8 @@ impl Compiler<'_, '_> {
             start: constant,
             len: constant_len,
         });
-        self.compare_strings(op, val, constant, t);
+        let helper = runtime::compare_strings as *const u8;
+        self.compare_strings(helper, op, val, constant, t);
     }
 
     pub(super) fn like(&mut self, operand: NodeId, pattern: &str, escape: char, t: Targets) {
@@ -175,8 +182,15 @@ impl Compiler<'_, '_> {
             return;
         }
         let (start, len) = val.text();
-        let Some(simple) = SimplePattern::new(pattern, escape) else {
-            let pattern = self.constants.keep(LikePattern::new(pattern, escape));
+        let collation = self.fact(operand).ty.collation();
+        let collation = collation.expect("J2: LIKE is over strings");
+        let simple = match collation {
+            Collation::UTF8MB4_BIN => SimplePattern::new(pattern, escape),
+            _ => None,
+        };
+        let Some(simple) = simple else {
+            let pattern = LikePattern::collated(pattern, escape, collation);
+            let pattern = self.constants.keep(pattern);
             let pattern = self.address(pattern);
             let matches = self.call(runtime::like as *const u8, &[pattern, start, len], 1)[0];
             self.b.ins().brif(matches, t.yes, &[], t.no, &[]);

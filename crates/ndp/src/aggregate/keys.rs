@@ -1,24 +1,46 @@
 //! Group keys of a run of rows, and the codes by which they are told apart.
 //!
 //! A code is the key's values one after the other, each delimiting itself, so that two keys are
-//! equal if and only if their codes are: NULL equals NULL, strings that differ in trailing spaces
-//! are equal (unless their collation is binary), -0.0 equals 0.0. Codes of at most 16 bytes are
-//! *packed* into a number; longer ones are bytes.
+//! equal if and only if their codes are: NULL equals NULL, strings are equal if their collation says
+//! so, -0.0 equals 0.0. Codes of at most 16 bytes are *packed* into a number; longer ones are bytes.
+
+use std::borrow::Cow;
 
 use perigee_expr::{Lanes, Vector};
-use perigee_value::string;
+use perigee_value::{collation, string};
 
 use crate::gather::Gather;
 
 /// How the values of one key are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyPart {
-    /// Trailing spaces do not count.
-    pub(crate) trim: bool,
+    /// What of a string counts.
+    pub(crate) text: Text,
     /// Bytes that tell two numbers apart; strings have a length instead.
     pub(crate) width: u8,
     /// Whether it can be NULL.
     pub(crate) nullable: bool,
+}
+
+/// What of a string tells it apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Text {
+    /// All bytes.
+    Bytes,
+    /// All but trailing spaces.
+    Trimmed,
+    /// The weights of its characters, without trailing spaces.
+    Weights,
+}
+
+impl Text {
+    fn of(self, text: &[u8]) -> Cow<'_, [u8]> {
+        match self {
+            Self::Bytes => Cow::Borrowed(text),
+            Self::Trimmed => Cow::Borrowed(string::trim_end(text)),
+            Self::Weights => collation::weights(string::trim_end(text)),
+        }
+    }
 }
 
 /// Values of one key for a run of rows.
@@ -72,6 +94,13 @@ impl Code {
         self.bytes[len..len + PACKED].copy_from_slice(&value.to_le_bytes());
         self.len += width as u8;
     }
+
+    /// Appends the first `len` bytes of a window on a string, fewer than 16; those behind them are
+    /// masked away.
+    #[inline]
+    fn append_text(&mut self, window: u128, len: usize) {
+        self.append((window & MASKS[len]) << 8 | (len as u128 + 1), len + 1);
+    }
 }
 
 /// Mask of the low `n` bytes.
@@ -113,8 +142,8 @@ impl KeyValues<'_> {
         }
     }
 
-    /// Appends the value of a row to `to`. Strings that are compared without trailing spaces are
-    /// given out without them, so that partial rows of one group carry one and the same key.
+    /// Appends the value of a row to `to`. Strings are given out as what tells them apart, so that
+    /// partial rows of one group carry one and the same key.
     pub(crate) fn push(&self, part: &KeyPart, row: usize, to: &mut Vector) {
         let valid = match (self, &mut to.lanes) {
             (Self::Lanes(from), lanes) if !matches!(lanes, Lanes::Bytes { .. }) => {
@@ -129,12 +158,7 @@ impl KeyValues<'_> {
             }
             (_, Lanes::Bytes { ends, data }) => {
                 let string = self.string(row);
-                let bytes = string.unwrap_or_default();
-                data.extend_from_slice(if part.trim {
-                    string::trim_end(bytes)
-                } else {
-                    bytes
-                });
+                data.extend_from_slice(&part.text.of(string.unwrap_or_default()));
                 ends.push(data.len() as u32);
                 string.is_some()
             }
@@ -225,8 +249,20 @@ impl RowCodes {
                 continue;
             };
             let mut len = end - start;
-            if part.trim {
-                len = string::trim_end(&data[start..end]).len();
+            match part.text {
+                Text::Bytes => {}
+                Text::Trimmed => len = string::trim_end(&data[start..end]).len(),
+                Text::Weights => {
+                    let weights = part.text.of(&data[start..end]);
+                    if weights.len() >= PACKED {
+                        code.len = TOO_LONG;
+                        continue;
+                    }
+                    let mut window = [0; PACKED];
+                    window[..weights.len()].copy_from_slice(&weights);
+                    code.append_text(u128::from_le_bytes(window), weights.len());
+                    continue;
+                }
             }
             if len >= PACKED {
                 code.len = TOO_LONG;
@@ -240,8 +276,7 @@ impl RowCodes {
                     u128::from_le_bytes(window)
                 }
             };
-            // The bytes behind the string are masked away.
-            code.append((window & MASKS[len]) << 8 | (len as u128 + 1), len + 1);
+            code.append_text(window, len);
         }
     }
 
@@ -272,14 +307,9 @@ fn encode(part: &KeyPart, key: &KeyValues<'_>, row: usize, out: &mut Vec<u8>) {
         _ => {
             let string = key.string(row);
             out.push(if string.is_some() { NOT_NULL } else { NULL });
-            let string = string.unwrap_or_default();
-            let string = if part.trim {
-                string::trim_end(string)
-            } else {
-                string
-            };
+            let string = part.text.of(string.unwrap_or_default());
             out.extend_from_slice(&(string.len() as u32).to_le_bytes());
-            out.extend_from_slice(string);
+            out.extend_from_slice(&string);
             return;
         }
     };

@@ -16,7 +16,7 @@ use perigee_value::{Collation, ColumnType, RowLayout};
 
 pub use groups::AggregateBudget;
 use groups::GroupTable;
-use keys::{KeyPart, KeyValues};
+use keys::{KeyPart, KeyValues, Text};
 use state::{FEW, Groups, Leftover, State, count_few, extend_validity};
 
 use crate::Aggregate;
@@ -118,11 +118,15 @@ fn key_part(key: &Operand, layout: &RowLayout) -> KeyPart {
         .program()
         .as_column()
         .map(|i| layout.columns[usize::from(i)].ty);
-    let trim = match column {
+    let text = match (key.result_type(), column) {
+        (Type::StringCi, _) => Text::Weights,
         // Stored without trailing spaces.
-        Some(ColumnType::Char { .. }) => false,
-        Some(ColumnType::Varchar { collation, .. }) => collation != Collation::BINARY,
-        _ => key.result_type() == Type::String,
+        (_, Some(ColumnType::Char { .. })) => Text::Bytes,
+        (_, Some(ColumnType::Varchar { collation, .. })) if collation == Collation::BINARY => {
+            Text::Bytes
+        }
+        (Type::String, _) => Text::Trimmed,
+        _ => Text::Bytes,
     };
     let width = match (key.result_type(), column.and_then(ColumnType::stored_width)) {
         // FLOAT is evaluated as a double.
@@ -134,7 +138,7 @@ fn key_part(key: &Operand, layout: &RowLayout) -> KeyPart {
         (_, None) => 8,
     };
     KeyPart {
-        trim,
+        text,
         width,
         nullable: key.is_nullable(),
     }

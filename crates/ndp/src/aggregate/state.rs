@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use perigee_expr::{AggregateFunction, Lanes, Type, Vector};
-use perigee_value::string;
+use perigee_value::{Collation, collation};
 
 /// Greatest magnitude of a partial sum: what a decimal of 38 digits holds.
 const MAX_SUM: i128 = 10_i128.pow(38) - 1;
@@ -49,7 +49,7 @@ pub(crate) enum State {
     U64(Extremes<u64>),
     I128(Extremes<i128>),
     F64(Extremes<f64>),
-    Bytes(Extremes<Vec<u8>>),
+    Bytes(Extremes<Vec<u8>>, Collation),
 }
 
 /// A sum of 128-bit values in 192 bits: `top * 2^128 + low`.
@@ -89,7 +89,11 @@ impl State {
             (_, Some(Lanes::U64(_))) => Self::U64(Extremes::new(max)),
             (_, Some(Lanes::I128(_))) => Self::I128(Extremes::new(max)),
             (_, Some(Lanes::F64(_))) => Self::F64(Extremes::new(max)),
-            (_, Some(Lanes::Bytes { .. })) => Self::Bytes(Extremes::new(max)),
+            (_, Some(Lanes::Bytes { .. })) => {
+                let collation = argument.and_then(Type::collation);
+                let collation = collation.expect("N1: strings have a collation");
+                Self::Bytes(Extremes::new(max), collation)
+            }
             (_, None) => panic!("N1: MIN and MAX have an argument"),
         }
     }
@@ -102,7 +106,7 @@ impl State {
             Self::WideSum { .. } => 33,
             Self::I64(_) | Self::U64(_) | Self::F64(_) => 9,
             Self::I128(_) => 17,
-            Self::Bytes(_) => 33,
+            Self::Bytes(..) => 33,
         }
     }
 
@@ -122,7 +126,7 @@ impl State {
             Self::U64(extremes) => extremes.resize(groups),
             Self::I128(extremes) => extremes.resize(groups),
             Self::F64(extremes) => extremes.resize(groups),
-            Self::Bytes(extremes) => extremes.resize(groups),
+            Self::Bytes(extremes, _) => extremes.resize(groups),
         }
     }
 
@@ -183,10 +187,11 @@ impl State {
                     extremes.take(g, lanes[row], f64::total_cmp)
                 });
             }
-            (Self::Bytes(extremes), Some(Lanes::Bytes { ends, data })) => {
+            (Self::Bytes(extremes, collation), Some(Lanes::Bytes { ends, data })) => {
                 each(rows, groups, valid, |row, group| {
                     let start = if row == 0 { 0 } else { ends[row - 1] as usize };
-                    extremes.take_bytes(group, &data[start..ends[row] as usize]);
+                    let value = &data[start..ends[row] as usize];
+                    extremes.take_bytes(group, value, *collation);
                 });
             }
             _ => panic!("N1: an argument has the lanes of its type"),
@@ -277,7 +282,7 @@ impl State {
                 lanes.append(&mut extremes.values);
                 extend_validity(out, &mut extremes.seen);
             }
-            (Self::Bytes(extremes), Lanes::Bytes { ends, data }) => {
+            (Self::Bytes(extremes, _), Lanes::Bytes { ends, data }) => {
                 for value in extremes.values.drain(..) {
                     data.extend_from_slice(&value);
                     ends.push(data.len() as u32);
@@ -295,7 +300,7 @@ impl State {
             Self::Sum { .. } | Self::WideSum { .. } | Self::I128(_) => Lanes::I128(Vec::new()),
             Self::U64(_) => Lanes::U64(Vec::new()),
             Self::F64(_) => Lanes::F64(Vec::new()),
-            Self::Bytes(_) => Lanes::Bytes {
+            Self::Bytes(..) => Lanes::Bytes {
                 ends: Vec::new(),
                 data: Vec::new(),
             },
@@ -462,12 +467,12 @@ impl<T: Copy + Default> Extremes<T> {
 }
 
 impl Extremes<Vec<u8>> {
-    /// Strings that differ in trailing spaces only are equal: of these the one that is first in
-    /// byte order is the least, so that the result does not depend on the order of the rows.
-    fn take_bytes(&mut self, group: usize, value: &[u8]) {
+    /// Of strings that are equal in the collation the one that is first in byte order is the least, so
+    /// that the result does not depend on the order of the rows.
+    fn take_bytes(&mut self, group: usize, value: &[u8], collation: Collation) {
         let best = &self.values[group];
         if self.seen[group] == 0
-            || self.wanted(string::compare(value, best).then_with(|| value.cmp(best)))
+            || self.wanted(collation::compare(collation, value, best).then_with(|| value.cmp(best)))
         {
             self.values[group].clear();
             self.values[group].extend_from_slice(value);

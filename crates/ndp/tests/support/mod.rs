@@ -224,7 +224,7 @@ pub fn random_type(r: &mut Random) -> ColumnType {
         let collation = if binary {
             Collation::BINARY
         } else {
-            Collation::UTF8MB4_BIN
+            *r.pick(&[Collation::UTF8MB4_BIN, Collation::UTF8MB4_GENERAL_CI])
         };
         if !binary && r.chance(50) {
             ColumnType::Char { chars, collation }
@@ -349,7 +349,7 @@ pub fn random_value(r: &mut Random, ty: ColumnType, small: bool) -> Datum {
             let letters = if binary {
                 ['a', 'b', '\0', 'c', '\t']
             } else {
-                ['a', 'b', 'é', '😀', '\t']
+                ['a', 'A', 'é', '😀', '\t']
             };
             let len = if small {
                 r.below(2)
