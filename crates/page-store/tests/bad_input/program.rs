@@ -75,6 +75,7 @@ pub fn ty(text: &str) -> Type {
         "datetime" => Type::DateTime,
         "time" => Type::Time,
         "string" => Type::String,
+        "string_ci" => Type::StringCi,
         other => panic!("{other} is no type"),
     }
 }
@@ -105,7 +106,7 @@ fn value(text: &str, ty: Type) -> Datum {
         Type::Date => Datum::Date(number(text)),
         Type::DateTime => Datum::DateTime(number(text)),
         Type::Time => Datum::Time(number(text)),
-        Type::String => panic!("{text} is no string"),
+        Type::String | Type::StringCi => panic!("{text} is no string"),
     }
 }
 
