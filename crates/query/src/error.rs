@@ -185,6 +185,8 @@ registry! {
     out_of_range(1264, "22003", column, row) => "Out of range value for column '{column}' at row {row}";
     /// A value that does not fit its type exactly.
     data_truncated(1265, "01000", column, row) => "Data truncated for column '{column}' at row {row}";
+    /// COLLATE clauses that do not go together.
+    mix_of_collations(1267, "HY000", a, b) => "Illegal mix of collations ({a},EXPLICIT) and ({b},EXPLICIT) for operation";
     /// A collation that does not exist.
     unknown_collation(1273, "HY000", name) => "Unknown collation: '{name}'";
     /// A storage engine that does not exist.

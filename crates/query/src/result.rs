@@ -173,8 +173,8 @@ pub fn column_of(field: &Field, name: &str) -> ResultColumn {
 }
 
 /// A type of long values by the name that SHOW COLUMNS gives it.
-fn long_type(name: &str) -> Option<ColumnType> {
-    let collations = [Collation::UTF8MB4_BIN, Collation::BINARY];
+fn long_type(name: &str, text: Collation) -> Option<ColumnType> {
+    let collations = [text, Collation::BINARY];
     let types = collations
         .into_iter()
         .flat_map(|collation| (1..=4).map(move |prefix| ColumnType::Long { prefix, collation }));
@@ -182,7 +182,7 @@ fn long_type(name: &str) -> Option<ColumnType> {
 }
 
 fn type_of(field: &Field, origin: &metadata::Origin) -> Option<ColumnType> {
-    let collation = Collation::UTF8MB4_BIN;
+    let collation = metadata::collation(field);
     let int = |bytes, unsigned| Some(ColumnType::Int { bytes, unsigned });
     match field.data_type() {
         DataType::Null => None,
@@ -216,7 +216,7 @@ fn type_of(field: &Field, origin: &metadata::Origin) -> Option<ColumnType> {
                 let rest = origin.ty.strip_prefix(prefix)?;
                 rest.strip_suffix(')')?.parse::<u16>().ok()
             };
-            if let Some(ty) = long_type(&origin.ty) {
+            if let Some(ty) = long_type(&origin.ty, collation) {
                 return Some(ty);
             }
             if is_bytes(field.data_type()) {

@@ -191,6 +191,7 @@ files!(
     analyze,
     auto_increment,
     binary,
+    collations,
     strict,
     temporal,
     clock,

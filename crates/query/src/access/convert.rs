@@ -15,6 +15,7 @@ use datafusion::physical_expr::expressions::{
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use perigee_expr::{Builder, Comparison, NodeId, Program, Type};
+use perigee_value::collation::weights;
 use perigee_value::{ColumnType, Datum, RowLayout};
 
 use crate::functions::{arithmetic, collation, dates};
@@ -33,6 +34,21 @@ pub struct Binding<'a> {
 /// The program with the value of `expr`, if storage can compute it.
 #[must_use]
 pub fn convert(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> Option<Program> {
+    let mut converter = Converter {
+        builder: Builder::new(binding.layout),
+        binding,
+    };
+    let root = converter.node(expr)?;
+    // Weights are what such a program compares by, not its value.
+    if converter.builder.ty(root) == Type::StringCi {
+        return None;
+    }
+    converter.builder.finish(root).ok()
+}
+
+/// The program of a key of groups: storage gives strings that compare by weights out as these.
+#[must_use]
+pub fn convert_key(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> Option<Program> {
     let mut converter = Converter {
         builder: Builder::new(binding.layout),
         binding,
@@ -71,7 +87,12 @@ impl Converter<'_> {
                 .get(column.index())
                 .copied()
                 .flatten()?;
-            return self.builder.column(position).ok();
+            let column = self.builder.column(position).ok()?;
+            return match self.builder.ty(column) {
+                // Elsewhere strings are bytes; what is compared by weights has a function for them.
+                Type::StringCi => self.builder.collate(column, Type::String).ok(),
+                _ => Some(column),
+            };
         }
         if let Some(literal) = expr.downcast_ref::<Literal>() {
             let (value, ty) = constant(literal.value())?;
@@ -141,6 +162,7 @@ impl Converter<'_> {
     fn compare(&mut self, op: Comparison, binary: &BinaryExpr) -> Option<NodeId> {
         let (left, right) = (binary.left(), binary.right());
         let (l, r) = (self.compared(left)?, self.compared(right)?);
+        let (l, r) = (self.beside(l, r)?, self.beside(r, l)?);
         let exact = !self.is_collated(left, l) || !self.is_collated(right, r);
         match op {
             _ if !exact => self.builder.compare(op, l, r).ok(),
@@ -154,9 +176,26 @@ impl Converter<'_> {
         }
     }
 
+    /// A constant beside a string that compares by weights, as one; it has to be its own weights, as
+    /// planning makes them. Anything else as it is.
+    fn beside(&mut self, node: NodeId, other: NodeId) -> Option<NodeId> {
+        let types = (self.builder.ty(node), self.builder.ty(other));
+        if types != (Type::String, Type::StringCi) {
+            return Some(node);
+        }
+        let value = self.builder.as_constant(node)?.clone();
+        let value = own_weights(value)?;
+        self.builder.constant(value, Type::StringCi).ok()
+    }
+
     /// True if equality in the collation is equality of bytes for a string operand: it is cut, or has
     /// no trailing spaces.
     fn is_collated(&self, expr: &Arc<dyn PhysicalExpr>, node: NodeId) -> bool {
+        if let Some(function) = expr.downcast_ref::<ScalarFunctionExpr>()
+            && function.name() == collation::WEIGHTS
+        {
+            return self.is_collated(&function.args()[0], node);
+        }
         if let Some(literal) = expr.downcast_ref::<Literal>() {
             let text = literal.value().try_as_str().flatten();
             return text.is_none_or(|text| !text.ends_with(' '));
@@ -174,7 +213,7 @@ impl Converter<'_> {
         let is_pad = expr
             .downcast_ref::<ScalarFunctionExpr>()
             .is_some_and(|function| function.name() == collation::PAD);
-        is_pad || self.builder.ty(node) != Type::String
+        is_pad || !self.builder.ty(node).is_string()
     }
 
     /// A string that has exactly the bytes of a constant.
@@ -223,7 +262,13 @@ impl Converter<'_> {
         let items = in_list
             .list()
             .iter()
-            .map(|item| constant(item.downcast_ref::<Literal>()?.value()))
+            .map(|item| {
+                let (value, ty) = constant(item.downcast_ref::<Literal>()?.value())?;
+                match (self.builder.ty(operand), ty) {
+                    (Type::StringCi, Type::String) => Some((own_weights(value)?, Type::StringCi)),
+                    _ => Some((value, ty)),
+                }
+            })
             .collect::<Option<Vec<_>>>()?;
         let found = self.builder.in_list(operand, &items).ok()?;
         if in_list.negated() {
@@ -284,6 +329,11 @@ impl Converter<'_> {
             return same_scale(self.builder.ty(node), function.return_type()).then_some(node);
         }
         match function.name() {
+            collation::WEIGHTS => {
+                let operand = self.node(&args[0])?;
+                self.builder.collate(operand, Type::StringCi).ok()
+            }
+            collation::COLLATE => self.node(&args[0]),
             dates::EXTRACT => {
                 let field = text(&args[0]).and_then(|name| dates::field_named(&name))?;
                 let operand = self.node(&args[1])?;
@@ -291,6 +341,9 @@ impl Converter<'_> {
             }
             "mysql_substring" => {
                 let operand = self.node(&args[0])?;
+                if self.builder.ty(operand) != Type::String {
+                    return None;
+                }
                 let start = integer(&args[1])?;
                 let length = match args.get(2) {
                     Some(length) => Some(integer(length)?),
@@ -300,6 +353,14 @@ impl Converter<'_> {
             }
             _ => None,
         }
+    }
+}
+
+/// A string, if it is its own weights.
+fn own_weights(value: Datum) -> Option<Datum> {
+    match &value {
+        Datum::String(text) if *weights(text) != **text => None,
+        _ => Some(value),
     }
 }
 

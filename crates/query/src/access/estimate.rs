@@ -297,11 +297,11 @@ pub fn column_against_constant(binary: &BinaryExpr) -> Option<(usize, Operator, 
     Some((column, binary.op().swap()?, value))
 }
 
-/// The column that an expression is, trailing spaces or not.
+/// The column that an expression is, trailing spaces and weights or not.
 #[must_use]
 pub fn column(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     if let Some(pad) = expr.downcast_ref::<ScalarFunctionExpr>()
-        && pad.name() == collation::PAD
+        && [collation::PAD, collation::WEIGHTS].contains(&pad.name())
     {
         return column(&pad.args()[0]);
     }

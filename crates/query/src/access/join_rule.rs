@@ -219,9 +219,11 @@ fn key_column(scan: &PageScanExec, steps: &[Step], expr: &Arc<dyn PhysicalExpr>)
         | ColumnType::Timestamp { .. }
         | ColumnType::Time { .. }
         | ColumnType::Year => !around.padded && around.casts.is_empty(),
-        // Trailing spaces are not part of keys.
+        // Trailing spaces are not part of keys; weights are, if the column compares by them.
         ColumnType::Char { .. } | ColumnType::Varchar { .. } => {
-            def.ty.collation() == Some(Collation::UTF8MB4_BIN) && around.casts.is_empty()
+            let by_weights = def.ty.collation() == Some(Collation::UTF8MB4_GENERAL_CI);
+            let is_text = def.ty.collation().is_some_and(Collation::is_text);
+            is_text && around.weighed == by_weights && around.casts.is_empty()
         }
         ColumnType::Float | ColumnType::Double | ColumnType::Long { .. } => false,
     };
@@ -232,6 +234,7 @@ fn key_column(scan: &PageScanExec, steps: &[Step], expr: &Arc<dyn PhysicalExpr>)
 #[derive(Default)]
 struct Around {
     padded: bool,
+    weighed: bool,
     casts: Vec<DataType>,
 }
 
@@ -240,7 +243,8 @@ impl Around {
     fn look_below(&mut self, steps: &[Step], expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
         if let Some(function) = expr.downcast_ref::<ScalarFunctionExpr>() {
             self.padded = true;
-            let is_pad = function.name() == collation::PAD;
+            self.weighed |= function.name() == collation::WEIGHTS;
+            let is_pad = [collation::PAD, collation::WEIGHTS].contains(&function.name());
             return is_pad.then(|| self.look_below(steps, &function.args()[0]))?;
         }
         if let Some(cast) = expr.downcast_ref::<CastExpr>() {

@@ -23,7 +23,7 @@ use perigee_engine::ndp::Aggregate;
 use perigee_expr::{AggregateFunction, Program, Type};
 use perigee_value::ColumnType;
 
-use super::convert::{Binding, convert};
+use super::convert::{Binding, convert, convert_key};
 use super::exec::{NdpChoice, PageScanExec, ScanAggregate, as_page_scan};
 use super::join_rule::IndexJoinRule;
 use super::order_rule::{IndexOrderRule, above};
@@ -227,18 +227,21 @@ fn without_padding(expr: &Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
     }
 }
 
-/// A group key as storage runs it. Storage gives strings out without trailing spaces: other strings
-/// than those that are cut and those that have none are not pushed.
+/// A group key as storage runs it. Storage gives strings out without trailing spaces, or as weights: other
+/// strings than those that are cut and those that have none are not pushed.
 fn group_key(
     group: &Arc<dyn PhysicalExpr>,
     key: &Arc<dyn PhysicalExpr>,
     binding: &Binding<'_>,
 ) -> Result<Program, Reason> {
-    let program = program_of(key, binding)?;
+    let program = match convert_key(key, binding) {
+        Some(program) => program,
+        None => program_of(key, binding)?,
+    };
     let column = program.as_column().map(usize::from);
     let is_char = column
         .is_some_and(|column| matches!(binding.layout.columns[column].ty, ColumnType::Char { .. }));
-    let as_it_is = program.result_type() != Type::String || is_char || !Arc::ptr_eq(group, key);
+    let as_it_is = !program.result_type().is_string() || is_char || !Arc::ptr_eq(group, key);
     if !as_it_is {
         let obstacle = format!("trailing spaces of {key} count");
         return Err(Reason::AggregateExpression(obstacle));

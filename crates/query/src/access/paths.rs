@@ -4,14 +4,15 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::BinaryExpr;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use perigee_engine::catalog::{HIDDEN_ROW_ID, Index, Table, TableStats};
 use perigee_engine::ndp::KeyRange;
-use perigee_value::{ColumnType, Datum, key};
+use perigee_value::{Collation, ColumnType, Datum, key};
 
 use super::cost::{CostModel, rows_per_key};
 use super::estimate::{column_against_constant, conjunction_factor, equal_share};
+use crate::functions::collation;
 
 /// Share of an index that a range is taken to select if nothing is known of its column.
 const UNKNOWN_RANGE: f64 = 0.33;
@@ -187,7 +188,10 @@ fn comparisons_of(
         .filter_map(|expr| {
             let binary = expr.downcast_ref::<BinaryExpr>()?;
             let (found, op, value) = column_against_constant(binary)?;
-            let fits = found == column && value != Datum::Null && is_value_of(ty, &value);
+            let fits = found == column
+                && value != Datum::Null
+                && is_value_of(ty, &value)
+                && compares_as_keys(ty, binary);
             fits.then(|| (op, value, expr.clone()))
         })
         .collect()
@@ -214,6 +218,25 @@ fn is_value_of(ty: ColumnType, value: &Datum) -> bool {
         Datum::String(_) => matches!(ty, ColumnType::Char { .. } | ColumnType::Varchar { .. }),
         _ => false,
     }
+}
+
+/// True if a comparison with a constant is one in the collation of the column, and so of its keys.
+fn compares_as_keys(ty: ColumnType, comparison: &BinaryExpr) -> bool {
+    let by_weights = |expr: &Arc<dyn PhysicalExpr>| {
+        let mut expr = expr;
+        while let Some(function) = expr.downcast_ref::<ScalarFunctionExpr>() {
+            if function.name() == collation::WEIGHTS {
+                return true;
+            }
+            match function.args().first() {
+                Some(argument) => expr = argument,
+                None => return false,
+            }
+        }
+        false
+    };
+    let weighed = by_weights(comparison.left()) || by_weights(comparison.right());
+    weighed == (ty.collation() == Some(Collation::UTF8MB4_GENERAL_CI))
 }
 
 fn encode(ty: ColumnType, nullable: bool, value: &Datum) -> Option<Vec<u8>> {

@@ -11,7 +11,7 @@ use perigee_value::decimal;
 
 use super::convert::{Binding, convert};
 use super::exec::PageScanExec;
-use crate::functions::collation::PAD;
+use crate::functions::collation::{PAD, WEIGHTS};
 
 /// Why storage cannot evaluate an expression; `None` if it can.
 #[must_use]
@@ -19,9 +19,9 @@ pub fn obstacle(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> Option<S
     if convert(expr, binding).is_some() {
         return None;
     }
-    // Comparisons see to trailing spaces themselves.
+    // Comparisons see to trailing spaces and weights themselves.
     if let Some(function) = expr.downcast_ref::<ScalarFunctionExpr>()
-        && function.name() == PAD
+        && [PAD, WEIGHTS].contains(&function.name())
     {
         return obstacle(&function.args()[0], binding);
     }

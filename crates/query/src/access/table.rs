@@ -48,13 +48,16 @@ pub fn table_schema(table: &Table) -> SchemaRef {
                 ty: column.ty.to_string(),
                 flags: flags(table, i as u16),
             };
-            let fsp = column.ty.fsp();
+            let mut metadata = metadata::of_column(&origin, column.ty.fsp());
+            if let Some(collation) = column.ty.collation().filter(|c| c.is_text()) {
+                metadata::set_collation(&mut metadata, collation);
+            }
             Field::new(
                 column.name.to_lowercase(),
                 column_data_type(column.ty),
                 column.nullable,
             )
-            .with_metadata(metadata::of_column(&origin, fsp))
+            .with_metadata(metadata)
         })
         .collect();
     Arc::new(Schema::new(fields))

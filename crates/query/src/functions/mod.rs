@@ -28,6 +28,8 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
     let mut functions: Vec<ScalarUDF> = vec![
         cast::Cast::default().into(),
         collation::Pad::default().into(),
+        collation::Weights::default().into(),
+        collation::Collate::default().into(),
         in_list::In::default().into(),
         dates::Extract::default().into(),
         dates::DateAdd::default().into(),

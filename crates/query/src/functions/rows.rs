@@ -21,6 +21,7 @@ use super::cast::{Target, convert, fsp_of};
 use super::types::is_bytes;
 use super::{kernels, text};
 use crate::error::SqlError;
+use crate::plan::metadata;
 
 /// Type of a parameter or a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -285,7 +286,13 @@ impl ScalarUDFImpl for RowFunction {
             .map(|field| field.data_type().clone());
         let types: Vec<_> = types.collect();
         let ty = self.return_type(&types)?;
-        Ok(Arc::new(Field::new(self.name(), ty, true)))
+        let mut field = Field::new(self.name(), ty, true);
+        if definition.result == Text {
+            let fields = args.arg_fields.iter().enumerate();
+            let texts = fields.filter(|(i, _)| parameter(definition, *i) == Text);
+            metadata::pass_collation(texts.map(|(_, field)| field.as_ref()), &mut field);
+        }
+        Ok(Arc::new(field))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {

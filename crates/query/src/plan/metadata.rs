@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 
-use datafusion::arrow::datatypes::Field;
+use datafusion::arrow::datatypes::{DataType, Field};
+use perigee_value::Collation;
 
 const SCHEMA: &str = "mysql.schema";
 const TABLE: &str = "mysql.table";
 const COLUMN: &str = "mysql.column";
 const TYPE: &str = "mysql.type";
 const FLAGS: &str = "mysql.flags";
+/// The collation of a string, unless it is `utf8mb4_bin`.
+const COLLATION: &str = "mysql.collation";
 
 /// Where a column comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +45,42 @@ pub fn of_column(origin: &Origin, fsp: Option<u8>) -> HashMap<String, String> {
         map.insert(crate::functions::text::FSP_KEY.to_owned(), fsp.to_string());
     }
     map
+}
+
+/// Notes the collation of a string.
+pub fn set_collation(metadata: &mut HashMap<String, String>, collation: Collation) {
+    match collation {
+        Collation::UTF8MB4_BIN => metadata.remove(COLLATION),
+        other => metadata.insert(COLLATION.to_owned(), other.name().to_owned()),
+    };
+}
+
+/// The collation of a field, if it is one of strings.
+#[must_use]
+pub fn collation(field: &Field) -> Collation {
+    let name = field.metadata().get(COLLATION);
+    name.and_then(|name| Collation::named(name))
+        .unwrap_or(Collation::UTF8MB4_BIN)
+}
+
+/// Gives a string the collation of the strings it is computed from: of different ones `utf8mb4_bin`.
+pub fn pass_collation<'f>(from: impl Iterator<Item = &'f Field>, to: &mut Field) {
+    let columns =
+        from.filter(|field| origin(field).is_some() || field.metadata().contains_key(COLLATION));
+    let mut collations = columns.map(collation);
+    if let Some(first) = collations.next()
+        && collations.all(|other| other == first)
+    {
+        let mut metadata = to.metadata().clone();
+        set_collation(&mut metadata, first);
+        to.set_metadata(metadata);
+    }
+}
+
+/// True for NULL without a type.
+#[must_use]
+pub fn is_null(field: &Field) -> bool {
+    field.data_type() == &DataType::Null
 }
 
 /// Where a field comes from, if it is a column.

@@ -1,6 +1,7 @@
 //! From a SELECT's syntax tree to a DataFusion plan with MySQL's meaning.
 
 mod clause;
+pub mod collation;
 pub mod level;
 mod membership;
 pub mod metadata;

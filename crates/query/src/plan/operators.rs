@@ -19,13 +19,12 @@ use perigee_value::{ColumnType, Datum, Units, decimal, parse_text};
 
 use crate::error::SqlError;
 use crate::functions::arithmetic::ArithmeticFunction;
-use crate::functions::collation::Pad;
 use crate::functions::types::{
     Number, datetime, is_bytes, is_string, is_temporal, is_time, mysql_name,
 };
 use crate::functions::{cast as casts, text, wide};
 use crate::parse::binary::number_of;
-use crate::plan::metadata;
+use crate::plan::{collation, metadata};
 
 /// What an integer literal is.
 const BIGINT: ColumnType = ColumnType::Int {
@@ -165,9 +164,10 @@ fn comparable(
         return Ok((left, right));
     }
     if is_string(left_type) && is_string(right_type) {
+        let common = collation::common(&left, &right, schema)?;
         return Ok((
-            without_padding(left, schema)?,
-            without_padding(right, schema)?,
+            collation::compared(left, common, schema)?,
+            collation::compared(right, common, schema)?,
         ));
     }
     let is_text_or_bytes = |ty| is_string(ty) || is_bytes(ty);
@@ -280,28 +280,13 @@ fn mixed(left: &DataType, right: &DataType) -> datafusion::error::DataFusionErro
     SqlError::not_supported(what).into_df()
 }
 
-/// A string whose equality is bytewise equality: literals are cut now, columns of type CHAR hold no
-/// trailing spaces, everything else is cut at run time.
+/// A string whose equality is bytewise equality ([`collation::compared`]), in its own collation.
 ///
 /// # Errors
-/// If the expression has no type.
+/// If the expression has no type; 1267.
 pub fn without_padding(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    if let Expr::Literal(value, metadata) = &expr
-        && let Some(Some(text)) = value.try_as_str()
-    {
-        let text = ScalarValue::Utf8(Some(text.trim_end_matches(' ').to_owned()));
-        return Ok(Expr::Literal(text, metadata.clone()));
-    }
-    if let Expr::ScalarFunction(function) = &expr
-        && function.func.name() == crate::functions::collation::PAD
-    {
-        return Ok(expr);
-    }
-    let (_, field) = expr.to_field(schema)?;
-    if metadata::is_char(&field) || field.data_type() == &DataType::Null {
-        return Ok(expr);
-    }
-    Ok(call(Pad::default().into(), vec![expr]))
+    let own = collation::collation_of(&expr, schema)?;
+    collation::compared(expr, own, schema)
 }
 
 /// Operands that DataFusion compares as MySQL does if one is a wide decimal: of one type, which has

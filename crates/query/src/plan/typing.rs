@@ -11,15 +11,18 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{
     Column, DFSchema, DFSchemaRef, JoinConstraint, Result as DfResult, TableReference,
 };
-use datafusion::functions_aggregate::expr_fn::min;
+use datafusion::error::DataFusionError;
+use datafusion::functions_aggregate::expr_fn::{first_value, min};
 use datafusion::logical_expr::expr::{
-    AggregateFunction, InList, InSubquery, Like, Sort as SortExpr,
+    AggregateFunction, InList, InSubquery, Like, NullTreatment, ScalarFunction, Sort as SortExpr,
 };
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{disjunction, merge_schema};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Sort, Union, cast,
+    Aggregate, Distinct, Expr, ExprFunctionExt, ExprSchemable, LogicalPlan, Operator, Projection,
+    Sort, Union, cast,
 };
+use perigee_value::Collation;
 
 use crate::error::SqlError;
 use crate::functions::collation::Latin;
@@ -28,7 +31,7 @@ use crate::functions::types::{MAX_WIDE_PRECISION, is_bytes, is_string};
 use crate::functions::wide::{self, SumInRange};
 use crate::functions::{cast as casts, in_list};
 use crate::plan::operators::{call, cast_to, compare, without_padding};
-use crate::plan::{membership, metadata};
+use crate::plan::{collation, membership, metadata};
 use crate::result::flags::PRIMARY_KEY;
 
 /// Name of DataFusion's COALESCE.
@@ -39,6 +42,7 @@ const COALESCE: &str = "coalesce";
 /// # Errors
 /// 1235 for comparisons that are not done here.
 pub fn apply(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    collation::check_outputs(&plan)?;
     plan.transform_up_with_subqueries(|node| node_types(node).map(Transformed::yes))
         .map(|t| t.data)
 }
@@ -106,8 +110,20 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         }
         Expr::Like(like) => lower_like(like, schema),
         Expr::InSubquery(subquery) => lower_in_subquery(subquery, schema),
-        Expr::AggregateFunction(aggregate) => distinct_argument(aggregate, schema),
+        Expr::AggregateFunction(aggregate) => match extreme_of_text(&aggregate, schema)? {
+            Some(extreme) => Ok(Transformed::yes(extreme)),
+            None => distinct_argument(aggregate, schema),
+        },
+        Expr::ScalarFunction(function) if function.func.name() == "mysql_locate" => {
+            check_locate(&function, schema)?;
+            Ok(Transformed::no(Expr::ScalarFunction(function)))
+        }
         Expr::WindowFunction(mut window) => {
+            let by_order = ["min", "max"].contains(&window.fun.name());
+            if by_order && by_weights(&window.params.args, schema)? {
+                let what = "MIN and MAX over a window in this collation";
+                return Err(SqlError::not_supported(what).into_df());
+            }
             for part in &mut window.params.partition_by {
                 *part = collated(part.clone(), schema)?;
             }
@@ -200,7 +216,10 @@ fn lower_like(like: Like, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         let latin = |expr: Expr| Box::new(call(Latin::default().into(), vec![expr]));
         (latin(*like.expr), latin(*like.pattern))
     } else {
-        (text(like.expr)?, text(like.pattern)?)
+        let (expr, pattern) = (text(like.expr)?, text(like.pattern)?);
+        let common = collation::common(&expr, &pattern, schema)?;
+        let weighed = |expr: Expr| Box::new(collation::weighed(expr, common));
+        (weighed(*expr), weighed(*pattern))
     };
     let Like {
         negated,
@@ -226,8 +245,12 @@ fn lower_in_subquery(subquery: InSubquery, schema: &DFSchema) -> DfResult<Transf
     let field = subquery.subquery.schema().field(0);
     let (left, right) = (expr.get_type(schema)?, field.data_type().clone());
     if is_string(&left) && is_string(&right) {
-        subquery.subquery = Arc::new(collate_output(&subquery.subquery)?);
-        let expr = Box::new(without_padding(*expr, schema)?);
+        let inner = subquery.subquery.schema();
+        let (relation, field) = inner.qualified_field(0);
+        let column = Expr::Column(Column::new(relation.cloned(), field.name()));
+        let common = collation::common_of(&expr, schema, &column, inner)?;
+        subquery.subquery = Arc::new(collate_output(&subquery.subquery, common)?);
+        let expr = Box::new(collation::compared(*expr, common, schema)?);
         return Ok(Transformed::yes(Expr::InSubquery(InSubquery {
             expr,
             subquery,
@@ -254,6 +277,51 @@ fn lower_in_subquery(subquery: InSubquery, schema: &DFSchema) -> DfResult<Transf
 fn have_common_type(left: &DataType, right: &DataType) -> bool {
     let narrow = !wide::is_wide(left) && !wide::is_wide(right);
     narrow || wide::common_type(left, right).is_some()
+}
+
+/// True if the first argument is a string that compares by weights.
+fn by_weights(args: &[Expr], schema: &DFSchema) -> DfResult<bool> {
+    let Some(arg) = args.first() else {
+        return Ok(false);
+    };
+    Ok(is_string(&arg.get_type(schema)?)
+        && collation::collation_of(arg, schema)? != Collation::UTF8MB4_BIN)
+}
+
+/// MIN and MAX of strings that compare by weights: the first value in that order. Of equal values the
+/// one that is first as bytes.
+fn extreme_of_text(aggregate: &AggregateFunction, schema: &DFSchema) -> DfResult<Option<Expr>> {
+    let ascending = match aggregate.func.name() {
+        "min" => true,
+        "max" => false,
+        _ => return Ok(None),
+    };
+    let params = &aggregate.params;
+    if !by_weights(&params.args, schema)? {
+        return Ok(None);
+    }
+    let arg = params.args[0].clone();
+    let order = vec![
+        without_padding(arg.clone(), schema)?.sort(ascending, false),
+        arg.clone().sort(true, false),
+    ];
+    let first = first_value(arg, order).null_treatment(NullTreatment::IgnoreNulls);
+    match &params.filter {
+        Some(filter) => first.filter(filter.as_ref().clone()).build().map(Some),
+        None => first.build().map(Some),
+    }
+}
+
+/// LOCATE of strings that compare by weights is not done: MySQL compares as many bytes of the one as the
+/// other has, whatever characters they are.
+fn check_locate(function: &ScalarFunction, schema: &DFSchema) -> DfResult<()> {
+    let mut texts = function.args.iter().take(2);
+    if texts.try_fold(false, |any, arg| {
+        Ok::<_, DataFusionError>(any | by_weights(std::slice::from_ref(arg), schema)?)
+    })? {
+        return Err(SqlError::not_supported("LOCATE in this collation").into_df());
+    }
+    Ok(())
 }
 
 /// COUNT(DISTINCT s) and the like count strings that differ under the collation.
@@ -515,19 +583,22 @@ fn distinct(input: Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
     Ok(LogicalPlan::Distinct(Distinct::All(input)))
 }
 
-/// A projection that cuts the string columns of a plan's output, if there are any to cut.
-fn collate_output(input: &Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
+/// A projection that makes the strings of a plan's output comparable, if they are not.
+fn collate_output(input: &Arc<LogicalPlan>, common: Collation) -> DfResult<LogicalPlan> {
     let schema = input.schema();
     let mut changed = false;
     let mut columns = Vec::with_capacity(schema.fields().len());
     for (relation, field) in schema.iter() {
         let column = Expr::Column(Column::new(relation.cloned(), field.name()));
-        if is_string(field.data_type()) && !metadata::is_char(field) {
-            changed = true;
-            let cut = without_padding(column, schema)?;
-            columns.push(cut.alias_qualified(relation.cloned(), field.name()));
-        } else {
+        let compared = match is_string(field.data_type()) {
+            true => collation::compared(column.clone(), common, schema)?,
+            false => column.clone(),
+        };
+        if compared == column {
             columns.push(column);
+        } else {
+            changed = true;
+            columns.push(compared.alias_qualified(relation.cloned(), field.name()));
         }
     }
     if !changed {

@@ -2,10 +2,10 @@
 
 use datafusion::sql::sqlparser::ast::ObjectName;
 use perigee_engine::catalog::{ColumnDef, ColumnDefault, Table};
-use perigee_value::{Collation, ColumnType, LikePattern};
+use perigee_value::{ColumnType, LikePattern};
 use std::fmt::Write;
 
-use super::ddl::{default_text, now_text, quoted};
+use super::ddl::{default_collation, default_text, now_text, quoted};
 use super::rowset::{Cell, Rowset, text};
 use super::{Session, table_status};
 use crate::error::{Result, SqlError};
@@ -235,7 +235,8 @@ fn columns(table: &Table, full: bool, filter: Option<&Filter>) -> Result<Rowset>
         let key = text(key_of(table, i as u16));
         let mut row = vec![text(&column.name), text(column.ty.to_string())];
         if full {
-            row.push(column.ty.is_string().then(|| "utf8mb4_bin".to_owned()));
+            let collation = column.ty.collation().filter(|c| c.is_text());
+            row.push(collation.map(|collation| collation.name().to_owned()));
         }
         let extra = match table.def.is_auto_increment(i) {
             true => "auto_increment".to_owned(),
@@ -364,7 +365,8 @@ fn create_table(table: &Table, next_number: Option<u64>) -> String {
     if let Some(next) = next_number.filter(|next| *next > 1) {
         let _ = write!(out, " AUTO_INCREMENT={next}");
     }
-    out.push_str(" DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin");
+    let collation = default_collation(&def.columns).name();
+    let _ = write!(out, " DEFAULT CHARSET=utf8mb4 COLLATE={collation}");
     if !def.comment.is_empty() {
         let _ = write!(out, " COMMENT={}", quoted(&def.comment));
     }
@@ -379,8 +381,8 @@ async fn next_number(session: &Session, table: &Table) -> Result<Option<u64>> {
 
 fn column_line(column: &ColumnDef, counts: bool) -> String {
     let mut line = format!("  `{}` {}", column.name, column.ty);
-    if column.ty.collation() == Some(Collation::UTF8MB4_BIN) {
-        line.push_str(" COLLATE utf8mb4_bin");
+    if let Some(collation) = column.ty.collation().filter(|c| c.is_text()) {
+        let _ = write!(line, " COLLATE {}", collation.name());
     }
     if !column.nullable {
         line.push_str(" NOT NULL");

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use perigee_engine::catalog::Table;
 use perigee_types::PAGE_SIZE;
+use perigee_value::Collation;
 
 use super::Session;
 use super::rowset::{Rowset, text};
@@ -252,15 +253,18 @@ pub(super) fn collations(filter: Option<&Filter>) -> Result<Rowset> {
         "#Sortlen",
         "Pad_attribute",
     ]);
-    rows.push(vec![
-        text("utf8mb4_bin"),
-        text("utf8mb4"),
-        number(46),
-        text("Yes"),
-        text("Yes"),
-        number(1),
-        text("PAD SPACE"),
-    ]);
+    for collation in [Collation::UTF8MB4_BIN, Collation::UTF8MB4_GENERAL_CI] {
+        let is_default = collation == Collation::UTF8MB4_BIN;
+        rows.push(vec![
+            text(collation.name()),
+            text("utf8mb4"),
+            number(u64::from(collation.0)),
+            text(if is_default { "Yes" } else { "" }),
+            text("Yes"),
+            number(1),
+            text("PAD SPACE"),
+        ]);
+    }
     rows.filter(filter)?;
     Ok(rows)
 }

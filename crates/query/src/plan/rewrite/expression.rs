@@ -10,9 +10,11 @@ use datafusion::sql::sqlparser::tokenizer::Span;
 use super::{Rewriter, TableAccess, normal, null, unsupported};
 use crate::error::{Result, SqlError};
 use crate::functions::cast::{self, Target};
+use crate::functions::collation::COLLATE;
 use crate::functions::types::{MAX_PRECISION, MAX_SCALE, MAX_WIDE_PRECISION};
 use crate::functions::{dates, in_list};
 use crate::parse::binary::{binary_literal, bytes_of};
+use perigee_value::Collation;
 
 /// A call of one of our functions in the syntax tree.
 pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
@@ -217,10 +219,10 @@ impl Rewriter<'_> {
                 expr: inner,
                 collation,
             } => {
-                check_collation(&collation.to_string())?;
+                let collation = text_collation(&collation.to_string())?;
                 let mut inner = take(inner);
                 self.expr(&mut inner)?;
-                *expr = inner;
+                *expr = call(COLLATE, vec![inner, string(collation.name())]);
                 Ok(())
             }
             Expr::Prefixed { prefix, value } => {
@@ -740,15 +742,20 @@ fn empty_query() -> Result<Box<datafusion::sql::sqlparser::ast::Query>> {
     query.map_err(SqlError::unknown)
 }
 
-/// Checks that a collation is the one there is.
+/// Checks that a collation is that of connections and schemas.
 pub(crate) fn check_collation(name: &str) -> Result<()> {
-    match name
-        .trim_matches(['`', '\'', '"'])
-        .to_ascii_lowercase()
-        .as_str()
-    {
-        "utf8mb4_bin" => Ok(()),
-        other => unsupported(format!("COLLATE {other}")),
+    match text_collation(name)? {
+        Collation::UTF8MB4_BIN => Ok(()),
+        other => unsupported(format!("COLLATE {} here", other.name())),
+    }
+}
+
+/// The collation of texts with this name.
+pub(crate) fn text_collation(name: &str) -> Result<Collation> {
+    let name = name.trim_matches(['`', '\'', '"']);
+    match Collation::named(name).filter(|collation| collation.is_text()) {
+        Some(collation) => Ok(collation),
+        None => unsupported(format!("COLLATE {}", name.to_ascii_lowercase())),
     }
 }
 

@@ -18,7 +18,7 @@ use datafusion::sql::sqlparser::ast::{
     SetQuantifier, TableAlias, TableFactor, TableWithJoins, Value,
 };
 
-pub(crate) use expression::{call, check_collation};
+pub(crate) use expression::{call, check_collation, text_collation};
 pub use source::Source;
 
 use crate::error::{Result, SqlError};

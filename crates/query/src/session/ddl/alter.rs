@@ -54,12 +54,14 @@ pub(super) async fn run(
 fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()> {
     match clause {
         Clause::AddColumn(column, position) => {
-            draft.add_column(column_definition(&column)?, &position)
+            draft.add_column(column_definition(&column, draft.collation)?, &position)
         }
         Clause::DropColumn(name) => draft.drop_column(&name),
-        Clause::ChangeColumn(old, column, position) => {
-            draft.change_column(&old, column_definition(&column)?, &position)
-        }
+        Clause::ChangeColumn(old, column, position) => draft.change_column(
+            &old,
+            column_definition(&column, draft.collation)?,
+            &position,
+        ),
         Clause::RenameColumn(old, new) => draft.rename_column(&old, &new),
         Clause::ColumnDefault(name, value) => {
             let column = draft.column_mut(&name)?;

@@ -12,7 +12,7 @@ use perigee_value::{Collation, ColumnType};
 use super::{MAX_NAME, unsupported};
 use crate::error::{Result, SqlError};
 use crate::parse::check_charset;
-use crate::plan::rewrite::check_collation;
+use crate::plan::rewrite::text_collation;
 use crate::session::insert::literal_datum;
 
 /// A column as a statement defines it.
@@ -33,13 +33,15 @@ pub(super) enum Inline {
     Unique,
 }
 
-pub(super) fn column_definition(column: &AstColumn) -> Result<Definition> {
+/// The column that a definition means; its collation is `otherwise` unless it says another one.
+pub(super) fn column_definition(column: &AstColumn, otherwise: Collation) -> Result<Definition> {
     let name = checked_column_name(&column.name.value)?;
     let ty = column_type(&name, &column.data_type)?;
     let mut def = ColumnDef::new(name, ty);
     let mut key = None;
     let mut default = None;
     let (mut counts, mut null_said) = (false, false);
+    let mut collation = None;
     for option in &column.options {
         match &option.option {
             ColumnOption::Null => {
@@ -51,8 +53,14 @@ pub(super) fn column_definition(column: &AstColumn) -> Result<Definition> {
             ColumnOption::PrimaryKey(_) => key = Some(Inline::Primary),
             ColumnOption::Unique(_) => key = Some(Inline::Unique),
             ColumnOption::Comment(text) => def.comment.clone_from(text),
-            ColumnOption::CharacterSet(name) => check_charset(&name.to_string())?,
-            ColumnOption::Collation(name) => check_collation(&name.to_string())?,
+            ColumnOption::CharacterSet(name) => {
+                check_charset(&name.to_string())?;
+                // A COLLATE clause in front of it stays.
+                collation = collation.or(Some(Collation::UTF8MB4_BIN));
+            }
+            ColumnOption::Collation(name) => {
+                collation = Some(text_collation(&name.to_string())?);
+            }
             ColumnOption::ForeignKey(_) => return unsupported("REFERENCES"),
             ColumnOption::Check(_) => return unsupported("CHECK"),
             ColumnOption::Generated { .. } => return unsupported("generated columns"),
@@ -70,6 +78,7 @@ pub(super) fn column_definition(column: &AstColumn) -> Result<Definition> {
             other => return unsupported(format!("the column option {other}")),
         }
     }
+    def.ty = with_collation(def.ty, collation.unwrap_or(otherwise));
     if key == Some(Inline::Primary) && !null_said {
         def.nullable = false;
     }
@@ -254,6 +263,32 @@ fn fraction(column: &str, digits: Option<u64>) -> Result<u8> {
     let digits = digits.unwrap_or(0);
     let fsp = u8::try_from(digits).ok().filter(|fsp| *fsp <= 6);
     fsp.ok_or_else(|| SqlError::precision_too_big(digits, column, 6))
+}
+
+/// The collation of a table's texts that do not say theirs: that of all it has, if they agree.
+pub(in crate::session) fn default_collation(columns: &[ColumnDef]) -> Collation {
+    let collations = columns.iter().filter_map(|column| column.ty.collation());
+    let mut collations = collations.filter(|collation| collation.is_text());
+    match collations.next() {
+        Some(first) if collations.all(|other| other == first) => first,
+        _ => Collation::UTF8MB4_BIN,
+    }
+}
+
+/// The type with another collation, if it is one of texts.
+fn with_collation(ty: ColumnType, collation: Collation) -> ColumnType {
+    match ty {
+        ColumnType::Char { chars, .. } => ColumnType::Char { chars, collation },
+        ColumnType::Varchar {
+            chars,
+            collation: own,
+        } if own.is_text() => ColumnType::Varchar { chars, collation },
+        ColumnType::Long {
+            prefix,
+            collation: own,
+        } if own.is_text() => ColumnType::Long { prefix, collation },
+        other => other,
+    }
 }
 
 const fn long(prefix: u8, collation: Collation) -> ColumnType {

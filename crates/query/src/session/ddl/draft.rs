@@ -6,9 +6,9 @@
 
 use perigee_engine::Source;
 use perigee_engine::catalog::{AutoIncrement, ColumnDef, IndexDef, TableDef};
-use perigee_value::Datum;
+use perigee_value::{Collation, Datum};
 
-use super::column::{Definition, Inline, checked_column_name};
+use super::column::{Definition, Inline, checked_column_name, default_collation};
 use super::keys::{NewKey, check};
 use crate::error::{Result, SqlError};
 use crate::parse::Position;
@@ -21,6 +21,8 @@ pub(super) struct Draft {
     pub schema: String,
     pub name: String,
     pub comment: String,
+    /// Of texts that do not say theirs.
+    pub collation: Collation,
     /// AUTO_INCREMENT=, if it is said.
     pub start: Option<u64>,
     columns: Vec<Column>,
@@ -56,6 +58,7 @@ impl Draft {
             schema,
             name,
             comment: String::new(),
+            collation: Collation::UTF8MB4_BIN,
             start: None,
             columns: Vec::new(),
             primary: None,
@@ -81,6 +84,7 @@ impl Draft {
             schema: def.schema.clone(),
             name: def.name.clone(),
             comment: def.comment.clone(),
+            collation: default_collation(&def.columns),
             start: None,
             columns: def.columns.iter().enumerate().map(column).collect(),
             primary: (!primary.is_empty()).then(|| KeyColumns::Old(primary.clone())),

@@ -21,7 +21,7 @@ use crate::parse::{Ddl, Piece, Position};
 use crate::result::OkResult;
 use draft::Draft;
 
-pub(super) use column::{default_text, now_text, quoted};
+pub(super) use column::{default_collation, default_text, now_text, quoted};
 
 /// Longest name, as in MySQL.
 const MAX_NAME: usize = 64;
@@ -277,7 +277,7 @@ fn draft(session: &mut Session, name: TableName, table: &CreateTable) -> Result<
     let mut draft = Draft::new(name.schema, name.name);
     options::table_options(session, table, &mut draft)?;
     for column in &table.columns {
-        let column = column::column_definition(column)?;
+        let column = column::column_definition(column, draft.collation)?;
         draft.add_column(column, &Position::Unsaid)?;
     }
     for constraint in &table.constraints {

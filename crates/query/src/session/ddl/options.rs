@@ -8,7 +8,7 @@ use super::draft::Draft;
 use super::unsupported;
 use crate::error::{Result, SqlError};
 use crate::parse::check_charset;
-use crate::plan::rewrite::check_collation;
+use crate::plan::rewrite::text_collation;
 use crate::session::Session;
 
 pub(super) fn table_options(
@@ -33,7 +33,7 @@ pub(super) fn table_options(
                 let key = key.strip_prefix("DEFAULT ").unwrap_or(&key);
                 match key {
                     "CHARSET" | "CHARACTER SET" => check_charset(&text)?,
-                    "COLLATE" => check_collation(&text)?,
+                    "COLLATE" => draft.collation = text_collation(&text)?,
                     "ENGINE" => check_engine(session, &text, &draft.name)?,
                     "COMMENT" => draft.comment = text,
                     "AUTO_INCREMENT" => {

@@ -70,6 +70,6 @@ fn part(expr: &Expr, names: &Names<'_>, parameters: &Parameters) -> Option<Part>
     };
     let column = usize::from(column);
     let ty = names.table.def.columns[column].ty;
-    let is_text = ty.collation() == Some(Collation::UTF8MB4_BIN);
+    let is_text = ty.collation().is_some_and(Collation::is_text);
     (is_text || matches!(ty, ColumnType::Int { .. })).then_some(Part::Column(column))
 }

@@ -211,7 +211,7 @@ impl KeyColumn {
 fn is_comparable(ty: ColumnType) -> bool {
     matches!(ty, ColumnType::Int { .. })
         || (matches!(ty, ColumnType::Char { .. } | ColumnType::Varchar { .. })
-            && ty.collation() == Some(Collation::UTF8MB4_BIN))
+            && ty.collation().is_some_and(Collation::is_text))
 }
 
 /// Takes a conjunction apart; `None` if anything in it is no comparison of a column with a value.
