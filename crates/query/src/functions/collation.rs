@@ -1,6 +1,7 @@
 //! Strings as their collation compares them: trailing spaces do not count, and in `utf8mb4_general_ci`
 //! characters have weights; and bytes, of which all do.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, StringViewArray, StringViewBuilder};
@@ -168,11 +169,13 @@ impl ScalarUDFImpl for Collate {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
         let name = args.scalar_arguments[1].and_then(|name| name.try_as_str().flatten());
         let collation = name.and_then(Collation::named);
-        let field = args.arg_fields[0].as_ref().clone();
-        let mut metadata = field.metadata().clone();
+        // An expression, no column.
+        let field = args.arg_fields[0].as_ref();
+        let mut metadata = HashMap::new();
         if let Some(collation) = collation.filter(|_| is_string(field.data_type())) {
             metadata::set_collation(&mut metadata, collation);
         }
+        let field = Field::new(COLLATE, field.data_type().clone(), field.is_nullable());
         Ok(Arc::new(field.with_metadata(metadata)))
     }
 

@@ -6,6 +6,7 @@
 
 pub mod arithmetic;
 pub mod cast;
+pub mod choice;
 pub mod collation;
 pub mod dates;
 pub mod exact;
@@ -30,6 +31,8 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
         collation::Pad::default().into(),
         collation::Weights::default().into(),
         collation::Collate::default().into(),
+        choice::Conditional::default().into(),
+        choice::Coalesce::default().into(),
         in_list::In::default().into(),
         dates::Extract::default().into(),
         dates::DateAdd::default().into(),

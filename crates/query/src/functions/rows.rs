@@ -15,6 +15,7 @@ use datafusion::common::Result as DfResult;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+use perigee_value::collation::weight;
 use perigee_value::{date, string};
 
 use super::cast::{Target, convert, fsp_of};
@@ -123,8 +124,12 @@ static DEFINITIONS: &[Definition] = define! {
     "mysql_char_length" (1, 1); Text => Int = |a| {
         Some(Value::Int(a[0].text().chars().count() as i64))
     };
-    "mysql_upper" (1, 1); Text => Text = |a| Value::owned(a[0].text().to_uppercase());
-    "mysql_lower" (1, 1); Text => Text = |a| Value::owned(a[0].text().to_lowercase());
+    "mysql_upper" (1, 1); Text => Text = |a| {
+        Value::owned(cased(a[0].text(), char::to_uppercase))
+    };
+    "mysql_lower" (1, 1); Text => Text = |a| {
+        Value::owned(cased(a[0].text(), char::to_lowercase))
+    };
     "mysql_trim" (1, 2); Text => Text = |a| {
         Value::owned(strip_end(strip_start(a[0].text(), cut(a)), cut(a)))
     };
@@ -141,6 +146,10 @@ static DEFINITIONS: &[Definition] = define! {
     };
     "mysql_locate" (2, 3); Text, Text, Int => Int = |a| {
         Some(Value::Int(locate(a[0].text(), a[1].text(), a.get(2).map_or(1, Value::int))))
+    };
+    "mysql_locate_weights" (2, 3); Text, Text, Int => Int = |a| {
+        let from = a.get(2).map_or(1, Value::int);
+        Some(Value::Int(locate_weights(a[0].text(), a[1].text(), from)))
     };
     "mysql_lpad" (3, 3); Text, Int, Text => Text = |a| pad(a, true);
     "mysql_rpad" (3, 3); Text, Int, Text => Text = |a| pad(a, false);
@@ -168,6 +177,18 @@ static DEFINITIONS: &[Definition] = define! {
     "mysql_pi" (0, 0); Double => Double = |_| Some(Value::Double(std::f64::consts::PI));
 };
 
+/// A text in another case, as MySQL has it: each character becomes one character or stays, `ß` for example.
+fn cased<I: ExactSizeIterator<Item = char>>(text: &str, case: fn(char) -> I) -> String {
+    let one = |char: char| {
+        let mut chars = case(char);
+        match chars.len() {
+            1 => chars.next().unwrap_or(char),
+            _ => char,
+        }
+    };
+    text.chars().map(one).collect()
+}
+
 fn cut<'v>(args: &'v [Value<'_>]) -> &'v str {
     args.get(1).map_or(" ", Value::text)
 }
@@ -186,22 +207,38 @@ fn strip_end<'t>(mut text: &'t str, what: &str) -> &'t str {
     text
 }
 
+/// Where character `from` of a text begins, or the text ends.
+fn start_of(text: &str, from: i64) -> Option<usize> {
+    let skip = usize::try_from(from - 1).ok()?;
+    let starts = text.char_indices().map(|(at, _)| at);
+    starts.chain([text.len()]).nth(skip)
+}
+
 /// Position in characters of `what` in `text` from character `from`, 0 if absent.
 fn locate(what: &str, text: &str, from: i64) -> i64 {
-    let Some(skip) = usize::try_from(from - 1).ok() else {
+    let Some(start) = start_of(text, from) else {
         return 0;
-    };
-    let start = match text
-        .char_indices()
-        .map(|(at, _)| at)
-        .chain([text.len()])
-        .nth(skip)
-    {
-        Some(start) => start,
-        None => return 0,
     };
     match text[start..].find(what) {
         Some(at) => text[..start + at].chars().count() as i64 + 1,
+        None => 0,
+    }
+}
+
+/// As [`locate`], by the weights of characters. As in MySQL what is found has as many bytes as `what`:
+/// `'ä'` is not found in `'a'`.
+fn locate_weights(what: &str, text: &str, from: i64) -> i64 {
+    let Some(start) = start_of(text, from) else {
+        return 0;
+    };
+    let rest = &text[start..];
+    let found = |at: usize| -> bool {
+        let part = rest.get(at..at + what.len());
+        part.is_some_and(|part| part.chars().map(weight).eq(what.chars().map(weight)))
+    };
+    let starts = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+    match starts.into_iter().position(found) {
+        Some(skipped) => from + skipped as i64,
         None => 0,
     }
 }
@@ -244,6 +281,18 @@ pub fn all() -> impl Iterator<Item = RowFunction> {
         signature: Signature::variadic_any(Volatility::Immutable),
     })
 }
+
+/// A function of the table by its name.
+#[must_use]
+pub fn named(name: &str) -> Option<RowFunction> {
+    all().find(|function| function.name() == name)
+}
+
+/// LOCATE.
+pub const LOCATE: &str = "mysql_locate";
+
+/// LOCATE where strings compare by weights.
+pub const LOCATE_WEIGHTS: &str = "mysql_locate_weights";
 
 /// Checks the number of arguments of a function of the table; `None` if it is not in the table.
 #[must_use]

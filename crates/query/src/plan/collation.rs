@@ -5,17 +5,19 @@
 //! expression, as long as it is there: [`check_outputs`] refuses plans that would have to ask a field
 //! that does not say it.
 
+use std::collections::HashMap;
+
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result as DfResult, ScalarValue};
-use datafusion::logical_expr::expr::Sort as SortExpr;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
 use perigee_value::{Collation, collation};
 
 use super::metadata;
 use super::operators::call;
 use crate::error::SqlError;
 use crate::functions::cast;
-use crate::functions::collation::{COLLATE, PAD, Pad, WEIGHTS, Weights};
+use crate::functions::collation::{COLLATE, Collate, PAD, Pad, WEIGHTS, Weights};
 use crate::functions::types::is_string;
 
 /// How firmly an expression has its collation; the firmer one decides.
@@ -137,6 +139,14 @@ fn derived(expr: &Expr, schema: &DFSchema) -> DfResult<Derived> {
     }
 }
 
+/// The collation in which the strings among these compare.
+///
+/// # Errors
+/// 1267.
+pub fn common_of_all(exprs: &[Expr], schema: &DFSchema) -> DfResult<Collation> {
+    Ok(all(exprs.iter(), schema)?.collation)
+}
+
 /// The collation of what is computed from the strings among these.
 fn all<'e>(exprs: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> DfResult<Derived> {
     let mut common: Option<Derived> = None;
@@ -210,16 +220,48 @@ pub fn compared(expr: Expr, collation: Collation, schema: &DFSchema) -> DfResult
     Ok(call(Pad::default().into(), vec![expr]))
 }
 
+/// A string as an expression, of the same collation, that is no table's column.
+#[must_use]
+pub fn of_no_column(expr: Expr, collation: Collation) -> Expr {
+    call(Collate::default().into(), vec![expr, lit(collation.name())])
+}
+
+/// The collation that the field of a string says, if it is another one than `utf8mb4_bin`.
+///
+/// # Errors
+/// If the expression has no type.
+pub fn said(expr: &Expr, schema: &DFSchema) -> DfResult<Option<Collation>> {
+    let (_, field) = expr.to_field(schema)?;
+    let said = Some(metadata::collation(&field));
+    Ok(said.filter(|said| *said != Collation::UTF8MB4_BIN && is_string(field.data_type())))
+}
+
+/// A string whose field says a collation.
+///
+/// # Errors
+/// If the expression has no type.
+pub fn saying(expr: Expr, collation: Collation, schema: &DFSchema) -> DfResult<Expr> {
+    if said(&expr, schema)? == Some(collation) {
+        return Ok(expr);
+    }
+    let mut map = HashMap::new();
+    metadata::set_collation(&mut map, collation);
+    let (relation, name) = expr.qualified_name();
+    let expr = expr.unalias();
+    Ok(expr.alias_qualified_with_metadata(relation, name, Some(FieldMetadata::from(map))))
+}
+
 /// Refuses a plan in which a column is used above the expression that computes it, if that has another
-/// collation than `utf8mb4_bin` and the column does not say so.
+/// collation than `utf8mb4_bin` and the column does not say so. True if anything has another one.
 ///
 /// # Errors
 /// 1235, 1267.
-pub fn check_outputs(plan: &LogicalPlan) -> DfResult<()> {
-    if says_collation(plan)? {
+pub fn check_outputs(plan: &LogicalPlan) -> DfResult<bool> {
+    let found = says_collation(plan)?;
+    if found {
         silent(plan)?;
     }
-    Ok(())
+    Ok(found)
 }
 
 /// True if a table or a clause of a plan, or of its subqueries, has another collation than `utf8mb4_bin`.
@@ -287,16 +329,16 @@ fn silent(plan: &LogicalPlan) -> DfResult<Vec<Column>> {
             columns.extend(below);
             Ok(columns)
         }
-        LogicalPlan::Sort(sort) => {
-            let used = |sort: &SortExpr| mentions(&sort.expr);
-            none(if sort.expr.iter().any(used) {
-                &below
-            } else {
-                &[]
+        LogicalPlan::Sort(_) | LogicalPlan::Filter(_) => {
+            let mut used = false;
+            plan.apply_expressions(|expr| {
+                used |= mentions(expr);
+                Ok(TreeNodeRecursion::Continue)
             })?;
+            none(if used { &below } else { &[] })?;
             Ok(below)
         }
-        LogicalPlan::Limit(_) | LogicalPlan::Filter(_) => Ok(below),
+        LogicalPlan::Limit(_) => Ok(below),
         LogicalPlan::Union(union) => {
             none(&below)?;
             for (number, field) in union.schema.fields().iter().enumerate() {

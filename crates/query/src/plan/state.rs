@@ -8,13 +8,14 @@ use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::functions_aggregate::planner::AggregateFunctionPlanner;
-use datafusion::functions_aggregate::{count, min_max, sum};
+use datafusion::functions_aggregate::{count, sum};
 use datafusion::functions_window::{rank, row_number};
+use datafusion::logical_expr::AggregateUDF;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionConfig;
 
 use super::operators::MysqlOperators;
-use crate::functions;
+use crate::functions::{self, choice::Extreme};
 
 /// Name of the only catalog; its schemas are the databases.
 pub const CATALOG: &str = "def";
@@ -68,8 +69,9 @@ pub fn template(
         MemoryLimit::Finite(bytes) => bytes,
         _ => usize::MAX,
     };
-    let mut scalar = functions::all();
-    scalar.push(datafusion::functions::core::coalesce());
+    let mut aggregates = vec![count::count_udaf(), sum::sum_udaf()];
+    let extremes = Extreme::all().map(AggregateUDF::from).map(Arc::new);
+    aggregates.extend(extremes);
     SessionStateBuilder::new()
         .with_config(config(partitions, memory))
         .with_runtime_env(runtime)
@@ -79,13 +81,8 @@ pub fn template(
             // COUNT(*) becomes a count of ones.
             Arc::new(AggregateFunctionPlanner),
         ])
-        .with_scalar_functions(scalar)
-        .with_aggregate_functions(vec![
-            count::count_udaf(),
-            sum::sum_udaf(),
-            min_max::min_udaf(),
-            min_max::max_udaf(),
-        ])
+        .with_scalar_functions(functions::all())
+        .with_aggregate_functions(aggregates)
         .with_window_functions(vec![
             row_number::row_number_udwf(),
             rank::rank_udwf(),

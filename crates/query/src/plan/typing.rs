@@ -11,16 +11,17 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{
     Column, DFSchema, DFSchemaRef, JoinConstraint, Result as DfResult, TableReference,
 };
-use datafusion::error::DataFusionError;
-use datafusion::functions_aggregate::expr_fn::{first_value, min};
+use datafusion::functions::core::coalesce;
+use datafusion::functions_aggregate::expr_fn::min;
+use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
     AggregateFunction, InList, InSubquery, Like, NullTreatment, ScalarFunction, Sort as SortExpr,
 };
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{disjunction, merge_schema};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprFunctionExt, ExprSchemable, LogicalPlan, Operator, Projection,
-    Sort, Union, cast,
+    Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, Sort, Union,
+    WindowFunctionDefinition, cast,
 };
 use perigee_value::Collation;
 
@@ -29,36 +30,43 @@ use crate::functions::collation::Latin;
 use crate::functions::sum_argument::{SUM_ARGUMENT, sum_type};
 use crate::functions::types::{MAX_WIDE_PRECISION, is_bytes, is_string};
 use crate::functions::wide::{self, SumInRange};
-use crate::functions::{cast as casts, in_list};
+use crate::functions::{cast as casts, choice, in_list, rows};
 use crate::plan::operators::{call, cast_to, compare, without_padding};
 use crate::plan::{collation, membership, metadata};
 use crate::result::flags::PRIMARY_KEY;
-
-/// Name of DataFusion's COALESCE.
-const COALESCE: &str = "coalesce";
 
 /// Runs the pass over a plan and its subqueries.
 ///
 /// # Errors
 /// 1235 for comparisons that are not done here.
 pub fn apply(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    collation::check_outputs(&plan)?;
-    plan.transform_up_with_subqueries(|node| node_types(node).map(Transformed::yes))
+    let weighed = collation::check_outputs(&plan)?;
+    plan.transform_up_with_subqueries(|node| node_types(node, weighed).map(Transformed::yes))
         .map(|t| t.data)
 }
 
-fn node_types(node: LogicalPlan) -> DfResult<LogicalPlan> {
+/// The pass over a node; `weighed` if a string of the plan may compare by weights.
+fn node_types(node: LogicalPlan, weighed: bool) -> DfResult<LogicalPlan> {
     let inputs = node.inputs();
     let mut schema = merge_schema(&inputs);
     if inputs.is_empty() {
         schema = node.schema().as_ref().clone();
     }
     let names = NamePreserver::new(&node);
+    let outputs = matches!(node, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
     let node = node
         .map_expressions(|expr| {
             let saved = names.save(&expr);
+            let said = match weighed && outputs {
+                true => collation::said(&expr, &schema)?,
+                false => None,
+            };
             let lowered = expr.transform_up(|expr| lower(expr, &schema))?;
-            Ok(lowered.update_data(|expr| saved.restore(expr)))
+            let lowered = lowered.update_data(|expr| saved.restore(expr));
+            match said {
+                Some(said) => lowered.map_data(|expr| collation::saying(expr, said, &schema)),
+                None => Ok(lowered),
+            }
         })?
         .data;
     match node {
@@ -70,20 +78,7 @@ fn node_types(node: LogicalPlan) -> DfResult<LogicalPlan> {
         LogicalPlan::Aggregate(aggregate) => sums_in_range(group_by(aggregate)?),
         LogicalPlan::Sort(sort) => order_by(sort),
         LogicalPlan::Distinct(Distinct::All(input)) => distinct(input),
-        LogicalPlan::Join(join) => {
-            if join.join_constraint == JoinConstraint::Using {
-                for (left, right) in &join.on {
-                    let (l, r) = (
-                        left.get_type(join.left.schema())?,
-                        right.get_type(join.right.schema())?,
-                    );
-                    if l != r || needs_padding(left, join.left.schema())? {
-                        return Err(SqlError::not_supported("USING over these types").into_df());
-                    }
-                }
-            }
-            Ok(LogicalPlan::Join(join))
-        }
+        LogicalPlan::Join(join) => using(join),
         node => Ok(node),
     }?
     // Its inputs and expressions may tell more of their values now.
@@ -99,26 +94,31 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         Expr::ScalarFunction(function) if function.func.name() == in_list::IN_LIST => {
             Ok(Transformed::yes(lower_in(function.args, schema)?))
         }
-        Expr::ScalarFunction(function) if function.func.name() == COALESCE => {
-            let digits = digits_of(&function.args, schema)?;
-            with_digits(Expr::ScalarFunction(function), digits, schema)
-        }
-        Expr::Case(case) => {
-            let values = case.when_then_expr.iter().map(|(_, value)| value.as_ref());
-            let digits = digits_of(values.chain(case.else_expr.as_deref()), schema)?;
-            with_digits(Expr::Case(case), digits, schema)
-        }
         Expr::Like(like) => lower_like(like, schema),
         Expr::InSubquery(subquery) => lower_in_subquery(subquery, schema),
-        Expr::AggregateFunction(aggregate) => match extreme_of_text(&aggregate, schema)? {
-            Some(extreme) => Ok(Transformed::yes(extreme)),
-            None => distinct_argument(aggregate, schema),
-        },
-        Expr::ScalarFunction(function) if function.func.name() == "mysql_locate" => {
-            check_locate(&function, schema)?;
-            Ok(Transformed::no(Expr::ScalarFunction(function)))
+        Expr::ScalarFunction(function) if function.func.name() == choice::CASE => {
+            let digits = digits_of(choice::values(&function.args), schema)?;
+            with_digits(choice::case(function.args), digits, schema)
+        }
+        Expr::ScalarFunction(mut function) if function.func.name() == choice::COALESCE => {
+            let digits = digits_of(&function.args, schema)?;
+            function.func = coalesce();
+            with_digits(Expr::ScalarFunction(function), digits, schema)
+        }
+        Expr::ScalarFunction(function) if function.func.name() == rows::LOCATE => {
+            lower_locate(function, schema)
+        }
+        Expr::AggregateFunction(mut aggregate) => {
+            aggregate.func = choice::extreme(aggregate.func);
+            match extreme_of_text(&aggregate, schema)? {
+                Some(extreme) => Ok(Transformed::yes(extreme)),
+                None => distinct_argument(aggregate, schema),
+            }
         }
         Expr::WindowFunction(mut window) => {
+            if let WindowFunctionDefinition::AggregateUDF(function) = window.fun {
+                window.fun = WindowFunctionDefinition::AggregateUDF(choice::extreme(function));
+            }
             let by_order = ["min", "max"].contains(&window.fun.name());
             if by_order && by_weights(&window.params.args, schema)? {
                 let what = "MIN and MAX over a window in this collation";
@@ -301,27 +301,56 @@ fn extreme_of_text(aggregate: &AggregateFunction, schema: &DFSchema) -> DfResult
         return Ok(None);
     }
     let arg = params.args[0].clone();
+    let own = collation::collation_of(&arg, schema)?;
     let order = vec![
         without_padding(arg.clone(), schema)?.sort(ascending, false),
         arg.clone().sort(true, false),
     ];
-    let first = first_value(arg, order).null_treatment(NullTreatment::IgnoreNulls);
-    match &params.filter {
-        Some(filter) => first.filter(filter.as_ref().clone()).build().map(Some),
-        None => first.build().map(Some),
-    }
+    Ok(Some(Expr::AggregateFunction(AggregateFunction::new_udf(
+        first_value_udaf(),
+        vec![collation::of_no_column(arg, own)],
+        false,
+        params.filter.clone(),
+        order,
+        Some(NullTreatment::IgnoreNulls),
+    ))))
 }
 
-/// LOCATE of strings that compare by weights is not done: MySQL compares as many bytes of the one as the
-/// other has, whatever characters they are.
-fn check_locate(function: &ScalarFunction, schema: &DFSchema) -> DfResult<()> {
-    let mut texts = function.args.iter().take(2);
-    if texts.try_fold(false, |any, arg| {
-        Ok::<_, DataFusionError>(any | by_weights(std::slice::from_ref(arg), schema)?)
-    })? {
-        return Err(SqlError::not_supported("LOCATE in this collation").into_df());
+/// LOCATE of strings that compare by weights is another function. Bytes have none.
+fn lower_locate(mut function: ScalarFunction, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let texts = &function.args[..2];
+    let types: Vec<DataType> = texts
+        .iter()
+        .map(|text| text.get_type(schema))
+        .collect::<DfResult<_>>()?;
+    let weighed = !types.iter().any(is_bytes)
+        && collation::common_of_all(texts, schema)? == Collation::UTF8MB4_GENERAL_CI;
+    if let Some(by_weights) = rows::named(rows::LOCATE_WEIGHTS).filter(|_| weighed) {
+        function.func = Arc::new(by_weights.into());
     }
-    Ok(())
+    Ok(Transformed::yes(Expr::ScalarFunction(function)))
+}
+
+/// A join by USING, which compares strings as their collation does. Names are resolved by now, so that it
+/// needs no columns any longer.
+fn using(mut join: Join) -> DfResult<LogicalPlan> {
+    if join.join_constraint != JoinConstraint::Using {
+        return Ok(LogicalPlan::Join(join));
+    }
+    for (left, right) in &mut join.on {
+        let (l, r) = (join.left.schema(), join.right.schema());
+        let types = (left.get_type(l)?, right.get_type(r)?);
+        if types.0 != types.1 {
+            return Err(SqlError::not_supported("USING over these types").into_df());
+        }
+        if is_string(&types.0) {
+            let common = collation::common_of(left, l, right, r)?;
+            *left = collation::compared(left.clone(), common, l)?;
+            *right = collation::compared(right.clone(), common, r)?;
+            join.join_constraint = JoinConstraint::On;
+        }
+    }
+    Ok(LogicalPlan::Join(join))
 }
 
 /// COUNT(DISTINCT s) and the like count strings that differ under the collation.

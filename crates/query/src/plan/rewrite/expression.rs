@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::tokenizer::Span;
 use super::{Rewriter, TableAccess, normal, null, unsupported};
 use crate::error::{Result, SqlError};
 use crate::functions::cast::{self, Target};
+use crate::functions::choice::CASE;
 use crate::functions::collation::COLLATE;
 use crate::functions::types::{MAX_PRECISION, MAX_SCALE, MAX_WIDE_PRECISION};
 use crate::functions::{dates, in_list};
@@ -604,22 +605,27 @@ impl Rewriter<'_> {
             return Ok(());
         };
         let operand = operand.take();
+        let mut args = Vec::with_capacity(2 * conditions.len() + 1);
         for CaseWhen { condition, result } in conditions {
+            let (mut condition, mut result) = (take(condition), take(result));
             if let Some(operand) = &operand {
-                let value = take(condition);
-                *condition = binary(
+                condition = binary(
                     nested(operand.as_ref().clone()),
                     BinaryOperator::Eq,
-                    nested(value),
+                    nested(condition),
                 );
             }
-            self.condition(condition)?;
-            self.expr(result)?;
+            self.condition(&mut condition)?;
+            self.expr(&mut result)?;
+            args.extend([condition, result]);
         }
-        match else_result {
-            Some(result) => self.expr(result),
-            None => Ok(()),
+        if let Some(otherwise) = else_result {
+            let mut otherwise = take(otherwise);
+            self.expr(&mut otherwise)?;
+            args.push(otherwise);
         }
+        *expr = call(CASE, args);
+        Ok(())
     }
 
     fn casts(&mut self, expr: &mut Expr) -> Result<()> {

@@ -1,16 +1,16 @@
 //! Function calls: aggregates, window functions, and the scalar functions that have an
 //! implementation with MySQL's meaning. Others are refused.
 
-use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Interval, Value, WindowType,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Interval,
+    Value, WindowType,
 };
 
 use super::expression::{binary, call, cast_call, literal, nested, string};
 use super::{Rewriter, refuse, unsupported};
 use crate::error::{Result, SqlError};
 use crate::functions::cast::Target;
+use crate::functions::choice::{CASE, COALESCE};
 use crate::functions::{dates, exact, rows, sum_argument};
 
 /// MySQL's name and ours, for functions that only need another name.
@@ -244,15 +244,11 @@ impl Rewriter<'_> {
                 return self.date_add(date, interval, minus);
             }
             ("if", 3) => {
-                let (otherwise, mut then) = (args.pop(), args.pop());
-                let mut condition = args.remove(0);
-                self.condition(&mut condition)?;
-                let mut otherwise = otherwise.map(Box::new);
-                for branch in then.iter_mut().chain(otherwise.as_deref_mut()) {
+                self.condition(&mut args[0])?;
+                for branch in &mut args[1..] {
                     self.expr(branch)?;
                 }
-                let result = then.unwrap_or(literal(Value::Null));
-                return Ok(case(condition, result, otherwise));
+                return Ok(call(CASE, args));
             }
             _ => {}
         }
@@ -280,12 +276,12 @@ impl Rewriter<'_> {
         let count = args.len();
         let mut next = || args.remove(0);
         Ok(match (name, count) {
-            ("ifnull", 2) => call("coalesce", vec![next(), next()]),
-            ("coalesce", 1..) => call("coalesce", args),
+            ("ifnull", 2) => call(COALESCE, vec![next(), next()]),
+            ("coalesce", 1..) => call(COALESCE, args),
             ("nullif", 2) => {
                 let (a, b) = (next(), next());
                 let equal = binary(a.clone(), BinaryOperator::Eq, b);
-                case(equal, literal(Value::Null), Some(Box::new(a)))
+                call(CASE, vec![equal, literal(Value::Null), a])
             }
             ("isnull", 1) => Expr::IsNull(Box::new(nested(next()))),
             ("mod", 2) => nested(binary(next(), BinaryOperator::Modulo, next())),
@@ -314,16 +310,6 @@ fn day_interval(days: Expr) -> Interval {
         leading_precision: None,
         last_field: None,
         fractional_seconds_precision: None,
-    }
-}
-
-fn case(condition: Expr, result: Expr, otherwise: Option<Box<Expr>>) -> Expr {
-    Expr::Case {
-        case_token: AttachedToken::empty(),
-        end_token: AttachedToken::empty(),
-        operand: None,
-        conditions: vec![CaseWhen { condition, result }],
-        else_result: otherwise,
     }
 }
 
