@@ -19,13 +19,16 @@ use std::path::Path;
 
 use perigee_bench::{BenchError, Client, Embedded, Rows};
 use perigee_testkit::{MariaDb, Rng, tested_binary};
-use statements::changes::{On, change, create_l, create_u, everything};
+use statements::changes::{On, change, create_c, create_l, create_u, everything};
 use statements::compare::{errno, keys, mariadb_client, normal, number_of, shown};
 use statements::queries::{Compared, Order, Query, query};
 use statements::tables;
 
 /// Statements over one set of tables.
 const PER_SCHEMA: usize = 100;
+
+/// All tables.
+const ALL: [On; 5] = [On::T, On::S, On::U, On::L, On::C];
 
 /// Differences that are shown.
 const SHOWN: usize = 25;
@@ -119,7 +122,7 @@ impl Contest {
         for sql in everything(tables) {
             let query = Query {
                 sql: sql.to_owned(),
-                columns: vec![Compared::Exactly; 12],
+                columns: vec![Compared::Exactly; 20],
                 order: Order::Rows,
             };
             self.compare(session, &query).await;
@@ -247,6 +250,7 @@ async fn make_tables(contest: &mut Contest, rng: &mut Rng, schema: &str, session
     }
     contest.run(0, &create_u()).await;
     contest.run(0, &create_l()).await;
+    contest.run(0, &create_c()).await;
     for session in 1..sessions {
         contest.run(session, &format!("USE {schema}")).await;
     }
@@ -277,7 +281,7 @@ async fn random_changes_have_mariadbs_outcomes() {
         number_of("PERIGEE_CHANGES", 300),
         number_of("PERIGEE_SEED", 1),
     );
-    let all = [On::T, On::T, On::S, On::U, On::L, On::L];
+    let all = [On::T, On::T, On::S, On::U, On::L, On::L, On::C, On::C];
     for schema in seed..seed + count.div_ceil(PER_SCHEMA) {
         let mut rng = Rng(schema as u64);
         make_tables(&mut contest, &mut rng, &format!("one{schema}"), 1).await;
@@ -288,19 +292,15 @@ async fn random_changes_have_mariadbs_outcomes() {
                 _ => contest.compare(0, &query(&mut rng)).await,
             }
         }
-        contest
-            .compare_everything(0, &[On::T, On::S, On::U, On::L])
-            .await;
+        contest.compare_everything(0, &ALL).await;
         contest.run(0, "ROLLBACK").await;
         contest.run(0, "SET autocommit = 1").await;
-        contest
-            .compare_everything(0, &[On::T, On::S, On::U, On::L])
-            .await;
+        contest.compare_everything(0, &ALL).await;
     }
     contest.check();
 }
 
-/// Two sessions, one of which writes `t`, the other one `s` and `u`: what each sees of the other is
+/// Two sessions, one of which writes `t`, the other one `s`, `u` and `c`: what each sees of the other is
 /// MariaDB's, at each level that does not lock what is read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_sessions_see_of_each_other_what_mariadbs_see() {
@@ -321,7 +321,7 @@ async fn two_sessions_see_of_each_other_what_mariadbs_see() {
         }
         for _ in 0..PER_SCHEMA {
             let session = rng.between(0, 1) as usize;
-            let own: &[On] = [&[On::T, On::L][..], &[On::S, On::U]][session];
+            let own: &[On] = [&[On::T, On::L][..], &[On::S, On::U, On::C]][session];
             match rng.between(0, 9) {
                 0..=3 => contest.run(session, &change(&mut rng, own)).await,
                 4 => {
@@ -332,20 +332,14 @@ async fn two_sessions_see_of_each_other_what_mariadbs_see() {
                         )
                         .await
                 }
-                5 => {
-                    contest
-                        .compare_everything(session, &[On::T, On::S, On::U, On::L])
-                        .await
-                }
+                5 => contest.compare_everything(session, &ALL).await,
                 _ => contest.compare(session, &query(&mut rng)).await,
             }
         }
         for session in 0..2 {
             contest.run(session, "COMMIT").await;
         }
-        contest
-            .compare_everything(0, &[On::T, On::S, On::U, On::L])
-            .await;
+        contest.compare_everything(0, &ALL).await;
     }
     contest.check();
 }

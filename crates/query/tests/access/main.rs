@@ -2,6 +2,7 @@
 //! answers are the same by each path, with near-data processing off and on.
 #![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
 
+mod collations;
 #[path = "../common/mod.rs"]
 mod common;
 mod decisions;

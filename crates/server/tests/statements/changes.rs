@@ -5,7 +5,7 @@
 //! errors for such conversions in statements that change rows, not in others. Long values are not sorted:
 //! MariaDB looks at the first `max_sort_length` bytes only.
 
-use super::tables::{Column, Kind, S, T, decimal_literal, row, text_literal, value};
+use super::tables::{Column, Kind, S, T, decimal_literal, literal_of, row, text_literal, value};
 use perigee_testkit::Rng;
 
 /// A table to change.
@@ -16,6 +16,8 @@ pub enum On {
     U,
     /// With long values.
     L,
+    /// With keys of strings that compare by weights.
+    C,
 }
 
 /// Ids of rows of `t`; about half of them are there.
@@ -36,6 +38,13 @@ pub fn create_l() -> String {
         .to_owned()
 }
 
+/// The statement that makes the table whose keys compare by weights.
+pub fn create_c() -> String {
+    "CREATE TABLE c (code VARCHAR(6) NOT NULL, n INT NOT NULL, tag CHAR(4), words TEXT, \
+     PRIMARY KEY (code, n), UNIQUE KEY tag (tag), KEY n (n)) COLLATE=utf8mb4_general_ci"
+        .to_owned()
+}
+
 /// SELECTs of everything in these tables, by their keys and by each secondary key.
 pub fn everything(tables: &[On]) -> Vec<&'static str> {
     let of = |table: &On| match table {
@@ -47,12 +56,15 @@ pub fn everything(tables: &[On]) -> Vec<&'static str> {
             "SELECT lap, stamp, id FROM t WHERE lap > '-838:59:59' ORDER BY lap, stamp, id",
             "SELECT big, fine, id FROM t WHERE big > -1000 ORDER BY big, fine, id",
             "SELECT yr, id FROM t WHERE yr >= 1901 ORDER BY yr, id",
+            "SELECT ci, id FROM t WHERE ci >= '' ORDER BY id",
+            "SELECT cc, day, id FROM t WHERE cc BETWEEN 'A' AND 'z' ORDER BY cc, day, id",
             "SELECT COUNT(*), SUM(id) FROM t",
         ][..],
         On::S => &[
             "SELECT * FROM s ORDER BY k, l",
             "SELECT name, k, l FROM s WHERE name >= '' ORDER BY k, l",
             "SELECT x, k, l FROM s WHERE x > -1000 ORDER BY x, k, l",
+            "SELECT ci, k, l FROM s WHERE ci >= 'A' ORDER BY ci, k, l",
         ],
         On::U => &[
             "SELECT * FROM u ORDER BY id",
@@ -72,6 +84,16 @@ pub fn everything(tables: &[On]) -> Vec<&'static str> {
             "SELECT a.id, LENGTH(b.words) FROM l a JOIN l b ON b.n = a.n AND b.id > a.id \
              WHERE a.bytes IS NOT NULL ORDER BY a.id, b.id",
         ],
+        On::C => &[
+            "SELECT * FROM c ORDER BY code, n",
+            "SELECT tag, code, n FROM c WHERE tag >= '' ORDER BY tag",
+            "SELECT code, n FROM c WHERE code > 'B' AND n > 1 ORDER BY code DESC, n",
+            "SELECT n, code FROM c WHERE n BETWEEN 1 AND 3 ORDER BY n, code",
+            "SELECT COUNT(DISTINCT code), COUNT(DISTINCT words), COUNT(*) FROM c",
+            "SELECT COUNT(*), SUM(n), MIN(n) FROM c GROUP BY code ORDER BY 1, 2, 3",
+            "SELECT a.n, b.n FROM c a JOIN c b ON b.code = a.tag ORDER BY 1, 2",
+            "SELECT n, code FROM c WHERE words LIKE 'A%' OR words IN ('s', 'É') ORDER BY code, n",
+        ],
     };
     tables.iter().flat_map(of).copied().collect()
 }
@@ -83,6 +105,7 @@ pub fn change(rng: &mut Rng, tables: &[On]) -> String {
         On::S => change_s(rng),
         On::U => change_u(rng),
         On::L => change_l(rng),
+        On::C => change_c(rng),
     }
 }
 
@@ -133,6 +156,44 @@ fn change_l(rng: &mut Rng) -> String {
         _ => format!(
             "INSERT INTO l SELECT id + 10, n, bytes, SUBSTRING(words, 1, 60000) FROM l \
              WHERE n = {n} AND id <= {id}"
+        ),
+    }
+}
+
+fn change_c(rng: &mut Rng) -> String {
+    let text = |rng: &mut Rng| literal_of(rng, Kind::Ci);
+    let row = |rng: &mut Rng| {
+        let tag = match rng.chance(4) {
+            true => "NULL".to_owned(),
+            false => text(rng),
+        };
+        let (code, n, words) = (text(rng), rng.between(0, 4), text(rng));
+        format!("({code}, {n}, {tag}, {words})")
+    };
+    let (code, n) = (text(rng), rng.between(0, 4));
+    match rng.between(0, 11) {
+        0..=2 => format!("INSERT INTO c VALUES {}", row(rng)),
+        3 => format!("INSERT IGNORE INTO c VALUES {}, {}", row(rng), row(rng)),
+        4 => format!("REPLACE INTO c VALUES {}, {}", row(rng), row(rng)),
+        5 => {
+            let set = *rng.choose(&[
+                "code = VALUES(code)",
+                "tag = VALUES(tag), words = 'again'",
+                "words = CONCAT(words, VALUES(tag))",
+            ]);
+            let row = row(rng);
+            format!("INSERT INTO c VALUES {row} ON DUPLICATE KEY UPDATE {set}")
+        }
+        6 => format!("UPDATE c SET tag = {} WHERE code = {code}", text(rng)),
+        7 => format!("UPDATE c SET code = UPPER(code), tag = LOWER(tag) WHERE n = {n}"),
+        8 => format!(
+            "UPDATE c SET code = {}, words = CONCAT(code, tag) WHERE code = {code} AND n = {n}",
+            text(rng)
+        ),
+        9 => format!("DELETE FROM c WHERE code = {code} AND n >= {n}"),
+        10 => format!("DELETE FROM c WHERE tag = {code}"),
+        _ => format!(
+            "INSERT INTO c SELECT code, n + 1, NULL, tag FROM c WHERE code < {code} AND n < 9"
         ),
     }
 }
@@ -297,7 +358,9 @@ fn assignment(rng: &mut Rng, column: &Column) -> String {
         (Kind::DateTime, true) => format!("{name} + INTERVAL {} HOUR", rng.between(-40, 40)),
         (Kind::Year, true) => format!("{name} + {}", rng.between(-3, 3)),
         // Too long for its column sometimes.
-        (Kind::Text, true) => format!("CONCAT({name}, {})", text_literal(rng)),
+        (kind @ (Kind::Text | Kind::Ci), true) => {
+            format!("CONCAT({name}, {})", literal_of(rng, kind))
+        }
         (Kind::Time, true) | (_, false) => value(rng, column),
     };
     format!("{name} = {new}")
@@ -309,7 +372,7 @@ fn condition(rng: &mut Rng, columns: &[Column]) -> String {
     let (name, op) = (column.name, *rng.choose(&["=", "<>", "<", "<=", ">", ">="]));
     let one = match (column.kind, rng.between(0, 5)) {
         (_, 0) => format!("{name} IS NULL"),
-        (Kind::Text, 1) => format!("{name} LIKE 'a%'"),
+        (Kind::Text | Kind::Ci, 1) => format!("{name} LIKE 'a%'"),
         (Kind::Int, 1) => format!("{name} IN ({}, {})", rng.between(-3, 9), rng.between(-3, 9)),
         _ => loop {
             let value = value(rng, column);

@@ -2,6 +2,7 @@
 
 use perigee_bench::{BenchError, Client, Rows};
 use perigee_testkit::MariaDb;
+use perigee_value::collation::weight;
 
 use super::queries::{Compared, Order, Query};
 
@@ -33,13 +34,14 @@ pub fn normal(rows: &Rows, query: &Query) -> Rows {
     let cell = |(cell, compared): (&Option<String>, &Compared)| {
         let text = cell.as_ref()?;
         Some(match compared {
-            Compared::Exactly => text.clone(),
+            Compared::Exactly | Compared::ExactlyCi => text.clone(),
             Compared::AsDouble => match text.parse::<f64>() {
                 Ok(v) if v != 0.0 => format!("{v:.8e}"),
                 Ok(_) => "0".to_owned(),
                 Err(_) => text.clone(),
             },
             Compared::AsCollated => text.trim_end_matches(' ').to_owned(),
+            Compared::AsWeights => text.trim_end_matches(' ').chars().map(weight).collect(),
         })
     };
     let row = |row: &Vec<Option<String>>| row.iter().zip(&query.columns).map(cell).collect();
@@ -51,7 +53,7 @@ pub fn normal(rows: &Rows, query: &Query) -> Rows {
 }
 
 /// The columns that rows are sorted by, in the order in which they came; strings that are equal in
-/// the collation may come in any order.
+/// their collation may come in any order.
 pub fn keys(rows: &Rows, query: &Query) -> Rows {
     let Order::Columns(count) = query.order else {
         return Vec::new();
@@ -63,6 +65,7 @@ pub fn keys(rows: &Rows, query: &Query) -> Rows {
             .iter()
             .map(|c| match c {
                 Compared::Exactly => Compared::AsCollated,
+                Compared::ExactlyCi => Compared::AsWeights,
                 other => *other,
             })
             .collect(),

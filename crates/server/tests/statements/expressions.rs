@@ -5,8 +5,8 @@
 //! (it finds no rows), ASCII of two bytes beside decimals (it cuts 195 to 99.9999).
 
 use super::tables::{
-    Kind, big_literal, day_literal, decimal_literal, fine_literal, span_literal, text_literal,
-    year_literal,
+    Kind, big_literal, day_literal, decimal_literal, fine_literal, literal_of, span_literal,
+    text_literal, year_literal,
 };
 use perigee_testkit::Rng;
 
@@ -54,7 +54,10 @@ impl Expressions<'_> {
     pub fn any(&mut self, depth: u32) -> Typed {
         match self.rng.between(0, 9) {
             0..=3 => self.number(depth),
-            4..=6 => (self.text(depth), Kind::Text),
+            4..=6 => {
+                let kind = self.text_kind();
+                (self.text_of(kind, depth), kind)
+            }
             7 => (self.date(depth), Kind::Date),
             8 => self.time(),
             9 if self.rng.chance(2) => self.span(),
@@ -118,9 +121,23 @@ impl Expressions<'_> {
                 (format!("{function}({inner})"), kind)
             }
             9 => {
-                let text = self.text(below);
-                let function = *self.rng.choose(&["LENGTH", "CHAR_LENGTH"]);
-                (format!("{function}({text})"), Kind::Int)
+                let kind = self.text_kind();
+                let text = self.text_of(kind, below);
+                match self.rng.between(0, 3) {
+                    0 => {
+                        let what = self.text_of(kind, 0);
+                        let from = self.rng.between(-1, 4);
+                        let text = match self.rng.chance(2) {
+                            true => format!("INSTR({text}, {what})"),
+                            false => format!("LOCATE({what}, {text}, {from})"),
+                        };
+                        (text, Kind::Int)
+                    }
+                    _ => {
+                        let function = *self.rng.choose(&["LENGTH", "CHAR_LENGTH"]);
+                        (format!("{function}({text})"), Kind::Int)
+                    }
+                }
             }
             10 => {
                 let date = self.date(below);
@@ -202,16 +219,26 @@ impl Expressions<'_> {
         )
     }
 
-    /// A string.
+    /// Either kind of strings.
+    fn text_kind(&mut self) -> Kind {
+        *self.rng.choose(&[Kind::Text, Kind::Ci])
+    }
+
+    /// A string that compares by code points.
     pub fn text(&mut self, depth: u32) -> String {
+        self.text_of(Kind::Text, depth)
+    }
+
+    /// A string of this kind.
+    fn text_of(&mut self, kind: Kind, depth: u32) -> String {
         if depth == 0 || self.rng.chance(3) {
-            let column = self.column(&[Kind::Text]).filter(|_| !self.rng.chance(4));
-            return column.map_or_else(|| text_literal(self.rng), |(text, _)| text);
+            let column = self.column(&[kind]).filter(|_| !self.rng.chance(4));
+            return column.map_or_else(|| literal_of(self.rng, kind), |(text, _)| text);
         }
         let below = depth - 1;
-        let inner = self.text(below);
+        let inner = self.text_of(kind, below);
         match self.rng.between(0, 10) {
-            0 => format!("CONCAT({inner}, {})", self.text(0)),
+            0 => format!("CONCAT({inner}, {})", self.text_of(kind, 0)),
             1 => format!("CONCAT({inner}, {})", self.integer(0)),
             2 => {
                 let (from, length) = (self.rng.between(-3, 4), self.rng.between(-1, 3));
@@ -230,7 +257,7 @@ impl Expressions<'_> {
                 let function = *self.rng.choose(&["LEFT", "RIGHT"]);
                 format!("{function}({inner}, {})", self.rng.between(-1, 3))
             }
-            7 => format!("REPLACE({inner}, 'a', {})", text_literal(self.rng)),
+            7 => format!("REPLACE({inner}, 'a', {})", literal_of(self.rng, kind)),
             8 => {
                 let function = *self.rng.choose(&["LPAD", "RPAD"]);
                 format!("{function}({inner}, {}, 'xy')", self.rng.between(0, 6))
@@ -239,12 +266,12 @@ impl Expressions<'_> {
                 let condition = self.condition(below);
                 format!(
                     "CASE WHEN {condition} THEN {inner} ELSE {} END",
-                    self.text(0)
+                    self.text_of(kind, 0)
                 )
             }
             _ => {
                 let function = *self.rng.choose(&["COALESCE", "IFNULL", "NULLIF"]);
-                format!("{function}({inner}, {})", self.text(0))
+                format!("{function}({inner}, {})", self.text_of(kind, 0))
             }
         }
     }
@@ -350,7 +377,19 @@ impl Expressions<'_> {
                 let column = self.some_column(Kind::Text, "'1'");
                 format!("{column} {op} {}", self.rng.between(0, 12))
             }
-            3..=4 => format!("{} {op} {}", self.text(below), self.text(0)),
+            3..=4 => {
+                let kind = self.text_kind();
+                // Of columns of both kinds code points decide.
+                let other = match self.rng.chance(6) {
+                    true => self.text_kind(),
+                    false => kind,
+                };
+                let (a, b) = (self.text_of(kind, below), self.text_of(other, 0));
+                match self.rng.chance(6) && kind == other {
+                    true => format!("{a} BETWEEN {b} AND {}", literal_of(self.rng, kind)),
+                    false => format!("{a} {op} {b}"),
+                }
+            }
             5 => format!("{} {op} {}", self.date(below), self.date(0)),
             6 if self.rng.chance(3) => {
                 let other = match self.rng.chance(2) {
@@ -384,11 +423,13 @@ impl Expressions<'_> {
                 format!("{} {not}IN ({})", self.number(below).0, items.join(", "))
             }
             9 => {
+                let kind = self.text_kind();
                 let items: Vec<String> = (0..self.rng.between(1, 4))
-                    .map(|_| text_literal(self.rng))
+                    .map(|_| literal_of(self.rng, kind))
                     .collect();
                 let not = if self.rng.chance(3) { "NOT " } else { "" };
-                format!("{} {not}IN ({})", self.text(below), items.join(", "))
+                let text = self.text_of(kind, below);
+                format!("{text} {not}IN ({})", items.join(", "))
             }
             10..=11 => {
                 let patterns = [
@@ -400,10 +441,14 @@ impl Expressions<'_> {
                     "'a\\\\%b'",
                     "'%a_%'",
                     "''",
+                    "'%Ä%'",
+                    "'S_'",
+                    "'😀'",
                 ];
                 let pattern = *self.rng.choose(&patterns);
                 let not = if self.rng.chance(3) { "NOT " } else { "" };
-                format!("{} {not}LIKE {pattern}", self.text(below))
+                let kind = self.text_kind();
+                format!("{} {not}LIKE {pattern}", self.text_of(kind, below))
             }
             12 => {
                 let (column, _) = self.any_column();
@@ -432,12 +477,15 @@ impl Expressions<'_> {
                 format!("{a} {not}IN (SELECT {column} FROM s WHERE {condition})")
             }
             2..=3 => {
-                let v = self.some_column(Kind::Text, "'a'");
+                let (kind, column) = *self.rng.choose(&[(Kind::Text, "name"), (Kind::Ci, "ci")]);
+                let v = self.some_column(kind, "'a'");
                 let correlated = match self.rng.chance(3) {
                     true => format!("i.k = {a}"),
                     false => "1 = 1".into(),
                 };
-                format!("{v} {not}IN (SELECT i.name FROM s i WHERE {correlated} AND {condition})")
+                format!(
+                    "{v} {not}IN (SELECT i.{column} FROM s i WHERE {correlated} AND {condition})"
+                )
             }
             4..=5 => format!("{not}EXISTS (SELECT * FROM s i WHERE i.k = {a} AND {condition})"),
             _ => format!("{a} > (SELECT MIN(n) FROM s WHERE {condition})"),

@@ -9,10 +9,14 @@ use perigee_testkit::Rng;
 pub enum Compared {
     /// Byte for byte.
     Exactly,
+    /// Byte for byte, where equal strings may differ in case and accents.
+    ExactlyCi,
     /// To nine digits.
     AsDouble,
     /// Without trailing spaces: any of the values that are equal in the collation is right.
     AsCollated,
+    /// As in `utf8mb4_general_ci`.
+    AsWeights,
 }
 
 /// What is known of the order of the rows.
@@ -36,6 +40,7 @@ pub struct Query {
 fn compared(kind: Kind) -> Compared {
     match kind {
         Kind::Double => Compared::AsDouble,
+        Kind::Ci => Compared::ExactlyCi,
         _ => Compared::Exactly,
     }
 }
@@ -44,6 +49,7 @@ fn compared(kind: Kind) -> Compared {
 fn representative(kind: Kind) -> Compared {
     match kind {
         Kind::Text => Compared::AsCollated,
+        Kind::Ci => Compared::AsWeights,
         kind => compared(kind),
     }
 }
@@ -231,7 +237,8 @@ fn grouped(rng: &mut Rng) -> Query {
         let key = match e.rng.between(0, 5) {
             0 => e.any(1),
             1 => ("YEAR(t.day)".into(), Kind::Int),
-            2..=3 => e.column_of(&[Kind::Text]),
+            2 => e.column_of(&[Kind::Text]),
+            3 => e.column_of(&[Kind::Ci]),
             _ => e.any_column(),
         };
         // A constant is not a key but the number of a column; MariaDB does not know subqueries
@@ -307,8 +314,10 @@ fn distinct(rng: &mut Rng) -> Query {
 fn joined(rng: &mut Rng) -> Query {
     let mut e = over_t(rng);
     e.scope.extend(scope("s", &[], &S));
-    let on = match e.rng.between(0, 5) {
+    let on = match e.rng.between(0, 7) {
         0..=1 => "t.a = s.k".to_owned(),
+        6 => "t.ci = s.ci".to_owned(),
+        7 => "s.ci = t.cc AND t.id > s.l".to_owned(),
         2 => "t.v = s.name".to_owned(),
         3 => "t.a = s.k AND t.id > s.l".to_owned(),
         4 => "t.day = s.day2".to_owned(),
@@ -318,6 +327,7 @@ fn joined(rng: &mut Rng) -> Query {
     let condition = filter(&mut e);
     let items = items.join(", ");
     let sql = match e.rng.between(0, 3) {
+        0 if e.rng.chance(6) => format!("SELECT {items} FROM t JOIN s USING (ci){condition}"),
         0 => format!("SELECT {items} FROM t JOIN s ON {on}{condition}"),
         1 => format!("SELECT {items} FROM t LEFT JOIN s ON {on}{condition}"),
         2 => format!("SELECT {items} FROM s RIGHT JOIN t ON {on}{condition}"),
@@ -346,6 +356,7 @@ fn many(rng: &mut Rng) -> Query {
             e.scope.extend(scope("o", &["id"], &T));
             *e.rng.choose(&[
                 "t JOIN t o ON t.v = o.w AND t.id <> o.id",
+                "t JOIN t o ON t.ci = o.cc AND t.id <> o.id",
                 "t JOIN t o ON t.big = o.big AND t.id <> o.id",
                 "t LEFT JOIN t o ON t.fine = o.big",
             ])
@@ -396,9 +407,10 @@ fn derived(rng: &mut Rng) -> Query {
 fn union(rng: &mut Rng) -> Query {
     let (word, collated) = *rng.choose(&[("UNION", true), ("UNION ALL", false)]);
     let mut e = over_t(rng);
-    let kind = *e.rng.choose(&[Kind::Text, Kind::Int, Kind::Date]);
+    let kind = *e.rng.choose(&[Kind::Text, Kind::Ci, Kind::Int, Kind::Date]);
     let one = |e: &mut Expressions<'_>| match kind {
         Kind::Text => e.text(1),
+        Kind::Ci => e.column_of(&[Kind::Ci]).0,
         Kind::Date => e.date(1),
         _ => e.integer(1),
     };

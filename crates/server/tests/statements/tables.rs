@@ -1,5 +1,5 @@
 //! Two small random tables: few values of each kind, so that rows meet, with NULLs and with strings
-//! that differ in trailing spaces only.
+//! that differ in trailing spaces only, or in case and accents where these do not count.
 
 use std::fmt::Write;
 
@@ -19,6 +19,8 @@ pub enum Kind {
     Time,
     Year,
     Text,
+    /// Text that compares as `utf8mb4_general_ci`.
+    Ci,
 }
 
 /// A column with the values it may have.
@@ -35,9 +37,26 @@ const TEXTS: [&str; 18] = [
     " a", "abc d",
 ];
 
+const CI_TEXTS: [&str; 20] = [
+    "", "a", "A ", "ä", "Á", "ab", "AB", "äB ", "b", "B", "ß", "s", "S", "é", "E ", "a%b", "A_b",
+    "😀", "🚀", "12X",
+];
+
 /// A string literal.
 pub fn text_literal(rng: &mut Rng) -> String {
     format!("'{}'", rng.choose(&TEXTS))
+}
+
+/// A string literal for a text of this kind.
+pub fn literal_of(rng: &mut Rng, kind: Kind) -> String {
+    match kind {
+        Kind::Ci => format!("'{}'", rng.choose(&CI_TEXTS)),
+        _ => text_literal(rng),
+    }
+}
+
+fn ci_literal(rng: &mut Rng) -> String {
+    literal_of(rng, Kind::Ci)
 }
 
 /// A day as a string literal.
@@ -177,10 +196,24 @@ pub const T: [Column; 15] = [
     column("v", Kind::Text, "VARCHAR(10)", true, text_literal),
     column("w", Kind::Text, "VARCHAR(20) NOT NULL", false, text_literal),
     column("c", Kind::Text, "CHAR(6)", true, text_literal),
+    column(
+        "ci",
+        Kind::Ci,
+        "VARCHAR(9) COLLATE utf8mb4_general_ci",
+        true,
+        ci_literal,
+    ),
+    column(
+        "cc",
+        Kind::Ci,
+        "CHAR(6) COLLATE utf8mb4_general_ci NOT NULL",
+        false,
+        ci_literal,
+    ),
 ];
 
 /// Columns of `s`; its key is `(k, l)`.
-pub const S: [Column; 6] = [
+pub const S: [Column; 7] = [
     column("k", Kind::Int, "INT NOT NULL", false, |r| {
         r.between(-3, 9).to_string()
     }),
@@ -193,6 +226,13 @@ pub const S: [Column; 6] = [
     column("n", Kind::Int, "SMALLINT", true, |r| {
         r.between(-30, 30).to_string()
     }),
+    column(
+        "ci",
+        Kind::Ci,
+        "VARCHAR(12) COLLATE utf8mb4_general_ci",
+        true,
+        ci_literal,
+    ),
 ];
 
 /// A value that the column may have, as a literal.
@@ -239,11 +279,13 @@ pub fn create(rng: &mut Rng, schema: &str) -> Vec<String> {
         format!("USE {schema}"),
         format!(
             "CREATE TABLE t (id INT NOT NULL, {}, PRIMARY KEY (id), KEY a (a), KEY v (v, a), \
-             KEY day (day), KEY lap (lap, stamp), KEY yr (yr), KEY big (big, fine))",
+             KEY day (day), KEY lap (lap, stamp), KEY yr (yr), KEY big (big, fine), KEY ci (ci), \
+             KEY cc (cc, day))",
             definitions(&T)
         ),
         format!(
-            "CREATE TABLE s ({}, PRIMARY KEY (k, l), KEY name (name), KEY x (x))",
+            "CREATE TABLE s ({}, PRIMARY KEY (k, l), KEY name (name), KEY x (x), \
+             KEY ci (ci, x))",
             definitions(&S)
         ),
         format!("INSERT INTO s VALUES {s}"),
