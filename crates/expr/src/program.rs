@@ -71,6 +71,7 @@ impl Type {
                 Collation::UTF8MB4_GENERAL_CI => Self::StringCi,
                 _ => Self::String,
             },
+            ColumnType::Json => Self::String,
         }
     }
 

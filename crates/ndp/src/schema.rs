@@ -53,6 +53,8 @@ pub fn column_data_type(ty: ColumnType) -> DataType {
         }
         ColumnType::Time { .. } => DataType::Duration(TimeUnit::Microsecond),
         ColumnType::Year => DataType::UInt16,
+        // The one type of text that nothing else has, so that JSON is known wherever it comes to.
+        ColumnType::Json => DataType::LargeUtf8,
         ColumnType::Char { collation, .. }
         | ColumnType::Varchar { collation, .. }
         | ColumnType::Long { collation, .. } => {

@@ -436,5 +436,6 @@ fn sql_type(ty: ColumnType) -> SqlType {
         ColumnType::Long { prefix, .. } => SqlType::Text {
             bytes: ColumnType::long_limit(prefix),
         },
+        ColumnType::Json => SqlType::Json,
     }
 }

@@ -239,6 +239,30 @@ registry! {
     incorrect_literal(1525, "HY000", kind, value) => "Incorrect {kind} value: '{value}'";
     /// A YEAR of another number of digits.
     invalid_year_length(1818, "HY000") => "Supports only YEAR or YEAR(4) column.";
+    /// JSON_QUOTE of what is no string.
+    incorrect_type(3064, "HY000", argument, function) => "Incorrect type for argument {argument} in function {function}.";
+    /// Text for a JSON column that is no JSON.
+    invalid_json_text(3140, "22032", reason, at, column) => "Invalid JSON text: \"{reason}\" at position {at} in value for column '{column}'.";
+    /// An argument that is no JSON.
+    invalid_json_argument(3141, "22032", argument, function, reason, at) => "Invalid JSON text in argument {argument} to function {function}: \"{reason}\" at position {at}.";
+    /// A path that is none.
+    invalid_json_path(3143, "42000", at) => "Invalid JSON path expression. The error is around character position {at}.";
+    /// Bytes where JSON is wanted.
+    json_of_binary(3144, "22032", charset) => "Cannot create a JSON value from a string with CHARACTER SET '{charset}'.";
+    /// An argument of a type that has no JSON text.
+    invalid_json_type(3146, "22032", argument, function) => "Invalid data type for JSON data in argument {argument} to function {function}; a JSON string or JSON type is required.";
+    /// A wildcard where a path must lead to one value.
+    json_path_wildcard(3149, "42000") => "In this situation, path expressions may not contain the * and ** tokens or an array range.";
+    /// A key over a JSON column.
+    json_key(3152, "42000", column) => "JSON column '{column}' supports indexing only via generated columns on a specified JSON path.";
+    /// JSON_REMOVE of the whole document.
+    json_vacuous_path(3153, "42000") => "The path expression '$' is not allowed in this context.";
+    /// JSON_CONTAINS_PATH with neither 'one' nor 'all'.
+    json_one_or_all(3154, "42000", function) => "The oneOrAll argument to {function} may take these values: 'one' or 'all'.";
+    /// Too many arrays and objects within each other.
+    json_too_deep(3157, "22032") => "The JSON document exceeds the maximum depth.";
+    /// JSON_OBJECT with NULL for a name.
+    json_null_name(3158, "22032") => "JSON documents may not contain NULL member names.";
     /// Wrong number of arguments of a function.
     wrong_arguments(1582, "42000", name) => "Incorrect parameter count in the call to native function '{name}'";
     /// An exact number outside its type.

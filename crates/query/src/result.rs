@@ -11,7 +11,7 @@ use perigee_value::{Collation, ColumnType};
 
 use crate::error::Result;
 use crate::functions::cast::fsp_of;
-use crate::functions::types::is_bytes;
+use crate::functions::types::{is_bytes, is_json};
 use crate::plan::metadata;
 
 /// A column of a result set.
@@ -216,6 +216,9 @@ fn type_of(field: &Field, origin: &metadata::Origin) -> Option<ColumnType> {
                 let rest = origin.ty.strip_prefix(prefix)?;
                 rest.strip_suffix(')')?.parse::<u16>().ok()
             };
+            if is_json(field.data_type()) {
+                return Some(ColumnType::Json);
+            }
             if let Some(ty) = long_type(&origin.ty, collation) {
                 return Some(ty);
             }

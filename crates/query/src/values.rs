@@ -54,9 +54,8 @@ impl Column {
                 let fsp = fsp_of(field);
                 (ColumnType::Time { fsp }, ty.clone())
             }
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-                (bigint(false), DataType::Utf8View)
-            }
+            DataType::LargeUtf8 => (ColumnType::Json, DataType::Utf8View),
+            DataType::Utf8 | DataType::Utf8View => (bigint(false), DataType::Utf8View),
             DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
                 (bigint(false), DataType::BinaryView)
             }

@@ -2,6 +2,7 @@
 //! everything else that would change the value is an error.
 
 use crate::date::{self, round_micros};
+use crate::json::{Json, JsonErrorKind};
 use crate::text::{
     day_from_number, fit_time, format_value, micros_from_number, time_from_number, year_from_number,
 };
@@ -19,8 +20,28 @@ impl ColumnType {
         };
         match value {
             Datum::Null => Ok(Datum::Null),
+            Datum::String(text) if from == Self::Json => self.coerce_json(text),
             Datum::String(text) => parse_text(self, &text),
             value => self.coerce_non_string(value, from),
+        }
+    }
+
+    /// A JSON text in normal form as a value of this type: its text for strings, for the others what
+    /// SQL sees of a scalar.
+    fn coerce_json(self, text: Vec<u8>) -> Result<Datum, ValueError> {
+        if self == Self::Json {
+            return Ok(Datum::String(text));
+        }
+        if self.is_string() {
+            return parse_text(self, &text);
+        }
+        let read = str::from_utf8(&text).ok();
+        let scalar = read
+            .and_then(|text| Json::read(text).ok())
+            .and_then(|value| value.scalar_text());
+        match scalar {
+            Some(scalar) => parse_text(self, scalar.as_bytes()),
+            None => Err(ValueError::new(ValueErrorKind::Incorrect, self, &text)),
         }
     }
 
@@ -115,6 +136,7 @@ impl ColumnType {
                 let year = year.and_then(year_from_number);
                 year.map(Datum::UInt).ok_or_else(out_of_range)
             }
+            Self::Json => Err(error(ValueErrorKind::Json(JsonErrorKind::NotText.at(0)))),
             Self::Char { .. } | Self::Varchar { .. } | Self::Long { .. } => {
                 let mut text = String::new();
                 format_value(from, value.as_ref(), &mut text);
@@ -358,6 +380,33 @@ mod tests {
         let stamp = ColumnType::Timestamp { fsp: 0 };
         let day = Datum::Date(0);
         assert!(stamp.coerce(day, ColumnType::Date).is_err());
+    }
+
+    #[test]
+    fn json_comes_from_texts_and_goes_as_scalars() {
+        let text = |text: &str| Datum::String(text.as_bytes().to_vec());
+        let json = ColumnType::Json;
+        assert_eq!(json.coerce(text("[1,2]"), CHAR), Ok(text("[1, 2]")));
+        assert_eq!(
+            json.coerce(text("19.90"), json),
+            Ok(text("19.90")),
+            "as it is"
+        );
+        for (value, from) in [(Datum::Int(1), INT), (Datum::Bool(true), INT)] {
+            let error = json.coerce(value, from).unwrap_err();
+            let not_text = ValueErrorKind::Json(JsonErrorKind::NotText.at(0));
+            assert_eq!(error.kind, not_text);
+        }
+        assert_eq!(INT.coerce(text("1.6"), json), Ok(Datum::Int(2)));
+        assert_eq!(INT.coerce(text("\"12\""), json), Ok(Datum::Int(12)));
+        assert_eq!(TINY.coerce(text("true"), json), Ok(Datum::UInt(1)));
+        assert_eq!(CHAR.coerce(text("\"12\""), json), Ok(text("\"12\"")));
+        let day = parse_text(ColumnType::Date, b"1994-01-31");
+        assert_eq!(ColumnType::Date.coerce(text("\"1994-01-31\""), json), day);
+        for wrong in ["null", "[1]", "{}"] {
+            let error = INT.coerce(text(wrong), json).unwrap_err();
+            assert_eq!(error.kind, ValueErrorKind::Incorrect, "{wrong}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What can be wrong with a value, a row or a layout.
 
 use crate::ColumnType;
+use crate::json::JsonError;
 
 /// How a value fails to become a value of a type. SQL layers map it to MySQL's error numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,6 +16,8 @@ pub enum ValueErrorKind {
     TooLong,
     /// NULL where the column is NOT NULL (MySQL 1048).
     NullNotAllowed,
+    /// No JSON text (MySQL 3140, 3157).
+    Json(JsonError),
     /// The stored bytes of a record do not form a value of the column's type.
     Corrupt,
 }
@@ -39,6 +42,7 @@ impl ValueErrorKind {
             Self::Incorrect => "incorrect value",
             Self::TooLong => "data too long",
             Self::NullNotAllowed => "NULL not allowed",
+            Self::Json(_) => "invalid JSON text",
             Self::Corrupt => "corrupt value",
         }
     }

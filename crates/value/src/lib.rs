@@ -7,6 +7,7 @@
 pub mod collation;
 pub mod date;
 pub mod decimal;
+pub mod json;
 pub mod key;
 pub mod string;
 pub mod time;

@@ -173,12 +173,8 @@ pub fn patch_refs(layout: &RowLayout, records: &mut [u8], refs: &[OverflowRef]) 
 
 /// True if a long value of this type may have such a reference.
 pub(crate) fn is_plausible(ty: ColumnType, reference: OverflowRef) -> bool {
-    match ty {
-        ColumnType::Long { prefix, .. } => {
-            reference.first != PageId(0) && reference.len <= ColumnType::long_limit(prefix)
-        }
-        _ => false,
-    }
+    ty.greatest_length()
+        .is_some_and(|most| reference.first != PageId(0) && reference.len <= most)
 }
 
 #[cfg(test)]

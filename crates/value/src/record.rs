@@ -287,9 +287,10 @@ pub(crate) fn value_of_bits(ty: ColumnType, bits: u128) -> ValueRef<'static> {
             ValueRef::DateTime(signed as i64)
         }
         ColumnType::Time { .. } => ValueRef::Time(signed as i64),
-        ColumnType::Char { .. } | ColumnType::Varchar { .. } | ColumnType::Long { .. } => {
-            ValueRef::Null
-        }
+        ColumnType::Char { .. }
+        | ColumnType::Varchar { .. }
+        | ColumnType::Long { .. }
+        | ColumnType::Json => ValueRef::Null,
     }
 }
 
@@ -384,7 +385,7 @@ impl<'a> RecordView<'a> {
             ColumnType::Char { .. } | ColumnType::Varchar { .. } => {
                 ValueRef::String(self.bytes(column))
             }
-            ColumnType::Long { .. } => read_item(self.bytes(column)),
+            ColumnType::Long { .. } | ColumnType::Json => read_item(self.bytes(column)),
         }
     }
 

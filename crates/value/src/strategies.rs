@@ -40,8 +40,9 @@ pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
 /// Any type of long values.
 fn long_type() -> impl Strategy<Value = ColumnType> {
     let collations = Collation::ALL.map(|(collation, _)| collation).to_vec();
-    (1u8..=4, prop::sample::select(collations))
-        .prop_map(|(prefix, collation)| ColumnType::Long { prefix, collation })
+    let long = (1u8..=4, prop::sample::select(collations))
+        .prop_map(|(prefix, collation)| ColumnType::Long { prefix, collation });
+    prop_oneof![4 => long, 1 => Just(ColumnType::Json)]
 }
 
 /// An integer of a range: its edges and small ones often.
@@ -136,8 +137,9 @@ pub(crate) fn value(ty: ColumnType) -> BoxedStrategy<Datum> {
         )
         .prop_map(Datum::String)
         .boxed(),
-        ColumnType::Long { prefix, .. } => {
-            let reference = (0..=ColumnType::long_limit(prefix), 1u64.., any::<u64>());
+        ColumnType::Long { .. } | ColumnType::Json => {
+            let most = ty.greatest_length().unwrap();
+            let reference = (0..=most, 1u64.., any::<u64>());
             let reference = reference.prop_map(|(len, first, chain)| {
                 let first = PageId(first);
                 Datum::Overflow(OverflowRef { len, first, chain })

@@ -110,6 +110,8 @@ pub enum ColumnType {
         /// Order and equality: `binary` for BLOBs, another one for texts.
         collation: Collation,
     },
+    /// JSON: a text in the normal form of [`crate::json`], which may lie outside of its row.
+    Json,
 }
 
 impl ColumnType {
@@ -143,7 +145,9 @@ impl ColumnType {
                 ..
             } => 16,
             Self::Decimal { .. } => Wide::WIDTH as u16,
-            Self::Char { .. } | Self::Varchar { .. } | Self::Long { .. } => return None,
+            Self::Char { .. } | Self::Varchar { .. } | Self::Long { .. } | Self::Json => {
+                return None;
+            }
         })
     }
 
@@ -177,16 +181,26 @@ impl ColumnType {
         }
     }
 
-    /// True for CHAR, VARCHAR and long types.
+    /// True for CHAR, VARCHAR, long types and JSON.
     #[must_use]
     pub const fn is_string(self) -> bool {
         self.stored_width().is_none()
     }
 
-    /// True for the types of long values: TEXT, BLOB and their sizes.
+    /// True for the types of long values: TEXT, BLOB and their sizes, and JSON.
     #[must_use]
     pub const fn is_long(self) -> bool {
-        matches!(self, Self::Long { .. })
+        matches!(self, Self::Long { .. } | Self::Json)
+    }
+
+    /// Greatest length in bytes of the values of a long type.
+    #[must_use]
+    pub const fn greatest_length(self) -> Option<u32> {
+        match self {
+            Self::Long { prefix, .. } => Some(Self::long_limit(prefix)),
+            Self::Json => Some(u32::MAX),
+            _ => None,
+        }
     }
 
     /// Greatest length in bytes of the values of a long type with such a prefix.
@@ -202,6 +216,7 @@ impl ColumnType {
             Self::Char { collation, .. }
             | Self::Varchar { collation, .. }
             | Self::Long { collation, .. } => Some(collation),
+            Self::Json => Some(Collation::UTF8MB4_BIN),
             _ => None,
         }
     }
@@ -287,6 +302,7 @@ impl ColumnType {
             Self::Timestamp { fsp } => w.u8(10).u8(fsp),
             Self::Time { fsp } => w.u8(11).u8(fsp),
             Self::Year => w.u8(12),
+            Self::Json => w.u8(13),
         };
     }
 
@@ -324,6 +340,7 @@ impl ColumnType {
             10 => Self::Timestamp { fsp: r.u8()? },
             11 => Self::Time { fsp: r.u8()? },
             12 => Self::Year,
+            13 => Self::Json,
             _ => return Err(DecodeError::new("column type: tag")),
         };
         ty.check().map_err(DecodeError::new)?;
@@ -356,6 +373,7 @@ impl fmt::Display for ColumnType {
             Self::Time { fsp: 0 } => f.write_str("time"),
             Self::Time { fsp } => write!(f, "time({fsp})"),
             Self::Year => f.write_str("year"),
+            Self::Json => f.write_str("json"),
             Self::Char { chars, .. } => write!(f, "char({chars})"),
             Self::Varchar {
                 chars,

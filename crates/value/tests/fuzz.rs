@@ -4,6 +4,7 @@
 use perigee_page::{RecordFlags, RecordHeader};
 use perigee_testkit::Fuzz;
 use perigee_types::{Reader, RollPtr, TrxId, Writer};
+use perigee_value::json::{Json, Path, normalise};
 use perigee_value::{
     Collation, ColumnType, Datum, RecordView, RowLayout, encode_row, key, string,
     values_to_move_out,
@@ -48,6 +49,7 @@ fn columns() -> Vec<(ColumnType, Datum)> {
             Datum::String(vec![0, 0xff, 0]),
         ),
         (long(2, TEXT), string("a long value that lies in its row")),
+        (ColumnType::Json, string("{\"a\": [1, 2.5, null]}")),
     ]
 }
 
@@ -189,6 +191,54 @@ fn damaged_values_are_refused_or_read() {
         value.encode(&mut w);
         let form = &bytes[..bytes.len() - r.remaining()];
         assert!(w.into_bytes() == form, "one value, one form");
+        true
+    });
+}
+
+#[test]
+fn damaged_json_is_refused_or_has_one_form() {
+    let corpus = [
+        r#"{"a": [1, -2.5e3, true, null], "b": {"c d": "\u00e9\ud83d\ude00"}, "a": "x"}"#,
+        r#"[[[[]]], {}, "", 18446744073709551615, 1E-7, -0.0]"#,
+        r#" "\"\\\/\b\f\n\r\t" "#,
+        "123456789012345678901234567890.5",
+    ];
+    Fuzz::new(corpus.map(|text| text.as_bytes().to_vec())).run("JSON texts", |bytes| {
+        let Ok(form) = normalise(bytes) else {
+            return false;
+        };
+        assert_eq!(
+            normalise(form.as_bytes()).as_deref(),
+            Ok(&*form),
+            "one value, one form"
+        );
+        let value = Json::read(&form).expect("it was just written");
+        assert_eq!(value.to_string(), form);
+        assert!(value.equals(&value) && value.contains(&value));
+        true
+    });
+}
+
+#[test]
+fn damaged_paths_are_refused_or_have_one_form() {
+    let document = r#"{"a": [1, {"b": 2}, [3, 4]], "b c": 5}"#;
+    let document = Json::parse(document).expect("it is valid");
+    let corpus = [
+        "$.a[0].\"b c\"[last-1]",
+        " $ ** . b [ 1 to last ] ",
+        "$.*[*]**.a",
+        "$.\"\\u0061\"[2 to 3]",
+    ];
+    Fuzz::new(corpus.map(|text| text.as_bytes().to_vec())).run("JSON paths", |bytes| {
+        let Some(path) = str::from_utf8(bytes).ok().and_then(|t| Path::parse(t).ok()) else {
+            return false;
+        };
+        assert_eq!(
+            Path::parse(&path.to_string()),
+            Ok(path.clone()),
+            "one path, one form"
+        );
+        let _ = path.select(&document);
         true
     });
 }

@@ -163,7 +163,8 @@ fn values<'a>(column: &Column, array: &'a dyn Array) -> Option<Values<'a>> {
         | SqlType::Text { .. }
         | SqlType::Binary { .. }
         | SqlType::VarBinary { .. }
-        | SqlType::Blob { .. } => strings(array).map(Values::Bytes),
+        | SqlType::Blob { .. }
+        | SqlType::Json => strings(array).map(Values::Bytes),
     }
 }
 

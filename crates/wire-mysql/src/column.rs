@@ -125,6 +125,8 @@ pub enum SqlType {
         /// Greatest length in bytes.
         bytes: u32,
     },
+    /// A JSON document, as text.
+    Json,
     /// A bit string.
     Bit {
         /// Number of bits, 1 to 64.
@@ -165,6 +167,8 @@ pub enum TypeCode {
     Year = 13,
     /// BIT.
     Bit = 16,
+    /// JSON.
+    Json = 245,
     /// DECIMAL.
     NewDecimal = 246,
     /// TEXT and BLOB.
@@ -197,6 +201,7 @@ impl SqlType {
             Self::Char { .. } | Self::Binary { .. } => TypeCode::String,
             Self::VarChar { .. } | Self::VarBinary { .. } => TypeCode::VarString,
             Self::Text { .. } | Self::Blob { .. } => TypeCode::Blob,
+            Self::Json => TypeCode::Json,
             Self::Bit { .. } => TypeCode::Bit,
         }
     }
@@ -242,6 +247,7 @@ impl SqlType {
             Self::Char { chars } | Self::VarChar { chars } => chars.saturating_mul(MAX_CHAR_BYTES),
             Self::Text { bytes } => bytes.saturating_mul(MAX_CHAR_BYTES),
             Self::Binary { bytes } | Self::VarBinary { bytes } | Self::Blob { bytes } => bytes,
+            Self::Json => u32::MAX,
             Self::Bit { width } => u32::from(width),
         }
     }
@@ -273,7 +279,9 @@ impl SqlType {
             Self::Bit { .. } => ColumnFlags::UNSIGNED,
             Self::Year => ColumnFlags::UNSIGNED.with(ColumnFlags::ZEROFILL),
             // The only collation compares bytes, so text has the flag too.
-            Self::Text { .. } | Self::Blob { .. } => ColumnFlags::BLOB.with(ColumnFlags::BINARY),
+            Self::Text { .. } | Self::Blob { .. } | Self::Json => {
+                ColumnFlags::BLOB.with(ColumnFlags::BINARY)
+            }
             _ => ColumnFlags::BINARY,
         }
     }
@@ -361,7 +369,12 @@ impl Column {
             put_lenenc_bytes(out, name.as_bytes());
         }
         put_lenenc_int(out, 12); // bytes that follow
-        out.put_u16_le(if self.sql_type.is_text() {
+        // As MySQL has it, JSON is binary in a table's column and a text in an expression.
+        let is_text = match self.sql_type {
+            SqlType::Json => self.org_table.is_empty(),
+            ty => ty.is_text(),
+        };
+        out.put_u16_le(if is_text {
             text_collation
         } else {
             BINARY_COLLATION

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryViewBuilder, StringViewBuilder};
+use arrow_array::builder::{BinaryViewBuilder, LargeStringBuilder, StringViewBuilder};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BinaryViewArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use perigee_ndp::column_data_type;
 use perigee_value::{OverflowRef, RowLayout};
@@ -111,6 +111,7 @@ impl LongColumns {
 /// Values of a column.
 enum Values {
     Text(StringViewBuilder),
+    Json(LargeStringBuilder),
     Bytes(BinaryViewBuilder),
 }
 
@@ -118,6 +119,7 @@ impl Values {
     fn new(ty: &DataType) -> Self {
         match ty {
             DataType::BinaryView => Self::Bytes(BinaryViewBuilder::new()),
+            DataType::LargeUtf8 => Self::Json(LargeStringBuilder::new()),
             _ => Self::Text(StringViewBuilder::new()),
         }
     }
@@ -125,19 +127,20 @@ impl Values {
     fn push_null(&mut self) {
         match self {
             Self::Text(values) => values.append_null(),
+            Self::Json(values) => values.append_null(),
             Self::Bytes(values) => values.append_null(),
         }
     }
 
     fn push(&mut self, value: &[u8]) -> Result<(), EngineError> {
+        let text = || {
+            std::str::from_utf8(value)
+                .map_err(|e| EngineError::Corrupt(format!("a text of {} bytes: {e}", value.len())))
+        };
         match self {
             Self::Bytes(values) => values.append_value(value),
-            Self::Text(values) => {
-                let text = std::str::from_utf8(value);
-                values.append_value(text.map_err(|e| {
-                    EngineError::Corrupt(format!("a text of {} bytes: {e}", value.len()))
-                })?);
-            }
+            Self::Text(values) => values.append_value(text()?),
+            Self::Json(values) => values.append_value(text()?),
         }
         Ok(())
     }
@@ -145,7 +148,8 @@ impl Values {
     fn finish(self) -> ArrayRef {
         match self {
             Self::Text(mut values) => Arc::new(values.finish()),
-            Self::Bytes(mut values) => Arc::new(values.finish()) as Arc<BinaryViewArray>,
+            Self::Json(mut values) => Arc::new(values.finish()),
+            Self::Bytes(mut values) => Arc::new(values.finish()),
         }
     }
 }

@@ -153,7 +153,7 @@ pub(super) fn column_value(rng: &mut StdRng, ty: ColumnType) -> Datum {
         ColumnType::Varchar { chars, .. } => {
             Datum::String(text(rng, usize::from(chars)).into_bytes())
         }
-        ColumnType::Long { .. } => Datum::String(text(rng, 40).into_bytes()),
+        ColumnType::Long { .. } | ColumnType::Json => Datum::String(text(rng, 40).into_bytes()),
     }
 }
 

@@ -342,7 +342,9 @@ pub fn random_value(r: &mut Random, ty: ColumnType, small: bool) -> Datum {
         ColumnType::Time { .. } => Datum::Time(any as i64 % (MAX_TIME + 1)),
         ColumnType::Year if small => Datum::UInt([0, 1994, 1995, 2155][few as usize]),
         ColumnType::Year => Datum::UInt(1901 + any % 255),
-        ColumnType::Long { .. } => Datum::String(any.to_le_bytes()[..few as usize].to_vec()),
+        ColumnType::Long { .. } | ColumnType::Json => {
+            Datum::String(any.to_le_bytes()[..few as usize].to_vec())
+        }
         ColumnType::Char { chars, collation } | ColumnType::Varchar { chars, collation } => {
             // Binary columns count bytes.
             let binary = collation == Collation::BINARY;

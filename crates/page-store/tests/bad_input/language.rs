@@ -264,6 +264,7 @@ fn column(text: &str) -> (ColumnType, bool) {
             prefix: 2,
             collation,
         },
+        "json" => ColumnType::Json,
         other => panic!("{other} is no column type"),
     };
     (ty, nullable)

@@ -408,7 +408,7 @@ pub fn program_type(ty: &DataType) -> Option<Type> {
             Type::DateTime
         }
         DataType::Duration(datafusion::arrow::datatypes::TimeUnit::Microsecond) => Type::Time,
-        DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => Type::String,
+        DataType::Utf8 | DataType::Utf8View => Type::String,
         _ => return None,
     })
 }

@@ -225,7 +225,9 @@ fn key_column(scan: &PageScanExec, steps: &[Step], expr: &Arc<dyn PhysicalExpr>)
             let is_text = def.ty.collation().is_some_and(Collation::is_text);
             is_text && around.weighed == by_weights && around.casts.is_empty()
         }
-        ColumnType::Float | ColumnType::Double | ColumnType::Long { .. } => false,
+        ColumnType::Float | ColumnType::Double | ColumnType::Long { .. } | ColumnType::Json => {
+            false
+        }
     };
     same_key.then_some(column)
 }

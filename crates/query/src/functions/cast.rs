@@ -16,9 +16,10 @@ use perigee_value::time::{round_time, time_number};
 use perigee_value::{ColumnType, Datum, ValueRef, date, decimal, parse_text_ref};
 
 use super::types::{
-    MAX_PRECISION, Number, datetime, decimal_type, is_bytes, is_string, is_time, mysql_name, time,
+    self, MAX_PRECISION, Number, datetime, decimal_type, is_bytes, is_json, is_string, is_time,
+    mysql_name, time,
 };
-use super::{kernels, text, wide};
+use super::{json, kernels, text, wide};
 use crate::error::SqlError;
 
 /// The function itself.
@@ -49,6 +50,8 @@ pub enum Target {
     DateTime(u8),
     /// TIME(fsp).
     Time(u8),
+    /// JSON.
+    Json,
 }
 
 impl Target {
@@ -64,6 +67,7 @@ impl Target {
             Self::Date => DataType::Date32,
             Self::DateTime(_) => datetime(),
             Self::Time(_) => time(),
+            Self::Json => types::json(),
         }
     }
 
@@ -79,6 +83,7 @@ impl Target {
             Self::Date => ("date", 0, 0),
             Self::DateTime(fsp) => ("datetime", i64::from(fsp), 0),
             Self::Time(fsp) => ("time", i64::from(fsp), 0),
+            Self::Json => ("json", 0, 0),
         }
     }
 
@@ -92,6 +97,7 @@ impl Target {
             "date" => Self::Date,
             "datetime" => Self::DateTime(u8::try_from(a).ok()?),
             "time" => Self::Time(u8::try_from(a).ok()?),
+            "json" => Self::Json,
             _ => return None,
         })
     }
@@ -181,6 +187,12 @@ fn target(literals: &[Option<&ScalarValue>]) -> DfResult<Target> {
 /// Converts a column by the rules of CAST.
 pub fn convert(array: &ArrayRef, target: Target, fsp: u8) -> DfResult<ArrayRef> {
     let from = array.data_type();
+    if target == Target::Json {
+        return json::cast(array, fsp);
+    }
+    if is_json(from) && !matches!(target, Target::Char(_)) {
+        return convert(&json::scalars(array, target)?, target, fsp);
+    }
     if *from == DataType::Boolean {
         return convert(&cast(array, &DataType::Int64)?, target, fsp);
     }
@@ -202,6 +214,7 @@ pub fn convert(array: &ArrayRef, target: Target, fsp: u8) -> DfResult<ArrayRef> 
         Target::Decimal(precision, scale) => to_decimal(array, precision, scale),
         Target::Date | Target::DateTime(_) => to_temporal(array, target),
         Target::Time(fsp) => to_time(array, fsp),
+        Target::Json => json::cast(array, fsp),
     }
 }
 

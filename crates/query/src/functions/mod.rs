@@ -11,6 +11,7 @@ pub mod collation;
 pub mod dates;
 pub mod exact;
 pub mod in_list;
+pub mod json;
 pub mod kernels;
 pub mod rows;
 pub mod stored;
@@ -44,5 +45,6 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
     functions.extend(operators.map(|op| arithmetic::ArithmeticFunction::new(op).into()));
     functions.extend(rows::all().map(ScalarUDF::from));
     functions.extend(exact::all().map(ScalarUDF::from));
+    functions.extend(json::all().map(ScalarUDF::from));
     functions.into_iter().map(Arc::new).collect()
 }

@@ -110,6 +110,18 @@ pub fn is_string(ty: &DataType) -> bool {
     )
 }
 
+/// True for JSON, which is a text, too: functions of texts take it as it is shown.
+#[must_use]
+pub fn is_json(ty: &DataType) -> bool {
+    matches!(ty, DataType::LargeUtf8)
+}
+
+/// Arrow type of JSON, which nothing else has.
+#[must_use]
+pub fn json() -> DataType {
+    DataType::LargeUtf8
+}
+
 /// True for strings of bytes.
 #[must_use]
 pub fn is_bytes(ty: &DataType) -> bool {
@@ -155,6 +167,7 @@ pub fn mysql_name(ty: &DataType) -> &'static str {
         DataType::Date32 => "DATE",
         DataType::Timestamp(..) => "DATETIME",
         DataType::Duration(..) => "TIME",
+        ty if is_json(ty) => "JSON",
         ty if is_string(ty) => "CHAR",
         ty if is_bytes(ty) => "BINARY",
         _ => "BIGINT",

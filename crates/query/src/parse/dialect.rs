@@ -8,6 +8,7 @@
 //! a XOR b AND c           is a XOR (b AND c)
 //! 7 DIV 2 + 1             is (7 DIV 2) + 1
 //! a = b LIKE c            is a = (b LIKE c)
+//! a->'$.b' = 1            is (a->'$.b') = 1
 //! ```
 
 use std::any::TypeId;
@@ -128,6 +129,7 @@ impl Dialect for Grammar {
             Token::Overlap => Precedence::And,
             Token::Word(word) if word.keyword == Keyword::XOR => return Some(Ok(XOR)),
             Token::Word(word) if word.keyword == Keyword::MOD => Precedence::MulDivModOp,
+            Token::Arrow | Token::LongArrow => return Some(Ok(PATH)),
             _ => return None,
         };
         Some(Ok(self.prec_value(precedence)))
@@ -144,6 +146,9 @@ impl Dialect for Grammar {
 
 /// Between OR (10) and AND (20).
 const XOR: u8 = 15;
+
+/// `column->path` binds tighter than any operator (at most 100).
+const PATH: u8 = 120;
 
 #[cfg(test)]
 mod tests {
@@ -168,6 +173,13 @@ mod tests {
                 format!("({} BETWEEN {} AND {})", show(expr), show(low), show(high))
             }
             Expr::InList { expr, list, .. } => format!("({} IN {})", show(expr), show(&list[0])),
+            Expr::MemberOf(member) => {
+                format!(
+                    "({} MEMBER OF {})",
+                    show(&member.value),
+                    show(&member.array)
+                )
+            }
             Expr::IsNull(expr) => format!("({} IS NULL)", show(expr)),
             other => other.to_string(),
         }
@@ -194,6 +206,10 @@ mod tests {
             ("NOT a LIKE b AND c", "((NOT (a LIKE b)) AND c)"),
             ("a + 1 LIKE b", "((a + 1) LIKE b)"),
             ("a < b IS NULL", "((a < b) IS NULL)"),
+            ("a->'$.b' = 1 + 1", "((a -> '$.b') = (1 + 1))"),
+            ("1 + t.a->>'$.b' * 2", "(1 + ((t.a ->> '$.b') * 2))"),
+            ("-a->'$.b' IS NULL", "((- (a -> '$.b')) IS NULL)"),
+            ("a = b MEMBER OF (c)", "(a = (b MEMBER OF c))"),
             ("a - b - c * -d", "((a - b) - (c * (- d)))"),
         ] {
             // `&&` may be shown as either spelling.

@@ -16,9 +16,9 @@ use perigee_value::{Collation, collation};
 use super::metadata;
 use super::operators::call;
 use crate::error::SqlError;
-use crate::functions::cast;
 use crate::functions::collation::{COLLATE, Collate, PAD, Pad, WEIGHTS, Weights};
-use crate::functions::types::is_string;
+use crate::functions::types::{is_json, is_string};
+use crate::functions::{cast, json};
 
 /// How firmly an expression has its collation; the firmer one decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -198,13 +198,16 @@ pub fn weighed(expr: Expr, collation: Collation) -> Expr {
 }
 
 /// A string as one whose equality and order as bytes are those of a collation: literals become that now,
-/// columns of type CHAR hold no trailing spaces, everything else is cut at run time.
+/// columns of type CHAR hold no trailing spaces, everything else is cut at run time. JSON has its own order.
 ///
 /// # Errors
 /// If the expression has no type.
 pub fn compared(expr: Expr, collation: Collation, schema: &DFSchema) -> DfResult<Expr> {
     if is_call(&expr, PAD) {
         return Ok(expr);
+    }
+    if is_json(&expr.get_type(schema)?) {
+        return Ok(json::order_of(expr));
     }
     let expr = weighed(expr, collation);
     if let Expr::Literal(value, metadata) = &expr

@@ -20,9 +20,9 @@ use perigee_value::{ColumnType, Datum, Units, decimal, parse_text};
 use crate::error::SqlError;
 use crate::functions::arithmetic::ArithmeticFunction;
 use crate::functions::types::{
-    Number, datetime, is_bytes, is_string, is_temporal, is_time, mysql_name,
+    Number, datetime, is_bytes, is_json, is_string, is_temporal, is_time, mysql_name,
 };
-use crate::functions::{cast as casts, text, wide};
+use crate::functions::{cast as casts, json, text, wide};
 use crate::parse::binary::number_of;
 use crate::plan::{collation, metadata};
 
@@ -43,7 +43,13 @@ impl ExprPlanner for MysqlOperators {
         schema: &DFSchema,
     ) -> DfResult<PlannerResult<RawBinaryExpr>> {
         if let Some(op) = arithmetic(&expr.op) {
-            let [left, right] = [expr.left, expr.right].map(|operand| resolved(operand, true));
+            let [left, right] = [expr.left, expr.right].map(|operand| -> DfResult<Expr> {
+                let operand = resolved(operand, true)?;
+                Ok(match is_json(&operand.get_type(schema)?) {
+                    true => cast_to(operand, casts::Target::Double),
+                    false => operand,
+                })
+            });
             return Ok(PlannerResult::Planned(call(
                 ArithmeticFunction::new(op).into(),
                 vec![left?, right?],
@@ -108,6 +114,9 @@ pub fn compare(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfRe
     let right = as_year(right, &left, schema)?;
     let left_type = left.get_type(schema)?;
     let right_type = right.get_type(schema)?;
+    if is_json(&left_type) || is_json(&right_type) {
+        return compare_json(op, (left, &left_type), (right, &right_type));
+    }
     let (left, right) = comparable(left, &left_type, right, &right_type, schema)?;
     // `truth <> 0`, which conditions are wrapped in, is the truth value itself.
     if left_type == DataType::Boolean && op == Operator::NotEq && is_zero(&right) {
@@ -120,6 +129,20 @@ pub fn compare(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfRe
         _ => (left, right),
     };
     Ok(binary_expr(left, op, right))
+}
+
+/// `left op right` where one of them is JSON: then the other one is a JSON scalar.
+fn compare_json(
+    op: Operator,
+    (left, left_type): (Expr, &DataType),
+    (right, right_type): (Expr, &DataType),
+) -> DfResult<Expr> {
+    // Values of dates are strings here, but not in MySQL.
+    let has_json = |ty| !is_temporal(ty) && !is_time(ty) && !is_bytes(ty);
+    if !has_json(left_type) || !has_json(right_type) {
+        return Err(mixed(left_type, right_type));
+    }
+    Ok(binary_expr(json::order_of(left), op, json::order_of(right)))
 }
 
 /// A binary literal as the number or the text that is wanted, or bytes if it is no text; anything else as it is.

@@ -28,9 +28,9 @@ use perigee_value::Collation;
 use crate::error::SqlError;
 use crate::functions::collation::Latin;
 use crate::functions::sum_argument::{SUM_ARGUMENT, sum_type};
-use crate::functions::types::{MAX_WIDE_PRECISION, is_bytes, is_string};
+use crate::functions::types::{MAX_WIDE_PRECISION, is_bytes, is_json, is_string};
 use crate::functions::wide::{self, SumInRange};
-use crate::functions::{cast as casts, choice, in_list, rows};
+use crate::functions::{cast as casts, choice, in_list, json, rows};
 use crate::plan::operators::{call, cast_to, compare, without_padding};
 use crate::plan::{collation, membership, metadata};
 use crate::result::flags::PRIMARY_KEY;
@@ -97,10 +97,12 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         Expr::Like(like) => lower_like(like, schema),
         Expr::InSubquery(subquery) => lower_in_subquery(subquery, schema),
         Expr::ScalarFunction(function) if function.func.name() == choice::CASE => {
+            check_branches(choice::values(&function.args), schema)?;
             let digits = digits_of(choice::values(&function.args), schema)?;
             with_digits(choice::case(function.args), digits, schema)
         }
         Expr::ScalarFunction(mut function) if function.func.name() == choice::COALESCE => {
+            check_branches(&function.args, schema)?;
             let digits = digits_of(&function.args, schema)?;
             function.func = coalesce();
             with_digits(Expr::ScalarFunction(function), digits, schema)
@@ -109,6 +111,7 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
             lower_locate(function, schema)
         }
         Expr::AggregateFunction(mut aggregate) => {
+            check_extreme(aggregate.func.name(), &aggregate.params.args, schema)?;
             aggregate.func = choice::extreme(aggregate.func);
             match extreme_of_text(&aggregate, schema)? {
                 Some(extreme) => Ok(Transformed::yes(extreme)),
@@ -119,6 +122,7 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
             if let WindowFunctionDefinition::AggregateUDF(function) = window.fun {
                 window.fun = WindowFunctionDefinition::AggregateUDF(choice::extreme(function));
             }
+            check_extreme(window.fun.name(), &window.params.args, schema)?;
             let by_order = ["min", "max"].contains(&window.fun.name());
             if by_order && by_weights(&window.params.args, schema)? {
                 let what = "MIN and MAX over a window in this collation";
@@ -151,6 +155,35 @@ fn with_digits(expr: Expr, digits: u8, schema: &DFSchema) -> DfResult<Transforme
         _ => return Ok(Transformed::no(expr)),
     };
     Ok(Transformed::yes(cast_to(expr, target)))
+}
+
+/// MIN and MAX compare what is shown, which is not how JSON compares.
+fn check_extreme(function: &str, args: &[Expr], schema: &DFSchema) -> DfResult<()> {
+    for arg in args {
+        if matches!(function, "min" | "max") && is_json(&arg.get_type(schema)?) {
+            return Err(SqlError::not_supported("MIN and MAX of JSON").into_df());
+        }
+    }
+    Ok(())
+}
+
+/// Refuses JSON beside other types where one value of several is the result.
+fn check_branches<'e>(
+    branches: impl IntoIterator<Item = &'e Expr>,
+    schema: &DFSchema,
+) -> DfResult<()> {
+    let types = branches.into_iter().map(|branch| branch.get_type(schema));
+    check_mixed(types.collect::<DfResult<Vec<_>>>()?.iter())
+}
+
+fn check_mixed<'t>(types: impl Iterator<Item = &'t DataType>) -> DfResult<()> {
+    let typed = types.filter(|ty| **ty != DataType::Null);
+    let (json, others): (Vec<_>, Vec<_>) = typed.partition(|ty| is_json(ty));
+    if json.is_empty() || others.is_empty() {
+        return Ok(());
+    }
+    let what = "JSON or another type as the result of one expression";
+    Err(SqlError::not_supported(what).into_df())
 }
 
 fn sum_argument(arg: Expr, schema: &DFSchema) -> DfResult<Expr> {
@@ -205,7 +238,7 @@ fn lower_in(mut args: Vec<Expr>, schema: &DFSchema) -> DfResult<Expr> {
 fn lower_like(like: Like, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let text = |expr: Box<Expr>| -> DfResult<Box<Expr>> {
         let ty = expr.get_type(schema)?;
-        if is_string(&ty) || ty == DataType::Null {
+        if (is_string(&ty) && !is_json(&ty)) || ty == DataType::Null {
             return Ok(expr);
         }
         Ok(Box::new(cast_to(*expr, casts::Target::Char(None))))
@@ -244,7 +277,7 @@ fn lower_in_subquery(subquery: InSubquery, schema: &DFSchema) -> DfResult<Transf
     } = subquery;
     let field = subquery.subquery.schema().field(0);
     let (left, right) = (expr.get_type(schema)?, field.data_type().clone());
-    if is_string(&left) && is_string(&right) {
+    if is_string(&left) && is_string(&right) && is_json(&left) == is_json(&right) {
         let inner = subquery.subquery.schema();
         let (relation, field) = inner.qualified_field(0);
         let column = Expr::Column(Column::new(relation.cloned(), field.name()));
@@ -368,11 +401,15 @@ fn distinct_argument(
 }
 
 fn needs_padding(expr: &Expr, schema: &DFSchema) -> DfResult<bool> {
-    Ok(is_string(&expr.get_type(schema)?) && without_padding(expr.clone(), schema)? != *expr)
+    let ty = expr.get_type(schema)?;
+    Ok(is_json(&ty) || (is_string(&ty) && without_padding(expr.clone(), schema)? != *expr))
 }
 
-/// A string cut for comparison, anything else as it is.
+/// A string cut for comparison, JSON as the bytes that it is compared by, anything else as it is.
 fn collated(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    if is_json(&expr.get_type(schema)?) {
+        return Ok(json::order_of(expr));
+    }
     if is_string(&expr.get_type(schema)?) && !matches!(expr, Expr::Literal(..)) {
         return without_padding(expr, schema);
     }
@@ -382,6 +419,10 @@ fn collated(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
 /// A UNION whose columns pass for CHAR only if they are CHAR in every part: DataFusion asks the
 /// columns of tables only, other expressions may have trailing spaces.
 fn union_columns(union: Union) -> DfResult<LogicalPlan> {
+    for column in 0..union.schema.fields().len() {
+        let parts = union.inputs.iter();
+        check_mixed(parts.map(|part| part.schema().field(column).data_type()))?;
+    }
     let is_char = |plan: &LogicalPlan, i: usize| metadata::is_char(plan.schema().field(i));
     let mixed: Vec<usize> = (0..union.schema.fields().len())
         .filter(|i| metadata::is_char(union.schema.field(*i)))
@@ -435,7 +476,7 @@ fn group_by(aggregate: Aggregate) -> DfResult<LogicalPlan> {
         let value = expr.clone().unalias();
         let carrier = format!("{SHOWN}{i}");
         aggr_expr.push(min(value.clone()).alias(&carrier));
-        *expr = without_padding(value, input.schema())?.alias_qualified(relation, name);
+        *expr = collated(value, input.schema())?.alias_qualified(relation, name);
         shown[i] = Some(carrier);
     }
     let groups = shown.len();

@@ -288,6 +288,10 @@ impl Writer<'_> {
                 }
                 Some(Simple::Default) => continue,
                 Some(Simple::Null) => self.converter.not_null(Datum::Null, def)?,
+                // No text, so it is refused.
+                Some(Simple::Number(_) | Simple::Truth(_)) if def.ty == ColumnType::Json => self
+                    .converter
+                    .value(Datum::Bool(true), def.ty, def, number)?,
                 Some(literal) => {
                     let text = literal.text(def.ty);
                     self.converter.text(&text, def, number)?

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{BulkLoad, Chunk, Encoder};
-use perigee_value::{Datum, format_value, parse_text};
+use perigee_value::{ColumnType, Datum, RowError, format_value, parse_text};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::Session;
@@ -146,8 +146,9 @@ impl Plan {
                 return Err(bad(LineProblem::Fields(fields.len())));
             }
             let mut row: Vec<Option<&[u8]>> = self.defaults.iter().map(Option::as_deref).collect();
-            for (field, column) in fields.iter().zip(&self.columns) {
-                row[*column] = field.as_deref();
+            let forms = self.json_forms(&fields).map_err(bad)?;
+            for ((field, form), column) in fields.iter().zip(&forms).zip(&self.columns) {
+                row[*column] = form.as_deref().or(field.as_deref());
             }
             let number;
             if let Some(column) = self.numbered {
@@ -160,6 +161,28 @@ impl Plan {
         }
         encoder.finish(&mut chunk);
         Ok(chunk)
+    }
+
+    /// For the fields of JSON columns, the texts that are stored.
+    fn json_forms(
+        &self,
+        fields: &[lines::Field<'_>],
+    ) -> std::result::Result<Vec<Option<Vec<u8>>>, LineProblem> {
+        let form = |(field, column): (&lines::Field<'_>, &usize)| {
+            let ty = self.table.def.columns[*column].ty;
+            let Some(text) = field.as_deref().filter(|_| ty == ColumnType::Json) else {
+                return Ok(None);
+            };
+            match parse_text(ty, text) {
+                Ok(Datum::String(form)) => Ok(Some(form)),
+                Ok(_) => Ok(None),
+                Err(error) => {
+                    let column = *column as u16;
+                    Err(LineProblem::Row(RowError::Column { column, error }))
+                }
+            }
+        };
+        fields.iter().zip(&self.columns).map(form).collect()
     }
 
     /// Text of the number for a row that asks for one by this field.
@@ -227,7 +250,7 @@ struct BadLine {
 
 enum LineProblem {
     Fields(usize),
-    Row(perigee_value::RowError),
+    Row(RowError),
     Number(SqlError),
     Unclosed,
 }

@@ -381,7 +381,9 @@ async fn next_number(session: &Session, table: &Table) -> Result<Option<u64>> {
 
 fn column_line(column: &ColumnDef, counts: bool) -> String {
     let mut line = format!("  `{}` {}", column.name, column.ty);
-    if let Some(collation) = column.ty.collation().filter(|c| c.is_text()) {
+    if let Some(collation) = column.ty.collation().filter(|c| c.is_text())
+        && column.ty != ColumnType::Json
+    {
         let _ = write!(line, " COLLATE {}", collation.name());
     }
     if !column.nullable {
@@ -396,7 +398,9 @@ fn column_line(column: &ColumnDef, counts: bool) -> String {
         Some(default) => {
             let _ = write!(line, " DEFAULT {}", quoted(&default));
         }
-        None if column.nullable && !column.ty.is_long() => line.push_str(" DEFAULT NULL"),
+        None if column.nullable && (is_json || !column.ty.is_long()) => {
+            line.push_str(" DEFAULT NULL")
+        }
         None => {}
     }
     if column.on_update_now {

@@ -7,14 +7,22 @@ use super::time;
 use crate::date::{self, round_micros};
 use crate::string::{char_count, trim_end};
 use crate::time::{is_valid_time, round_time};
-use crate::{Collation, ColumnType, Datum, Units, ValueError, ValueErrorKind, ValueRef, decimal};
+use crate::{
+    Collation, ColumnType, Datum, Units, ValueError, ValueErrorKind, ValueRef, decimal, json,
+};
 
 /// The value of type `ty` that `text` spells.
 pub fn parse_text(ty: ColumnType, text: &[u8]) -> Result<Datum, ValueError> {
+    if ty == ColumnType::Json {
+        let form = json::normalise(text)
+            .map_err(|error| ValueError::new(ValueErrorKind::Json(error), ty, text))?;
+        return Ok(Datum::String(form.into_bytes()));
+    }
     parse_text_ref(ty, text).map(ValueRef::to_datum)
 }
 
-/// As [`parse_text`]; strings are borrowed from `text`.
+/// As [`parse_text`]; strings are borrowed from `text`. JSON, of which the text is another one than
+/// what is stored, must be in normal form already.
 #[inline]
 pub fn parse_text_ref(ty: ColumnType, text: &[u8]) -> Result<ValueRef<'_>, ValueError> {
     match ty {
@@ -56,9 +64,10 @@ pub fn parse_text_ref(ty: ColumnType, text: &[u8]) -> Result<ValueRef<'_>, Value
             Err(kind) => Err(ValueError::new(kind, ty, text)),
         },
         ColumnType::Year => parse_year(ty, text),
-        ColumnType::Char { .. } | ColumnType::Varchar { .. } | ColumnType::Long { .. } => {
-            check_text(ty, text).map(ValueRef::String)
-        }
+        ColumnType::Char { .. }
+        | ColumnType::Varchar { .. }
+        | ColumnType::Long { .. }
+        | ColumnType::Json => check_text(ty, text).map(ValueRef::String),
     }
 }
 
@@ -68,6 +77,7 @@ pub(crate) fn check_text(ty: ColumnType, text: &[u8]) -> Result<&[u8], ValueErro
         ColumnType::Char { chars, collation } => (chars, collation, trim_end(text)),
         ColumnType::Varchar { chars, collation } => (chars, collation, text),
         ColumnType::Long { prefix, collation } => return check_long(ty, prefix, collation, text),
+        ColumnType::Json => return check_long(ty, 4, Collation::UTF8MB4_BIN, text),
         _ => unreachable!("the caller asks for string types only"),
     };
     let most = usize::from(chars);

@@ -79,6 +79,10 @@ fn columns_of_a_table_are_described_as_mysql_does() {
             "01 72 01 72 0c 3f 00 ff ff 00 00 fc 90 00 00 00 00",
         ),
         (
+            of_ty("s", SqlType::Json),
+            "01 73 01 73 0c 3f 00 ff ff ff ff f5 90 00 00 00 00",
+        ),
+        (
             of_ty("u", SqlType::Bit { width: 12 }),
             "01 75 01 75 0c 3f 00 0c 00 00 00 10 20 00 00 00 00",
         ),
@@ -104,6 +108,10 @@ fn expressions_belong_to_no_table() {
     truth.flags = ColumnFlags::NOT_NULL.with(ColumnFlags::BINARY);
     let expected = "03 64 65 66 00 00 00 03 31 3d 31 00 0c 3f 00 01 00 00 00 03 81 00 00 00 00";
     assert_eq!(packet(&truth), bytes(expected));
+    // The character set of a JSON column is binary, of an expression the connection's.
+    let json = Column::expression("j", SqlType::Json);
+    let expected = "03 64 65 66 00 00 00 01 6a 00 0c 2d 00 ff ff ff ff f5 90 00 00 00 00";
+    assert_eq!(packet(&json), bytes(expected));
 }
 
 #[test]

@@ -7,13 +7,13 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
-use super::{Rewriter, TableAccess, normal, null, unsupported};
+use super::{Rewriter, TableAccess, is_column, normal, null, unsupported};
 use crate::error::{Result, SqlError};
 use crate::functions::cast::{self, Target};
 use crate::functions::choice::CASE;
 use crate::functions::collation::COLLATE;
 use crate::functions::types::{MAX_PRECISION, MAX_SCALE, MAX_WIDE_PRECISION};
-use crate::functions::{dates, in_list};
+use crate::functions::{dates, in_list, json};
 use crate::parse::binary::{binary_literal, bytes_of};
 use perigee_value::Collation;
 
@@ -234,6 +234,13 @@ impl Rewriter<'_> {
                 *expr = take(value);
                 self.expr(expr)
             }
+            Expr::MemberOf(member) => {
+                self.expr(&mut member.value)?;
+                self.expr(&mut member.array)?;
+                let operands = vec![take(&mut member.value), take(&mut member.array)];
+                *expr = call(json::MEMBER_OF, operands);
+                Ok(())
+            }
             _ => self.syntax_functions(expr),
         }
     }
@@ -447,6 +454,21 @@ impl Rewriter<'_> {
                 }
                 self.operand(right)?;
                 Ok((binary(left, op, take(right)), false))
+            }
+            Op::Arrow | Op::LongArrow => {
+                let path = take(right);
+                let is_text = matches!(&path, Expr::Value(value) if matches!(value.value,
+                    Value::SingleQuotedString(_) | Value::DoubleQuotedString(_)));
+                if !is_column(&left) || !is_text {
+                    return Err(SqlError::syntax(format!("{op}{path}"), 1));
+                }
+                *right = path;
+                self.expr(right)?;
+                let part = call(json::EXTRACT, vec![left, take(right)]);
+                Ok(match op {
+                    Op::Arrow => (part, false),
+                    _ => (call(json::UNQUOTE, vec![part]), false),
+                })
             }
             other => unsupported(format!("the operator {other}")),
         }
@@ -778,6 +800,7 @@ pub(super) fn cast_target(ty: &DataType) -> Result<Target> {
         DataType::Double(_) | DataType::Real => Target::Double,
         DataType::Char(length) => Target::Char(char_length(length)?),
         DataType::Date => Target::Date,
+        DataType::JSON => Target::Json,
         DataType::Datetime(fsp) => Target::DateTime(fsp_of(*fsp)?),
         DataType::Time(fsp, TimezoneInfo::None) => Target::Time(fsp_of(*fsp)?),
         other => return unsupported(format!("CAST AS {other}")),

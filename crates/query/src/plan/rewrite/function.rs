@@ -11,7 +11,7 @@ use super::{Rewriter, refuse, unsupported};
 use crate::error::{Result, SqlError};
 use crate::functions::cast::Target;
 use crate::functions::choice::{CASE, COALESCE};
-use crate::functions::{dates, exact, rows, sum_argument};
+use crate::functions::{dates, exact, json, rows, sum_argument};
 
 /// MySQL's name and ours, for functions that only need another name.
 const RENAMED: &[(&str, &str)] = &[
@@ -268,7 +268,11 @@ impl Rewriter<'_> {
             }
             return Ok(call(ours, args));
         }
-        self.desugared(name, args)
+        match json::named(name, args.len()) {
+            Some((ours, true)) => Ok(call(ours, args)),
+            Some((_, false)) => wrong(),
+            None => self.desugared(name, args),
+        }
     }
 
     /// Functions that are other expressions.

@@ -253,6 +253,7 @@ fn column_type(column: &str, ty: &DataType) -> Result<ColumnType> {
             }
         }
         DataType::MediumBlob => Ok(long(3, Collation::BINARY)),
+        DataType::JSON => Ok(ColumnType::Json),
         DataType::LongBlob => Ok(long(4, Collation::BINARY)),
         other => unsupported(format!("the type {other}")),
     }

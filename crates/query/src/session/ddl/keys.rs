@@ -107,7 +107,10 @@ pub(super) fn check(def: &TableDef) -> Result<()> {
     for key in keys() {
         let mut columns = key.iter().map(|c| &def.columns[usize::from(*c)]);
         if let Some(column) = columns.find(|column| column.ty.is_long()) {
-            return Err(SqlError::long_key(&column.name));
+            return Err(match column.ty {
+                ColumnType::Json => SqlError::json_key(&column.name),
+                _ => SqlError::long_key(&column.name),
+            });
         }
         let width = |c: &u16| greatest_width(def.columns[usize::from(*c)].ty);
         if key.iter().map(width).sum::<usize>() > MAX_KEY_LEN {
@@ -134,6 +137,7 @@ fn check_size(def: &TableDef) -> Result<()> {
         (ColumnType::Varchar { .. }, width) => 1 + usize::from(width > 255),
         // The length and a pointer to the rest.
         (ColumnType::Long { prefix, .. }, _) => usize::from(prefix) + size_of::<u64>(),
+        (ColumnType::Json, _) => size_of::<u32>() + size_of::<u64>(),
         _ => 0,
     };
     let bytes = |ty| greatest_width(ty) + length_bytes(ty);

@@ -136,6 +136,7 @@ pub(in crate::session) fn implicit_default(ty: ColumnType) -> Option<Datum> {
         ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
             return None;
         }
+        ColumnType::Json => b"null",
         _ if ty.is_string() => b"",
         ColumnType::Year => b"0000",
         _ => b"0",
@@ -151,6 +152,8 @@ fn nearest(column: &ColumnDef, text: &[u8], kind: ValueErrorKind) -> Option<Datu
         ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
             column.nullable.then_some(Datum::Null)
         }
+        // Not even with IGNORE in MySQL.
+        ColumnType::Json => None,
         ColumnType::Year if kind == ValueErrorKind::OutOfRange => implicit_default(ty),
         _ if kind == ValueErrorKind::OutOfRange => Some(bound(ty, text.trim().starts_with('-'))),
         _ => {

@@ -3,6 +3,7 @@
 use perigee_engine::EngineError;
 use perigee_engine::catalog::Table;
 use perigee_engine::txn::DuplicateRow;
+use perigee_value::json::JsonErrorKind;
 use perigee_value::{ColumnType, RowError, ValueError, ValueErrorKind};
 
 use crate::error::SqlError;
@@ -56,6 +57,7 @@ pub(in crate::session) fn value_error(error: &ValueError, column: &str, row: u64
         ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => "datetime",
         ColumnType::Time { .. } => "time",
         ColumnType::Char { .. } | ColumnType::Varchar { .. } | ColumnType::Long { .. } => "string",
+        ColumnType::Json => "json",
     };
     match error.kind {
         ValueErrorKind::OutOfRange if kind == "time" => {
@@ -69,6 +71,10 @@ pub(in crate::session) fn value_error(error: &ValueError, column: &str, row: u64
         ValueErrorKind::Incorrect => SqlError::incorrect_value(kind, &error.value, column, row),
         ValueErrorKind::TooLong => SqlError::data_too_long(column, row),
         ValueErrorKind::NullNotAllowed => SqlError::null_not_allowed(column),
+        ValueErrorKind::Json(error) if error.kind == JsonErrorKind::TooDeep => {
+            SqlError::json_too_deep()
+        }
+        ValueErrorKind::Json(error) => SqlError::invalid_json_text(error.kind, error.at, column),
         ValueErrorKind::Corrupt => SqlError::corrupt(error),
     }
 }
