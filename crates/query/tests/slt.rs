@@ -196,6 +196,7 @@ files!(
     temporal,
     clock,
     wide,
+    json,
 );
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -298,4 +299,29 @@ async fn rows_of_files_are_numbered_in_their_order() {
         let results = fixture.run(&mut session, sql).await.unwrap();
         assert_eq!(rows_of(&results[0]), [expected], "{sql}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_have_json() {
+    let fixture = Fixture::new(Setup::default()).await;
+    let mut session = fixture.session();
+    let table = "CREATE DATABASE test; USE test; CREATE TABLE t (id INT PRIMARY KEY, j JSON)";
+    fixture.run(&mut session, table).await.unwrap();
+    let load = "LOAD DATA LOCAL INFILE 'f' INTO TABLE t";
+    let long = "x".repeat(20_000);
+    let file = format!("1\t{{\"b\":[1,2],\"a\":\"{long}\"}}\n2\t\\N\n3\t \"c\\\\t\" \n");
+    let loaded = fixture.run_with(&mut session, load, file.into());
+    let loaded = loaded.await.unwrap()[0].ok.clone().unwrap();
+    assert_eq!(loaded.affected_rows, 3);
+    let select = "SELECT id, j FROM t ORDER BY id";
+    let results = fixture.run(&mut session, select).await.unwrap();
+    let rows = [
+        format!("1|{{\"a\": \"{long}\", \"b\": [1, 2]}}"),
+        "2|NULL".to_owned(),
+        "3|\"c\\t\"".to_owned(),
+    ];
+    assert_eq!(rows_of(&results[0]), rows);
+    let bad = fixture.run_with(&mut session, load, "4\t[1\n".into());
+    let error = bad.await.unwrap_err();
+    assert_eq!((error.errno, error.sqlstate), (3140, "22032"));
 }

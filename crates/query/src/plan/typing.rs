@@ -132,7 +132,7 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
                 *part = collated(part.clone(), schema)?;
             }
             for sort in &mut window.params.order_by {
-                sort.expr = collated(sort.expr.clone(), schema)?;
+                sort.expr = in_window_order(sort.expr.clone(), schema)?;
             }
             Ok(Transformed::yes(Expr::WindowFunction(window)))
         }
@@ -414,6 +414,15 @@ fn collated(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
         return without_padding(expr, schema);
     }
     Ok(expr)
+}
+
+/// What a window orders by: DataFusion's have no frames over bytes.
+fn in_window_order(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    let expr = collated(expr, schema)?;
+    Ok(match is_bytes(&expr.get_type(schema)?) {
+        true => call(Latin::default().into(), vec![expr]),
+        false => expr,
+    })
 }
 
 /// A UNION whose columns pass for CHAR only if they are CHAR in every part: DataFusion asks the

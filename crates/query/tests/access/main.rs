@@ -488,3 +488,57 @@ async fn conditions_on_wide_decimals_are_not_pushed() {
     let (_, extra) = explain(&fixture, &mut session, "SELECT COUNT(*), SUM(d) FROM t").await;
     assert!(extra.contains("Using pushed NDP aggregate"), "{extra}");
 }
+
+/// As for other long values: the rest of the condition, and the columns, are pushed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_on_json_are_not_pushed() {
+    let past_pool = EngineConfig {
+        past_pool: true,
+        ..EngineConfig::default()
+    };
+    let setup = Setup {
+        engine: past_pool,
+        ..Setup::default()
+    };
+    let fixture = Fixture::new(setup).await;
+    let mut session = fixture.session();
+    let create = "CREATE DATABASE test; USE test; SET ndp_mode = ON, ndp_min_pages = 0;
+        CREATE TABLE t (id INT PRIMARY KEY, n INT, j JSON, note VARCHAR(100))";
+    fixture.run(&mut session, create).await.unwrap();
+    let lines: String = (0..100)
+        .map(|id| {
+            let long = "x".repeat(if id % 9 == 0 { 10_000 } else { 10 });
+            let json = format!("{{\"long\":\"{long}\",\"a\":{}}}", id % 7);
+            format!("{id}|{}|{json}|{}\n", id % 10, "-".repeat(100))
+        })
+        .collect();
+    let load = "LOAD DATA LOCAL INFILE 'f' INTO TABLE t FIELDS TERMINATED BY '|'";
+    let loaded = fixture
+        .run_with(&mut session, load, lines.into_bytes())
+        .await;
+    assert_eq!(loaded.unwrap()[0].ok.clone().unwrap().affected_rows, 100);
+    let reason = "condition on j not pushed: long values may lie outside of their rows";
+    for condition in [
+        "j->'$.a' = 2",
+        "JSON_CONTAINS(j, '2', '$.a')",
+        "2 MEMBER OF(j->'$.a')",
+        "j->>'$.a' = '2'",
+    ] {
+        let sql = format!(
+            "SELECT id, n + 10, JSON_LENGTH(j) FROM t WHERE n = 9 AND {condition} ORDER BY id"
+        );
+        let (_, extra) = explain(&fixture, &mut session, &sql).await;
+        for part in [
+            "Using pushed NDP condition (test.t.n = 9)",
+            "columns",
+            reason,
+        ] {
+            assert!(extra.contains(part), "{part} in {extra}");
+        }
+        let expected = ["9|19|2", "79|19|2"];
+        assert_eq!(answer(&fixture, &mut session, &sql).await, expected);
+    }
+    let sql = "SELECT COUNT(*), SUM(n) FROM t WHERE n > 4";
+    let (_, extra) = explain(&fixture, &mut session, sql).await;
+    assert!(!extra.contains("not pushed"), "{extra}");
+}

@@ -38,6 +38,7 @@ public class Checks {
         check("preparedAgain", Checks::preparedAgain);
         check("preparedParts", Checks::preparedParts);
         check("longValues", Checks::longValues);
+        check("json", Checks::json);
         check("preparedStatements", Checks::preparedStatements);
         check("errors", Checks::errors);
         check("transactions", Checks::transactions);
@@ -667,6 +668,34 @@ public class Checks {
                 byte[] got = rows.getBytes(2);
                 equal(length < 0 ? got == null
                         : Arrays.equals(got, Arrays.copyOf(bytes, length)), true);
+            }
+        }
+    }
+
+    static void json(Connection connection) throws Exception {
+        update(connection, "CREATE TABLE documents (id INT PRIMARY KEY, j JSON)");
+        for (String server : new String[] {"true", "false"}) {
+            try (Connection preparing = connect("j", "?useServerPrepStmts=" + server)) {
+                update(preparing, "DELETE FROM documents");
+                String insert = "INSERT INTO documents VALUES (?, ?)";
+                try (PreparedStatement statement = preparing.prepareStatement(insert)) {
+                    statement.setInt(1, 1);
+                    statement.setString(2, "{\"s\":\"é🦀\",\"n\":[1,2]}");
+                    equal(statement.executeUpdate(), 1);
+                }
+                String select = "SELECT j, j->'$.n' AS part FROM documents WHERE j->'$.n[1]' = ?";
+                try (PreparedStatement statement = preparing.prepareStatement(select)) {
+                    statement.setInt(1, 2);
+                    try (ResultSet rows = statement.executeQuery()) {
+                        equal(rows.getMetaData().getColumnTypeName(1), "JSON");
+                        equal(rows.getMetaData().getColumnTypeName(2), "JSON");
+                        equal(rows.getMetaData().getColumnClassName(1), "java.lang.String");
+                        equal(rows.next(), true);
+                        equal(rows.getString(1), "{\"n\": [1, 2], \"s\": \"é🦀\"}");
+                        equal(rows.getObject(2), "[1, 2]");
+                        equal(rows.next(), false);
+                    }
+                }
             }
         }
     }

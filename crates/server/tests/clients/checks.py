@@ -372,6 +372,29 @@ def check_long_columns(connection):
         equal(all_of(again.cursor(), "SELECT COUNT(*) FROM longs"), [(0,)])
 
 
+def check_json(connection):
+    cursor = connection.cursor()
+    cursor.execute("CREATE TABLE documents (id INT PRIMARY KEY, j JSON, n JSON NOT NULL)")
+    cursor.execute("INSERT INTO documents VALUES (%s, %s, %s), (2, NULL, '[]')",
+                   (1, '{"naïve":"🦀","b":[1,2.50]}', "true"))
+    cursor.execute("SELECT id, j, n, j->'$.b' AS part, j->>'$.\"naïve\"' AS text FROM documents ORDER BY id")
+    blob, binary, not_null = FLAG.BLOB, FLAG.BINARY, FLAG.NOT_NULL
+    fields = {field.name: field for field in cursor._result.fields}
+    described = [(name, fields[name].type_code, fields[name].charsetnr, fields[name].length,
+                  fields[name].flags) for name in ("j", "n", "part")]
+    equal(described, [
+        ("j", FIELD_TYPE.JSON, 63, 4294967295, blob | binary),
+        ("n", FIELD_TYPE.JSON, 63, 4294967295, blob | binary | not_null),
+        ("part", FIELD_TYPE.JSON, fields["text"].charsetnr, 4294967295, blob | binary)])
+    equal(list(cursor.fetchall()), [
+        (1, '{"b": [1, 2.5], "naïve": "🦀"}', "true", "[1, 2.5]", "🦀"),
+        (2, None, "[]", None, None)])
+    fails(err.OperationalError, 3140, 'Invalid JSON text: "Missing a name for object member."'
+          " at position 1 in value for column 'j'.", cursor,
+          "INSERT INTO documents VALUES (3, '{', '1')")
+    equal(all_of(cursor, "SELECT id FROM documents WHERE j->'$.b[0]' = 1"), [(1,)])
+
+
 def main():
     with connect() as connection:
         connection.cursor().execute("CREATE DATABASE p")

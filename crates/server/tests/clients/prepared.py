@@ -105,6 +105,28 @@ def check_long_values(connection):
     equal(rows_of(cursor), [(1, None)])
 
 
+def check_json(connection):
+    plain = connection.cursor()
+    plain.execute("DROP TABLE IF EXISTS documents")
+    plain.execute("CREATE TABLE documents (id INT PRIMARY KEY, j JSON)")
+    cursor = connection.cursor(prepared=True)
+    cursor.execute("INSERT INTO documents VALUES (?, ?)", (1, '{"s":"naïve 🦀","n":[1,2]}'))
+    cursor.execute("INSERT INTO documents VALUES (?, ?)", (2, None))
+    fails(3140, cursor, "INSERT INTO documents VALUES (?, ?)", (3, "{"))
+    fails(3140, cursor, "INSERT INTO documents VALUES (?, ?)", (3, 3))
+    text = lambda value: value.decode() if isinstance(value, (bytes, bytearray)) else value
+    for select in (cursor, plain):
+        select.execute("SELECT id, j, j->'$.n' FROM documents ORDER BY id")
+        equal([tuple(map(text, row)) for row in select.fetchall()],
+              [(1, '{"n": [1, 2], "s": "naïve 🦀"}', "[1, 2]"), (2, None, None)])
+    for path, value in [("$.s", "naïve 🦀"), ("$.n[1]", 2), ("$.n[0]", 1.0)]:
+        cursor.execute("SELECT id FROM documents WHERE JSON_EXTRACT(j, ?) = ?", (path, value))
+        equal(rows_of(cursor), [(1,)])
+    cursor.execute("UPDATE documents SET j = JSON_SET(j, ?, ?) WHERE id = ?", ("$.n[5]", "x", 1))
+    cursor.execute("SELECT JSON_UNQUOTE(JSON_EXTRACT(j, ?)) FROM documents WHERE id = 1", ("$.n[last]",))
+    equal([tuple(map(text, row)) for row in cursor.fetchall()], [("x",)])
+
+
 def check_again(connection):
     cursor = connection.cursor(prepared=True)
     sql = "SELECT id FROM types WHERE id = ? OR v = ?"
