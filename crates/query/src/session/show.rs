@@ -235,7 +235,8 @@ fn columns(table: &Table, full: bool, filter: Option<&Filter>) -> Result<Rowset>
         let key = text(key_of(table, i as u16));
         let mut row = vec![text(&column.name), text(column.ty.to_string())];
         if full {
-            let collation = column.ty.collation().filter(|c| c.is_text());
+            let text_like = column.ty != ColumnType::Json;
+            let collation = column.ty.collation().filter(|c| c.is_text() && text_like);
             row.push(collation.map(|collation| collation.name().to_owned()));
         }
         let extra = match table.def.is_auto_increment(i) {

@@ -389,7 +389,7 @@ def check_json(connection):
     equal(list(cursor.fetchall()), [
         (1, '{"b": [1, 2.5], "naïve": "🦀"}', "true", "[1, 2.5]", "🦀"),
         (2, None, "[]", None, None)])
-    fails(err.OperationalError, 3140, 'Invalid JSON text: "Missing a name for object member."'
+    fails(pymysql.err.OperationalError, 3140, 'Invalid JSON text: "Missing a name for object member."'
           " at position 1 in value for column 'j'.", cursor,
           "INSERT INTO documents VALUES (3, '{', '1')")
     equal(all_of(cursor, "SELECT id FROM documents WHERE j->'$.b[0]' = 1"), [(1,)])
