@@ -140,7 +140,7 @@ fn question(rng: &mut Rng) -> String {
              JSON_LENGTH(JSON_INSERT(j, '$.n', 1, '$.m', 2)), \
              JSON_EXTRACT(JSON_REPLACE(j, '$.s', {candidate}), '$.s') FROM t ORDER BY id"
         ),
-        10 => format!("SELECT id, JSON_LENGTH(JSON_REMOVE(j, '$.n', '$.d')) FROM t ORDER BY id"),
+        10 => "SELECT id, JSON_LENGTH(JSON_REMOVE(j, '$.n', '$.d')) FROM t ORDER BY id".to_owned(),
         11 => format!(
             "SELECT SUM(JSON_EXTRACT(j, '$.n')), COUNT(JSON_EXTRACT(j, {single})) FROM t \
              WHERE JSON_EXTRACT(j, '$.n') > {number} AND id % 2 = 0"

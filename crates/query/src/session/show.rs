@@ -235,8 +235,8 @@ fn columns(table: &Table, full: bool, filter: Option<&Filter>) -> Result<Rowset>
         let key = text(key_of(table, i as u16));
         let mut row = vec![text(&column.name), text(column.ty.to_string())];
         if full {
-            let text_like = column.ty != ColumnType::Json;
-            let collation = column.ty.collation().filter(|c| c.is_text() && text_like);
+            let is_json = column.ty == ColumnType::Json;
+            let collation = column.ty.collation().filter(|c| c.is_text() && !is_json);
             row.push(collation.map(|collation| collation.name().to_owned()));
         }
         let extra = match table.def.is_auto_increment(i) {
@@ -382,9 +382,8 @@ async fn next_number(session: &Session, table: &Table) -> Result<Option<u64>> {
 
 fn column_line(column: &ColumnDef, counts: bool) -> String {
     let mut line = format!("  `{}` {}", column.name, column.ty);
-    if let Some(collation) = column.ty.collation().filter(|c| c.is_text())
-        && column.ty != ColumnType::Json
-    {
+    let is_json = column.ty == ColumnType::Json;
+    if let Some(collation) = column.ty.collation().filter(|c| c.is_text() && !is_json) {
         let _ = write!(line, " COLLATE {}", collation.name());
     }
     if !column.nullable {

@@ -6,7 +6,7 @@
 
 use super::tables::{
     Kind, big_literal, day_literal, decimal_literal, fine_literal, literal_of, span_literal,
-    text_literal, year_literal,
+    year_literal,
 };
 use perigee_testkit::Rng;
 

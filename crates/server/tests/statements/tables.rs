@@ -158,7 +158,7 @@ const fn column(
 }
 
 /// Columns of `t` beside its key `id`.
-pub const T: [Column; 15] = [
+pub const T: [Column; 17] = [
     column("a", Kind::Int, "INT", true, |r| {
         r.between(-3, 9).to_string()
     }),

@@ -207,7 +207,7 @@ fn scalar(value: &Datum, ty: ColumnType) -> Json {
         Datum::Int(v) => Json::Number(Number::Int(*v)),
         Datum::UInt(v) => Json::Number(Number::unsigned(*v)),
         Datum::Double(v) => Json::Number(Number::double(*v)),
-        Datum::Decimal(_) => Json::Number(Number::exact(&shown(ty))),
+        Datum::Decimal(_) | Datum::Wide(_) => Json::Number(Number::exact(&shown(ty))),
         // Points in time have all digits, as in MySQL.
         Datum::DateTime(_) => Json::String(shown(ColumnType::DateTime { fsp: 6 })),
         Datum::Time(_) => Json::String(shown(ColumnType::Time { fsp: 6 })),
