@@ -412,7 +412,13 @@ fn union(rng: &mut Rng) -> Query {
         Kind::Text => e.text(1),
         Kind::Ci => e.column_of(&[Kind::Ci]).0,
         Kind::Date => e.date(1),
-        _ => e.integer(1),
+        // Years are unsigned; what is signed beside them has no common type here.
+        _ => loop {
+            let number = e.integer(1);
+            if !number.contains(".yr") {
+                break number;
+            }
+        },
     };
     let (a, left) = (one(&mut e), filter(&mut e));
     e.scope = scope("s", &[], &S);
