@@ -424,7 +424,7 @@ proptest! {
         let (x, y) = (Json::Number(a.clone()), Json::Number(b.clone()));
         // Doubles tell two numbers apart unless they are nearly equal.
         match a.to_f64().partial_cmp(&b.to_f64()).unwrap() {
-            std::cmp::Ordering::Equal => {}
+            Ordering::Equal => {}
             order => prop_assert_eq!(x.sort_key().cmp(&y.sort_key()), order),
         }
         if let (Number::Int(a), Number::Int(b)) = (&a, &b) {
