@@ -1,9 +1,9 @@
 //! In which collation strings compare: MySQL's coercibility. A COLLATE clause says it, then columns do,
 //! then literals; of two columns with different collations the one in `utf8mb4_bin` decides.
 //!
-//! Fields say it of their columns in their metadata. What is computed from such columns is asked of the
-//! expression, as long as it is there: [`check_outputs`] refuses plans that would have to ask a field
-//! that does not say it.
+//! Fields say it in their metadata: those of tables' columns, of what functions make of them, and of what
+//! CASE, COALESCE, MIN and MAX choose. An expression is asked itself, as long as it is there:
+//! [`check_outputs`] refuses plans that would have to ask a field that says something else.
 
 use std::collections::HashMap;
 

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use datafusion::arrow::datatypes::{DataType, Field};
 use perigee_value::Collation;
 
+use crate::functions::types::is_string;
+
 const SCHEMA: &str = "mysql.schema";
 const TABLE: &str = "mysql.table";
 const COLUMN: &str = "mysql.column";
@@ -65,9 +67,10 @@ pub fn collation(field: &Field) -> Collation {
 
 /// Gives a string the collation of the strings it is computed from: of different ones `utf8mb4_bin`.
 pub fn pass_collation<'f>(from: impl Iterator<Item = &'f Field>, to: &mut Field) {
-    let columns =
-        from.filter(|field| origin(field).is_some() || field.metadata().contains_key(COLLATION));
-    let mut collations = columns.map(collation);
+    let of_column =
+        |field: &&Field| origin(field).is_some() || field.metadata().contains_key(COLLATION);
+    let texts = from.filter(|field| is_string(field.data_type()));
+    let mut collations = texts.filter(of_column).map(collation);
     if let Some(first) = collations.next()
         && collations.all(|other| other == first)
     {

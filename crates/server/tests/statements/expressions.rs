@@ -389,10 +389,12 @@ impl Expressions<'_> {
                     false => kind,
                 };
                 let (a, b) = (self.text_of(kind, below), self.text_of(other, 0));
-                match self.rng.chance(6) && kind == other {
-                    true => format!("{a} BETWEEN {b} AND {}", literal_of(self.rng, kind)),
-                    false => format!("{a} {op} {b}"),
+                if self.rng.chance(6) {
+                    let column = self.some_column(kind, "'a'");
+                    let (low, high) = (literal_of(self.rng, kind), literal_of(self.rng, kind));
+                    return format!("{column} BETWEEN {low} AND {high}");
                 }
+                format!("{a} {op} {b}")
             }
             5 => format!("{} {op} {}", self.date(below), self.date(0)),
             6 if self.rng.chance(3) => {
