@@ -14,6 +14,7 @@ mod stores;
 
 pub use error::NodeError;
 pub use frontend::{run_embedded, run_frontend};
+pub use perigee_page_store::answer_at_once;
 pub use settings::{
     EmbeddedSettings, FrontendSettings, LogStoreSettings, PageStoreSettings, Serving, StatusListen,
 };

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use futures::future::LocalBoxFuture;
 use perigee_log_store::LogStoreService;
 use perigee_page_api::TransportBytes;
-use perigee_page_store::PageStoreService;
+use perigee_page_store::{NdpRuntime, PageStoreService};
 use tokio::task::spawn_blocking;
 use tonic::transport::server::TcpIncoming;
 
@@ -87,10 +87,11 @@ pub fn run_page_store(
         };
         let _showing = status::show(status, shown);
         announce(&settings.serving, "page store", address)?;
-        let incoming = perigee_page_api::incoming(listener, bytes);
-        let router = perigee_page_api::transport().add_service(perigee_page_api::serve(store));
-        serve_until_told(async |stop| router.serve_with_incoming_shutdown(incoming, stop).await)
-            .await
+        let ndp = NdpRuntime::start().map_err(NodeError::component)?;
+        serve_until_told(async |stop| {
+            perigee_page_api::serve_apart(store, listener, bytes, ndp.handle(), stop).await
+        })
+        .await
     })
 }
 

@@ -7,7 +7,8 @@
 //! - nothing is retried here: the caller knows other replicas, this client does not;
 //! - answers are checked before they are believed.
 //!
-//! The connection is made by the first call and made again by the first call after it broke.
+//! NDP reads have a connection of their own ([`lanes`](crate::lanes)). A connection is made by the
+//! first call that needs it, and made again by the first after it broke.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use perigee_types::{DbId, Lsn, PAGE_SIZE, SliceId, checksum};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status, Streaming};
 
+use crate::lanes::Lane;
 use crate::proto::page_store_client;
 use crate::status::from_status;
 use crate::transport::{Connector, FRAME_LEN, STREAM_WINDOW, TransportBytes};
@@ -59,10 +61,12 @@ impl Default for ClientConfig {
 
 type Rpc = page_store_client::PageStoreClient<Channel>;
 
-/// A Page Store reached over gRPC. Clones share one connection.
+/// A Page Store reached over gRPC. Clones share its connections.
 #[derive(Clone, Debug)]
 pub struct PageStoreClient {
     rpc: Rpc,
+    /// For NDP reads.
+    ndp: Rpc,
     address: Arc<str>,
     config: ClientConfig,
     bytes: Arc<TransportBytes>,
@@ -76,7 +80,7 @@ impl PageStoreClient {
     /// [`PageError::Refused`] if `address` is not a URI.
     pub fn new(address: &str, config: ClientConfig) -> Result<Self, PageError> {
         let bytes = Arc::new(TransportBytes::default());
-        let channel = Endpoint::from_shared(address.to_owned())
+        let endpoint = Endpoint::from_shared(address.to_owned())
             .map_err(|e| PageError::Refused(format!("{address} is no address: {e}")))?
             .connect_timeout(config.connect_timeout)
             .initial_stream_window_size(STREAM_WINDOW)
@@ -84,13 +88,16 @@ impl PageStoreClient {
             .max_frame_size(FRAME_LEN)
             .http2_keep_alive_interval(config.keepalive_interval)
             .keep_alive_timeout(config.keepalive_timeout)
-            .keep_alive_while_idle(true)
-            .connect_with_connector_lazy(Connector::new(bytes.clone()));
-        let rpc = Rpc::new(channel)
-            .max_decoding_message_size(MAX_MESSAGE)
-            .max_encoding_message_size(MAX_MESSAGE);
+            .keep_alive_while_idle(true);
+        let rpc = |lane| {
+            let channel = endpoint.connect_with_connector_lazy(Connector::new(lane, bytes.clone()));
+            Rpc::new(channel)
+                .max_decoding_message_size(MAX_MESSAGE)
+                .max_encoding_message_size(MAX_MESSAGE)
+        };
         Ok(Self {
-            rpc,
+            rpc: rpc(Lane::Ordinary),
+            ndp: rpc(Lane::Ndp),
             address: address.into(),
             config,
             bytes,
@@ -131,12 +138,13 @@ impl PageStoreClient {
     /// Starts a stream, under the read deadline.
     async fn open<M, T>(
         &self,
+        rpc: &Rpc,
         what: &str,
         message: M,
         call: impl AsyncFnOnce(Rpc, Request<M>) -> Result<tonic::Response<Streaming<T>>, Status>,
     ) -> Result<Streaming<T>, PageError> {
         let deadline = self.config.read_timeout;
-        match tokio::time::timeout(deadline, call(self.rpc.clone(), Request::new(message))).await {
+        match tokio::time::timeout(deadline, call(rpc.clone(), Request::new(message))).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
             Ok(Err(status)) => Err(from_status(&status, &self.name(what))),
             Err(_) => Err(self.late(what, deadline)),
@@ -280,7 +288,7 @@ impl PageStore for PageStoreClient {
             pages: read.pages.iter().map(|p| p.0).collect(),
         };
         let mut stream = self
-            .open(&what, message, async |mut rpc, request| {
+            .open(&self.rpc, &what, message, async |mut rpc, request| {
                 rpc.read_pages(request).await
             })
             .await?;
@@ -315,7 +323,7 @@ impl PageStore for PageStoreClient {
             descriptor,
         };
         let stream = self
-            .open(&what, message, async |mut rpc, request| {
+            .open(&self.ndp, &what, message, async |mut rpc, request| {
                 rpc.ndp_read(request).await
             })
             .await?;

@@ -13,6 +13,7 @@ mod client;
 pub mod conformance;
 mod cpu;
 mod error;
+mod lanes;
 mod server;
 mod status;
 mod store;
@@ -21,12 +22,13 @@ mod transport;
 pub use client::{ClientConfig, PageStoreClient};
 pub use cpu::thread_cpu_nanos;
 pub use error::PageError;
-pub use server::{Adapter, PageStoreServer, serve, transport};
+pub use lanes::incoming;
+pub use server::{Adapter, PageStoreServer, serve, serve_apart, transport};
 pub use store::{
     Fragment, MAX_FRAGMENT, MAX_PAGES, NdpDecline, NdpItem, NdpRead, NdpReply, NdpStream, NdpUsage,
     PageStore, ReadPages, SliceKey, SliceStatus, StoreStatus,
 };
-pub use transport::{Counted, TransportBytes, incoming};
+pub use transport::{Counted, TransportBytes};
 
 #[allow(
     missing_docs,

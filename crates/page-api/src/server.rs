@@ -11,12 +11,16 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use perigee_types::{DbId, Lsn, PageId, SliceId, checksum};
-use tonic::transport::Server;
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tonic::transport::{Error, Server};
 use tonic::{Request, Response, Status};
 
+use crate::lanes::lanes;
 use crate::proto::page_store_server;
 use crate::status::to_status;
-use crate::transport::{FRAME_LEN, STREAM_WINDOW};
+use crate::transport::{FRAME_LEN, STREAM_WINDOW, TransportBytes};
 use crate::{
     Fragment, MAX_MESSAGE, MAX_PAGES, NdpDecline, NdpItem, NdpRead, NdpReply, PageError, PageStore,
     ReadPages, SliceKey, SliceStatus, proto,
@@ -52,6 +56,35 @@ pub fn transport() -> Server {
         .max_concurrent_streams(CALLS_PER_CONNECTION)
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
+}
+
+/// Serves `store` until `stop`, and then until the calls under way have ended: the connections for
+/// NDP on the runtime `ndp`, whose threads may have a lower priority, all others on this one.
+///
+/// # Errors
+/// If the server fails.
+pub async fn serve_apart(
+    store: Arc<dyn PageStore>,
+    listener: TcpListener,
+    bytes: Arc<TransportBytes>,
+    ndp: &Handle,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    let (of_others, of_ndp) = lanes(listener, bytes);
+    let router = || transport().add_service(serve(store.clone()));
+    // They stop with this call, also if it is dropped.
+    let (stops, stopped) = oneshot::channel::<()>();
+    let stopped = async { drop(stopped.await) };
+    let for_ndp = ndp.spawn(router().serve_with_incoming_shutdown(of_ndp, stopped));
+    let stop = async move {
+        stop.await;
+        drop(stops);
+    };
+    router()
+        .serve_with_incoming_shutdown(of_others, stop)
+        .await?;
+    // An error: the runtime has ended.
+    for_ndp.await.unwrap_or(Ok(()))
 }
 
 /// Translates between messages and the trait.

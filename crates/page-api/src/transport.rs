@@ -10,14 +10,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
-use futures::{FutureExt, Stream};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tonic::codegen::Service;
 use tonic::codegen::http::Uri;
 use tonic::transport::server::Connected;
+
+use crate::lanes::Lane;
 
 /// HTTP/2 window of one call and, doubled, of one connection: at 1 GiB/s over a round trip of
 /// 8 ms, 8 MiB are on their way.
@@ -57,9 +59,22 @@ impl<T> Counted<T> {
         Self { io, bytes }
     }
 
+    pub(crate) fn io(&self) -> &T {
+        &self.io
+    }
+
     fn count_sent(&self, n: usize) -> usize {
         self.bytes.sent.fetch_add(n as u64, Ordering::Relaxed);
         n
+    }
+}
+
+impl Counted<TcpStream> {
+    /// Lets the runtime that this is called on wake up who waits for the socket, as it serves it.
+    pub(crate) fn adopt(self) -> io::Result<Self> {
+        self.io.set_nodelay(true)?;
+        let io = TcpStream::from_std(self.io.into_std()?)?;
+        Ok(Self { io, ..self })
     }
 }
 
@@ -117,31 +132,16 @@ impl<T: Connected> Connected for Counted<T> {
     }
 }
 
-/// The connections that `listener` accepts, counted in `bytes`; to be given to
-/// `Router::serve_with_incoming`.
-pub fn incoming(
-    listener: TcpListener,
-    bytes: Arc<TransportBytes>,
-) -> impl Stream<Item = io::Result<Counted<TcpStream>>> + Send + 'static {
-    futures::stream::unfold((listener, bytes), |(listener, bytes)| async move {
-        let accepted = async {
-            let (socket, _) = listener.accept().await?;
-            socket.set_nodelay(true)?;
-            Ok(Counted::new(socket, bytes.clone()))
-        };
-        Some((accepted.await, (listener, bytes)))
-    })
-}
-
-/// Makes the connections of a client, counted.
+/// Makes the connections of a client for one lane, counted.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
+    lane: Lane,
     bytes: Arc<TransportBytes>,
 }
 
 impl Connector {
-    pub(crate) fn new(bytes: Arc<TransportBytes>) -> Self {
-        Self { bytes }
+    pub(crate) fn new(lane: Lane, bytes: Arc<TransportBytes>) -> Self {
+        Self { lane, bytes }
     }
 }
 
@@ -155,7 +155,7 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let bytes = self.bytes.clone();
+        let (lane, bytes) = (self.lane, self.bytes.clone());
         async move {
             let no_host =
                 || io::Error::new(io::ErrorKind::InvalidInput, format!("no host in {uri}"));
@@ -164,7 +164,9 @@ impl Service<Uri> for Connector {
             let host = host.trim_start_matches('[').trim_end_matches(']');
             let socket = TcpStream::connect((host, uri.port_u16().unwrap_or(80))).await?;
             socket.set_nodelay(true)?;
-            Ok(TokioIo::new(Counted::new(socket, bytes)))
+            let mut socket = Counted::new(socket, bytes);
+            lane.announce(&mut socket).await?;
+            Ok(TokioIo::new(socket))
         }
         .boxed()
     }

@@ -15,10 +15,14 @@ use perigee_page_api::conformance::{self, MemoryPageStore, ToyFormat};
 use perigee_page_api::{
     ClientConfig, Fragment, NdpDecline, NdpItem, NdpRead, NdpReply, NdpStream, NdpUsage, PageError,
     PageStore, PageStoreClient, ReadPages, SliceKey, SliceStatus, StoreStatus, TransportBytes,
-    incoming, serve, transport,
+    incoming, serve, serve_apart, transport,
 };
 use perigee_types::{DbId, Lsn, PAGE_SIZE, PageId, SliceId};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// Serves `store` on a port of its own until the test's runtime ends.
 async fn server(store: Arc<dyn PageStore>) -> (SocketAddr, Arc<TransportBytes>) {
@@ -351,4 +355,79 @@ async fn a_store_that_is_away_is_unavailable_and_found_again() {
     });
     client.create_slice(SLICE, 1).await.unwrap();
     assert_eq!(client.status().await.unwrap().slices.len(), 1);
+}
+
+/// Serves `store` on a port of its own, NDP on one thread, until it is told to stop.
+async fn server_apart(
+    store: Arc<dyn PageStore>,
+) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel();
+    let ndp = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let serving = tokio::spawn(async move {
+        let stopped = async { drop(stopped.await) };
+        let served = serve_apart(store, listener, Arc::default(), ndp.handle(), stopped).await;
+        ndp.shutdown_background();
+        served.unwrap();
+    });
+    (address, stop, serving)
+}
+
+#[tokio::test]
+async fn calls_are_answered_while_no_thread_is_free_for_ndp() {
+    const BUSY: Duration = Duration::from_secs(1);
+    let store = Scripted {
+        reply: |i| {
+            std::thread::sleep(BUSY);
+            (i == 0).then(NdpReply::default)
+        },
+        ..Scripted::new()
+    };
+    let (address, stop, serving) = server_apart(Arc::new(store)).await;
+    let client = client(address, ClientConfig::default());
+    let scans: Vec<_> = (0..2)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.ndp_read(ndp(1)).await.unwrap().count().await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let start = Instant::now();
+    for _ in 0..20 {
+        assert_eq!(client.read_pages(read(1)).await.unwrap().len(), 1);
+    }
+    assert!(start.elapsed() < BUSY, "{:?}", start.elapsed());
+    assert!(!scans.iter().any(JoinHandle::is_finished));
+    for scan in scans {
+        assert_eq!(scan.await.unwrap(), 1);
+    }
+    stop.send(()).unwrap();
+    drop(client);
+    serving.await.unwrap();
+    assert!(
+        TcpStream::connect(address).await.is_err(),
+        "nobody listens any more"
+    );
+}
+
+#[tokio::test]
+async fn connections_that_begin_with_nothing_or_nonsense_harm_nobody() {
+    let (address, _stop, _) = server_apart(Arc::new(Scripted::new())).await;
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        silent.push(TcpStream::connect(address).await.unwrap());
+    }
+    let mut nonsense = TcpStream::connect(address).await.unwrap();
+    nonsense.write_all(b"NDPx").await.unwrap();
+    let client = client(address, ClientConfig::default());
+    let replies = client.ndp_read(ndp(1)).await.unwrap();
+    assert_eq!(replies.count().await, 0);
+    assert_eq!(client.read_pages(read(1)).await.unwrap().len(), 1);
+    let answer = nonsense.read(&mut [0; 8]).await;
+    assert_eq!(answer.unwrap(), 0, "it is closed");
 }

@@ -3,16 +3,18 @@
 //!
 //! `cargo run --release -p perigee-page-store --example overload -- [directory] [seconds]`
 //!
-//! Three processes, all over gRPC: the store; the demand, which is other machines' and therefore has
-//! the lowest priority here: 32 scans at a time, each of a thousand pages with an expensive
-//! predicate, of four tenants; and the measurement: one page read every 2 ms, and every 5 ms a change
-//! of a page, which is waited for to be on disk and then to be in the page that is read. First
-//! without the demand, then with it, several times in turn.
+//! Three processes, all over gRPC: the store; the demand: 32 scans at a time, each of a thousand pages
+//! with an expensive predicate, of four tenants; and the measurement: one page read every 2 ms, and
+//! every 5 ms a change of a page, which is waited for to be on disk and then to be in the page that is
+//! read. Without the demand and with it in turn; its connections are there all the time.
+//!
+//! Clients are other machines' in life. So the store has half of the cores for itself, and on the
+//! other half the demand runs when the measurement does not.
 #![allow(clippy::unwrap_used, reason = "a measurement")]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -24,9 +26,9 @@ use perigee_ndp::Descriptor;
 use perigee_page::{PageKind, RecordHeader};
 use perigee_page_api::{
     ClientConfig, Fragment, NdpItem, NdpRead, PageStore, PageStoreClient, ReadPages, SliceKey,
-    incoming, serve, transport,
+    serve_apart,
 };
-use perigee_page_store::{Config, PageStoreService};
+use perigee_page_store::{Config, NdpRuntime, PageStoreService, answer_at_once};
 use perigee_redo::{Change, Group, Op};
 use perigee_types::{DbId, IndexId, Lsn, PageId, SliceId, TrxId, Writer};
 use perigee_value::{Collation, ColumnType, Datum, RowLayout, encode_row};
@@ -37,6 +39,8 @@ const ROWS: i64 = 100;
 const SCANS: u32 = 32;
 /// Pairs of measurements without and with the demand.
 const ROUNDS: usize = 3;
+/// What it takes for scans that were begun or left to be all there is, or to be gone.
+const SETTLING: Duration = Duration::from_millis(300);
 /// The slice whose log is measured, and its pages.
 const LOG_TENANT: u32 = 100;
 const LOG_PAGES: u64 = 500;
@@ -157,48 +161,75 @@ async fn store(dir: &Path) {
     load(&store, LOG_TENANT, LOG_PAGES).await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("http://{}", listener.local_addr().unwrap());
-    let router = transport().add_service(serve(Arc::new(store)));
-    let served = router.serve_with_incoming(incoming(listener, Arc::default()));
+    let ndp = NdpRuntime::start().unwrap();
+    let until = std::future::pending();
+    let served = serve_apart(
+        Arc::new(store),
+        listener,
+        Arc::default(),
+        ndp.handle(),
+        until,
+    );
     served.await.unwrap();
 }
 
-/// The demand's process: until it is killed. Prints pages reduced and declined every second.
-async fn demand(address: &str) {
-    // SAFETY: the call takes numbers; 0 is this process.
-    let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
-    assert!(done == 0);
-    let counts: Arc<[AtomicU64; 2]> = Arc::default();
-    for scan in 0..SCANS {
-        // A connection for every eight scans, as of a frontend each.
-        let client = PageStoreClient::new(address, ClientConfig::default()).unwrap();
-        let counts = counts.clone();
-        tokio::spawn(async move {
-            let db = scan % TENANTS;
-            let descriptor = expensive(db);
-            for from in (0..).map(|round| round * 1000 % PAGES) {
-                let read = NdpRead {
-                    slice: slice(db),
-                    lsn: Lsn(PAGES),
-                    pages: (from + 1..=from + 1000).map(PageId).collect(),
-                    descriptor: descriptor.clone(),
-                };
-                let mut replies = client.ndp_read(read).await.unwrap();
-                let mut declined = 0;
-                while let Some(reply) = replies.next().await {
-                    let items = reply.unwrap().items;
-                    let items = items.iter();
-                    let whole = items.filter(|item| matches!(item, NdpItem::Declined { .. }));
-                    declined += whole.count() as u64;
-                }
-                counts[0].fetch_add(1000 - declined, Ordering::Relaxed);
-                counts[1].fetch_add(declined, Ordering::Relaxed);
-            }
-        });
+/// Pages reduced and declined.
+type Counts = Arc<[AtomicU64; 2]>;
+
+/// Scans the tenants' pages again and again.
+async fn scan(client: PageStoreClient, db: u32, counts: Counts) {
+    let descriptor = expensive(db);
+    for from in (0..).map(|round| round * 1000 % PAGES) {
+        let read = NdpRead {
+            slice: slice(db),
+            lsn: Lsn(PAGES),
+            pages: (from + 1..=from + 1000).map(PageId).collect(),
+            descriptor: descriptor.clone(),
+        };
+        let mut pages = 0;
+        let mut replies = client.ndp_read(read).await.unwrap();
+        while let Some(reply) = replies.next().await {
+            let reply = reply.unwrap();
+            pages += reply.usage.pages;
+            let items = reply.items.iter();
+            let whole = items.filter(|item| matches!(item, NdpItem::Declined { .. }));
+            let whole = whole.count() as u64;
+            counts[0].fetch_add(reply.usage.pages - whole, Ordering::Relaxed);
+            counts[1].fetch_add(whole, Ordering::Relaxed);
+        }
+        assert_eq!(pages, 1000, "each page is answered");
     }
-    loop {
-        tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+/// The demand's process. A line makes it begin or stop; it answers with the pages reduced and
+/// declined since it began.
+async fn demand(address: &str) {
+    let nothing = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the call reads the parameter; 0 is this thread. The others begin like it.
+    let done = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const nothing) };
+    assert!(done == 0);
+    let clients = (0..SCANS).map(|_| PageStoreClient::new(address, ClientConfig::default()));
+    let clients: Vec<_> = clients.map(Result::unwrap).collect();
+    for client in &clients {
+        client.status().await.unwrap();
+    }
+    let mut scans = tokio::task::JoinSet::new();
+    let mut counts = Counts::default();
+    // This waits on a thread that runs nothing else.
+    for _ in std::io::stdin().lines() {
         let [reduced, declined] = [&counts[0], &counts[1]].map(|n| n.load(Ordering::Relaxed));
         println!("{reduced} {declined}");
+        if scans.is_empty() {
+            counts = Counts::default();
+            for (db, client) in (0..TENANTS).cycle().zip(&clients) {
+                scans.spawn(scan(client.clone(), db, counts.clone()));
+            }
+        } else {
+            scans.abort_all();
+            while let Some(ended) = scans.join_next().await {
+                assert!(ended.unwrap_err().is_cancelled(), "a scan failed");
+            }
+        }
     }
 }
 
@@ -289,24 +320,59 @@ async fn measure(client: &PageStoreClient, log: &mut Log, lasts: Duration) -> Me
 }
 
 /// This program as another process; killed when dropped.
-struct Process(Child);
+struct Process {
+    child: Child,
+    input: ChildStdin,
+    output: Box<dyn Iterator<Item = String>>,
+}
 
 impl Process {
-    fn start(role: &str, argument: &str) -> (Self, impl Iterator<Item = String> + use<>) {
+    fn start(role: &str, argument: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([role, argument])
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        (Self(child), lines.map(Result::unwrap))
+        Self {
+            input: child.stdin.take().unwrap(),
+            output: Box::new(lines.map(Result::unwrap)),
+            child,
+        }
+    }
+
+    /// Lets the demand begin or stop; pages reduced and declined since the last time.
+    fn switch(&mut self) -> [u64; 2] {
+        self.input.write_all(b"\n").unwrap();
+        let line = self.output.next().unwrap();
+        let (reduced, declined) = line.split_once(' ').unwrap();
+        std::thread::sleep(SETTLING);
+        [reduced, declined].map(|n| n.parse().unwrap())
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Keeps this process on half of the cores, if there are two.
+fn stay_on(half: usize) {
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let middle = cores / 2;
+    let of_half = [0..middle, middle..cores][half].clone();
+    if of_half.is_empty() {
+        return;
+    }
+    // SAFETY: a set of cores is bits, and there are more of them than cores; 0 is this process, which
+    // has one thread so far.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        of_half.for_each(|core| libc::CPU_SET(core, &mut set));
+        assert!(libc::sched_setaffinity(0, size_of_val(&set), &raw const set) == 0);
     }
 }
 
@@ -322,8 +388,9 @@ fn report(what: &str, idle: &mut Latencies, loaded: &mut Latencies) {
 
 async fn run(dir: &Path, lasts: Duration) {
     drop(std::fs::remove_dir_all(dir));
-    let (_store, mut lines) = Process::start("store", dir.to_str().unwrap());
-    let address = lines.next().unwrap();
+    let mut store = Process::start("store", dir.to_str().unwrap());
+    let address = store.output.next().unwrap();
+    let mut demand = Process::start("demand", &address);
     let client = PageStoreClient::new(&address, ClientConfig::default()).unwrap();
     let mut log = Log {
         lsn: Lsn(LOG_PAGES),
@@ -334,18 +401,11 @@ async fn run(dir: &Path, lasts: Duration) {
     let (mut reduced, mut declined) = (0, 0);
     for _ in 0..ROUNDS {
         let quiet = measure(&client, &mut log, lasts).await;
-        let (demand, mut counts) = Process::start("demand", &address);
-        counts.next().unwrap();
+        demand.switch();
         let busy = measure(&client, &mut log, lasts).await;
-        let last = counts
-            .by_ref()
-            .take(lasts.as_secs() as usize)
-            .last()
-            .unwrap();
-        drop(demand);
-        let (some, others) = last.split_once(' ').unwrap();
-        reduced += some.parse::<u64>().unwrap();
-        declined += others.parse::<u64>().unwrap();
+        let [some, others] = demand.switch();
+        reduced += some;
+        declined += others;
         for (all, part) in [(&mut idle, quiet), (&mut loaded, busy)] {
             all.read.0.extend(part.read.0);
             all.durable.0.extend(part.durable.0);
@@ -368,16 +428,24 @@ async fn run(dir: &Path, lasts: Duration) {
     drop(std::fs::remove_dir_all(dir));
 }
 
-#[tokio::main]
-async fn main() {
+fn main() {
     let args: Vec<_> = std::env::args().skip(1).collect();
-    match &args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["store", dir] => store(Path::new(dir)).await,
-        ["demand", address] => demand(address).await,
-        rest => {
-            let dir = rest.first().map_or_else(std::env::temp_dir, PathBuf::from);
-            let seconds = rest.get(1).map_or(5, |n| n.parse().expect("seconds"));
-            run(&dir.join("overload"), Duration::from_secs(seconds)).await;
-        }
+    let args: Vec<_> = args.iter().map(String::as_str).collect();
+    let is_store = matches!(args[..], ["store", _]);
+    stay_on(usize::from(!is_store));
+    if is_store {
+        answer_at_once();
     }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        match &args[..] {
+            ["store", dir] => store(Path::new(dir)).await,
+            ["demand", address] => demand(address).await,
+            rest => {
+                let dir = rest.first().map_or_else(std::env::temp_dir, PathBuf::from);
+                let seconds = rest.get(1).map_or(5, |n| n.parse().expect("seconds"));
+                run(&dir.join("overload"), Duration::from_secs(seconds)).await;
+            }
+        }
+    });
 }

@@ -39,6 +39,7 @@ mod ndp_run;
 mod open;
 mod plugin;
 mod pool;
+mod priority;
 mod read;
 mod recover;
 mod segment;
@@ -52,4 +53,5 @@ pub use figures::{
     DECLINE_REASONS, DescriptorFigures, Figures, LogFigures, NdpFigures, PoolFigures, SliceFigures,
 };
 pub use plugin::{NdpPlugin, NdpProgram, NdpRun, PageOutcome, PerigeePlugin};
+pub use priority::{NdpRuntime, answer_at_once};
 pub use service::PageStoreService;

@@ -7,7 +7,8 @@
 //!
 //! Best effort, page by page: what does not fit the queue is declined and read like any page. Log
 //! and ordinary reads run on other threads, never wait for these, and come first where cores are
-//! scarce: NDP threads have a lower priority.
+//! scarce: NDP threads, and those that send what they make and what is declined, have a lower
+//! priority ([`priority`](crate::priority)).
 //!
 //! Fair: a thread goes to the work of the database for which the fewest threads work, and leaves
 //! a request after a while if others wait; a database that has much in the queue leaves room for
@@ -33,6 +34,7 @@ use crate::config::Config;
 use crate::figures::NdpFigures;
 use crate::ndp_run::{Chunk, Partial};
 use crate::plugin::NdpProgram;
+use crate::priority::step_back;
 use crate::slice::Slice;
 
 /// Pages in a chunk: enough to read them with few system calls, few enough to share a request of
@@ -44,10 +46,6 @@ const TURN: Duration = Duration::from_millis(10);
 
 /// Descriptors that may wait for being prepared: as many as there are programs worth keeping.
 const PREPARATIONS: usize = 256;
-
-/// Nice value of NDP threads: a third of what an ordinary thread gets on a core that both want. With
-/// much less they would do nothing on a busy machine, and pages that are declined cost more.
-const NICE: libc::c_int = 5;
 
 /// What goes to the client.
 pub(crate) type Reply = Result<NdpReply, PageError>;
@@ -332,16 +330,6 @@ fn room(job: &Job) -> Result<OwnedPermit<Reply>, Left> {
         Ok(permit) => Ok(permit),
         Err(TrySendError::Full(_)) => Err(Left::Stalled),
         Err(TrySendError::Closed(_)) => Err(Left::Over),
-    }
-}
-
-/// Makes the calling thread one that gives way to others.
-fn step_back() {
-    // SAFETY: the call takes numbers; 0 is the calling thread, which Linux schedules by itself.
-    let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
-    if done != 0 {
-        let error = std::io::Error::last_os_error();
-        tracing::warn!("NDP threads run with the priority of all others: {error}");
     }
 }
 

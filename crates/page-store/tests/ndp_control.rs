@@ -6,7 +6,7 @@ mod support;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -14,14 +14,18 @@ use futures::StreamExt;
 use perigee_ndp::{Descriptor, NdpBatch};
 use perigee_page::{PageKind, RecordHeader};
 use perigee_page_api::{
-    ClientConfig, NdpDecline, NdpItem, NdpRead, PageError, PageStore, PageStoreClient, SliceKey,
-    incoming, serve, transport,
+    ClientConfig, NdpDecline, NdpItem, NdpRead, PageError, PageStore, PageStoreClient, ReadPages,
+    SliceKey, serve_apart,
 };
-use perigee_page_store::{Config, NdpPlugin, NdpProgram, NdpRun, PageOutcome, PageStoreService};
+use perigee_page_store::{
+    Config, NdpPlugin, NdpProgram, NdpRun, NdpRuntime, PageOutcome, PageStoreService,
+    answer_at_once,
+};
 use perigee_redo::Op;
 use perigee_types::{DbId, IndexId, Lsn, PageId, TrxId};
 use perigee_value::{Collation, ColumnType, Datum, RowLayout, encode_row};
 use support::{Model, SLICE, open, small, tempdir};
+use tokio::runtime::Runtime;
 
 /// Pages of a request; so many chunks.
 const PAGES: u64 = 1000;
@@ -34,7 +38,10 @@ struct Slow {
     /// Pages by the first byte of the descriptor.
     pages: Arc<[AtomicUsize; 256]>,
     descriptor: u8,
+    /// For a page, asleep,
     delay: Duration,
+    /// or at work.
+    works: Duration,
     /// To prepare a descriptor.
     prepares: Duration,
     panics: bool,
@@ -47,6 +54,7 @@ impl Default for Slow {
             pages: Arc::new([const { AtomicUsize::new(0) }; 256]),
             descriptor: 0,
             delay: Duration::ZERO,
+            works: Duration::ZERO,
             prepares: Duration::ZERO,
             panics: false,
         }
@@ -88,6 +96,8 @@ impl NdpRun for Slow {
         assert!(!self.panics, "the plugin is broken");
         self.pages[usize::from(self.descriptor)].fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(self.delay);
+        let begin = Instant::now();
+        while begin.elapsed() < self.works {}
         PageOutcome::Taken
     }
     // Every chunk is a result of its own.
@@ -152,12 +162,25 @@ fn part(model: &Model, descriptor: &'static [u8], pages: u64) -> NdpRead {
     }
 }
 
-async fn over_grpc(store: &Arc<PageStoreService>, config: ClientConfig) -> PageStoreClient {
+/// Clients of one server, which serves NDP on threads that give way to others, as a process does.
+async fn clients<const N: usize>(
+    store: &Arc<PageStoreService>,
+    config: &ClientConfig,
+) -> [PageStoreClient; N] {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let router = transport().add_service(serve(store.clone()));
-    tokio::spawn(router.serve_with_incoming(incoming(listener, Arc::default())));
-    PageStoreClient::new(&address, config).unwrap()
+    let store = store.clone();
+    tokio::spawn(async move {
+        let ndp = NdpRuntime::start().unwrap();
+        let until = std::future::pending();
+        serve_apart(store, listener, Arc::default(), ndp.handle(), until).await
+    });
+    std::array::from_fn(|_| PageStoreClient::new(&address, config.clone()).unwrap())
+}
+
+async fn over_grpc(store: &Arc<PageStoreService>, config: ClientConfig) -> PageStoreClient {
+    let [client] = clients(store, &config).await;
+    client
 }
 
 /// Pages reduced, pages declined as the store is busy.
@@ -369,6 +392,101 @@ async fn a_flood_of_descriptors_does_not_keep_a_tenant_waiting() {
         declined += task.await.unwrap().1;
     }
     assert!((50..=144).contains(&declined), "{declined} of 400 declined");
+}
+
+/// Half of a hundred reads of a page, and of changes of one, took no longer than this.
+async fn medians(client: &PageStoreClient, model: &mut Model) -> [Duration; 2] {
+    let mut times = [Vec::new(), Vec::new()];
+    for page in 1..=100 {
+        let read = ReadPages {
+            slice: model.slice,
+            lsn: model.lsn,
+            pages: vec![PageId(page * 9)],
+        };
+        let begin = Instant::now();
+        client.read_pages(read).await.unwrap();
+        times[0].push(begin.elapsed());
+        let fragment = model.touch(&[page]);
+        let begin = Instant::now();
+        client.write_logs(fragment).await.unwrap();
+        times[1].push(begin.elapsed());
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    times.map(|mut times| {
+        times.sort_unstable();
+        times[50]
+    })
+}
+
+/// Pages reduced and declined of scans that go on until they are told to stop; each page of each is
+/// answered once.
+async fn demand(client: PageStoreClient, read: NdpRead, stop: Arc<AtomicBool>) -> [usize; 2] {
+    let mut all = [0, 0];
+    while !stop.load(Ordering::Relaxed) {
+        let mut answered = 0;
+        let mut replies = client.ndp_read(read.clone()).await.unwrap();
+        while let Some(reply) = replies.next().await {
+            let reply = reply.unwrap();
+            let whole = |item: &&NdpItem| matches!(item, NdpItem::Declined { .. });
+            let whole = reply.items.iter().filter(whole).count();
+            let pages = reply.usage.pages as usize;
+            answered += pages;
+            all = [all[0] + pages - whole, all[1] + whole];
+        }
+        assert_eq!(answered, read.pages.len());
+    }
+    all
+}
+
+#[test]
+fn reads_and_log_do_not_wait_for_far_too_much_ndp() {
+    answer_at_once();
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(far_too_much_ndp());
+}
+
+async fn far_too_much_ndp() {
+    let dir = tempdir();
+    let plugin = Slow {
+        works: Duration::from_millis(2),
+        ..Slow::default()
+    };
+    let config = Config {
+        ndp_queue: 8,
+        pool_bytes: 64 << 20,
+        ..threads(2)
+    };
+    let (store, [mut model, _]) = slow_store(dir.path(), &plugin, config).await;
+    let [client, others @ ..] = clients::<9>(&store, &ClientConfig::default()).await;
+    medians(&client, &mut model).await;
+    let idle = medians(&client, &mut model).await;
+    // Clients are on other machines in life; here they give way as well.
+    let machines = NdpRuntime::start().unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let scans = others.map(|other| {
+        let read = request(&model, b"a");
+        machines.handle().spawn(demand(other, read, stop.clone()))
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let loaded = medians(&client, &mut model).await;
+    stop.store(true, Ordering::Relaxed);
+    let (mut reduced, mut declined) = (0, 0);
+    for scan in scans {
+        let [some, others] = scan.await.unwrap();
+        (reduced, declined) = (reduced + some, declined + others);
+    }
+    println!("idle {idle:?}, loaded {loaded:?}, {reduced} pages reduced, {declined} declined");
+    assert!(reduced > 0 && declined > 3 * reduced);
+    let counted: u64 = store.figures().ndp.pages_declined.iter().sum();
+    assert_eq!(counted, declined as u64);
+    for (idle, loaded) in idle.into_iter().zip(loaded) {
+        // The goal is 1.5, on a machine that has nothing else to do.
+        assert!(
+            loaded < 5 * idle + Duration::from_millis(3),
+            "{idle:?} {loaded:?}"
+        );
+    }
+    model.check(&*store, 1, model.lsn).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

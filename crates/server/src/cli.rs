@@ -426,6 +426,9 @@ const THREADS_END: Duration = Duration::from_secs(2);
 
 /// Does what the command line asks; an error is for a person to read.
 pub fn run(cli: Cli) -> Result<(), String> {
+    if let Command::PageStore(_) = cli.command {
+        perigee_node::answer_at_once();
+    }
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     // One more, since one may wait for the disk.
     let runtime = tokio::runtime::Builder::new_multi_thread()
