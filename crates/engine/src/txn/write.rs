@@ -341,8 +341,18 @@ impl Transaction {
         let key = table.clustered().layout.shape.key(&record).to_vec();
         let entries = entries_of(table, &record)?;
         loop {
-            if let Some(row) = self.claim_unique(table, None, &record).await? {
-                return Ok(Written::Duplicate(row));
+            if let Some(other) = self.claim_unique(table, None, &record).await? {
+                // The row with the primary key is in the way before those with other unique keys.
+                let same_key = self.settled(table, &key).await?;
+                let same_key = same_key.filter(|row| !RecordFlags(row[0]).is_deleted());
+                return Ok(Written::Duplicate(match same_key {
+                    Some(row) => DuplicateRow {
+                        index: 0,
+                        value: key_text(table, table.clustered(), &row),
+                        key,
+                    },
+                    None => other,
+                }));
             }
             let undo = match roll {
                 Some(undo) => undo,
