@@ -304,6 +304,9 @@ fn work(dir: &Path) -> (f64, f64) {
     (one.0 + other.0, one.1 + other.1)
 }
 
+/// Work that has not begun again for so long has ended.
+const QUIET: Duration = Duration::from_millis(500);
+
 /// How long Page Stores work on after a client says KILL QUERY.
 async fn stopping(dir: &Path, client: &mut Client, mut victim: Client) -> (Duration, Client) {
     let id = victim.number("SELECT CONNECTION_ID()").await.unwrap();
@@ -317,19 +320,19 @@ async fn stopping(dir: &Path, client: &mut Client, mut victim: Client) -> (Durat
     }
     let begin = Instant::now();
     client.execute(&format!("KILL QUERY {id}")).await.unwrap();
-    let reduced = loop {
-        let (jobs, reduced) = work(dir);
-        if jobs == 0.0 {
-            break reduced;
-        }
+    // Between two scans there is no work either: it has ended when there is none for a while.
+    let (mut last, mut reduced) = (begin, work(dir).1);
+    while last.elapsed() < QUIET {
         assert!(Instant::now() < deadline, "scans go on");
-    };
-    let took = begin.elapsed();
+        let now = work(dir);
+        if now != (0.0, reduced) {
+            (last, reduced) = (Instant::now(), now.1);
+        }
+    }
+    let took = last - begin;
     let (victim, result) = running.await.unwrap();
     let error = result.unwrap_err().to_string();
     assert!(error.contains("1317"), "{error}");
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(work(dir), (0.0, reduced), "other scans have begun");
     (took, victim)
 }
 

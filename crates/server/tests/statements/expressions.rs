@@ -5,8 +5,8 @@
 //! (it finds no rows), ASCII of two bytes beside decimals (it cuts 195 to 99.9999).
 
 use super::tables::{
-    Kind, big_literal, day_literal, decimal_literal, fine_literal, literal_of, span_literal,
-    year_literal,
+    Kind, big_literal, day_literal, decimal_literal, fine_literal, literal_of, some_literal,
+    span_literal, year_literal,
 };
 use perigee_testkit::Rng;
 
@@ -129,7 +129,11 @@ impl Expressions<'_> {
                         let from = self.rng.between(-1, 4);
                         let text = match self.rng.chance(2) {
                             true => format!("INSTR({text}, {what})"),
-                            false => format!("LOCATE({what}, {text}, {from})"),
+                            // From a position on MariaDB never finds the empty string.
+                            false => {
+                                let what = some_literal(self.rng, kind);
+                                format!("LOCATE({what}, {text}, {from})")
+                            }
                         };
                         (text, Kind::Int)
                     }

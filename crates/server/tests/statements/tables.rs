@@ -55,6 +55,14 @@ pub fn literal_of(rng: &mut Rng, kind: Kind) -> String {
     }
 }
 
+/// A literal that is not the empty string.
+pub fn some_literal(rng: &mut Rng, kind: Kind) -> String {
+    let mut literals = std::iter::repeat_with(|| literal_of(rng, kind));
+    literals
+        .find(|literal| literal != "''")
+        .expect("there are others")
+}
+
 fn ci_literal(rng: &mut Rng) -> String {
     literal_of(rng, Kind::Ci)
 }
