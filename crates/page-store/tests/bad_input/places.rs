@@ -79,7 +79,7 @@ impl Walk<'_> {
             self.here(format!("column.{column}"));
             let parameters = match self.r.u8()? {
                 1 | 2 => 2,
-                3..=5 | 12 => 0,
+                3..=5 | 12 | 13 => 0,
                 6 | 10 | 11 => 1,
                 7 | 8 => 4,
                 _ => 3,
