@@ -349,9 +349,10 @@ async fn a_kill_reaches_the_page_stores_within_100_ms() {
         victim = again;
     }
     println!("work went on for {times:?}");
-    // A machine that has other things to do may take longer once or twice.
+    // Beside other tests it takes longer by what these do meanwhile, and by what asking takes. If the store
+    // did not hear of it, each would take as long as the query does.
     times.sort_unstable();
-    assert!(times[2] < Duration::from_millis(100), "{times:?}");
+    assert!(times[1] < Duration::from_millis(100), "{times:?}");
 }
 
 /// Values of the counters that EXPLAIN ANALYZE shows.
