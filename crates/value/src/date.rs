@@ -208,13 +208,18 @@ pub fn format_micros(micros: i64, fsp: u8, out: &mut String) {
         },
     ) = split_micros(micros);
     format_day(days, out);
-    let mut written = write!(out, " {hour:02}:{minute:02}:{second:02}");
+    write!(out, " {hour:02}:{minute:02}:{second:02}").expect("writing to a String cannot fail");
+    format_fraction(micros, fsp, out);
+}
+
+/// Appends the point and `fsp` digits of the microseconds of a second, if `fsp` is not 0.
+pub(crate) fn format_fraction(micros: u32, fsp: u8, out: &mut String) {
+    use std::fmt::Write;
     if fsp > 0 {
         let fsp = fsp.min(6);
         let (width, fraction) = (usize::from(fsp), micros / 10u32.pow(6 - u32::from(fsp)));
-        written = written.and_then(|()| write!(out, ".{fraction:0width$}"));
+        write!(out, ".{fraction:0width$}").expect("writing to a String cannot fail");
     }
-    written.expect("writing to a String cannot fail");
 }
 
 #[cfg(test)]

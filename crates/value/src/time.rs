@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::date::round_micros;
+use crate::date::{format_fraction, round_micros};
 
 /// Microseconds of a second.
 const SECOND: u64 = 1_000_000;
@@ -74,13 +74,9 @@ pub fn format_time(micros: i64, fsp: u8, out: &mut String) {
         micros,
     } = fields;
     let sign = if negative { "-" } else { "" };
-    let mut written = write!(out, "{sign}{hours:02}:{minute:02}:{second:02}");
-    if fsp > 0 {
-        let fsp = fsp.min(6);
-        let (width, fraction) = (usize::from(fsp), micros / 10u32.pow(6 - u32::from(fsp)));
-        written = written.and_then(|()| write!(out, ".{fraction:0width$}"));
-    }
-    written.expect("writing to a String cannot fail");
+    write!(out, "{sign}{hours:02}:{minute:02}:{second:02}")
+        .expect("writing to a String cannot fail");
+    format_fraction(micros, fsp, out);
 }
 
 #[cfg(test)]

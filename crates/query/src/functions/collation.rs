@@ -50,12 +50,7 @@ impl ScalarUDFImpl for Pad {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
-        // Keeps what the column's metadata say: a padded column is still that column.
-        let field = args.arg_fields[0].as_ref();
-        Ok(Arc::new(
-            Field::new(PAD, DataType::Utf8View, field.is_nullable())
-                .with_metadata(field.metadata().clone()),
-        ))
+        Ok(of_column(PAD, &args))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
@@ -63,6 +58,14 @@ impl ScalarUDFImpl for Pad {
         let array = args.args[0].to_array(if scalar { 1 } else { args.number_rows })?;
         kernels::shape(trim(&array)?, scalar)
     }
+}
+
+/// The field of what is compared instead of a column. It keeps what the column's metadata say: it is
+/// still that column.
+fn of_column(function: &str, args: &ReturnFieldArgs<'_>) -> FieldRef {
+    let field = args.arg_fields[0].as_ref();
+    let compared = Field::new(function, DataType::Utf8View, field.is_nullable());
+    Arc::new(compared.with_metadata(field.metadata().clone()))
 }
 
 fn trim(array: &ArrayRef) -> DfResult<ArrayRef> {
@@ -111,12 +114,8 @@ impl ScalarUDFImpl for Weights {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
-        // As for padding: a CHAR column's weights have no trailing spaces either.
-        let field = args.arg_fields[0].as_ref();
-        Ok(Arc::new(
-            Field::new(WEIGHTS, DataType::Utf8View, field.is_nullable())
-                .with_metadata(field.metadata().clone()),
-        ))
+        // A CHAR column's weights have no trailing spaces either.
+        Ok(of_column(WEIGHTS, &args))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {

@@ -12,16 +12,8 @@ const CITIES: [&[&str]; 4] = [
     &["Ærø", "ÆRØ"],
 ];
 
-/// Storage reduces pages though they are in the buffer pool: the table is small.
 async fn with_table() -> (Fixture, Session) {
-    let setup = Setup {
-        engine: EngineConfig {
-            past_pool: true,
-            ..EngineConfig::default()
-        },
-        ..Setup::default()
-    };
-    let fixture = Fixture::new(setup).await;
+    let fixture = past_pool().await;
     let mut session = fixture.session();
     let create = "CREATE DATABASE test; USE test;
         CREATE TABLE g (id INT NOT NULL PRIMARY KEY, city VARCHAR(20) NOT NULL, code CHAR(5),

@@ -5,16 +5,8 @@ use super::*;
 
 const ROWS: i64 = 3000;
 
-/// Storage reduces pages though they are in the buffer pool: the tables are small.
 async fn with_tables() -> (Fixture, Session) {
-    let setup = Setup {
-        engine: EngineConfig {
-            past_pool: true,
-            ..EngineConfig::default()
-        },
-        ..Setup::default()
-    };
-    let fixture = Fixture::new(setup).await;
+    let fixture = past_pool().await;
     let mut session = fixture.session();
     let create = "CREATE DATABASE test; USE test;
         CREATE TABLE t (id INT NOT NULL PRIMARY KEY, n INT NOT NULL, code INT NOT NULL,

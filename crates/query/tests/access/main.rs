@@ -62,6 +62,19 @@ async fn loaded(setup: Setup) -> (Fixture, Session) {
     (fixture, session)
 }
 
+/// A database in which storage reduces pages though they are in the buffer pool: tables are small.
+async fn past_pool() -> Fixture {
+    let engine = EngineConfig {
+        past_pool: true,
+        ..EngineConfig::default()
+    };
+    Fixture::new(Setup {
+        engine,
+        ..Setup::default()
+    })
+    .await
+}
+
 /// What EXPLAIN says of each table: `table type key`, and its extra information.
 async fn explain(fixture: &Fixture, session: &mut Session, sql: &str) -> (Vec<String>, String) {
     let results = fixture
@@ -388,15 +401,7 @@ async fn inserted_rows_are_found_by_their_keys_too() {
 /// Conditions on long values stay above the access and EXPLAIN says why; what else there is, is pushed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conditions_on_long_values_are_not_pushed() {
-    let past_pool = EngineConfig {
-        past_pool: true,
-        ..EngineConfig::default()
-    };
-    let setup = Setup {
-        engine: past_pool,
-        ..Setup::default()
-    };
-    let fixture = Fixture::new(setup).await;
+    let fixture = past_pool().await;
     let mut session = fixture.session();
     let create = "CREATE DATABASE test; USE test; SET ndp_mode = ON, ndp_min_pages = 0;
         CREATE TABLE t (id INT PRIMARY KEY, n INT, words TEXT, bytes LONGBLOB)";
@@ -440,15 +445,7 @@ async fn conditions_on_long_values_are_not_pushed() {
 /// there is, is pushed, and storage delivers the column.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conditions_on_wide_decimals_are_not_pushed() {
-    let past_pool = EngineConfig {
-        past_pool: true,
-        ..EngineConfig::default()
-    };
-    let setup = Setup {
-        engine: past_pool,
-        ..Setup::default()
-    };
-    let fixture = Fixture::new(setup).await;
+    let fixture = past_pool().await;
     let mut session = fixture.session();
     let create = "CREATE DATABASE test; USE test; SET ndp_mode = ON, ndp_min_pages = 0;
         CREATE TABLE t (id INT PRIMARY KEY, n INT, d DECIMAL(38,10), w DECIMAL(39,10), s CHAR(20))";
@@ -492,15 +489,7 @@ async fn conditions_on_wide_decimals_are_not_pushed() {
 /// As for other long values: the rest of the condition, and the columns, are pushed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conditions_on_json_are_not_pushed() {
-    let past_pool = EngineConfig {
-        past_pool: true,
-        ..EngineConfig::default()
-    };
-    let setup = Setup {
-        engine: past_pool,
-        ..Setup::default()
-    };
-    let fixture = Fixture::new(setup).await;
+    let fixture = past_pool().await;
     let mut session = fixture.session();
     let create = "CREATE DATABASE test; USE test; SET ndp_mode = ON, ndp_min_pages = 0;
         CREATE TABLE t (id INT PRIMARY KEY, n INT, j JSON, note VARCHAR(100))";
