@@ -389,7 +389,13 @@ fn column(column: &ResultColumn) -> Column {
         org_table: column.table.clone(),
         name: column.name.clone(),
         org_name: column.org_name.clone(),
-        sql_type: column.ty.map_or(SqlType::Null, sql_type),
+        sql_type: match (&column.members, column.ty) {
+            (Some(members), _) => SqlType::Enum {
+                chars: u32::from(members.max_chars()),
+            },
+            (None, Some(ty)) => sql_type(ty),
+            (None, None) => SqlType::Null,
+        },
         flags,
         display_length: None,
         fixed_decimals: None,

@@ -211,6 +211,12 @@ registry! {
     numbers_exhausted(1467, "HY000") => "Failed to read auto-increment value from storage engine";
     /// Two AUTO_INCREMENT columns, or one without a key.
     wrong_auto_increment(1075, "42000") => "Incorrect table definition; there can be only one auto column and it must be defined as a key";
+    /// Two values of an ENUM are the same.
+    duplicated_value(1291, "HY000", column, value) => "Column '{column}' has duplicated value '{value}' in ENUM";
+    /// A value of an ENUM has more than 255 characters.
+    too_long_value(1097, "HY000", column) => "Too long enumeration/set value for column {column}.";
+    /// An ENUM has more values than there can be.
+    too_many_values(1097, "HY000", column, count) => "Column {column} has {count} values; an ENUM has at most 65534";
     /// AUTO_INCREMENT of a column that is no integer.
     wrong_column_specifier(1063, "42000", column) => "Incorrect column specifier for column '{column}'";
     /// A statement that was killed.

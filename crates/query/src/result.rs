@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field};
-use perigee_value::{Collation, ColumnType};
+use perigee_value::{Collation, ColumnType, Members};
 
 use crate::error::Result;
 use crate::functions::cast::fsp_of;
@@ -25,8 +25,11 @@ pub struct ResultColumn {
     pub table: String,
     /// Schema of the table; empty for an expression.
     pub schema: String,
-    /// Type; `None` for a column of the literal NULL.
+    /// Type; `None` for a column of the literal NULL. That of an ENUM is the one of its numbers, while rows
+    /// have its texts.
     pub ty: Option<ColumnType>,
+    /// The values of an ENUM.
+    pub members: Option<Arc<Members>>,
     /// The value is never NULL.
     pub not_null: bool,
     /// Part of the primary key.
@@ -157,7 +160,11 @@ const TEXT_CHARS: u16 = 16_383;
 #[must_use]
 pub fn column_of(field: &Field, name: &str) -> ResultColumn {
     let origin = metadata::origin(field).unwrap_or_default();
-    let ty = type_of(field, &origin);
+    let members = metadata::members(field);
+    let ty = match &members {
+        Some(members) => Some(members.ty()),
+        None => type_of(field, &origin),
+    };
     let has = |flag: u16| origin.flags & flag != 0;
     ResultColumn {
         name: name.to_owned(),
@@ -165,6 +172,7 @@ pub fn column_of(field: &Field, name: &str) -> ResultColumn {
         table: origin.table,
         schema: origin.schema,
         ty,
+        members: members.map(Arc::new),
         not_null: !field.is_nullable(),
         primary_key: has(flags::PRIMARY_KEY),
         unique_key: has(flags::UNIQUE_KEY),

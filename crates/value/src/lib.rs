@@ -17,6 +17,7 @@ mod datum;
 mod error;
 mod layout;
 mod like;
+mod members;
 mod overflow;
 mod record;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use datum::{Datum, ValueRef};
 pub use error::{LayoutError, RowError, ValueError, ValueErrorKind};
 pub use layout::{ColumnLayout, MAX_COLUMNS, MAX_KEY_LEN, MAX_RECORD_LEN, Place, RowLayout};
 pub use like::LikePattern;
+pub use members::{Members, MembersError};
 pub use overflow::{OverflowRef, patch_refs, values_to_move_out};
 pub use record::{RecordView, encode_row, encode_text_row, encode_with};
 pub use text::{format_double, format_float, format_value, parse_text, parse_text_ref};

@@ -100,6 +100,11 @@ pub enum SqlType {
         /// Length in characters.
         chars: u32,
     },
+    /// One of some texts.
+    Enum {
+        /// Length of the longest in characters.
+        chars: u32,
+    },
     /// Text of varying length.
     VarChar {
         /// Greatest length in characters.
@@ -198,7 +203,7 @@ impl SqlType {
             Self::Timestamp { .. } => TypeCode::Timestamp,
             Self::Time { .. } => TypeCode::Time,
             Self::Year => TypeCode::Year,
-            Self::Char { .. } | Self::Binary { .. } => TypeCode::String,
+            Self::Char { .. } | Self::Binary { .. } | Self::Enum { .. } => TypeCode::String,
             Self::VarChar { .. } | Self::VarBinary { .. } => TypeCode::VarString,
             Self::Text { .. } | Self::Blob { .. } => TypeCode::Blob,
             Self::Json => TypeCode::Json,
@@ -211,7 +216,7 @@ impl SqlType {
     pub fn is_text(self) -> bool {
         matches!(
             self,
-            Self::Char { .. } | Self::VarChar { .. } | Self::Text { .. }
+            Self::Char { .. } | Self::VarChar { .. } | Self::Text { .. } | Self::Enum { .. }
         )
     }
 
@@ -244,7 +249,9 @@ impl SqlType {
             Self::DateTime { fsp } | Self::Timestamp { fsp } => 19 + fraction(fsp),
             Self::Time { fsp } => 10 + fraction(fsp),
             Self::Year => 4,
-            Self::Char { chars } | Self::VarChar { chars } => chars.saturating_mul(MAX_CHAR_BYTES),
+            Self::Char { chars } | Self::VarChar { chars } | Self::Enum { chars } => {
+                chars.saturating_mul(MAX_CHAR_BYTES)
+            }
             Self::Text { bytes } => bytes.saturating_mul(MAX_CHAR_BYTES),
             Self::Binary { bytes } | Self::VarBinary { bytes } | Self::Blob { bytes } => bytes,
             Self::Json => u32::MAX,
@@ -282,6 +289,7 @@ impl SqlType {
             Self::Text { .. } | Self::Blob { .. } | Self::Json => {
                 ColumnFlags::BLOB.with(ColumnFlags::BINARY)
             }
+            Self::Enum { .. } => ColumnFlags::ENUM.with(ColumnFlags::BINARY),
             _ => ColumnFlags::BINARY,
         }
     }

@@ -1,15 +1,21 @@
 //! What a user defines: tables, their columns and indexes; and the wire form kept in the catalog.
 
+use std::sync::Arc;
+
 use perigee_types::{DecodeError, Reader, Writer};
-use perigee_value::{ColumnType, Datum};
+use perigee_value::{
+    Collation, ColumnType, Datum, Members, ValueError, ValueRef, format_value, parse_text,
+};
 
 /// A column as CREATE TABLE gives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnDef {
     /// Name, in the user's spelling; compared without case.
     pub name: String,
-    /// Type.
+    /// Type; of an ENUM that of the numbers that rows store.
     pub ty: ColumnType,
+    /// What the numbers of an ENUM stand for. Storage knows the numbers only.
+    pub members: Option<Arc<Members>>,
     /// False for NOT NULL.
     pub nullable: bool,
     /// DEFAULT, if one is given. A nullable column without one defaults to NULL.
@@ -36,6 +42,7 @@ impl ColumnDef {
         Self {
             name: name.into(),
             ty,
+            members: None,
             nullable: true,
             default: None,
             on_update_now: false,
@@ -43,14 +50,66 @@ impl ColumnDef {
         }
     }
 
-    /// The value of DEFAULT, if one is given, in a statement that began at `now`, in microseconds
-    /// since 1970.
+    /// What the column gets if a statement, which began at `now`, in microseconds since 1970, does not
+    /// say it. An ENUM that cannot be NULL has its first value without a DEFAULT, too.
     #[must_use]
     pub fn default_at(&self, now: i64) -> Option<Datum> {
-        Some(match self.default.as_ref()? {
-            ColumnDefault::Value(value) => value.clone(),
-            ColumnDefault::Now => self.time(now),
-        })
+        match self.default.as_ref() {
+            Some(ColumnDefault::Value(value)) => Some(value.clone()),
+            Some(ColumnDefault::Now) => Some(self.time(now)),
+            None if self.members.is_some() && !self.nullable => Some(Datum::UInt(1)),
+            None => None,
+        }
+    }
+
+    /// The value that a text stands for.
+    ///
+    /// # Errors
+    /// If it stands for none.
+    pub fn parse(&self, text: &[u8]) -> Result<Datum, ValueError> {
+        match &self.members {
+            Some(members) => members.parse(text),
+            None => parse_text(self.ty, text),
+        }
+    }
+
+    /// A value of another type as a value of the column.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn coerce(&self, value: Datum, from: ColumnType) -> Result<Datum, ValueError> {
+        match &self.members {
+            Some(members) => members.coerce(value, from),
+            None => self.ty.coerce(value, from),
+        }
+    }
+
+    /// Appends a value as it is shown; NULL appends nothing.
+    pub fn format(&self, value: ValueRef<'_>, out: &mut String) {
+        match (&self.members, value) {
+            (Some(members), ValueRef::UInt(number)) => {
+                out.push_str(members.text(number).unwrap_or_default());
+            }
+            _ => format_value(self.ty, value, out),
+        }
+    }
+
+    /// The type as SHOW CREATE TABLE writes it, without collation.
+    #[must_use]
+    pub fn type_text(&self) -> String {
+        match &self.members {
+            Some(members) => members.to_string(),
+            None => self.ty.to_string(),
+        }
+    }
+
+    /// Order and equality of what is shown, if that are texts or bytes.
+    #[must_use]
+    pub fn collation(&self) -> Option<Collation> {
+        match &self.members {
+            Some(members) => Some(members.collation()),
+            None => self.ty.collation(),
+        }
     }
 
     /// A point in time as CURRENT_TIMESTAMP with this column's digits gives it.
@@ -122,9 +181,14 @@ impl TableDef {
         w.str(&self.schema).str(&self.name).str(&self.comment);
         w.u16(self.columns.len() as u16);
         for column in &self.columns {
-            let flags = u8::from(column.nullable) | u8::from(column.on_update_now) << 1;
+            let flags = u8::from(column.nullable)
+                | u8::from(column.on_update_now) << 1
+                | u8::from(column.members.is_some()) << 2;
             w.str(&column.name).str(&column.comment).u8(flags);
-            column.ty.encode(w);
+            match &column.members {
+                Some(members) => members.encode(w),
+                None => column.ty.encode(w),
+            }
             match &column.default {
                 None => {
                     w.u8(0);
@@ -216,15 +280,23 @@ fn decode_columns(r: &mut Reader<'_>, count: u16) -> Result<Vec<u16>, DecodeErro
 
 fn decode_column(r: &mut Reader<'_>) -> Result<ColumnDef, DecodeError> {
     let (name, comment, flags) = (r.str()?.into(), r.str()?.into(), r.u8()?);
-    if flags > 3 {
+    if flags > 7 {
         return Err(DecodeError::new("definition: flags of a column"));
     }
+    let members = match flags & 4 {
+        0 => None,
+        _ => Some(Arc::new(Members::decode(r)?)),
+    };
     Ok(ColumnDef {
         name,
         comment,
         nullable: flags & 1 != 0,
         on_update_now: flags & 2 != 0,
-        ty: ColumnType::decode(r)?,
+        ty: match &members {
+            Some(members) => members.ty(),
+            None => ColumnType::decode(r)?,
+        },
+        members,
         default: match r.u8()? {
             0 => None,
             1 => Some(ColumnDefault::Value(Datum::decode(r)?)),

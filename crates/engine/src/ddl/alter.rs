@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use perigee_types::TableId;
-use perigee_value::{ColumnType, Datum, RowError};
+use perigee_value::{ColumnType, Datum, RowError, ValueError};
 
 use super::build::{Build, Rows};
 use super::change::Change;
@@ -11,7 +11,7 @@ use super::fill::Fill;
 use super::lock::{ExclusiveTable, TableName};
 use super::schema::NO_ROOT;
 use crate::EngineError;
-use crate::catalog::{IndexRoot, Numbers, Step, Table, TableDef, TableStats, positive};
+use crate::catalog::{ColumnDef, IndexRoot, Numbers, Step, Table, TableDef, TableStats, positive};
 use crate::engine::Engine;
 use crate::scan::CancelToken;
 
@@ -43,7 +43,9 @@ impl Alteration {
         let same_place = |(place, source): (usize, &Source)| {
             *source == Source::Column(place as u16) && {
                 let (from, to) = (&old.columns[place], &self.def.columns[place]);
-                from.nullable == to.nullable && stored_alike(from.ty, to.ty)
+                from.nullable == to.nullable
+                    && stored_alike(from.ty, to.ty)
+                    && numbered_alike(from, to)
             }
         };
         let new_numbers = |auto: &crate::catalog::AutoIncrement| {
@@ -75,6 +77,37 @@ impl Alteration {
             kept.push(found);
         }
         kept
+    }
+}
+
+/// True if numbers of an ENUM stand for the same values before and after; of other columns, true.
+fn numbered_alike(from: &ColumnDef, to: &ColumnDef) -> bool {
+    match (&from.members, &to.members) {
+        (None, None) => true,
+        (Some(from), Some(to)) => {
+            from.collation() == to.collation() && to.texts().starts_with(from.texts())
+        }
+        _ => false,
+    }
+}
+
+/// A value of a column as it was, as one of the column as it will be.
+fn converted(value: Datum, from: &ColumnDef, to: &ColumnDef) -> Result<Datum, ValueError> {
+    let alike = from.ty == to.ty && numbered_alike(from, to);
+    match (&from.members, &value) {
+        _ if alike => Ok(value),
+        // What an ENUM becomes depends on its texts, but for numbers.
+        (Some(members), Datum::UInt(number)) => {
+            if *number == 0 && to.members.is_some() {
+                return Ok(value);
+            }
+            let is_text = to.members.is_some() || to.ty.is_string();
+            match members.text(*number).filter(|_| is_text) {
+                Some(text) => to.parse(text.as_bytes()),
+                None => to.coerce(value, from.ty),
+            }
+        }
+        _ => to.coerce(value, from.ty),
     }
 }
 
@@ -308,16 +341,12 @@ impl<'a> Converter<'a> {
                 Source::Value(value) => value.clone(),
                 Source::Column(from) => {
                     let value = old(usize::from(*from));
-                    let ty = self.old.def.columns[usize::from(*from)].ty;
-                    if ty == column.ty {
-                        value
-                    } else {
-                        column.ty.coerce(value, ty).map_err(|error| {
-                            let column = place as u16;
-                            let error = RowError::Column { column, error };
-                            EngineError::Row { number, error }
-                        })?
-                    }
+                    let before = &self.old.def.columns[usize::from(*from)];
+                    converted(value, before, column).map_err(|error| {
+                        let column = place as u16;
+                        let error = RowError::Column { column, error };
+                        EngineError::Row { number, error }
+                    })?
                 }
             };
             values.push(value);

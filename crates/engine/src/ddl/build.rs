@@ -197,8 +197,12 @@ impl Build {
             let index = &self.table.indexes[number];
             let mut builder = self.engine.tree(index).build(NOBODY, FILL);
             let merge = runs.merge().map_err(|e| spill(&e))?;
-            let cancel = &self.cancel;
-            build_from(&mut builder, merge, Target { index, cancel }).await?;
+            let to = Target {
+                table: &self.table,
+                index,
+                cancel: &self.cancel,
+            };
+            build_from(&mut builder, merge, to).await?;
             built.push((number, builder.finish().await?));
         }
         Ok(built)

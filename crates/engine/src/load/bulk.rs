@@ -186,6 +186,7 @@ impl BulkLoad {
                 }
                 let tree = self.engine.tree(self.table.clustered());
                 let to = Target {
+                    table: &self.table,
                     index: self.table.clustered(),
                     cancel: &self.cancel,
                 };
@@ -229,6 +230,7 @@ impl BulkLoad {
         };
         let tree = self.engine.tree(self.table.clustered());
         let to = Target {
+            table: &self.table,
             index: self.table.clustered(),
             cancel: &self.cancel,
         };
@@ -368,6 +370,7 @@ async fn build_secondary(
     let mut builder = engine.tree(index).build(trx, FILL);
     let merge = runs.merge().map_err(|e| spill(&e))?;
     let to = Target {
+        table: &table,
         index,
         cancel: &cancel,
     };
@@ -375,9 +378,10 @@ async fn build_secondary(
     Ok(builder)
 }
 
-/// The index that is built, and what stops that.
+/// The index of a table that is built, and what stops that.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'a> {
+    pub table: &'a Table,
     pub index: &'a Index,
     pub cancel: &'a CancelToken,
 }
@@ -393,7 +397,7 @@ pub(crate) async fn build_from(
     let mut before: Vec<u8> = Vec::new();
     while let Some(record) = merge.next().map_err(|e| spill(&e))? {
         if !before.is_empty() && same_key(index, &shape, &before, record) {
-            return Err(duplicate(index, record));
+            return Err(duplicate(to.table, index, record));
         }
         before.clear();
         before.extend_from_slice(record);
@@ -420,15 +424,20 @@ fn same_key(index: &Index, shape: &RecordShape, a: &[u8], b: &[u8]) -> bool {
     (0..index.key_columns).all(|c| !a.is_null(c) && a.value(c) == b.value(c))
 }
 
-fn duplicate(index: &Index, record: &[u8]) -> EngineError {
+fn duplicate(table: &Table, index: &Index, record: &[u8]) -> EngineError {
     let view = RecordView::new(&index.layout, record);
     let texts: Vec<_> = index.layout.key[..index.key_columns]
         .iter()
         .map(|column| {
             let mut text = String::new();
             let column = usize::from(*column);
-            let ty = index.layout.columns[column].ty;
-            perigee_value::format_value(ty, view.value(column), &mut text);
+            let value = view.value(column);
+            match table.def.columns.get(usize::from(index.columns[column])) {
+                Some(def) => def.format(value, &mut text),
+                None => {
+                    perigee_value::format_value(index.layout.columns[column].ty, value, &mut text)
+                }
+            }
             text
         })
         .collect();

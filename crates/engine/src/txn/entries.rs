@@ -126,7 +126,10 @@ pub(super) fn key_text(table: &Table, index: &Index, record: &[u8]) -> String {
         .map(|column| {
             let mut text = String::new();
             let column = row_column(table, *column);
-            format_value(layout.columns[column].ty, row.value(column), &mut text);
+            match table.def.columns.get(column) {
+                Some(def) => def.format(row.value(column), &mut text),
+                None => format_value(layout.columns[column].ty, row.value(column), &mut text),
+            }
             text
         })
         .collect();

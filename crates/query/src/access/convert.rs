@@ -18,7 +18,7 @@ use perigee_expr::{Builder, Comparison, NodeId, Program, Type};
 use perigee_value::collation::weights;
 use perigee_value::{ColumnType, Datum, RowLayout};
 
-use crate::functions::{arithmetic, collation, dates};
+use crate::functions::{arithmetic, collation, dates, enumeration};
 
 /// Escape character of LIKE without ESCAPE.
 const ESCAPE: char = '\\';
@@ -334,6 +334,12 @@ impl Converter<'_> {
                 self.builder.collate(operand, Type::StringCi).ok()
             }
             collation::COLLATE => self.node(&args[0]),
+            // The number of a text is the one that is stored.
+            enumeration::NUMBER => {
+                let text = args[0].downcast_ref::<ScalarFunctionExpr>();
+                let text = text.filter(|text| text.name() == enumeration::TEXT)?;
+                self.node(&text.args()[0])
+            }
             dates::EXTRACT => {
                 let field = text(&args[0]).and_then(|name| dates::field_named(&name))?;
                 let operand = self.node(&args[1])?;

@@ -12,6 +12,7 @@ use perigee_value::decimal;
 use super::convert::{Binding, convert};
 use super::exec::PageScanExec;
 use crate::functions::collation::{PAD, WEIGHTS};
+use crate::functions::enumeration;
 
 /// Why storage cannot evaluate an expression; `None` if it can.
 #[must_use]
@@ -48,6 +49,9 @@ fn name(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> String {
     }
     if let Some(function) = expr.downcast_ref::<ScalarFunctionExpr>() {
         let name = function.name();
+        if name == enumeration::TEXT {
+            return "storage has numbers of ENUM values, not their texts".to_owned();
+        }
         let name = name.strip_prefix("mysql_").unwrap_or(name);
         return format!("storage has no function {}", name.to_uppercase());
     }

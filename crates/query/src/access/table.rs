@@ -32,7 +32,8 @@ const UNSIGNED: u16 = 32;
 /// or change its rows. No column that a user names is called so.
 pub const ROW_ID: &str = "/@row_id";
 
-/// The Arrow schema of a table, with what clients are told of each column as metadata.
+/// The Arrow schema of a table, with what clients are told of each column as metadata. Columns of ENUMs
+/// are the numbers that storage has.
 #[must_use]
 pub fn table_schema(table: &Table) -> SchemaRef {
     let fields: Vec<_> = table
@@ -45,12 +46,15 @@ pub fn table_schema(table: &Table) -> SchemaRef {
                 schema: table.def.schema.clone(),
                 table: table.def.name.clone(),
                 column: column.name.clone(),
-                ty: column.ty.to_string(),
+                ty: column.type_text(),
                 flags: flags(table, i as u16),
             };
             let mut metadata = metadata::of_column(&origin, column.ty.fsp());
             if let Some(collation) = column.ty.collation().filter(|c| c.is_text()) {
                 metadata::set_collation(&mut metadata, collation);
+            }
+            if let Some(members) = &column.members {
+                metadata::set_members(&mut metadata, members);
             }
             Field::new(
                 column.name.to_lowercase(),
@@ -76,7 +80,7 @@ fn flags(table: &Table, column: u16) -> u16 {
             _ => {}
         }
     }
-    if def.ty.is_unsigned() {
+    if def.ty.is_unsigned() && def.members.is_none() {
         flags |= UNSIGNED;
     }
     flags

@@ -9,6 +9,7 @@ pub mod cast;
 pub mod choice;
 pub mod collation;
 pub mod dates;
+pub mod enumeration;
 pub mod exact;
 pub mod in_list;
 pub mod json;

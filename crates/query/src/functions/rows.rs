@@ -301,6 +301,15 @@ pub fn accepts(name: &str, arguments: usize) -> Option<bool> {
     Some((definition.arguments.0..=definition.arguments.1).contains(&arguments))
 }
 
+/// True for arguments of the table's functions that are numbers.
+#[must_use]
+pub fn takes_number(name: &str, argument: usize) -> bool {
+    let definition = DEFINITIONS.iter().find(|d| d.name == name);
+    let kinds = definition.map_or(&[][..], |definition| definition.parameters);
+    let kind = kinds.get(argument).or(kinds.last());
+    matches!(kind, Some(Int | Double))
+}
+
 impl ScalarUDFImpl for RowFunction {
     fn name(&self) -> &str {
         DEFINITIONS[self.index].name

@@ -11,9 +11,10 @@ use datafusion::common::Result as DfResult;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
-use perigee_value::{ColumnType, Datum};
+use perigee_engine::catalog::ColumnDef;
+use perigee_value::Datum;
 
-use super::kernels;
+use super::{enumeration, kernels};
 use crate::error::SqlError;
 use crate::values::{self, Column};
 
@@ -24,22 +25,25 @@ pub struct Stored {
     signature: Signature,
     /// The column in plans.
     field: FieldRef,
-    ty: ColumnType,
+    /// Its type in storage, which has numbers of ENUMs.
+    stored: DataType,
+    column: ColumnDef,
 }
 
 /// Begins the names of these functions, which no user can write without quotes.
 pub const PREFIX: &str = "/@stored";
 
 impl Stored {
-    /// The function for a column with this field and type, under a name that is its own in the
+    /// The function for a column with this field in storage, under a name that is its own in the
     /// statement.
     #[must_use]
-    pub fn new(name: String, field: &Field, ty: ColumnType) -> Self {
+    pub fn new(name: String, field: &Field, column: ColumnDef) -> Self {
         Self {
             name,
             signature: Signature::any(1, Volatility::Immutable),
-            field: Arc::new(field.clone().with_nullable(true)),
-            ty,
+            field: Arc::new(enumeration::shown_field(field).with_nullable(true)),
+            stored: field.data_type().clone(),
+            column,
         }
     }
 }
@@ -80,10 +84,13 @@ impl ScalarUDFImpl for Stored {
         let array = args.args[0].to_array(if scalar { 1 } else { args.number_rows })?;
         let column = Column::new(&array, &args.arg_fields[0]).map_err(SqlError::into_df)?;
         let stored: Vec<Datum> = (0..array.len())
-            .map(|row| self.ty.coerce(column.datum(row), column.ty()))
+            .map(|row| self.column.coerce(column.datum(row), column.ty()))
             .map(|value| value.unwrap_or(Datum::Null))
             .collect();
-        let array = values::array(self.field.data_type(), &stored).map_err(SqlError::into_df)?;
+        let mut array = values::array(&self.stored, &stored).map_err(SqlError::into_df)?;
+        if let Some(members) = &self.column.members {
+            array = enumeration::texts(&array, members)?;
+        }
         kernels::shape(array, scalar)
     }
 }

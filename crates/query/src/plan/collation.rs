@@ -18,7 +18,7 @@ use super::operators::call;
 use crate::error::SqlError;
 use crate::functions::collation::{COLLATE, Collate, PAD, Pad, WEIGHTS, Weights};
 use crate::functions::types::{is_json, is_string};
-use crate::functions::{cast, json};
+use crate::functions::{cast, enumeration, json};
 
 /// How firmly an expression has its collation; the firmer one decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,6 +127,10 @@ fn derived(expr: &Expr, schema: &DFSchema) -> DfResult<Derived> {
                 })
             }
             cast::NAME => Ok(Derived::implicit(Collation::UTF8MB4_BIN)),
+            enumeration::TEXT => {
+                let (_, field) = expr.to_field(schema)?;
+                Ok(Derived::implicit(metadata::collation(&field)))
+            }
             _ => all(function.args.iter(), schema),
         },
         Expr::Case(case) => {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::{DataType, Field};
-use perigee_value::Collation;
+use perigee_value::{Collation, Members};
 
 use crate::functions::types::is_string;
 
@@ -14,6 +14,8 @@ const TYPE: &str = "mysql.type";
 const FLAGS: &str = "mysql.flags";
 /// The collation of a string, unless it is `utf8mb4_bin`.
 const COLLATION: &str = "mysql.collation";
+/// The values of an ENUM, each behind its length in bytes and a colon.
+const MEMBERS: &str = "mysql.members";
 
 /// Where a column comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,6 +67,33 @@ pub fn collation(field: &Field) -> Collation {
         .unwrap_or(Collation::UTF8MB4_BIN)
 }
 
+/// Notes the values of an ENUM.
+pub fn set_members(metadata: &mut HashMap<String, String>, members: &Members) {
+    let texts = members.texts().iter();
+    let texts = texts.map(|text| format!("{}:{text}", text.len()));
+    metadata.insert(MEMBERS.to_owned(), texts.collect());
+    set_collation(metadata, members.collation());
+}
+
+/// The values of a field, if it is that of an ENUM column.
+#[must_use]
+pub fn members(field: &Field) -> Option<Members> {
+    let mut rest = field.metadata().get(MEMBERS)?.as_str();
+    let mut texts = Vec::new();
+    while let Some((length, text)) = rest.split_once(':') {
+        let length = length.parse::<usize>().ok()?;
+        texts.push(text.get(..length)?.to_owned());
+        rest = &text[length..];
+    }
+    Members::new(texts, collation(field)).ok()
+}
+
+/// True for texts of an ENUM column.
+#[must_use]
+pub fn is_enum(field: &Field) -> bool {
+    field.metadata().contains_key(MEMBERS)
+}
+
 /// Gives a string the collation of the strings it is computed from: of different ones `utf8mb4_bin`.
 pub fn pass_collation<'f>(from: impl Iterator<Item = &'f Field>, to: &mut Field) {
     let of_column =
@@ -105,11 +134,9 @@ pub fn is_year(field: &Field) -> bool {
     field.metadata().get(TYPE).is_some_and(|ty| ty == "year")
 }
 
-/// True for values of a CHAR column, which have no trailing spaces.
+/// True for values of a CHAR or ENUM column, which have no trailing spaces.
 #[must_use]
 pub fn is_char(field: &Field) -> bool {
-    field
-        .metadata()
-        .get(TYPE)
-        .is_some_and(|ty| ty.starts_with("char("))
+    let ty = field.metadata().get(TYPE);
+    is_enum(field) || ty.is_some_and(|ty| ty.starts_with("char("))
 }

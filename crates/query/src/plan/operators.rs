@@ -10,19 +10,20 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result as DfResult, ScalarValue};
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator, ScalarUDF, binary_expr, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use perigee_expr::Arithmetic;
-use perigee_value::{ColumnType, Datum, Units, decimal, parse_text};
+use perigee_value::{ColumnType, Datum, Members, Units, decimal, parse_text};
 
 use crate::error::SqlError;
 use crate::functions::arithmetic::ArithmeticFunction;
+use crate::functions::collation::COLLATE;
 use crate::functions::types::{
     Number, datetime, is_bytes, is_json, is_string, is_temporal, is_time, mysql_name,
 };
-use crate::functions::{cast as casts, json, text, wide};
+use crate::functions::{cast as casts, enumeration, json, text, wide};
 use crate::parse::binary::number_of;
 use crate::plan::{collation, metadata};
 
@@ -47,7 +48,7 @@ impl ExprPlanner for MysqlOperators {
                 let operand = resolved(operand, true)?;
                 Ok(match is_json(&operand.get_type(schema)?) {
                     true => cast_to(operand, casts::Target::Double),
-                    false => operand,
+                    false => as_number(operand, schema)?,
                 })
             });
             return Ok(PlannerResult::Planned(call(
@@ -112,6 +113,10 @@ pub fn compare(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfRe
     let right = resolved(right, is_number(&left.get_type(schema)?))?;
     let left = as_year(left, &right, schema)?;
     let right = as_year(right, &left, schema)?;
+    let (left, right) = match compare_enum(op, left, right, schema)? {
+        Enums::Compared(compared) => return Ok(compared),
+        Enums::Operands(left, right) => (left, right),
+    };
     let left_type = left.get_type(schema)?;
     let right_type = right.get_type(schema)?;
     if is_json(&left_type) || is_json(&right_type) {
@@ -129,6 +134,118 @@ pub fn compare(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfRe
         _ => (left, right),
     };
     Ok(binary_expr(left, op, right))
+}
+
+/// An expression in a place of numbers: a value of an ENUM counts as its number.
+///
+/// # Errors
+/// If the expression has no type.
+pub fn as_number(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    let (_, field) = expr.to_field(schema)?;
+    Ok(match metadata::members(&field) {
+        Some(members) => enumeration::number_of(expr, members),
+        None => expr,
+    })
+}
+
+/// What becomes of a comparison in which there may be values of an ENUM.
+enum Enums {
+    /// It is this.
+    Compared(Expr),
+    /// It is one of these operands.
+    Operands(Expr, Expr),
+}
+
+/// `left op right` by numbers of an ENUM's values, where that is the same: then storage can do it.
+fn compare_enum(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfResult<Enums> {
+    let fields = [left.to_field(schema)?.1, right.to_field(schema)?.1];
+    let [of_left, of_right] = [metadata::members(&fields[0]), metadata::members(&fields[1])];
+    let is_equality = matches!(
+        op,
+        Operator::Eq | Operator::NotEq | Operator::IsNotDistinctFrom
+    );
+    let number = |ty: &DataType| is_number(ty) || *ty == DataType::Boolean;
+    Ok(match (of_left, of_right) {
+        (Some(members), Some(others)) if members == others && is_equality => {
+            let left = enumeration::number_of(left, members);
+            let right = enumeration::number_of(right, others);
+            Enums::Compared(binary_expr(left, op, right))
+        }
+        (Some(members), None) if number(fields[1].data_type()) => {
+            Enums::Operands(enumeration::number_of(left, members), right)
+        }
+        (None, Some(members)) if number(fields[0].data_type()) => {
+            Enums::Operands(left, enumeration::number_of(right, members))
+        }
+        (Some(members), None) => match compare_with_text(op, &left, &right, members, schema)? {
+            Some(compared) => Enums::Compared(compared),
+            None => Enums::Operands(left, right),
+        },
+        (None, Some(members)) => {
+            let swapped = op.swap().unwrap_or(op);
+            match compare_with_text(swapped, &right, &left, members, schema)? {
+                Some(compared) => Enums::Compared(compared),
+                None => Enums::Operands(left, right),
+            }
+        }
+        _ => Enums::Operands(left, right),
+    })
+}
+
+/// The most values of an ENUM that a condition lists.
+const LISTED: usize = 1000;
+
+/// A value of an ENUM beside a constant text: its number is one of those for which the comparison holds.
+fn compare_with_text(
+    op: Operator,
+    value: &Expr,
+    constant: &Expr,
+    members: Members,
+    schema: &DFSchema,
+) -> DfResult<Option<Expr>> {
+    let common = collation::common(value, constant, schema)?;
+    let literal = match constant {
+        Expr::ScalarFunction(function) if function.func.name() == COLLATE => &function.args[0],
+        other => other,
+    };
+    let Expr::Literal(literal, _) = literal else {
+        return Ok(None);
+    };
+    let (Some(Some(text)), false) = (literal.try_as_str(), is_json(&literal.data_type())) else {
+        return Ok(None);
+    };
+    let holds = |member: &str| {
+        let order = perigee_value::collation::compare(common, member.as_bytes(), text.as_bytes());
+        match op {
+            Operator::Lt => order.is_lt(),
+            Operator::LtEq => order.is_le(),
+            Operator::Gt => order.is_gt(),
+            Operator::GtEq => order.is_ge(),
+            _ => order.is_eq(),
+        }
+    };
+    let found = members.numbers(holds);
+    let number = enumeration::number_of(value.clone(), members);
+    let equality = match op {
+        Operator::NotEq | Operator::IsNotDistinctFrom => op,
+        _ => Operator::Eq,
+    };
+    Ok(match found[..] {
+        [] => Some(binary_expr(number, equality, enumeration::literal(None))),
+        [one] => Some(binary_expr(
+            number,
+            equality,
+            enumeration::literal(Some(one)),
+        )),
+        _ if found.len() > LISTED || equality == Operator::IsNotDistinctFrom => None,
+        _ => {
+            let list = found
+                .iter()
+                .map(|number| enumeration::literal(Some(*number)));
+            let list = InList::new(Box::new(number), list.collect(), op == Operator::NotEq);
+            Some(Expr::InList(list))
+        }
+    })
 }
 
 /// `left op right` where one of them is JSON: then the other one is a JSON scalar.

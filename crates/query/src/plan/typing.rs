@@ -23,15 +23,15 @@ use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, Sort, Union,
     WindowFunctionDefinition, cast,
 };
-use perigee_value::Collation;
+use perigee_value::{Collation, LikePattern, Members};
 
 use crate::error::SqlError;
 use crate::functions::collation::Latin;
 use crate::functions::sum_argument::{SUM_ARGUMENT, sum_type};
 use crate::functions::types::{MAX_WIDE_PRECISION, is_bytes, is_json, is_string};
 use crate::functions::wide::{self, SumInRange};
-use crate::functions::{cast as casts, choice, in_list, json, rows};
-use crate::plan::operators::{call, cast_to, compare, without_padding};
+use crate::functions::{cast as casts, choice, enumeration, exact, in_list, json, rows};
+use crate::plan::operators::{as_number, call, cast_to, compare, without_padding};
 use crate::plan::{collation, membership, metadata};
 use crate::result::flags::PRIMARY_KEY;
 
@@ -87,6 +87,9 @@ fn node_types(node: LogicalPlan, weighed: bool) -> DfResult<LogicalPlan> {
 
 fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     match expr {
+        Expr::ScalarFunction(function) if takes_numbers(&function) => {
+            lower_numbers(function, schema)
+        }
         Expr::ScalarFunction(mut function) if function.func.name() == SUM_ARGUMENT => {
             let arg = function.args.swap_remove(0);
             Ok(Transformed::yes(sum_argument(arg, schema)?))
@@ -140,6 +143,35 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     }
 }
 
+/// True for functions of numbers, for which values of ENUMs are their numbers.
+fn takes_numbers(function: &ScalarFunction) -> bool {
+    (0..function.args.len()).any(|argument| takes_number(function, argument))
+}
+
+fn takes_number(function: &ScalarFunction, argument: usize) -> bool {
+    match (function.func.name(), function.args.get(1)) {
+        (casts::NAME, Some(Expr::Literal(target, _))) => {
+            let target = target.try_as_str().flatten();
+            argument == 0 && target.is_some_and(casts::Target::is_number)
+        }
+        (name, _) if exact::accepts(name, function.args.len()) == Some(true) => argument == 0,
+        (name, _) => rows::takes_number(name, argument),
+    }
+}
+
+fn lower_numbers(mut function: ScalarFunction, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    for argument in 0..function.args.len() {
+        if takes_number(&function, argument) {
+            let value = function.args[argument].clone();
+            function.args[argument] = as_number(value, schema)?;
+        }
+    }
+    match function.func.name() {
+        rows::LOCATE => lower_locate(function, schema),
+        _ => Ok(Transformed::yes(Expr::ScalarFunction(function))),
+    }
+}
+
 /// Digits of fractional seconds that the one of some values shows that shows most.
 fn digits_of<'e>(values: impl IntoIterator<Item = &'e Expr>, schema: &DFSchema) -> DfResult<u8> {
     let mut fields = values.into_iter().map(|value| value.to_field(schema));
@@ -187,6 +219,7 @@ fn check_mixed<'t>(types: impl Iterator<Item = &'t DataType>) -> DfResult<()> {
 }
 
 fn sum_argument(arg: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    let arg = as_number(arg, schema)?;
     let from = arg.get_type(schema)?;
     let to = sum_type(&from)?;
     Ok(match &from {
@@ -210,6 +243,7 @@ fn lower_in(mut args: Vec<Expr>, schema: &DFSchema) -> DfResult<Expr> {
     for comparison in &comparisons {
         if let Expr::BinaryExpr(binary) = comparison
             && let Expr::Literal(..) = binary.right.as_ref()
+            && binary.op == Operator::Eq
         {
             operands.push(binary.left.as_ref());
             literals.push(binary.right.as_ref());
@@ -236,6 +270,11 @@ fn lower_in(mut args: Vec<Expr>, schema: &DFSchema) -> DfResult<Expr> {
 }
 
 fn lower_like(like: Like, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    if let Some(members) = metadata::members(&like.expr.to_field(schema)?.1)
+        && let Some(listed) = enum_like(&like, members, schema)?
+    {
+        return Ok(Transformed::yes(listed));
+    }
     let text = |expr: Box<Expr>| -> DfResult<Box<Expr>> {
         let ty = expr.get_type(schema)?;
         if (is_string(&ty) && !is_json(&ty)) || ty == DataType::Null {
@@ -267,6 +306,32 @@ fn lower_like(like: Like, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         escape_char,
         case_insensitive,
     })))
+}
+
+/// A value of an ENUM beside a constant pattern: its number is one of those of the texts that match.
+fn enum_like(like: &Like, members: Members, schema: &DFSchema) -> DfResult<Option<Expr>> {
+    let common = collation::common(&like.expr, &like.pattern, schema)?;
+    let Expr::Literal(pattern, _) = like.pattern.as_ref() else {
+        return Ok(None);
+    };
+    let Some(Some(pattern)) = pattern.try_as_str() else {
+        return Ok(None);
+    };
+    let pattern = LikePattern::collated(pattern, '\\', common);
+    let matching = members.numbers(|text| pattern.matches(text.as_bytes()));
+    let list = match &matching[..] {
+        [] => vec![enumeration::literal(None)],
+        matching => matching
+            .iter()
+            .map(|number| enumeration::literal(Some(*number)))
+            .collect(),
+    };
+    let number = enumeration::number_of(like.expr.as_ref().clone(), members);
+    Ok(Some(Expr::InList(InList::new(
+        Box::new(number),
+        list,
+        like.negated,
+    ))))
 }
 
 fn lower_in_subquery(subquery: InSubquery, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -401,12 +466,17 @@ fn distinct_argument(
 }
 
 fn needs_padding(expr: &Expr, schema: &DFSchema) -> DfResult<bool> {
+    if metadata::is_enum(&expr.to_field(schema)?.1) {
+        return Ok(true);
+    }
     let ty = expr.get_type(schema)?;
     Ok(is_json(&ty) || (is_string(&ty) && without_padding(expr.clone(), schema)? != *expr))
 }
 
-/// A string cut for comparison, JSON as the bytes that it is compared by, anything else as it is.
+/// A string cut for comparison, JSON as the bytes that it is compared by, the number of a value of an ENUM,
+/// anything else as it is.
 fn collated(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    let expr = as_number(expr, schema)?;
     if is_json(&expr.get_type(schema)?) {
         return Ok(json::order_of(expr));
     }
@@ -426,18 +496,27 @@ fn in_window_order(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
 }
 
 /// A UNION whose columns pass for CHAR only if they are CHAR in every part: DataFusion asks the
-/// columns of tables only, other expressions may have trailing spaces.
+/// columns of tables only, other expressions may have trailing spaces. Values of ENUMs become texts.
 fn union_columns(union: Union) -> DfResult<LogicalPlan> {
     for column in 0..union.schema.fields().len() {
         let parts = union.inputs.iter();
         check_mixed(parts.map(|part| part.schema().field(column).data_type()))?;
     }
     let is_char = |plan: &LogicalPlan, i: usize| metadata::is_char(plan.schema().field(i));
-    let mixed: Vec<usize> = (0..union.schema.fields().len())
-        .filter(|i| metadata::is_char(union.schema.field(*i)))
-        .filter(|i| !union.inputs.iter().all(|input| is_char(input, *i)))
+    let is_enum = |i: usize| {
+        let mut inputs = union.inputs.iter();
+        inputs.any(|input| metadata::is_enum(input.schema().field(i)))
+    };
+    let is_mixed = |i: &usize| {
+        let all = || union.inputs.iter().all(|input| is_char(input, *i));
+        is_enum(*i) || (metadata::is_char(union.schema.field(*i)) && !all())
+    };
+    let count = union.schema.fields().len();
+    let mixed: Vec<bool> = (0..count).map(|i| is_mixed(&i)).collect();
+    let integers: Vec<_> = (0..count)
+        .map(|i| integer_of_both_signs(&union, i))
         .collect();
-    if mixed.is_empty() {
+    if !mixed.contains(&true) && integers.iter().all(Option::is_none) {
         return Ok(LogicalPlan::Union(union));
     }
     let mut inputs = Vec::with_capacity(union.inputs.len());
@@ -445,11 +524,17 @@ fn union_columns(union: Union) -> DfResult<LogicalPlan> {
         let columns = input.schema().iter().enumerate();
         let columns = columns.map(|(i, (relation, field))| {
             let column = Expr::Column(Column::new(relation.cloned(), field.name()));
-            if mixed.contains(&i) && metadata::is_char(field) {
-                let text = cast_to(column, casts::Target::Char(None));
-                return text.alias_qualified(relation.cloned(), field.name());
-            }
-            column
+            let converted = match &integers[i] {
+                Some(wide) if field.data_type().is_integer() => cast(column, wide.clone()),
+                _ if mixed[i] && metadata::is_enum(field) => {
+                    collation::of_no_column(column, metadata::collation(field))
+                }
+                _ if mixed[i] && metadata::is_char(field) => {
+                    cast_to(column, casts::Target::Char(None))
+                }
+                _ => return column,
+            };
+            converted.alias_qualified(relation.cloned(), field.name())
         });
         let columns = columns.collect();
         inputs.push(Arc::new(LogicalPlan::Projection(Projection::try_new(
@@ -457,6 +542,26 @@ fn union_columns(union: Union) -> DfResult<LogicalPlan> {
         )?)));
     }
     Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+}
+
+/// The type of a UNION's column that has integers with and without a sign: DataFusion's would not have all
+/// of their values.
+fn integer_of_both_signs(union: &Union, column: usize) -> Option<DataType> {
+    let inputs = union.inputs.iter();
+    let types = || {
+        inputs
+            .clone()
+            .map(|input| input.schema().field(column).data_type())
+    };
+    let (signed, unsigned) = (DataType::is_signed_integer, DataType::is_unsigned_integer);
+    let others = |ty: &DataType| !ty.is_integer() && *ty != DataType::Null;
+    if !types().any(signed) || !types().any(unsigned) || types().any(others) {
+        return None;
+    }
+    Some(match types().any(|ty| *ty == DataType::UInt64) {
+        true => DataType::Decimal128(20, 0),
+        false => DataType::Int64,
+    })
 }
 
 /// Name of the column that carries what a group's key looks like; a column cannot be named so.
@@ -483,10 +588,21 @@ fn group_by(aggregate: Aggregate) -> DfResult<LogicalPlan> {
         }
         let (relation, name) = expr.qualified_name();
         let value = expr.clone().unalias();
-        let carrier = format!("{SHOWN}{i}");
-        aggr_expr.push(min(value.clone()).alias(&carrier));
+        shown[i] = Some(
+            match metadata::members(&value.to_field(input.schema())?.1) {
+                // One text has one number.
+                Some(members) => {
+                    let key = Expr::Column(Column::new(relation.clone(), &name));
+                    enumeration::text_of(key, members)
+                }
+                None => {
+                    let carrier = format!("{SHOWN}{i}");
+                    aggr_expr.push(min(value.clone()).alias(&carrier));
+                    Expr::Column(Column::new_unqualified(carrier))
+                }
+            },
+        );
         *expr = collated(value, input.schema())?.alias_qualified(relation, name);
-        shown[i] = Some(carrier);
     }
     let groups = shown.len();
     let mut digits = vec![0; groups];
@@ -500,10 +616,10 @@ fn group_by(aggregate: Aggregate) -> DfResult<LogicalPlan> {
     }
     let column = |i: usize, relation: Option<&TableReference>, field: &Field| {
         let name = field.name();
-        if let Some(Some(carrier)) = shown.get(i) {
-            let carrier = Expr::Column(Column::new_unqualified(carrier));
+        if let Some(Some(shown)) = shown.get(i) {
             let metadata = Some(FieldMetadata::from(field));
-            return Ok(carrier.alias_qualified_with_metadata(relation.cloned(), name, metadata));
+            let shown = shown.clone();
+            return Ok(shown.alias_qualified_with_metadata(relation.cloned(), name, metadata));
         }
         let column = Expr::Column(Column::new(relation.cloned(), name));
         let column = with_digits(column, digits[i], &aggregate.schema)?;

@@ -271,7 +271,7 @@ impl Writer<'_> {
         if values.is_empty() && columns.len() == table.def.columns.len() {
             for (column, value) in row.iter_mut().enumerate() {
                 let column = targets.column(column);
-                if column.default.is_none() && !column.nullable {
+                if column.default_at(self.now).is_none() && !column.nullable {
                     *value = self.missing(column)?;
                 }
             }
@@ -283,7 +283,7 @@ impl Writer<'_> {
         for (value, column) in values.iter().zip(columns) {
             let def = targets.column(*column);
             row[*column] = match simple_literal(value) {
-                Some(Simple::Default) if def.default.is_none() && !def.nullable => {
+                Some(Simple::Default) if def.default_at(self.now).is_none() && !def.nullable => {
                     self.missing(def)?
                 }
                 Some(Simple::Default) => continue,
@@ -292,8 +292,13 @@ impl Writer<'_> {
                 Some(Simple::Number(_) | Simple::Truth(_)) if def.ty == ColumnType::Json => self
                     .converter
                     .value(Datum::Bool(true), def.ty, def, number)?,
+                Some(Simple::Number(text)) if def.members.is_some() => {
+                    let ty = ColumnType::Double;
+                    let value = Datum::Double(text.parse().unwrap_or_default());
+                    self.converter.value(value, ty, def, number)?
+                }
                 Some(literal) => {
-                    let text = literal.text(def.ty);
+                    let text = literal.text_for(def);
                     self.converter.text(&text, def, number)?
                 }
                 None => {

@@ -108,6 +108,7 @@ impl Plan {
                 return None;
             }
             let mut text = String::new();
+            // The records are made from texts as they are stored: of an ENUM from its number.
             format_value(column.ty, value.as_ref(), &mut text);
             Some(text.into_bytes())
         };
@@ -146,7 +147,7 @@ impl Plan {
                 return Err(bad(LineProblem::Fields(fields.len())));
             }
             let mut row: Vec<Option<&[u8]>> = self.defaults.iter().map(Option::as_deref).collect();
-            let forms = self.json_forms(&fields).map_err(bad)?;
+            let forms = self.stored_forms(&fields).map_err(bad)?;
             for ((field, form), column) in fields.iter().zip(&forms).zip(&self.columns) {
                 row[*column] = form.as_deref().or(field.as_deref());
             }
@@ -163,18 +164,20 @@ impl Plan {
         Ok(chunk)
     }
 
-    /// For the fields of JSON columns, the texts that are stored.
-    fn json_forms(
+    /// For the fields of JSON and ENUM columns, the texts that are stored: normal forms and numbers.
+    fn stored_forms(
         &self,
         fields: &[lines::Field<'_>],
     ) -> std::result::Result<Vec<Option<Vec<u8>>>, LineProblem> {
         let form = |(field, column): (&lines::Field<'_>, &usize)| {
-            let ty = self.table.def.columns[*column].ty;
-            let Some(text) = field.as_deref().filter(|_| ty == ColumnType::Json) else {
+            let def = &self.table.def.columns[*column];
+            let differs = def.ty == ColumnType::Json || def.members.is_some();
+            let Some(text) = field.as_deref().filter(|_| differs) else {
                 return Ok(None);
             };
-            match parse_text(ty, text) {
+            match def.parse(text) {
                 Ok(Datum::String(form)) => Ok(Some(form)),
+                Ok(Datum::UInt(number)) => Ok(Some(number.to_string().into_bytes())),
                 Ok(_) => Ok(None),
                 Err(error) => {
                     let column = *column as u16;

@@ -133,6 +133,7 @@ fn result_column((name, number): &(String, bool)) -> ResultColumn {
         table: String::new(),
         schema: String::new(),
         ty: Some(ty),
+        members: None,
         not_null: false,
         primary_key: false,
         unique_key: false,

@@ -27,6 +27,7 @@ use super::dml::CurrentRows;
 use super::{Session, locking};
 use crate::access::{AccessContext, NdpMode, NdpSettings, NdpStatus, TableAccess, physical_rules};
 use crate::error::{Result, SqlError};
+use crate::functions::enumeration;
 use crate::parse::Piece;
 use crate::plan::rewrite::{
     ACCESS_SEPARATOR, Rewritten, Source, TableAccess as TableReference, rewrite,
@@ -348,7 +349,7 @@ impl SchemaProvider for StatementTables {
         };
         let special = self.special.get(&number).cloned().unwrap_or_default();
         if let Some(rows) = special.rows {
-            return rows.provider().map(Some);
+            return enumeration::view(rows.provider()?, name).map(Some);
         }
         let table = self
             .context
@@ -367,7 +368,7 @@ impl SchemaProvider for StatementTables {
         if special.row_id {
             access = access.with_row_id();
         }
-        Ok(Some(Arc::new(access)))
+        enumeration::view(Arc::new(access), name).map(Some)
     }
 
     fn table_exist(&self, _: &str) -> bool {

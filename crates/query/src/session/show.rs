@@ -118,6 +118,7 @@ impl Session {
                 table: table.def.name.clone(),
                 schema: schema.clone(),
                 ty: Some(column.ty),
+                members: column.members.clone(),
                 not_null: !column.nullable,
                 primary_key: key == "PRI",
                 unique_key: key == "UNI",
@@ -233,10 +234,10 @@ fn columns(table: &Table, full: bool, filter: Option<&Filter>) -> Result<Rowset>
     for (i, column) in table.def.columns.iter().enumerate() {
         let nullable = text(if column.nullable { "YES" } else { "NO" });
         let key = text(key_of(table, i as u16));
-        let mut row = vec![text(&column.name), text(column.ty.to_string())];
+        let mut row = vec![text(&column.name), text(column.type_text())];
         if full {
             let is_json = column.ty == ColumnType::Json;
-            let collation = column.ty.collation().filter(|c| c.is_text() && !is_json);
+            let collation = column.collation().filter(|c| c.is_text() && !is_json);
             row.push(collation.map(|collation| collation.name().to_owned()));
         }
         let extra = match table.def.is_auto_increment(i) {
@@ -381,9 +382,9 @@ async fn next_number(session: &Session, table: &Table) -> Result<Option<u64>> {
 }
 
 fn column_line(column: &ColumnDef, counts: bool) -> String {
-    let mut line = format!("  `{}` {}", column.name, column.ty);
+    let mut line = format!("  `{}` {}", column.name, column.type_text());
     let is_json = column.ty == ColumnType::Json;
-    if let Some(collation) = column.ty.collation().filter(|c| c.is_text() && !is_json) {
+    if let Some(collation) = column.collation().filter(|c| c.is_text() && !is_json) {
         let _ = write!(line, " COLLATE {}", collation.name());
     }
     if !column.nullable {

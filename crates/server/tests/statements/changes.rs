@@ -58,6 +58,8 @@ pub fn everything(tables: &[On]) -> Vec<&'static str> {
             "SELECT yr, id FROM t WHERE yr >= 1901 ORDER BY yr, id",
             "SELECT ci, id FROM t WHERE ci >= '' ORDER BY id",
             "SELECT cc, day, id FROM t WHERE cc BETWEEN 'A' AND 'z' ORDER BY cc, day, id",
+            "SELECT mood, a, id FROM t WHERE mood >= 1 ORDER BY mood, a, id",
+            "SELECT tone, COUNT(*), SUM(a) FROM t WHERE tone <> 's' GROUP BY tone ORDER BY tone",
             "SELECT COUNT(*), SUM(id) FROM t",
         ][..],
         On::S => &[

@@ -67,6 +67,15 @@ fn ci_literal(rng: &mut Rng) -> String {
     literal_of(rng, Kind::Ci)
 }
 
+fn mood_literal(rng: &mut Rng) -> String {
+    let moods = ["'b'", "''", "'a'", "'A '", "'ab'", "'12x'", "'1'", "4", "'5'"];
+    (*rng.choose(&moods)).to_owned()
+}
+
+fn tone_literal(rng: &mut Rng) -> String {
+    (*rng.choose(&["'s'", "'B '", "'ä'", "'AB'", "'S'", "2"])).to_owned()
+}
+
 /// A day as a string literal.
 pub fn day_literal(rng: &mut Rng) -> String {
     let year = rng.between(2008, 2012);
@@ -166,7 +175,7 @@ const fn column(
 }
 
 /// Columns of `t` beside its key `id`.
-pub const T: [Column; 17] = [
+pub const T: [Column; 19] = [
     column("a", Kind::Int, "INT", true, |r| {
         r.between(-3, 9).to_string()
     }),
@@ -217,6 +226,20 @@ pub const T: [Column; 17] = [
         "CHAR(6) COLLATE utf8mb4_general_ci NOT NULL",
         false,
         ci_literal,
+    ),
+    column(
+        "mood",
+        Kind::Text,
+        "ENUM('b', '', 'a', 'A', 'ab', '12x', '1', 'a%b')",
+        true,
+        mood_literal,
+    ),
+    column(
+        "tone",
+        Kind::Ci,
+        "ENUM('S', 'b', 'A', 'äB') COLLATE utf8mb4_general_ci NOT NULL",
+        false,
+        tone_literal,
     ),
 ];
 
@@ -288,7 +311,7 @@ pub fn create(rng: &mut Rng, schema: &str) -> Vec<String> {
         format!(
             "CREATE TABLE t (id INT NOT NULL, {}, PRIMARY KEY (id), KEY a (a), KEY v (v, a), \
              KEY day (day), KEY lap (lap, stamp), KEY yr (yr), KEY big (big, fine), KEY ci (ci), \
-             KEY cc (cc, day))",
+             KEY cc (cc, day), KEY mood (mood, a), KEY tone (tone))",
             definitions(&T)
         ),
         format!(

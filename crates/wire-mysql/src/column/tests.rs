@@ -67,6 +67,10 @@ fn columns_of_a_table_are_described_as_mysql_does() {
             "01 6f 01 6f 0c 2d 00 28 00 00 00 fe 80 00 00 00 00",
         ),
         (
+            of_ty("e", SqlType::Enum { chars: 2 }),
+            "01 65 01 65 0c 2d 00 08 00 00 00 fe 80 01 00 00 00",
+        ),
+        (
             of_ty("p", SqlType::VarChar { chars: 20 }),
             "01 70 01 70 0c 2d 00 50 00 00 00 fd 80 00 00 00 00",
         ),

@@ -1,13 +1,15 @@
 //! Columns: definitions and types, and what SHOW writes of them.
 
+use std::sync::Arc;
+
 use datafusion::sql::sqlparser::ast::{
-    CharacterLength, ColumnDef as AstColumn, ColumnOption, DataType, ExactNumberInfo, Expr,
-    FunctionArguments, TimezoneInfo, Value,
+    CharacterLength, ColumnDef as AstColumn, ColumnOption, DataType, EnumMember, ExactNumberInfo,
+    Expr, FunctionArguments, TimezoneInfo, Value,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use perigee_engine::catalog::{ColumnDef, ColumnDefault};
-use perigee_value::{Collation, ColumnType};
+use perigee_value::{Collation, ColumnType, Members, MembersError};
 
 use super::{MAX_NAME, unsupported};
 use crate::error::{Result, SqlError};
@@ -36,7 +38,18 @@ pub(super) enum Inline {
 /// The column that a definition means; its collation is `otherwise` unless it says another one.
 pub(super) fn column_definition(column: &AstColumn, otherwise: Collation) -> Result<Definition> {
     let name = checked_column_name(&column.name.value)?;
-    let ty = column_type(&name, &column.data_type)?;
+    let values = match &column.data_type {
+        DataType::Enum(values, None) => Some(values),
+        _ => None,
+    };
+    let ty = match values {
+        // The numbers are known with the collation.
+        Some(_) => ColumnType::Int {
+            bytes: 1,
+            unsigned: true,
+        },
+        None => column_type(&name, &column.data_type)?,
+    };
     let mut def = ColumnDef::new(name, ty);
     let mut key = None;
     let mut default = None;
@@ -78,12 +91,16 @@ pub(super) fn column_definition(column: &AstColumn, otherwise: Collation) -> Res
             other => return unsupported(format!("the column option {other}")),
         }
     }
-    def.ty = with_collation(def.ty, collation.unwrap_or(otherwise));
+    let collation = collation.unwrap_or(otherwise);
+    match values {
+        Some(values) => set_members(&mut def, values, collation)?,
+        None => def.ty = with_collation(def.ty, collation),
+    }
     if key == Some(Inline::Primary) && !null_said {
         def.nullable = false;
     }
     if counts {
-        if !matches!(def.ty, ColumnType::Int { .. }) {
+        if !matches!(def.ty, ColumnType::Int { .. }) || def.members.is_some() {
             return Err(SqlError::wrong_column_specifier(&def.name));
         }
         if default.is_some() {
@@ -100,6 +117,24 @@ pub(super) fn column_definition(column: &AstColumn, otherwise: Collation) -> Res
         counts,
         null_said,
     })
+}
+
+/// Gives a column of type ENUM its values.
+fn set_members(column: &mut ColumnDef, values: &[EnumMember], collation: Collation) -> Result<()> {
+    let text = |value: &EnumMember| match value {
+        EnumMember::Name(text) => Ok(text.clone()),
+        EnumMember::NamedValue(..) => unsupported("ENUM with numbers"),
+    };
+    let texts = values.iter().map(text).collect::<Result<_>>()?;
+    let members = Members::new(texts, collation).map_err(|error| match error {
+        MembersError::Duplicate(text) => SqlError::duplicated_value(&column.name, text),
+        MembersError::TooLong => SqlError::too_long_value(&column.name),
+        MembersError::Count(0) => SqlError::syntax("", 1),
+        MembersError::Count(count) => SqlError::too_many_values(&column.name, count),
+    })?;
+    column.ty = members.ty();
+    column.members = Some(Arc::new(members));
+    Ok(())
 }
 
 fn is_auto_increment(tokens: &[Token]) -> bool {
@@ -122,7 +157,7 @@ pub(super) fn set_default(column: &mut ColumnDef, default: &Expr) -> Result<()> 
     if column.ty.is_long() && !is_null {
         return Err(SqlError::long_default(&column.name));
     }
-    let value = literal_datum(default, column.ty).map_err(|e| match e.errno {
+    let value = literal_datum(default, column).map_err(|e| match e.errno {
         1235 => e,
         _ => SqlError::invalid_default(&column.name),
     })?;
@@ -268,7 +303,7 @@ fn fraction(column: &str, digits: Option<u64>) -> Result<u8> {
 
 /// The collation of a table's texts that do not say theirs: that of all it has, if they agree.
 pub(in crate::session) fn default_collation(columns: &[ColumnDef]) -> Collation {
-    let collations = columns.iter().filter_map(|column| column.ty.collation());
+    let collations = columns.iter().filter_map(ColumnDef::collation);
     let mut collations = collations.filter(|collation| collation.is_text());
     match collations.next() {
         Some(first) if collations.all(|other| other == first) => first,
@@ -336,7 +371,7 @@ pub(in crate::session) fn default_text(column: &ColumnDef) -> Option<String> {
     Some(match column.default.as_ref()? {
         ColumnDefault::Value(value) => {
             let mut text = String::new();
-            perigee_value::format_value(column.ty, value.as_ref(), &mut text);
+            column.format(value.as_ref(), &mut text);
             text
         }
         ColumnDefault::Now => now_text(column),

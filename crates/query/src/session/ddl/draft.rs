@@ -166,6 +166,7 @@ impl Draft {
         let no_type = || SqlError::not_supported("a column of NULL in CREATE TABLE … SELECT");
         let column = ColumnDef {
             nullable: !selected.not_null,
+            members: selected.members.clone(),
             ..ColumnDef::new(
                 checked_column_name(&selected.name)?,
                 selected.ty.ok_or_else(no_type)?,

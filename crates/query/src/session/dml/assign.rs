@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_engine::scan::CancelToken;
-use perigee_value::{Collation, Datum, format_value};
+use perigee_value::{Collation, Datum};
 
 use super::target::{HIDDEN, Target, ident, select_of, targets};
 use super::{Converter, CurrentRows};
@@ -197,7 +197,7 @@ pub(super) fn left_to_right(
         let table = &targets[assigned.target].table;
         let def = &table.def.columns[assigned.column];
         let value = match &assigned.value {
-            Given::Default(value) => default_of(value, def.ty),
+            Given::Default(value) => default_of(value, def),
             Given::Item(item) => {
                 let SelectItem::ExprWithAlias { expr, .. } = &mut select.projection[*item] else {
                     return Err(SqlError::unknown("Q12: a value without a name"));
@@ -211,7 +211,7 @@ pub(super) fn left_to_right(
         };
         let name = format!("{PREFIX}{number}");
         let field = table_schema(table).field(assigned.column).clone();
-        let function = Stored::new(name.clone(), &field, def.ty);
+        let function = Stored::new(name.clone(), &field, def.clone());
         functions.push(Arc::new(ScalarUDF::from(function)));
         let place = (assigned.target, assigned.column);
         before.columns.retain(|(known, _)| *known != place);
@@ -232,12 +232,12 @@ fn default(def: &ColumnDef, now: i64) -> Result<Datum> {
     }
 }
 
-fn default_of(value: &Datum, ty: perigee_value::ColumnType) -> Expr {
+fn default_of(value: &Datum, column: &ColumnDef) -> Expr {
     if value.is_null() {
         return Expr::value(Value::Null);
     }
     let mut text = String::new();
-    format_value(ty, value.as_ref(), &mut text);
+    column.format(value.as_ref(), &mut text);
     Expr::value(Value::SingleQuotedString(text))
 }
 

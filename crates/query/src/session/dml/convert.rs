@@ -47,7 +47,7 @@ impl Converter {
                 Some(text.into_bytes())
             }
         };
-        let converted = column.ty.coerce(value, from);
+        let converted = column.coerce(value, from);
         self.fitting(converted, text.as_deref(), column, row)
     }
 
@@ -61,7 +61,7 @@ impl Converter {
         column: &ColumnDef,
         row: u64,
     ) -> Result<Datum> {
-        let converted = parse_text(column.ty, text);
+        let converted = column.parse(text);
         self.fitting(converted, self.ignore.then_some(text), column, row)
     }
 
@@ -100,7 +100,12 @@ impl Converter {
             return Ok(value);
         }
         let error = SqlError::null_not_allowed(&column.name);
-        match implicit_default(column.ty).filter(|_| self.ignore) {
+        // An ENUM's is its first value.
+        let otherwise = match &column.members {
+            Some(_) => Some(Datum::UInt(1)),
+            None => implicit_default(column.ty),
+        };
+        match otherwise.filter(|_| self.ignore) {
             Some(value) => {
                 self.warnings.push(error);
                 Ok(value)
@@ -148,6 +153,9 @@ pub(in crate::session) fn implicit_default(ty: ColumnType) -> Option<Datum> {
 fn nearest(column: &ColumnDef, text: &[u8], kind: ValueErrorKind) -> Option<Datum> {
     let ty = column.ty;
     let text = String::from_utf8_lossy(text);
+    if column.members.is_some() {
+        return implicit_default(ty);
+    }
     match ty {
         ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
             column.nullable.then_some(Datum::Null)

@@ -101,7 +101,9 @@ impl Target {
         batch: &RecordBatch,
         schema: &Schema,
     ) -> Result<Vec<Option<Vec<u8>>>> {
-        let columns = (0..self.table.clustered().layout.key.len())
+        let clustered = self.table.clustered();
+        let layout = &clustered.layout;
+        let columns = (0..layout.key.len())
             .map(|number| {
                 let at = schema.index_of(&self.key_column(number));
                 let at = at.map_err(SqlError::unknown)?;
@@ -110,13 +112,29 @@ impl Target {
             .collect::<Result<Vec<_>>>()?;
         (0..batch.num_rows())
             .map(|row| {
-                let values: Vec<Datum> = columns.iter().map(|c| c.datum(row)).collect();
+                let values = columns.iter().zip(&layout.key).map(|(column, place)| {
+                    let def = clustered.columns[usize::from(*place)];
+                    self.stored(column.datum(row), def)
+                });
+                let values: Vec<Datum> = values.collect();
                 if values.contains(&Datum::Null) {
                     return Ok(None);
                 }
                 self.key(&values).map(Some)
             })
             .collect()
+    }
+
+    /// The value that is stored of a table's column whose value is shown: of an ENUM its number.
+    fn stored(&self, value: Datum, column: u16) -> Datum {
+        let def = self.table.def.columns.get(usize::from(column));
+        match (def.and_then(|def| def.members.as_ref()), &value) {
+            // Any other text stands for what IGNORE stores.
+            (Some(members), Datum::String(text)) => {
+                Datum::UInt(members.number(text).unwrap_or_default())
+            }
+            _ => value,
+        }
     }
 
     /// The clustered key of values in the key's order.

@@ -74,9 +74,10 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The column of a name.
+    /// The column of a name, if its values are what is stored: those of an ENUM are not.
     pub(super) fn named(&self, ident: &Ident) -> Option<u16> {
         let column = self.table.def.column(&ident.value)?;
-        u16::try_from(column).ok()
+        let stored = self.table.def.columns[column].members.is_none();
+        u16::try_from(column).ok().filter(|_| stored)
     }
 }

@@ -178,7 +178,12 @@ fn rows_output(
     let table = names.table;
     let columns: Vec<u16> = match projection {
         [SelectItem::Wildcard(options)] if *options == Default::default() => {
-            (0..table.def.columns.len() as u16).collect()
+            let stored = table
+                .def
+                .columns
+                .iter()
+                .all(|column| column.members.is_none());
+            stored.then(|| (0..table.def.columns.len() as u16).collect())?
         }
         items => items
             .iter()

@@ -2,7 +2,7 @@
 //! ordinary way, where it is an error or a warning.
 
 use perigee_engine::catalog::ColumnDef;
-use perigee_value::{ColumnType, Datum, ValueRef, decimal, parse_text};
+use perigee_value::{ColumnType, Datum, ValueRef, decimal};
 
 /// Types of integers outside of columns.
 const fn bigint(unsigned: bool) -> ColumnType {
@@ -13,7 +13,7 @@ const fn bigint(unsigned: bool) -> ColumnType {
 pub(super) fn stored(value: ValueRef<'_>, column: &ColumnDef) -> Option<Datum> {
     match (column.ty, value) {
         (_, ValueRef::Null) => column.nullable.then_some(Datum::Null),
-        (ty, ValueRef::String(text)) => parse_text(ty, text).ok(),
+        (_, ValueRef::String(text)) => column.parse(text).ok(),
         (
             ColumnType::Date
             | ColumnType::DateTime { .. }
@@ -21,8 +21,8 @@ pub(super) fn stored(value: ValueRef<'_>, column: &ColumnDef) -> Option<Datum> {
             | ColumnType::Time { .. },
             _,
         ) => None,
-        (ty, ValueRef::Int(v)) => ty.coerce(Datum::Int(v), bigint(false)).ok(),
-        (ty, ValueRef::UInt(v)) => ty.coerce(Datum::UInt(v), bigint(true)).ok(),
+        (_, ValueRef::Int(v)) => column.coerce(Datum::Int(v), bigint(false)).ok(),
+        (_, ValueRef::UInt(v)) => column.coerce(Datum::UInt(v), bigint(true)).ok(),
         _ => None,
     }
 }

@@ -1,7 +1,8 @@
 //! Values in statements that need no evaluation: a column parses their text.
 
 use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value};
-use perigee_value::{ColumnType, Datum, ValueRef, format_value, parse_text};
+use perigee_engine::catalog::ColumnDef;
+use perigee_value::{ColumnType, Datum, ValueRef, format_value};
 
 use super::errors::value_error;
 use crate::error::{Result, SqlError};
@@ -20,8 +21,16 @@ pub(super) enum Simple {
 }
 
 impl Simple {
-    /// Its text, from which a column of this type parses it.
-    pub fn text(self, ty: ColumnType) -> Vec<u8> {
+    /// Its text, from which a column parses it.
+    pub fn text_for(self, column: &ColumnDef) -> Vec<u8> {
+        match self {
+            Self::Binary(bytes) if column.members.is_some() => bytes,
+            literal => literal.text(column.ty),
+        }
+    }
+
+    /// Its text for columns of this type.
+    fn text(self, ty: ColumnType) -> Vec<u8> {
         match self {
             Self::Null | Self::Default => Vec::new(),
             // The text of a zero would be the year 2000.
@@ -114,12 +123,15 @@ fn minus(text: String) -> String {
     }
 }
 
-/// The value of a literal, for DEFAULT.
-pub(in crate::session) fn literal_datum(expr: &Expr, ty: ColumnType) -> Result<Datum> {
+/// The value of a literal, for DEFAULT of a column.
+pub(in crate::session) fn literal_datum(expr: &Expr, column: &ColumnDef) -> Result<Datum> {
     match simple_literal(expr) {
         Some(Simple::Default) | None => Err(SqlError::not_supported(format!("DEFAULT {expr}"))),
         Some(Simple::Null) => Ok(Datum::Null),
-        Some(literal) => parse_text(ty, &literal.text(ty)).map_err(|e| value_error(&e, "?", 1)),
+        Some(literal) => {
+            let parsed = column.parse(&literal.text_for(column));
+            parsed.map_err(|e| value_error(&e, "?", 1))
+        }
     }
 }
 

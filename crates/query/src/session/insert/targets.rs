@@ -88,7 +88,7 @@ impl Targets {
         let columns = (0..self.table.def.columns.len()).map(|i| (i, self.column(i)));
         columns
             .filter(|(i, column)| {
-                !self.columns.contains(i) && column.default.is_none() && !column.nullable
+                !self.columns.contains(i) && column.default_at(0).is_none() && !column.nullable
             })
             .map(|(_, column)| column)
     }
