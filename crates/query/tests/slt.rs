@@ -197,6 +197,7 @@ files!(
     clock,
     wide,
     json,
+    enums,
 );
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -66,6 +66,11 @@ pub fn values<T>(args: &[T]) -> impl Iterator<Item = &T> {
     args.chunks(2).filter_map(|part| part.last())
 }
 
+/// The values among the arguments of [`Conditional`], to be changed.
+pub fn values_mut<T>(args: &mut [T]) -> impl Iterator<Item = &mut T> {
+    args.chunks_mut(2).filter_map(|part| part.last_mut())
+}
+
 /// The CASE that [`Conditional`] stands for.
 #[must_use]
 pub fn case(mut args: Vec<Expr>) -> Expr {

@@ -136,14 +136,14 @@ pub fn compare(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfRe
     Ok(binary_expr(left, op, right))
 }
 
-/// An expression in a place of numbers: a value of an ENUM counts as its number.
+/// An expression in a place of numbers: a value of an ENUM counts as its number, which has a sign there.
 ///
 /// # Errors
 /// If the expression has no type.
 pub fn as_number(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
     let (_, field) = expr.to_field(schema)?;
     Ok(match metadata::members(&field) {
-        Some(members) => enumeration::number_of(expr, members),
+        Some(members) => cast(enumeration::number_of(expr, members), DataType::Int32),
         None => expr,
     })
 }

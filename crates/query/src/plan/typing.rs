@@ -21,7 +21,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{disjunction, merge_schema};
 use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, Sort, Union,
-    WindowFunctionDefinition, cast,
+    WindowFunctionDefinition, cast, lit,
 };
 use perigee_value::{Collation, LikePattern, Members};
 
@@ -102,11 +102,20 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         Expr::ScalarFunction(function) if function.func.name() == choice::CASE => {
             check_branches(choice::values(&function.args), schema)?;
             let digits = digits_of(choice::values(&function.args), schema)?;
-            with_digits(choice::case(function.args), digits, schema)
+            let wide = integer_of_branches(choice::values(&function.args), schema)?;
+            let mut args = function.args;
+            for value in choice::values_mut(&mut args) {
+                widen(value, wide.as_ref(), schema)?;
+            }
+            with_digits(choice::case(args), digits, schema)
         }
         Expr::ScalarFunction(mut function) if function.func.name() == choice::COALESCE => {
             check_branches(&function.args, schema)?;
             let digits = digits_of(&function.args, schema)?;
+            let wide = integer_of_branches(&function.args, schema)?;
+            for value in &mut function.args {
+                widen(value, wide.as_ref(), schema)?;
+            }
             function.func = coalesce();
             with_digits(Expr::ScalarFunction(function), digits, schema)
         }
@@ -126,6 +135,9 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
                 window.fun = WindowFunctionDefinition::AggregateUDF(choice::extreme(function));
             }
             check_extreme(window.fun.name(), &window.params.args, schema)?;
+            if window.fun.name() == "count" {
+                count_rows(&mut window.params.args);
+            }
             let by_order = ["min", "max"].contains(&window.fun.name());
             if by_order && by_weights(&window.params.args, schema)? {
                 let what = "MIN and MAX over a window in this collation";
@@ -169,6 +181,19 @@ fn lower_numbers(mut function: ScalarFunction, schema: &DFSchema) -> DfResult<Tr
     match function.func.name() {
         rows::LOCATE => lower_locate(function, schema),
         _ => Ok(Transformed::yes(Expr::ScalarFunction(function))),
+    }
+}
+
+/// Makes the arguments of COUNT(*) those of COUNT(1), which is the same.
+fn count_rows(args: &mut [Expr]) {
+    for arg in args {
+        #[expect(
+            deprecated,
+            reason = "the planner makes it of the asterisk over a window"
+        )]
+        if matches!(arg, Expr::Wildcard { .. }) {
+            *arg = lit(1_i64);
+        }
     }
 }
 
@@ -476,7 +501,9 @@ fn needs_padding(expr: &Expr, schema: &DFSchema) -> DfResult<bool> {
 /// A string cut for comparison, JSON as the bytes that it is compared by, the number of a value of an ENUM,
 /// anything else as it is.
 fn collated(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    let expr = as_number(expr, schema)?;
+    if let Some(members) = metadata::members(&expr.to_field(schema)?.1) {
+        return Ok(enumeration::number_of(expr, members));
+    }
     if is_json(&expr.get_type(schema)?) {
         return Ok(json::order_of(expr));
     }
@@ -513,9 +540,7 @@ fn union_columns(union: Union) -> DfResult<LogicalPlan> {
     };
     let count = union.schema.fields().len();
     let mixed: Vec<bool> = (0..count).map(|i| is_mixed(&i)).collect();
-    let integers: Vec<_> = (0..count)
-        .map(|i| integer_of_both_signs(&union, i))
-        .collect();
+    let integers: Vec<_> = (0..count).map(|i| integer_of_column(&union, i)).collect();
     if !mixed.contains(&true) && integers.iter().all(Option::is_none) {
         return Ok(LogicalPlan::Union(union));
     }
@@ -546,13 +571,36 @@ fn union_columns(union: Union) -> DfResult<LogicalPlan> {
 
 /// The type of a UNION's column that has integers with and without a sign: DataFusion's would not have all
 /// of their values.
-fn integer_of_both_signs(union: &Union, column: usize) -> Option<DataType> {
+fn integer_of_column(union: &Union, column: usize) -> Option<DataType> {
     let inputs = union.inputs.iter();
-    let types = || {
-        inputs
-            .clone()
-            .map(|input| input.schema().field(column).data_type())
-    };
+    let types = inputs.map(|input| input.schema().field(column).data_type());
+    integer_of_both_signs(types)
+}
+
+/// The type of one of several values that are integers with and without a sign.
+fn integer_of_branches<'e>(
+    values: impl IntoIterator<Item = &'e Expr>,
+    schema: &DFSchema,
+) -> DfResult<Option<DataType>> {
+    let types = values.into_iter().map(|value| value.get_type(schema));
+    let types = types.collect::<DfResult<Vec<_>>>()?;
+    Ok(integer_of_both_signs(types.iter()))
+}
+
+/// Makes an integer one of a type that has more of them, if there is one.
+fn widen(value: &mut Expr, wide: Option<&DataType>, schema: &DFSchema) -> DfResult<()> {
+    if let Some(wide) = wide
+        && value.get_type(schema)?.is_integer()
+    {
+        *value = cast(value.clone(), wide.clone());
+    }
+    Ok(())
+}
+
+/// A type that has all values of integers with a sign and of ones without, if there are both and nothing
+/// else.
+fn integer_of_both_signs<'t>(all: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
+    let types = || all.clone();
     let (signed, unsigned) = (DataType::is_signed_integer, DataType::is_unsigned_integer);
     let others = |ty: &DataType| !ty.is_integer() && *ty != DataType::Null;
     if !types().any(signed) || !types().any(unsigned) || types().any(others) {

@@ -6,6 +6,7 @@ mod collations;
 #[path = "../common/mod.rs"]
 mod common;
 mod decisions;
+mod enums;
 mod rewrites;
 mod statistics;
 

@@ -68,7 +68,9 @@ fn ci_literal(rng: &mut Rng) -> String {
 }
 
 fn mood_literal(rng: &mut Rng) -> String {
-    let moods = ["'b'", "''", "'a'", "'A '", "'ab'", "'12x'", "'1'", "4", "'5'"];
+    let moods = [
+        "'b'", "''", "'a'", "'A '", "'ab'", "'12x'", "'1'", "4", "'5'",
+    ];
     (*rng.choose(&moods)).to_owned()
 }
 

@@ -61,10 +61,19 @@ impl<'a> Names<'a> {
         Self { table, alias }
     }
 
-    /// The column that an expression is, if it is one.
+    /// The column that an expression is, if it is one whose values are what is stored: those of an ENUM
+    /// are not.
     pub(super) fn column(&self, expr: &Expr) -> Option<u16> {
+        self.shown(expr).filter(|column| {
+            let def = &self.table.def.columns[usize::from(*column)];
+            def.members.is_none()
+        })
+    }
+
+    /// The column that an expression is, if it is one.
+    pub(super) fn shown(&self, expr: &Expr) -> Option<u16> {
         match expr {
-            Expr::Nested(inner) => self.column(inner),
+            Expr::Nested(inner) => self.shown(inner),
             Expr::Identifier(ident) => self.named(ident),
             Expr::CompoundIdentifier(idents) => match &idents[..] {
                 [table, column] if table.value.to_lowercase() == self.alias => self.named(column),
@@ -74,10 +83,9 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The column of a name, if its values are what is stored: those of an ENUM are not.
+    /// The column of a name.
     pub(super) fn named(&self, ident: &Ident) -> Option<u16> {
         let column = self.table.def.column(&ident.value)?;
-        let stored = self.table.def.columns[column].members.is_none();
-        u16::try_from(column).ok().filter(|_| stored)
+        u16::try_from(column).ok()
     }
 }

@@ -14,7 +14,7 @@ use datafusion::arrow::datatypes::{
     TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use perigee_engine::scan::Records;
-use perigee_value::{Collation, ColumnType, RecordView, RowLayout, ValueRef};
+use perigee_value::{Collation, ColumnType, Members, RecordView, RowLayout, ValueRef};
 
 use crate::functions::wide;
 
@@ -121,23 +121,40 @@ impl Rows<'_> {
             .unwrap_or(Ordering::Equal)
     }
 
-    /// The columns of the rows; `None` if a value cannot be delivered.
+    /// The columns of the rows, with the texts of those that have `members`; `None` if a value cannot be
+    /// delivered.
     pub(super) fn batch(
         &self,
         picked: &Picked,
         columns: &[u16],
+        members: &[Option<Arc<Members>>],
         schema: &SchemaRef,
     ) -> Option<RecordBatch> {
         let arrays = columns
             .iter()
+            .zip(members)
             .zip(schema.fields())
-            .map(|(column, field)| {
+            .map(|((column, members), field)| {
                 let values = picked.iter().map(|row| self.value(row, *column));
-                array(field.data_type(), values, picked.len())
+                let (ty, count) = (field.data_type(), picked.len());
+                match members {
+                    None => array(ty, values, count),
+                    Some(members) => array(ty, values.map(|value| shown(value, members)), count),
+                }
             })
             .collect::<Option<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(picked.len()));
         RecordBatch::try_new_with_options(schema.clone(), arrays, &options).ok()
+    }
+}
+
+/// A value of an ENUM as it is shown.
+fn shown<'v>(value: ValueRef<'v>, members: &'v Members) -> ValueRef<'v> {
+    match value {
+        ValueRef::UInt(number) => {
+            ValueRef::String(members.text(number).unwrap_or_default().as_bytes())
+        }
+        value => value,
     }
 }
 

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::{CancelToken, Records, ShortRead};
 use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock};
-use perigee_value::Datum;
+use perigee_value::{Datum, Members};
 
 use super::super::locking::{lock_mode, lock_wait};
 use super::super::transaction::Work;
@@ -45,6 +45,8 @@ enum Output {
     /// These columns of each.
     Rows {
         columns: Vec<u16>,
+        /// What the numbers of those that are ENUMs stand for.
+        members: Vec<Option<Arc<Members>>>,
         order: Vec<Order>,
         distinct: bool,
     },
@@ -178,18 +180,13 @@ fn rows_output(
     let table = names.table;
     let columns: Vec<u16> = match projection {
         [SelectItem::Wildcard(options)] if *options == Default::default() => {
-            let stored = table
-                .def
-                .columns
-                .iter()
-                .all(|column| column.members.is_none());
-            stored.then(|| (0..table.def.columns.len() as u16).collect())?
+            (0..table.def.columns.len() as u16).collect()
         }
         items => items
             .iter()
             .map(|item| match item {
                 SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
-                    names.column(expr)
+                    names.shown(expr)
                 }
                 _ => None,
             })
@@ -212,7 +209,9 @@ fn rows_output(
     if !distinct && is_key_order(table, key, &order) {
         order.clear();
     }
+    let members = |column: &u16| table.def.columns[usize::from(*column)].members.clone();
     Some(Output::Rows {
+        members: columns.iter().map(members).collect(),
         columns,
         order,
         distinct,
@@ -352,12 +351,13 @@ impl FastSelect {
             Output::Aggregates(aggregates) => aggregate::row(aggregates, rows, &self.schema),
             Output::Rows {
                 columns,
+                members,
                 order,
                 distinct,
             } => {
                 let distinct = distinct.then_some(&columns[..]);
                 let picked = rows.picked(order, distinct, skip, most);
-                rows.batch(&picked, columns, &self.schema)
+                rows.batch(&picked, columns, members, &self.schema)
             }
         }
     }
