@@ -205,8 +205,12 @@ fn aggregate(e: &mut Expressions<'_>) -> (String, Compared) {
             (format!("SUM({argument}) / COUNT(*)"), compared(kind))
         }
         _ => {
-            let (argument, kind) = e.any(1);
+            let (mut argument, kind) = e.any(1);
             let function = *e.rng.choose(&["MIN", "MAX"]);
+            // MariaDB compares values of an ENUM by number here, MySQL by text.
+            if ["mood", "tone"].iter().any(|column| argument.ends_with(column)) {
+                argument = format!("CONCAT({argument}, '')");
+            }
             (format!("{function}({argument})"), representative(kind))
         }
     }
