@@ -39,6 +39,7 @@ public class Checks {
         check("preparedParts", Checks::preparedParts);
         check("longValues", Checks::longValues);
         check("json", Checks::json);
+        check("enums", Checks::enums);
         check("preparedStatements", Checks::preparedStatements);
         check("errors", Checks::errors);
         check("transactions", Checks::transactions);
@@ -668,6 +669,33 @@ public class Checks {
                 byte[] got = rows.getBytes(2);
                 equal(length < 0 ? got == null
                         : Arrays.equals(got, Arrays.copyOf(bytes, length)), true);
+            }
+        }
+    }
+
+    static void enums(Connection connection) throws Exception {
+        update(connection, "CREATE TABLE shirts (id INT PRIMARY KEY, size ENUM('small', 'é🦀'))");
+        for (String server : new String[] {"true", "false"}) {
+            try (Connection preparing = connect("j", "?useServerPrepStmts=" + server)) {
+                update(preparing, "DELETE FROM shirts");
+                String insert = "INSERT INTO shirts VALUES (?, ?)";
+                try (PreparedStatement statement = preparing.prepareStatement(insert)) {
+                    statement.setInt(1, 1);
+                    statement.setString(2, "é🦀");
+                    equal(statement.executeUpdate(), 1);
+                }
+                String select = "SELECT size, size + 0 FROM shirts WHERE size = ?";
+                try (PreparedStatement statement = preparing.prepareStatement(select)) {
+                    statement.setString(1, "é🦀");
+                    try (ResultSet rows = statement.executeQuery()) {
+                        equal(rows.getMetaData().getColumnTypeName(1), "ENUM");
+                        equal(rows.getMetaData().getColumnClassName(1), "java.lang.String");
+                        equal(rows.next(), true);
+                        equal(rows.getString(1), "é🦀");
+                        equal(rows.getInt(2), 2);
+                        equal(rows.next(), false);
+                    }
+                }
             }
         }
     }

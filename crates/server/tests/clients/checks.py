@@ -395,6 +395,21 @@ def check_json(connection):
     equal(all_of(cursor, "SELECT id FROM documents WHERE j->'$.b[0]' = 1"), [(1,)])
 
 
+def check_enum(connection):
+    cursor = connection.cursor()
+    cursor.execute("CREATE TABLE shirts (id INT PRIMARY KEY, size ENUM('small', 'größer') NOT NULL)")
+    cursor.execute("INSERT INTO shirts VALUES (%s, %s), (2, 1)", (1, "größer"))
+    for select in ("SELECT size FROM shirts ORDER BY size DESC", "SELECT size FROM shirts WHERE id = 1"):
+        cursor.execute(select)
+        field = cursor._result.fields[0]
+        equal((field.type_code, field.length, field.flags),
+              (FIELD_TYPE.STRING, 24, FLAG.ENUM | FLAG.BINARY | FLAG.NOT_NULL))
+        equal(cursor.fetchone(), ("größer",))
+    fails(pymysql.err.DataError, 1265, "Data truncated for column 'size' at row 1", cursor,
+          "INSERT INTO shirts VALUES (3, 'large')")
+    equal(all_of(cursor, "SELECT id, size + 0 FROM shirts WHERE size = 'small'"), [(2, 1)])
+
+
 def main():
     with connect() as connection:
         connection.cursor().execute("CREATE DATABASE p")

@@ -127,6 +127,22 @@ def check_json(connection):
     equal([tuple(map(text, row)) for row in cursor.fetchall()], [("x",)])
 
 
+def check_enum(connection):
+    plain = connection.cursor()
+    plain.execute("DROP TABLE IF EXISTS shirts")
+    plain.execute("CREATE TABLE shirts (id INT PRIMARY KEY, size ENUM('small', 'größer'))")
+    cursor = connection.cursor(prepared=True)
+    for row in ((1, "größer"), (2, 1), (3, None)):
+        cursor.execute("INSERT INTO shirts VALUES (?, ?)", row)
+    fails(1265, cursor, "INSERT INTO shirts VALUES (?, ?)", (4, "large"))
+    for parameter, found in (("größer", 1), (1, 2), ("small ", 2)):
+        cursor.execute("SELECT id FROM shirts WHERE size = ?", (parameter,))
+        equal(rows_of(cursor), [(found,)])
+    cursor.execute("UPDATE shirts SET size = ? WHERE id = ?", ("small", 3))
+    cursor.execute("SELECT size, COUNT(*) FROM shirts GROUP BY size ORDER BY size")
+    equal(rows_of(cursor), [("small", 2), ("größer", 1)])
+
+
 def check_again(connection):
     cursor = connection.cursor(prepared=True)
     sql = "SELECT id FROM types WHERE id = ? OR v = ?"
