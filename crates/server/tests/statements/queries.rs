@@ -208,7 +208,10 @@ fn aggregate(e: &mut Expressions<'_>) -> (String, Compared) {
             let (mut argument, kind) = e.any(1);
             let function = *e.rng.choose(&["MIN", "MAX"]);
             // MariaDB compares values of an ENUM by number here, MySQL by text.
-            if ["mood", "tone"].iter().any(|column| argument.ends_with(column)) {
+            if ["mood", "tone"]
+                .iter()
+                .any(|column| argument.ends_with(column))
+            {
                 argument = format!("CONCAT({argument}, '')");
             }
             (format!("{function}({argument})"), representative(kind))
