@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use perigee_types::{DecodeError, IndexId, PageId, Reader, TableId, TrxId, Writer};
-use perigee_value::{ColumnType, Datum, LayoutError, MAX_KEY_LEN, MAX_RECORD_LEN, RowLayout};
+use perigee_value::{
+    ColumnType, Datum, LayoutError, MAX_KEY_LEN, MAX_RECORD_LEN, RowLayout, ValueRef, format_value,
+};
 use tokio::sync::OnceCell;
 
 use super::{Numbers, TableDef, TableStats, positive};
@@ -317,6 +319,14 @@ impl Table {
     #[must_use]
     pub fn has_long(&self) -> bool {
         self.has_long
+    }
+
+    /// Appends a value of a column, or of the hidden row id, as it is shown.
+    pub(crate) fn format(&self, column: u16, value: ValueRef<'_>, out: &mut String) {
+        match self.def.columns.get(usize::from(column)) {
+            Some(def) => def.format(value, out),
+            None => format_value(ROW_ID_TYPE, value, out),
+        }
     }
 
     /// True if rows are ordered by a hidden row id.

@@ -431,13 +431,7 @@ fn duplicate(table: &Table, index: &Index, record: &[u8]) -> EngineError {
         .map(|column| {
             let mut text = String::new();
             let column = usize::from(*column);
-            let value = view.value(column);
-            match table.def.columns.get(usize::from(index.columns[column])) {
-                Some(def) => def.format(value, &mut text),
-                None => {
-                    perigee_value::format_value(index.layout.columns[column].ty, value, &mut text)
-                }
-            }
+            table.format(index.columns[column], view.value(column), &mut text);
             text
         })
         .collect();

@@ -1,7 +1,7 @@
 //! Rows and their entries in secondary indexes.
 
 use perigee_page::RecordHeader;
-use perigee_value::{Datum, RecordView, RowError, ValueRef, encode_with, format_value, key};
+use perigee_value::{Datum, RecordView, RowError, ValueRef, encode_with, key};
 
 use crate::EngineError;
 use crate::catalog::{HIDDEN_ROW_ID, Index, Table};
@@ -125,11 +125,8 @@ pub(super) fn key_text(table: &Table, index: &Index, record: &[u8]) -> String {
         .iter()
         .map(|column| {
             let mut text = String::new();
-            let column = row_column(table, *column);
-            match table.def.columns.get(column) {
-                Some(def) => def.format(row.value(column), &mut text),
-                None => format_value(layout.columns[column].ty, row.value(column), &mut text),
-            }
+            let value = row.value(row_column(table, *column));
+            table.format(*column, value, &mut text);
             text
         })
         .collect();

@@ -298,7 +298,7 @@ impl Writer<'_> {
                     self.converter.value(value, ty, def, number)?
                 }
                 Some(literal) => {
-                    let text = literal.text_for(def);
+                    let text = literal.text(def);
                     self.converter.text(&text, def, number)?
                 }
                 None => {

@@ -31,9 +31,6 @@ async fn with_tables() -> (Fixture, Session) {
     (fixture, session)
 }
 
-const CONDITION: &str = "Using pushed NDP condition";
-const AGGREGATE: &str = "Using pushed NDP aggregate";
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conditions_and_groups_are_pushed() {
     let (fixture, mut session) = with_tables().await;
@@ -90,14 +87,7 @@ async fn conditions_and_groups_are_pushed() {
             &["no", "yes"],
         ),
     ] {
-        for (mode, said) in [("OFF", "ndp_mode is OFF"), ("ON", pushed)] {
-            let set = format!("SET ndp_mode = {mode}, ndp_min_pages = 0");
-            fixture.run(&mut session, &set).await.unwrap();
-            let (_, extra) = explain(&fixture, &mut session, sql).await;
-            assert!(extra.contains(said), "{sql}: {extra}");
-            assert!(!extra.contains("condition on"), "{sql}: {extra}");
-            assert_eq!(answer(&fixture, &mut session, sql).await, rows, "{sql}");
-        }
+        check_pushed(&fixture, &mut session, (sql, pushed), rows).await;
     }
 }
 

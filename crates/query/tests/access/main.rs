@@ -76,6 +76,29 @@ async fn past_pool() -> Fixture {
     .await
 }
 
+const CONDITION: &str = "Using pushed NDP condition";
+const AGGREGATE: &str = "Using pushed NDP aggregate";
+
+/// Checks that a query has these rows with NDP off and on, and that EXPLAIN says that all of its condition
+/// is pushed.
+async fn check_pushed(
+    fixture: &Fixture,
+    session: &mut Session,
+    (sql, pushed): (&str, &str),
+    rows: &[impl AsRef<str> + std::fmt::Debug],
+) {
+    for (mode, said) in [("OFF", "ndp_mode is OFF"), ("ON", pushed)] {
+        let set = format!("SET ndp_mode = {mode}, ndp_min_pages = 0");
+        fixture.run(session, &set).await.unwrap();
+        let (_, extra) = explain(fixture, session, sql).await;
+        assert!(extra.contains(said), "{sql}: {extra}");
+        assert!(!extra.contains("condition on"), "{sql}: {extra}");
+        let answer = answer(fixture, session, sql).await;
+        let same = answer.iter().eq(rows.iter().map(AsRef::as_ref));
+        assert!(same, "{sql}: {answer:?}, not {rows:?}");
+    }
+}
+
 /// What EXPLAIN says of each table: `table type key`, and its extra information.
 async fn explain(fixture: &Fixture, session: &mut Session, sql: &str) -> (Vec<String>, String) {
     let results = fixture

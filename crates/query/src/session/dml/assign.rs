@@ -135,7 +135,7 @@ impl Unresolved {
 
 /// What a binary literal is for a column.
 fn binary_value(bytes: &[u8], column: &ColumnDef) -> Result<Value> {
-    if let Some(number) = number_for(column.ty, bytes) {
+    if let Some(number) = number_for(column, bytes) {
         return Ok(Value::Number(number, false));
     }
     match String::from_utf8(bytes.to_vec()) {

@@ -22,22 +22,16 @@ pub(super) enum Simple {
 
 impl Simple {
     /// Its text, from which a column parses it.
-    pub fn text_for(self, column: &ColumnDef) -> Vec<u8> {
-        match self {
-            Self::Binary(bytes) if column.members.is_some() => bytes,
-            literal => literal.text(column.ty),
-        }
-    }
-
-    /// Its text for columns of this type.
-    fn text(self, ty: ColumnType) -> Vec<u8> {
+    pub fn text(self, column: &ColumnDef) -> Vec<u8> {
         match self {
             Self::Null | Self::Default => Vec::new(),
             // The text of a zero would be the year 2000.
-            Self::Number(text) if ty == ColumnType::Year && is_zero(&text) => b"0000".to_vec(),
+            Self::Number(text) if column.ty == ColumnType::Year && is_zero(&text) => {
+                b"0000".to_vec()
+            }
             Self::Number(text) | Self::Text(text) => text.into_bytes(),
-            Self::Binary(bytes) => number_for(ty, &bytes).map_or(bytes, String::into_bytes),
-            Self::Truth(v) => Self::Number(u8::from(v).to_string()).text(ty),
+            Self::Binary(bytes) => number_for(column, &bytes).map_or(bytes, String::into_bytes),
+            Self::Truth(v) => Self::Number(u8::from(v).to_string()).text(column),
         }
     }
 }
@@ -47,15 +41,16 @@ fn is_zero(number: &str) -> bool {
     number.parse::<f64>().is_ok_and(|value| value.abs() < 0.5)
 }
 
-/// A binary literal as a number, if that is what a column of this type takes it for.
-pub(in crate::session) fn number_for(ty: ColumnType, bytes: &[u8]) -> Option<String> {
-    let is_number = matches!(
-        ty,
-        ColumnType::Int { .. }
-            | ColumnType::Decimal { .. }
-            | ColumnType::Float
-            | ColumnType::Double
-    );
+/// A binary literal as a number, if that is what a column takes it for.
+pub(in crate::session) fn number_for(column: &ColumnDef, bytes: &[u8]) -> Option<String> {
+    let is_number = column.members.is_none()
+        && matches!(
+            column.ty,
+            ColumnType::Int { .. }
+                | ColumnType::Decimal { .. }
+                | ColumnType::Float
+                | ColumnType::Double
+        );
     // What is beyond is out of range of any integer.
     let number = || number_of(bytes).map_or(u128::MAX, u128::from);
     is_number.then(|| number().to_string())
@@ -129,7 +124,7 @@ pub(in crate::session) fn literal_datum(expr: &Expr, column: &ColumnDef) -> Resu
         Some(Simple::Default) | None => Err(SqlError::not_supported(format!("DEFAULT {expr}"))),
         Some(Simple::Null) => Ok(Datum::Null),
         Some(literal) => {
-            let parsed = column.parse(&literal.text_for(column));
+            let parsed = column.parse(&literal.text(column));
             parsed.map_err(|e| value_error(&e, "?", 1))
         }
     }
@@ -153,16 +148,17 @@ mod tests {
         ] {
             assert_eq!(plain_number(written).as_deref(), plain, "{written}");
         }
+        let year = ColumnDef::new("y", ColumnType::Year);
         for (number, shown) in [
             ("0", "0000"),
             ("0.125", "0000"),
             ("0.5", "0.5"),
             ("94", "94"),
         ] {
-            let text = Simple::Number(number.to_owned()).text(ColumnType::Year);
+            let text = Simple::Number(number.to_owned()).text(&year);
             assert_eq!(text, shown.as_bytes());
         }
-        let truth = Simple::Truth(false).text(ColumnType::Year);
+        let truth = Simple::Truth(false).text(&year);
         assert_eq!(truth, b"0000", "a truth value is a number");
         for (text, negated) in [("0", "0"), ("0.00", "0.00"), ("7", "-7"), ("-0.5", "0.5")] {
             assert_eq!(minus(text.to_owned()), negated);
