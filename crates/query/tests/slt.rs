@@ -198,6 +198,8 @@ files!(
     wide,
     json,
     enums,
+    lists,
+    signs,
 );
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -168,6 +168,48 @@ impl ScalarUDFImpl for ArithmeticFunction {
     }
 }
 
+/// `-x` of a BIGINT UNSIGNED, which is a BIGINT; of other numbers it is `0 - x`.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Negate {
+    signature: Signature,
+}
+
+impl Default for Negate {
+    fn default() -> Self {
+        Self {
+            signature: Signature::exact(vec![DataType::UInt64], Volatility::Immutable),
+        }
+    }
+}
+
+impl ScalarUDFImpl for Negate {
+    fn name(&self) -> &str {
+        "mysql_negate"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Ok(DataType::Int64)
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let operand = args.args.remove(0);
+        let scalar = matches!(operand, ColumnarValue::Scalar(_));
+        let zero = ColumnarValue::Scalar(ScalarValue::Int64(Some(0)));
+        let array = exact(
+            Arithmetic::Subtract,
+            &zero,
+            &operand,
+            &DataType::Int64,
+            args.number_rows,
+        )?;
+        kernels::shape(array, scalar)
+    }
+}
+
 fn numeric(ty: Option<&DataType>, literal: Option<&ScalarValue>) -> DfResult<Number> {
     let ty = ty.unwrap_or(&DataType::Null);
     Number::of_operand(ty, literal).ok_or_else(|| {

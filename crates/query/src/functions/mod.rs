@@ -33,6 +33,7 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
         collation::Pad::default().into(),
         collation::Weights::default().into(),
         collation::Collate::default().into(),
+        arithmetic::Negate::default().into(),
         choice::Conditional::default().into(),
         choice::Coalesce::default().into(),
         in_list::In::default().into(),

@@ -3,6 +3,7 @@
 mod clause;
 pub mod collation;
 pub mod level;
+mod lists;
 mod membership;
 pub mod metadata;
 pub mod operators;

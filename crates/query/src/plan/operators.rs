@@ -18,10 +18,10 @@ use perigee_expr::Arithmetic;
 use perigee_value::{ColumnType, Datum, Members, Units, decimal, parse_text};
 
 use crate::error::SqlError;
-use crate::functions::arithmetic::ArithmeticFunction;
+use crate::functions::arithmetic::{ArithmeticFunction, Negate};
 use crate::functions::collation::COLLATE;
 use crate::functions::types::{
-    Number, datetime, is_bytes, is_json, is_string, is_temporal, is_time, mysql_name,
+    MAX_PRECISION, Number, datetime, is_bytes, is_json, is_string, is_temporal, is_time, mysql_name,
 };
 use crate::functions::{cast as casts, enumeration, json, text, wide};
 use crate::parse::binary::number_of;
@@ -32,6 +32,9 @@ const BIGINT: ColumnType = ColumnType::Int {
     bytes: 8,
     unsigned: false,
 };
+
+/// The name of the operator that negates its right operand.
+pub const NEGATIVE: &str = "negative";
 
 /// DataFusion's hook.
 #[derive(Debug)]
@@ -44,17 +47,15 @@ impl ExprPlanner for MysqlOperators {
         schema: &DFSchema,
     ) -> DfResult<PlannerResult<RawBinaryExpr>> {
         if let Some(op) = arithmetic(&expr.op) {
-            let [left, right] = [expr.left, expr.right].map(|operand| -> DfResult<Expr> {
-                let operand = resolved(operand, true)?;
-                Ok(match is_json(&operand.get_type(schema)?) {
-                    true => cast_to(operand, casts::Target::Double),
-                    false => as_number(operand, schema)?,
-                })
-            });
+            let operands = [expr.left, expr.right].map(|operand| operand_of(operand, schema));
+            let [left, right] = operands;
             return Ok(PlannerResult::Planned(call(
                 ArithmeticFunction::new(op).into(),
                 vec![left?, right?],
             )));
+        }
+        if matches!(&expr.op, BinaryOperator::Custom(name) if name == NEGATIVE) {
+            return negative(expr.right, schema).map(PlannerResult::Planned);
         }
         match comparison(&expr.op) {
             Some(op) => compare(op, expr.left, expr.right, schema).map(PlannerResult::Planned),
@@ -134,6 +135,27 @@ pub fn compare(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfRe
         _ => (left, right),
     };
     Ok(binary_expr(left, op, right))
+}
+
+/// An operand of arithmetic.
+fn operand_of(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    let expr = resolved(expr, true)?;
+    match is_json(&expr.get_type(schema)?) {
+        true => Ok(cast_to(expr, casts::Target::Double)),
+        false => as_number(expr, schema),
+    }
+}
+
+/// `-expr`: as zero minus it, but a number without sign gets one.
+fn negative(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    let operand = operand_of(expr, schema)?;
+    let signed = match operand.get_type(schema)? {
+        DataType::UInt64 => return Ok(call(Negate::default().into(), vec![operand])),
+        ty if ty.is_unsigned_integer() => cast(operand, DataType::Int64),
+        _ => operand,
+    };
+    let subtract = ArithmeticFunction::new(Arithmetic::Subtract);
+    Ok(call(subtract.into(), vec![lit(0_i64), signed]))
 }
 
 /// An expression in a place of numbers: a value of an ENUM counts as its number, which has a sign there.
@@ -317,7 +339,7 @@ fn comparable(
     }
     if numeric(left_type) && numeric(right_type) {
         let (left, right) = (fit(left, right_type), fit(right, left_type));
-        return wide_operands(left, right, schema);
+        return numbers(left, right, schema);
     }
     if is_temporal(left_type) && is_temporal(right_type) {
         return Ok((left, right));
@@ -337,10 +359,10 @@ fn comparable(
         return Ok((as_time(left, left_type, right_type)?, right));
     }
     if is_string(left_type) && numeric(right_type) {
-        return wide_operands(string_as_number(left), right, schema);
+        return numbers(string_as_number(left), right, schema);
     }
     if numeric(left_type) && is_string(right_type) {
-        return wide_operands(left, string_as_number(right), schema);
+        return numbers(left, string_as_number(right), schema);
     }
     Err(mixed(left_type, right_type))
 }
@@ -429,11 +451,11 @@ pub fn without_padding(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
     collation::compared(expr, own, schema)
 }
 
-/// Operands that DataFusion compares as MySQL does if one is a wide decimal: of one type, which has
-/// all digits of both.
-fn wide_operands(left: Expr, right: Expr, schema: &DFSchema) -> DfResult<(Expr, Expr)> {
+/// Numbers that DataFusion compares as MySQL does: as DOUBLE if one is, otherwise by all digits of both.
+fn numbers(left: Expr, right: Expr, schema: &DFSchema) -> DfResult<(Expr, Expr)> {
     let types = [left.get_type(schema)?, right.get_type(schema)?];
-    if types[0] == types[1] || !types.iter().any(wide::is_wide) {
+    let is_decimal = |ty: &DataType| matches!(Number::of(ty), Some(Number::Decimal(..)));
+    if types[0] == types[1] || !types.iter().any(is_decimal) {
         return Ok((left, right));
     }
     let is_exact = |ty| Number::of(ty).and_then(Number::exact).is_some();
@@ -441,7 +463,17 @@ fn wide_operands(left: Expr, right: Expr, schema: &DFSchema) -> DfResult<(Expr, 
         let double = |expr| cast_to(expr, casts::Target::Double);
         return Ok((double(left), double(right)));
     }
-    let Some(common) = wide::common_type(&types[0], &types[1]) else {
+    wide_operands(left, right, &types)
+}
+
+/// Exact numbers of one type if one is wide, or they have more digits together than others.
+fn wide_operands(left: Expr, right: Expr, types: &[DataType; 2]) -> DfResult<(Expr, Expr)> {
+    let narrow = |ty: &DataType| matches!(ty, DataType::Decimal256(p, _) if *p <= MAX_PRECISION);
+    let common = wide::common_type(&types[0], &types[1]);
+    if !types.iter().any(wide::is_wide) && common.as_ref().is_some_and(narrow) {
+        return Ok((left, right));
+    }
+    let Some(common) = common else {
         let key = |expr| call(wide::DecimalKey::default().into(), vec![expr]);
         return Ok((key(left), key(right)));
     };

@@ -11,9 +11,11 @@ use datafusion::functions_aggregate::planner::AggregateFunctionPlanner;
 use datafusion::functions_aggregate::{count, sum};
 use datafusion::functions_window::{rank, row_number};
 use datafusion::logical_expr::AggregateUDF;
+use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionConfig;
 
+use super::lists::Simplify;
 use super::operators::MysqlOperators;
 use crate::functions::{self, choice::Extreme};
 
@@ -57,6 +59,17 @@ fn config(partitions: usize, memory: usize) -> SessionConfig {
     config
 }
 
+/// DataFusion's rules, with its simplification as we need it.
+fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let simplify: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(Simplify::default());
+    let rules = Optimizer::new().rules.into_iter();
+    let ours = rules.map(|rule| match rule.name() == simplify.name() {
+        true => Arc::clone(&simplify),
+        false => rule,
+    });
+    ours.collect()
+}
+
 /// The state that sessions copy for each statement.
 #[must_use]
 pub fn template(
@@ -88,6 +101,7 @@ pub fn template(
             rank::rank_udwf(),
             rank::dense_rank_udwf(),
         ])
+        .with_optimizer_rules(optimizer_rules())
         .with_physical_optimizer_rules(rules)
         .build()
 }

@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{
-    Column, DFSchema, DFSchemaRef, JoinConstraint, Result as DfResult, TableReference,
+    Column, DFSchema, DFSchemaRef, JoinConstraint, Result as DfResult, ScalarValue, TableReference,
 };
 use datafusion::functions::core::coalesce;
 use datafusion::functions_aggregate::expr_fn::min;
@@ -256,16 +256,30 @@ fn sum_argument(arg: Expr, schema: &DFSchema) -> DfResult<Expr> {
 }
 
 /// `x IN (…)` as DataFusion's list if every comparison is `x' = constant` with one `x'`; otherwise as
-/// a disjunction.
+/// a disjunction. A NULL stands beside the list: DataFusion takes values out of lists.
 fn lower_in(mut args: Vec<Expr>, schema: &DFSchema) -> DfResult<Expr> {
     let operand = args.remove(0);
-    let mut comparisons = Vec::with_capacity(args.len());
-    for item in args {
-        comparisons.push(compare(Operator::Eq, operand.clone(), item, schema)?);
-    }
+    let (nulls, values): (Vec<_>, Vec<_>) = args
+        .into_iter()
+        .partition(|item| matches!(item, Expr::Literal(value, _) if value.is_null()));
+    let null = nulls.first().map(|_| lit(ScalarValue::Boolean(None)));
+    let comparisons = values
+        .into_iter()
+        .map(|item| compare(Operator::Eq, operand.clone(), item, schema))
+        .collect::<DfResult<Vec<_>>>()?;
+    let found = match list_of(&comparisons, schema)? {
+        Some(list) => Some(Expr::InList(list)),
+        None => disjunction(comparisons),
+    };
+    disjunction(found.into_iter().chain(null))
+        .ok_or_else(|| SqlError::not_supported("an empty IN list").into_df())
+}
+
+/// The list of the constants that one operand is compared with, if that is all and they are of one type.
+fn list_of(comparisons: &[Expr], schema: &DFSchema) -> DfResult<Option<InList>> {
     let mut operands = Vec::new();
     let mut literals = Vec::new();
-    for comparison in &comparisons {
+    for comparison in comparisons {
         if let Expr::BinaryExpr(binary) = comparison
             && let Expr::Literal(..) = binary.right.as_ref()
             && binary.op == Operator::Eq
@@ -274,24 +288,19 @@ fn lower_in(mut args: Vec<Expr>, schema: &DFSchema) -> DfResult<Expr> {
             literals.push(binary.right.as_ref());
         }
     }
-    let uniform = literals.len() == comparisons.len() && operands.windows(2).all(|w| w[0] == w[1]);
-    let same_type = {
-        let types: Vec<DataType> = literals
-            .iter()
-            .map(|l| l.get_type(schema))
-            .filter(|t| !matches!(t, Ok(DataType::Null)))
-            .collect::<DfResult<_>>()?;
-        types.windows(2).all(|w| w[0] == w[1])
-    };
-    if uniform && same_type && comparisons.len() > 1 {
-        let list = literals.into_iter().cloned().collect();
-        return Ok(Expr::InList(InList::new(
-            Box::new(operands[0].clone()),
-            list,
-            false,
-        )));
+    let types: Vec<DataType> = literals
+        .iter()
+        .map(|literal| literal.get_type(schema))
+        .collect::<DfResult<_>>()?;
+    let is_uniform = literals.len() == comparisons.len()
+        && operands.windows(2).all(|w| w[0] == w[1])
+        && types.windows(2).all(|w| w[0] == w[1]);
+    if !is_uniform || literals.len() < 2 {
+        return Ok(None);
     }
-    disjunction(comparisons).ok_or_else(|| SqlError::not_supported("an empty IN list").into_df())
+    let operand = Box::new(operands[0].clone());
+    let list = literals.into_iter().cloned().collect();
+    Ok(Some(InList::new(operand, list, false)))
 }
 
 fn lower_like(like: Like, schema: &DFSchema) -> DfResult<Transformed<Expr>> {

@@ -15,6 +15,7 @@ use crate::functions::collation::COLLATE;
 use crate::functions::types::{MAX_PRECISION, MAX_SCALE, MAX_WIDE_PRECISION};
 use crate::functions::{dates, in_list, json};
 use crate::parse::binary::{binary_literal, bytes_of};
+use crate::plan::operators::NEGATIVE;
 use perigee_value::Collation;
 
 /// A call of one of our functions in the syntax tree.
@@ -70,6 +71,12 @@ pub(super) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
         op,
         right: Box::new(right),
     }
+}
+
+/// `-expr`, as an operator of two operands: those are ours to plan.
+pub(super) fn negative(expr: Expr) -> Expr {
+    let op = BinaryOperator::Custom(NEGATIVE.to_owned());
+    nested(binary(number(0), op, nested(expr)))
 }
 
 pub(super) fn nested(expr: Expr) -> Expr {
@@ -499,7 +506,7 @@ impl Rewriter<'_> {
         }
         self.expr(&mut value)?;
         if minus {
-            value = nested(binary(number(0), BinaryOperator::Minus, nested(value)));
+            value = negative(value);
         }
         Ok(call(dates::DATE_ADD, vec![date, value, string(unit)]))
     }
@@ -548,11 +555,7 @@ impl Rewriter<'_> {
                     return self.expr(inner);
                 }
                 self.operand(inner)?;
-                *expr = nested(binary(
-                    number(0),
-                    BinaryOperator::Minus,
-                    nested(take(inner)),
-                ));
+                *expr = negative(take(inner));
                 Ok(())
             }
             other => unsupported(format!("the operator {other}")),
