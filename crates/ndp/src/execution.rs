@@ -31,6 +31,7 @@ pub struct Execution {
     /// Bytes of the ambiguous records, one after the other.
     kept_bytes: Vec<u8>,
     scratch: Scratch,
+    pause: fn(),
 }
 
 /// An ambiguous record before it has a place of its own.
@@ -86,9 +87,16 @@ impl Execution {
             ambiguous: Vec::new(),
             kept_bytes: Vec::new(),
             scratch: Scratch::default(),
+            pause: || {},
         };
         new.columns = new.empty_columns();
         new
+    }
+
+    /// The same, which calls `pause` now and then amid a page whose records take long.
+    #[must_use]
+    pub fn pausing(self, pause: fn()) -> Self {
+        Self { pause, ..self }
     }
 
     /// The scanner it runs.
@@ -176,7 +184,7 @@ impl Execution {
         }
         let pass = &mut scratch.pass;
         let failed = &mut scratch.failed;
-        let pass = filter(scanner, records.base, visible, pass, failed);
+        let pass = filter(scanner, records.base, visible, (pass, failed), self.pause);
         let rows = self.absorb(records, pass, failed).ok_or(broken)?;
         let run = PageRun {
             index,
@@ -298,7 +306,14 @@ impl Execution {
     pub(crate) fn records(&mut self, base: &[u8], offsets: &[u16]) -> Result<Vec<u16>, NdpError> {
         let scanner = Arc::clone(&self.scanner);
         let (mut pass, mut failed) = (Vec::new(), Vec::new());
-        let pass = filter(&scanner, base, offsets, &mut pass, &mut failed).to_vec();
+        let pass = filter(
+            &scanner,
+            base,
+            offsets,
+            (&mut pass, &mut failed),
+            self.pause,
+        )
+        .to_vec();
         let records = Records {
             base,
             limit: base.len(),
@@ -385,19 +400,23 @@ impl Scratch {
     }
 }
 
-/// The records for which the predicate is true: all of them if there is none.
+/// The records for which the predicate is true: all of them if there is none. Those for which it fails
+/// are added to the second list.
 fn filter<'a>(
     scanner: &Scanner,
     base: &[u8],
     records: &'a [u16],
-    pass: &'a mut Vec<u16>,
-    failed: &mut Vec<u16>,
+    (pass, failed): (&'a mut Vec<u16>, &mut Vec<u16>),
+    pause: fn(),
 ) -> &'a [u16] {
-    match &scanner.predicate {
-        None => records,
-        Some(predicate) => {
-            predicate.evaluator().filter(base, records, pass, failed);
-            pass
+    let Some(predicate) = &scanner.predicate else {
+        return records;
+    };
+    for (n, piece) in records.chunks(scanner.piece).enumerate() {
+        if n > 0 {
+            pause();
         }
+        predicate.evaluator().filter(base, piece, pass, failed);
     }
+    pass
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use perigee_expr::{EvalError, Interpreter, Program};
+use perigee_expr::{EvalError, Interpreter, Node, Program};
 use perigee_value::Place;
 
 use crate::aggregate::{AggregateBudget, AggregatePlan};
@@ -26,6 +26,8 @@ pub struct Scanner {
     pub(crate) budget: AggregateBudget,
     /// So many leading variable-length items are read: their end offsets are checked first.
     pub(crate) items_read: usize,
+    /// The predicate is evaluated over so many records before an execution pauses.
+    pub(crate) piece: usize,
 }
 
 impl Scanner {
@@ -62,6 +64,7 @@ impl Scanner {
             aggregate,
             budget,
             items_read: items_read(&descriptor),
+            piece: piece(&descriptor),
             descriptor,
         };
         if !scanner.is_compiled() {
@@ -114,6 +117,24 @@ impl Scanner {
             None => self.projection.is_empty(),
         };
         nothing_wanted && self.predicate.is_none() && self.descriptor.range == KeyRange::ALL
+    }
+}
+
+/// A pattern takes some hundred nanoseconds: so many of them take some fifty microseconds.
+const PATTERNS: usize = 200;
+
+/// Records over which the predicate takes so long; all of a page if there are no patterns in it.
+fn piece(descriptor: &Descriptor) -> usize {
+    let nodes = descriptor
+        .predicate
+        .iter()
+        .flat_map(|program| &program.nodes);
+    match nodes
+        .filter(|node| matches!(node, Node::Like { .. }))
+        .count()
+    {
+        0 => usize::MAX,
+        patterns => (PATTERNS / patterns).max(1),
     }
 }
 

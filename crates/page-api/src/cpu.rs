@@ -1,4 +1,30 @@
-//! The clock that near-data processing is charged by, in storage and in the frontend alike.
+//! What near-data processing takes of a core: the clock that it is charged by, in storage and in the
+//! frontend alike, and how it leaves the core to others.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// How long a thread that gives way works at a time: less than an ordinary read takes, far more than
+/// the system call.
+const AT_A_TIME: Duration = Duration::from_micros(50);
+
+thread_local! {
+    /// When this thread gave way last.
+    static GAVE_WAY: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Leaves the core to threads that wait for it, if this one has not done so for a while; to be called
+/// wherever a page is done or bytes are sent, by threads that are to come after others. The kernel
+/// by itself may let a thread that wakes up wait for some milliseconds, until its clock ticks.
+pub fn give_way() {
+    let now = Instant::now();
+    let rested = GAVE_WAY.get().is_some_and(|last| now - last < AT_A_TIME);
+    if !rested {
+        // SAFETY: the call takes nothing.
+        unsafe { libc::sched_yield() };
+        GAVE_WAY.set(Some(Instant::now()));
+    }
+}
 
 /// CPU time that this thread has used, user and system, in nanoseconds. A system call: to be asked for
 /// around a batch of work, not around a record.

@@ -83,17 +83,18 @@ pub(crate) fn lanes(
     let (to_ordinary, ordinary) = mpsc::channel(WAITING);
     let (to_ndp, ndp) = mpsc::channel(WAITING);
     tokio::spawn(accept(listener, bytes, to_ordinary, to_ndp));
-    let connections = |from| {
+    let connections = |lane, from| {
         stream::unfold(
             from,
-            |mut from: mpsc::Receiver<Counted<TcpStream>>| async move {
-                let socket = from.recv().await?.adopt();
+            move |mut from: mpsc::Receiver<Counted<TcpStream>>| async move {
+                let socket = from.recv().await?.adopt(lane);
                 Some((socket, from))
             },
         )
         .boxed()
     };
-    (connections(ordinary), connections(ndp))
+    let ordinary = connections(Lane::Ordinary, ordinary);
+    (ordinary, connections(Lane::Ndp, ndp))
 }
 
 async fn accept(

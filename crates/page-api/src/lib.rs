@@ -20,7 +20,7 @@ mod store;
 mod transport;
 
 pub use client::{ClientConfig, PageStoreClient};
-pub use cpu::thread_cpu_nanos;
+pub use cpu::{give_way, thread_cpu_nanos};
 pub use error::PageError;
 pub use lanes::incoming;
 pub use server::{Adapter, PageStoreServer, serve, serve_apart, transport};

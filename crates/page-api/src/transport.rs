@@ -19,6 +19,7 @@ use tonic::codegen::Service;
 use tonic::codegen::http::Uri;
 use tonic::transport::server::Connected;
 
+use crate::cpu::give_way;
 use crate::lanes::Lane;
 
 /// HTTP/2 window of one call and, doubled, of one connection: at 1 GiB/s over a round trip of
@@ -27,6 +28,10 @@ pub(crate) const STREAM_WINDOW: u32 = 8 << 20;
 
 /// HTTP/2 frame length: large frames cost less per byte, and answers are whole pages by the dozen.
 pub(crate) const FRAME_LEN: u32 = 1 << 20;
+
+/// Most bytes that a socket is given at once. The kernel does not stop in the midst of a call for a
+/// thread that comes first, and copies a frame for some hundred microseconds.
+const MOST_WRITTEN: usize = 32 << 10;
 
 /// Bytes that crossed the sockets of a client or a server since it was made.
 #[derive(Debug, Default)]
@@ -51,30 +56,44 @@ impl TransportBytes {
 pub struct Counted<T> {
     io: T,
     bytes: Arc<TransportBytes>,
+    /// Who writes to it gives way to other threads.
+    gives_way: bool,
 }
 
 impl<T> Counted<T> {
     /// Counts the traffic of `io` in `bytes`.
     pub fn new(io: T, bytes: Arc<TransportBytes>) -> Self {
-        Self { io, bytes }
+        Self {
+            io,
+            bytes,
+            gives_way: false,
+        }
     }
 
     pub(crate) fn io(&self) -> &T {
         &self.io
     }
 
-    fn count_sent(&self, n: usize) -> usize {
+    fn sent(&self, n: usize) -> usize {
         self.bytes.sent.fetch_add(n as u64, Ordering::Relaxed);
+        if self.gives_way {
+            give_way();
+        }
         n
     }
 }
 
 impl Counted<TcpStream> {
     /// Lets the runtime that this is called on wake up who waits for the socket, as it serves it.
-    pub(crate) fn adopt(self) -> io::Result<Self> {
+    pub(crate) fn adopt(self, lane: Lane) -> io::Result<Self> {
         self.io.set_nodelay(true)?;
         let io = TcpStream::from_std(self.io.into_std()?)?;
-        Ok(Self { io, ..self })
+        let gives_way = lane == Lane::Ndp;
+        Ok(Self {
+            io,
+            gives_way,
+            ..self
+        })
     }
 }
 
@@ -98,8 +117,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        let buf = &buf[..buf.len().min(MOST_WRITTEN)];
         let n = ready!(Pin::new(&mut self.io).poll_write(cx, buf))?;
-        Poll::Ready(Ok(self.count_sent(n)))
+        Poll::Ready(Ok(self.sent(n)))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -115,13 +135,29 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let n = ready!(Pin::new(&mut self.io).poll_write_vectored(cx, bufs))?;
-        Poll::Ready(Ok(self.count_sent(n)))
+        match written_at_once(bufs) {
+            0 => self.poll_write(cx, bufs.first().map_or(&[], |buf| buf)),
+            fitting => {
+                let bufs = &bufs[..fitting];
+                let n = ready!(Pin::new(&mut self.io).poll_write_vectored(cx, bufs))?;
+                Poll::Ready(Ok(self.sent(n)))
+            }
+        }
     }
 
     fn is_write_vectored(&self) -> bool {
         self.io.is_write_vectored()
     }
+}
+
+/// How many of the first buffers are [`MOST_WRITTEN`] bytes together at most.
+fn written_at_once(bufs: &[IoSlice<'_>]) -> usize {
+    let mut bytes = 0;
+    let fitting = bufs.iter().take_while(|buf| {
+        bytes += buf.len();
+        bytes <= MOST_WRITTEN
+    });
+    fitting.count()
 }
 
 impl<T: Connected> Connected for Counted<T> {

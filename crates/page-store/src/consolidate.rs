@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use perigee_page_api::PageError;
+use perigee_page_api::{PageError, give_way};
 use perigee_types::{PAGE_SIZE, PageId};
 
 use crate::directory::Version;
@@ -27,6 +27,10 @@ use crate::slice::{Slice, Worker};
 
 /// Page versions that are written with one append and one sync: 32 MiB.
 const BATCH_PAGES: usize = 2048;
+
+/// Of these, those that the kernel is given at once: it does not stop amid a call for threads that
+/// answer reads.
+const WRITTEN_AT_ONCE: usize = 16;
 
 /// Log of the fragments that are consolidated together.
 const BATCH_LOG: u64 = 16 << 20;
@@ -103,6 +107,7 @@ impl Slice {
                 }
                 Err(error) => return Err(error),
             }
+            give_way();
         }
         let versions = self.append_pages(worker, &made)?;
         let written = &self.shared.counters.versions_written;
@@ -152,7 +157,11 @@ impl Slice {
                 }
             })
             .collect();
-        let offsets = writer.append(&frames)?;
+        let mut offsets = Vec::with_capacity(frames.len());
+        for part in frames.chunks(WRITTEN_AT_ONCE) {
+            offsets.extend(writer.append(part)?);
+            give_way();
+        }
         writer.sync(stop)?;
         let segment = writer.segment();
         let versions = frames.iter().zip(offsets).map(|(frame, offset)| Version {

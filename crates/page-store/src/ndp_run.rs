@@ -2,7 +2,7 @@
 //! over their pages, and gathers results until there is enough to send.
 
 use bytes::Bytes;
-use perigee_page_api::{NdpDecline, NdpItem, NdpReply, NdpUsage, PageError};
+use perigee_page_api::{NdpDecline, NdpItem, NdpReply, NdpUsage, PageError, give_way};
 use perigee_types::PAGE_SIZE;
 
 use crate::ndp::{CHUNK, Job};
@@ -72,6 +72,7 @@ impl<'a> Partial<'a> {
             } else {
                 self.page(index, page);
             }
+            give_way();
             // A program may take long over a page; whoever left does not want the next.
             if job.sender.is_closed() {
                 return Ok(Chunk::Unwanted);

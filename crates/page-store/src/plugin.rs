@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use perigee_ndp::{Backend, Descriptor, Execution, NdpError, Scanner};
 use perigee_page::PageRef;
+use perigee_page_api::give_way;
 
 /// Makes programs of descriptors. One instance serves all threads.
 pub trait NdpPlugin: Send + Sync + 'static {
@@ -91,7 +92,8 @@ struct PerigeeProgram(Arc<Scanner>);
 
 impl NdpProgram for PerigeeProgram {
     fn run(&self) -> Box<dyn NdpRun> {
-        Box::new(PerigeeRun(Execution::new(self.0.clone())))
+        let run = Execution::new(self.0.clone());
+        Box::new(PerigeeRun(run.pausing(give_way)))
     }
 
     fn is_compiled(&self) -> bool {

@@ -1,9 +1,11 @@
 //! Which threads come first where cores are scarce: those that answer reads and take log before
-//! those of near-data processing.
+//! those of near-data processing and of consolidation.
 //!
 //! Two things decide that on Linux. Who gets how much: by the nice value. Who runs when both want
-//! to: since 6.12, who wakes up and asks for less time at once than who runs; before, the wish is
-//! ignored, and who wakes up may wait for some milliseconds.
+//! to: a thread that wakes up may have to wait until the kernel's clock ticks, some milliseconds,
+//! however much it is owed. So threads that are to come after others give way every now and then
+//! ([`give_way`](perigee_page_api::give_way)), and all ask for short turns: who gives way loses the
+//! rest of its turn, and what it is owed makes others wait later.
 
 use std::io;
 use std::time::Duration;
@@ -15,28 +17,24 @@ use tokio::runtime::{Builder, Handle, Runtime};
 /// declined cost more.
 const NICE: i32 = 5;
 
-/// What an ordinary thread asks for at once: most answers take less.
-const SHORT: Duration = Duration::from_micros(200);
-
-/// What an NDP thread asks for: more than any thread that does not ask, the kernel's included, which
-/// write the log to the disk. Threads that send what NDP threads make ask for half of it, and so
-/// come before these.
-const LONG: Duration = Duration::from_millis(20);
+/// What a thread asks for at once: about what most answers take, and how long others work before they
+/// give way.
+const TURN: Duration = Duration::from_micros(200);
 
 /// Makes the calling thread, and those that it starts from now on, one that runs at once when it
 /// wakes up: for a process that is a Page Store and nothing else, before it starts its threads.
 pub fn answer_at_once() {
-    schedule(0, SHORT);
+    schedule(0);
 }
 
 /// Makes the calling thread one that does near-data processing.
 pub(crate) fn step_back() {
-    schedule(NICE, LONG);
+    schedule(NICE);
 }
 
-/// Makes the calling thread so much nicer than the process's first, and lets it ask for so much time at
-/// once.
-fn schedule(nicer: i32, slice: Duration) {
+/// Makes the calling thread so much nicer than the process's first, and lets it ask for a [`TURN`] at a
+/// time.
+fn schedule(nicer: i32) {
     // SAFETY: the calls take a number or none. The id of a process is that of its first thread.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, libc::getpid() as u32) };
     let attributes = libc::sched_attr {
@@ -45,7 +43,7 @@ fn schedule(nicer: i32, slice: Duration) {
         sched_flags: 0,
         sched_nice: (nice + nicer).min(19),
         sched_priority: 0,
-        sched_runtime: slice.as_nanos() as u64,
+        sched_runtime: TURN.as_nanos() as u64,
         sched_deadline: 0,
         sched_period: 0,
     };
@@ -70,7 +68,7 @@ impl NdpRuntime {
     pub fn start() -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .thread_name("ndp-send")
-            .on_thread_start(|| schedule(NICE, LONG / 2))
+            .on_thread_start(|| schedule(NICE))
             .enable_all()
             .build()?;
         Ok(Self(Some(runtime)))
