@@ -5,16 +5,17 @@
 mod support;
 
 use std::ops::Bound;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use perigee_expr::arbitrary::Generator;
 use perigee_expr::{
-    AggregateFunction, Arithmetic, Builder, Comparison, EvalError, Node, Program, Type,
+    AggregateFunction, Arithmetic, Builder, Comparison, EvalError, Node, NodeId, Program, Type,
 };
 use perigee_ndp::{Aggregate, AmbiguousKind, Backend, Descriptor, Execution, NdpError, PageRun};
 use perigee_page::{PageKind, PageMut, PageRef};
 use perigee_types::{DbId, IndexId, PAGE_SIZE, PageId};
-use perigee_value::{ColumnType, Datum, RowLayout};
+use perigee_value::{Collation, ColumnType, Datum, RowLayout};
 use support::*;
 
 fn layout() -> RowLayout {
@@ -475,4 +476,69 @@ batch of {hash:016x}: 1 pages, 2 rows
 "
     );
     assert_eq!(over_the_wire(&mut execution).dump(), expected);
+}
+
+#[test]
+fn a_predicate_that_takes_long_pauses_amid_a_page() {
+    static PAUSES: AtomicUsize = AtomicUsize::new(0);
+    let pause = || {
+        PAUSES.fetch_add(1, Ordering::Relaxed);
+    };
+    let text = ColumnType::Varchar {
+        chars: 20,
+        collation: Collation::UTF8MB4_BIN,
+    };
+    let layout = RowLayout::clustered(&[(INT, false), (text, false)], &[0]).unwrap();
+    let records = (0..100).map(|id| {
+        let text = format!("text {id}");
+        let values = vec![Datum::Int(id), Datum::String(text.into_bytes())];
+        let (trx, deleted) = (1, false);
+        let row = Row {
+            values,
+            trx,
+            deleted,
+        };
+        encode(&layout, &row)
+    });
+    let bytes = page(&layout, 3, 1, &records.collect::<Vec<_>>());
+    let column = Node::Column {
+        index: 1,
+        ty: Type::String,
+    };
+    let like = |n: usize| Node::Like {
+        operand: NodeId(0),
+        pattern: format!("%{n}%"),
+        escape: '\\',
+    };
+    // Of a number of two digits or less, all that hold a 3 or a 4.
+    for (patterns, pauses) in [(2, 0), (20, 9)] {
+        let mut nodes = vec![column.clone()];
+        nodes.extend([3, 4].into_iter().cycle().take(patterns).map(like));
+        nodes.push(Node::Or((1..=patterns as u16).map(NodeId).collect()));
+        for backend in [Backend::Jit, Backend::Interpreter] {
+            PAUSES.store(0, Ordering::Relaxed);
+            let predicate = Some(Program {
+                nodes: nodes.clone(),
+            });
+            let projection = vec![0];
+            let scanner = scanner(
+                Descriptor {
+                    predicate,
+                    projection,
+                    ..descriptor(&layout, 5)
+                },
+                backend,
+            );
+            let mut execution = Execution::new(scanner.clone()).pausing(pause);
+            execution
+                .page(0, PageRef::new(&bytes[..]).unwrap())
+                .unwrap();
+            let batch = over_the_wire(&mut execution);
+            let finished = finish(&scanner, batch, |_| None).unwrap();
+            let found = rows_of(&finished).into_iter().flatten();
+            let expected = (0..100).filter(|id| id.to_string().contains(['3', '4']));
+            assert!(found.eq(expected.map(Datum::Int)));
+            assert_eq!(PAUSES.load(Ordering::Relaxed), pauses, "{patterns}");
+        }
+    }
 }

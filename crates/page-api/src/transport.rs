@@ -207,3 +207,34 @@ impl Service<Uri> for Connector {
         .boxed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn much_is_written_piece_by_piece() {
+        let (near, mut far) = duplex(16 * MOST_WRITTEN);
+        let bytes = Arc::new(TransportBytes::default());
+        let mut counted = Counted::new(near, bytes.clone());
+        let data: Vec<u8> = (0..5 * MOST_WRITTEN).map(|i| i as u8).collect();
+        let (first, rest) = data.split_at(100);
+        assert_eq!(counted.write(rest).await.unwrap(), MOST_WRITTEN);
+        let mut bufs = [IoSlice::new(first), IoSlice::new(rest)];
+        assert_eq!(counted.write_vectored(&bufs).await.unwrap(), 100);
+        bufs.swap(0, 1);
+        assert_eq!(counted.write_vectored(&bufs).await.unwrap(), MOST_WRITTEN);
+        counted.write_all(&data).await.unwrap();
+        assert_eq!(
+            bytes.snapshot().0,
+            (2 * MOST_WRITTEN + 100 + data.len()) as u64
+        );
+        drop(counted);
+        let mut arrived = Vec::new();
+        far.read_to_end(&mut arrived).await.unwrap();
+        let sent = [&rest[..MOST_WRITTEN], first, &rest[..MOST_WRITTEN], &data];
+        assert!(arrived == sent.concat());
+    }
+}
