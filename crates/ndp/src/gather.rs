@@ -4,6 +4,8 @@
 //! accepts; loads are bounds-checked all the same, so a caller's mistake is a panic, not a read
 //! outside the page.
 
+use std::slice;
+
 use perigee_expr::{Lanes, Vector};
 use perigee_value::{ColumnType, Place, RowLayout, Wide};
 
@@ -193,25 +195,21 @@ impl Gather {
     /// # Panics
     /// If the column is a number.
     #[inline]
-    pub(crate) fn items<'a>(
-        &self,
-        base: &'a [u8],
-        records: &'a [u16],
-    ) -> impl Iterator<Item = Option<(usize, usize)>> + use<'a> {
+    pub(crate) fn items<'a>(&self, base: &'a [u8], records: &'a [u16]) -> Items<'a> {
         let Form::Item { ends, item, data } = self.form else {
             panic!("N1: only strings are items");
         };
         let (null_at, null_mask) = self
             .null
             .map_or((0, 0), |null| (null.offset, 1 << null.bit));
-        let load = |at: usize| usize::from(u16::from_le_bytes([base[at], base[at + 1]]));
-        records.iter().map(move |&record| {
-            let at = usize::from(record);
-            let end_at = at + ends + 2 * item;
-            let start = if item == 0 { data } else { load(end_at - 2) };
-            let not_null = base[at + null_at] & null_mask == 0;
-            not_null.then(|| (at + start, at + load(end_at)))
-        })
+        Items {
+            base,
+            records: records.iter(),
+            end_at: ends + 2 * item,
+            first: (item == 0).then_some(data),
+            null_at,
+            null_mask,
+        }
     }
 
     /// True if the column is a variable-length item.
@@ -230,6 +228,44 @@ impl Gather {
                 .iter()
                 .map(|&at| !(base[usize::from(at) + offset] >> bit) & 1),
         );
+    }
+}
+
+/// Where the strings of a column are, one record after the other; `None` if NULL.
+pub(crate) struct Items<'a> {
+    base: &'a [u8],
+    records: slice::Iter<'a, u16>,
+    /// Where in a record the end of its item is said; before it, that of the item before.
+    end_at: usize,
+    /// Where the first item begins, if it is that.
+    first: Option<usize>,
+    null_at: usize,
+    null_mask: u8,
+}
+
+impl Iterator for Items<'_> {
+    type Item = Option<(usize, usize)>;
+
+    // Its fields belong into registers: it is the innermost loop of grouping.
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let at = usize::from(*self.records.next()?);
+        if self.null_mask != 0 && self.base[at + self.null_at] & self.null_mask != 0 {
+            return Some(None);
+        }
+        let end_at = at + self.end_at;
+        let (start, end) = match self.first {
+            Some(data) => {
+                let end = &self.base[end_at..end_at + 2];
+                (data, u16::from_le_bytes([end[0], end[1]]))
+            }
+            None => {
+                let ends = &self.base[end_at - 2..end_at + 2];
+                let start = u16::from_le_bytes([ends[0], ends[1]]);
+                (start.into(), u16::from_le_bytes([ends[2], ends[3]]))
+            }
+        };
+        Some(Some((at + start, at + usize::from(end))))
     }
 }
 

@@ -3,6 +3,8 @@
 //! Two open-addressing indexes share the groups: one over packed codes, one over codes that are
 //! too long to be packed. Which of them a key is in depends on the key alone.
 
+use std::ops::Range;
+
 use perigee_expr::Vector;
 
 use crate::aggregate::keys::{KeyPart, KeyValues, RowCodes};
@@ -114,18 +116,42 @@ impl GroupTable {
         out: &mut Vec<u32>,
     ) -> usize {
         out.clear();
-        for row in from..rows {
+        out.resize(rows - from, 0);
+        let mut row = from;
+        loop {
+            row += self.assign_known(row..rows, &mut out[row - from..]);
+            if row == rows {
+                return rows;
+            }
             let group = match self.rows.packed(row) {
                 Some(code) => self.find_or_add_packed(keys, row, code),
                 None => self.find_or_add_long(keys, row),
             };
-            let Some(group) = group else { return row };
-            out.push(group);
+            let Some(group) = group else {
+                out.truncate(row - from);
+                return row;
+            };
+            out[row - from] = group;
+            row += 1;
         }
-        rows
     }
 
-    #[inline]
+    /// Puts the groups of rows into `out` up to the first one that is not known, or whose code is long;
+    /// returns the number of rows done. Most rows are: the loop does nothing else.
+    fn assign_known(&self, rows: Range<usize>, out: &mut [u32]) -> usize {
+        let (slots, codes) = (&self.packed, &self.packed_codes);
+        let n = rows.len();
+        for (done, (row, out)) in rows.zip(out).enumerate() {
+            let known = self.rows.packed(row).and_then(|code| {
+                let found = slots.find(hash_packed(code), |i| codes[i].code == code);
+                found.ok()
+            });
+            let Some(known) = known else { return done };
+            *out = codes[known as usize].group;
+        }
+        n
+    }
+
     fn find_or_add_packed(
         &mut self,
         keys: &[KeyValues<'_>],

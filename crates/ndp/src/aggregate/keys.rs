@@ -67,20 +67,21 @@ pub(crate) struct RowCodes {
 /// Longest packed code.
 const PACKED: usize = 16;
 
-/// A code in the making. Each part is written with one store of 16 bytes, whatever its length: the
-/// bytes behind it are zeros that the next part overwrites.
+/// A code in the making; the bytes behind its end are zeros. Most codes are short enough for the first
+/// word, which is much less work.
 #[derive(Clone, Copy)]
 struct Code {
-    bytes: [u8; 2 * PACKED + 1],
+    words: [u64; 2],
     /// Bytes of the code; more than 16 if it is too long, and then nothing more is written.
     len: u8,
 }
 
 const EMPTY: Code = Code {
-    bytes: [0; 2 * PACKED + 1],
+    words: [0; 2],
     len: 0,
 };
 const TOO_LONG: u8 = 0xff;
+const WORD: usize = 8;
 
 impl Code {
     /// Appends the low `width` bytes of a value that has zeros above them, if they fit.
@@ -91,28 +92,46 @@ impl Code {
             self.len = TOO_LONG;
             return;
         }
-        self.bytes[len..len + PACKED].copy_from_slice(&value.to_le_bytes());
+        let value = value << (8 * len);
+        self.words[0] |= value as u64;
+        self.words[1] |= (value >> 64) as u64;
         self.len += width as u8;
     }
 
-    /// Appends the first `len` bytes of a window on a string, fewer than 16; those behind them are
+    /// As [`Code::append`], of at least one and at most 8 bytes.
+    #[inline]
+    fn append_word(&mut self, value: u64, width: usize) {
+        let len = usize::from(self.len);
+        if len + width <= WORD {
+            // Not `<<`, which would check what the line above has.
+            self.words[0] |= value.wrapping_shl(8 * len as u32);
+            self.len = (len + width) as u8;
+        } else {
+            self.append(value.into(), width);
+        }
+    }
+
+    /// Appends a string.
+    fn append_text(&mut self, text: &[u8]) {
+        let mut window = [0; PACKED];
+        match window.get_mut(1..=text.len()) {
+            Some(to) => {
+                to.copy_from_slice(text);
+                let code = u128::from_le_bytes(window) | (text.len() as u128 + 1);
+                self.append(code, text.len() + 1);
+            }
+            None => self.len = TOO_LONG,
+        }
+    }
+
+    /// Appends the first `len` bytes of a window on a string, fewer than 8; those behind them are
     /// masked away.
     #[inline]
-    fn append_text(&mut self, window: u128, len: usize) {
-        self.append((window & MASKS[len]) << 8 | (len as u128 + 1), len + 1);
+    fn append_short_text(&mut self, window: u64, len: usize) {
+        let mask = 1_u64.wrapping_shl(8 * len as u32).wrapping_sub(1);
+        self.append_word((window & mask) << 8 | (len as u64 + 1), len + 1);
     }
 }
-
-/// Mask of the low `n` bytes.
-const MASKS: [u128; PACKED + 1] = {
-    let mut masks = [u128::MAX; PACKED + 1];
-    let mut n = 0;
-    while n < PACKED {
-        masks[n] = (1 << (8 * n)) - 1;
-        n += 1;
-    }
-    masks
-};
 
 /// First byte of a nullable value or of a string that is NULL; strings begin with length + 1.
 const NULL: u8 = 0;
@@ -228,12 +247,16 @@ impl RowCodes {
         for (row, (code, value)) in self.packed.iter_mut().zip(values).enumerate() {
             if part.nullable {
                 let not_null = valid.is_none_or(|valid| valid[row] != 0);
-                code.append(if not_null { NOT_NULL } else { NULL }.into(), 1);
+                code.append_word(if not_null { NOT_NULL } else { NULL }.into(), 1);
                 if !not_null {
                     continue;
                 }
             }
-            code.append(value & MASKS[width], width);
+            match width {
+                PACKED => code.append(value, width),
+                WORD => code.append_word(value as u64, width),
+                _ => code.append_word(value as u64 & ((1 << (8 * width)) - 1), width),
+            }
         }
     }
 
@@ -243,52 +266,57 @@ impl RowCodes {
         data: &[u8],
         spans: impl Iterator<Item = Option<(usize, usize)>>,
     ) {
-        for (code, span) in self.packed.iter_mut().zip(spans) {
+        match part.text {
+            Text::Bytes => self.pack_bytes(data, spans, |(start, end)| end.wrapping_sub(start)),
+            Text::Trimmed => {
+                let len = |(start, end)| string::trim_end(&data[start..end]).len();
+                self.pack_bytes(data, spans, len);
+            }
+            Text::Weights => self.pack_weights(data, spans),
+        }
+    }
+
+    /// Packs strings as their bytes, of which so many count.
+    #[inline(always)]
+    fn pack_bytes(
+        &mut self,
+        data: &[u8],
+        spans: impl Iterator<Item = Option<(usize, usize)>>,
+        len: impl Fn((usize, usize)) -> usize,
+    ) {
+        let mut codes = self.packed.iter_mut();
+        for span in spans {
+            let code = codes.next().expect("one for each row");
             let Some((start, end)) = span else {
-                code.append(NULL.into(), 1);
+                code.append_word(NULL.into(), 1);
                 continue;
             };
-            let mut len = end - start;
-            match part.text {
-                Text::Bytes => {}
-                Text::Trimmed => len = string::trim_end(&data[start..end]).len(),
-                Text::Weights => {
-                    let weights = part.text.of(&data[start..end]);
-                    if weights.len() >= PACKED {
-                        code.len = TOO_LONG;
-                        continue;
-                    }
-                    let mut window = [0; PACKED];
-                    window[..weights.len()].copy_from_slice(&weights);
-                    code.append_text(u128::from_le_bytes(window), weights.len());
-                    continue;
+            let len = len((start, end));
+            match data.get(start..start + WORD) {
+                Some(window) if len < WORD => {
+                    let window = window.try_into().expect("it is a word");
+                    code.append_short_text(u64::from_le_bytes(window), len);
                 }
+                _ => code.append_text(&data[start..end][..len]),
             }
-            if len >= PACKED {
-                code.len = TOO_LONG;
-                continue;
+        }
+    }
+
+    fn pack_weights(&mut self, data: &[u8], spans: impl Iterator<Item = Option<(usize, usize)>>) {
+        for (code, span) in self.packed.iter_mut().zip(spans) {
+            match span {
+                Some((start, end)) => code.append_text(&Text::Weights.of(&data[start..end])),
+                None => code.append_word(NULL.into(), 1),
             }
-            let window = match data.get(start..start + PACKED) {
-                Some(window) => u128::from_le_bytes(window.try_into().expect("16 bytes")),
-                None => {
-                    let mut window = [0; PACKED];
-                    window[..len].copy_from_slice(&data[start..start + len]);
-                    u128::from_le_bytes(window)
-                }
-            };
-            code.append_text(window, len);
         }
     }
 
     /// The packed code of a row, if its key fits.
     #[inline]
     pub(crate) fn packed(&self, row: usize) -> Option<u128> {
-        let code = &self.packed[row];
-        let bytes = code
-            .bytes
-            .first_chunk()
-            .expect("a code has room for 16 bytes");
-        (code.len != TOO_LONG).then(|| u128::from_le_bytes(*bytes))
+        let Code { words, len } = self.packed[row];
+        let code = u128::from(words[1]) << 64 | u128::from(words[0]);
+        (len != TOO_LONG).then_some(code)
     }
 
     /// The code of a row as bytes.

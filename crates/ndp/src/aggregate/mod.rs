@@ -289,7 +289,7 @@ impl Aggregation {
         groups: &[u32],
     ) {
         if len <= FEW {
-            let counts = &count_few(groups);
+            let counts = &count_few(groups, len);
             self.update(plan, rows, len, Groups::Few { groups, counts });
         } else {
             self.update(plan, rows, len, Groups::Many(groups));

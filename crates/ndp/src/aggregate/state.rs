@@ -206,7 +206,7 @@ impl State {
         groups: &[u32],
         counts: &[u32; FEW],
     ) -> bool {
-        if argument.is_some_and(|argument| argument.valid.is_some()) {
+        if rows.len() >= LONG_RUN || argument.is_some_and(|argument| argument.valid.is_some()) {
             return false;
         }
         let mark = |seen: &mut [u8]| {
@@ -222,23 +222,34 @@ impl State {
             }
             (Self::Sum { sums, seen }, Some(Lanes::I64(lanes))) => {
                 mark(seen);
-                let run = sum_few(&lanes[rows], groups, |sum: &mut i128, v: &i64| {
-                    *sum = sum.wrapping_add((*v).into());
-                });
-                for way in &run {
-                    sums.iter_mut()
-                        .zip(way)
-                        .for_each(|(sum, run)| *sum = sum.wrapping_add(*run));
+                let lanes = &lanes[rows];
+                if lanes.iter().fold(true, |small, v| small & is_small(*v)) {
+                    let add = |sum: &mut i64, v: &i64| *sum = sum.wrapping_add(*v);
+                    sum_few(lanes, groups, sums.len(), add, |group, run| {
+                        sums[group] = sums[group].wrapping_add(run.into());
+                    });
+                } else {
+                    let add = |sum: &mut i128, v: &i64| *sum = sum.wrapping_add((*v).into());
+                    sum_few(lanes, groups, sums.len(), add, |group, run| {
+                        sums[group] = sums[group].wrapping_add(run);
+                    });
                 }
             }
             (Self::WideSum { sums, seen }, Some(Lanes::I128(lanes))) => {
-                mark(seen);
-                let run = sum_few(&lanes[rows], groups, |sum: &mut WideSum, v| sum.add(*v));
-                for way in &run {
-                    sums.iter_mut()
-                        .zip(way)
-                        .for_each(|(sum, run)| sum.merge(*run));
+                let lanes = &lanes[rows];
+                // Their high halves: the low ones need only room for what a page carries over.
+                let high = |v: &i128| (v >> 64) as i64;
+                if !lanes
+                    .iter()
+                    .fold(true, |small, v| small & is_small(high(v)))
+                {
+                    return false;
                 }
+                mark(seen);
+                let add = |sum: &mut i128, v: &i128| *sum = sum.wrapping_add(*v);
+                sum_few(lanes, groups, sums.len(), add, |group, run| {
+                    sums[group].add(run);
+                });
             }
             _ => return false,
         }
@@ -354,33 +365,64 @@ fn count(counts: &mut [i64], rows: Range<usize>, groups: Groups<'_>, valid: Opti
 }
 
 /// Sizes of the groups of a run, if all of them are below [`FEW`].
-pub(crate) fn count_few(groups: &[u32]) -> [u32; FEW] {
+pub(crate) fn count_few(groups: &[u32], len: usize) -> [u32; FEW] {
     let mut counts = [0; FEW];
-    for way in sum_few(groups, groups, |n: &mut u32, _| *n += 1) {
-        counts.iter_mut().zip(way).for_each(|(n, run)| *n += run);
-    }
+    let add = |n: &mut u32, _: &u32| *n += 1;
+    sum_few(groups, groups, len, add, |group, n| counts[group] += n);
     counts
 }
 
-/// Adds each value to the sum of its group, in [`WAYS`] sets of sums.
+/// Adds each value to the sum of its group, of `len` groups; `merge` is given what each group has got, in
+/// parts.
 #[inline]
 fn sum_few<T, S: Copy + Default>(
     values: &[T],
     groups: &[u32],
+    len: usize,
     add: impl Fn(&mut S, &T),
-) -> [[S; FEW]; WAYS] {
-    let mut sums = [[S::default(); FEW]; WAYS];
+    merge: impl FnMut(usize, S),
+) {
+    match len {
+        0..=4 => sum_in::<4, _, _>(values, groups, len, add, merge),
+        5..=8 => sum_in::<8, _, _>(values, groups, len, add, merge),
+        _ => sum_in::<FEW, _, _>(values, groups, len, add, merge),
+    }
+}
+
+/// As [`sum_few`], in [`WAYS`] sets of `N` sums.
+#[inline]
+fn sum_in<const N: usize, T, S: Copy + Default>(
+    values: &[T],
+    groups: &[u32],
+    len: usize,
+    add: impl Fn(&mut S, &T),
+    mut merge: impl FnMut(usize, S),
+) {
+    let mut sums = [[S::default(); N]; WAYS];
     let (values, last_values) = values.as_chunks::<WAYS>();
     let (groups, last_groups) = groups.as_chunks::<WAYS>();
     for (values, groups) in values.iter().zip(groups) {
         for way in 0..WAYS {
-            add(&mut sums[way][groups[way] as usize % FEW], &values[way]);
+            add(&mut sums[way][groups[way] as usize % N], &values[way]);
         }
     }
     for (value, group) in last_values.iter().zip(last_groups) {
-        add(&mut sums[0][*group as usize % FEW], value);
+        add(&mut sums[0][*group as usize % N], value);
     }
-    sums
+    for way in &sums {
+        way[..len]
+            .iter()
+            .enumerate()
+            .for_each(|(group, sum)| merge(group, *sum));
+    }
+}
+
+/// Rows of a run that is too long for the sums of [`is_small`] values.
+const LONG_RUN: usize = 1 << 23;
+
+/// True for a value of which 64 bits hold the sum of a run.
+fn is_small(value: i64) -> bool {
+    value ^ (value >> 63) < 1 << 40
 }
 
 /// Sum of 64-bit numbers: the halves are summed apart, which vectorises and cannot overflow.
@@ -405,12 +447,6 @@ impl WideSum {
         let (low, carry) = self.low.overflowing_add(value as u128);
         self.low = low;
         self.top += i64::from(carry) + (value >> 127) as i64;
-    }
-
-    fn merge(&mut self, other: Self) {
-        let (low, carry) = self.low.overflowing_add(other.low);
-        self.low = low;
-        self.top += i64::from(carry) + other.top;
     }
 
     /// Values of at most [`MAX_SUM`] in magnitude whose sum is this one; at least one.
