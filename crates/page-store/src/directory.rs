@@ -10,12 +10,12 @@
 //!
 //! No I/O happens under a latch: readers take a [`View`] and work with that.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use perigee_types::{Lsn, PAGE_SIZE, PageId};
+use rustc_hash::FxHashMap;
 
 use crate::fragment::{LogCache, LogFragment};
 use crate::frame::FRAME_HEADER;
@@ -81,7 +81,7 @@ struct Entry {
     broken: bool,
 }
 
-type Shard = HashMap<PageId, Entry>;
+type Shard = FxHashMap<PageId, Entry>;
 
 /// The log directory.
 #[derive(Debug)]

@@ -8,12 +8,12 @@
 //!
 //! Thread-safe; shards keep threads apart.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use perigee_types::{Lsn, PAGE_SIZE, PageId};
+use rustc_hash::FxHashMap;
 
 use crate::figures::PoolFigures;
 
@@ -46,7 +46,7 @@ type Key = (u32, PageId);
 #[derive(Debug, Default)]
 struct Shard {
     slots: Vec<Slot>,
-    index: HashMap<Key, usize>,
+    index: FxHashMap<Key, usize>,
     hand: usize,
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use perigee_sal::Sal;
 use perigee_types::{IndexId, PageId};
+use rustc_hash::FxHashMap;
 
 use super::Frame;
 
@@ -23,7 +24,7 @@ const TRIES: usize = 64;
 /// A shard.
 #[derive(Default)]
 pub(super) struct Shard {
-    pub frames: HashMap<PageId, Arc<Frame>>,
+    pub frames: FxHashMap<PageId, Arc<Frame>>,
     pub capacity: usize,
     old: VecDeque<PageId>,
     young: VecDeque<PageId>,
