@@ -46,6 +46,25 @@ impl Comparison {
         }
     }
 
+    /// As [`Comparison::of`] for many short runs: with the median of the ratios, which the few that were
+    /// disturbed do not move, and its interval by the ranks of the ratios.
+    ///
+    /// # Panics
+    /// As [`Comparison::of`].
+    #[must_use]
+    pub fn by_median(pairs: &[(f64, f64)]) -> Self {
+        let mut ratios: Vec<f64> = pairs.iter().map(|(a, b)| b / a).collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        let (n, middle) = (ratios.len() as f64, ratios.len() / 2);
+        let rank = (0.98 * n.sqrt()).ceil() as usize;
+        Self {
+            ratio: ratios[middle],
+            low: ratios[middle.saturating_sub(rank)],
+            high: ratios[(middle + rank).min(ratios.len() - 1)],
+            ..Self::of(pairs)
+        }
+    }
+
     /// True if `other` is slower beyond doubt: the ratio's lower bound is above 1.02 and the
     /// difference above 3 ms.
     #[must_use]
@@ -82,6 +101,19 @@ mod tests {
             !Comparison::of(&tiny).is_slower(),
             "a tenth of a millisecond does not count"
         );
+    }
+
+    #[test]
+    fn the_median_finds_one_per_cent_among_disturbed_runs() {
+        let run = |i: usize| match i % 7 {
+            0 => 3.0,
+            n => 1.0 + 0.01 * n as f64,
+        };
+        let pairs: Vec<_> = (0..1000).map(|i| (run(i), 1.01 * run(i * 5 + 3))).collect();
+        let comparison = Comparison::by_median(&pairs);
+        assert!((comparison.ratio - 1.01).abs() < 0.005, "{comparison:?}");
+        assert!(comparison.low <= 1.01 && comparison.high >= 1.01);
+        assert!(comparison.high - comparison.low < 0.02, "{comparison:?}");
     }
 
     #[test]

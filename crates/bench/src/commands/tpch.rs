@@ -28,10 +28,9 @@ const REGULAR_SCAN: &str = "SELECT SUM(p_size), MAX(p_retailprice) FROM part";
 /// Pairs of runs of a query on frontends that have just started.
 const COLD_PAIRS: usize = 3;
 
-/// Pairs of [`REGULAR_SCAN`], and its runs in each half of a pair, since one takes some milliseconds: what is
-/// looked for is a difference of one per cent.
-const REGULAR_PAIRS: usize = 30;
-const REGULAR_RUNS: usize = 10;
+/// Pairs of [`REGULAR_SCAN`], of which each run takes some milliseconds: what is looked for is a difference
+/// of one per cent.
+const REGULAR_PAIRS: usize = 1000;
 
 /// What the command measures.
 #[derive(Clone, Debug, Serialize)]
@@ -134,7 +133,7 @@ pub fn tpch(options: &BenchOptions) -> BoxFuture<'_, Result<TpchFigures, BenchEr
         let mut figures = Vec::new();
         for (i, (number, sql)) in queries.iter().enumerate() {
             note(&format!("pairs: Q{number}"));
-            let slowdown = interleave(&mut client, sql, options.pairs, 1).await?;
+            let slowdown = Comparison::of(&interleave(&mut client, sql, options.pairs).await?);
             let datafusion_parquet = peer[i];
             let (off, on) = (off[i].1, on[i].1);
             let gains = gains(&mut client, sql, &colds[i], &slowdown).await?;
@@ -216,27 +215,25 @@ async fn in_mode(
     sequence(cluster, &[format!("ndp_mode = {mode}")], queries, note).await
 }
 
+/// Seconds of a query without near-data processing and with it, in turn.
 async fn interleave(
     client: &mut Client,
     sql: &str,
     pairs: usize,
-    runs: usize,
-) -> Result<Comparison, BenchError> {
+) -> Result<Vec<(f64, f64)>, BenchError> {
     let mut times = Vec::new();
     for pair in 0..pairs.max(2) {
         let mut pair_times = [0.0; 2];
         for mode in in_turn(pair) {
             client.execute(&format!("SET {}", MODES[mode])).await?;
             let begin = std::time::Instant::now();
-            for _ in 0..runs {
-                client.query(sql).await?;
-            }
+            client.query(sql).await?;
             pair_times[mode] = begin.elapsed().as_secs_f64();
         }
         times.push((pair_times[0], pair_times[1]));
     }
     client.execute("SET ndp_mode = ON").await?;
-    Ok(Comparison::of(&times))
+    Ok(times)
 }
 
 /// What ordinary scans pay for near-data processing being there.
@@ -251,7 +248,8 @@ async fn regular_scan(client: &mut Client) -> Result<Comparison, BenchError> {
         let text = format!("a table in the buffer pool is scanned in storage:\n{plan}");
         return Err(BenchError::Unexpected(text));
     }
-    interleave(client, REGULAR_SCAN, REGULAR_PAIRS, REGULAR_RUNS).await
+    let times = interleave(client, REGULAR_SCAN, REGULAR_PAIRS).await?;
+    Ok(Comparison::by_median(&times))
 }
 
 /// Seconds of the queries one after the other by a peer that has just opened its files.
@@ -328,7 +326,7 @@ impl TpchFigures {
         let mut out = format!(
             "bytes on/off {:.3}, frontend CPU on/off {:.3}, time on/off {:.3}, {} queries gain, \
              worst slowdown {:.2}, off against DataFusion over Parquet {:.2}, two workers over one {:.2}, \
-             a regular scan {:.3}\n",
+             a regular scan {:.3} [{:.3}, {:.3}]\n",
             self.bytes_ratio,
             self.frontend_cpu_ratio,
             self.time_ratio,
@@ -336,7 +334,9 @@ impl TpchFigures {
             self.worst_slowdown,
             self.off_vs_datafusion_parquet,
             self.pq_two_over_one,
-            self.regular_scan.ratio
+            self.regular_scan.ratio,
+            self.regular_scan.low,
+            self.regular_scan.high
         );
         for q in &self.queries {
             let (bytes, cpu) = (
