@@ -22,7 +22,9 @@ pub mod txn;
 
 /// What of near-data processing the façade's types mention.
 pub mod ndp {
-    pub use perigee_ndp::{Aggregate, KeyRange, column_data_type, value_data_type};
+    pub use perigee_ndp::{
+        Aggregate, AggregateBudget, KeyRange, column_data_type, value_data_type,
+    };
 }
 
 pub use analyze::Analysis;

@@ -19,7 +19,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use perigee_engine::ndp::Aggregate;
+use perigee_engine::ndp::{Aggregate, AggregateBudget};
 use perigee_expr::{AggregateFunction, Program, Type};
 use perigee_value::ColumnType;
 
@@ -285,7 +285,7 @@ fn function_of(
         _ => return Err(unknown("")),
     };
     let program = program_of(&argument, binding)?;
-    // A sum of doubles depends on the order of its terms (SPEC's N11).
+    // A sum of doubles depends on the order of its terms (N11).
     if kind == AggregateFunction::Sum && program.result_type() == Type::Double {
         return Err(unknown(" of doubles, which depends on their order"));
     }
@@ -322,15 +322,29 @@ fn check_groups(scan: &PageScanExec, groups: &[Arc<dyn PhysicalExpr>]) -> Result
             .take(columns.len())
             .all(|key| columns.contains(&index.columns[usize::from(*key)]));
     let least = scan.context.settings.min_rows_per_group;
-    let groups_expected = count.min(rows);
-    if by_index || groups.is_empty() || groups_expected * least <= rows {
+    let expected = count.min(rows);
+    let of_rows = rows_per_group(expected, rows);
+    if by_index || groups.is_empty() || of_rows >= least {
         return Ok(());
     }
     Err(Reason::ManyGroups {
-        groups: groups_expected,
-        rows,
+        groups: expected,
+        of_rows,
         least,
     })
+}
+
+/// How many rows storage makes one of, if they come in any order: when its table is full of groups, all of
+/// them are given out.
+fn rows_per_group(groups: f64, rows: f64) -> f64 {
+    let table = AggregateBudget::DEFAULT.groups as f64;
+    let all = rows / groups.max(1.0);
+    if groups <= table {
+        return all;
+    }
+    // Rows until so many of the groups have been seen.
+    let until_full = -groups * (1.0 - table / groups).ln();
+    all.min(until_full / table)
 }
 
 impl NdpRule {
@@ -442,4 +456,19 @@ fn filter_above(mut scan: PageScanExec) -> DfResult<Arc<dyn ExecutionPlan>> {
     let filter = FilterExecBuilder::new(predicate, Arc::new(scan.rebuilt()))
         .apply_projection(Some((0..wanted).collect()))?;
     Ok(Arc::new(filter.build()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_that_do_not_fit_a_table_are_made_of_few_rows() {
+        assert_eq!(rows_per_group(4.0, 6e6), 1.5e6);
+        assert_eq!(rows_per_group(65_536.0, 655_360.0), 10.0);
+        let of_twice_as_many = rows_per_group(131_072.0, 1e9);
+        assert!((of_twice_as_many - 2.0 * 2_f64.ln()).abs() < 1e-9);
+        let of_rows_alone = rows_per_group(1e6, 1e6);
+        assert!((1.0..1.05).contains(&of_rows_alone), "{of_rows_alone}");
+    }
 }

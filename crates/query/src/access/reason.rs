@@ -53,8 +53,8 @@ pub enum Reason {
     ManyGroups {
         /// How many are expected.
         groups: f64,
-        /// Rows that they are made of.
-        rows: f64,
+        /// Rows that storage would make one of.
+        of_rows: f64,
         /// `ndp_min_rows_per_group`.
         least: f64,
     },
@@ -128,11 +128,11 @@ impl fmt::Display for Reason {
             }
             Self::ManyGroups {
                 groups,
-                rows,
+                of_rows,
                 least,
             } => write!(
                 f,
-                "aggregate: about {groups:.0} groups of {rows:.0} rows, \
+                "aggregate: about {groups:.0} groups, of which storage makes one of {of_rows:.1} rows, \
                  below ndp_min_rows_per_group = {least}"
             ),
         }

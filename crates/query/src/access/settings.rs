@@ -35,8 +35,8 @@ pub struct NdpSettings {
     /// `ndp_min_width_reduction`: columns are projected in storage only if rows become narrower
     /// by at least this share.
     pub min_width_reduction: f64,
-    /// `ndp_min_rows_per_group`: an access aggregates its rows only if a group is expected to have
-    /// at least so many, or if the index delivers the groups one after the other.
+    /// `ndp_min_rows_per_group`: an access aggregates its rows only if storage is expected to make a
+    /// group of at least so many, or if the index delivers the groups one after the other.
     pub min_rows_per_group: f64,
     /// What a hint says: to push, or not to.
     pub hint: Option<bool>,
