@@ -341,6 +341,9 @@ fn measure(
         };
         let mut started = cpu_time();
         for (index, page) in pages.iter().enumerate() {
+            if let Some(next) = pages.get(index + 1) {
+                execution.announce(next);
+            }
             execution.page(index as u32, PageRef::new(page)?)?;
             if execution.rows() >= BATCH_ROWS {
                 times[0] += cpu_time() - started;

@@ -14,6 +14,7 @@ use perigee_page::PageRef;
 use perigee_types::PAGE_SIZE;
 
 use crate::aggregate::Aggregation;
+use crate::ahead::Ahead;
 use crate::batch::{Ambiguous, AmbiguousKind, Column, MAX_ROWS, NdpBatch, PageRun};
 use crate::gather::Gather;
 use crate::scanner::Scanner;
@@ -32,6 +33,7 @@ pub struct Execution {
     kept_bytes: Vec<u8>,
     scratch: Scratch,
     pause: fn(),
+    ahead: Ahead,
 }
 
 /// An ambiguous record before it has a place of its own.
@@ -88,6 +90,7 @@ impl Execution {
             kept_bytes: Vec::new(),
             scratch: Scratch::default(),
             pause: || {},
+            ahead: Ahead::default(),
         };
         new.columns = new.empty_columns();
         new
@@ -97,6 +100,14 @@ impl Execution {
     #[must_use]
     pub fn pausing(self, pause: fn()) -> Self {
         Self { pause, ..self }
+    }
+
+    /// Tells which page comes after the next one: it is brought closer meanwhile, if there is enough to do
+    /// for that.
+    pub fn announce(&mut self, page: &[u8; PAGE_SIZE]) {
+        if self.scanner.is_long_work() {
+            self.ahead.announce(page);
+        }
     }
 
     /// The scanner it runs.
@@ -153,7 +164,9 @@ impl Execution {
         scratch: &mut Scratch,
     ) -> Result<(), NdpError> {
         let descriptor = &scanner.descriptor;
+        self.ahead.step();
         visibility::locate(descriptor, page, scanner.items_read, &mut scratch.located)?;
+        self.ahead.step();
         if descriptor.reverse {
             scratch.located.reverse();
         }
@@ -185,6 +198,7 @@ impl Execution {
         let pass = &mut scratch.pass;
         let failed = &mut scratch.failed;
         let pass = filter(scanner, records.base, visible, (pass, failed), self.pause);
+        self.ahead.step();
         let rows = self.absorb(records, pass, failed).ok_or(broken)?;
         let run = PageRun {
             index,
@@ -204,6 +218,7 @@ impl Execution {
         let scanner = records.scanner;
         if let (Some(plan), Some(aggregation)) = (&scanner.aggregate, &mut self.aggregation) {
             let failures = aggregation.evaluate(plan, records.base, pass);
+            self.ahead.step();
             let failed_before = failed.len();
             failed.extend(failures.iter().map(|&position| pass[position as usize]));
             if failed.iter().any(|&at| records.get(at).is_none()) {
@@ -233,6 +248,7 @@ impl Execution {
         for (gather, column) in scanner.projection.iter().zip(&mut self.columns) {
             gather.append(records.base, pass, column);
         }
+        self.ahead.step();
         self.rows += pass.len();
         Some(pass.len() as u32)
     }

@@ -13,6 +13,7 @@
 //! The crate is pure: no I/O, no threads, no clock. It knows neither SQL text nor undo.
 
 mod aggregate;
+mod ahead;
 mod arrow;
 mod batch;
 mod chunk;

@@ -64,7 +64,11 @@ impl<'a> Partial<'a> {
         self.usage.pages += pages.len() as u64;
         self.usage.bytes_read += (pages.len() * PAGE_SIZE) as u64;
         let before = self.run.bytes();
-        for (index, page) in (first as u32..).zip(pages) {
+        let mut pages = (first as u32..).zip(pages).peekable();
+        while let Some((index, page)) = pages.next() {
+            if let Some((_, next)) = pages.peek() {
+                self.run.announce(next);
+            }
             if decline_every.is_some_and(|n| (index + 1).is_multiple_of(n.max(1))) {
                 self.decline(index, NdpDecline::Forced, page);
             } else if self.run.bytes().saturating_sub(before) > MOST_BYTES {

@@ -44,6 +44,9 @@ pub trait NdpRun {
     /// Takes in the page with this index in the request.
     fn page(&mut self, index: u32, page: &[u8]) -> PageOutcome;
 
+    /// The page that comes after the next one, in case that can be made use of.
+    fn announce(&mut self, _page: &[u8]) {}
+
     /// Rows that wait to be taken.
     fn rows(&self) -> usize;
 
@@ -116,6 +119,12 @@ impl NdpRun for PerigeeRun {
                 tracing::debug!("page declined: {error}");
                 PageOutcome::Declined
             }
+        }
+    }
+
+    fn announce(&mut self, page: &[u8]) {
+        if let Ok(page) = page.try_into() {
+            self.0.announce(page);
         }
     }
 

@@ -106,6 +106,11 @@ impl AggregatePlan {
             .all(Operand::is_compiled)
     }
 
+    /// Number of distinct arguments.
+    pub(crate) fn arguments(&self) -> usize {
+        self.arguments.len()
+    }
+
     /// True if nothing but the number of rows matters.
     pub(crate) fn only_counts(&self) -> bool {
         self.keys.is_empty() && self.arguments.is_empty()

@@ -162,6 +162,9 @@ fn run_scanner(scanner: &Arc<Scanner>, pages: &[Page]) -> Result<Answer, BenchEr
     // A request has at most a thousand pages or so.
     for request in pages.chunks(1000) {
         for (index, page) in (0..).zip(request) {
+            if let Some(next) = request.get(index as usize + 1) {
+                execution.announce(next);
+            }
             execution
                 .page(index, page_ref(page))
                 .map_err(|e| unexpected(&e))?;
