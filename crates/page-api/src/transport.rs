@@ -29,9 +29,9 @@ pub(crate) const STREAM_WINDOW: u32 = 8 << 20;
 /// HTTP/2 frame length: large frames cost less per byte, and answers are whole pages by the dozen.
 pub(crate) const FRAME_LEN: u32 = 1 << 20;
 
-/// Most bytes that a socket is given at once. The kernel does not stop in the midst of a call for a
-/// thread that comes first, and copies a frame for some hundred microseconds.
-const MOST_WRITTEN: usize = 32 << 10;
+/// Most bytes that a thread that gives way gives a socket at once. The kernel does not stop in the midst of
+/// a call for a thread that comes first, and copies a frame for some hundred microseconds.
+const AT_A_TIME: usize = 32 << 10;
 
 /// Bytes that crossed the sockets of a client or a server since it was made.
 #[derive(Debug, Default)]
@@ -72,6 +72,14 @@ impl<T> Counted<T> {
 
     pub(crate) fn io(&self) -> &T {
         &self.io
+    }
+
+    /// Bytes that the socket is given at once.
+    fn most_written(&self) -> usize {
+        match self.gives_way {
+            true => AT_A_TIME,
+            false => usize::MAX,
+        }
     }
 
     fn sent(&self, n: usize) -> usize {
@@ -117,7 +125,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let buf = &buf[..buf.len().min(MOST_WRITTEN)];
+        let buf = &buf[..buf.len().min(self.most_written())];
         let n = ready!(Pin::new(&mut self.io).poll_write(cx, buf))?;
         Poll::Ready(Ok(self.sent(n)))
     }
@@ -135,7 +143,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match written_at_once(bufs) {
+        match first_within(self.most_written(), bufs) {
             0 => self.poll_write(cx, bufs.first().map_or(&[], |buf| buf)),
             fitting => {
                 let bufs = &bufs[..fitting];
@@ -150,12 +158,12 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
     }
 }
 
-/// How many of the first buffers are [`MOST_WRITTEN`] bytes together at most.
-fn written_at_once(bufs: &[IoSlice<'_>]) -> usize {
+/// How many of the first buffers are so many bytes together at most.
+fn first_within(most: usize, bufs: &[IoSlice<'_>]) -> usize {
     let mut bytes = 0;
     let fitting = bufs.iter().take_while(|buf| {
         bytes += buf.len();
-        bytes <= MOST_WRITTEN
+        bytes <= most
     });
     fitting.count()
 }
@@ -215,26 +223,29 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn much_is_written_piece_by_piece() {
-        let (near, mut far) = duplex(16 * MOST_WRITTEN);
+    async fn who_gives_way_writes_much_piece_by_piece() {
+        let (near, mut far) = duplex(16 * AT_A_TIME);
         let bytes = Arc::new(TransportBytes::default());
-        let mut counted = Counted::new(near, bytes.clone());
-        let data: Vec<u8> = (0..5 * MOST_WRITTEN).map(|i| i as u8).collect();
+        let mut counted = Counted {
+            gives_way: true,
+            ..Counted::new(near, bytes.clone())
+        };
+        let data: Vec<u8> = (0..5 * AT_A_TIME).map(|i| i as u8).collect();
         let (first, rest) = data.split_at(100);
-        assert_eq!(counted.write(rest).await.unwrap(), MOST_WRITTEN);
+        assert_eq!(counted.write(rest).await.unwrap(), AT_A_TIME);
         let mut bufs = [IoSlice::new(first), IoSlice::new(rest)];
         assert_eq!(counted.write_vectored(&bufs).await.unwrap(), 100);
         bufs.swap(0, 1);
-        assert_eq!(counted.write_vectored(&bufs).await.unwrap(), MOST_WRITTEN);
+        assert_eq!(counted.write_vectored(&bufs).await.unwrap(), AT_A_TIME);
         counted.write_all(&data).await.unwrap();
         assert_eq!(
             bytes.snapshot().0,
-            (2 * MOST_WRITTEN + 100 + data.len()) as u64
+            (2 * AT_A_TIME + 100 + data.len()) as u64
         );
         drop(counted);
         let mut arrived = Vec::new();
         far.read_to_end(&mut arrived).await.unwrap();
-        let sent = [&rest[..MOST_WRITTEN], first, &rest[..MOST_WRITTEN], &data];
+        let sent = [&rest[..AT_A_TIME], first, &rest[..AT_A_TIME], &data];
         assert!(arrived == sent.concat());
     }
 }
