@@ -65,6 +65,11 @@ impl View {
         last.or(self.base.as_ref().map(|v| v.lsn))
     }
 
+    /// True if the records need not be read from disk.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.records.iter().all(|r| r.fragment.is_in_memory())
+    }
+
     /// LSN of the base, 0 if there is none.
     pub(crate) fn base_lsn(&self) -> Lsn {
         self.base.as_ref().map_or(Lsn(0), |v| v.lsn)

@@ -135,6 +135,11 @@ impl LogFragment {
         self.consolidated.store(true, Ordering::Release);
     }
 
+    /// True if the cache has the groups.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.groups.lock().is_some()
+    }
+
     /// The groups, from the cache or from disk.
     pub(crate) fn groups(self: &Arc<Self>, cache: &LogCache) -> Result<Arc<Vec<Group>>, PageError> {
         if let Some(groups) = &*self.groups.lock() {

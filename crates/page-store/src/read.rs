@@ -13,6 +13,9 @@ use crate::materialize;
 use crate::pool::Use;
 use crate::slice::Slice;
 
+/// Records that take some ten microseconds to be applied, with the pages that they are applied to.
+const LITTLE_LOG: usize = 8;
+
 /// A page that is on its way to a reader.
 enum Pending {
     Done(Bytes),
@@ -41,7 +44,8 @@ impl Slice {
         Ok(())
     }
 
-    /// Pages that can be given without I/O and without applying log, if all can; never blocks.
+    /// Pages that can be given without I/O and with little log to apply, if all can; never blocks. So a page
+    /// that has just been changed does not cost a way to another thread and back.
     pub(crate) fn read_from_memory(
         &self,
         lsn: Lsn,
@@ -50,11 +54,22 @@ impl Slice {
     ) -> Result<Option<Vec<Bytes>>, PageError> {
         self.check_lsn(lsn)?;
         let mut found = Vec::with_capacity(pages.len());
+        let mut applied = 0;
         for page in pages {
-            match self.look_up(lsn, *page, usage)? {
-                Pending::Done(bytes) => found.push(bytes),
+            let bytes = match self.look_up(lsn, *page, usage)? {
+                Pending::Done(bytes) => bytes,
+                Pending::Apply(base, view) if view.is_in_memory() => {
+                    applied += view.records.len();
+                    if applied > LITTLE_LOG {
+                        return Ok(None);
+                    }
+                    // What is made goes to the pool: the view must be complete.
+                    self.check_lsn(lsn)?;
+                    self.apply(*page, base, &view)?
+                }
                 _ => return Ok(None),
-            }
+            };
+            found.push(bytes);
         }
         self.check_lsn(lsn)?;
         Ok(Some(found))
