@@ -232,19 +232,25 @@ mod tests {
         };
         let data: Vec<u8> = (0..5 * AT_A_TIME).map(|i| i as u8).collect();
         let (first, rest) = data.split_at(100);
-        assert_eq!(counted.write(rest).await.unwrap(), AT_A_TIME);
+        assert_eq!(counted.write(rest).await.expect("it is memory"), AT_A_TIME);
         let mut bufs = [IoSlice::new(first), IoSlice::new(rest)];
-        assert_eq!(counted.write_vectored(&bufs).await.unwrap(), 100);
+        assert_eq!(
+            counted.write_vectored(&bufs).await.expect("it is memory"),
+            100
+        );
         bufs.swap(0, 1);
-        assert_eq!(counted.write_vectored(&bufs).await.unwrap(), AT_A_TIME);
-        counted.write_all(&data).await.unwrap();
+        assert_eq!(
+            counted.write_vectored(&bufs).await.expect("it is memory"),
+            AT_A_TIME
+        );
+        counted.write_all(&data).await.expect("it is memory");
         assert_eq!(
             bytes.snapshot().0,
             (2 * AT_A_TIME + 100 + data.len()) as u64
         );
         drop(counted);
         let mut arrived = Vec::new();
-        far.read_to_end(&mut arrived).await.unwrap();
+        far.read_to_end(&mut arrived).await.expect("it is memory");
         let sent = [&rest[..AT_A_TIME], first, &rest[..AT_A_TIME], &data];
         assert!(arrived == sent.concat());
     }
