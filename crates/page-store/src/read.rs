@@ -54,15 +54,12 @@ impl Slice {
     ) -> Result<Option<Vec<Bytes>>, PageError> {
         self.check_lsn(lsn)?;
         let mut found = Vec::with_capacity(pages.len());
-        let mut applied = 0;
+        let mut left = LITTLE_LOG;
         for page in pages {
             let bytes = match self.look_up(lsn, *page, usage)? {
                 Pending::Done(bytes) => bytes,
-                Pending::Apply(base, view) if view.is_in_memory() => {
-                    applied += view.records.len();
-                    if applied > LITTLE_LOG {
-                        return Ok(None);
-                    }
+                Pending::Apply(base, view) if view.records.len() <= left && view.is_in_memory() => {
+                    left -= view.records.len();
                     // What is made goes to the pool: the view must be complete.
                     self.check_lsn(lsn)?;
                     self.apply(*page, base, &view)?
