@@ -275,6 +275,7 @@ impl LogStore for LogStoreClient {
                     db,
                     plog: PlogId(info.plog),
                 },
+                epoch: info.epoch,
                 length: info.length,
                 sealed: info.sealed,
                 first_lsn: Lsn(info.first_lsn),

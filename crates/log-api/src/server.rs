@@ -194,6 +194,7 @@ fn encode_entry(entry: LogEntry) -> proto::Entry {
 fn encode_info(info: PlogInfo) -> proto::Plog {
     proto::Plog {
         plog: info.plog.plog.0,
+        epoch: info.epoch,
         length: info.length,
         sealed: info.sealed,
         first_lsn: info.first_lsn.0,

@@ -74,6 +74,8 @@ pub struct LogEntry {
 pub struct PlogInfo {
     /// Its name.
     pub plog: PlogKey,
+    /// Epoch of the writer that made it.
+    pub epoch: u64,
     /// Length in payload bytes; the offset of the next append.
     pub length: u64,
     /// True if no append will ever be accepted again.

@@ -120,6 +120,7 @@ impl Plog {
         let contents = &self.state.lock().contents;
         PlogInfo {
             plog: self.key,
+            epoch: contents.made_in,
             length: contents.length,
             sealed: contents.sealed,
             first_lsn: contents.first_lsn,

@@ -50,6 +50,8 @@ pub(crate) struct Contents {
     pub(crate) sealed: bool,
     pub(crate) first_lsn: Lsn,
     pub(crate) last_lsn: Lsn,
+    /// Epoch of the file header: of the writer that made the PLog.
+    pub(crate) made_in: u64,
     /// Greatest epoch of a frame or of the file header.
     pub(crate) epoch: u64,
     /// Position of the last entry's frame.
@@ -68,6 +70,7 @@ impl Contents {
             sealed: false,
             first_lsn: Lsn(0),
             last_lsn: Lsn(0),
+            made_in: header.epoch,
             epoch: header.epoch,
             last_entry: None,
             marks: Vec::new(),

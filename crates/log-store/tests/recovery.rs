@@ -84,6 +84,7 @@ async fn seals_lengths_and_epochs_survive() {
     let store = open(dir.path());
     let sealed = PlogInfo {
         plog: key(1),
+        epoch: 1,
         length: 300,
         sealed: true,
         first_lsn: Lsn(1),
@@ -91,6 +92,7 @@ async fn seals_lengths_and_epochs_survive() {
     };
     let empty = PlogInfo {
         plog: key(2),
+        epoch: 4,
         length: 0,
         sealed: false,
         first_lsn: Lsn(0),

@@ -15,6 +15,7 @@ use crate::sal::Shared;
 #[derive(Clone, Copy, Debug)]
 struct Known {
     id: PlogId,
+    /// LSN of the last group in it; 0 if it is empty.
     last: Lsn,
     sealed: bool,
 }
@@ -40,12 +41,16 @@ impl PlogList {
         }
     }
 
-    /// The oldest PLog, if the log goes on in a later one and no Page Store misses anything of it.
+    /// A sealed PLog of which no Page Store misses anything, the oldest first. Never the youngest one
+    /// with log in it: it says where the log ends, whatever empty PLogs come after it (invariant L1).
+    /// Nor the youngest of all: the next epoch is above its number.
     pub fn deletable(&self, persistent: Lsn) -> Option<PlogId> {
-        match &self.0[..] {
-            [oldest, _, ..] if oldest.sealed && oldest.last <= persistent => Some(oldest.id),
-            _ => None,
-        }
+        let end = self.0.iter().rfind(|known| known.last > Lsn(0))?.id;
+        let kept = [Some(end), self.0.last().map(|known| known.id)];
+        let old = |known: &&Known| {
+            known.sealed && known.last <= persistent && !kept.contains(&Some(known.id))
+        };
+        self.0.iter().find(old).map(|known| known.id)
     }
 
     pub fn forget(&mut self, id: PlogId) {
@@ -133,5 +138,43 @@ impl PlogWriter {
         self.next = PlogId(self.next.0 + 1);
         self.open = Some((plog, 0));
         Ok(plog)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PLogs by id, last LSN, and whether they are sealed.
+    fn list(plogs: &[(u64, u64, bool)]) -> PlogList {
+        let known = |&(id, last, sealed): &(u64, u64, bool)| Known {
+            id: PlogId(id),
+            last: Lsn(last),
+            sealed,
+        };
+        PlogList(plogs.iter().map(known).collect())
+    }
+
+    #[test]
+    fn the_end_of_the_log_stays() {
+        // What is deleted once everything up to LSN 20 is persistent, in this order.
+        let cases: [(&[(u64, u64, bool)], &[u64]); 7] = [
+            (&[(1, 20, true)], &[]),
+            (&[(1, 10, true), (2, 20, false)], &[1]),
+            (&[(1, 10, true), (2, 20, true), (3, 0, true)], &[1]),
+            (&[(1, 20, true), (3, 0, true), (4, 0, false)], &[3]),
+            (&[(1, 0, true), (2, 20, true), (3, 30, true)], &[1, 2]),
+            (&[(1, 30, true), (2, 0, true), (3, 40, true)], &[2]),
+            (&[(4, 0, true), (5, 0, true)], &[]),
+        ];
+        for (plogs, expected) in cases {
+            let mut left = list(plogs);
+            let mut deleted = Vec::new();
+            while let Some(id) = left.deletable(Lsn(20)) {
+                left.forget(id);
+                deleted.push(id.0);
+            }
+            assert_eq!(deleted, expected, "{plogs:?}");
+        }
     }
 }

@@ -68,8 +68,8 @@ pub(crate) async fn open(
         let text = format!("another frontend is opening {}", opening.config.db);
         return Err(LogError::Refused(text).into());
     }
-    let (first, last) = opening.extent_of_log(&plogs)?;
     let (found, damaged) = opening.fence_slices(epoch).await?;
+    let (first, last) = opening.extent_of_log(&plogs, &found, &damaged)?;
     opening.check_slices(&found, first, last)?;
     let geometry = match last {
         Lsn(0) => opening.new_geometry()?,
@@ -123,11 +123,18 @@ impl Opening {
         self.list().await
     }
 
-    /// First and last LSN of the log, which must not have a hole; zeros if it is empty.
-    fn extent_of_log(&self, plogs: &[PlogInfo]) -> Result<(Lsn, Lsn), SalError> {
+    /// First and last LSN of the log, which must not have a hole. Of an empty one, the LSN that comes
+    /// next and the one before it.
+    fn extent_of_log(
+        &self,
+        plogs: &[PlogInfo],
+        found: &Found,
+        damaged: &Damaged,
+    ) -> Result<(Lsn, Lsn), SalError> {
         let mut written = plogs.iter().filter(|p| p.length > 0);
         let Some(oldest) = written.next() else {
-            return Ok((Lsn(0), Lsn(0)));
+            let last = self.end_of_deleted_log(plogs, found, damaged);
+            return Ok((last.next(), last));
         };
         let mut last = oldest;
         for next in written {
@@ -140,6 +147,32 @@ impl Opening {
             last = next;
         }
         Ok((oldest.first_lsn, last.last_lsn))
+    }
+
+    /// Where a log ended all of whose groups were deleted; 0 if that is not certain, or if there
+    /// never were any.
+    ///
+    /// Truncation leaves the last PLog that has log in it. In earlier versions it left the last PLog,
+    /// even if that was empty. That the youngest PLog has the number of its epoch proves
+    /// that nothing is missing: its writer made it when it had something to write, so its opening had
+    /// finished before, and had sent the Page Stores whatever was in older PLogs; it is empty, so
+    /// nothing was acknowledged since. And as truncation waits until every slice has everything up to
+    /// the end of the log, the end is where they all stand. Otherwise log may have been lost.
+    fn end_of_deleted_log(&self, plogs: &[PlogInfo], found: &Found, damaged: &Damaged) -> Lsn {
+        let complete = plogs.last().is_some_and(|p| p.plog.plog.0 == p.epoch);
+        let Some((_, _, status)) = found.first() else {
+            return Lsn(0);
+        };
+        let end = status.persistent_lsn;
+        let all = found.iter().all(|(_, _, s)| s.persistent_lsn == end);
+        if !complete || !all || !damaged.is_empty() {
+            return Lsn(0);
+        }
+        if end > Lsn(0) {
+            let db = self.config.db;
+            tracing::warn!("{db}: all PLogs are empty; every slice has everything up to {end}");
+        }
+        end
     }
 
     /// All slices of the database; from now on they refuse earlier writers. Those that are damaged
@@ -343,7 +376,7 @@ impl Opening {
             .map(|(_, _, s)| s.persistent_lsn)
             .min()
             .unwrap_or(Lsn(0));
-        self.resend(shared, plogs, behind).await?;
+        self.resend(shared, plogs, behind, last).await?;
 
         let writer = PlogWriter::new(self.log.clone(), &self.config, shared.epoch);
         let (sender, receiver) = mpsc::channel(DISTRIBUTOR_QUEUE);
@@ -360,15 +393,14 @@ impl Opening {
         Ok(())
     }
 
-    /// Distributes the log above `behind` again; slices skip what they have.
+    /// Distributes the log above `behind` up to its end again; slices skip what they have.
     async fn resend(
         &self,
         shared: &Arc<Shared>,
         plogs: &[PlogInfo],
         behind: Lsn,
+        end: Lsn,
     ) -> Result<(), SalError> {
-        let written = plogs.iter().rfind(|p| p.length > 0);
-        let end = written.map_or(Lsn(0), |p| p.last_lsn);
         let mut log = LogReader::new(self, plogs, behind);
         while let Some(entries) = log.next().await? {
             for entry in entries.into_iter().filter(|e| e.last_lsn > behind) {

@@ -99,6 +99,7 @@ async fn a_plog_begins_empty_and_open(store: &dyn LogStore, db: DbId) {
         .expect("creating an empty open PLog again succeeds");
     let empty = |plog| PlogInfo {
         plog,
+        epoch: 1,
         length: 0,
         sealed: false,
         first_lsn: Lsn(0),
@@ -172,6 +173,7 @@ async fn appends_are_read_back(store: &dyn LogStore, db: DbId) {
     );
     let info = PlogInfo {
         plog,
+        epoch: 1,
         length: offset,
         sealed: false,
         first_lsn: Lsn(100),
@@ -332,6 +334,7 @@ async fn a_sealed_plog_is_final(store: &dyn LogStore, db: DbId) {
     );
     let info = PlogInfo {
         plog,
+        epoch: 1,
         length: 3,
         sealed: true,
         first_lsn: Lsn(1),

@@ -23,6 +23,8 @@ struct Database {
 
 #[derive(Debug, Default)]
 struct Plog {
+    /// Of the writer that made it.
+    epoch: u64,
     sealed: bool,
     entries: Vec<(u64, LogEntry)>,
 }
@@ -35,6 +37,7 @@ impl Plog {
     fn info(&self, plog: PlogKey) -> PlogInfo {
         PlogInfo {
             plog,
+            epoch: self.epoch,
             length: self.length(),
             sealed: self.sealed,
             first_lsn: self.entries.first().map_or(Lsn(0), |(_, e)| e.first_lsn),
@@ -80,7 +83,11 @@ impl LogStore for MemoryLogStore {
         let mut databases = self.lock();
         let db = databases.entry(key.db).or_default();
         db.admit(epoch)?;
-        let plog = db.plogs.entry(key.plog).or_default();
+        let made = || Plog {
+            epoch,
+            ..Plog::default()
+        };
+        let plog = db.plogs.entry(key.plog).or_insert_with(made);
         if plog.sealed || plog.length() > 0 {
             return refused(format!("{key} exists"));
         }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::cluster::{Cluster, DB, Model, config};
-use perigee_log_api::LogStore;
+use perigee_log_api::{LogStore, PlogKey};
 use perigee_page_api::{PageStore, SliceKey};
 use perigee_sal::{LATEST, Sal, SalConfig, SalError};
 use perigee_testkit::{Faulty, MemoryLogStore};
-use perigee_types::{Lsn, SliceId};
+use perigee_types::{Lsn, PlogId, SliceId};
 use proptest::prelude::*;
 
 #[tokio::test]
@@ -205,6 +205,145 @@ async fn a_slice_that_lost_what_the_log_no_longer_has_is_noticed() {
         let refused = cluster.open_with(short_plogs()).await.map(drop);
         let text = refused.unwrap_err().to_string();
         assert!(text.contains("slice:1") && text.contains("P6"), "{text}");
+    }
+}
+
+/// Writes until the frontend dies between making a PLog and its first append.
+async fn die_with_an_empty_plog(cluster: &Cluster, config: &SalConfig, model: &Model) {
+    let sal = cluster.open_with(config.clone()).await.unwrap();
+    cluster.log.faults.break_disk();
+    model.clone().write(&sal, &[64, 130], 99);
+    loop {
+        let plogs = cluster.log.list(DB).await.unwrap();
+        let last = plogs.last().unwrap();
+        if last.length == 0 && !last.sealed {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    drop(sal);
+    cluster.log.faults.mend_disk();
+}
+
+#[tokio::test]
+async fn an_empty_plog_at_its_end_does_not_make_an_idle_frontend_forget_the_log() {
+    let cluster = Cluster::new(2);
+    let mut model = truncated(&cluster, &short_plogs()).await;
+    let mut last = Lsn(0);
+    for round in 0..3 {
+        die_with_an_empty_plog(&cluster, &short_plogs(), &model).await;
+        let sal = cluster.open_with(short_plogs()).await.unwrap();
+        assert!(sal.last_lsn() >= last, "round {round}");
+        last = sal.last_lsn();
+        model.check(&sal, LATEST).await;
+        // The PLog with the end of the log stays, and the youngest.
+        let lengths = || async {
+            let plogs = cluster.log.list(DB).await.unwrap();
+            plogs.iter().map(|p| p.length > 0).collect::<Vec<_>>()
+        };
+        for _ in 0..1000 {
+            if lengths().await.len() == 2 {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        assert_eq!(lengths().await, [true, false], "round {round}");
+        sal.shutdown().await.unwrap();
+    }
+    let sal = cluster.open_with(short_plogs()).await.unwrap();
+    assert_eq!(model.write(&sal, &[64, 130], 21), last.next());
+    sal.wait_page_persistent(last.next()).await.unwrap();
+    model.check(&sal, LATEST).await;
+}
+
+/// Deletes every PLog that has log in it, as earlier versions did.
+async fn delete_all_log(cluster: &Cluster) {
+    let plogs = cluster.log.list(DB).await.unwrap();
+    let epoch = plogs.last().unwrap().plog.plog.0 + 1;
+    for plog in plogs {
+        cluster.log.store.seal(plog.plog, epoch).await.unwrap();
+        if plog.length > 0 {
+            cluster.log.store.delete(plog.plog, epoch).await.unwrap();
+        }
+    }
+}
+
+/// Waits until the slices have been told that there is no more log for them.
+async fn pass_to_the_end(cluster: &Cluster, sal: &Sal) {
+    let last = sal.last_lsn();
+    for store in &cluster.pages {
+        while (store.status().await.unwrap().slices.iter()).any(|(_, s)| s.persistent_lsn < last) {
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_was_deleted_to_its_end_goes_on() {
+    for stores in [1, 2] {
+        let cluster = Cluster::new(stores);
+        let mut model = truncated(&cluster, &short_plogs()).await;
+        die_with_an_empty_plog(&cluster, &short_plogs(), &model).await;
+        let sal = cluster.open_with(short_plogs()).await.unwrap();
+        let last = sal.last_lsn();
+        pass_to_the_end(&cluster, &sal).await;
+        drop(sal);
+        die_with_an_empty_plog(&cluster, &short_plogs(), &model).await;
+        delete_all_log(&cluster).await;
+        // Idle, stopped in order, and with writes.
+        for _ in 0..2 {
+            let sal = cluster.open_with(short_plogs()).await.unwrap();
+            assert_eq!((sal.last_lsn(), sal.cv_lsn()), (last, last));
+            model.check(&sal, LATEST).await;
+            sal.shutdown().await.unwrap();
+        }
+        let sal = cluster.open_with(short_plogs()).await.unwrap();
+        assert_eq!(model.write(&sal, &[64, 260], 21), last.next());
+        sal.wait_page_persistent(last.next()).await.unwrap();
+        drop(sal);
+        let sal = cluster.open_with(short_plogs()).await.unwrap();
+        assert_eq!(sal.last_lsn(), last.next());
+        model.check(&sal, LATEST).await;
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_was_lost_is_not_taken_for_a_deleted_one() {
+    // The youngest PLog may come from a change of PLogs, before which nothing was sent; or not all
+    // slices have the end of the log.
+    for change in [true, false] {
+        let cluster = Cluster::new(1);
+        let model = truncated(&cluster, &short_plogs()).await;
+        die_with_an_empty_plog(&cluster, &short_plogs(), &model).await;
+        let sal = cluster.open_with(short_plogs()).await.unwrap();
+        pass_to_the_end(&cluster, &sal).await;
+        drop(sal);
+        // From here on idle slices are told nothing.
+        let config = SalConfig {
+            maintenance_interval: std::time::Duration::from_secs(3600),
+            ..short_plogs()
+        };
+        let sal = cluster.open_with(config.clone()).await.unwrap();
+        if !change {
+            let lsn = model.clone().write(&sal, &[64], 21);
+            sal.wait_page_persistent(lsn).await.unwrap();
+        }
+        drop(sal);
+        if change {
+            let plogs = cluster.log.list(DB).await.unwrap();
+            let next = PlogKey {
+                db: DB,
+                plog: PlogId(plogs.last().unwrap().plog.plog.0 + 5),
+            };
+            let epoch = next.plog.0 - 1;
+            cluster.log.store.create_plog(next, epoch).await.unwrap();
+        } else {
+            die_with_an_empty_plog(&cluster, &config, &model).await;
+        }
+        delete_all_log(&cluster).await;
+        let refused = cluster.open_with(short_plogs()).await.map(drop);
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("log was lost"), "{text}");
     }
 }
 
