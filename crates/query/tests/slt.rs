@@ -178,6 +178,7 @@ files!(
     errors,
     explain,
     insert,
+    joins,
     locking,
     row_alias,
     select,

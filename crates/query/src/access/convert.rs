@@ -18,6 +18,7 @@ use perigee_expr::{Builder, Comparison, NodeId, Program, Type};
 use perigee_value::collation::weights;
 use perigee_value::{ColumnType, Datum, RowLayout};
 
+use crate::functions::null_safe::NULL_SAFE;
 use crate::functions::{arithmetic, collation, dates, enumeration};
 
 /// Escape character of LIKE without ESCAPE.
@@ -147,7 +148,13 @@ impl Converter<'_> {
                 let equal = self.compare(Comparison::NullSafeEqual, binary)?;
                 return self.builder.not(equal).ok();
             }
-            Operator::Eq => Comparison::Equal,
+            Operator::Eq => match (null_safe(binary.left()), null_safe(binary.right())) {
+                (Some(left), Some(right)) => {
+                    let same = BinaryExpr::new(left, Operator::IsNotDistinctFrom, right);
+                    return self.compare(Comparison::NullSafeEqual, &same);
+                }
+                _ => Comparison::Equal,
+            },
             Operator::NotEq => Comparison::NotEqual,
             Operator::Lt => Comparison::Less,
             Operator::LtEq => Comparison::LessOrEqual,
@@ -360,6 +367,12 @@ impl Converter<'_> {
             _ => None,
         }
     }
+}
+
+/// What an operand of `<=>` was before it became a key.
+fn null_safe(expr: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
+    let function = expr.downcast_ref::<ScalarFunctionExpr>()?;
+    (function.name() == NULL_SAFE).then(|| function.args()[0].clone())
 }
 
 /// A string, if it is its own weights.

@@ -1,7 +1,7 @@
 //! The rule that turns hash joins into index nested-loop joins where the outer side delivers few
 //! rows and the inner table has an index on the join's columns (SPEC's F5).
 //!
-//! It runs right after the first filter pushdown: there join sides are chosen, accesses have all
+//! It runs in the place of DataFusion's first filter push-down: there join sides are chosen, accesses have all
 //! their filters, and what distribution and order the join's one remaining child must have is still
 //! to be settled, by DataFusion and for the new plan.
 

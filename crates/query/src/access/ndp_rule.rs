@@ -1,7 +1,7 @@
 //! The rule that takes near-data processing decisions on a finished plan (taurus-ndp section IV.B):
 //! for each table access, independently, whether storage filters, projects and aggregates.
 //!
-//! It runs right after the first filter pushdown: there an aggregation is always a partial one over
+//! It runs in the place of DataFusion's first filter push-down: there an aggregation is always a partial one over
 //! the access, perhaps with a projection between, and a final one above.
 
 use std::sync::Arc;
@@ -31,7 +31,14 @@ use super::residual::obstacle;
 use super::{AccessContext, Reason};
 use crate::functions::collation::PAD;
 
+/// DataFusion's rule that pushes filters through a physical plan.
+const FILTER_PUSHDOWN: &str = "FilterPushdown";
+
 /// The rules of a session: DataFusion's with ours among them.
+///
+/// Its filter push-down is left out, in both its phases: it finds columns by their names, which are not
+/// unique in a physical plan (`a.id` and `b.id` are both `id`), so that a condition on one table of a join
+/// can end up at another one. The logical optimizer has pushed every filter by then, by qualified names.
 #[must_use]
 pub fn physical_rules(
     rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
@@ -40,19 +47,18 @@ pub fn physical_rules(
     let mut out: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = Vec::new();
     let mut placed = false;
     for rule in rules {
-        let here = !placed && rule.name() == "FilterPushdown";
-        out.push(rule);
-        if here {
+        if !rule.name().starts_with(FILTER_PUSHDOWN) {
+            out.push(rule);
+        } else if !std::mem::replace(&mut placed, true) {
             out.push(Arc::new(IndexOrderRule));
             // Before the NDP rule, which moves filters that are not pushed out of accesses.
             out.push(Arc::new(IndexJoinRule));
             out.push(Arc::new(NdpRule {
                 context: context.clone(),
             }));
-            placed = true;
         }
     }
-    assert!(placed, "Q5: the planner has no filter pushdown to follow");
+    assert!(placed, "Q5: the planner has no filter pushdown to replace");
     out
 }
 

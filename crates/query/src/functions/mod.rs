@@ -14,6 +14,8 @@ pub mod exact;
 pub mod in_list;
 pub mod json;
 pub mod kernels;
+pub mod null_safe;
+pub mod nullable;
 pub mod rows;
 pub mod stored;
 pub mod sum_argument;
@@ -37,6 +39,8 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
         choice::Conditional::default().into(),
         choice::Coalesce::default().into(),
         in_list::In::default().into(),
+        null_safe::NullSafeKey::default().into(),
+        nullable::Nullable::default().into(),
         dates::Extract::default().into(),
         dates::DateAdd::default().into(),
         sum_argument::SumArgument::default().into(),

@@ -2,10 +2,12 @@
 
 mod clause;
 pub mod collation;
+mod constants;
 pub mod level;
 mod lists;
 mod membership;
 pub mod metadata;
+pub mod null_safe;
 pub mod operators;
 pub mod rewrite;
 pub mod select;

@@ -16,6 +16,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionConfig;
 
 use super::lists::Simplify;
+use super::null_safe::NullSafe;
 use super::operators::MysqlOperators;
 use crate::functions::{self, choice::Extreme};
 
@@ -24,12 +25,6 @@ pub const CATALOG: &str = "def";
 
 /// Rows of a batch.
 pub const BATCH_ROWS: usize = 8192;
-
-/// Distinct build-side keys up to which a hash join's filter is a list that storage can evaluate.
-const JOIN_LIST_VALUES: usize = 100_000;
-
-/// Bytes up to which it is.
-const JOIN_LIST_BYTES: usize = 4 << 20;
 
 /// Most bytes that each partition of a sort keeps back for merging what it spilled.
 const MERGE_BYTES: usize = 10 << 20;
@@ -47,10 +42,8 @@ fn config(partitions: usize, memory: usize) -> SessionConfig {
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.enable_ident_normalization = false;
     options.sql_parser.default_null_ordering = "nulls_min".to_owned();
-    options
-        .optimizer
-        .hash_join_inlist_pushdown_max_distinct_values = JOIN_LIST_VALUES;
-    options.optimizer.hash_join_inlist_pushdown_max_size = JOIN_LIST_BYTES;
+    // It finds the columns of an aggregation by their names, of which two may be the same.
+    options.optimizer.top_down_join_key_reordering = false;
     // The metadata of a UNION's columns differ between the logical and the physical plan.
     options.execution.skip_physical_aggregate_schema_check = true;
     // What is kept back may not use up a small limit.
@@ -101,6 +94,7 @@ pub fn template(
             rank::rank_udwf(),
             rank::dense_rank_udwf(),
         ])
+        .with_analyzer_rule(Arc::new(NullSafe))
         .with_optimizer_rules(optimizer_rules())
         .with_physical_optimizer_rules(rules)
         .build()

@@ -35,9 +35,9 @@ impl Environment for Fixture {
         Some("test")
     }
 
-    fn check_table(&self, schema: &str, table: &str) -> Result<()> {
+    fn columns(&self, schema: &str, table: &str) -> Result<Vec<String>> {
         if (schema, table) == ("test", "t") {
-            return Ok(());
+            return Ok(["id", "d", "v", "c", "day"].map(str::to_owned).to_vec());
         }
         Err(SqlError::no_such_table(schema, table))
     }

@@ -1,15 +1,16 @@
 //! The typing pass: over the plan that came out of SQL, before DataFusion's own coercion, it lowers
 //! what needed types (IN lists, SUM's argument, LIKE over numbers) and gives strings their
 //! collation wherever rows are compared without a comparison operator: GROUP BY, DISTINCT, ORDER BY,
-//! IN with a subquery, joins with USING.
+//! IN with a subquery.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{
-    Column, DFSchema, DFSchemaRef, JoinConstraint, Result as DfResult, ScalarValue, TableReference,
+    Column, DFSchema, DFSchemaRef, Result as DfResult, ScalarValue, TableReference,
 };
 use datafusion::functions::core::coalesce;
 use datafusion::functions_aggregate::expr_fn::min;
@@ -20,7 +21,7 @@ use datafusion::logical_expr::expr::{
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{disjunction, merge_schema};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, Sort, Union,
+    Aggregate, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Sort, Union,
     WindowFunctionDefinition, cast, lit,
 };
 use perigee_value::{Collation, LikePattern, Members};
@@ -30,9 +31,9 @@ use crate::functions::collation::Latin;
 use crate::functions::sum_argument::{SUM_ARGUMENT, sum_type};
 use crate::functions::types::{MAX_WIDE_PRECISION, is_bytes, is_json, is_string};
 use crate::functions::wide::{self, SumInRange};
-use crate::functions::{cast as casts, choice, enumeration, exact, in_list, json, rows};
+use crate::functions::{cast as casts, choice, enumeration, exact, in_list, json, nullable, rows};
 use crate::plan::operators::{as_number, call, cast_to, compare, without_padding};
-use crate::plan::{collation, membership, metadata};
+use crate::plan::{collation, constants, membership, metadata};
 use crate::result::flags::PRIMARY_KEY;
 
 /// Runs the pass over a plan and its subqueries.
@@ -52,6 +53,10 @@ fn node_types(node: LogicalPlan, weighed: bool) -> DfResult<LogicalPlan> {
     if inputs.is_empty() {
         schema = node.schema().as_ref().clone();
     }
+    let node = match node {
+        LogicalPlan::Sort(sort) => LogicalPlan::Sort(constants::inlined(sort)?),
+        node => node,
+    };
     let names = NamePreserver::new(&node);
     let outputs = matches!(node, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
     let node = node
@@ -78,7 +83,6 @@ fn node_types(node: LogicalPlan, weighed: bool) -> DfResult<LogicalPlan> {
         LogicalPlan::Aggregate(aggregate) => sums_in_range(group_by(aggregate)?),
         LogicalPlan::Sort(sort) => order_by(sort),
         LogicalPlan::Distinct(Distinct::All(input)) => distinct(input),
-        LogicalPlan::Join(join) => using(join),
         node => Ok(node),
     }?
     // Its inputs and expressions may tell more of their values now.
@@ -98,6 +102,7 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
             Ok(Transformed::yes(lower_in(function.args, schema)?))
         }
         Expr::Like(like) => lower_like(like, schema),
+        Expr::ScalarSubquery(subquery) => Ok(Transformed::yes(nullable::subquery(subquery))),
         Expr::InSubquery(subquery) => lower_in_subquery(subquery, schema),
         Expr::ScalarFunction(function) if function.func.name() == choice::CASE => {
             check_branches(choice::values(&function.args), schema)?;
@@ -463,28 +468,6 @@ fn lower_locate(mut function: ScalarFunction, schema: &DFSchema) -> DfResult<Tra
     Ok(Transformed::yes(Expr::ScalarFunction(function)))
 }
 
-/// A join by USING, which compares strings as their collation does. Names are resolved by now, so that it
-/// needs no columns any longer.
-fn using(mut join: Join) -> DfResult<LogicalPlan> {
-    if join.join_constraint != JoinConstraint::Using {
-        return Ok(LogicalPlan::Join(join));
-    }
-    for (left, right) in &mut join.on {
-        let (l, r) = (join.left.schema(), join.right.schema());
-        let types = (left.get_type(l)?, right.get_type(r)?);
-        if types.0 != types.1 {
-            return Err(SqlError::not_supported("USING over these types").into_df());
-        }
-        if is_string(&types.0) {
-            let common = collation::common_of(left, l, right, r)?;
-            *left = collation::compared(left.clone(), common, l)?;
-            *right = collation::compared(right.clone(), common, r)?;
-            join.join_constraint = JoinConstraint::On;
-        }
-    }
-    Ok(LogicalPlan::Join(join))
-}
-
 /// COUNT(DISTINCT s) and the like count strings that differ under the collation.
 fn distinct_argument(
     mut aggregate: AggregateFunction,
@@ -635,6 +618,9 @@ fn group_by(aggregate: Aggregate) -> DfResult<LogicalPlan> {
         schema,
         ..
     } = aggregate;
+    // A key that is named twice is one column of the output.
+    let mut known = HashSet::new();
+    group_expr.retain(|expr| known.insert(expr.clone()));
     let mut shown = vec![None; group_expr.len()];
     for (i, expr) in group_expr.iter_mut().enumerate() {
         if matches!(expr, Expr::GroupingSet(_))

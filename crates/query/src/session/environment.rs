@@ -24,8 +24,10 @@ impl Environment for Session {
         self.schema()
     }
 
-    fn check_table(&self, schema: &str, table: &str) -> Result<()> {
-        self.table(schema, table).map(|_| ())
+    fn columns(&self, schema: &str, table: &str) -> Result<Vec<String>> {
+        let table = self.table(schema, table)?;
+        let columns = table.def.columns.iter();
+        Ok(columns.map(|column| column.name.to_lowercase()).collect())
     }
 
     fn variable(&self, scope: Option<&str>, name: &str) -> Result<Expr> {

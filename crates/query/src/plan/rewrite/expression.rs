@@ -105,8 +105,11 @@ impl Rewriter<'_> {
             Expr::Identifier(ident) => {
                 if ident.value.starts_with('@') && ident.quote_style.is_none() {
                     *expr = self.at_variable(std::slice::from_ref(&ident.value))?;
-                } else {
-                    *ident = normal(ident);
+                    return Ok(());
+                }
+                *ident = normal(ident);
+                if let Some(qualified) = self.qualified(&ident.value) {
+                    *expr = qualified;
                 }
                 Ok(())
             }

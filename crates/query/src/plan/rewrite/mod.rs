@@ -7,18 +7,20 @@
 
 pub(crate) mod expression;
 mod function;
+mod scope;
 mod source;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use datafusion::sql::sqlparser::ast::{
-    Cte, Distinct, Expr, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, LimitClause,
-    LockClause, ObjectName, ObjectNamePart, Offset, OffsetRows, OrderBy, OrderByExpr, OrderByKind,
-    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator,
-    SetQuantifier, TableAlias, TableFactor, TableWithJoins, Value,
+    Cte, Distinct, Expr, GroupByExpr, Ident, Join, LimitClause, LockClause, ObjectName,
+    ObjectNamePart, Offset, OffsetRows, OrderBy, OrderByExpr, OrderByKind, Query, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAlias,
+    TableFactor, TableWithJoins, Value,
 };
 
 pub(crate) use expression::{call, check_collation, text_collation};
+use scope::Scope;
 pub use source::Source;
 
 use crate::error::{Result, SqlError};
@@ -27,11 +29,11 @@ use crate::error::{Result, SqlError};
 pub trait Environment {
     /// The schema of unqualified names, if one is selected.
     fn current_schema(&self) -> Option<&str>;
-    /// Checks that a table exists; both names are in lower case.
+    /// The names of a table's columns; all names are in lower case.
     ///
     /// # Errors
-    /// 1049 or 1146.
-    fn check_table(&self, schema: &str, table: &str) -> Result<()>;
+    /// 1049 or 1146 if there is no such table.
+    fn columns(&self, schema: &str, table: &str) -> Result<Vec<String>>;
     /// Value of a system variable as a literal expression; scope is `global`, `session` or none.
     ///
     /// # Errors
@@ -106,7 +108,9 @@ pub fn rewrite(
         aliases: HashMap::new(),
         hints: Vec::new(),
         tables: Vec::new(),
-        twice: None,
+        scopes: Vec::new(),
+        hidden: HashSet::new(),
+        output: Output::default(),
     };
     let locks = std::mem::take(&mut query.locks);
     rewriter.query(&mut query)?;
@@ -129,16 +133,33 @@ struct Rewriter<'a> {
     accesses: Vec<TableAccess>,
     selects: usize,
     current_select: usize,
-    /// Names of the common table expressions in scope.
-    ctes: Vec<String>,
+    /// The common table expressions in scope, with the names of their columns.
+    ctes: Vec<(String, Vec<String>)>,
     /// Spelling of aliases.
     aliases: HashMap<String, String>,
     /// Hints of the SELECT at hand: table (lower case), push or not.
     hints: Vec<(String, bool)>,
     /// Names of the tables in the FROM at hand.
     tables: Vec<String>,
-    /// A name that the select list seen last has twice.
+    /// What the FROM at hand delivers, and those of the queries around it, the outermost first.
+    scopes: Vec<Scope>,
+    /// Names of the select list that hide columns of the FROM, in clauses where they do.
+    hidden: HashSet<String>,
+    /// What the SELECT seen last delivers.
+    output: Output,
+}
+
+/// What a SELECT delivers.
+#[derive(Debug, Default)]
+struct Output {
+    /// Names of its columns in lower case; of columns with one name the first only.
+    names: Vec<String>,
+    /// A name that is there twice.
     twice: Option<String>,
+    /// Names given with AS.
+    aliases: HashSet<String>,
+    /// Its FROM, for the ORDER BY that follows it.
+    from: Scope,
 }
 
 /// Error 1235.
@@ -193,7 +214,8 @@ impl Rewriter<'_> {
         }
         self.set_expr(&mut query.body)?;
         if let Some(order_by) = &mut query.order_by {
-            self.order_by(order_by)?;
+            let of_select = matches!(query.body.as_ref(), SetExpr::Select(_));
+            self.order_by(order_by, of_select)?;
         }
         if let Some(limit) = query.limit_clause.take() {
             query.limit_clause = Some(self.limit(limit)?);
@@ -209,11 +231,22 @@ impl Rewriter<'_> {
         )?;
         self.query(&mut cte.query)?;
         self.table_alias(&mut cte.alias)?;
-        if self.ctes[scope..].contains(&cte.alias.name.value) {
-            return Err(SqlError::duplicate_alias(&cte.alias.name.value));
+        let name = cte.alias.name.value.clone();
+        if self.ctes[scope..].iter().any(|(known, _)| *known == name) {
+            return Err(SqlError::duplicate_alias(name));
         }
-        self.ctes.push(cte.alias.name.value.clone());
+        let columns = self.derived_columns(&cte.alias);
+        self.ctes.push((name, columns));
         Ok(())
+    }
+
+    /// Names of the columns of a derived table whose query was the last one seen.
+    fn derived_columns(&mut self, alias: &TableAlias) -> Vec<String> {
+        let names = std::mem::take(&mut self.output.names);
+        match &alias.columns[..] {
+            [] => names,
+            columns => columns.iter().map(|c| c.name.value.clone()).collect(),
+        }
     }
 
     fn table_alias(&mut self, alias: &mut TableAlias) -> Result<()> {
@@ -246,7 +279,10 @@ impl Rewriter<'_> {
                 );
                 refuse(!known, "UNION BY NAME")?;
                 self.set_expr(left)?;
-                self.set_expr(right)
+                let output = std::mem::take(&mut self.output);
+                self.set_expr(right)?;
+                self.output = output;
+                Ok(())
             }
             SetExpr::Values(_) => unsupported("VALUES"),
             SetExpr::Table(_) => unsupported("TABLE"),
@@ -254,12 +290,24 @@ impl Rewriter<'_> {
         }
     }
 
-    fn order_by(&mut self, order_by: &mut OrderBy) -> Result<()> {
+    /// An ORDER BY; names of tables' columns mean those of the SELECT before it, if it is of one.
+    fn order_by(&mut self, order_by: &mut OrderBy, of_select: bool) -> Result<()> {
         refuse(order_by.interpolate.is_some(), "INTERPOLATE")?;
-        match &mut order_by.kind {
-            OrderByKind::Expressions(exprs) => self.order_exprs(exprs),
-            OrderByKind::All(_) => unsupported("ORDER BY ALL"),
-        }
+        let OrderByKind::Expressions(exprs) = &mut order_by.kind else {
+            return unsupported("ORDER BY ALL");
+        };
+        let output = std::mem::take(&mut self.output);
+        let names = output.names.iter().cloned().collect();
+        let hidden = std::mem::replace(&mut self.hidden, names);
+        self.scopes.push(match of_select {
+            true => output.from.clone(),
+            false => Scope::default(),
+        });
+        self.order_exprs(exprs)?;
+        self.scopes.pop();
+        self.hidden = hidden;
+        self.output = output;
+        Ok(())
     }
 
     fn order_exprs(&mut self, exprs: &mut [OrderByExpr]) -> Result<()> {
@@ -288,7 +336,7 @@ impl Rewriter<'_> {
             }
             LimitClause::OffsetCommaLimit { offset, limit } => (Some(limit), Some(offset)),
         };
-        for expr in [&limit, &offset].into_iter().flatten() {
+        let count = |expr: &Expr| {
             let text = expr.to_string();
             let is_parameter =
                 matches!(expr, Expr::Value(v) if matches!(v.value, Value::Placeholder(_)));
@@ -296,7 +344,15 @@ impl Rewriter<'_> {
             if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
                 return Err(SqlError::syntax(&text, 1));
             }
-        }
+            let count: u64 = text.parse().map_err(|_| SqlError::syntax(&text, 1))?;
+            Ok(i64::try_from(count).unwrap_or(i64::MAX))
+        };
+        let skipped = offset.as_ref().map(&count).transpose()?;
+        let wanted = limit.as_ref().map(&count).transpose()?;
+        let number = |count: i64| Expr::value(Value::Number(count.to_string(), false));
+        // No table has so many rows that the last one could not be numbered.
+        let limit = wanted.filter(|n| n.checked_add(skipped.unwrap_or(0)).is_some());
+        let (limit, offset) = (limit.map(number), skipped.map(number));
         let offset = offset.map(|value| Offset {
             value,
             rows: OffsetRows::None,
@@ -344,7 +400,9 @@ impl Rewriter<'_> {
             self.current_select,
             std::mem::take(&mut self.hints),
             std::mem::take(&mut self.tables),
+            std::mem::take(&mut self.hidden),
         );
+        self.scopes.push(Scope::default());
         self.current_select = self.selects;
         self.hints = hints(select)?;
         select.optimizer_hints.clear();
@@ -352,14 +410,17 @@ impl Rewriter<'_> {
         if is_dual(&select.from) {
             select.from.clear();
         }
+        let mut from = Scope::default();
         for table in &mut select.from {
-            self.table_with_joins(table)?;
+            from = from.beside(self.table_with_joins(table)?);
         }
+        self.scopes.pop();
+        self.scopes.push(from);
         if let Some((table, _)) = self.hints.first() {
             let text = format!("a hint for '{table}', which this SELECT does not read");
             return unsupported(text);
         }
-        let twice = self.projection(select)?;
+        let mut output = self.projection(select)?;
         if let Some(selection) = &mut select.selection {
             self.condition(selection)?;
         }
@@ -373,41 +434,46 @@ impl Rewriter<'_> {
             }
         }
         if let Some(having) = &mut select.having {
+            self.hidden.clone_from(&output.aliases);
             self.condition(having)?;
         }
-        (self.current_select, self.hints, self.tables) = outer;
-        self.twice = twice;
+        (self.current_select, self.hints, self.tables, self.hidden) = outer;
+        output.from = self.scopes.pop().unwrap_or_default();
+        self.output = output;
         Ok(())
     }
 
     /// Gives every expression of the select list a name that is its own, and remembers the name
-    /// that users see. Returns one that is there twice.
-    fn projection(&mut self, select: &mut Select) -> Result<Option<String>> {
+    /// that users see.
+    fn projection(&mut self, select: &mut Select) -> Result<Output> {
         let texts = self.source.select_items(select.select_token.0.span.start);
-        let wildcard = select.projection.iter().any(|i| {
-            matches!(
-                i,
-                SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)
-            )
-        });
-        if wildcard && select.from.is_empty() {
-            return Err(SqlError::no_tables_used());
-        }
-        let mut used: Vec<String> = Vec::new();
-        let mut twice = None;
-        for (i, item) in select.projection.iter_mut().enumerate() {
-            let (expr, name) = match item {
-                SelectItem::Wildcard(options) => {
-                    refuse(*options != Default::default(), "* with options")?;
+        let items = std::mem::take(&mut select.projection);
+        let mut output = Output::default();
+        let mut used = self.starred(&items, select.from.is_empty(), &mut output)?;
+        for (i, mut item) in items.into_iter().enumerate() {
+            let (expr, name) = match &mut item {
+                SelectItem::Wildcard(_) => {
+                    let from = self.scopes.last();
+                    match from.and_then(Scope::star) {
+                        None => select.projection.push(item),
+                        Some(columns) => {
+                            let columns = columns.iter().map(|column| column.name());
+                            let columns = columns.map(SelectItem::UnnamedExpr);
+                            select.projection.extend(columns);
+                        }
+                    }
                     continue;
                 }
-                SelectItem::QualifiedWildcard(kind, options) => {
-                    refuse(*options != Default::default(), "* with options")?;
+                SelectItem::QualifiedWildcard(kind, _) => {
                     qualified_wildcard(kind)?;
+                    select.projection.push(item);
                     continue;
                 }
                 SelectItem::ExprWithAliases { .. } => return unsupported("several aliases"),
-                SelectItem::ExprWithAlias { expr, alias } => (expr, alias.value.clone()),
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    output.aliases.insert(alias.value.to_lowercase());
+                    (expr, alias.value.clone())
+                }
                 SelectItem::UnnamedExpr(expr) => {
                     let name = shown_name(expr, texts.get(i).copied().unwrap_or_default());
                     (expr, name)
@@ -416,29 +482,70 @@ impl Rewriter<'_> {
             let column = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
             let mut expr = std::mem::replace(expr, null());
             self.expr(&mut expr)?;
-            let mut alias = name.to_lowercase();
-            let own = alias.clone();
+            let own = name.to_lowercase();
+            let mut alias = own.clone();
             if used.contains(&own) {
-                twice = Some(name.clone());
+                output.twice = Some(name.clone());
+            } else {
+                output.names.push(own.clone());
             }
             let mut n = 1;
-            while used.contains(&alias) || (wildcard && n == 1) {
+            while !used.insert(alias.clone()) {
                 n += 1;
                 alias = format!("{own}#{n}");
             }
-            used.push(alias.clone());
             let keep = column && alias == own && matches!(item, SelectItem::UnnamedExpr(_));
             self.aliases.insert(alias.clone(), name);
-            *item = if keep && is_column(&expr) {
+            select.projection.push(if keep && is_column(&expr) {
                 SelectItem::UnnamedExpr(expr)
             } else {
                 SelectItem::ExprWithAlias {
                     expr,
                     alias: Ident::with_quote('"', alias),
                 }
-            };
+            });
         }
-        Ok(twice)
+        Ok(output)
+    }
+
+    /// The names that the `*` of a select list stand for, which go into its output.
+    fn starred(
+        &self,
+        items: &[SelectItem],
+        from_nothing: bool,
+        output: &mut Output,
+    ) -> Result<HashSet<String>> {
+        let mut used = HashSet::new();
+        let from = self.scopes.last().cloned().unwrap_or_default();
+        let mut add = |name: &str| {
+            if used.insert(name.to_owned()) {
+                output.names.push(name.to_owned());
+            } else {
+                output.twice = Some(name.to_owned());
+            }
+        };
+        for item in items {
+            let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = item
+            else {
+                continue;
+            };
+            refuse(*options != Default::default(), "* with options")?;
+            if from_nothing {
+                return Err(SqlError::no_tables_used());
+            }
+            match item {
+                SelectItem::QualifiedWildcard(
+                    SelectItemQualifiedWildcardKind::ObjectName(name),
+                    _,
+                ) => {
+                    let table = parts(name)?.last().map(|ident| normal(ident).value);
+                    let table = table.unwrap_or_default();
+                    from.names_of(&table).for_each(&mut add);
+                }
+                _ => from.columns.iter().for_each(|c| add(&c.column)),
+            }
+        }
+        Ok(used)
     }
 
     /// Names of the first SELECT's columns, if it has no `*`.
@@ -465,8 +572,8 @@ impl Rewriter<'_> {
         select.projection.iter().map(name).collect()
     }
 
-    fn table_with_joins(&mut self, table: &mut TableWithJoins) -> Result<()> {
-        self.table_factor(&mut table.relation)?;
+    fn table_with_joins(&mut self, table: &mut TableWithJoins) -> Result<Scope> {
+        let mut left = self.table_factor(&mut table.relation)?;
         for Join {
             relation,
             global,
@@ -474,55 +581,13 @@ impl Rewriter<'_> {
         } in &mut table.joins
         {
             refuse(*global, "GLOBAL JOIN")?;
-            self.table_factor(relation)?;
-            let constraint = match join_operator {
-                JoinOperator::Join(c) | JoinOperator::Inner(c) => {
-                    if matches!(c, JoinConstraint::None) {
-                        *join_operator = JoinOperator::CrossJoin(JoinConstraint::None);
-                        continue;
-                    }
-                    c
-                }
-                JoinOperator::CrossJoin(c) => {
-                    if !matches!(c, JoinConstraint::None) {
-                        let c = std::mem::replace(c, JoinConstraint::None);
-                        *join_operator = JoinOperator::Inner(c);
-                    }
-                    match join_operator {
-                        JoinOperator::Inner(c) => c,
-                        _ => continue,
-                    }
-                }
-                JoinOperator::Left(c)
-                | JoinOperator::LeftOuter(c)
-                | JoinOperator::Right(c)
-                | JoinOperator::RightOuter(c) => {
-                    if matches!(c, JoinConstraint::None) {
-                        return Err(SqlError::syntax("", 1));
-                    }
-                    c
-                }
-                JoinOperator::StraightJoin(_) => return unsupported("STRAIGHT_JOIN"),
-                _ => return unsupported("this kind of join"),
-            };
-            match constraint {
-                JoinConstraint::On(expr) => self.condition(expr)?,
-                JoinConstraint::Using(columns) => {
-                    for column in columns {
-                        let [ident] = parts(column)?[..] else {
-                            return unsupported("USING with qualified names");
-                        };
-                        *column = ObjectName(vec![ObjectNamePart::Identifier(normal(ident))]);
-                    }
-                }
-                JoinConstraint::Natural => return unsupported("NATURAL JOIN"),
-                JoinConstraint::None => {}
-            }
+            let right = self.table_factor(relation)?;
+            left = self.join(join_operator, left, right)?;
         }
-        Ok(())
+        Ok(left)
     }
 
-    fn table_factor(&mut self, factor: &mut TableFactor) -> Result<()> {
+    fn table_factor(&mut self, factor: &mut TableFactor) -> Result<Scope> {
         match factor {
             TableFactor::Table { .. } => self.table(factor),
             TableFactor::Derived {
@@ -539,9 +604,12 @@ impl Rewriter<'_> {
                 self.table_alias(alias)?;
                 self.add_table(&alias.name.value)?;
                 self.query(subquery)?;
-                match self.twice.take() {
+                match self.output.twice.take() {
                     Some(name) if alias.columns.is_empty() => Err(SqlError::duplicate_column(name)),
-                    _ => Ok(()),
+                    _ => {
+                        let columns = self.derived_columns(alias);
+                        Ok(Scope::of_table(&alias.name.value, columns))
+                    }
                 }
             }
             TableFactor::NestedJoin {
@@ -564,7 +632,7 @@ impl Rewriter<'_> {
         Ok(())
     }
 
-    fn table(&mut self, factor: &mut TableFactor) -> Result<()> {
+    fn table(&mut self, factor: &mut TableFactor) -> Result<Scope> {
         let TableFactor::Table {
             name,
             alias,
@@ -606,18 +674,23 @@ impl Rewriter<'_> {
             .as_ref()
             .map_or_else(|| table.clone(), |a| a.name.value.clone());
         self.add_table(&alias_name)?;
-        if schema.is_none() && self.ctes.contains(&table) {
+        let cte = self.ctes.iter().rev().find(|(name, _)| *name == table);
+        if schema.is_none()
+            && let Some((_, columns)) = cte
+        {
+            let scope = Scope::of_table(&alias_name, columns.clone());
             *name = ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote(
                 '"', table,
             ))]);
-            return Ok(());
+            return Ok(scope);
         }
         let schema = match (schema, self.environment.current_schema()) {
             (Some(schema), _) => schema,
             (None, Some(schema)) => schema.to_owned(),
             (None, None) => return Err(SqlError::no_schema_selected()),
         };
-        self.environment.check_table(&schema, &table)?;
+        let columns = self.environment.columns(&schema, &table)?;
+        let scope = Scope::of_table(&alias_name, columns);
         let hint = self.hints.iter().position(|(name, _)| *name == alias_name);
         let ndp_hint = hint.map(|at| self.hints.swap_remove(at).1);
         let number = self.accesses.len();
@@ -640,7 +713,7 @@ impl Rewriter<'_> {
             alias: alias_name,
             ndp_hint,
         });
-        Ok(())
+        Ok(scope)
     }
 }
 
