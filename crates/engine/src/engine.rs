@@ -20,6 +20,7 @@ use crate::catalog::{CATALOG_ROOT, Catalog, Index, Table, catalog_shape};
 use crate::crash::vital;
 use crate::mtr::Mtr;
 use crate::scan::{ScanCounters, ScanHandle, ScanRequest};
+use crate::space::{free_orphans, reclaim_forever};
 use crate::txn::system::{self, Counter, SYSTEM_PAGE, Slot};
 use crate::txn::{
     Leftover, ReadView, Registry, Segments, TransactionFigures, find_history, purge_forever,
@@ -107,8 +108,8 @@ impl Engine {
     /// If storage fails, or what it has is damaged or of another version.
     pub async fn open(sal: Arc<Sal>, config: EngineConfig) -> Result<Arc<Self>, EngineError> {
         let pool = BufferPool::open(sal.clone(), config.buffer_pool).await?;
-        // The first log group makes the superblock, the second the system pages.
-        if sal.last_lsn() <= Lsn(1) {
+        // The first log groups make the superblock, the space map and the system pages.
+        if !pool.allocator().has_made(SYSTEM_PAGE) {
             let lsn = make_system_pages(&pool);
             sal.wait_durable(lsn).await?;
         }
@@ -137,6 +138,7 @@ impl Engine {
             next_row: AtomicU64::new(next_row),
             background: Mutex::new(vec![recycler]),
         });
+        free_orphans(&engine);
         let leftovers = find_history(&engine).await?;
         let (loads, others) = separate_loads(&engine, unfinished).await?;
         // Undoing a load empties the table's trees: nobody may write to them meanwhile.
@@ -306,6 +308,9 @@ impl Engine {
         };
         let mut background = self.background.lock();
         background.push(tokio::spawn(vital("purge", purge)));
+        let retired = self.pool.allocator().retired().clone();
+        let reclaim = reclaim_forever(Arc::downgrade(self), retired);
+        background.push(tokio::spawn(vital("reclaim", reclaim)));
         background.push(tokio::spawn(vital("rollback", roll_back)));
         let keeper = self.keeper.clone();
         let interval = self.config.statistics_interval;
@@ -360,6 +365,7 @@ fn make_system_pages(pool: &BufferPool) -> Lsn {
         system,
         system::set_counter(Counter::Index, u64::from(CATALOG_ROOT.index.0) + 1),
     );
+    mtr.note_used(&[SYSTEM_PAGE, CATALOG_ROOT.root]);
     let catalog = mtr.create(CATALOG_ROOT.root, CATALOG_ROOT.index);
     mtr.apply(
         catalog,

@@ -1,6 +1,7 @@
 //! What can go wrong in the engine, in the terms a SQL layer must tell apart.
 
 use perigee_ndp::NdpError;
+use perigee_page_api::PageError;
 use perigee_sal::SalError;
 use perigee_value::RowError;
 
@@ -99,6 +100,14 @@ pub enum EngineError {
     /// The engine is shutting down.
     #[error("the engine is shutting down")]
     ShuttingDown,
+}
+
+impl EngineError {
+    /// True if a page was asked for that has no content, because it was freed or never made.
+    #[must_use]
+    pub fn is_freed_page(&self) -> bool {
+        matches!(self, Self::Storage(SalError::Page(PageError::NotFound(_))))
+    }
 }
 
 impl From<NdpError> for EngineError {

@@ -18,6 +18,7 @@ mod load;
 pub mod mtr;
 mod overflow;
 pub mod scan;
+pub mod space;
 pub mod txn;
 
 /// What of near-data processing the façade's types mention.

@@ -7,7 +7,8 @@
 //!   ever has;
 //! - a chain is made from its first page on and freed from its last page on, so that the first page
 //!   leads to all others at any moment, also after a crash;
-//! - freeing what is freed changes nothing: the pages there do not have the chain's number.
+//! - freeing what is freed changes nothing: the pages there do not have the chain's number. Two never
+//!   free a chain at the same time.
 //!
 //! Who frees which chain, and when, is the business of undo (`txn/long.rs`).
 
@@ -71,34 +72,19 @@ impl<'v> ChainWriter<'v> {
         }
     }
 
-    /// Freed pages to be used again for the next group, read and taken from the list.
-    pub async fn spares(&self, engine: &Engine) -> Result<Vec<Arc<Frame>>, EngineError> {
-        let left = (self.value.len() - self.written).div_ceil(OVERFLOW_CAPACITY);
-        let owner = (self.index, ExtentUse::Overflow);
-        let most = left.min(GROUP_PAGES);
-        let pages = engine.pool.allocator().take_freed(owner, most);
-        engine.pool.fetch_many(&pages, Access::Point).await
-    }
-
-    /// Latches what the next pages need: the last page so far and the spares.
-    pub fn latch(&self, mtr: &mut Mtr<'_>, spares: &[Arc<Frame>]) -> Group {
-        Group {
-            last: self.last.as_ref().map(|frame| mtr.latch(frame)),
-            pages: spares.iter().map(|frame| mtr.latch(frame)).collect(),
-        }
+    /// Latches the last page so far, to which the next ones are linked.
+    pub fn latch(&self, mtr: &mut Mtr<'_>) -> Option<Latched> {
+        self.last.as_ref().map(|frame| mtr.latch(frame))
     }
 
     /// Makes the next pages. All else that the mini-transaction needs is latched.
-    pub fn add(&mut self, mtr: &mut Mtr<'_>, group: Group) {
+    pub fn add(&mut self, mtr: &mut Mtr<'_>, last: Option<Latched>) {
         let parts = self.value[self.written..].chunks(OVERFLOW_CAPACITY);
         let parts: Vec<_> = parts.take(GROUP_PAGES).collect();
-        let mut pages = group.pages;
-        while pages.len() < parts.len() {
-            let id = mtr.allocate(self.index, ExtentUse::Overflow);
-            pages.push(mtr.create(id, self.index));
-        }
+        let make = |_: &&[u8]| mtr.make(self.index, ExtentUse::Overflow);
+        let pages: Vec<_> = parts.iter().map(make).collect();
         let ids: Vec<PageId> = pages.iter().map(|page| mtr.frame(*page).id()).collect();
-        if let Some(last) = group.last {
+        if let Some(last) = last {
             let (prev, next) = (PageId(0), ids[0]);
             mtr.apply(last, Op::SetLinks { prev, next });
         }
@@ -129,11 +115,10 @@ impl<'v> ChainWriter<'v> {
     /// Makes the pages that are missing; returns what leads to the value.
     pub async fn finish(mut self, engine: &Engine) -> Result<OverflowRef, EngineError> {
         while self.written < self.value.len() {
-            let spares = self.spares(engine).await?;
             engine.pool.admit().await?;
             let mut mtr = Mtr::new(&engine.pool);
-            let group = self.latch(&mut mtr, &spares);
-            self.add(&mut mtr, group);
+            let last = self.latch(&mut mtr);
+            self.add(&mut mtr, last);
             let _ = mtr.commit();
         }
         let ChainId { first, number } = self.id();
@@ -143,12 +128,6 @@ impl<'v> ChainWriter<'v> {
             chain: number,
         })
     }
-}
-
-/// Latched pages of a mini-transaction that makes pages of a chain.
-pub(crate) struct Group {
-    last: Option<Latched>,
-    pages: Vec<Latched>,
 }
 
 fn format(mtr: &Mtr<'_>, index: IndexId, next: PageId) -> Op {
@@ -213,7 +192,10 @@ pub(crate) async fn free_chain(engine: &Engine, chain: ChainId) -> Result<(), En
     let mut pages = Vec::new();
     let (mut next, mut start) = (Some(chain.first), 0);
     while let Some(id) = next {
-        let frame = pool.fetch(id, Access::Scan).await?;
+        let frame = match pool.fetch(id, Access::Scan).await {
+            Err(error) if error.is_freed_page() => break,
+            frame => frame?,
+        };
         let part = frame.read(|page| {
             let part = part_of(page, chain.number, start).ok()?;
             Some((page.next(), part.bytes().len()))
@@ -234,7 +216,7 @@ pub(crate) async fn free_chain(engine: &Engine, chain: ChainId) -> Result<(), En
             .map(|frame| mtr.latch(frame))
             .collect::<Vec<_>>()
         {
-            mtr.free(page, ExtentUse::Overflow);
+            mtr.free(page);
         }
         let _ = mtr.commit();
     }

@@ -18,7 +18,7 @@ use perigee_page_api::{Fragment, MAX_FRAGMENT, PageError, SliceStatus};
 use perigee_redo::{Change, Group, Op};
 use perigee_types::{Lsn, checksum};
 
-use crate::directory::Record;
+use crate::dump::record_of;
 use crate::fragment::{LogFragment, encode_head, record_count};
 use crate::frame::{ChainStart, FrameKind, SegmentId, SegmentKind};
 use crate::segment::{NewFrame, SegmentWriter};
@@ -29,6 +29,9 @@ const MAX_BATCH: usize = 16 << 20;
 
 /// Fragments whose last LSNs are remembered, to tell a repeat from another fragment.
 const REMEMBERED: usize = 64;
+
+/// Length beyond which a log segment that nobody needs is left for a new one.
+const DEAD_LOG: u64 = 256 << 10;
 
 /// Fragments that may be queued or wait for their predecessor.
 const MAX_WAITING: usize = 256;
@@ -304,26 +307,14 @@ impl Slice {
     ) -> Result<Vec<Arc<LogFragment>>, PageError> {
         let stop = &self.shared.stop;
         stop.check()?;
-        if writer
-            .as_ref()
-            .is_some_and(|w| w.end() >= self.shared.config.log_segment_bytes)
-        {
+        let limit = self.segment_limit(self.shared.config.log_segment_bytes);
+        if writer.as_ref().is_some_and(|w| w.end() >= limit) {
             let full = writer.take().expect("checked in the line above");
             full.seal(stop)?;
         }
         let writer = match writer {
             Some(writer) => writer,
-            None => {
-                let id = SegmentId {
-                    slice: self.key,
-                    kind: SegmentKind::Log,
-                    number: *number,
-                };
-                let made = SegmentWriter::create(&self.dir, id, start, stop)?;
-                *number += 1;
-                self.add_segment(made.segment());
-                writer.insert(made)
-            }
+            None => writer.insert(self.begin_log_segment(number, start)?),
         };
         let frames: Vec<_> = batch
             .iter()
@@ -350,6 +341,48 @@ impl Slice {
         Ok(fragments.collect())
     }
 
+    fn begin_log_segment(
+        &self,
+        number: &mut u64,
+        start: ChainStart,
+    ) -> Result<SegmentWriter, PageError> {
+        let id = SegmentId {
+            slice: self.key,
+            kind: SegmentKind::Log,
+            number: *number,
+        };
+        let made = SegmentWriter::create(&self.dir, id, start, &self.shared.stop)?;
+        *number += 1;
+        self.add_segment(made.segment());
+        Ok(made)
+    }
+
+    /// Goes on in a new log segment if nothing of the one being written is needed and nobody writes, so
+    /// that it can be deleted; true if it did. The new one says where the chain stands.
+    pub(crate) fn leave_dead_log(&self) -> Result<bool, PageError> {
+        let mut appender = self.appender.lock();
+        let is_dead = |w: &SegmentWriter| w.end() > DEAD_LOG && w.segment().live() == 0;
+        let is_idle = !appender.writing && appender.queue.is_empty();
+        if !is_idle || !appender.writer.as_ref().is_some_and(is_dead) {
+            return Ok(false);
+        }
+        let start = ChainStart {
+            sequence: appender.sequence,
+            lsn: appender.lsn,
+        };
+        let mut number = appender.next_number;
+        appender.writing = true;
+        let made = MutexGuard::unlocked(&mut appender, || {
+            self.shared.stop.check()?;
+            self.begin_log_segment(&mut number, start)
+        });
+        appender.writing = false;
+        appender.next_number = number;
+        let made = made.map(|made| appender.writer = Some(made));
+        self.appended.notify_all();
+        made.map(|()| true)
+    }
+
     /// Adds written fragments to log cache, log directory and consolidation queue.
     fn index(&self, batch: Vec<Queued>, fragments: Vec<Arc<LogFragment>>) {
         for (queued, fragment) in batch.into_iter().zip(fragments) {
@@ -365,13 +398,7 @@ impl Slice {
     pub(crate) fn add_records(&self, fragment: &Arc<LogFragment>, groups: &[Group]) {
         for (g, group) in groups.iter().enumerate() {
             for (c, change) in group.changes.iter().enumerate() {
-                let record = Record {
-                    lsn: group.lsn,
-                    fragment: fragment.clone(),
-                    group: g as u32,
-                    change: c as u16,
-                    formats: matches!(change.ops.first(), Some(Op::Format { .. })),
-                };
+                let record = record_of(fragment, group, (g, c));
                 self.directory.add_record(change.page, record);
             }
         }

@@ -1,27 +1,33 @@
 //! Garbage collection: deleting segments that nobody needs, rewriting page segments that hold
-//! little of what is needed.
+//! little of what is needed, forgetting pages that were freed.
 //!
 //! Bound: a slice's page segments take no more than [`GARBAGE_PERCENT`] % of the bytes that are
-//! needed, plus the segment being written and two more of that size. A log segment goes as a
-//! whole when page versions have taken the place of all its records.
+//! needed, plus [`SLACK`], plus what is allocated ahead of the end of the one being written. A log
+//! segment goes as a whole when page versions have taken the place of all its records; the one
+//! being written goes too when nothing is written to it. So a slice without pages takes next to nothing.
 
 use std::sync::Arc;
 
 use perigee_page_api::PageError;
-use perigee_types::{Lsn, PageId};
+use perigee_types::PageId;
 
+use crate::consolidate::NewVersion;
 use crate::directory::Version;
 use crate::frame::SegmentKind;
 use crate::materialize;
 use crate::segment::{Segment, SegmentIndex};
 use crate::slice::{Slice, Worker};
 
-/// Size of all closed page segments, as a percentage of what is needed of them, at which one of
+/// Size of all page segments, as a percentage of what is needed of them, at which one of
 /// them is rewritten. Lower wastes less space, higher rewrites less.
 const GARBAGE_PERCENT: u64 = 150;
 
 /// Garbage that is never worth a rewrite.
-const SLACK: u64 = 4 << 20;
+const SLACK: u64 = 1 << 20;
+
+/// When tombstones are more than one part in so many of what is needed, the oldest segment is
+/// rewritten: they can go when it has gone. What is rewritten for them is bounded by that.
+const TOMBSTONE_PART: u64 = 8;
 
 /// Page versions that are moved with one append and one sync.
 const BATCH_PAGES: usize = 256;
@@ -30,7 +36,7 @@ impl Slice {
     /// Deletes closed segments without anything needed; true if there were any.
     pub(crate) fn delete_dead(&self, worker: &mut Worker) -> Result<bool, PageError> {
         let current_log = self.appender.lock().current_segment();
-        let current_pages = worker.pages.as_ref().map(|w| w.segment().id().number);
+        let current_pages = worker.current();
         let dead: Vec<_> = self
             .segments
             .lock()
@@ -56,26 +62,59 @@ impl Slice {
         Ok(!dead.is_empty())
     }
 
-    /// The closed page segment that is most worth rewriting, if there is too much garbage.
+    /// Forgets pages that were freed, once no file but that of the tombstone can hold an older version;
+    /// true if there were any.
+    pub(crate) fn forget_buried(&self, worker: &mut Worker) -> bool {
+        let recycle = self.tenant.recycle_lsn();
+        let mut worked = false;
+        while let Some((number, page)) = worker.buried.front().copied() {
+            // None: it was used again.
+            if let Some(grave) = self.directory.grave(page, recycle) {
+                let segments = self.segments.lock();
+                let older = (SegmentKind::Pages, 0)..=(SegmentKind::Pages, number);
+                let mut others = segments.range(older).filter(|((_, n), _)| *n != grave);
+                if others.next().is_some() {
+                    break;
+                }
+                drop(segments);
+                self.directory.forget(page, recycle);
+            }
+            worker.buried.pop_front();
+            worked = true;
+        }
+        worked
+    }
+
+    /// The page segment that is most worth rewriting, if there is too much garbage.
     pub(crate) fn rewrite_due(&self, worker: &Worker) -> Option<Arc<Segment>> {
-        let current = worker.pages.as_ref().map(|w| w.segment().id().number);
+        let current = worker.current();
         let segments = self.segments.lock();
-        let closed = segments.iter().filter(|((kind, number), _)| {
-            *kind == SegmentKind::Pages
-                && Some(*number) != current
-                && !worker.damaged.contains(number)
+        let candidates = segments.iter().filter(|((kind, number), _)| {
+            *kind == SegmentKind::Pages && !worker.damaged.contains(number)
         });
         let (mut size, mut live, mut worst) = (0, 0, None);
-        for (_, segment) in closed {
-            let (s, l) = (segment.size(), segment.live());
+        let mut oldest = None;
+        for ((_, number), segment) in candidates {
+            let is_current = Some(*number) == current;
+            let end = worker.pages.as_ref().filter(|_| is_current);
+            let s = end.map_or_else(|| segment.size(), |writer| writer.end());
+            let l = segment.live();
             (size, live) = (size + s, live + l);
             let share = l as f64 / s as f64;
             if worst.as_ref().is_none_or(|(least, _)| share < *least) {
                 worst = Some((share, segment.clone()));
             }
+            if oldest.is_none() && !is_current {
+                oldest = Some(segment.clone());
+            }
         }
-        let too_much = size > live * GARBAGE_PERCENT / 100 + SLACK;
-        worst.filter(|_| too_much).map(|(_, segment)| segment)
+        if size > live * GARBAGE_PERCENT / 100 + SLACK {
+            return worst.map(|(_, segment)| segment);
+        }
+        // Those that keep tombstones from going.
+        let buried_in = worker.buried.front()?.0;
+        let many = self.directory.tombstone_bytes() * TOMBSTONE_PART > live;
+        oldest.filter(|segment| many && segment.id().number <= buried_in)
     }
 
     /// Moves what is needed of a page segment to the current one.
@@ -89,28 +128,29 @@ impl Slice {
             "rewriting {}: {live} of {size} bytes",
             segment.path().display()
         );
+        if worker.current() == Some(segment.id().number) {
+            self.close_pages(worker)?;
+        }
         let mut versions = Vec::new();
-        for (page, lsn, offset) in self.frames_of(segment)? {
-            if self.directory.is_at(page, segment, offset) {
-                let segment = segment.clone();
-                versions.push((
-                    page,
-                    Version {
-                        lsn,
-                        segment,
-                        offset,
-                    },
-                ));
+        for (page, offset) in self.frames_of(segment)? {
+            if let Some(version) = self.directory.version_at(page, segment, offset) {
+                versions.push((page, version));
             }
         }
         for batch in versions.chunks(BATCH_PAGES) {
-            let mut pages = Vec::with_capacity(batch.len());
-            let mut offsets = Vec::with_capacity(batch.len());
+            let (tombstones, pages): (Vec<_>, Vec<_>) = batch
+                .iter()
+                .cloned()
+                .partition(|(_, version)| version.freed);
+            let mut moving: Vec<_> = tombstones
+                .into_iter()
+                .map(|(page, version)| (page, version.offset, NewVersion::Freed(version.lsn)))
+                .collect();
             let mut failed = None;
-            materialize::read_versions(batch, |i, result| match result {
+            materialize::read_versions(&pages, |i, result| match result {
                 Ok(bytes) => {
-                    pages.push((batch[i].0, bytes));
-                    offsets.push(batch[i].1.offset);
+                    let (page, version) = &pages[i];
+                    moving.push((*page, version.offset, NewVersion::Page(bytes)));
                 }
                 Err(error) => failed = Some(error),
             });
@@ -120,17 +160,32 @@ impl Slice {
                 worker.damaged.push(segment.id().number);
                 return Ok(());
             }
-            let moved = self.append_pages(worker, &pages)?;
-            for (((page, _), from), to) in pages.iter().zip(offsets).zip(moved) {
-                self.directory
-                    .relocate(*page, (segment, from), (&to.segment, to.offset));
-            }
+            self.relocate(worker, segment, moving)?;
         }
         Ok(())
     }
 
-    /// Page, LSN and offset of every frame of a closed page segment.
-    fn frames_of(&self, segment: &Arc<Segment>) -> Result<Vec<(PageId, Lsn, u64)>, PageError> {
+    /// Writes versions of a segment anew; each is given with its page and its offset there.
+    fn relocate(
+        &self,
+        worker: &mut Worker,
+        from: &Arc<Segment>,
+        moving: Vec<(PageId, u64, NewVersion)>,
+    ) -> Result<(), PageError> {
+        let (places, versions): (Vec<_>, Vec<_>) = moving
+            .into_iter()
+            .map(|(page, offset, version)| ((page, offset), (page, version)))
+            .unzip();
+        let moved: Vec<Version> = self.append_pages(worker, &versions)?;
+        for ((page, offset), to) in places.into_iter().zip(moved) {
+            let to = (&to.segment, to.offset);
+            self.directory.relocate(page, (from, offset), to);
+        }
+        Ok(())
+    }
+
+    /// Page and offset of every frame of a closed page segment.
+    fn frames_of(&self, segment: &Arc<Segment>) -> Result<Vec<(PageId, u64)>, PageError> {
         let entries = match segment.read_index()? {
             SegmentIndex::Good(entries) => entries,
             // Without an index the directory is asked for everything it has in the segment.
@@ -139,14 +194,12 @@ impl Slice {
                 for page in self.directory.page_ids() {
                     let (versions, _) = self.directory.lsns(page);
                     let here = versions.iter().filter(|v| Arc::ptr_eq(&v.segment, segment));
-                    frames.extend(here.map(|v| (page, v.lsn, v.offset)));
+                    frames.extend(here.map(|v| (page, v.offset)));
                 }
                 return Ok(frames);
             }
         };
-        Ok(entries
-            .iter()
-            .map(|e| (PageId(e.id), e.lsn, e.offset))
-            .collect())
+        let frames = entries.iter().map(|e| (PageId(e.id), e.offset));
+        Ok(frames.collect())
     }
 }

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use perigee_page_api::{PageError, give_way};
-use perigee_types::{PAGE_SIZE, PageId};
+use perigee_types::{Lsn, PAGE_SIZE, PageId, checksum};
 
-use crate::directory::Version;
+use crate::directory::{Newest, Pruned, Version};
 use crate::fragment::LogFragment;
 use crate::frame::{ChainStart, FrameKind, SegmentId, SegmentKind};
 use crate::materialize::lsn_of;
@@ -35,12 +35,47 @@ const WRITTEN_AT_ONCE: usize = 16;
 /// Log of the fragments that are consolidated together.
 const BATCH_LOG: u64 = 16 << 20;
 
-/// Smallest length at which a page segment is closed.
-const MIN_SEGMENT: u64 = 4 << 20;
+/// Smallest length at which a segment is closed.
+const MIN_SEGMENT: u64 = 1 << 20;
 
 /// A segment is closed at this share of the slice's live bytes, so that a small slice does not
 /// carry much garbage and a large one does not have many files.
 const SEGMENT_SHARE: u64 = 8;
+
+/// Log is consolidated at once when a slice has more of it than this share of its live bytes: log
+/// takes space until then.
+const LOG_SHARE: u64 = 4;
+
+/// A page version to be written.
+pub(crate) enum NewVersion {
+    /// The page.
+    Page(Bytes),
+    /// A tombstone.
+    Freed(Lsn),
+}
+
+impl NewVersion {
+    fn frame(&self, page: PageId) -> NewFrame<'_> {
+        let (kind, lsn, bytes) = match self {
+            Self::Page(bytes) => (FrameKind::Page, lsn_of(bytes), &bytes[..]),
+            Self::Freed(lsn) => (FrameKind::Freed, *lsn, &[][..]),
+        };
+        let len = bytes.len();
+        assert!(len == PAGE_SIZE || len == 0, "P3: a page of {len} bytes");
+        let payload_crc = match bytes.first_chunk() {
+            // The page's own.
+            Some(crc) => u32::from_le_bytes(*crc),
+            None => checksum(&[]),
+        };
+        NewFrame {
+            kind,
+            id: page.0,
+            lsn,
+            payload_crc,
+            payload: [bytes, &[]],
+        }
+    }
+}
 
 impl Slice {
     /// True if log should be consolidated now.
@@ -50,10 +85,15 @@ impl Slice {
         let Some((_, arrived)) = queue.fragments.front() else {
             return false;
         };
+        let live = self.directory.pages() * PAGE_SIZE as u64;
+        let much = queue.backlog >= (live / LOG_SHARE).max(MIN_SEGMENT);
         let idle = queue
             .last_arrival
             .is_none_or(|last| now - last >= config.consolidate_idle);
-        urgent || idle || now.saturating_duration_since(*arrived) >= config.consolidate_after
+        urgent
+            || idle
+            || much
+            || now.saturating_duration_since(*arrived) >= config.consolidate_after
     }
 
     /// Consolidates the oldest fragments. Blocks.
@@ -94,13 +134,18 @@ impl Slice {
     }
 
     fn consolidate_pages(&self, worker: &mut Worker, pages: &[PageId]) -> Result<(), PageError> {
-        let mut made: Vec<(PageId, Bytes)> = Vec::with_capacity(pages.len());
+        let mut made = Vec::with_capacity(pages.len());
         for page in pages {
-            let Some(view) = self.directory.pending(*page) else {
-                continue;
+            let view = match self.directory.pending(*page) {
+                Some(Newest::Page(view)) => view,
+                Some(Newest::Freed(lsn)) => {
+                    made.push((*page, NewVersion::Freed(lsn)));
+                    continue;
+                }
+                None => continue,
             };
             match self.make(*page, &view) {
-                Ok(bytes) => made.push((*page, bytes)),
+                Ok(bytes) => made.push((*page, NewVersion::Page(bytes))),
                 Err(error @ PageError::Corrupt(_)) => {
                     tracing::error!("consolidation leaves a page out: {error}");
                     self.directory.set_broken(*page);
@@ -113,17 +158,15 @@ impl Slice {
         let written = &self.shared.counters.versions_written;
         written.add(versions.len() as u64);
         let recycle = self.tenant.recycle_lsn();
-        for ((page, bytes), version) in made.into_iter().zip(versions) {
+        for ((page, new), version) in made.into_iter().zip(versions) {
             let lsn = version.lsn;
-            if self
-                .directory
-                .publish(page, version, recycle, &self.shared.cache)
-            {
-                worker.unpruned.push(Reverse((lsn, page)));
+            let cache = &self.shared.cache;
+            let pruned = self.directory.publish(page, version, recycle, cache);
+            worker.note_pruned(page, lsn, pruned);
+            if let NewVersion::Page(bytes) = new {
+                let key = (self.number, page);
+                self.shared.pool.insert(key, lsn, bytes, Use::Wanted);
             }
-            self.shared
-                .pool
-                .insert((self.number, page), lsn, bytes, Use::Wanted);
         }
         Ok(())
     }
@@ -132,7 +175,7 @@ impl Slice {
     pub(crate) fn append_pages(
         &self,
         worker: &mut Worker,
-        pages: &[(PageId, Bytes)],
+        pages: &[(PageId, NewVersion)],
     ) -> Result<Vec<Version>, PageError> {
         if pages.is_empty() {
             return Ok(Vec::new());
@@ -140,23 +183,7 @@ impl Slice {
         let stop = &self.shared.stop;
         stop.check()?;
         let writer = self.page_writer(worker)?;
-        let frames: Vec<_> = pages
-            .iter()
-            .map(|(page, bytes)| {
-                assert!(
-                    bytes.len() == PAGE_SIZE,
-                    "P3: a page of {} bytes",
-                    bytes.len()
-                );
-                NewFrame {
-                    kind: FrameKind::Page,
-                    id: page.0,
-                    lsn: lsn_of(bytes),
-                    payload_crc: u32::from_le_bytes(*bytes.first_chunk().expect("a page")),
-                    payload: [bytes, &[]],
-                }
-            })
-            .collect();
+        let frames: Vec<_> = pages.iter().map(|(page, new)| new.frame(*page)).collect();
         let mut offsets = Vec::with_capacity(frames.len());
         for part in frames.chunks(WRITTEN_AT_ONCE) {
             offsets.extend(writer.append(part)?);
@@ -168,19 +195,16 @@ impl Slice {
             lsn: frame.lsn,
             segment: segment.clone(),
             offset,
+            freed: frame.kind == FrameKind::Freed,
         });
         Ok(versions.collect())
     }
 
     fn page_writer<'a>(&self, worker: &'a mut Worker) -> Result<&'a mut SegmentWriter, PageError> {
         let stop = &self.shared.stop;
-        let live = self.directory.pages() * PAGE_SIZE as u64;
-        let most = self.shared.config.page_segment_bytes;
-        let limit = (live / SEGMENT_SHARE).clamp(MIN_SEGMENT.min(most), most);
+        let limit = self.segment_limit(self.shared.config.page_segment_bytes);
         if worker.pages.as_ref().is_some_and(|w| w.end() >= limit) {
-            let full = worker.pages.take().expect("checked in the line above");
-            let sealed = full.seal(stop)?;
-            self.pages_are_synced(sealed.id().number, sealed.size())?;
+            self.close_pages(worker)?;
         }
         if worker.pages.is_none() {
             let id = SegmentId {
@@ -194,6 +218,21 @@ impl Slice {
             worker.pages = Some(made);
         }
         Ok(worker.pages.as_mut().expect("just made"))
+    }
+
+    /// Length at which a segment is closed.
+    pub(crate) fn segment_limit(&self, most: u64) -> u64 {
+        let live = self.directory.pages() * PAGE_SIZE as u64;
+        (live / SEGMENT_SHARE).clamp(MIN_SEGMENT.min(most), most)
+    }
+
+    /// Closes the page segment that is being written.
+    pub(crate) fn close_pages(&self, worker: &mut Worker) -> Result<(), PageError> {
+        if let Some(current) = worker.pages.take() {
+            let sealed = current.seal(&self.shared.stop)?;
+            self.pages_are_synced(sealed.id().number, sealed.size())?;
+        }
+        Ok(())
     }
 
     /// True if the recycle LSN allows to drop something.
@@ -213,8 +252,10 @@ impl Slice {
                 break;
             }
             worker.unpruned.pop();
+            let pruned = self.directory.prune(page, recycle, &self.shared.cache);
             // If more can go later, a newer version of the page is in the heap too.
-            self.directory.prune(page, recycle, &self.shared.cache);
+            let later = false;
+            worker.note_pruned(page, lsn, Pruned { later, ..pruned });
         }
         worker.pruned = recycle;
     }

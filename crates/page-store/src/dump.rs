@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use perigee_page::PageRef;
 use perigee_page_api::{PageError, SliceKey};
-use perigee_redo::Op;
+use perigee_redo::Group;
 use perigee_types::{DbId, Lsn, PageId, SliceId};
 
 use crate::directory::{Directory, Record, Version};
@@ -145,6 +145,7 @@ fn page_of_slice(
                         lsn: frame.lsn,
                         segment: segment.clone(),
                         offset: frame.offset,
+                        freed: frame.freed,
                     };
                     directory.add_version(page, version);
                 }
@@ -179,23 +180,30 @@ fn add_records(
     let (fragment, groups) = LogFragment::read(segment, offset)?;
     let fragment = Arc::new(fragment);
     for (at, group) in groups.iter().enumerate() {
-        let Some(change) = group.changes.iter().position(|c| c.page == page) else {
-            continue;
-        };
-        let ops = &group.changes[change].ops;
-        let record = Record {
-            lsn: group.lsn,
-            fragment: fragment.clone(),
-            group: at as u32,
-            change: change as u16,
-            formats: matches!(ops.first(), Some(Op::Format { .. })),
-        };
-        directory.add_record(page, record);
+        if let Some(change) = group.changes.iter().position(|c| c.page == page) {
+            directory.add_record(page, record_of(&fragment, group, (at, change)));
+        }
     }
     Ok(())
 }
 
-fn open(id: SegmentId, path: &Path) -> Result<Arc<Segment>, PageError> {
+/// The record of a change, given by the numbers of its group and in that.
+pub(crate) fn record_of(
+    fragment: &Arc<LogFragment>,
+    group: &Group,
+    (at, change): (usize, usize),
+) -> Record {
+    Record {
+        lsn: group.lsn,
+        fragment: fragment.clone(),
+        group: at as u32,
+        change: change as u16,
+        formats: group.changes[change].formats(),
+        frees: group.changes[change].frees(),
+    }
+}
+
+pub(crate) fn open(id: SegmentId, path: &Path) -> Result<Arc<Segment>, PageError> {
     let file = File::open(path).map_err(|e| disk("opening of", path, &e))?;
     let metadata = file.metadata();
     let size = metadata
@@ -265,10 +273,17 @@ impl Listing {
         name: &str,
     ) -> Result<(), PageError> {
         let (page, lsn, offset) = (PageId(frame.id), frame.lsn, frame.offset);
+        if frame.freed {
+            self.line(format_args!("{offset:>10}  {page} {lsn} freed"));
+            let versions = &mut self.pages.entry(page).or_default().versions;
+            versions.push(format!("{lsn} freed in {name} at {offset}"));
+            return Ok(());
+        }
         let version = Version {
             lsn,
             segment: segment.clone(),
             offset,
+            freed: false,
         };
         let bytes = materialize::read_one(page, &version)?;
         let structure = PageRef::new(&bytes[..]).and_then(PageRef::verify);

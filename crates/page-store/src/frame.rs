@@ -23,7 +23,7 @@ pub(crate) const SEGMENT_HEADER: usize = 64;
 pub(crate) const TRAILER: usize = 16;
 
 /// Version of the segment format.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"PERISLSG";
 const FRAME_MAGIC: [u8; 4] = *b"PSFR";
@@ -49,6 +49,8 @@ pub(crate) enum FrameKind {
     Page = 2,
     /// The index of a sealed segment.
     Index = 3,
+    /// A page was freed; no payload.
+    Freed = 4,
 }
 
 /// Where a segment belongs.
@@ -73,9 +75,9 @@ pub(crate) struct FrameHeader {
     pub kind: FrameKind,
     pub payload_len: u32,
     pub payload_crc: u32,
-    /// Fragment: its sequence number. Page: the page id. Index: number of entries.
+    /// Fragment: its sequence number. Page, freed page: the page id. Index: number of entries.
     pub id: u64,
-    /// Fragment: its last LSN. Page: the page's LSN. Index: 0.
+    /// Fragment: its last LSN. Page: the page's LSN. Freed page: that of the log group that freed it. Index: 0.
     pub lsn: Lsn,
     /// The segment was synced up to here when the frame was written.
     pub synced: u64,
@@ -114,6 +116,7 @@ impl FrameHeader {
             1 => FrameKind::Fragment,
             2 => FrameKind::Page,
             3 => FrameKind::Index,
+            4 => FrameKind::Freed,
             _ => return None,
         };
         Some(Self {
@@ -201,14 +204,20 @@ pub(crate) struct IndexEntry {
     pub lsn: Lsn,
     /// Offset of the frame.
     pub offset: u64,
+    /// It says that the page was freed.
+    pub freed: bool,
 }
 
 const INDEX_ENTRY: usize = 24;
 
+/// Set in the offset of an entry of a frame that says that a page was freed.
+const FREED: u64 = 1 << 63;
+
 pub(crate) fn encode_index(entries: &[IndexEntry]) -> Vec<u8> {
     let mut out = Vec::with_capacity(INDEX_ENTRY * entries.len());
     for entry in entries {
-        for field in [entry.id, entry.lsn.0, entry.offset] {
+        let freed = if entry.freed { FREED } else { 0 };
+        for field in [entry.id, entry.lsn.0, entry.offset | freed] {
             out.extend_from_slice(&field.to_le_bytes());
         }
     }
@@ -225,7 +234,8 @@ pub(crate) fn decode_index(bytes: &[u8], end: u64) -> Option<Vec<IndexEntry>> {
         .map(|b| IndexEntry {
             id: u64_at(b, 0),
             lsn: Lsn(u64_at(b, 8)),
-            offset: u64_at(b, 16),
+            offset: u64_at(b, 16) & !FREED,
+            freed: u64_at(b, 16) & FREED != 0,
         })
         .collect();
     let sorted = entries.is_sorted_by(|a, b| a.offset < b.offset);
@@ -334,7 +344,7 @@ mod tests {
         bytes[8] = 9;
         let error = decode_segment_header(&bytes, id(1)).unwrap_err();
         assert!(
-            error.contains("format 9") && error.contains("knows 1"),
+            error.contains("format 9") && error.contains("knows 2"),
             "{error}"
         );
     }
@@ -349,7 +359,12 @@ mod tests {
 
     #[test]
     fn damaged_frame_headers_are_refused_or_read() {
-        let kinds = [FrameKind::Fragment, FrameKind::Page, FrameKind::Index];
+        let kinds = [
+            FrameKind::Fragment,
+            FrameKind::Page,
+            FrameKind::Index,
+            FrameKind::Freed,
+        ];
         let corpus = kinds.map(|kind| FrameHeader { kind, ..header() }.encode(id(1), 64).to_vec());
         Fuzz::new(corpus)
             .sealed(seal)
@@ -373,6 +388,7 @@ mod tests {
             id: n,
             lsn: Lsn(n),
             offset: 64 + 100 * n,
+            freed: n == 2,
         };
         let corpus = [
             encode_segment_header(id(1), start).to_vec(),

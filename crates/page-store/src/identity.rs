@@ -19,7 +19,7 @@ use crate::segment::sync_dir;
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
 /// Version of the layout of a store's directory.
-const FORMAT: &str = "1";
+const FORMAT: &str = "2";
 
 const STORE_FILE: &str = "STORE";
 const LOCK_FILE: &str = "LOCK";

@@ -36,6 +36,7 @@ mod materialize;
 mod ndp;
 mod ndp_read;
 mod ndp_run;
+mod offline;
 mod open;
 mod plugin;
 mod pool;
@@ -52,6 +53,7 @@ pub use dump::{SliceDump, dump_slice, read_page};
 pub use figures::{
     DECLINE_REASONS, DescriptorFigures, Figures, LogFigures, NdpFigures, PoolFigures, SliceFigures,
 };
+pub use offline::{OfflinePage, OfflineStore};
 pub use plugin::{NdpPlugin, NdpProgram, NdpRun, PageOutcome, PerigeePlugin};
 pub use priority::{NdpRuntime, answer_at_once};
 pub use service::PageStoreService;

@@ -4,7 +4,7 @@
 //! already is dead at once; the rest waits for consolidation again. Dropped versions that are still
 //! in a file come back and are dropped again: the recycle LSN was made durable before them.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -92,6 +92,7 @@ impl Slice {
                     lsn: frame.lsn,
                     segment: found.segment.clone(),
                     offset: frame.offset,
+                    freed: frame.freed,
                 };
                 self.directory.add_version(PageId(frame.id), version);
             }
@@ -149,10 +150,9 @@ impl Slice {
         let recycle = self.tenant.recycle_lsn();
         let mut worker = self.worker.lock();
         for page in self.directory.page_ids() {
-            if self.directory.prune(page, recycle, &self.shared.cache)
-                && let Some(newest) = self.directory.lsns(page).0.last()
-            {
-                worker.unpruned.push(Reverse((newest.lsn, page)));
+            let pruned = self.directory.prune(page, recycle, &self.shared.cache);
+            if let Some(newest) = self.directory.lsns(page).0.last() {
+                worker.note_pruned(page, newest.lsn, pruned);
             }
         }
     }

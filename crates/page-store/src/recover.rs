@@ -141,6 +141,7 @@ fn scan(segment: &Segment, limit: u64, synced: u64) -> Result<(Vec<IndexEntry>, 
                     id: h.id,
                     lsn: h.lsn,
                     offset,
+                    freed: h.kind == FrameKind::Freed,
                 });
                 offset = h.end(offset);
                 continue;
@@ -193,7 +194,9 @@ fn payload_is_good(header: &FrameHeader, payload: &[u8]) -> bool {
         FrameKind::Page => PageRef::new(payload).is_ok_and(|page| {
             page.verify_checksum().is_ok() && payload[..4] == header.payload_crc.to_le_bytes()
         }),
-        FrameKind::Fragment | FrameKind::Index => checksum(payload) == header.payload_crc,
+        FrameKind::Fragment | FrameKind::Index | FrameKind::Freed => {
+            checksum(payload) == header.payload_crc
+        }
     }
 }
 

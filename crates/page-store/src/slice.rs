@@ -23,7 +23,7 @@ use perigee_types::{Lsn, PAGE_SIZE, PageId};
 
 use crate::append::Appender;
 use crate::config::Config;
-use crate::directory::{Directory, PAGE_FRAME};
+use crate::directory::{Directory, PAGE_FRAME, Pruned};
 use crate::failstop::FailStop;
 use crate::figures::{LogCounters, SliceFigures};
 use crate::fragment::{LogCache, LogFragment};
@@ -94,10 +94,29 @@ pub(crate) struct Worker {
     pub unpruned: BinaryHeap<Reverse<(Lsn, PageId)>>,
     /// The recycle LSN up to which `unpruned` was worked off.
     pub pruned: Lsn,
+    /// Pages of which only a tombstone is left, with the number of the last page segment that may hold
+    /// an older version of them.
+    pub buried: VecDeque<(u64, PageId)>,
     /// Page segments that could not be rewritten because they are damaged.
     pub damaged: Vec<u64>,
     /// After an error the worker waits until then.
     pub pause: Option<Instant>,
+}
+
+impl Worker {
+    /// Number of the page segment that is being written.
+    pub(crate) fn current(&self) -> Option<u64> {
+        self.pages.as_ref().map(|w| w.segment().id().number)
+    }
+
+    /// Remembers what is left to do about a page whose newest version has this LSN.
+    pub(crate) fn note_pruned(&mut self, page: PageId, lsn: Lsn, pruned: Pruned) {
+        if pruned.later {
+            self.unpruned.push(Reverse((lsn, page)));
+        } else if pruned.buried {
+            self.buried.push_back((self.next_number - 1, page));
+        }
+    }
 }
 
 /// A slice.
@@ -185,14 +204,15 @@ impl Slice {
 
     /// What operators are told of it.
     pub(crate) fn figures(&self) -> SliceFigures {
-        let (mut disk_bytes, mut versions) = (0, 0);
+        let (mut disk_bytes, mut needed) = (0, 0);
         for ((kind, _), segment) in self.segments.lock().iter() {
             disk_bytes += segment.size();
             if *kind == SegmentKind::Pages {
-                // What is needed of such a segment is versions.
-                versions += segment.live() / PAGE_FRAME;
+                needed += segment.live();
             }
         }
+        // What is needed of page segments is versions and tombstones.
+        let versions = needed.saturating_sub(self.directory.tombstone_bytes()) / PAGE_FRAME;
         let pages = self.directory.pages();
         SliceFigures {
             key: self.key,

@@ -131,10 +131,9 @@ fn try_step(
         slice.prune(worker);
         worked = true;
     }
+    worked |= slice.forget_buried(worker);
     // First what frees space: on a full disk the rest may need it.
-    if slice.delete_dead(worker)? {
-        worked = true;
-    }
+    worked |= slice.delete_dead(worker)?;
     let urgent = shared.backlog.load(Ordering::Relaxed) >= shared.config.consolidate_above;
     if slice.consolidation_due(now, urgent) {
         slice.consolidate(worker)?;
@@ -144,5 +143,6 @@ fn try_step(
         slice.rewrite(worker, &segment)?;
         worked = true;
     }
+    worked |= slice.leave_dead_log()?;
     Ok(worked)
 }

@@ -65,6 +65,14 @@ impl<'a> PageMut<'a> {
         Ok(())
     }
 
+    /// Makes this a page without content that still has its identity.
+    pub fn free(&mut self) -> Result<(), PageFormatError> {
+        let page = self.as_ref();
+        let (id, owner, none) = (page.id(), (page.db(), page.index()), PageId(0));
+        let kind = (PageKind::Meta, 0);
+        self.format(id, kind, owner, RecordShape::default(), (none, none))
+    }
+
     /// Sets the sibling links; `PageId(0)` means none.
     pub fn set_links(&mut self, prev: PageId, next: PageId) {
         self.put_u64(at::PREV, prev.0);

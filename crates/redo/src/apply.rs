@@ -59,6 +59,7 @@ pub fn apply(page: &mut [u8; PAGE_SIZE], id: PageId, op: &Op) -> Result<(), Redo
             Ok(())
         }
         Op::Write { offset, bytes } => page.write(*offset, bytes),
+        Op::Free => page.free(),
     }
     .map_err(fail)
 }
@@ -70,7 +71,7 @@ pub fn apply_change(
     lsn: Lsn,
     change: &Change,
 ) -> Result<bool, RedoError> {
-    let formats = matches!(change.ops.first(), Some(Op::Format { .. }));
+    let formats = change.formats();
     if let Ok(current) = PageRef::new(page)
         && current.lsn() >= lsn
     {

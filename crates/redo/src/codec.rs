@@ -15,6 +15,7 @@ mod tag {
     pub const SET_HEADER: u8 = 5;
     pub const SET_LINKS: u8 = 6;
     pub const WRITE: u8 = 7;
+    pub const FREE: u8 = 8;
 }
 
 impl Op {
@@ -72,6 +73,9 @@ impl Op {
             Self::Write { offset, bytes } => {
                 w.u8(tag::WRITE).u16(*offset).u16(short(bytes)).raw(bytes);
             }
+            Self::Free => {
+                w.u8(tag::FREE);
+            }
         }
     }
 
@@ -123,6 +127,7 @@ impl Op {
                 offset: r.u16()?,
                 bytes: short_bytes(r, source)?,
             },
+            tag::FREE => Self::Free,
             _ => return Err(DecodeError::new("redo: unknown operation")),
         })
     }
@@ -153,6 +158,7 @@ impl Op {
             Self::SetHeader { slot, trx, .. } => format!("set header of {slot} {trx}"),
             Self::SetLinks { prev, next } => format!("links prev {} next {}", prev.0, next.0),
             Self::Write { offset, bytes } => format!("write {} bytes at {offset}", bytes.len()),
+            Self::Free => "free".to_owned(),
         }
     }
 }

@@ -13,6 +13,20 @@ pub struct Change {
     pub ops: Vec<Op>,
 }
 
+impl Change {
+    /// True if what the page was before does not matter.
+    #[must_use]
+    pub fn formats(&self) -> bool {
+        matches!(self.ops.first(), Some(Op::Format { .. }))
+    }
+
+    /// True if the page has no content after it.
+    #[must_use]
+    pub fn frees(&self) -> bool {
+        matches!(self.ops.last(), Some(Op::Free))
+    }
+}
+
 /// A mini-transaction's log: the atomic unit of page changes, for example a split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {

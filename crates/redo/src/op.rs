@@ -77,4 +77,7 @@ pub enum Op {
         /// What is written.
         bytes: Bytes,
     },
+    /// Frees the page: it has no content any more until it is formatted again. A store may forget
+    /// what it was once nobody reads it as of an LSN before this one. Nothing follows it in a change.
+    Free,
 }

@@ -55,12 +55,17 @@ async fn look_at_backlog(shared: &Shared) {
     }
 }
 
-/// Forwards the recycle LSN once no slice is below it: an idle slice that is asked for its own
-/// persistent LSN must still answer.
+/// Forwards the recycle LSN as far as no slice is below it: an idle slice that is asked for its own
+/// persistent LSN must still answer. Under endless writes to one slice the idle ones are a round behind,
+/// no more.
 async fn recycle(shared: &Shared, done: &mut Lsn) -> Result<(), SalError> {
     let cv = shared.progress.borrow().persistent;
     let wanted = Lsn(shared.recycle.load(Ordering::Relaxed)).min(cv);
-    if wanted <= *done || !all_pass(shared, wanted, cv) {
+    if wanted <= *done {
+        return Ok(());
+    }
+    let wanted = passed(shared, wanted, cv);
+    if wanted <= *done {
         return Ok(());
     }
     for store in &shared.stores {
@@ -79,12 +84,13 @@ async fn truncate(shared: &Shared) -> Result<(), SalError> {
     }
     let cv = shared.progress.borrow().persistent;
     loop {
-        let Some(plog) = shared.plogs.lock().deletable(cv) else {
-            return Ok(());
-        };
-        if !all_pass(shared, cv, cv) {
+        if shared.plogs.lock().deletable(cv).is_none() {
             return Ok(());
         }
+        let everywhere = passed(shared, cv, cv);
+        let Some(plog) = shared.plogs.lock().deletable(everywhere) else {
+            return Ok(());
+        };
         let key = PlogKey {
             db: shared.config.db,
             plog,
@@ -99,16 +105,16 @@ async fn truncate(shared: &Shared) -> Result<(), SalError> {
     }
 }
 
-/// True if every slice's persistent LSN is at least `lsn`; those below are told to go on to `cv`.
-fn all_pass(shared: &Shared, lsn: Lsn, cv: Lsn) -> bool {
-    let mut all = true;
+/// How far all slices are, at most `lsn`; those below it are told to go on to `cv`.
+fn passed(shared: &Shared, lsn: Lsn, cv: Lsn) -> Lsn {
+    let mut least = lsn;
     for slice in slices(shared) {
         if slice.persistent() < lsn {
             slice.pass(cv);
-            all = false;
+            least = least.min(slice.persistent());
         }
     }
-    all
+    least
 }
 
 fn slices(shared: &Shared) -> Vec<Arc<Slice>> {

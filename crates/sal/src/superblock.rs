@@ -19,7 +19,7 @@ pub const SUPERBLOCK_RESERVED: usize = 64;
 const MAGIC: [u8; 8] = *b"PERIGEE\0";
 
 /// Version of all that a frontend keeps in pages.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The changes of the first log group of a database.
 pub(crate) fn first_group(db: DbId, geometry: &Geometry) -> Vec<Change> {

@@ -4,6 +4,7 @@
 mod log;
 mod page;
 mod slice;
+mod space;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,9 @@ pub enum Inspect {
     /// A slice: its segments, fragments and page versions, and what there is of each page
     #[command(after_help = SLICE_EXAMPLES)]
     Slice(DirArgs),
+    /// Every page of a database: who uses it, what is free, what was lost
+    #[command(after_help = SPACE_EXAMPLES)]
+    Space(space::SpaceArgs),
 }
 
 const PAGE_EXAMPLES: &str = "\
@@ -53,6 +57,15 @@ Each segment lists its frames by offset: fragments of the log with the LSNs they
 or page versions. Then follows the log directory: for each page its versions on disk and the LSNs
 of its log records.";
 
+const SPACE_EXAMPLES: &str = "\
+Examples:
+  perigee inspect space perigee-data
+  perigee inspect space perigee-data --json
+  perigee inspect space perigee-log perigee-pages-0 perigee-pages-1
+
+Stop the processes first: what a running one changes meanwhile looks like damage. After a kill, pages of
+trees that were being dropped or made count as being freed; the next start frees them.";
+
 /// Arguments that name a directory.
 #[derive(Debug, Args)]
 pub struct DirArgs {
@@ -67,6 +80,7 @@ pub async fn run(inspect: Inspect) -> Result<(), String> {
         Inspect::Page(args) => page::run(args).await,
         Inspect::Log(args) => log::run(&args),
         Inspect::Slice(args) => slice::run(&args.dir),
+        Inspect::Space(args) => space::run(&args),
     }
 }
 

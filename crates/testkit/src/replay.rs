@@ -80,7 +80,7 @@ impl Slice {
         let missing = || PageError::NotFound(format!("{id} of {slice} at {lsn}"));
         let History { changes, newest } = self.pages.get(&id).ok_or_else(missing)?;
         let seen = &changes[..changes.partition_point(|(at, _)| *at <= lsn)];
-        if seen.is_empty() {
+        if seen.last().is_none_or(|(_, change)| change.frees()) {
             return Err(missing());
         }
         let mut page = newest.clone();

@@ -3,7 +3,7 @@
 //! Each page is one Format and one Insert, about a megabyte of pages a log group. The pages are not
 //! made in this frontend at all: nobody can reach them until the root is linked, and that is after
 //! they are on their Page Stores (so the first reader finds them there, invariant P9). A build that
-//! is dropped leaves pages that belong to nothing.
+//! is dropped leaves pages that nothing leads to: they are freed with the tree, or when it is cleared.
 
 use std::ops::Range;
 
@@ -12,10 +12,12 @@ use perigee_page::inner_record;
 use perigee_redo::{Change, Op};
 use perigee_types::{Lsn, PageId, TrxId};
 
+use super::split::extent_use;
 use super::{MAX_KEY_LEN, MAX_RECORD_LEN, PAGE_ROOM, SLOT_LEN, Tree};
 use crate::EngineError;
 use crate::buffer::Access;
 use crate::mtr::{EXTENT, ExtentUse, Mtr};
+use crate::space::{ABANDONED, extent_of};
 
 /// Pages of one log group.
 const GROUP_PAGES: usize = EXTENT as usize;
@@ -64,6 +66,8 @@ pub struct Builder {
     levels: Vec<Level>,
     leaf_extent: Range<u64>,
     inner_extent: Range<u64>,
+    /// All extents it had.
+    extents: Vec<u64>,
     group: Vec<Change>,
     last_key: Vec<u8>,
     built: Built,
@@ -85,6 +89,7 @@ impl Tree {
             levels: vec![Level::default()],
             leaf_extent: 0..0,
             inner_extent: 0..0,
+            extents: Vec::new(),
             group: Vec::new(),
             last_key: Vec::new(),
             built: Built::default(),
@@ -93,16 +98,37 @@ impl Tree {
 }
 
 impl Tree {
-    /// Empties the tree: its root becomes an empty leaf. Other pages are not used again.
+    /// Empties the tree: its root becomes an empty leaf. The other pages are freed: inner pages at once,
+    /// leaves when those who have the tree open now have closed it, as they may have them on their way.
+    /// Chains of long values stay. May be repeated if it fails or if there is a crash in the middle.
     pub async fn clear(&self) -> Result<(), EngineError> {
         let pool = &self.pool;
         let root = pool.fetch(self.spec.root, Access::Point).await?;
         pool.admit().await?;
-        let _tree = self.latch_structure();
-        let mut mtr = Mtr::new(pool);
-        let page = mtr.latch(&root);
-        mtr.apply(page, self.format(0, PageId(0), PageId(0)));
-        let _ = mtr.commit();
+        {
+            let _tree = self.latch_structure();
+            let mut mtr = Mtr::new(pool);
+            let page = mtr.latch(&root);
+            mtr.apply(page, self.format(0, PageId(0), PageId(0)));
+            let _ = mtr.commit();
+        }
+        let allocator = pool.allocator();
+        let mut leaves = Vec::new();
+        for extent in allocator.extents_of(self.spec.index, usize::MAX) {
+            pool.admit().await?;
+            let mut mtr = Mtr::new(pool);
+            match mtr.entry(extent).owner {
+                Some((_, ExtentUse::Leaf)) => {
+                    mtr.give_away(extent, (ABANDONED, ExtentUse::Leaf));
+                    leaves.push(extent);
+                }
+                Some((_, ExtentUse::Inner)) => mtr.free_extent_but(extent, self.spec.root),
+                _ => continue,
+            }
+            let _ = mtr.commit();
+        }
+        let users = pool.renew_users(self.spec.index);
+        allocator.retired().abandon(leaves, users);
         Ok(())
     }
 }
@@ -187,6 +213,9 @@ impl Builder {
         }
         self.tree.pool.sal().throttle().await?;
         let mut mtr = Mtr::new(&self.tree.pool);
+        let mut pages: Vec<_> = self.group.iter().map(|change| change.page).collect();
+        pages.sort_unstable();
+        mtr.note_used(&pages);
         self.group
             .drain(..)
             .for_each(|change| mtr.log_unread(change));
@@ -211,6 +240,9 @@ impl Builder {
         self.write_group().await?;
         let pool = self.tree.pool.clone();
         pool.sal().wait_page_persistent(self.built.lsn).await?;
+        // What the pool may have of these pages is from before they were freed and taken for this.
+        let pages = self.extents.iter().flat_map(|extent| pages_of(*extent));
+        pool.discard(pages.map(PageId));
         let root = pool.fetch(self.tree.spec.root, Access::Point).await?;
         pool.admit().await?;
         let Filling { records, .. } = std::mem::take(&mut self.levels[at].filling);
@@ -299,12 +331,20 @@ impl Builder {
             &mut self.inner_extent
         };
         if extent.is_empty() {
+            let purpose = extent_use(at as u8);
             let mut mtr = Mtr::new(&self.tree.pool);
-            *extent = mtr.allocate_extent();
+            let taken = mtr.take_extent((self.tree.spec.index, purpose));
             mtr.commit();
+            self.extents.push(taken);
+            *extent = pages_of(taken);
         }
         PageId(extent.next().expect("an extent has pages"))
     }
+}
+
+/// The pages of an extent.
+fn pages_of(extent: u64) -> Range<u64> {
+    extent * EXTENT..(extent + 1) * EXTENT
 }
 
 impl Drop for Builder {
@@ -312,7 +352,13 @@ impl Drop for Builder {
     fn drop(&mut self) {
         let allocator = self.tree.pool.allocator();
         let index = self.tree.spec.index;
-        allocator.give((index, ExtentUse::Leaf), self.leaf_extent.clone());
-        allocator.give((index, ExtentUse::Inner), self.inner_extent.clone());
+        for (rest, purpose) in [
+            (&self.leaf_extent, ExtentUse::Leaf),
+            (&self.inner_extent, ExtentUse::Inner),
+        ] {
+            if !rest.is_empty() {
+                allocator.give((index, purpose), extent_of(PageId(rest.start)));
+            }
+        }
     }
 }

@@ -17,7 +17,7 @@ use perigee_redo::Op;
 use perigee_types::{PAGE_SIZE, PageId, TrxId};
 
 use super::descend::{Path, Stop, Target};
-use super::split::{extent_use, records_of};
+use super::split::records_of;
 use super::{PAGE_ROOM, Tree};
 use crate::EngineError;
 use crate::buffer::{Access, Frame};
@@ -224,7 +224,7 @@ impl Tree {
         }
         let (slot, count) = (merge.slot + 1, 1);
         mtr.apply(parent, Op::Remove { slot, count, trx });
-        mtr.free(goes, extent_use(level));
+        mtr.free(goes);
         let _ = mtr.commit();
     }
 
@@ -236,7 +236,7 @@ impl Tree {
         let none = PageId(0);
         mtr.apply(root, self.format(level, none, none));
         move_records(&mut mtr, child, (root, 0));
-        mtr.free(child, extent_use(level));
+        mtr.free(child);
         let _ = mtr.commit();
     }
 }

@@ -63,6 +63,9 @@ pub use span::KeySpan;
 pub use verify::TreeStats;
 pub(crate) use walk::{Visit, Walked};
 
+/// Index of the catalog's tree.
+pub(crate) const CATALOG_INDEX: IndexId = IndexId(1);
+
 use descend::Stop;
 
 /// Greatest length of a record: two fit on a page, so that every page can be split.
@@ -97,6 +100,8 @@ pub struct Tree {
     spec: TreeSpec,
     inner: RecordShape,
     latch: Arc<TreeLatch>,
+    /// Its pages stay as long as this is there.
+    _user: Arc<()>,
 }
 
 impl Tree {
@@ -108,8 +113,9 @@ impl Tree {
             "trees have leaves of kind {:?}",
             spec.kind
         );
-        let latch = pool.tree_latch(spec.index);
+        let (latch, user) = pool.open_tree(spec.index);
         Self {
+            _user: user,
             pool: pool.clone(),
             spec,
             inner: spec.shape.inner(),
@@ -126,14 +132,14 @@ impl Tree {
         kind: PageKind,
         shape: RecordShape,
     ) -> TreeSpec {
-        let root = mtr.allocate(index, ExtentUse::Inner);
+        let page = mtr.make(index, ExtentUse::Inner);
+        let root = mtr.frame(page).id();
         let spec = TreeSpec {
             index,
             root,
             kind,
             shape,
         };
-        let page = mtr.create(root, index);
         let none = PageId(0);
         let db = pool.sal().db();
         mtr.apply(
@@ -165,13 +171,20 @@ impl Tree {
 
     /// Runs `attempt` until it needs no page that is not in the pool.
     async fn run<T>(&self, mut attempt: impl FnMut() -> Result<T, Stop>) -> Result<T, EngineError> {
-        let mut pins = Vec::new();
+        let (mut pins, mut freed) = (Vec::new(), None);
         loop {
             match attempt() {
                 Ok(done) => return Ok(done),
                 Err(Stop::Failed(error)) => return Err(error),
                 Err(Stop::Again) => {}
-                Err(Stop::Missing(page)) => pins.push(self.pool.fetch(page, Access::Point).await?),
+                Err(Stop::Missing(page)) => match self.pool.fetch(page, Access::Point).await {
+                    Ok(frame) => pins.push(frame),
+                    // It was freed after the latch was given up: the tree leads elsewhere now.
+                    Err(error) if error.is_freed_page() && freed != Some(page) => {
+                        freed = Some(page);
+                    }
+                    Err(error) => return Err(error),
+                },
             }
         }
     }

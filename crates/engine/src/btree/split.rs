@@ -4,7 +4,6 @@
 //! first change: those on the path, and the leaf's right neighbour for its link.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use perigee_page::{PageRef, inner_record};
@@ -12,9 +11,9 @@ use perigee_redo::Op;
 use perigee_types::{Lsn, PageId, TrxId};
 
 use super::descend::{Path, Stop, Target};
-use super::{MAX_KEY_LEN, PAGE_ROOM, SLOT_LEN, Tree};
+use super::{PAGE_ROOM, SLOT_LEN, Tree};
 use crate::EngineError;
-use crate::buffer::{Access, Frame};
+use crate::buffer::Access;
 use crate::mtr::{ExtentUse, Latched, Mtr};
 
 /// A record to insert at a slot of the page that a path leads to.
@@ -84,13 +83,9 @@ impl Tree {
         let neighbour = neighbour
             .map(|id| self.resident(id, Access::Scan))
             .transpose()?;
-        let spares = self.spares(path)?;
         let mut mtr = Mtr::new(&self.pool);
         let pages: Vec<_> = path.frames.iter().map(|frame| mtr.latch(frame)).collect();
         let neighbour = neighbour.map(|frame| mtr.latch(&frame));
-        for (purpose, frame) in &spares {
-            mtr.latch_spare(frame, *purpose);
-        }
         if new.replaces {
             let leaf = *pages.last().expect("a path has a root");
             mtr.apply(
@@ -135,33 +130,6 @@ impl Tree {
             new.ascending = new.slot == mtr.page(pages[depth - 1]).slot_count();
         }
         Ok(mtr.commit())
-    }
-
-    /// Freed pages, as many as an insert at the end of a path may need.
-    fn spares(&self, path: &Path) -> Result<Vec<(ExtentUse, Arc<Frame>)>, Stop> {
-        let least = self.least_key();
-        let longest = if least.is_empty() {
-            vec![0; MAX_KEY_LEN]
-        } else {
-            least
-        };
-        let separator = inner_record(&self.inner, &longest, PageId(0)).len() + SLOT_LEN;
-        let may_split = |frame: &&Arc<Frame>| frame.read(|page| page.free_space() < separator);
-        let (_, inner) = path.frames.split_last().expect("a path has a root");
-        let split = inner.iter().rev().take_while(may_split).count();
-        // A root that is divided goes to two pages.
-        let (leaves, inners) = match inner.len() {
-            0 => (2, 0),
-            all => (1, split + usize::from(split == all)),
-        };
-        let mut spares = Vec::new();
-        for (purpose, most) in [(ExtentUse::Leaf, leaves), (ExtentUse::Inner, inners)] {
-            let owner = (self.spec.index, purpose);
-            for page in self.pool.allocator().freed(owner, most) {
-                spares.push((purpose, self.resident(page, Access::Scan)?));
-            }
-        }
-        Ok(spares)
     }
 
     /// Moves the upper part of a page to a new page on its right; returns the separator and the

@@ -8,6 +8,9 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, Shared};
 
+use perigee_page_api::PageError;
+use perigee_sal::SalError;
+
 use super::Page;
 use crate::EngineError;
 
@@ -35,8 +38,14 @@ impl FlightSeat {
     /// Waits until the page is there.
     pub async fn land(self) -> Result<Page, EngineError> {
         let pages = self.flight.await?;
-        let at = pages.binary_search_by_key(&self.page, |p| p.get().id());
-        Ok(pages[at.expect("a flight brings the pages it is listed for")].clone())
+        match pages.binary_search_by_key(&self.page, |p| p.get().id()) {
+            Ok(at) => Ok(pages[at].clone()),
+            // The others are there.
+            Err(_) => {
+                let text = format!("{} was freed", self.page);
+                Err(SalError::Page(PageError::NotFound(text)).into())
+            }
+        }
     }
 }
 

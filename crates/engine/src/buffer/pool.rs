@@ -66,8 +66,10 @@ pub(crate) type TreeLatch = RwLock<u64>;
 pub struct BufferPool {
     sal: Arc<Sal>,
     shards: Box<[Mutex<Shard>]>,
-    /// The flight of each page that is on its way. Locked before a shard.
-    flights: Mutex<HashMap<PageId, Flight>>,
+    /// The flight of each page that is on its way, with its number. Locked before a shard, and by who
+    /// holds page latches: nobody waits for one under it.
+    flights: Mutex<HashMap<PageId, (u64, Flight)>>,
+    next_flight: AtomicU64,
     capacity: usize,
     resident: AtomicUsize,
     lent: Lent,
@@ -75,8 +77,16 @@ pub struct BufferPool {
     misses: AtomicU64,
     superblock: OnceLock<Arc<Frame>>,
     allocator: Allocator,
-    tree_latches: Mutex<HashMap<IndexId, Arc<TreeLatch>>>,
+    trees: Mutex<HashMap<IndexId, OpenTree>>,
     this: Weak<Self>,
+}
+
+/// What all who have a tree open share.
+#[derive(Clone, Default)]
+struct OpenTree {
+    latch: Arc<TreeLatch>,
+    /// Each of them has one of these.
+    users: Arc<()>,
 }
 
 impl BufferPool {
@@ -92,6 +102,7 @@ impl BufferPool {
             sal,
             shards: (0..shards).map(|_| Mutex::new(shard())).collect(),
             flights: Mutex::default(),
+            next_flight: AtomicU64::new(0),
             capacity,
             resident: AtomicUsize::new(0),
             lent: Lent::of(capacity),
@@ -99,11 +110,12 @@ impl BufferPool {
             misses: AtomicU64::new(0),
             superblock: OnceLock::new(),
             allocator: Allocator::default(),
-            tree_latches: Mutex::default(),
+            trees: Mutex::default(),
             this: this.clone(),
         });
         let superblock = pool.fetch(SUPERBLOCK, Access::Point).await?;
         pool.superblock.set(superblock).expect("set once");
+        Allocator::open(&pool).await?;
         Ok(pool)
     }
 
@@ -151,10 +163,13 @@ impl BufferPool {
     }
 
     /// Brings pages into the pool, all that are missing at once; whether they stay is up to the
-    /// pool.
+    /// pool. Those that were freed meanwhile are left out.
     pub async fn warm(&self, pages: &[PageId]) -> Result<(), EngineError> {
         for (page, load) in pages.iter().zip(self.load(pages, Access::Point)) {
-            load.land().await?;
+            match load.land().await {
+                Err(error) if error.is_freed_page() => continue,
+                landed => drop(landed?),
+            }
             if let Some(frame) = self.frame(*page) {
                 frame.reference();
             }
@@ -170,55 +185,55 @@ impl BufferPool {
     /// comes is the page as it is at this moment. Must be called on the runtime.
     #[must_use]
     pub fn load(&self, pages: &[PageId], access: Access) -> Vec<PageLoad> {
-        let mut loads: Vec<_> = pages
+        let mut frames: Vec<_> = pages
             .iter()
-            .map(|p| self.load_resident(*p, access))
+            .map(|page| self.get_resident(*page, access))
             .collect();
-        if loads.iter().all(Option::is_some) {
-            return loads.into_iter().flatten().collect();
-        }
-        let mut flights = self.flights.lock();
-        let mut missing = Vec::new();
-        for (page, load) in pages
-            .iter()
-            .zip(&mut loads)
-            .filter(|(_, load)| load.is_none())
-        {
-            // It may have landed since we looked.
-            *load = self.load_resident(*page, access);
-            if load.is_none() && !flights.contains_key(page) {
-                missing.push(*page);
+        let mut seats = HashMap::new();
+        if frames.iter().any(Option::is_none) {
+            let mut flights = self.flights.lock();
+            let mut missing = Vec::new();
+            let absent = pages.iter().zip(&mut frames);
+            for (page, frame) in absent.filter(|(_, frame)| frame.is_none()) {
+                // It may have landed since we looked.
+                *frame = self.get_resident(*page, access);
+                if frame.is_none() && !flights.contains_key(page) {
+                    missing.push(*page);
+                }
+            }
+            missing.sort_unstable();
+            missing.dedup();
+            for chunk in missing.chunks(FLIGHT_PAGES) {
+                let number = self.next_flight.fetch_add(1, Ordering::Relaxed);
+                let flight = self.flight(number, chunk.to_vec());
+                flights.extend(chunk.iter().map(|page| (*page, (number, flight.clone()))));
+            }
+            let absent = pages.iter().zip(&frames);
+            for (page, _) in absent.filter(|(_, frame)| frame.is_none()) {
+                seats.insert(*page, flights[page].1.clone());
             }
         }
-        missing.sort_unstable();
-        missing.dedup();
-        for chunk in missing.chunks(FLIGHT_PAGES) {
-            let flight = self.flight(chunk.to_vec());
-            flights.extend(chunk.iter().map(|page| (*page, flight.clone())));
-        }
-        let seat = |page: PageId| FlightSeat {
-            page,
-            flight: flights[&page].clone(),
-        };
-        let loads = loads.into_iter().zip(pages);
+        // Versions are taken without the lock: a writer of the page may want it.
+        let loads = frames.into_iter().zip(pages);
         loads
-            .map(|(load, page)| load.unwrap_or_else(|| PageLoad::Loading(seat(*page))))
+            .map(|(frame, page)| match frame {
+                Some(frame) => PageLoad::Resident(frame.page()),
+                None => PageLoad::Loading(FlightSeat {
+                    page: *page,
+                    flight: seats[page].clone(),
+                }),
+            })
             .collect()
-    }
-
-    fn load_resident(&self, page: PageId, access: Access) -> Option<PageLoad> {
-        let frame = self.get_resident(page, access)?;
-        Some(PageLoad::Resident(frame.page()))
     }
 
     /// A read of `ids`, sorted and none of them in the pool or on its way. It is a task of its own
     /// and goes on when nobody waits for it any more: an answer that is not read to its end would
     /// keep back others on the same connection.
-    fn flight(&self, ids: Vec<PageId>) -> Flight {
+    fn flight(&self, number: u64, ids: Vec<PageId>) -> Flight {
         let pool = self.this.clone();
         let flight = tokio::spawn(async move {
             let pool = pool.upgrade().ok_or(EngineError::ShuttingDown)?;
-            pool.fly(&ids).await
+            pool.fly(number, &ids).await
         });
         let landed = flight.map(|landed| match landed {
             Ok(pages) => pages,
@@ -228,33 +243,85 @@ impl BufferPool {
         landed.boxed().shared()
     }
 
-    async fn fly(&self, ids: &[PageId]) -> Result<Arc<[Page]>, EngineError> {
+    async fn fly(&self, number: u64, ids: &[PageId]) -> Result<Arc<[Page]>, EngineError> {
         let read = self.read(ids).await;
         let mut flights = self.flights.lock();
-        if let Ok(pages) = &read {
-            self.misses.fetch_add(ids.len() as u64, Ordering::Relaxed);
-            for (id, page) in ids.iter().zip(pages.iter()) {
-                let (index, lsn) = (page.get().index(), page.get().lsn());
-                self.insert(Frame::new(*id, index, lsn, page.bytes().clone()));
+        // Pages that were made anew meanwhile are not what was read.
+        let mut wanted = Vec::with_capacity(ids.len());
+        for id in ids {
+            if flights.get(id).is_some_and(|(n, _)| *n == number) {
+                flights.remove(id);
+                wanted.push(*id);
             }
         }
-        ids.iter().for_each(|id| drop(flights.remove(id)));
+        if let Ok(pages) = &read {
+            self.misses.fetch_add(pages.len() as u64, Ordering::Relaxed);
+            for page in pages.iter() {
+                let (id, index, lsn) = (page.get().id(), page.get().index(), page.get().lsn());
+                if wanted.binary_search(&id).is_ok() {
+                    self.insert(Frame::new(id, index, lsn, page.bytes().clone()));
+                }
+            }
+        }
         read
     }
 
+    /// Those of the pages that are there; of a single one that is not, the error.
     async fn read(&self, ids: &[PageId]) -> Result<Arc<[Page]>, EngineError> {
         self.wait_for_room().await?;
-        let answers = self.sal.read_pages(ids, LATEST).await?;
         let checked = |(id, bytes): (&PageId, Bytes)| verified(&self.sal, *id, &bytes);
-        ids.iter().zip(answers).map(checked).collect()
+        match self
+            .sal
+            .read_pages(ids, LATEST)
+            .await
+            .map_err(EngineError::from)
+        {
+            Ok(answers) => ids.iter().zip(answers).map(checked).collect(),
+            Err(error) if error.is_freed_page() && ids.len() > 1 => {
+                let mut pages = Vec::with_capacity(ids.len());
+                for id in ids {
+                    match self
+                        .sal
+                        .read_pages(&[*id], LATEST)
+                        .await
+                        .map_err(EngineError::from)
+                    {
+                        Ok(answer) => pages.push(verified(&self.sal, *id, &answer[0])?),
+                        Err(error) if error.is_freed_page() => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(pages.into())
+            }
+            Err(error) => Err(error),
+        }
     }
 
-    /// Adds the frame of a page that no one has seen yet. The page has no content before its
-    /// first operation, which formats it.
+    /// Adds the frame of a page that no one has seen yet, or that was freed and that no one sees as it was
+    /// before. The page has no content before its first operation, which formats it.
     pub(crate) fn create(&self, page: PageId, index: IndexId) -> Arc<Frame> {
         let frame = Frame::new(page, index, Lsn(0), Arc::new([0; PAGE_SIZE]));
+        let mut flights = self.flights.lock();
+        flights.remove(&page);
+        self.discard_frame(page);
         self.insert(frame.clone());
         frame
+    }
+
+    /// Forgets what there is of pages that were made past the pool, and are on their Page Stores now.
+    pub(crate) fn discard(&self, pages: impl Iterator<Item = PageId>) {
+        for page in pages {
+            let mut flights = self.flights.lock();
+            flights.remove(&page);
+            self.discard_frame(page);
+        }
+    }
+
+    /// Takes a frame out that may be there; who has it goes on with what the page was.
+    fn discard_frame(&self, page: PageId) {
+        if self.shard(page).lock().take_out(page) {
+            self.resident.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     fn insert(&self, frame: Arc<Frame>) {
@@ -339,9 +406,22 @@ impl BufferPool {
         &self.allocator
     }
 
-    /// The tree latch of an index, the same for all who ask.
-    pub(crate) fn tree_latch(&self, index: IndexId) -> Arc<TreeLatch> {
-        self.tree_latches.lock().entry(index).or_default().clone()
+    /// The tree latch of an index, the same for all who ask, and what shows that the tree is open.
+    pub(crate) fn open_tree(&self, index: IndexId) -> (Arc<TreeLatch>, Arc<()>) {
+        let OpenTree { latch, users } = self.trees.lock().entry(index).or_default().clone();
+        (latch, users)
+    }
+
+    /// Separates those who have a tree open now from those who open it later: as long as one of the former
+    /// is left, what this returns is shared.
+    pub(crate) fn renew_users(&self, index: IndexId) -> Arc<()> {
+        let mut trees = self.trees.lock();
+        std::mem::take(&mut trees.entry(index).or_default().users)
+    }
+
+    /// Forgets the latch of a tree that nobody opens any more.
+    pub(crate) fn forget_tree(&self, index: IndexId) {
+        self.trees.lock().remove(&index);
     }
 
     /// Pages of an index that are in the pool (SPEC's N2).

@@ -92,6 +92,22 @@ impl Shard {
         false
     }
 
+    /// Takes a page out that need not stay, whoever has it; false if it is not there.
+    pub fn take_out(&mut self, id: PageId) -> bool {
+        if !self.frames.contains_key(&id) {
+            return false;
+        }
+        // Few pages are taken out, most of them soon after they came.
+        for queue in [&mut self.old, &mut self.young] {
+            if let Some(at) = queue.iter().rposition(|queued| *queued == id) {
+                queue.remove(at);
+                break;
+            }
+        }
+        self.remove(id);
+        true
+    }
+
     fn remove(&mut self, id: PageId) {
         let frame = self
             .frames

@@ -100,27 +100,35 @@ async fn clear(tree: &Tree, count: u32) -> Result<(), EngineError> {
 /// Completes what a crash left in the tree, and takes the journal out of `entries`, the records of
 /// the tree.
 pub(super) async fn complete(tree: &Tree, entries: &mut Entries) -> Result<(), EngineError> {
+    let (changes, names) = settle(entries)?;
+    make(tree, &changes).await?;
+    // The mark is the first.
+    for name in names {
+        remove(tree, &name).await?;
+    }
+    Ok(())
+}
+
+/// Takes the journal out of `entries` and makes its changes in them, if it counts. Returns the changes, and
+/// the names of the journal's records.
+pub(super) fn settle(entries: &mut Entries) -> Result<(Changes, Vec<Vec<u8>>), EngineError> {
     let mut journal = entries.split_off(MARK);
     let end = journal.keys().find(|name| !name.starts_with(MARK)).cloned();
     if let Some(end) = end {
         entries.append(&mut journal.split_off(&end));
     }
+    let mut changes = Changes::new();
     if let Some(mark) = journal.get(MARK) {
-        let changes =
+        changes =
             decode(mark, &journal).map_err(|e| EngineError::Corrupt(format!("catalog: {e}")))?;
-        make(tree, &changes).await?;
-        for (key, value) in changes {
+        for (key, value) in &changes {
             match value {
-                Some(value) => entries.insert(key, value),
-                None => entries.remove(&key),
+                Some(value) => entries.insert(key.clone(), value.clone()),
+                None => entries.remove(key),
             };
         }
     }
-    // The mark is the first.
-    for name in journal.keys() {
-        remove(tree, name).await?;
-    }
-    Ok(())
+    Ok((changes, journal.into_keys().collect()))
 }
 
 /// The changes of a journal that counts.

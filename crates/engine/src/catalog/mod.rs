@@ -16,7 +16,7 @@ pub(crate) use journal::Changes;
 pub use numbers::{Numbers, Step, positive};
 pub use stats::{ColumnStats, TableStats};
 pub(crate) use store::{
-    CATALOG_ROOT, Catalog, catalog_shape, no_stats, number_key, schema_key, stats_records,
-    table_key,
+    CATALOG_ROOT, Catalog, Schemas, catalog_shape, decode_catalog, no_stats, number_key,
+    schema_key, stats_records, table_key,
 };
 pub use table::{HIDDEN_ROW_ID, Index, IndexRoot, MAX_INDEXES, Table};

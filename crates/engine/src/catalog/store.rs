@@ -20,17 +20,20 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use perigee_page::{PLAIN_HEADER_LEN, PageKind, RecordShape};
-use perigee_types::{DecodeError, IndexId, Lsn, PageId, Reader, TableId, TrxId, Writer};
+use perigee_types::{DecodeError, Lsn, PageId, Reader, TableId, TrxId, Writer};
 
 use super::journal;
 use super::{ColumnStats, Table, TableStats};
 use crate::EngineError;
-use crate::btree::{Inserted, KeySpan, MAX_RECORD_LEN, RecordChange, Tree, TreeSpec, Updated};
+use crate::btree::{
+    CATALOG_INDEX, Inserted, KeySpan, MAX_RECORD_LEN, RecordChange, Tree, TreeSpec, Updated,
+};
 use crate::buffer::{Access, BufferPool};
+use crate::space::Retired;
 
 /// The catalog's tree.
 pub(crate) const CATALOG_ROOT: TreeSpec = TreeSpec {
-    index: IndexId(1),
+    index: CATALOG_INDEX,
     root: PageId(3),
     kind: PageKind::Secondary,
     shape: catalog_shape(),
@@ -143,7 +146,7 @@ impl Catalog {
             }
         }
         journal::complete(&tree, &mut entries).await?;
-        let schemas = RwLock::new(decode(&entries)?);
+        let schemas = RwLock::new(decode(&entries, pool.allocator().retired())?);
         Ok(Self {
             tree,
             schemas,
@@ -252,6 +255,14 @@ pub(super) async fn remove(tree: &Tree, key: &[u8]) -> Result<Option<Lsn>, Engin
     }
 }
 
+/// What the records of the catalog's tree, by name, say.
+pub(crate) fn decode_catalog(
+    entries: &mut BTreeMap<Vec<u8>, Vec<u8>>,
+) -> Result<Schemas, EngineError> {
+    journal::settle(entries)?;
+    decode(entries, &Arc::default())
+}
+
 /// Tables by name, by schema.
 pub(crate) type Schemas = BTreeMap<String, BTreeMap<String, Arc<Table>>>;
 
@@ -276,7 +287,10 @@ fn decode_stats(
     Ok(stats)
 }
 
-fn decode(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Schemas, EngineError> {
+fn decode(
+    entries: &BTreeMap<Vec<u8>, Vec<u8>>,
+    retired: &Arc<Retired>,
+) -> Result<Schemas, EngineError> {
     let mut schemas = Schemas::new();
     for (key, value) in entries {
         match key.split_first() {
@@ -288,7 +302,7 @@ fn decode(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Schemas, EngineError> 
                 let corrupt = |e| EngineError::Corrupt(format!("catalog: {e}"));
                 let id = Reader::new(value, "catalog entry").u32().map_err(corrupt)?;
                 let stats = decode_stats(entries, TableId(id)).map_err(corrupt)?;
-                let table = Table::decode(value, stats)?;
+                let table = Table::decode(value, stats, retired)?;
                 if let (Some(numbers), Some(limit)) =
                     (table.numbers(), entries.get(&number_key(TableId(id))))
                 {

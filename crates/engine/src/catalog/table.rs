@@ -15,6 +15,7 @@ use super::{Numbers, TableDef, TableStats, positive};
 use crate::EngineError;
 use crate::btree::TreeSize;
 use crate::engine::Engine;
+use crate::space::{Retired, TreeKeep};
 use crate::txn::{DefinitionLock, ReadView, TableLocks};
 
 /// In [`Index::columns`], stands for the hidden row id of a table without a primary key.
@@ -54,6 +55,7 @@ pub struct Index {
     pub root: PageId,
     /// True if rows with equal key columns are refused.
     pub unique: bool,
+    keep: Option<Arc<TreeKeep>>,
 }
 
 impl Index {
@@ -74,12 +76,34 @@ impl Index {
 }
 
 /// What the catalog keeps of an index besides its definition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexRoot {
     /// The index.
     pub id: IndexId,
     /// Root page of its tree.
     pub root: PageId,
+    /// Keeps the tree; a table that is only tried out has none.
+    keep: Option<Arc<TreeKeep>>,
+}
+
+impl IndexRoot {
+    /// A root that nothing keeps.
+    #[must_use]
+    pub const fn new(id: IndexId, root: PageId) -> Self {
+        let keep = None;
+        Self { id, root, keep }
+    }
+
+    /// A root that is not freed before this one and all its copies have gone.
+    pub(crate) fn kept(id: IndexId, root: PageId, retired: &Arc<Retired>) -> Self {
+        let keep = Some(TreeKeep::new(id, retired));
+        Self { id, root, keep }
+    }
+
+    /// Keeps the tree until the next start: nobody knows whether the catalog has it.
+    pub(crate) fn keep_for_good(self) {
+        std::mem::forget(self.keep);
+    }
 }
 
 /// A table. Shared by all statements that use it; DDL and loads replace it in the catalog.
@@ -124,7 +148,7 @@ impl Table {
         stats: TableStats,
     ) -> Result<Self, EngineError> {
         check(&def)?;
-        let mut indexes = vec![clustered(&def, roots[0])?];
+        let mut indexes = vec![clustered(&def, &roots[0])?];
         for (index, root) in def.indexes.iter().zip(&roots[1..]) {
             let (columns, layout) = secondary_layout(&def, &index.columns)?;
             indexes.push(Index {
@@ -135,6 +159,7 @@ impl Table {
                 key_columns: index.columns.len(),
                 root: root.root,
                 unique: index.unique,
+                keep: root.keep.clone(),
             });
         }
         assert_eq!(indexes.len(), roots.len(), "one root an index");
@@ -227,6 +252,7 @@ impl Table {
         let root = |index: &Index| IndexRoot {
             id: index.id,
             root: index.root,
+            keep: index.keep.clone(),
         };
         self.indexes.iter().map(root).collect()
     }
@@ -345,7 +371,11 @@ impl Table {
     }
 
     /// Reads what [`Table::encode`] wrote.
-    pub(crate) fn decode(bytes: &[u8], stats: TableStats) -> Result<Self, EngineError> {
+    pub(crate) fn decode(
+        bytes: &[u8],
+        stats: TableStats,
+        retired: &Arc<Retired>,
+    ) -> Result<Self, EngineError> {
         let corrupt = |e: DecodeError| EngineError::Corrupt(format!("catalog entry: {e}"));
         let mut r = Reader::new(bytes, "catalog entry of a table");
         let id = TableId(r.u32().map_err(corrupt)?);
@@ -353,10 +383,8 @@ impl Table {
         let mut roots = Vec::new();
         for _ in 0..=def.indexes.len() {
             let id = IndexId(r.u32().map_err(corrupt)?);
-            roots.push(IndexRoot {
-                id,
-                root: PageId(r.u64().map_err(corrupt)?),
-            });
+            let root = PageId(r.u64().map_err(corrupt)?);
+            roots.push(IndexRoot::kept(id, root, retired));
         }
         r.finish().map_err(corrupt)?;
         let mut table = Self::new(id, def, &roots, stats)?;
@@ -402,7 +430,7 @@ fn check(def: &TableDef) -> Result<(), EngineError> {
     Ok(())
 }
 
-fn clustered(def: &TableDef, root: IndexRoot) -> Result<Index, EngineError> {
+fn clustered(def: &TableDef, root: &IndexRoot) -> Result<Index, EngineError> {
     let mut types: Vec<_> = def.columns.iter().map(|c| (c.ty, c.nullable)).collect();
     let mut columns: Vec<u16> = (0..def.columns.len() as u16).collect();
     let mut key = def.primary_key.clone();
@@ -420,6 +448,7 @@ fn clustered(def: &TableDef, root: IndexRoot) -> Result<Index, EngineError> {
         key_columns: key.len(),
         root: root.root,
         unique: true,
+        keep: root.keep.clone(),
     })
 }
 
@@ -502,10 +531,7 @@ mod tests {
     }
 
     fn encoded() -> Vec<u8> {
-        let root = |n| IndexRoot {
-            id: IndexId(n),
-            root: PageId(u64::from(n)),
-        };
+        let root = |n| IndexRoot::new(IndexId(n), PageId(u64::from(n)));
         let stats = TableStats::default();
         let table = Table::new(TableId(3), definition(), &[root(1), root(2)], stats);
         let mut w = Writer::new();
@@ -528,13 +554,13 @@ mod tests {
             if !whole {
                 bytes.truncate(cut.index(bytes.len()));
             }
-            let table = Table::decode(&bytes, TableStats::default());
+            let table = Table::decode(&bytes, TableStats::default(), &Arc::default());
             prop_assert!(table.is_ok() || !whole || !changes.is_empty());
         }
 
         #[test]
         fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Table::decode(&bytes, TableStats::default());
+            let _ = Table::decode(&bytes, TableStats::default(), &Arc::default());
             let _ = TableStats::decode(&mut Reader::new(&bytes, "statistics"));
         }
     }

@@ -200,10 +200,10 @@ impl Engine {
             made = self.make_trees(&indexes).await?.1.into_iter();
         }
         let old_roots = old.roots();
-        let mut roots = vec![old_roots[0]];
+        let mut roots = vec![old_roots[0].clone()];
         for kept in kept {
             let root: Option<IndexRoot> = match kept {
-                Some(kept) => Some(old_roots[kept + 1]),
+                Some(kept) => Some(old_roots[kept + 1].clone()),
                 None => made.next(),
             };
             roots.push(root.expect("a tree was made for each index that is not kept"));

@@ -1,6 +1,5 @@
 //! [`Change`]: what a statement changes in the catalog, made at once.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use perigee_types::{IndexId, TableId, Writer};
@@ -97,13 +96,13 @@ impl Change {
         }
     }
 
+    /// It failed, and may have been made all the same: the next start will know.
+    fn keep_trees(self) {
+        let roots = self.tables.iter().flat_map(|table| table.roots());
+        roots.for_each(IndexRoot::keep_for_good);
+    }
+
     fn publish_tables(self, engine: &Engine) {
-        let kept = self.tables.iter().flat_map(|table| &table.indexes);
-        let kept: HashSet<_> = kept.map(|index| index.id).collect();
-        let retired = self.retired.iter().flat_map(|table| &table.indexes);
-        for dropped in retired.filter(|index| !kept.contains(&index.id)) {
-            engine.pool.allocator().forget(dropped.id);
-        }
         let mut schemas = engine.catalog.schemas.write();
         for table in &self.retired {
             if let Some(tables) = schemas.get_mut(&table.def.schema) {
@@ -139,8 +138,10 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let engine = self.clone();
         let making = tokio::spawn(async move {
-            let lsn = engine.catalog.apply(&change.records).await?;
-            engine.sal.wait_durable(lsn).await?;
+            if let Err(error) = engine.write_change(&change).await {
+                change.keep_trees();
+                return Err(error);
+            }
             change.publish(&engine);
             drop(locked);
             drop(turn);
@@ -150,6 +151,11 @@ impl Engine {
             Ok(outcome) => outcome,
             Err(e) => Err(EngineError::Corrupt(format!("a change of definition: {e}"))),
         }
+    }
+
+    async fn write_change(&self, change: &Change) -> Result<(), EngineError> {
+        let lsn = self.catalog.apply(&change.records).await?;
+        Ok(self.sal.wait_durable(lsn).await?)
     }
 
     /// Takes a table id, and ids and empty trees for indexes, as one log group.
@@ -170,10 +176,8 @@ impl Engine {
             let spec = crate::engine::tree_spec(index);
             let id = IndexId(number as u32);
             let made = Tree::create(&mut mtr, &self.pool, id, spec.kind, spec.shape);
-            roots.push(IndexRoot {
-                id,
-                root: made.root,
-            });
+            let retired = self.pool.allocator().retired();
+            roots.push(IndexRoot::kept(id, made.root, retired));
         }
         let _ = mtr.commit();
         Ok((TableId(id as u32), roots))

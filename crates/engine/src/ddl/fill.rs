@@ -72,7 +72,7 @@ impl Fill {
         let mut chunk = std::mem::replace(&mut self.chunk, self.encoder.chunk(0));
         let mut chains = Vec::new();
         for value in chunk.take_outside() {
-            // Nobody knows the table: nothing says whose the chains are if this does not end well.
+            // Nobody knows the table: the chains go with its extents if this does not end well.
             let writer = ChainWriter::new(&self.engine, self.table.clustered().id, &value);
             chains.push(writer.finish(&self.engine).await?);
         }
@@ -110,8 +110,7 @@ impl Fill {
     }
 }
 
-/// A table under construction that nobody knows before it has all its rows. Dropping it leaves
-/// nothing but unused pages.
+/// A table under construction that nobody knows before it has all its rows. Dropping it frees its pages.
 pub struct NewTable {
     engine: Arc<Engine>,
     table: Arc<Table>,

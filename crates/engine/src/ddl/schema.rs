@@ -12,10 +12,7 @@ use crate::catalog::{IndexRoot, Table, TableDef, TableStats};
 use crate::engine::Engine;
 
 /// Stands for a root until there is one.
-pub(super) const NO_ROOT: IndexRoot = IndexRoot {
-    id: IndexId(0),
-    root: PageId(0),
-};
+pub(super) const NO_ROOT: IndexRoot = IndexRoot::new(IndexId(0), PageId(0));
 
 impl Engine {
     /// Makes an empty schema.

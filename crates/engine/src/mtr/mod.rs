@@ -2,9 +2,8 @@
 //!
 //! Invariants:
 //! - *do = redo*: a page changes by `redo::apply` only, and what was applied is what is logged;
-//! - all existing pages, freed ones that are to be used again among them, are latched before the
-//!   first change; once something is applied the mini-transaction commits, it cannot be abandoned
-//!   (checked);
+//! - all existing pages are latched before the first change, but for superblock and space map, which are
+//!   the last; once something is applied the mini-transaction commits, it cannot be abandoned (checked);
 //! - latches are held until the LSN is assigned (SPEC's N6), so that whoever holds a latch knows
 //!   that all changes of the page have LSNs at or below the last assigned one;
 //! - a mini-transaction never lives across an await: it is not `Send`.
@@ -20,8 +19,8 @@ use perigee_types::{DbId, IndexId, Lsn, PageId};
 use crate::buffer::{BufferPool, Frame, WriteLatch};
 use crate::crash::crash;
 
-pub(crate) use allocate::Allocator;
-pub use allocate::{EXTENT, ExtentUse, FIRST_EXTENT};
+pub use crate::space::{EXTENT, ExtentUse};
+pub(crate) use allocate::{Allocator, first_unused};
 
 /// A page that a mini-transaction has latched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,16 +37,11 @@ struct LatchedPage {
 pub struct Mtr<'p> {
     pool: &'p BufferPool,
     pages: Vec<LatchedPage>,
-    /// Changes of new pages that nobody reads before they are on a Page Store.
+    /// Changes of pages that are not latched, because nobody reads them.
     unread: Vec<Change>,
-    /// Extents taken from the superblock by this mini-transaction; others may use them once it
-    /// has its LSN.
-    extents: allocate::Extents,
-    /// Freed pages that were latched for being used again.
-    spares: Vec<(ExtentUse, Latched)>,
-    /// Pages freed by this mini-transaction; to be used again once it has its LSN.
-    freed: Vec<(allocate::Owner, PageId)>,
     superblock: Option<Latched>,
+    /// Pages of the space map, by number.
+    maps: Vec<(u64, Latched)>,
     applied: bool,
 }
 
@@ -58,10 +52,8 @@ impl<'p> Mtr<'p> {
             pool,
             pages: Vec::new(),
             unread: Vec::new(),
-            extents: allocate::Extents::default(),
-            spares: Vec::new(),
-            freed: Vec::new(),
             superblock: None,
+            maps: Vec::new(),
             applied: false,
         }
     }
@@ -133,8 +125,8 @@ impl<'p> Mtr<'p> {
         ops.push(op);
     }
 
-    /// Logs the making of a new page without making it here: for pages that are linked to the rest
-    /// only after they are on their Page Store.
+    /// Logs a change of a page without making it here: of new pages that are linked to the rest
+    /// only after they are on their Page Store, and of pages that are freed unread.
     pub(crate) fn log_unread(&mut self, change: Change) {
         self.applied = true;
         self.unread.push(change);
@@ -162,9 +154,6 @@ impl<'p> Mtr<'p> {
             PageMut::new(Arc::make_mut(&mut page.latch)).set_lsn(lsn);
             page.frame.set_newest(lsn);
         }
-        let allocator = self.pool.allocator();
-        allocator.publish(std::mem::take(&mut self.extents));
-        allocator.publish_freed(&mut self.freed);
         self.applied = false;
         lsn
     }

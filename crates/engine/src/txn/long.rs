@@ -25,7 +25,7 @@ use super::undo::{self, UndoChange, UndoPage, UndoRecord};
 use super::write::hidden_row_id;
 use super::{LockMode, LockWait, Transaction, Written};
 use crate::EngineError;
-use crate::buffer::{Access, BufferPool, Frame};
+use crate::buffer::{Access, BufferPool};
 use crate::catalog::Table;
 use crate::engine::Engine;
 use crate::load::Encoder;
@@ -44,9 +44,8 @@ impl Transaction {
         let trx = running.owner.trx;
         let undo = running.undo.as_mut().expect("write_to came first");
         let mut chain = ChainWriter::new(&engine, table.clustered().id, value);
-        let spares = chain.spares(&engine).await?;
         engine.pool.admit().await?;
-        while !begin_chain(&engine.pool, &mut chain, &spares, undo, (trx, table.id))? {
+        while !begin_chain(&engine.pool, &mut chain, undo, (trx, table.id))? {
             undo.go_on(&engine).await?;
             engine.pool.admit().await?;
         }
@@ -207,17 +206,16 @@ impl Transaction {
 fn begin_chain(
     pool: &BufferPool,
     chain: &mut ChainWriter<'_>,
-    spares: &[Arc<Frame>],
     undo: &UndoLog,
     (trx, table): (TrxId, TableId),
 ) -> Result<bool, EngineError> {
     let mut mtr = Mtr::new(pool);
-    let group = chain.latch(&mut mtr, spares);
+    let last = chain.latch(&mut mtr);
     let page = mtr.latch(undo.current());
     if UndoPage::new(mtr.page(page))?.room() < undo::CHAIN_RECORD_LEN {
         return Ok(false);
     }
-    chain.add(&mut mtr, group);
+    chain.add(&mut mtr, last);
     let change = UndoChange::ChainMade(chain.id());
     let record = UndoRecord { trx, table, change };
     let view = UndoPage::new(mtr.page(page)).expect("V7: we wrote this undo page");
@@ -236,7 +234,7 @@ fn value_of<'v>(values: &[ValueRef<'v>], column: usize, row_id: u64) -> ValueRef
 }
 
 /// The references of a clustered record, with their columns.
-fn references(layout: &RowLayout, record: &[u8]) -> Vec<(usize, OverflowRef)> {
+pub(super) fn references(layout: &RowLayout, record: &[u8]) -> Vec<(usize, OverflowRef)> {
     let view = RecordView::new(layout, record);
     let columns = layout.columns.iter().enumerate();
     let long = columns.filter(|(_, column)| column.ty.is_long());

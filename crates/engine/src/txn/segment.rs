@@ -2,11 +2,12 @@
 //!
 //! Each transaction slot has a segment, a chain of undo pages. The transactions that use the slot,
 //! one at a time, write at its *tail*; purge reads from its *head*. A page that purge has done with
-//! goes behind the tail, empty, to be written to again:
+//! goes behind the tail, empty, to be written to again; or it is freed, if there is one already. So a
+//! segment has few pages however much undo a large transaction or an old view once had it keep:
 //!
 //! ```text
 //!  head                start of the transaction    tail          spare
-//! [undo to be purged]─►[……… | its undo ………………]─►[its undo | ]─►[empty]─►[empty]
+//! [undo to be purged]─►[……… | its undo ………………]─►[its undo | ]─►[empty]
 //! ```
 //!
 //! So a roll pointer leads to the same undo record as long as anybody may follow it (U1).
@@ -253,8 +254,7 @@ fn needs_purge(record: &UndoRecord) -> bool {
 }
 
 fn create_page(mtr: &mut Mtr<'_>, pool: &BufferPool) -> Latched {
-    let id = mtr.allocate(NO_INDEX, ExtentUse::Other);
-    let page = mtr.create(id, NO_INDEX);
+    let page = mtr.make(NO_INDEX, ExtentUse::Undo);
     let none = PageId(0);
     let db = pool.sal().db();
     let (index, shape) = (NO_INDEX, RecordShape::default());
@@ -324,8 +324,8 @@ pub(super) fn free_slot(engine: &Engine, slot: usize, end: Position) -> Lsn {
     mtr.commit()
 }
 
-/// Moves a page that purge has done with from the head of a segment behind its tail; the page after
-/// it becomes the head. Returns that one.
+/// Takes a page that purge has done with off the head of a segment; the page after it becomes the head.
+/// Returns that one.
 pub(super) fn recycle(
     engine: &Engine,
     slot: usize,
@@ -344,8 +344,12 @@ pub(super) fn recycle(
     let head = head.expect("the tail lies behind the head");
     let spare = UndoPage::new(mtr.page(last))?.next();
     mtr.apply(system, system::set_slot(slot, Slot { head, ..before }));
-    mtr.apply(done, undo::begin_page(spare));
-    mtr.apply(last, undo::link(page.id()));
+    if spare.is_some() {
+        mtr.free(done);
+    } else {
+        mtr.apply(done, undo::begin_page(None));
+        mtr.apply(last, undo::link(page.id()));
+    }
     let _ = mtr.commit();
     Ok(head)
 }

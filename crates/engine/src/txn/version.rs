@@ -41,12 +41,15 @@ pub(super) async fn previous_version(
     if header.roll == RollPtr(0) {
         return Ok(None);
     }
-    let page = engine.pool.fetch(header.roll.page(), Access::Point).await?;
-    let undo = page.read(|page| UndoPage::new(page)?.record(header.roll.offset()))?;
     let stray = |what: &str| {
         let (trx, roll) = (header.trx, header.roll);
         EngineError::Corrupt(format!("U1: undo {roll} of a version of {trx}: {what}"))
     };
+    let page = match engine.pool.fetch(header.roll.page(), Access::Point).await {
+        Err(error) if error.is_freed_page() => return Err(stray("its page was freed")),
+        page => page?,
+    };
+    let undo = page.read(|page| UndoPage::new(page)?.record(header.roll.offset()))?;
     if undo.trx != header.trx {
         return Err(stray("it is of another transaction"));
     }

@@ -14,6 +14,7 @@ mod merges;
 mod mvcc;
 mod short;
 mod shrink;
+mod space;
 mod statistics;
 mod transfers;
 mod undone;

@@ -47,7 +47,7 @@ impl Database {
         BufferPool::open(sal, pages * PAGE_SIZE).await.unwrap()
     }
 
-    /// Every page of the database, replayed from the log from empty.
+    /// Every page of the database that is not freed, replayed from the log from empty.
     pub async fn replay(&self) -> BTreeMap<PageId, Box<[u8; PAGE_SIZE]>> {
         let mut pages = BTreeMap::new();
         for group in self.groups().await {
@@ -56,6 +56,9 @@ impl Database {
                     .entry(change.page)
                     .or_insert_with(|| Box::new([0; PAGE_SIZE]));
                 assert!(apply_change(page, group.lsn, change).unwrap());
+                if change.frees() {
+                    pages.remove(&change.page);
+                }
             }
         }
         pages

@@ -212,16 +212,25 @@ impl Model {
     pub fn touch(&mut self, pages: &[u64]) -> Fragment {
         let (prev, db, lsn) = (self.lsn, self.slice.db, self.lsn.next());
         let group = self.group(pages, |page, image| {
-            UndoFormat::change(db, page, lsn, image.is_none()).ops
+            let is_used = image.is_some_and(|image| image.kind() == PageKind::Undo);
+            UndoFormat::change(db, page, lsn, !is_used).ops
         });
         self.fragment(prev, &[group])
     }
 
-    /// The page as of `lsn`, replayed from empty.
+    /// A fragment of one group that frees pages.
+    pub fn free(&mut self, pages: &[u64]) -> Fragment {
+        let prev = self.lsn;
+        let group = self.group(pages, |_, _| vec![Op::Free]);
+        self.fragment(prev, &[group])
+    }
+
+    /// The page as of `lsn`, replayed from empty; `None` if it is not there or was freed.
     pub fn page(&self, page: u64, lsn: Lsn) -> Option<Bytes> {
         let all = self.changes.get(&PageId(page))?;
         let seen = &all[..all.partition_point(|(l, _)| *l <= lsn)];
-        (!seen.is_empty()).then(|| replay(seen))
+        let is_there = seen.last().is_some_and(|(_, last)| !last.frees());
+        is_there.then(|| replay(seen))
     }
 
     /// Reads a page from the store and compares it with the replay.
@@ -247,7 +256,8 @@ impl Model {
 
     /// Compares every page at the newest LSN.
     pub async fn check_newest(&self, store: &dyn PageStore) {
-        let pages: Vec<u64> = self.changes.keys().map(|p| p.0).collect();
+        let mut pages: Vec<u64> = self.changes.keys().map(|p| p.0).collect();
+        pages.retain(|page| self.page(*page, self.lsn).is_some());
         for chunk in pages.chunks(256) {
             let found = read(store, self.slice, chunk, self.lsn).await.unwrap();
             for (page, bytes) in chunk.iter().zip(found) {

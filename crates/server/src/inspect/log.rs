@@ -45,7 +45,7 @@ pub fn run(args: &LogArgs) -> Result<(), String> {
 }
 
 /// The PLog files at a path, oldest first.
-fn plogs(path: &Path) -> Result<Vec<PathBuf>, String> {
+pub(super) fn plogs(path: &Path) -> Result<Vec<PathBuf>, String> {
     if path.is_file() {
         return Ok(vec![path.to_owned()]);
     }

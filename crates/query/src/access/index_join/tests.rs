@@ -736,10 +736,7 @@ async fn explain_shows_the_inner_table_behind_the_outer_one() {
 async fn a_thousand_lookups_beat_a_scan_of_fifty_thousand_pages_and_a_million_do_not() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path()).await;
-    let root = |i: u32| IndexRoot {
-        id: IndexId(100 + i),
-        root: PageId(u64::from(i)),
-    };
+    let root = |i: u32| IndexRoot::new(IndexId(100 + i), PageId(u64::from(i)));
     let roots: Vec<_> = (1..=4).map(root).collect();
     let column = ColumnStats {
         distinct: 5_000_000,

@@ -1,0 +1,156 @@
+//! No page is ever lost: random changes of rows and definitions, killed at random moments; then every page
+//! is accounted for, by `perigee inspect space`.
+//!
+//! `PERIGEE_SPACE_ROUNDS` sets how often the server is killed, `PERIGEE_SPACE_SEED` what happens.
+#![allow(clippy::unwrap_used, reason = "test code")]
+
+mod support;
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use perigee_bench::{Client, Embedded};
+use perigee_testkit::Rng;
+use serde_json::Value;
+use support::{args, binary, perigee, stderr, stdout};
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |value| value.parse().unwrap())
+}
+
+/// What `perigee inspect space` tells, and what it complains of.
+fn inspect(data: &Path) -> (Value, String) {
+    let output = perigee(&["inspect", "space", data.to_str().unwrap(), "--json"]);
+    let told = stdout(&output);
+    let json = serde_json::from_str(&told);
+    (
+        json.unwrap_or_else(|e| panic!("{e}: {told}{}", stderr(&output))),
+        stderr(&output),
+    )
+}
+
+/// Rows as a file of lines; the last one repeats a key if the load is to fail.
+fn lines(dir: &Path, rows: u64, fails: bool) -> String {
+    let mut lines = String::new();
+    for id in 1..=rows {
+        writeln!(lines, "{id}\t{}\t{}", id * 7919 % 1009, "long ".repeat(2)).unwrap();
+    }
+    if fails {
+        lines.push_str("1\t1\tagain\n");
+    }
+    let file = dir.join(format!("{rows}-{fails}.lines"));
+    std::fs::write(&file, lines).unwrap();
+    file.display().to_string()
+}
+
+/// A statement that may fail: tables come and go.
+fn statement(rng: &mut Rng, dir: &Path) -> String {
+    let table = format!("t{}", rng.between(0, 3));
+    let key = rng.between(1, 4000);
+    match rng.between(0, 17) {
+        0..=1 => format!(
+            "CREATE TABLE IF NOT EXISTS {table} (id INT PRIMARY KEY, a INT, s LONGTEXT, KEY by_a (a))"
+        ),
+        2 => format!("DROP TABLE IF EXISTS {table}"),
+        3 => format!("TRUNCATE TABLE {table}"),
+        4 => format!("CREATE INDEX more ON {table} (a, id)"),
+        5 => format!("DROP INDEX more ON {table}"),
+        6 => format!("ALTER TABLE {table} MODIFY a BIGINT, ADD COLUMN b INT"),
+        7 => format!("ALTER TABLE {table} DROP COLUMN b, ADD UNIQUE u (a)"),
+        8 => format!("CREATE TABLE {table} AS SELECT id, a, s FROM t0 WHERE id < {key}"),
+        9..=10 => {
+            let file = lines(dir, rng.between(10, 3000) as u64, rng.chance(3));
+            format!("LOAD DATA LOCAL INFILE '{file}' IGNORE INTO TABLE {table} (id, a, s)")
+        }
+        11 => {
+            let file = lines(dir, rng.between(10, 3000) as u64, true);
+            format!("LOAD DATA LOCAL INFILE '{file}' INTO TABLE {table} (id, a, s)")
+        }
+        12 => format!("DELETE FROM {table} WHERE id > {key}"),
+        13 => format!(
+            "UPDATE {table} SET a = a + 1, s = REPEAT('x', {}) WHERE id % 50 = 3",
+            20 * key
+        ),
+        14 => format!("INSERT IGNORE INTO {table} (id, a, s) SELECT id + 5000, a, s FROM t1"),
+        15 => format!("REPLACE INTO {table} (id, a, s) VALUES ({key}, 1, REPEAT('y', 50000))"),
+        16 => "ROLLBACK".to_owned(),
+        _ => "BEGIN".to_owned(),
+    }
+}
+
+/// Runs statements until the server goes away.
+async fn work(mut client: Client, mut rng: Rng, dir: std::path::PathBuf) -> u64 {
+    let mut done = 0;
+    loop {
+        let sql = statement(&mut rng, &dir);
+        match client.execute(&sql).await {
+            Ok(_) => done += 1,
+            // It answers an error and goes on, or it is gone.
+            Err(_) if client.query("SELECT 1").await.is_err() => return done,
+            Err(_) => {}
+        }
+    }
+}
+
+/// Starts and stops the server until there is nothing left to be freed, and looks at the account then.
+async fn settled(dir: &Path, when: &str) -> Value {
+    let data = dir.join("serve");
+    let mut last = String::new();
+    for attempt in 0..20 {
+        let mut server = Embedded::start(&binary(), dir, &args(&[])).unwrap();
+        tokio::time::sleep(Duration::from_millis(300 * (attempt + 1))).await;
+        server.stop().unwrap();
+        let (space, trouble) = inspect(&data);
+        let is_clean = trouble.is_empty() && space["being_freed"] == 0 && space["stray"] == 0;
+        if is_clean {
+            return space;
+        }
+        last = format!("{trouble}\n{space:#}");
+    }
+    panic!("pages are lost, {when}: {last}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_page_is_lost_by_kills() {
+    let dir = tempfile::tempdir().unwrap();
+    let rounds = setting("PERIGEE_SPACE_ROUNDS", 3);
+    let seed = setting("PERIGEE_SPACE_SEED", 7);
+    let mut done = 0;
+    for round in 0..rounds {
+        let server = Embedded::start(&binary(), dir.path(), &args(&[])).unwrap();
+        let mut client = server.client(None).await.unwrap();
+        client
+            .execute("CREATE DATABASE IF NOT EXISTS space")
+            .await
+            .unwrap();
+        let mut workers = Vec::new();
+        for worker in 0..3 {
+            let client = server.client(Some("space")).await.unwrap();
+            let rng = Rng(seed.wrapping_mul(1_000_003) + 31 * round + worker + 1);
+            workers.push(tokio::spawn(work(client, rng, dir.path().to_owned())));
+        }
+        let millis = 1200 + 977 * (seed + round) % 1500;
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+        // Dropping it is kill -9.
+        drop(server);
+        for worker in workers {
+            done += worker.await.unwrap();
+        }
+        let when = format!("seed {seed}, round {round}, killed after {millis} ms");
+        // Also killed while it frees what the first kill left.
+        drop(Embedded::start(&binary(), dir.path(), &args(&[])).unwrap());
+        settled(dir.path(), &when).await;
+    }
+    println!("{done} statements in {rounds} rounds");
+    assert!(done > 10 * rounds, "only {done} statements succeed");
+    // Everything dropped is everything given back.
+    let mut server = Embedded::start(&binary(), dir.path(), &args(&[])).unwrap();
+    let mut client = server.client(None).await.unwrap();
+    client.execute("DROP DATABASE space").await.unwrap();
+    server.stop().unwrap();
+    let space = settled(dir.path(), "all is dropped").await;
+    // Undo keeps a page or two for each transaction that ran at a time.
+    assert!(space["in_use"].as_u64().unwrap() < 40, "{space:#}");
+    assert_eq!(space["stored"], space["in_use"], "{space:#}");
+}
