@@ -1,11 +1,13 @@
 //! Reads over slices: order, LSNs of idle slices, recycling, parts of NDP answers.
 
-use crate::cluster::{Cluster, DB, Model, eventually};
+use std::time::{Duration, Instant};
+
+use crate::cluster::{Cluster, DB, Model, config, eventually};
 use bytes::Bytes;
 use futures::StreamExt;
 use perigee_page::PageRef;
 use perigee_page_api::{NdpItem, PageError};
-use perigee_sal::{LATEST, SalError};
+use perigee_sal::{LATEST, SalConfig, SalError};
 use perigee_types::{Lsn, PageId};
 
 #[tokio::test]
@@ -72,6 +74,37 @@ async fn an_idle_slice_answers_after_its_versions_were_recycled() {
         cluster.pages[0].store.recycle_lsn(DB) <= sal.cv_lsn(),
         "never beyond the CV-LSN"
     );
+    model.check(&sal, LATEST).await;
+}
+
+#[tokio::test]
+async fn versions_and_log_go_while_one_slice_is_idle_and_another_never() {
+    let cluster = Cluster::new(2);
+    let config = SalConfig {
+        plog_bytes: 4000,
+        log_buffer_bytes: 600,
+        ..config()
+    };
+    let sal = cluster.open_with(config).await.unwrap();
+    let mut model = Model::default();
+    model.write(&sal, &[64], 1);
+    let recycled = || cluster.pages[0].store.recycle_lsn(DB);
+    let (end, mut i) = (Instant::now() + Duration::from_secs(20), 0);
+    let (mut moves, mut first_lsn) = (std::collections::BTreeSet::new(), Lsn(1));
+    while moves.len() < 5 || first_lsn == Lsn(1) {
+        i += 1;
+        model.write(&sal, &[130 + i % 7], i);
+        sal.wait_durable(sal.last_lsn()).await.unwrap();
+        sal.set_recycle_lsn(sal.cv_lsn());
+        moves.insert(recycled());
+        let plogs = perigee_log_api::LogStore::list(&*cluster.log, DB).await;
+        first_lsn = plogs.unwrap()[0].first_lsn;
+        assert!(
+            i < 10_000 && Instant::now() < end,
+            "after {i} writes: recycle LSNs {moves:?}, the log begins with {first_lsn}"
+        );
+    }
+    sal.wait_page_persistent(sal.last_lsn()).await.unwrap();
     model.check(&sal, LATEST).await;
 }
 

@@ -27,21 +27,22 @@ async fn directories_of_other_versions_are_refused() {
         }
     };
     let listen = ["--listen", "127.0.0.1:0"];
-    for (role, part, store) in [
-        ("log-store", "", "log-store"),
-        ("page-store", "", "page-store"),
-        ("serve", "log", "log-store"),
-        ("serve", "pages", "page-store"),
+    for (role, part, store, version) in [
+        ("log-store", "", "log-store", 1),
+        ("page-store", "", "page-store", 2),
+        ("serve", "log", "log-store", 1),
+        ("serve", "pages", "page-store", 2),
     ] {
         let data = dir.path().join(format!("{role}{part}"));
         let place = data.join(part);
         fs::create_dir_all(&place).unwrap();
-        fs::write(place.join("STORE"), format!("perigee {store} 2\n")).unwrap();
+        let newer = version + 1;
+        fs::write(place.join("STORE"), format!("perigee {store} {newer}\n")).unwrap();
         let (data, place) = (data.to_string_lossy(), place.to_string_lossy());
         told(
             &[role, "--data", &data, listen[0], listen[1]],
             place.trim_end_matches('/'),
-            1,
+            version,
         );
         let left = fs::read_dir(&*place).unwrap().count();
         assert_eq!(left, 1, "{place} was changed");
@@ -51,18 +52,18 @@ async fn directories_of_other_versions_are_refused() {
     let mut cluster = cluster(&dir, 1, &[]);
     let (log, pages) = (address(&dir, "log-store"), address(&dir, "page-store-0"));
     let store = LogStoreClient::new(&format!("http://{log}"), Default::default()).unwrap();
-    append_first(&store, DbId(7), &first_group_of_version_3(DbId(7))).await;
+    append_first(&store, DbId(7), &first_group_of_version_4(DbId(7))).await;
     let stores = ["--log-store", &log, "--page-store", &pages];
     let mut args = vec!["frontend", "--database", "7"];
     args.extend(stores.iter().chain(&listen));
-    told(&args, "db:7", 2);
+    told(&args, "db:7", 3);
     cluster.stop(Role::Frontend).unwrap();
 }
 
 /// The log group that makes the superblock, with another version in it.
-fn first_group_of_version_3(db: DbId) -> Vec<u8> {
+fn first_group_of_version_4(db: DbId) -> Vec<u8> {
     let mut body = b"PERIGEE\0".to_vec();
-    body.extend(3_u32.to_le_bytes());
+    body.extend(4_u32.to_le_bytes());
     body.extend([0; 40]);
     let format = Op::Format {
         kind: perigee_page::PageKind::Meta,
