@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use perigee_crash::{Point, reach};
 use perigee_page::{PageKind, PageRef, RecordShape};
 use perigee_redo::Op;
 use perigee_sal::Sal;
@@ -112,6 +113,7 @@ impl Engine {
         if !pool.allocator().has_made(SYSTEM_PAGE) {
             let lsn = make_system_pages(&pool);
             sal.wait_durable(lsn).await?;
+            reach(Point::SystemPagesMade);
         }
         let system = pool.fetch(SYSTEM_PAGE, Access::Point).await?;
         let (next, next_row, unfinished) = system.read(|page| {
@@ -125,6 +127,7 @@ impl Engine {
         let registry = Registry::new(next, unfinished.iter().map(|(_, slot)| slot.trx));
         let recycler = tokio::spawn(vital("recycle", recycle(sal.clone(), registry.clone())));
         let catalog = Catalog::open(&pool).await?;
+        reach(Point::CatalogRead);
         let engine = Arc::new(Self {
             segments: Segments::new(unfinished.iter().map(|(slot, _)| *slot)),
             sal,
@@ -144,6 +147,7 @@ impl Engine {
         // Undoing a load empties the table's trees: nobody may write to them meanwhile.
         roll_back_unfinished(&Arc::downgrade(&engine), loads).await?;
         engine.start_background(others, leftovers);
+        reach(Point::EngineOpened);
         Ok(engine)
     }
 
@@ -272,6 +276,7 @@ impl Engine {
     pub async fn shutdown(&self) -> Result<(), EngineError> {
         self.keeper.stop().await;
         self.keep_numbers().await?;
+        reach(Point::NumbersKept);
         Ok(self.sal.shutdown().await?)
     }
 

@@ -148,6 +148,34 @@ impl LogStoreClient {
 
 #[async_trait]
 impl LogStore for LogStoreClient {
+    async fn begin_epoch(&self, db: DbId) -> Result<u64, LogError> {
+        let message = proto::BeginEpochRequest { db: db.0 };
+        let what = format!("new epoch of {db}");
+        let deadline = self.config.call_timeout;
+        let answer = self
+            .call(&what, deadline, message, async |mut rpc, request| {
+                rpc.begin_epoch(request).await
+            })
+            .await?;
+        Ok(answer.into_inner().epoch)
+    }
+
+    async fn await_epoch(&self, db: DbId, epoch: u64, wait: Duration) -> Result<u64, LogError> {
+        let message = proto::AwaitEpochRequest {
+            db: db.0,
+            epoch,
+            wait_millis: wait.as_millis().try_into().unwrap_or(u64::MAX),
+        };
+        let what = format!("epoch of {db}");
+        let deadline = self.config.call_timeout.saturating_add(wait);
+        let answer = self
+            .call(&what, deadline, message, async |mut rpc, request| {
+                rpc.await_epoch(request).await
+            })
+            .await?;
+        Ok(answer.into_inner().epoch)
+    }
+
     async fn create_plog(&self, plog: PlogKey, epoch: u64) -> Result<(), LogError> {
         let message = proto::CreatePlogRequest {
             db: plog.db.0,

@@ -8,10 +8,13 @@ pub enum LogError {
     /// The store could not be reached in time or is shutting down; trying again may help.
     #[error("log store unavailable: {0}")]
     Unavailable(String),
-    /// The request contradicts the state of the store (wrong offset, sealed PLog, old epoch). The
+    /// The request contradicts the state of the store (wrong offset, sealed PLog). The
     /// caller must look again before it goes on.
     #[error("log store refused: {0}")]
     Refused(String),
+    /// The writer's epoch is over: another one has taken its place, for good.
+    #[error("another writer has taken over: {0}")]
+    Fenced(String),
     /// No such PLog.
     #[error("log store has no {0}")]
     NotFound(String),

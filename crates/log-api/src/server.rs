@@ -21,6 +21,9 @@ use crate::{Append, LogEntry, LogError, LogStore, MAX_MESSAGE, PlogInfo, PlogKey
 /// Small entries are sent together until a message has about this many bytes.
 const READ_MESSAGE: usize = 1 << 20;
 
+/// Longest time for which a call waits for an epoch: a server that ends waits for its calls.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
 /// Calls one connection may have running at once; more wait in the client.
 const CALLS_PER_CONNECTION: u32 = 256;
 
@@ -73,6 +76,27 @@ fn key(db: u32, plog: u64) -> PlogKey {
 
 #[tonic::async_trait]
 impl log_store_server::LogStore for Adapter {
+    async fn begin_epoch(
+        &self,
+        request: Request<proto::BeginEpochRequest>,
+    ) -> Result<Response<proto::EpochResponse>, Status> {
+        let db = DbId(request.into_inner().db);
+        let epoch = self.store.begin_epoch(db).map_err(|e| to_status(&e));
+        let epoch = epoch.await?;
+        Ok(Response::new(proto::EpochResponse { epoch }))
+    }
+
+    async fn await_epoch(
+        &self,
+        request: Request<proto::AwaitEpochRequest>,
+    ) -> Result<Response<proto::EpochResponse>, Status> {
+        let r = request.into_inner();
+        let wait = Duration::from_millis(r.wait_millis).min(LONGEST_WAIT);
+        let epoch = self.store.await_epoch(DbId(r.db), r.epoch, wait);
+        let epoch = epoch.map_err(|e| to_status(&e)).await?;
+        Ok(Response::new(proto::EpochResponse { epoch }))
+    }
+
     async fn create_plog(
         &self,
         request: Request<proto::CreatePlogRequest>,

@@ -21,6 +21,7 @@ pub(crate) fn to_status(error: &LogError) -> Status {
     let (code, kind, text) = match error {
         LogError::Unavailable(text) => (Code::Unavailable, "unavailable", text),
         LogError::Refused(text) => (Code::FailedPrecondition, "refused", text),
+        LogError::Fenced(text) => (Code::Aborted, "fenced", text),
         LogError::NotFound(text) => (Code::NotFound, "not-found", text),
         LogError::Corrupt(text) => (Code::DataLoss, "corrupt", text),
         LogError::Disk(text) => (Code::Internal, "disk", text),
@@ -42,6 +43,7 @@ pub(crate) fn from_status(status: &Status, call: &str) -> LogError {
     match kind {
         Some("unavailable") => LogError::Unavailable(text),
         Some("refused") => LogError::Refused(text),
+        Some("fenced") => LogError::Fenced(text),
         Some("not-found") => LogError::NotFound(text),
         Some("corrupt") => LogError::Corrupt(text),
         Some("disk") => LogError::Disk(text),
@@ -65,6 +67,7 @@ mod tests {
         for error in [
             LogError::Unavailable("a".into()),
             LogError::Refused("ü b".into()),
+            LogError::Fenced("epoch 3 is over".into()),
             LogError::NotFound("c".into()),
             LogError::Corrupt("d at 7".into()),
             LogError::Disk("e".into()),

@@ -5,6 +5,7 @@
 //! PLog agree on offsets, and a caller knows beforehand where its appends will end.
 
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -91,9 +92,9 @@ pub struct PlogInfo {
 /// Every method is safe to cancel: an append that was dropped may or may not have happened, and may
 /// even happen a moment later; [`LogStore::seal`] settles it, for nothing is appended after it.
 ///
-/// Epochs: a method that takes one refuses an epoch below the greatest one seen for the database and
-/// remembers a greater one durably before it does anything else, so that a writer that lost its
-/// place stays locked out across restarts (invariants L2 and S7).
+/// Epochs: a method that takes one refuses an epoch below the greatest one seen for the database with
+/// [`LogError::Fenced`] and remembers a greater one durably before it does anything else, so that a
+/// writer that lost its place stays locked out across restarts (invariants L2 and S7).
 ///
 /// Errors of every method: [`LogError::NotFound`] if the PLog does not exist; [`LogError::Refused`]
 /// if the call contradicts the store's state; [`LogError::Corrupt`] if the PLog is damaged, naming
@@ -101,6 +102,15 @@ pub struct PlogInfo {
 /// but that it was not acknowledged.
 #[async_trait]
 pub trait LogStore: Send + Sync + 'static {
+    /// Begins an epoch for a new writer of the database: above every epoch that was seen and above
+    /// the id of every PLog, durable when this returns. From then on all earlier writers are locked
+    /// out, and no other caller gets the same epoch; one whose answer is lost is used by nobody.
+    async fn begin_epoch(&self, db: DbId) -> Result<u64, LogError>;
+
+    /// The current epoch of the database: as soon as it is above `epoch`, otherwise after `wait`. So
+    /// a writer learns that it is locked out although it writes nothing.
+    async fn await_epoch(&self, db: DbId, epoch: u64, wait: Duration) -> Result<u64, LogError>;
+
     /// Makes an empty open PLog; succeeds if it exists and is empty and open.
     async fn create_plog(&self, plog: PlogKey, epoch: u64) -> Result<(), LogError>;
 

@@ -72,6 +72,12 @@ struct Scripted(Answer);
 
 #[async_trait]
 impl LogStore for Scripted {
+    async fn begin_epoch(&self, _: DbId) -> Result<u64, LogError> {
+        (self.0)().map(|_| 1)
+    }
+    async fn await_epoch(&self, _: DbId, _: u64, _: Duration) -> Result<u64, LogError> {
+        (self.0)().map(|_| 1)
+    }
     async fn create_plog(&self, _: PlogKey, _: u64) -> Result<(), LogError> {
         (self.0)().map(drop)
     }
@@ -108,9 +114,10 @@ async fn the_model_conforms_over_a_socket() {
 
 #[tokio::test]
 async fn errors_keep_their_kind_over_a_socket() {
-    let answers: [Answer; 5] = [
+    let answers: [Answer; 6] = [
         || Err(LogError::Unavailable("closing".into())),
         || Err(LogError::Refused("it ends at 7 — not 8".into())),
+        || Err(LogError::Fenced("epoch 1 is over".into())),
         || Err(LogError::NotFound("db:1 plog:1".into())),
         || Err(LogError::Corrupt("plog-1.log at 4096\n".into())),
         || {
@@ -125,6 +132,9 @@ async fn errors_keep_their_kind_over_a_socket() {
             .address;
         let client = client(address, ClientConfig::default());
         let expected = answer().unwrap_err();
+        assert_eq!(client.begin_epoch(DbId(1)).await, Err(expected.clone()));
+        let awaited = client.await_epoch(DbId(1), 1, Duration::ZERO).await;
+        assert_eq!(awaited, Err(expected.clone()));
         assert_eq!(client.create_plog(PLOG, 1).await, Err(expected.clone()));
         assert_eq!(client.read(PLOG, 0, 10).await, Err(expected.clone()));
         assert_eq!(client.list(DbId(1)).await, Err(expected.clone()));

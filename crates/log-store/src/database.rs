@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
+use perigee_crash::{Point, reach};
 use perigee_log_api::{Append, LogError, PlogInfo, PlogKey};
 use perigee_types::{DbId, PlogId};
+use tokio::sync::watch;
 
 use crate::cache::Cache;
 use crate::disk::{Disk, TEMPORARY, disk_error};
@@ -60,6 +62,7 @@ impl Database {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             made => made.map_err(|e| disk_error("create", &dir, &e))?,
         }
+        reach(Point::LogDirectoryMade);
         disk.sync_directory(parent)?;
         Self::open(disk, dir, db)
     }
@@ -128,6 +131,20 @@ impl Database {
         }
     }
 
+    /// Begins an epoch. Who was making or deleting a PLog with an earlier one has done so.
+    pub(crate) fn begin_epoch(&self, disk: &Disk) -> Result<u64, LogError> {
+        let _changing = self.changing.lock();
+        let last = self.plogs.read().last_key_value().map_or(0, |(id, _)| id.0);
+        let epoch = self.epoch.begin(disk, last)?;
+        reach(Point::EpochBegun);
+        Ok(epoch)
+    }
+
+    /// Tells of the epochs that begin.
+    pub(crate) fn watch_epoch(&self) -> watch::Receiver<u64> {
+        self.epoch.watch()
+    }
+
     pub(crate) fn create_plog(
         &self,
         disk: &Disk,
@@ -141,6 +158,7 @@ impl Database {
         match self.plog(plog) {
             Err(LogError::NotFound(_)) => {
                 let made = Plog::create(disk, self.dir.join(file_name(plog)), key, epoch)?;
+                reach(Point::PlogCreated);
                 self.plogs.write().insert(plog, Ok(Arc::new(made)));
                 Ok(())
             }
@@ -225,6 +243,7 @@ impl Database {
         }
         let path = existing.path();
         fs::remove_file(path).map_err(|e| disk_error("remove", path, &e))?;
+        reach(Point::PlogRemoved);
         cache.remove(self.key(plog));
         self.plogs.write().remove(&plog);
         disk.sync_directory(&self.dir)

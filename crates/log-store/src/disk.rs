@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use perigee_crash::{Point, reach};
 use perigee_log_api::LogError;
 
 use crate::latency::LiveLatencies;
@@ -85,7 +86,9 @@ impl Disk {
     pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<File, LogError> {
         let temporary = temporary_path(path);
         let made = self.write_new(&temporary, bytes).and_then(|file| {
+            reach(Point::LogFileWritten);
             fs::rename(&temporary, path).map_err(|e| disk_error("rename", &temporary, &e))?;
+            reach(Point::LogFileRenamed);
             Ok(file)
         });
         if made.is_err() {

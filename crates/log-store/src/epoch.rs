@@ -4,11 +4,11 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use perigee_log_api::LogError;
 use perigee_types::{DbId, DecodeError, Reader, Writer, checksum};
+use tokio::sync::watch;
 
 use crate::disk::{Disk, disk_error};
 
@@ -23,7 +23,7 @@ const VERSION: u32 = 1;
 pub(crate) struct Epoch {
     db: DbId,
     path: PathBuf,
-    current: AtomicU64,
+    current: watch::Sender<u64>,
     raising: Mutex<()>,
 }
 
@@ -41,14 +41,14 @@ impl Epoch {
         Ok(Self {
             db,
             path,
-            current: AtomicU64::new(current),
+            current: watch::Sender::new(current),
             raising: Mutex::new(()),
         })
     }
 
     /// The greatest epoch seen.
     pub(crate) fn current(&self) -> u64 {
-        self.current.load(Ordering::Acquire)
+        *self.current.borrow()
     }
 
     /// Refuses `epoch` if it is not the current one, and makes a greater one the current one, durably.
@@ -56,11 +56,33 @@ impl Epoch {
         if epoch > self.current() {
             let _raising = self.raising.lock();
             if epoch > self.current() {
-                disk.replace(&self.path, &encode(self.db, epoch))?;
-                self.current.store(epoch, Ordering::Release);
+                self.raise(disk, epoch)?;
             }
         }
         self.check(epoch)
+    }
+
+    /// Begins an epoch that is above all before, and above `least`; durable when this returns.
+    pub(crate) fn begin(&self, disk: &Disk, least: u64) -> Result<u64, LogError> {
+        let _raising = self.raising.lock();
+        let Some(epoch) = self.current().max(least).checked_add(1) else {
+            let text = format!("there is no epoch of {} after this one", self.db);
+            return Err(LogError::Refused(text));
+        };
+        self.raise(disk, epoch)?;
+        Ok(epoch)
+    }
+
+    /// To be called under `raising`.
+    fn raise(&self, disk: &Disk, epoch: u64) -> Result<(), LogError> {
+        disk.replace(&self.path, &encode(self.db, epoch))?;
+        self.current.send_replace(epoch);
+        Ok(())
+    }
+
+    /// Tells of the epochs that begin.
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.current.subscribe()
     }
 
     /// Refuses `epoch` if a greater one was seen. To be called again under the lock of the object
@@ -69,7 +91,7 @@ impl Epoch {
         let current = self.current();
         if epoch < current {
             let text = format!("epoch {epoch} of {} is over, {current} was seen", self.db);
-            return Err(LogError::Refused(text));
+            return Err(LogError::Fenced(text));
         }
         Ok(())
     }
@@ -116,9 +138,12 @@ mod tests {
             "nothing to remember yet"
         );
         epoch.admit(&disk, 7).unwrap();
-        assert!(matches!(epoch.admit(&disk, 6), Err(LogError::Refused(_))));
+        assert!(matches!(epoch.admit(&disk, 6), Err(LogError::Fenced(_))));
+        assert_eq!(epoch.begin(&disk, 3), Ok(8));
+        assert_eq!(epoch.begin(&disk, 20), Ok(21));
+        assert!(matches!(epoch.check(8), Err(LogError::Fenced(_))));
         let again = Epoch::open(DbId(3), dir.path()).unwrap();
-        assert_eq!(again.current(), 7);
+        assert_eq!(again.current(), 21);
         assert!(matches!(
             Epoch::open(DbId(4), dir.path()),
             Err(LogError::Corrupt(_))

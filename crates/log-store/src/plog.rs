@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use perigee_crash::{Point, is_armed, reach};
 use perigee_log_api::{Append, LogEntry, LogError, PLOG_SIZE, PlogInfo, PlogKey};
 use perigee_types::Lsn;
 
@@ -109,6 +110,7 @@ impl Plog {
                 tracing::warn!("{path}: removing an unfinished append at byte {end}");
             }
             disk.truncate(&file, &path, contents.end)?;
+            reach(Point::TornAppendCut);
             disk.sync(&file, &path)?;
         }
         let epoch = contents.epoch;
@@ -255,7 +257,13 @@ impl Plog {
             *space = Space::new(position);
             return Err(disk_error("write", &self.path, &e));
         }
+        let (written, synced) = match label.kind {
+            FrameKind::Entry => (Point::AppendWritten, Point::AppendSynced),
+            FrameKind::Seal => (Point::SealWritten, Point::SealSynced),
+        };
+        reach(written);
         disk.sync(&end.file, &self.path)?;
+        reach(synced);
         let (header, crc) = FrameHeader::decode(&frame.header, end.place.file_crc)
             .expect("L3: what was encoded can be decoded");
         let mut state = self.state.lock();
@@ -347,6 +355,12 @@ fn write_parts(
     let body = position + FRAME_HEADER_LEN as u64;
     if payload.len() < COPY_BELOW {
         let bytes = [&frame.header, payload, &frame.ending].concat();
+        if is_armed(Point::AppendTorn) {
+            let end = position + bytes.len() as u64;
+            let len = perigee_crash::tear(position, end) - position;
+            disk.write(file, &bytes[..len as usize], position)?;
+        }
+        reach(Point::AppendTorn);
         return disk.write(file, &bytes, position);
     }
     disk.write(file, &frame.header, position)?;
@@ -406,9 +420,9 @@ mod tests {
             payload: Bytes::from_static(b"late"),
         };
         let answer = plog.append(&disk, &epoch, &Cache::new(0), &append);
-        assert!(matches!(answer, Err(LogError::Refused(_))), "{answer:?}");
+        assert!(matches!(answer, Err(LogError::Fenced(_))), "{answer:?}");
         let answer = plog.seal(&disk, &epoch, 1);
-        assert!(matches!(answer, Err(LogError::Refused(_))), "{answer:?}");
+        assert!(matches!(answer, Err(LogError::Fenced(_))), "{answer:?}");
         assert_eq!(plog.info().length, 0);
     }
 }

@@ -11,7 +11,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, RwLock};
@@ -19,6 +19,7 @@ use perigee_log_api::{
     Append, LogEntry, LogError, LogStore, MAX_APPEND, PLOG_SIZE, PlogInfo, PlogKey,
 };
 use perigee_types::{DbId, Lsn};
+use tokio::time::timeout;
 
 use crate::Config;
 use crate::cache::Cache;
@@ -325,6 +326,27 @@ fn check_form(append: &Append) -> Result<(), LogError> {
 
 #[async_trait]
 impl LogStore for LogStoreService {
+    async fn begin_epoch(&self, db: DbId) -> Result<u64, LogError> {
+        self.run(&self.inner.writers, move |inner| {
+            inner.database_or_new(db)?.begin_epoch(&inner.disk)
+        })
+        .await
+    }
+
+    async fn await_epoch(&self, db: DbId, epoch: u64, wait: Duration) -> Result<u64, LogError> {
+        self.inner.disk.check()?;
+        let mut current = match self.inner.database(db) {
+            Ok(database) => database.watch_epoch(),
+            Err(LogError::NotFound(_)) => return Ok(0),
+            Err(e) => return Err(e),
+        };
+        let above = current.wait_for(|now| *now > epoch);
+        if let Ok(Ok(now)) = timeout(wait, above).await {
+            return Ok(*now);
+        }
+        Ok(*current.borrow())
+    }
+
     async fn create_plog(&self, plog: PlogKey, epoch: u64) -> Result<(), LogError> {
         self.run(&self.inner.writers, move |inner| {
             inner

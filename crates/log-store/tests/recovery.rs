@@ -101,7 +101,7 @@ async fn seals_lengths_and_epochs_survive() {
     assert_eq!(store.list(DbId(1)).await, Ok(vec![sealed, empty]));
     assert!(matches!(
         store.append(append(key(1), 300, 3, b"x")).await,
-        Err(LogError::Refused(_))
+        Err(LogError::Fenced(_))
     ));
     let old = Append {
         epoch: 4,
@@ -109,7 +109,7 @@ async fn seals_lengths_and_epochs_survive() {
     };
     assert!(matches!(
         store.append(old.clone()).await,
-        Err(LogError::Refused(_))
+        Err(LogError::Fenced(_))
     ));
     assert_eq!(store.append(Append { epoch: 5, ..old }).await, Ok(1));
     assert_eq!(store.seal(key(1), 5).await, Ok(300));
@@ -123,7 +123,7 @@ async fn seals_lengths_and_epochs_survive() {
     assert_eq!(store.list(DbId(1)).await, Ok(vec![]));
     assert!(matches!(
         store.create_plog(key(3), 5).await,
-        Err(LogError::Refused(_))
+        Err(LogError::Fenced(_))
     ));
     store.create_plog(key(3), 6).await.unwrap();
 }

@@ -284,6 +284,7 @@ impl PageStore for PageStoreClient {
         let expected = read.pages.len();
         let message = proto::ReadPagesRequest {
             slice: encode_slice(read.slice),
+            epoch: read.epoch,
             lsn: read.lsn.0,
             pages: read.pages.iter().map(|p| p.0).collect(),
         };
@@ -318,6 +319,7 @@ impl PageStore for PageStoreClient {
         };
         let message = proto::NdpReadRequest {
             slice: encode_slice(read.slice),
+            epoch: read.epoch,
             lsn: read.lsn.0,
             pages: read.pages.iter().map(|p| p.0).collect(),
             descriptor,

@@ -12,6 +12,9 @@ pub enum PageError {
     /// The asked version is older than the recycle LSN and gone.
     #[error("page version recycled: {0}")]
     Recycled(String),
+    /// The writer's epoch is over: another one has taken its place, for good.
+    #[error("another writer has taken over: {0}")]
+    Fenced(String),
     /// No such slice or page.
     #[error("page store has no {0}")]
     NotFound(String),

@@ -25,8 +25,8 @@ pub use error::PageError;
 pub use lanes::incoming;
 pub use server::{Adapter, PageStoreServer, serve, serve_apart, transport};
 pub use store::{
-    Fragment, MAX_FRAGMENT, MAX_PAGES, NdpDecline, NdpItem, NdpRead, NdpReply, NdpStream, NdpUsage,
-    PageStore, ReadPages, SliceKey, SliceStatus, StoreStatus,
+    ANY_EPOCH, Fragment, MAX_FRAGMENT, MAX_PAGES, NdpDecline, NdpItem, NdpRead, NdpReply,
+    NdpStream, NdpUsage, PageStore, ReadPages, SliceKey, SliceStatus, StoreStatus,
 };
 pub use transport::{Counted, TransportBytes};
 

@@ -207,7 +207,7 @@ impl page_store_server::PageStore for Adapter {
         let r = request.into_inner();
         let slice = decode_slice(r.slice)?;
         let pages = decode_pages(slice, &r.pages)?;
-        let lsn = Lsn(r.lsn);
+        let (epoch, lsn) = (r.epoch, Lsn(r.lsn));
         let chunks: Vec<Vec<PageId>> = pages
             .chunks(PAGES_PER_MESSAGE)
             .map(<[PageId]>::to_vec)
@@ -217,7 +217,12 @@ impl page_store_server::PageStore for Adapter {
             .map(move |pages| {
                 let store = store.clone();
                 async move {
-                    let read = ReadPages { slice, lsn, pages };
+                    let read = ReadPages {
+                        slice,
+                        epoch,
+                        lsn,
+                        pages,
+                    };
                     match store.read_pages(read).await {
                         Ok(pages) => Ok(proto::ReadPagesResponse { pages }),
                         Err(error) => Err(to_status(&error)),
@@ -238,6 +243,7 @@ impl page_store_server::PageStore for Adapter {
         let slice = decode_slice(r.slice)?;
         let read = NdpRead {
             slice,
+            epoch: r.epoch,
             lsn: Lsn(r.lsn),
             pages: decode_pages(slice, &r.pages)?,
             descriptor: r.descriptor,

@@ -22,6 +22,7 @@ pub(crate) fn to_status(error: &PageError) -> Status {
         PageError::Unavailable(text) => (Code::Unavailable, "unavailable", text),
         PageError::Behind(text) => (Code::Aborted, "behind", text),
         PageError::Recycled(text) => (Code::OutOfRange, "recycled", text),
+        PageError::Fenced(text) => (Code::Aborted, "fenced", text),
         PageError::NotFound(text) => (Code::NotFound, "not-found", text),
         PageError::Refused(text) => (Code::FailedPrecondition, "refused", text),
         PageError::Corrupt(text) => (Code::DataLoss, "corrupt", text),
@@ -45,6 +46,7 @@ pub(crate) fn from_status(status: &Status, call: &str) -> PageError {
         Some("unavailable") => PageError::Unavailable(text),
         Some("behind") => PageError::Behind(text),
         Some("recycled") => PageError::Recycled(text),
+        Some("fenced") => PageError::Fenced(text),
         Some("not-found") => PageError::NotFound(text),
         Some("refused") => PageError::Refused(text),
         Some("corrupt") => PageError::Corrupt(text),
@@ -72,6 +74,7 @@ mod tests {
             PageError::Recycled("c".into()),
             PageError::NotFound("d".into()),
             PageError::Refused("e".into()),
+            PageError::Fenced("epoch 3 is over".into()),
             PageError::Corrupt("f at 7".into()),
             PageError::Disk("g".into()),
         ] {

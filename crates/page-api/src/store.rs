@@ -66,11 +66,17 @@ pub struct SliceStatus {
     pub backlog_bytes: u64,
 }
 
+/// As the epoch of a read: whoever is the writer now. For tools, which serve nobody.
+pub const ANY_EPOCH: u64 = u64::MAX;
+
 /// A read of whole pages of one slice.
 #[derive(Clone, Debug)]
 pub struct ReadPages {
     /// The slice all pages belong to.
     pub slice: SliceKey,
+    /// Epoch of the writer that reads; an old one is refused, for it would serve what is no longer
+    /// current (invariant S7).
+    pub epoch: u64,
     /// Page versions as of this LSN are wanted: for each page, all log up to it and none above.
     pub lsn: Lsn,
     /// The pages, answered in this order.
@@ -82,6 +88,8 @@ pub struct ReadPages {
 pub struct NdpRead {
     /// The slice all pages belong to.
     pub slice: SliceKey,
+    /// As in [`ReadPages`].
+    pub epoch: u64,
     /// As in [`ReadPages`].
     pub lsn: Lsn,
     /// The pages, in the key order of the scan; replies refer to them by their index here.
@@ -160,10 +168,12 @@ pub struct StoreStatus {
 
 /// A Page Store. Implemented by the store itself (embedded mode) and by its gRPC client.
 ///
-/// Every method is safe to cancel and may be repeated.
+/// Every method is safe to cancel and may be repeated. Calls with an epoch below the greatest one that
+/// the slice has seen end with [`PageError::Fenced`].
 #[async_trait]
 pub trait PageStore: Send + Sync + 'static {
-    /// Makes an empty slice; succeeds if it exists.
+    /// Makes an empty slice; succeeds if it exists. When this returns, nothing of an earlier epoch is
+    /// on its way into the slice any more.
     async fn create_slice(&self, slice: SliceKey, epoch: u64) -> Result<(), PageError>;
 
     /// `WriteLogs`: when this returns, the fragment is on disk.

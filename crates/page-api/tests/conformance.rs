@@ -48,6 +48,7 @@ const SLICE: SliceKey = SliceKey {
 
 fn read(pages: u64) -> ReadPages {
     ReadPages {
+        epoch: perigee_page_api::ANY_EPOCH,
         slice: SLICE,
         lsn: Lsn(1),
         pages: (0..pages).map(PageId).collect(),
@@ -56,6 +57,7 @@ fn read(pages: u64) -> ReadPages {
 
 fn ndp(pages: u64) -> NdpRead {
     NdpRead {
+        epoch: perigee_page_api::ANY_EPOCH,
         slice: SLICE,
         lsn: Lsn(1),
         pages: (0..pages).map(PageId).collect(),

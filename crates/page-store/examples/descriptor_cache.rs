@@ -142,6 +142,7 @@ fn list() -> Descriptor {
 async fn measure(store: &PageStoreService, name: &str, descriptor: &Descriptor) {
     let ask = async |descriptor: &Descriptor| {
         let read = NdpRead {
+            epoch: perigee_page_api::ANY_EPOCH,
             slice: SLICE,
             lsn: Lsn(0),
             pages: Vec::new(),

@@ -181,6 +181,7 @@ async fn scan(client: PageStoreClient, db: u32, counts: Counts) {
     let descriptor = expensive(db);
     for from in (0..).map(|round| round * 1000 % PAGES) {
         let read = NdpRead {
+            epoch: perigee_page_api::ANY_EPOCH,
             slice: slice(db),
             lsn: Lsn(PAGES),
             pages: (from + 1..=from + 1000).map(PageId).collect(),
@@ -270,6 +271,7 @@ async fn measure(client: &PageStoreClient, log: &mut Log, lasts: Duration) -> Me
                 break;
             }
             let read = ReadPages {
+                epoch: perigee_page_api::ANY_EPOCH,
                 slice: slice((n % u64::from(TENANTS)) as u32),
                 lsn: Lsn(PAGES),
                 pages: vec![PageId(1 + n * 7919 % PAGES)],
@@ -303,6 +305,7 @@ async fn measure(client: &PageStoreClient, log: &mut Log, lasts: Duration) -> Me
         client.write_logs(fragment).await.unwrap();
         measured.durable.0.push(begin.elapsed());
         let read = ReadPages {
+            epoch: perigee_page_api::ANY_EPOCH,
             slice: slice(LOG_TENANT),
             lsn,
             pages: vec![page],

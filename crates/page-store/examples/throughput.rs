@@ -128,6 +128,7 @@ async fn read(store: &dyn PageStore, pages: u64) -> u64 {
         .flat_map(|first| (0..SLICES).map(move |s| (first, s)));
     let reads = batches.map(|(first, s)| {
         let read = ReadPages {
+            epoch: perigee_page_api::ANY_EPOCH,
             slice: slice(s),
             lsn: Lsn(pages),
             pages: (first + 1..=pages.min(first + 1000)).map(PageId).collect(),

@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use parking_lot::MutexGuard;
+use perigee_crash::{Point, reach};
 use perigee_page_api::{Fragment, MAX_FRAGMENT, PageError, SliceStatus};
 use perigee_redo::{Change, Group, Op};
 use perigee_types::{Lsn, checksum};
@@ -120,6 +121,18 @@ impl Appender {
 }
 
 impl Slice {
+    /// Waits until nothing that was queued before is being written any more.
+    pub(crate) fn drain(&self) -> Result<(), PageError> {
+        let mut appender = self.appender.lock();
+        let (last, failures) = (appender.queued_sequence, appender.failures);
+        while appender.sequence < last && appender.failures == failures {
+            self.appended
+                .wait_for(&mut appender, Duration::from_secs(1));
+            self.shared.stop.check()?;
+        }
+        Ok(())
+    }
+
     /// Writes a fragment; when this returns it is on disk. Blocks.
     pub(crate) fn write(&self, fragment: Fragment) -> Result<SliceStatus, PageError> {
         self.shared.stop.check()?;
@@ -156,10 +169,10 @@ impl Slice {
     ) -> Result<Option<SliceStatus>, PageError> {
         if fragment.epoch < appender.epoch {
             let (old, new) = (fragment.epoch, appender.epoch);
-            return Err(refuse(
-                fragment,
-                format!("epoch {old} is over, {new} has begun"),
-            ));
+            let (sequence, slice) = (fragment.sequence, fragment.slice);
+            return Err(PageError::Fenced(format!(
+                "fragment {sequence} of {slice}: epoch {old} is over, {new} has begun"
+            )));
         }
         let same_number = appender
             .recent
@@ -311,6 +324,7 @@ impl Slice {
         if writer.as_ref().is_some_and(|w| w.end() >= limit) {
             let full = writer.take().expect("checked in the line above");
             full.seal(stop)?;
+            reach(Point::LogSegmentSealed);
         }
         let writer = match writer {
             Some(writer) => writer,
@@ -327,7 +341,9 @@ impl Slice {
             })
             .collect();
         let offsets = writer.append(&frames)?;
+        reach(Point::FragmentWritten);
         writer.sync(stop)?;
+        reach(Point::FragmentSynced);
         let segment = writer.segment();
         let fragments = batch.iter().zip(offsets).map(|(queued, offset)| {
             let live = record_count(&queued.groups);

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use perigee_crash::{Point, reach};
 use perigee_page_api::PageError;
 use perigee_types::PageId;
 
@@ -177,6 +178,7 @@ impl Slice {
             .map(|(page, offset, version)| ((page, offset), (page, version)))
             .unzip();
         let moved: Vec<Version> = self.append_pages(worker, &versions)?;
+        reach(Point::VersionsMoved);
         for ((page, offset), to) in places.into_iter().zip(moved) {
             let to = (&to.segment, to.offset);
             self.directory.relocate(page, (from, offset), to);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use perigee_crash::{Point, reach};
 use perigee_page_api::{PageError, give_way};
 use perigee_types::{Lsn, PAGE_SIZE, PageId, checksum};
 
@@ -189,7 +190,9 @@ impl Slice {
             offsets.extend(writer.append(part)?);
             give_way();
         }
+        reach(Point::VersionsWritten);
         writer.sync(stop)?;
+        reach(Point::VersionsSynced);
         let segment = writer.segment();
         let versions = frames.iter().zip(offsets).map(|(frame, offset)| Version {
             lsn: frame.lsn,
@@ -230,6 +233,7 @@ impl Slice {
     pub(crate) fn close_pages(&self, worker: &mut Worker) -> Result<(), PageError> {
         if let Some(current) = worker.pages.take() {
             let sealed = current.seal(&self.shared.stop)?;
+            reach(Point::PageSegmentSealed);
             self.pages_are_synced(sealed.id().number, sealed.size())?;
         }
         Ok(())

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use perigee_crash::{Point, reach};
 use perigee_page_api::{PageError, SliceKey};
 use perigee_types::{DbId, DecodeError, Lsn, Reader, Writer, checksum};
 
@@ -213,7 +214,9 @@ fn replace(path: &Path, bytes: &[u8], stop: &FailStop) -> Result<(), PageError> 
     file.write_all(bytes)
         .map_err(|e| disk("write of", &beside, &e))?;
     file.sync_all().map_err(|e| stop.sync_failed(&beside, &e))?;
+    reach(Point::LabelWritten);
     fs::rename(&beside, path).map_err(|e| disk("replacement of", path, &e))?;
+    reach(Point::LabelRenamed);
     sync_dir(dir, stop)
 }
 

@@ -37,6 +37,7 @@ impl Store {
     /// Answers an NDP batch read.
     pub(crate) async fn ndp_read(self: &Arc<Self>, read: NdpRead) -> Result<NdpStream, PageError> {
         let slice = self.slice(read.slice)?;
+        slice.check_epoch(read.epoch)?;
         slice.check_lsn(read.lsn)?;
         self.ndp_counters.requests.add(1);
         let chunks = read.pages.len().div_ceil(CHUNK);
@@ -122,13 +123,18 @@ impl Store {
         from: usize,
         reason: NdpDecline,
     ) -> impl Stream<Item = Reply> + Send + 'static {
-        let (slice, lsn) = (read.slice, read.lsn);
+        let (slice, epoch, lsn) = (read.slice, read.epoch, read.lsn);
         let rest = read.pages.get(from..).unwrap_or_default();
         let reads: Vec<_> = rest
             .chunks(CHUNK)
             .map(|pages| {
                 let pages = pages.to_vec();
-                ReadPages { slice, lsn, pages }
+                ReadPages {
+                    slice,
+                    epoch,
+                    lsn,
+                    pages,
+                }
             })
             .collect();
         let state = (self.clone(), reads.into_iter().enumerate(), None::<Turn>);

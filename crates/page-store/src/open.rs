@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic;
 
+use perigee_crash::{Point, reach};
 use perigee_page_api::{PageError, SliceKey};
 use perigee_types::{Lsn, PageId};
 
@@ -38,6 +39,7 @@ impl Slice {
         let synced = (label.page_segment, label.page_offset);
         let pages = slice.open_segments(SegmentKind::Pages, &files, synced)?;
         slice.open_pages(pages);
+        reach(Point::PagesOpened);
         let log = slice.open_segments(SegmentKind::Log, &files, (0, 0))?;
         slice.open_log(log, label.epoch)?;
         slice.prune_all();

@@ -13,6 +13,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use perigee_crash::{Point, reach};
 use perigee_page::PageRef;
 use perigee_page_api::PageError;
 use perigee_types::checksum;
@@ -82,6 +83,7 @@ pub(crate) fn open_segment(
             let file = segment.file();
             file.set_len(end)
                 .map_err(|e| disk("truncation of", path, &e))?;
+            reach(Point::TornSegmentCut);
             file.sync_all().map_err(|e| stop.sync_failed(path, &e))?;
             segment.set_size(end);
             (frames, Some(end))

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use perigee_crash::{Point, is_armed, reach};
 use perigee_page_api::{PageError, SliceKey};
 use perigee_types::{Lsn, checksum};
 
@@ -209,8 +210,10 @@ impl SegmentWriter {
             drop(fs::remove_file(&path));
             return Err(disk("creation of", &path, &error));
         }
+        reach(Point::SegmentWritten);
         file.sync_all().map_err(|e| stop.sync_failed(&path, &e))?;
         sync_dir(dir, stop)?;
+        reach(Point::SegmentCreated);
         let size = SEGMENT_HEADER as u64;
         let segment = Arc::new(Segment::new(id, path, file, size));
         Ok(Self::resume(segment, size, Vec::new()))
@@ -284,6 +287,12 @@ impl SegmentWriter {
     fn write(&mut self, parts: &mut [IoSlice<'_>], end: u64) -> Result<(), PageError> {
         self.allocate(end);
         let mut file = &self.segment.file;
+        if is_armed(Point::SegmentTorn) {
+            let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+            let len = perigee_crash::tear(self.end, end) - self.end;
+            drop(file.write_all_at(&bytes[..len as usize], self.end));
+        }
+        reach(Point::SegmentTorn);
         let written = file
             .seek(SeekFrom::Start(self.end))
             .and_then(|_| write_all_vectored(file, parts));

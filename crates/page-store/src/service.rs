@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
+use perigee_crash::{Point, reach};
 use perigee_page_api::{
     Fragment, MAX_PAGES, NdpRead, NdpStream, PageError, PageStore, ReadPages, SliceKey,
     SliceStatus, StoreStatus,
@@ -196,6 +197,7 @@ impl Store {
         read: ReadPages,
     ) -> Result<Vec<Bytes>, PageError> {
         let slice = self.slice(read.slice)?;
+        slice.check_epoch(read.epoch)?;
         check_count(&read.pages)?;
         self.shared.counters.pages_read.add(read.pages.len() as u64);
         if let Some(pages) = slice.read_from_memory(read.lsn, &read.pages, Use::Wanted)? {
@@ -270,6 +272,7 @@ impl Store {
         let dir = self.dir.join(db_name(db));
         if !dir.is_dir() {
             fs::create_dir(&dir).map_err(|e| disk("creation of", &dir, &e))?;
+            reach(Point::TenantDirectoryMade);
             sync_dir(&self.dir, &self.shared.stop)?;
         }
         self.open_tenant(db, dir)
@@ -288,6 +291,7 @@ impl Store {
         let dir = tenant.dir.join(slice_name(key.slice));
         if !dir.is_dir() {
             fs::create_dir(&dir).map_err(|e| disk("creation of", &dir, &e))?;
+            reach(Point::SliceDirectoryMade);
             sync_dir(&tenant.dir, stop)?;
         }
         let label = SliceLabel {
@@ -295,6 +299,7 @@ impl Store {
             ..SliceLabel::default()
         };
         identity::write_slice(&dir, key, label, stop)?;
+        reach(Point::SliceCreated);
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let slice = Slice::empty(key, number, &dir, self.shared.clone(), tenant, label);
         self.slices.write().insert(key, Ok(Arc::new(slice)));
@@ -311,6 +316,7 @@ impl Store {
         if lsn > tenant.recycle_lsn() {
             // Durable first: what is dropped because of it may come back with a restart.
             identity::write_recycle(&tenant.dir, db, lsn, &self.shared.stop)?;
+            reach(Point::RecycleWritten);
             tenant.set_recycle_lsn(lsn);
         }
         Ok(())

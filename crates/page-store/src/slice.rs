@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
+use perigee_crash::{Point, reach};
 use perigee_page_api::{PageError, SliceKey, SliceStatus};
 use perigee_types::{Lsn, PAGE_SIZE, PageId};
 
@@ -229,14 +230,23 @@ impl Slice {
     /// A new epoch fences the writers before it, durably.
     pub(crate) fn raise_epoch(&self, epoch: u64) -> Result<(), PageError> {
         let mut label = self.label.lock();
+        self.check_epoch(epoch)?;
+        if epoch > self.appender.lock().epoch() {
+            self.write_label(&mut label, |label| label.epoch = epoch)?;
+            reach(Point::SliceFenced);
+            self.appender.lock().set_epoch(epoch);
+        }
+        drop(label);
+        // The new writer asks where the slice stands, and goes on there.
+        self.drain()
+    }
+
+    /// Refuses a read by a writer that has been locked out.
+    pub(crate) fn check_epoch(&self, epoch: u64) -> Result<(), PageError> {
         let current = self.appender.lock().epoch();
         if epoch < current {
             let text = format!("epoch {epoch} of {} is over, {current} has begun", self.key);
-            return Err(PageError::Refused(text));
-        }
-        if epoch > current {
-            self.write_label(&mut label, |label| label.epoch = epoch)?;
-            self.appender.lock().set_epoch(epoch);
+            return Err(PageError::Fenced(text));
         }
         Ok(())
     }
@@ -281,7 +291,9 @@ impl Slice {
             "P8: {} is still needed",
             segment.path().display()
         );
+        reach(Point::SegmentDead);
         segment.delete()?;
+        reach(Point::SegmentDeleted);
         self.segments.lock().remove(&(id.kind, id.number));
         tracing::debug!("deleted {}", segment.path().display());
         Ok(())

@@ -134,6 +134,7 @@ fn sum(db: DbId) -> Descriptor {
 
 fn request(model: &Model, pages: &[u64], descriptor: &Descriptor) -> NdpRead {
     NdpRead {
+        epoch: perigee_page_api::ANY_EPOCH,
         slice: model.slice,
         lsn: model.lsn,
         pages: pages.iter().map(|p| PageId(*p)).collect(),
@@ -383,6 +384,7 @@ async fn figures_follow_consolidation() {
     assert!(log.versions_written >= 100 && log.bytes > 100 * 100);
     assert_eq!(log.backlog_bytes, 0);
     let read = NdpRead {
+        epoch: perigee_page_api::ANY_EPOCH,
         slice: SLICE,
         lsn: model.lsn,
         pages: (1..=100).map(PageId).collect(),

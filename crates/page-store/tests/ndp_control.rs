@@ -148,6 +148,7 @@ fn threads(ndp_threads: usize) -> Config {
 
 fn request(model: &Model, descriptor: &'static [u8]) -> NdpRead {
     NdpRead {
+        epoch: perigee_page_api::ANY_EPOCH,
         slice: model.slice,
         lsn: model.lsn,
         pages: (1..=PAGES).map(PageId).collect(),
@@ -399,6 +400,7 @@ async fn medians(client: &PageStoreClient, model: &mut Model) -> [Duration; 2] {
     let mut times = [Vec::new(), Vec::new()];
     for page in 1..=100 {
         let read = ReadPages {
+            epoch: perigee_page_api::ANY_EPOCH,
             slice: model.slice,
             lsn: model.lsn,
             pages: vec![PageId(page * 9)],

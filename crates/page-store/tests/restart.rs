@@ -182,6 +182,7 @@ async fn pages_are_read_from_the_files_as_the_store_would() {
     for (page, lsn) in [(1, 1), (1, 3), (2, 1), (2, 2), (2, 3), (3, 2)] {
         let (page, lsn) = (PageId(page), Lsn(lsn));
         let read = ReadPages {
+            epoch: perigee_page_api::ANY_EPOCH,
             slice: SLICE,
             lsn,
             pages: vec![page],

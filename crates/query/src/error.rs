@@ -299,6 +299,8 @@ registry! {
     corrupt(1712, "HY000", detail) => "Index or table is corrupted: {detail}";
     /// The server is going away.
     shutting_down(1053, "08S01") => "Server shutdown in progress";
+    /// Another frontend has opened the database: this one ends. Drivers take it for a broken connection.
+    taken_over(1053, "08S01", why) => "Server shutdown in progress: {why}";
 }
 
 impl SqlError {
@@ -348,6 +350,7 @@ impl From<EngineError> for SqlError {
             EngineError::TableChanged(_) => Self::table_changed(),
             EngineError::Corrupt(text) => Self::corrupt(text),
             EngineError::ShuttingDown => Self::shutting_down(),
+            EngineError::Storage(e) if e.is_fenced() => Self::taken_over(e),
             EngineError::Deadlock => Self::deadlock(),
             EngineError::LockTimeout => Self::lock_timeout(),
             EngineError::LockedNoWait => Self::locked_no_wait(),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
+use perigee_crash::{Point, reach};
 use perigee_page_api::{SliceKey, SliceStatus};
 use perigee_redo::Group;
 use perigee_types::{Lsn, SliceId, Writer};
@@ -90,6 +91,7 @@ async fn slice(shared: &Arc<Shared>, id: SliceId) -> Result<Arc<Slice>, SalError
     };
     let create = || store.create_slice(key, shared.epoch);
     retry(&format!("creating {key}"), patience, create).await?;
+    reach(Point::SliceMade);
     Ok(shared.add_slice(id, SliceStatus::default()))
 }
 

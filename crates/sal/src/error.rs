@@ -29,6 +29,16 @@ pub enum SalError {
 }
 
 impl SalError {
+    /// True if another writer has taken this one's place: it can do nothing any more, for ever.
+    #[must_use]
+    pub fn is_fenced(&self) -> bool {
+        match self {
+            Self::Log(LogError::Fenced(_)) | Self::Page(PageError::Fenced(_)) => true,
+            Self::Stopped(why) => why.is_fenced(),
+            _ => false,
+        }
+    }
+
     /// True if the same call may succeed later.
     #[must_use]
     pub fn is_transient(&self) -> bool {

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use perigee_crash::{Point, reach};
 use perigee_types::Lsn;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::timeout;
@@ -25,6 +26,7 @@ pub(crate) async fn run(
             shared.fail(error.into());
             return;
         }
+        reach(Point::BufferDurable);
         shared.progress.send_modify(|p| {
             assert_eq!(
                 p.durable.next(),

@@ -12,6 +12,7 @@
 //! - L5: the durable LSN never passes a group that the Log Store has not acknowledged, and nothing
 //!   above it is sent to a Page Store;
 //! - P9: the CV-LSN never passes the durable LSN, and advances by whole database log buffers;
+//! - S7: once another frontend has opened the database, this one writes and reads nothing;
 //! - a failure that cannot be retried stops the layer for good: nothing is acknowledged after it.
 //!
 //! It does not know what pages mean beyond the superblock's geometry, and it caches nothing.
@@ -20,6 +21,7 @@ mod config;
 mod cv;
 mod distribute;
 mod error;
+mod fence;
 mod flush;
 mod geometry;
 mod log_buffer;

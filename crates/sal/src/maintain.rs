@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use perigee_crash::{Point, reach};
 use perigee_log_api::PlogKey;
 use perigee_types::Lsn;
 use tokio::time::{Instant, timeout};
@@ -34,10 +35,10 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         due = Instant::now() + shared.config.maintenance_interval;
         look_at_backlog(&shared).await;
         if let Err(error) = recycle(&shared, &mut recycled).await {
-            tracing::warn!("recycle LSN: {error}");
+            tracing::warn!("recycle LSN: {}", shared.seen(error));
         }
         if let Err(error) = truncate(&shared).await {
-            tracing::warn!("log truncation: {error}");
+            tracing::warn!("log truncation: {}", shared.seen(error));
         }
     }
 }
@@ -72,6 +73,7 @@ async fn recycle(shared: &Shared, done: &mut Lsn) -> Result<(), SalError> {
         let call = store.api.set_recycle_lsn(shared.config.db, wanted);
         once("setting the recycle LSN", shared.config.call_timeout, call).await?;
     }
+    reach(Point::RecycleForwarded);
     *done = wanted;
     Ok(())
 }
@@ -101,6 +103,7 @@ async fn truncate(shared: &Shared) -> Result<(), SalError> {
             Ok(()) | Err(perigee_log_api::LogError::NotFound(_)) => {}
             Err(error) => return Err(error.into()),
         }
+        reach(Point::PlogDeleted);
         shared.plogs.lock().forget(plog);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use perigee_crash::{Point, reach};
 use perigee_log_api::{Append, LogError, LogStore, PlogInfo, PlogKey};
 use perigee_types::{DbId, Lsn, PlogId};
 
@@ -43,13 +44,9 @@ impl PlogList {
 
     /// A sealed PLog of which no Page Store misses anything, the oldest first. Never the youngest one
     /// with log in it: it says where the log ends, whatever empty PLogs come after it (invariant L1).
-    /// Nor the youngest of all: the next epoch is above its number.
     pub fn deletable(&self, persistent: Lsn) -> Option<PlogId> {
         let end = self.0.iter().rfind(|known| known.last > Lsn(0))?.id;
-        let kept = [Some(end), self.0.last().map(|known| known.id)];
-        let old = |known: &&Known| {
-            known.sealed && known.last <= persistent && !kept.contains(&Some(known.id))
-        };
+        let old = |known: &&Known| known.sealed && known.id != end && known.last <= persistent;
         self.0.iter().find(old).map(|known| known.id)
     }
 
@@ -72,7 +69,7 @@ pub(crate) struct PlogWriter {
 
 impl PlogWriter {
     /// A writer of a new epoch. Its first PLog, made when there is something to write, has the
-    /// epoch's number, which is why epochs increase.
+    /// epoch's number, and the next ones those after it: the next epoch is above them all.
     pub fn new(log: Arc<dyn LogStore>, config: &SalConfig, epoch: u64) -> Self {
         let patience = Patience {
             call: config.call_timeout,
@@ -103,6 +100,7 @@ impl PlogWriter {
                 .lock()
                 .note(plog.plog, Lsn(buffer.first.0 - 1), true);
             self.open = None;
+            reach(Point::PlogChange);
         }
         let (plog, offset) = match self.open {
             Some(open) => open,
@@ -137,6 +135,7 @@ impl PlogWriter {
         retry(&format!("creating {plog}"), self.patience, create).await?;
         self.next = PlogId(self.next.0 + 1);
         self.open = Some((plog, 0));
+        reach(Point::PlogMade);
         Ok(plog)
     }
 }
@@ -145,9 +144,11 @@ impl PlogWriter {
 mod tests {
     use super::*;
 
-    /// PLogs by id, last LSN, and whether they are sealed.
-    fn list(plogs: &[(u64, u64, bool)]) -> PlogList {
-        let known = |&(id, last, sealed): &(u64, u64, bool)| Known {
+    /// Id, last LSN, and whether it is sealed.
+    type Plog = (u64, u64, bool);
+
+    fn list(plogs: &[Plog]) -> PlogList {
+        let known = |&(id, last, sealed): &Plog| Known {
             id: PlogId(id),
             last: Lsn(last),
             sealed,
@@ -158,10 +159,10 @@ mod tests {
     #[test]
     fn the_end_of_the_log_stays() {
         // What is deleted once everything up to LSN 20 is persistent, in this order.
-        let cases: [(&[(u64, u64, bool)], &[u64]); 7] = [
+        let cases: [(&[Plog], &[u64]); 7] = [
             (&[(1, 20, true)], &[]),
             (&[(1, 10, true), (2, 20, false)], &[1]),
-            (&[(1, 10, true), (2, 20, true), (3, 0, true)], &[1]),
+            (&[(1, 10, true), (2, 20, true), (3, 0, true)], &[1, 3]),
             (&[(1, 20, true), (3, 0, true), (4, 0, false)], &[3]),
             (&[(1, 0, true), (2, 20, true), (3, 30, true)], &[1, 2]),
             (&[(1, 30, true), (2, 0, true), (3, 40, true)], &[2]),

@@ -122,12 +122,14 @@ async fn read_share(shared: &Shared, share: &Share, lsn: Lsn) -> Result<Vec<Byte
         let lsn = lsn.min(share.slice.persistent());
         let read = ReadPages {
             slice: share.slice.key,
+            epoch: shared.epoch,
             lsn,
             pages: share.pages.clone(),
         };
         moved_on_is_unavailable(api.read_pages(read))
     };
-    let pages = retry(&what, patience, read).await?;
+    let pages = retry(&what, patience, read).await;
+    let pages = pages.map_err(|e| shared.seen(e))?;
     if pages.len() != share.pages.len() {
         let text = format!("{what}: {} came", pages.len());
         return Err(PageError::Corrupt(text).into());
@@ -184,7 +186,10 @@ async fn ndp_replies(
     let (mut reply, mut rest) = match first_reply(shared, share, lsn, descriptor).await {
         Ok(Some((first, rest))) => (Ok(first), rest),
         Ok(None) => return,
-        Err(e) => return drop(to.send(Err(e)).await),
+        Err(e) => {
+            shared.seen(e.clone());
+            return drop(to.send(Err(e)).await);
+        }
     };
     loop {
         let last = reply.is_err();
@@ -222,6 +227,7 @@ async fn first_reply(
     let open = || {
         let request = NdpRead {
             slice: share.slice.key,
+            epoch: shared.epoch,
             lsn: lsn.min(share.slice.persistent()),
             pages: share.pages.clone(),
             descriptor: descriptor.clone(),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures::future::try_join_all;
+use perigee_crash::{Point, reach};
 use perigee_log_api::{LogEntry, LogError, LogStore, PlogInfo, PlogKey};
 use perigee_page_api::{PageError, PageStore, ReadPages, SliceKey, SliceStatus};
 use perigee_redo::Op;
@@ -18,7 +19,7 @@ use crate::log_buffer::Buffer;
 use crate::plogs::{PlogList, PlogWriter};
 use crate::retry::{Patience, retry};
 use crate::sal::{Shared, Start};
-use crate::{Geometry, SUPERBLOCK, SalConfig, SalError, flush, maintain, superblock};
+use crate::{Geometry, SUPERBLOCK, SalConfig, SalError, fence, flush, maintain, superblock};
 
 /// Bytes of log read at a time.
 const READ_BYTES: u64 = 4 << 20;
@@ -60,22 +61,26 @@ pub(crate) async fn open(
         stores,
         patience,
     };
-    // Each opening has an epoch above all before: each makes a PLog later than all before it.
+    // Each opening has an epoch of its own, above the ids of all PLogs that there are: no earlier
+    // writer makes, extends or deletes a PLog any more.
+    let epoch = opening.begin_epoch().await?;
+    reach(Point::EpochKnown);
     let plogs = opening.list().await?;
-    let epoch = plogs.last().map_or(0, |p| p.plog.plog.0) + 1;
     let plogs = opening.seal(&plogs, epoch).await?;
+    reach(Point::PlogsSealed);
     if plogs.last().is_some_and(|p| p.plog.plog.0 >= epoch) {
-        let text = format!("another frontend is opening {}", opening.config.db);
-        return Err(LogError::Refused(text).into());
+        let text = format!("another frontend has opened {}", opening.config.db);
+        return Err(LogError::Fenced(text).into());
     }
     let (found, damaged) = opening.fence_slices(epoch).await?;
+    reach(Point::SlicesFenced);
     let (first, last) = opening.extent_of_log(&plogs, &found, &damaged)?;
     opening.check_slices(&found, first, last)?;
     let geometry = match last {
         Lsn(0) => opening.new_geometry()?,
         _ => {
             opening
-                .find_geometry(&plogs, first, &found, &damaged)
+                .find_geometry((&plogs, epoch), first, &found, &damaged)
                 .await?
         }
     };
@@ -107,6 +112,13 @@ pub(crate) async fn open(
 }
 
 impl Opening {
+    async fn begin_epoch(&self) -> Result<u64, SalError> {
+        Ok(retry("beginning an epoch", self.patience, || {
+            self.log.begin_epoch(self.config.db)
+        })
+        .await?)
+    }
+
     async fn list(&self) -> Result<Vec<PlogInfo>, SalError> {
         Ok(retry("listing PLogs", self.patience, || {
             self.log.list(self.config.db)
@@ -298,7 +310,7 @@ impl Opening {
     /// have it yet, from the first log group.
     async fn find_geometry(
         &self,
-        plogs: &[PlogInfo],
+        (plogs, epoch): (&[PlogInfo], u64),
         first: Lsn,
         found: &Found,
         damaged: &Damaged,
@@ -330,6 +342,7 @@ impl Opening {
         let read = || {
             let read = ReadPages {
                 slice,
+                epoch,
                 lsn: status.persistent_lsn,
                 pages: vec![SUPERBLOCK],
             };
@@ -377,18 +390,21 @@ impl Opening {
             .min()
             .unwrap_or(Lsn(0));
         self.resend(shared, plogs, behind, last).await?;
+        reach(Point::LogResent);
 
         let writer = PlogWriter::new(self.log.clone(), &self.config, shared.epoch);
         let (sender, receiver) = mpsc::channel(DISTRIBUTOR_QUEUE);
         shared.spawn("flusher", flush::run(shared.clone(), writer, sender));
         shared.spawn("distributor", distribute::run(shared.clone(), receiver));
         shared.spawn("maintenance", maintain::run(shared.clone()));
+        shared.spawn("fence", fence::run(shared.clone()));
 
         if last == Lsn(0) {
             let first = superblock::first_group(self.config.db, &shared.geometry);
             let lsn = shared.append(first);
             assert_eq!(lsn, Lsn(1), "L1: the superblock is the first group");
             shared.wait(|p| p.persistent >= lsn).await?;
+            reach(Point::SuperblockMade);
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use parking_lot::{Mutex, RwLock};
+use perigee_crash::{Point, reach};
 use perigee_log_api::{LogStore, MAX_APPEND};
 use perigee_page_api::{PageError, PageStore, SliceKey, SliceStatus, StoreStatus};
 use perigee_redo::{Change, Group};
@@ -483,6 +484,7 @@ impl Sal {
     /// store any more. Later calls fail.
     pub async fn shutdown(&self) -> Result<(), SalError> {
         let result = self.wait_page_persistent(self.last_lsn()).await;
+        reach(Point::AllPersistent);
         self.shared.fail(SalError::ShutDown);
         for task in self.shared.end_tasks() {
             // Aborted or panicked: it has ended.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
+use perigee_crash::{Point, reach};
 use perigee_page_api::{Fragment, PageError, SliceKey, SliceStatus};
 use perigee_types::Lsn;
 use tokio::sync::Notify;
@@ -176,6 +177,7 @@ async fn send_all(shared: &Shared, slice: &Slice) -> Result<(), SalError> {
         };
         prev_lsn = fragment.last_lsn;
         let status = send(shared, slice, patience, fragment).await?;
+        reach(Point::FragmentSent);
         slice.set_backlog(status.backlog_bytes);
         slice.persistent.store(prev_lsn.0, Ordering::Release);
         let mut cv = shared.cv.lock();

@@ -23,6 +23,9 @@ const LINES: u64 = 4000;
 /// Longest time from the first acknowledgement of a round to its end.
 const LONGEST: u64 = 500;
 
+/// Housekeeping comes round once a second.
+const IDLE: Duration = Duration::from_millis(1100);
+
 fn rounds() -> usize {
     let rounds = std::env::var("PERIGEE_CRASH_ROUNDS");
     rounds.map_or(1, |rounds| rounds.parse().unwrap())
@@ -316,6 +319,77 @@ async fn a_single_process_that_is_killed_loses_nothing() {
         let when = format!("round {round}, killed after {moment:?}");
         let mut client = server.client(Some("c")).await.unwrap();
         check(&mut client, &mut told, &when).await;
+    }
+    assert!(!told.inserts.is_empty(), "nothing was inserted");
+    drop(server);
+    verify(&dir.path().join("serve/pages"));
+}
+
+/// What happens to a server after a kill, before it is looked at.
+#[derive(Clone, Copy, Debug)]
+enum Between {
+    /// Nothing.
+    Nothing,
+    /// It starts, does nothing for longer than housekeeping takes to come round, and is told to end.
+    IdleAndStop,
+    /// The same, and it is killed.
+    IdleAndKill,
+    /// It is killed while it starts, or soon after.
+    KillAgain,
+}
+
+impl Between {
+    const ALL: [Self; 4] = [
+        Self::IdleAndStop,
+        Self::KillAgain,
+        Self::IdleAndKill,
+        Self::Nothing,
+    ];
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_restarts_after_kills_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = || Embedded::start(&binary(), dir.path(), &args(&[])).unwrap();
+    let mut server = start();
+    create(&mut server.client(None).await.unwrap()).await;
+    let (mut told, mut moments) = (Told::default(), Moments::new());
+    for round in 0..4 * rounds() {
+        // The first INSERT of a process makes its PLog: most kills hit something near that.
+        let client = server.client(Some("c")).await.unwrap();
+        let (done, _) = watch::channel(0);
+        let inserts = tokio::spawn(insert_until_failure(client, told.next_insert, done));
+        let moment = moments.next() / 40;
+        tokio::time::sleep(moment).await;
+        drop(server); // kill -9
+        let (inserted, next) = inserts.await.unwrap();
+        told.inserts.extend(inserted);
+        told.next_insert = next;
+        let between = Between::ALL[round % Between::ALL.len()];
+        match between {
+            Between::Nothing => {}
+            Between::IdleAndStop | Between::IdleAndKill => {
+                let mut idle = start();
+                tokio::time::sleep(IDLE + 2 * moments.next()).await;
+                if matches!(between, Between::IdleAndStop) {
+                    idle.stop().unwrap();
+                }
+            }
+            Between::KillAgain => {
+                let again = start();
+                tokio::time::sleep(moments.next() / 20).await;
+                drop(again);
+            }
+        }
+        server = start();
+        let when = format!("round {round}, killed after {moment:?}, then {between:?}");
+        let mut client = server.client(Some("c")).await.unwrap();
+        check(&mut client, &mut told, &when).await;
+        if round % 3 == 0 {
+            // And what an orderly end leaves.
+            server.stop().unwrap();
+            server = start();
+        }
     }
     assert!(!told.inserts.is_empty(), "nothing was inserted");
     drop(server);

@@ -202,6 +202,17 @@ impl<S> Faulty<S> {
 
 #[async_trait]
 impl<S: LogStore> LogStore for Faulty<S> {
+    async fn begin_epoch(&self, db: DbId) -> Result<u64, LogError> {
+        self.faults
+            .apply(self.store.begin_epoch(db), LogError::Unavailable)
+            .await
+    }
+
+    async fn await_epoch(&self, db: DbId, epoch: u64, wait: Duration) -> Result<u64, LogError> {
+        // Not a call that tests count on: it is always under way.
+        self.store.await_epoch(db, epoch, wait).await
+    }
+
     async fn create_plog(&self, plog: PlogKey, epoch: u64) -> Result<(), LogError> {
         self.faults
             .apply(self.store.create_plog(plog, epoch), LogError::Unavailable)

@@ -57,11 +57,20 @@ impl ReplayPageStore {
         self.state().slices.remove(&slice);
     }
 
-    fn read(&self, slice: SliceKey, lsn: Lsn, pages: &[PageId]) -> Result<Vec<Bytes>, PageError> {
+    fn read(
+        &self,
+        slice: SliceKey,
+        epoch: u64,
+        lsn: Lsn,
+        pages: &[PageId],
+    ) -> Result<Vec<Bytes>, PageError> {
         let state = self.state();
         let recycle = state.recycle.get(&slice.db).copied().unwrap_or_default();
         let found = state.slices.get(&slice);
         let found = found.ok_or_else(|| PageError::NotFound(slice.to_string()))?;
+        if epoch < found.epoch {
+            return Err(PageError::Fenced(format!("{slice}: old epoch")));
+        }
         if found.status.persistent_lsn < lsn {
             return Err(PageError::Behind(format!("{slice} has not reached {lsn}")));
         }
@@ -98,7 +107,7 @@ impl Slice {
         let name = format!("fragment {} of {}", fragment.sequence, fragment.slice);
         let refuse = |text: &str| Err(PageError::Refused(format!("{name}: {text}")));
         if fragment.epoch < self.epoch {
-            return refuse("old epoch");
+            return Err(PageError::Fenced(format!("{name}: old epoch")));
         }
         if fragment.sequence == 0 || fragment.first_lsn <= fragment.prev_lsn {
             return refuse("makes no sense");
@@ -155,7 +164,7 @@ impl PageStore for ReplayPageStore {
         let mut state = self.state();
         let found = state.slices.entry(slice).or_default();
         if epoch < found.epoch {
-            return Err(PageError::Refused(format!("{slice}: old epoch")));
+            return Err(PageError::Fenced(format!("{slice}: old epoch")));
         }
         found.epoch = epoch;
         Ok(())
@@ -170,11 +179,11 @@ impl PageStore for ReplayPageStore {
     }
 
     async fn read_pages(&self, read: ReadPages) -> Result<Vec<Bytes>, PageError> {
-        self.read(read.slice, read.lsn, &read.pages)
+        self.read(read.slice, read.epoch, read.lsn, &read.pages)
     }
 
     async fn ndp_read(&self, read: NdpRead) -> Result<NdpStream, PageError> {
-        let pages = self.read(read.slice, read.lsn, &read.pages)?;
+        let pages = self.read(read.slice, read.epoch, read.lsn, &read.pages)?;
         let reply = |(index, page)| {
             let reason = NdpDecline::Descriptor;
             let items = vec![NdpItem::Declined {

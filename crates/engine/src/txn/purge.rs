@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use perigee_crash::{Point, reach};
 use perigee_page::{RecordFlags, RecordHeader};
 use perigee_types::{Lsn, PageId, RollPtr, TrxId};
 use tokio::time::Instant;
@@ -205,6 +206,7 @@ async fn purge(
         done.insert(slot, at);
     }
     done.insert(slot, at);
+    reach(Point::Purged);
     Ok(())
 }
 

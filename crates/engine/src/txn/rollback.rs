@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, Weak};
 
+use perigee_crash::{Point, reach};
 use perigee_page::{RecordFlags, RecordHeader};
 use perigee_types::{PageId, RollPtr, TrxId};
 
@@ -39,6 +40,7 @@ pub(crate) async fn roll_back_unfinished(
         let tail = tail.expect("a transaction's undo has pages");
         let end = Position::end_of(&tail)?;
         let _ = free_slot(engine, number, end);
+        reach(Point::Undone);
         engine
             .registry
             .end_with(slot.trx, Some((number, end, false)));
@@ -102,6 +104,7 @@ pub(super) async fn roll_back_from(
                 return Err(EngineError::Corrupt(text));
             }
             undo(engine, RollPtr::new(page, offset), record).await?;
+            reach(Point::PartUndone);
         }
     }
     Ok(())

@@ -1,5 +1,7 @@
 //! The cases of the conformance suite, one function a rule.
 
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
 use perigee_types::{DbId, Lsn, PlogId};
 
@@ -23,6 +25,8 @@ pub(super) async fn run(store: &dyn LogStore, first_db: u32) {
     sizes_are_limited(store, db(14)).await;
     appends_to_several_plogs_run_together(store, db(15)).await;
     one_of_many_racing_appends_wins(store, db(16)).await;
+    every_opening_has_an_epoch_of_its_own(store, db(17)).await;
+    a_new_epoch_is_told_at_once(store, db(18)).await;
 }
 
 fn key(db: DbId, plog: u64) -> PlogKey {
@@ -64,6 +68,14 @@ async fn appended(store: &dyn LogStore, append: Append) -> u64 {
 fn assert_refused<T: std::fmt::Debug>(answer: Result<T, LogError>, what: &str) {
     assert!(
         matches!(answer, Err(LogError::Refused(_))),
+        "{what}: {answer:?}"
+    );
+}
+
+#[track_caller]
+fn assert_fenced<T: std::fmt::Debug>(answer: Result<T, LogError>, what: &str) {
+    assert!(
+        matches!(answer, Err(LogError::Fenced(_))),
         "{what}: {answer:?}"
     );
 }
@@ -372,32 +384,32 @@ async fn an_old_epoch_is_refused(store: &dyn LogStore, db: DbId) {
         .create_plog(new, 5)
         .await
         .expect("a greater epoch is accepted");
-    assert_refused(
+    assert_fenced(
         store.append(one(old, 4, 3, 2, b"d")).await,
         "append with an old epoch",
     );
-    assert_refused(
+    assert_fenced(
         store.append(one(new, 4, 0, 2, b"d")).await,
         "append to the new PLog",
     );
-    assert_refused(
+    assert_fenced(
         store.append(one(old, 1, 0, 1, b"abc")).await,
         "repeat with an old epoch",
     );
-    assert_refused(
+    assert_fenced(
         store.create_plog(key(db, 3), 4).await,
         "create with an old epoch",
     );
-    assert_refused(
+    assert_fenced(
         store.create_plog(new, 4).await,
         "create again with an old epoch",
     );
-    assert_refused(store.seal(old, 4).await, "seal with an old epoch");
+    assert_fenced(store.seal(old, 4).await, "seal with an old epoch");
     assert_eq!(store.seal(old, 5).await, Ok(3), "seal with the new epoch");
-    assert_refused(store.delete(old, 4).await, "delete with an old epoch");
+    assert_fenced(store.delete(old, 4).await, "delete with an old epoch");
     appended(store, one(new, 5, 0, 2, b"d")).await;
     appended(store, one(new, 6, 1, 3, b"e")).await;
-    assert_refused(
+    assert_fenced(
         store.append(one(new, 5, 2, 4, b"f")).await,
         "epochs rise with appends too",
     );
@@ -410,7 +422,7 @@ async fn an_old_epoch_is_refused(store: &dyn LogStore, db: DbId) {
 async fn a_new_epoch_counts_even_if_its_call_fails(store: &dyn LogStore, db: DbId) {
     let plog = created(store, key(db, 1)).await;
     assert_not_found(store.seal(key(db, 9), 3).await, "seal of an unknown PLog");
-    assert_refused(
+    assert_fenced(
         store.append(one(plog, 2, 0, 1, b"a")).await,
         "the failed seal had epoch 3",
     );
@@ -418,11 +430,62 @@ async fn a_new_epoch_counts_even_if_its_call_fails(store: &dyn LogStore, db: DbI
         store.append(one(plog, 4, 7, 1, b"a")).await,
         "append at a wrong offset",
     );
-    assert_refused(
+    assert_fenced(
         store.append(one(plog, 3, 0, 1, b"a")).await,
         "the failed append had epoch 4",
     );
     appended(store, one(plog, 4, 0, 1, b"a")).await;
+}
+
+async fn every_opening_has_an_epoch_of_its_own(store: &dyn LogStore, db: DbId) {
+    let first = store.begin_epoch(db).await.expect("of an unknown database");
+    assert!(first > 0, "epochs begin above 0");
+    let (second, third) = tokio::join!(store.begin_epoch(db), store.begin_epoch(db));
+    let (second, third) = (second.expect("again"), third.expect("at once"));
+    assert!(first < second.min(third) && second != third, "epochs rise");
+    let current = second.max(third);
+    assert_fenced(store.create_plog(key(db, 1), current - 1).await, "create");
+    let plog = key(db, 77);
+    store
+        .create_plog(plog, current)
+        .await
+        .expect("the current epoch writes");
+    let above = store.begin_epoch(db).await.expect("a PLog is there");
+    assert!(above > 77, "epochs are above the ids of all PLogs: {above}");
+    assert_fenced(store.append(one(plog, current, 0, 1, b"x")).await, "append");
+    assert_fenced(store.seal(plog, current).await, "seal");
+    assert_eq!(
+        store.seal(plog, above).await,
+        Ok(0),
+        "seal by the new writer"
+    );
+}
+
+async fn a_new_epoch_is_told_at_once(store: &dyn LogStore, db: DbId) {
+    let wait = Duration::from_millis(20);
+    assert_eq!(store.await_epoch(db, 0, wait).await, Ok(0), "nothing known");
+    let mine = store.begin_epoch(db).await.expect("an epoch");
+    assert_eq!(
+        store.await_epoch(db, mine, wait).await,
+        Ok(mine),
+        "no other"
+    );
+    let begin = Instant::now();
+    let (told, next) = tokio::join!(
+        store.await_epoch(db, mine, Duration::from_secs(60)),
+        async {
+            tokio::time::sleep(wait).await;
+            store.begin_epoch(db).await
+        }
+    );
+    let next = next.expect("another epoch");
+    assert_eq!(told, Ok(next), "the new epoch is told");
+    assert!(
+        begin.elapsed() < Duration::from_secs(30),
+        "and not at the end"
+    );
+    let told = store.await_epoch(db, mine, Duration::from_secs(60)).await;
+    assert_eq!(told, Ok(next), "to who asks later, too");
 }
 
 async fn databases_do_not_meet(store: &dyn LogStore, one_db: DbId, other_db: DbId) {
@@ -459,7 +522,7 @@ async fn only_sealed_plogs_are_deleted(store: &dyn LogStore, db: DbId) {
         Ok(1),
         "the other PLog is there"
     );
-    assert_refused(
+    assert_fenced(
         store.append(one(next, 2, 0, 2, b"d")).await,
         "the delete had epoch 3",
     );

@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use perigee_types::{DbId, Lsn, PlogId};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::{Append, LogEntry, LogError, LogStore, MAX_APPEND, PLOG_SIZE, PlogInfo, PlogKey};
 
@@ -13,6 +16,8 @@ use crate::{Append, LogEntry, LogError, LogStore, MAX_APPEND, PLOG_SIZE, PlogInf
 #[derive(Debug, Default)]
 pub struct MemoryLogStore {
     databases: Mutex<BTreeMap<DbId, Database>>,
+    /// Tells of new epochs.
+    begun: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -49,7 +54,7 @@ impl Plog {
 impl Database {
     fn admit(&mut self, epoch: u64) -> Result<(), LogError> {
         if epoch < self.epoch {
-            return Err(LogError::Refused(format!(
+            return Err(LogError::Fenced(format!(
                 "epoch {epoch} is below {}",
                 self.epoch
             )));
@@ -79,6 +84,27 @@ fn refused<T>(why: impl Into<String>) -> Result<T, LogError> {
 
 #[async_trait]
 impl LogStore for MemoryLogStore {
+    async fn begin_epoch(&self, db: DbId) -> Result<u64, LogError> {
+        let mut databases = self.lock();
+        let db = databases.entry(db).or_default();
+        let last = db.plogs.last_key_value().map_or(0, |(id, _)| id.0);
+        let Some(epoch) = db.epoch.max(last).checked_add(1) else {
+            return refused("there are no more epochs");
+        };
+        db.epoch = epoch;
+        self.begun.send_modify(|_| ());
+        Ok(epoch)
+    }
+
+    async fn await_epoch(&self, db: DbId, epoch: u64, wait: Duration) -> Result<u64, LogError> {
+        let current = || self.lock().get(&db).map_or(0, |d| d.epoch);
+        let mut begun = self.begun.subscribe();
+        let above = async { while current() <= epoch && begun.changed().await.is_ok() {} };
+        // What the time limit cuts off is told as well.
+        let _ = timeout(wait, above).await;
+        Ok(current())
+    }
+
     async fn create_plog(&self, key: PlogKey, epoch: u64) -> Result<(), LogError> {
         let mut databases = self.lock();
         let db = databases.entry(key.db).or_default();

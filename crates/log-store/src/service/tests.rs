@@ -244,7 +244,7 @@ async fn an_append_survives_the_caller_that_drops_it() {
     for i in 0..20 {
         // Polled once: the work has been handed over.
         let dropped = store.append(append(i * 100, i + 1, 100));
-        let _ = tokio::time::timeout(Duration::ZERO, dropped).await;
+        let _ = timeout(Duration::ZERO, dropped).await;
         // The repeat waits for it and is acknowledged, whichever of the two comes first.
         assert_eq!(
             store.append(append(i * 100, i + 1, 100)).await,

@@ -85,6 +85,7 @@ impl<'a> Writer<'a> {
     async fn read(&self, lsn: u64, pages: &[u64]) -> Result<Vec<Bytes>, PageError> {
         let read = ReadPages {
             slice: self.slice,
+            epoch: self.epoch,
             lsn: Lsn(lsn),
             pages: pages.iter().map(|p| PageId(*p)).collect(),
         };
@@ -212,12 +213,12 @@ async fn old_epochs_are_refused(store: &dyn PageStore, format: &dyn Format, db: 
     old.epoch = 4;
     let refused = store.write_logs(old.clone()).await;
     assert!(
-        matches!(refused, Err(PageError::Refused(_))),
+        matches!(refused, Err(PageError::Fenced(_))),
         "an old epoch writes: {refused:?}"
     );
     let refused = store.create_slice(w.slice, 4).await;
     assert!(
-        matches!(refused, Err(PageError::Refused(_))),
+        matches!(refused, Err(PageError::Fenced(_))),
         "an old epoch creates: {refused:?}"
     );
     store
@@ -227,12 +228,34 @@ async fn old_epochs_are_refused(store: &dyn PageStore, format: &dyn Format, db: 
     old.epoch = 5;
     let refused = store.write_logs(old.clone()).await;
     assert!(
-        matches!(refused, Err(PageError::Refused(_))),
+        matches!(refused, Err(PageError::Fenced(_))),
         "create_slice fences: {refused:?}"
     );
     old.epoch = 6;
     store.write_logs(old).await.expect("the new epoch writes");
+    w.epoch = 6;
     w.check(2, 1).await;
+    w.epoch = 5;
+    let refused = w.read(2, &[1]).await;
+    assert!(
+        matches!(refused, Err(PageError::Fenced(_))),
+        "an old epoch reads: {refused:?}"
+    );
+    let read = NdpRead {
+        slice: w.slice,
+        epoch: 5,
+        lsn: Lsn(2),
+        pages: vec![PageId(1)],
+        descriptor: Bytes::from_static(b"no descriptor of any version"),
+    };
+    let refused = match store.ndp_read(read).await {
+        Ok(mut replies) => replies.next().await.map(|reply| reply.map(drop)),
+        Err(error) => Some(Err(error)),
+    };
+    assert!(
+        matches!(refused, Some(Err(PageError::Fenced(_)))),
+        "an old epoch reads with near-data processing: {refused:?}"
+    );
 }
 
 async fn what_is_not_there_is_named(store: &dyn PageStore, format: &dyn Format, db: u32) {
@@ -313,6 +336,7 @@ async fn unknown_descriptors_are_declined(store: &dyn PageStore, format: &dyn Fo
     w.write(1, &[&pages]).await;
     let read = NdpRead {
         slice: w.slice,
+        epoch: w.epoch,
         lsn: Lsn(1),
         pages: pages.iter().map(|p| PageId(*p)).collect(),
         descriptor: Bytes::from_static(b"no descriptor of any version"),

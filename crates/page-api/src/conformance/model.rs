@@ -83,13 +83,22 @@ impl MemoryPageStore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read(&self, slice: SliceKey, lsn: Lsn, pages: &[PageId]) -> Result<Vec<Bytes>, PageError> {
+    fn read(
+        &self,
+        slice: SliceKey,
+        epoch: u64,
+        lsn: Lsn,
+        pages: &[PageId],
+    ) -> Result<Vec<Bytes>, PageError> {
         let state = self.state();
         let recycle = state.recycle.get(&slice.db).copied().unwrap_or_default();
         let found = state
             .slices
             .get(&slice)
             .ok_or_else(|| PageError::NotFound(slice.to_string()))?;
+        if epoch < found.epoch {
+            return Err(PageError::Fenced(format!("{slice}: old epoch")));
+        }
         if found.status.persistent_lsn < lsn {
             return Err(PageError::Behind(format!("{slice} has not reached {lsn}")));
         }
@@ -114,7 +123,8 @@ impl Slice {
         let refuse =
             |text: &str| PageError::Refused(format!("fragment {sequence} of {slice}: {text}"));
         if fragment.epoch < self.epoch {
-            return Err(refuse("old epoch"));
+            let text = format!("fragment {sequence} of {slice}: old epoch");
+            return Err(PageError::Fenced(text));
         }
         if sequence == 0 || fragment.first_lsn <= fragment.prev_lsn {
             return Err(refuse("makes no sense"));
@@ -152,7 +162,7 @@ impl PageStore for MemoryPageStore {
         let mut state = self.state();
         let found = state.slices.entry(slice).or_default();
         if epoch < found.epoch {
-            return Err(PageError::Refused(format!("{slice}: old epoch")));
+            return Err(PageError::Fenced(format!("{slice}: old epoch")));
         }
         found.epoch = epoch;
         Ok(())
@@ -168,11 +178,11 @@ impl PageStore for MemoryPageStore {
     }
 
     async fn read_pages(&self, read: ReadPages) -> Result<Vec<Bytes>, PageError> {
-        self.read(read.slice, read.lsn, &read.pages)
+        self.read(read.slice, read.epoch, read.lsn, &read.pages)
     }
 
     async fn ndp_read(&self, read: NdpRead) -> Result<NdpStream, PageError> {
-        let pages = self.read(read.slice, read.lsn, &read.pages)?;
+        let pages = self.read(read.slice, read.epoch, read.lsn, &read.pages)?;
         let replies = pages.into_iter().enumerate().map(|(index, page)| {
             Ok(NdpReply {
                 items: vec![NdpItem::Declined {

@@ -243,6 +243,7 @@ fn kind_of(error: &PageError) -> &'static str {
         PageError::Recycled(_) => "recycled",
         PageError::NotFound(_) => "not found",
         PageError::Refused(_) => "refused",
+        PageError::Fenced(_) => "fenced",
         PageError::Corrupt(_) => "corrupt",
         PageError::Disk(_) => "disk",
     }
@@ -250,6 +251,7 @@ fn kind_of(error: &PageError) -> &'static str {
 
 async fn plain_pages(world: &World, read: &NdpRead) -> Vec<Bytes> {
     let pages = ReadPages {
+        epoch: perigee_page_api::ANY_EPOCH,
         slice: read.slice,
         lsn: read.lsn,
         pages: read.pages.clone(),

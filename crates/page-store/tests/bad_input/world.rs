@@ -255,6 +255,7 @@ impl World {
             _ => (1..=LEAVES).map(PageId).collect(),
         };
         let mut read = NdpRead {
+            epoch: perigee_page_api::ANY_EPOCH,
             slice: SLICE,
             lsn: self.model.lsn,
             pages,

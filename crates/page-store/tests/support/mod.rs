@@ -277,7 +277,14 @@ pub async fn read(
     lsn: Lsn,
 ) -> Result<Vec<Bytes>, PageError> {
     let pages = pages.iter().map(|p| PageId(*p)).collect();
-    store.read_pages(ReadPages { slice, lsn, pages }).await
+    store
+        .read_pages(ReadPages {
+            epoch: perigee_page_api::ANY_EPOCH,
+            slice,
+            lsn,
+            pages,
+        })
+        .await
 }
 
 /// Waits until everything is consolidated.

@@ -418,6 +418,7 @@ impl Session {
         cancel: &'a CancelToken,
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
+            self.check_fence()?;
             let answer = fast::text(self, text, out, cancel).await;
             if answer.inspect_err(|e| self.note_error(e))? == fast::Answer::Done {
                 return Ok(());
@@ -425,6 +426,15 @@ impl Session {
             // Large, and not always needed.
             Box::pin(self.execute_script(text, multi, out, file, cancel)).await
         })
+    }
+
+    /// Fails once another frontend has opened the database: what this one has in memory may be old,
+    /// and must not be shown.
+    pub(crate) fn check_fence(&self) -> Result<()> {
+        match self.frontend.engine().sal().check() {
+            Err(e) if e.is_fenced() => Err(perigee_engine::EngineError::from(e).into()),
+            _ => Ok(()),
+        }
     }
 
     /// Runs a text statement by statement.

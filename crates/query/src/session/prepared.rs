@@ -425,6 +425,7 @@ impl Session {
         cancel: &'a CancelToken,
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
+            self.check_fence()?;
             let outcome = match self.prepared.by_id.get(&id).cloned() {
                 Some(statement) => {
                     self.frontend.questions.fetch_add(1, Ordering::Relaxed);

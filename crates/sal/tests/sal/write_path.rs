@@ -231,6 +231,47 @@ async fn a_later_frontend_locks_out_the_one_before() {
 }
 
 #[tokio::test]
+async fn frontends_that_write_nothing_have_epochs_of_their_own() {
+    let cluster = Cluster::new(2);
+    let old = cluster.open().await;
+    let mut model = Model::default();
+    let lsn = model.write(&old, &[70, 130], 1);
+    old.wait_page_persistent(lsn).await.unwrap();
+    drop(old);
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        let next = cluster.open().await;
+        model.check(&next, LATEST).await;
+        open.push(next);
+    }
+    let epochs: Vec<_> = open.iter().map(|sal| sal.epoch()).collect();
+    assert!(epochs.is_sorted_by(|a, b| a < b), "{epochs:?}");
+    let last = open.pop().unwrap();
+    for old in open {
+        // A page is refused whether it has learned it or not; and it learns it though it asks nothing.
+        let refused = old.read_pages(&[PageId(70)], LATEST).await.unwrap_err();
+        assert!(refused.is_fenced(), "S7: {refused}");
+        eventually("it is told", || old.check().is_err()).await;
+        let stopped = old.check().unwrap_err();
+        assert!(stopped.is_fenced() && !stopped.is_transient(), "{stopped}");
+    }
+    last.check().unwrap();
+    model.write(&last, &[70], 2);
+    last.wait_page_persistent(last.last_lsn()).await.unwrap();
+    model.check(&last, LATEST).await;
+}
+
+#[tokio::test]
+async fn a_frontend_that_does_nothing_learns_that_it_was_replaced() {
+    let cluster = Cluster::new(1);
+    let old = cluster.open().await;
+    let new = cluster.open().await;
+    eventually("it is told", || old.check().is_err()).await;
+    assert!(old.check().unwrap_err().is_fenced());
+    new.check().unwrap();
+}
+
+#[tokio::test]
 async fn plogs_follow_each_other_and_go_when_no_store_needs_them() {
     let cluster = Cluster::new(2);
     let config = SalConfig {

@@ -97,6 +97,7 @@ async fn ask(
     for (slice, status) in slices.into_iter().filter(|(key, _)| key.db == db) {
         let newest = status.persistent_lsn;
         let read = ReadPages {
+            epoch: perigee_page_api::ANY_EPOCH,
             slice,
             lsn: lsn.map_or(newest, |lsn| lsn.min(newest)),
             pages: vec![page],

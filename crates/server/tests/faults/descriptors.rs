@@ -29,6 +29,7 @@ async fn descriptors_that_cannot_be_right_are_declined() {
     let lsn = store.slice_status(slice).await.unwrap().persistent_lsn;
     let pages = vec![PageId(1), PageId(2)];
     let read = ReadPages {
+        epoch: perigee_page_api::ANY_EPOCH,
         slice,
         lsn,
         pages: pages.clone(),
@@ -36,6 +37,7 @@ async fn descriptors_that_cannot_be_right_are_declined() {
     let whole = store.read_pages(read).await.unwrap();
     for (what, descriptor) in wrong_descriptors() {
         let read = NdpRead {
+            epoch: perigee_page_api::ANY_EPOCH,
             slice,
             lsn,
             pages: pages.clone(),

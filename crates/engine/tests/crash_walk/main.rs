@@ -1,0 +1,240 @@
+//! The crash-point walk: a process that is a whole database ends at one named point, the next one at
+//! another, for every pair of points; then the database opens, has what was acknowledged, and opens
+//! again.
+//!
+//! For every first point the database that it leaves is kept. From there three ways go on:
+//! - *idle*: the next process does nothing, and ends at the second point or in order;
+//! - *writes*: the next process writes, and ends at the second point;
+//! - *second crash*: the next process does nothing and ends in order, and the one after it writes and
+//!   ends at the second point.
+//!
+//! Which points a way comes to is found by walking it without a second one. Points that it does not
+//! come to leave the same database as its end, which is checked once.
+#![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
+
+mod life;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use life::{Mode, check_all, live};
+use perigee_crash::{AT, Point, TRACE};
+
+/// For the process that lives: directory and mode.
+const DIR: &str = "PERIGEE_LIFE_DIR";
+const MODE: &str = "PERIGEE_LIFE_MODE";
+
+/// Databases are made in memory where there is such a directory: only kills are simulated here, and
+/// syncing takes most of the time.
+fn scratch() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() {
+        if let Ok(dir) = tempfile::tempdir_in(memory) {
+            return dir;
+        }
+    }
+    tempfile::tempdir().unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), &target).unwrap();
+        }
+    }
+}
+
+/// How a life ended, and the points that it came to.
+struct Lived {
+    ended: bool,
+    reached: BTreeSet<Point>,
+}
+
+/// A life in a process of its own.
+fn process(dir: &Path, mode: Mode, at: Option<Point>) -> Lived {
+    let trace = dir.join("trace");
+    let _ = fs::remove_file(&trace);
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "a_life", "--ignored", "--nocapture"])
+        .env(DIR, dir)
+        .env(MODE, mode.name())
+        .env(TRACE, &trace)
+        .env("RUST_BACKTRACE", "0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    match at {
+        Some(point) => command.env(AT, point.name()),
+        None => command.env_remove(AT),
+    };
+    let output = command.output().unwrap();
+    let names = fs::read_to_string(&trace).unwrap_or_default();
+    let reached = |name: &str| Point::ALL.iter().find(|p| p.name() == name).copied();
+    let reached: BTreeSet<_> = names.lines().filter_map(reached).collect();
+    let crashed = at.is_some_and(|point| reached.contains(&point));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() || crashed && !text.contains("panicked"),
+        "a life in {} ({mode:?}, to end at {at:?}): {}\n{text}",
+        dir.display(),
+        output.status,
+    );
+    Lived {
+        ended: output.status.success(),
+        reached,
+    }
+}
+
+#[test]
+#[ignore = "what the other tests start as processes"]
+fn a_life() {
+    let Some(dir) = std::env::var_os(DIR) else {
+        return;
+    };
+    let mode = std::env::var(MODE).unwrap();
+    let mode = Mode::ALL.into_iter().find(|m| m.name() == mode).unwrap();
+    live(Path::new(&dir), mode);
+}
+
+/// Where the walk stands.
+struct Walk {
+    scratch: tempfile::TempDir,
+    next: AtomicUsize,
+    cases: AtomicUsize,
+    /// How often a life ended at each point, as the first and as the second.
+    ends: Mutex<BTreeMap<Point, (usize, usize)>>,
+    failures: Mutex<Vec<String>>,
+}
+
+impl Walk {
+    fn new() -> Self {
+        Self {
+            scratch: scratch(),
+            next: AtomicUsize::new(0),
+            cases: AtomicUsize::new(0),
+            ends: Mutex::default(),
+            failures: Mutex::default(),
+        }
+    }
+
+    fn fresh(&self) -> PathBuf {
+        let n = self.next.fetch_add(1, Ordering::Relaxed);
+        self.scratch.path().join(n.to_string())
+    }
+
+    fn copy_of(&self, from: &Path) -> PathBuf {
+        let dir = self.fresh();
+        copy(from, &dir);
+        dir
+    }
+
+    fn note(&self, point: Point, second: bool) {
+        let mut ends = self.ends.lock().unwrap();
+        let (firsts, seconds) = ends.entry(point).or_default();
+        *(if second { seconds } else { firsts }) += 1;
+    }
+
+    /// Checks what lives left; a failure is kept with the way that led there.
+    fn check(&self, dir: &Path, way: &str) {
+        self.cases.fetch_add(1, Ordering::Relaxed);
+        let checked = std::panic::catch_unwind(|| check_all(dir));
+        if let Err(panic) = checked {
+            let text = panic
+                .downcast_ref::<String>()
+                .map_or("panic", String::as_str);
+            eprintln!("{way}: {text}");
+            self.failures.lock().unwrap().push(format!("{way}: {text}"));
+        }
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// All second points of a way that goes on from a database.
+    fn go_on(&self, from: &Path, mode: Mode, way: &str) {
+        let dir = self.copy_of(from);
+        let reached = process(&dir, mode, None).reached;
+        self.check(&dir, way);
+        for second in reached {
+            let dir = self.copy_of(from);
+            let lived = process(&dir, mode, Some(second));
+            if !lived.ended {
+                self.note(second, true);
+            }
+            self.check(&dir, &format!("{way}, then to {second:?}"));
+        }
+    }
+
+    /// All that follows the end at a point of a life that begins with `base`.
+    fn begin(&self, base: &Path, first: Point) {
+        let dir = self.copy_of(base);
+        let lived = process(&dir, Mode::Writes, Some(first));
+        if !lived.ended {
+            self.note(first, false);
+            self.go_on(&dir, Mode::Idle, &format!("{first:?}, idle"));
+            self.go_on(&dir, Mode::Writes, &format!("{first:?}, writes"));
+            let idle = self.copy_of(&dir);
+            process(&idle, Mode::Idle, None);
+            self.go_on(&idle, Mode::Writes, &format!("{first:?}, second crash"));
+            fs::remove_dir_all(&idle).unwrap();
+        }
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}
+
+#[test]
+fn every_pair_of_crash_points_is_survived() {
+    let walk = Walk::new();
+    let (empty, full) = (walk.fresh(), walk.fresh());
+    for base in [&empty, &full] {
+        fs::create_dir_all(base.join("db")).unwrap();
+    }
+    process(&full, Mode::Long, None);
+    // A life of which the next one has something to undo and to cut off.
+    process(&full, Mode::Writes, Some(Point::AppendTorn));
+    let of_full = process(&walk.copy_of(&full), Mode::Writes, None).reached;
+    let todo: Vec<_> = Point::ALL
+        .iter()
+        .map(|point| {
+            (
+                *point,
+                if of_full.contains(point) {
+                    &full
+                } else {
+                    &empty
+                },
+            )
+        })
+        .collect();
+    let at = AtomicUsize::new(0);
+    // Lives and checks wait half of their time.
+    let threads = 2 * std::thread::available_parallelism().map_or(2, |n| n.get());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((first, base)) = todo.get(at.fetch_add(1, Ordering::Relaxed)) {
+                    walk.begin(base, *first);
+                }
+            });
+        }
+    });
+    let ends = walk.ends.into_inner().unwrap();
+    for (point, (firsts, seconds)) in &ends {
+        println!("{point:?}: {firsts} first, {seconds} second");
+    }
+    println!("{} ways", walk.cases.load(Ordering::Relaxed));
+    let failures = walk.failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    let never: Vec<_> = Point::ALL
+        .iter()
+        .filter(|point| !ends.contains_key(point))
+        .collect();
+    assert!(never.is_empty(), "no life ended at {never:?}");
+}
