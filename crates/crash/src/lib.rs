@@ -50,7 +50,7 @@ points! {
     EpochBegun,
     /// A PLog is made, and nobody knows it.
     PlogCreated,
-    /// Part of an append or of a seal is written.
+    /// Part of an append is written.
     AppendTorn,
     /// An append is written and not synced.
     AppendWritten,

@@ -355,12 +355,14 @@ fn write_parts(
     let body = position + FRAME_HEADER_LEN as u64;
     if payload.len() < COPY_BELOW {
         let bytes = [&frame.header, payload, &frame.ending].concat();
-        if is_armed(Point::AppendTorn) {
+        if !payload.is_empty() && is_armed(Point::AppendTorn) {
             let end = position + bytes.len() as u64;
             let len = perigee_crash::tear(position, end) - position;
             disk.write(file, &bytes[..len as usize], position)?;
         }
-        reach(Point::AppendTorn);
+        if !payload.is_empty() {
+            reach(Point::AppendTorn);
+        }
         return disk.write(file, &bytes, position);
     }
     disk.write(file, &frame.header, position)?;

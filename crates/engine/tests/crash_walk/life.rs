@@ -2,8 +2,9 @@
 //! which the lives after it know what was promised.
 //!
 //! Transaction `n` inserts three rows and notes its number in row 0, which all transactions change. So
-//! it is there as a whole or not at all, and the order shows. Beside them there is a transaction that
-//! never ends, and tables come and go.
+//! it is there as a whole or not at all, and the order shows. It also changes some of the rows that were
+//! there first: pages that change often beside pages that do not make garbage that Page Stores have to
+//! collect. Beside it there is a transaction that never ends.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -12,8 +13,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use futures::TryStreamExt;
 use perigee_engine::catalog::{ColumnDef, IndexDef, Table, TableDef};
-use perigee_engine::scan::{KeySpan, Records, ShortRead};
+use perigee_engine::ndp::KeyRange;
+use perigee_engine::scan::{CancelToken, ScanRequest};
 use perigee_engine::txn::TransactionOptions;
 use perigee_engine::{Engine, EngineConfig};
 use perigee_log_store::LogStoreService;
@@ -21,13 +27,21 @@ use perigee_page_api::PageStore;
 use perigee_page_store::PageStoreService;
 use perigee_sal::{Sal, SalConfig};
 use perigee_types::DbId;
-use perigee_value::{Collation, ColumnType, Datum, RecordView, key};
+use perigee_value::{Collation, ColumnType, Datum, key};
 
 /// Rows of a transaction.
 const ROWS: u64 = 3;
 
+/// Rows that are there first, with ids below 0, and how many of them a transaction changes.
+const FIRST: u64 = 40;
+const CHANGED: u64 = 4;
+
 /// Ids of rows that are never committed begin here.
 const NEVER: i64 = 1 << 30;
+
+/// Transactions of a life.
+const SHORT: u64 = 6;
+const LONG: u64 = 120;
 
 /// What a life does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +121,8 @@ pub async fn open(dir: &Path) -> Arc<Engine> {
     let pages = perigee_page_store::Config {
         pool_bytes: 16 << 20,
         log_cache_bytes: 4 << 20,
+        // Each fragment at once.
+        consolidate_above: 1,
         consolidate_idle: ms(1),
         consolidate_after: ms(5),
         consolidators: 1,
@@ -119,7 +135,7 @@ pub async fn open(dir: &Path) -> Arc<Engine> {
         Arc::new(PageStoreService::open(dir.join("pages"), pages).unwrap());
     let sal = SalConfig {
         slice_pages: 64,
-        plog_bytes: 16 << 10,
+        plog_bytes: 32 << 10,
         log_flush_interval: ms(1),
         slice_flush_interval: ms(1),
         maintenance_interval: ms(5),
@@ -141,7 +157,7 @@ fn definition(name: &str) -> TableDef {
         unsigned: false,
     };
     let text = ColumnType::Varchar {
-        chars: 200,
+        chars: 2000,
         collation: Collation::UTF8MB4_BIN,
     };
     let column = |name, ty| ColumnDef {
@@ -164,7 +180,7 @@ fn definition(name: &str) -> TableDef {
 }
 
 fn row(id: i64, trx: u64) -> Vec<Datum> {
-    let note = vec![b'a' + (trx % 26) as u8; 150];
+    let note = vec![b'a' + (trx % 26) as u8; 2000];
     vec![Datum::Int(id), Datum::Int(trx as i64), Datum::String(note)]
 }
 
@@ -174,39 +190,61 @@ fn key_of(table: &Table, id: i64) -> Vec<u8> {
     out
 }
 
-/// The table, made if it is not there.
-async fn table(engine: &Arc<Engine>) -> Arc<Table> {
+/// The table, made if it is not there; a life that is `long` gives it its first rows.
+async fn table(engine: &Arc<Engine>, long: bool) -> Arc<Table> {
     if !engine.schemas().iter().any(|name| name == "test") {
         engine.create_schema("test").await.unwrap();
     }
-    match engine.table("test", "t") {
-        Ok(table) => table,
-        Err(_) => engine.create_table(definition("t")).await.unwrap(),
+    if let Ok(table) = engine.table("test", "t") {
+        return table;
     }
+    let table = engine.create_table(definition("t")).await.unwrap();
+    if long {
+        let rows: Vec<_> = (1..=FIRST as i64).map(|id| row(-id, 0)).collect();
+        let mut transaction = engine.begin(TransactionOptions::default());
+        transaction.insert(&table, &rows).await.unwrap();
+        transaction.commit().await.unwrap();
+    }
+    table
+}
+
+/// The ids of the first rows that transaction `n` changes.
+fn changed(n: u64) -> impl Iterator<Item = i64> {
+    (0..CHANGED).map(move |i| -(((n * CHANGED + i) * 37 % FIRST + 1) as i64))
 }
 
 /// The transaction numbers of all rows, by id.
-async fn rows(engine: &Arc<Engine>, table: &Table) -> BTreeMap<i64, u64> {
+async fn rows(engine: &Arc<Engine>, table: &Arc<Table>) -> BTreeMap<i64, u64> {
     let mut by_index = Vec::new();
-    for index in [0, 1] {
-        let read = ShortRead {
-            table,
+    for (index, columns) in [(0, [0, 1]), (1, [1, 0])] {
+        let scan = engine.scan(ScanRequest {
+            table: table.clone(),
             index,
-            span: &KeySpan::all(),
-            rows: usize::MAX,
-        };
-        let mut records = Records::default();
-        let view = engine.read_view();
-        assert!(engine.read_short(&read, &view, &mut records).await.unwrap());
-        let row = |record| {
-            let record = RecordView::new(&table.clustered().layout, record);
-            (record.i64(0), record.i64(1) as u64)
-        };
-        by_index.push(records.iter().map(row).collect::<BTreeMap<_, _>>());
+            range: KeyRange::ALL,
+            reverse: false,
+            ordered: true,
+            projection: columns.to_vec(),
+            predicate: None,
+            aggregate: None,
+            ndp: true,
+            view: engine.read_view(),
+            workers: 1,
+            limit: None,
+            look_ahead: None,
+            cancel: CancelToken::new(),
+        });
+        let batches: Vec<RecordBatch> = scan.unwrap().partition().try_collect().await.unwrap();
+        let mut rows = BTreeMap::new();
+        for batch in &batches {
+            let column = |at| batch.column(at).as_primitive::<Int64Type>().values();
+            for (id, trx) in column(0).iter().zip(column(1)) {
+                assert_eq!(rows.insert(*id, *trx as u64), None, "row {id} comes twice");
+            }
+        }
+        by_index.push(rows);
     }
-    let (first, second) = (by_index.remove(0), by_index.remove(0));
-    assert_eq!(first, second, "the index has other rows than the table");
-    first
+    assert_eq!(by_index[0], by_index[1], "the index has other rows");
+    by_index.remove(0)
 }
 
 /// Checks what is there against the journal, and settles what was open. Returns the number of the next
@@ -224,6 +262,10 @@ pub async fn check(engine: &Arc<Engine>, journal: &Journal) -> u64 {
     };
     let found = rows(engine, &table).await;
     let mut expected = BTreeMap::new();
+    let first = found.contains_key(&-1);
+    if first {
+        expected.extend((1..=FIRST as i64).map(|id| (-id, 0)));
+    }
     let mut last = 0;
     for (n, outcome) in &outcomes {
         let ids = (1..=ROWS).map(|i| (n * ROWS + i) as i64);
@@ -241,6 +283,7 @@ pub async fn check(engine: &Arc<Engine>, journal: &Journal) -> u64 {
         }
         if whole {
             expected.extend(ids.map(|id| (id, *n)));
+            expected.extend(changed(*n).filter(|_| first).map(|id| (id, *n)));
             last = *n;
         }
     }
@@ -262,13 +305,19 @@ async fn transaction(engine: &Arc<Engine>, table: &Arc<Table>, journal: &Journal
     if written.unwrap() == perigee_engine::txn::Written::Missing {
         transaction.insert(table, &[row(0, n)]).await.unwrap();
     }
+    for id in changed(n) {
+        let key = key_of(table, id);
+        // Where they are not, this changes nothing.
+        let change = |_: &[u8]| Some(row(id, n));
+        let _ = transaction.change_row(table, &key, change).await.unwrap();
+    }
     transaction.commit().await.unwrap();
     journal.note("there", n);
 }
 
 async fn write(engine: &Arc<Engine>, journal: &Journal, transactions: u64) {
     let next = check(engine, journal).await;
-    let table = table(engine).await;
+    let table = table(engine, transactions > SHORT).await;
     let mut never = engine.begin(TransactionOptions::default());
     let rows: Vec<_> = (0..20).map(|i| row(NEVER + i, next)).collect();
     never.insert(&table, &rows).await.unwrap();
@@ -306,8 +355,8 @@ pub fn live(dir: &Path, mode: Mode) {
                     pass(&engine).await;
                 }
             }
-            Mode::Writes => write(&engine, &journal, 6).await,
-            Mode::Long => write(&engine, &journal, 60).await,
+            Mode::Writes => write(&engine, &journal, SHORT).await,
+            Mode::Long => write(&engine, &journal, LONG).await,
         }
         engine.shutdown().await.unwrap();
     });
