@@ -69,7 +69,7 @@ async fn an_idle_slice_answers_after_its_versions_were_recycled() {
     let gone = sal.read_pages(&[PageId(128)], idle).await.unwrap_err();
     assert!(gone.to_string().contains("at"), "P8: {gone}");
     sal.set_recycle_lsn(Lsn(1_000_000));
-    tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+    tokio::time::sleep(Duration::from_millis(30)).await;
     assert!(
         cluster.pages[0].store.recycle_lsn(DB) <= sal.cv_lsn(),
         "never beyond the CV-LSN"
