@@ -1,8 +1,12 @@
 //! How many bytes of a table a scan holds at a time: what shows that its memory is bounded by its
 //! look-ahead, whatever the table's size. The memory of near-data scans is the buffer pool's (SPEC's N5).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
 
 use crate::buffer::BufferPool;
 
@@ -69,6 +73,23 @@ impl Held {
     }
 }
 
+/// Bytes of the buffers of some rows. Columns, and batches that were cut from one, share buffers; each
+/// counts once.
+pub(super) fn bytes_of<'a>(batches: impl IntoIterator<Item = &'a RecordBatch>) -> usize {
+    let mut buffers = HashMap::new();
+    let mut add = |buffer: &Buffer| buffers.insert(buffer.data_ptr(), buffer.capacity());
+    for column in batches.into_iter().flat_map(RecordBatch::columns) {
+        let data = column.to_data();
+        data.buffers().iter().for_each(|buffer| {
+            add(buffer);
+        });
+        if let Some(nulls) = data.nulls() {
+            add(nulls.buffer());
+        }
+    }
+    buffers.values().sum()
+}
+
 impl Drop for Holding {
     fn drop(&mut self) {
         let bytes = self.bytes as u64;
@@ -76,5 +97,27 @@ impl Drop for Holding {
         if let Some(pool) = &self.held.lender {
             pool.take_back(self.lent);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "test code")]
+
+    use arrow_array::{ArrayRef, StringViewArray};
+
+    use super::*;
+
+    #[test]
+    fn shared_buffers_count_once() {
+        let texts = (0..1000).map(|i| Some(format!("{i:0>100}")));
+        let strings: ArrayRef = Arc::new(texts.collect::<StringViewArray>());
+        let columns = (0..10).map(|i| (i.to_string(), strings.clone()));
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let parts: Vec<_> = (0..10).map(|i| batch.slice(100 * i, 100)).collect();
+        let bytes = strings.get_array_memory_size();
+        assert!(bytes > 100_000);
+        let held = bytes_of(&parts);
+        assert!(held > 100_000 && held <= bytes, "{held} of {bytes}");
     }
 }

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use super::ScanRequest;
 use super::counters::{ScanCounters, add};
 use super::cpu::Timed;
-use super::held::{Held, Holding};
+use super::held::{Held, Holding, bytes_of};
 use super::long::LongColumns;
 use super::resolve::resolve;
 use super::source::{Ahead, Part, Parts, read_one, read_parts};
@@ -233,7 +233,7 @@ fn in_sequence(shared: Arc<Shared>) -> BoxStream<'static, Result<RecordBatch, En
         let held = shared.held.clone();
         let worker = async move {
             let rows: Vec<_> = partition.into_stream().try_collect().await?;
-            let bytes = rows.iter().map(RecordBatch::get_array_memory_size).sum();
+            let bytes = bytes_of(&rows);
             Ok((rows, held.hold(bytes)))
         };
         joined(AbortOnDrop(tokio::spawn(worker)))
@@ -415,7 +415,7 @@ impl Partition {
         if finished.batch.num_rows() == 0 {
             return Ok(());
         }
-        let bytes = finished.batch.get_array_memory_size();
+        let bytes = bytes_of([&finished.batch]);
         let held = Arc::new(self.shared.held.hold(bytes));
         if !self.shared.request.ordered {
             self.ready.push((finished.batch, held));

@@ -3,6 +3,7 @@
 //! The node is complete without near-data processing: it delivers rows that pass its predicate, or
 //! partial aggregate states. `ndp_rule` decides which of its parts run in storage.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use datafusion::physical_plan::{
 };
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
+use parking_lot::Mutex;
 use perigee_engine::catalog::{HIDDEN_ROW_ID, Table, TableStats};
 use perigee_engine::ndp::Aggregate;
 use perigee_engine::scan::{LookupRequest, Lookups, ScanCounters, ScanHandle, ScanRequest};
@@ -99,7 +101,15 @@ pub struct PageScanExec {
     pub(super) aggregate: Option<ScanAggregate>,
     pub(super) ndp: NdpChoice,
     properties: Arc<PlanProperties>,
-    run: Arc<OnceCell<ScanHandle>>,
+    run: Arc<Run>,
+}
+
+/// A run of an access. All its partitions share one scan, whichever takes a part of the range first has it.
+#[derive(Debug, Default)]
+struct Run {
+    scan: OnceCell<ScanHandle>,
+    /// Partitions that were executed.
+    executed: Mutex<HashSet<usize>>,
 }
 
 /// The order in which an ordered scan delivers rows.
@@ -304,13 +314,13 @@ impl PageScanExec {
     /// What the access did, if it ran.
     #[must_use]
     pub fn counters(&self) -> Option<Arc<ScanCounters>> {
-        self.run.get().map(ScanHandle::counters)
+        self.run.scan.get().map(ScanHandle::counters)
     }
 
     /// True if the access ran compiled code in this process.
     #[must_use]
     pub fn is_compiled(&self) -> bool {
-        self.run.get().is_some_and(ScanHandle::is_compiled)
+        self.run.scan.get().is_some_and(ScanHandle::is_compiled)
     }
 
     /// The table.
@@ -360,7 +370,22 @@ impl PageScanExec {
             self.context.status.count(&self.ndp);
             self.context.engine.scan(request).map_err(engine_error)
         };
-        self.run.get_or_try_init(begin).await.cloned()
+        self.run.scan.get_or_try_init(begin).await.cloned()
+    }
+
+    /// The access to run for a partition. The only partition can be executed any number of times, each time with
+    /// all rows of the same view. Of several partitions none can be: which rows it had depends on the others.
+    fn for_execution(&self, partition: usize) -> DfResult<Self> {
+        if self.run.executed.lock().insert(partition) {
+            return Ok(self.clone());
+        }
+        match self.properties.output_partitioning().partition_count() {
+            1 => Ok(self.clone().rebuilt()),
+            _ => Err(internal_datafusion_err!(
+                "Q15: partition {partition} of a scan of {} is executed twice",
+                self.table.def.name
+            )),
+        }
     }
 
     /// The rows of a partition.
@@ -542,11 +567,12 @@ impl ExecutionPlan for PageScanExec {
 
     fn execute(
         &self,
-        _partition: usize,
+        partition: usize,
         _: Arc<TaskContext>,
     ) -> DfResult<SendableRecordBatchStream> {
+        let access = self.for_execution(partition)?;
         // Locking waits, so the scan begins when its first batch is asked for.
-        let batches = stream::once(self.clone().batches()).try_flatten();
+        let batches = stream::once(access.batches()).try_flatten();
         let schema = self.schema();
         match self.limit {
             Some(limit) if self.aggregate.is_none() => {

@@ -9,6 +9,7 @@ mod membership;
 pub mod metadata;
 pub mod null_safe;
 pub mod operators;
+mod repeatable;
 pub mod rewrite;
 pub mod select;
 pub mod state;

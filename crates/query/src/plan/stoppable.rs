@@ -3,7 +3,8 @@
 //! Every other operator makes at most as many rows as it takes in, and our scans pause: what runs
 //! above them ends, or lets others run, within milliseconds. A join may compare for hours between
 //! two looks at its inputs, and give out nothing, or so much that what takes it never pauses. So its
-//! output gets pauses ([`CooperativeExec`]), and its condition a look at the cancel token.
+//! output gets pauses ([`CooperativeExec`]), and its condition a look at the cancel token. The left input
+//! of a nested-loop join becomes one that it may execute again ([`RepeatableExec`]).
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -25,6 +26,7 @@ use datafusion::physical_plan::joins::{
 use perigee_engine::scan::CancelToken;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+use super::repeatable::RepeatableExec;
 use crate::access::IndexJoinExec;
 use crate::error::SqlError;
 
@@ -52,13 +54,12 @@ fn join(
     node: &Arc<dyn ExecutionPlan>,
     cancel: &CancelToken,
 ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
-    if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>()
-        && let Some(filter) = join.filter()
-    {
-        let (left, right) = (join.left().clone(), join.right().clone());
+    if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+        let (left, right) = (RepeatableExec::left_of(join), join.right().clone());
+        let filter = join.filter().map(|filter| watched(filter, cancel));
         let join = NestedLoopJoinExecBuilder::new(left, right, *join.join_type())
             .with_projection_ref(join.projection().clone())
-            .with_filter(Some(watched(filter, cancel)))
+            .with_filter(filter)
             .build()?;
         return Ok(Some(Arc::new(join)));
     }
@@ -72,8 +73,7 @@ fn join(
             .build_exec()
             .map(Some);
     }
-    let is_join = node.is::<NestedLoopJoinExec>()
-        || node.is::<HashJoinExec>()
+    let is_join = node.is::<HashJoinExec>()
         || node.is::<CrossJoinExec>()
         || node.is::<SortMergeJoinExec>()
         || node.is::<IndexJoinExec>();

@@ -7,6 +7,7 @@ mod collations;
 mod common;
 mod decisions;
 mod enums;
+mod memory;
 mod rewrites;
 mod statistics;
 

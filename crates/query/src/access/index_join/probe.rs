@@ -6,15 +6,20 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array,
+    Array, ArrayRef, AsArray, BooleanArray, GenericByteViewArray, RecordBatch, RecordBatchOptions,
+    UInt32Array,
 };
 use datafusion::arrow::compute::{kernels::cmp, take};
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{ByteViewType, SchemaRef};
+use datafusion::common::utils::memory::RecordBatchMemoryCounter;
 use datafusion::common::{JoinSide, Result as DfResult};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
 
 use super::inner::Matches;
+
+/// Bytes of buffers up to which a column of output is not copied to let them go.
+const SPARSE: usize = 64 << 10;
 
 /// What becomes of an outer row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,9 +106,12 @@ impl Probe {
         })
     }
 
-    /// Bytes that the rows take.
+    /// Bytes that the rows take. Columns of strings share buffers, with each other and between batches.
     pub fn size(&self) -> usize {
-        self.outer.get_array_memory_size() + self.matches.rows.get_array_memory_size()
+        let mut counter = RecordBatchMemoryCounter::new();
+        counter.count_batch(&self.outer);
+        counter.count_batch(&self.matches.rows);
+        counter.memory_usage()
     }
 
     /// The next output rows, from at most `limit` pairs; none at the end.
@@ -264,10 +272,30 @@ impl Probe {
             } else {
                 take(self.matches.rows.column(column.index), inner, None)
             };
-            Ok(taken?)
+            Ok(compact(taken?))
         };
         columns.iter().map(column).collect()
     }
+}
+
+/// The values of a column without the buffers of others. Few strings may keep all buffers alive that they
+/// were taken from, and operators above count those again for each batch.
+fn compact(column: ArrayRef) -> ArrayRef {
+    fn is_sparse<T: ByteViewType>(views: &GenericByteViewArray<T>) -> bool {
+        let buffers: usize = views.data_buffers().iter().map(|b| b.capacity()).sum();
+        buffers > SPARSE && buffers > 2 * views.total_buffer_bytes_used()
+    }
+    if let Some(views) = column.as_string_view_opt()
+        && is_sparse(views)
+    {
+        return Arc::new(views.gc());
+    }
+    if let Some(views) = column.as_binary_view_opt()
+        && is_sparse(views)
+    {
+        return Arc::new(views.gc());
+    }
+    column
 }
 
 impl Pairs {
@@ -289,5 +317,55 @@ impl Pairs {
             outer: only(self.outer),
             inner: only(self.inner),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "test code")]
+
+    use datafusion::arrow::array::StringViewArray;
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+
+    use super::*;
+
+    /// Rows of `columns` columns, all with the same strings in the same buffer.
+    fn shared(strings: &ArrayRef, columns: usize) -> RecordBatch {
+        let field = |i: usize| Field::new(format!("c{i}"), DataType::Utf8View, true);
+        let schema = Schema::new((0..columns).map(field).collect::<Vec<_>>());
+        RecordBatch::try_new(Arc::new(schema), vec![strings.clone(); columns]).unwrap()
+    }
+
+    #[test]
+    fn buffers_that_columns_and_sides_share_count_once() {
+        let texts = (0..8192).map(|i| Some(format!("{i:0>100}")));
+        let strings: ArrayRef = Arc::new(texts.collect::<StringViewArray>());
+        let bytes = strings.get_array_memory_size();
+        let probe = Probe {
+            outer: shared(&strings, 20),
+            key_of_row: Vec::new(),
+            matches: Matches {
+                rows: shared(&strings.slice(10, 20), 20),
+                starts: Vec::new(),
+            },
+            equal: Vec::new(),
+            row: 0,
+            done: 0,
+            matched: false,
+        };
+        assert!(bytes > 800_000);
+        assert!(probe.size() <= bytes, "{} of {bytes}", probe.size());
+    }
+
+    #[test]
+    fn few_strings_do_not_keep_the_buffers_of_all() {
+        let texts = (0..8192).map(|i| Some(format!("{i:0>100}")));
+        let strings: ArrayRef = Arc::new(texts.collect::<StringViewArray>());
+        let few = compact(strings.slice(4000, 2));
+        assert_eq!(few.as_string_view().value(1), format!("{:0>100}", 4001));
+        assert!(few.get_array_memory_size() < 1000);
+        let all = compact(strings.clone());
+        let buffer = |array: &ArrayRef| array.as_string_view().data_buffers()[0].data_ptr();
+        assert_eq!(buffer(&all), buffer(&strings), "nothing is copied in vain");
     }
 }
