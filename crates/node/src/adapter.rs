@@ -79,6 +79,23 @@ impl wire::Frontend for WireFrontend {
     fn server_version(&self) -> &str {
         query::SERVER_VERSION
     }
+
+    fn memory(&self) -> Option<Arc<dyn wire::Memory>> {
+        Some(Arc::new(Shared(self.frontend.memory().clone())))
+    }
+}
+
+/// The memory that all connections share.
+struct Shared(Arc<query::ProcessMemory>);
+
+impl wire::Memory for Shared {
+    fn try_take(&self, bytes: usize) -> bool {
+        self.0.try_take(bytes)
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.give_back(bytes);
+    }
 }
 
 /// The connections of the server, for KILL and SHOW PROCESSLIST.

@@ -24,7 +24,7 @@ use crate::error::LISTEN;
 use crate::ready::{announce, told_to_stop};
 use crate::status::{self, FrontendPart, LogStorePart, PageStorePart, Part, Shown};
 use crate::stores::page_store_config;
-use crate::{EmbeddedSettings, FrontendSettings, NodeError};
+use crate::{EmbeddedSettings, FrontendSettings, NodeError, memory};
 
 /// How long the engine may take to give the stores what they do not have yet.
 const ENGINE_END: Duration = Duration::from_secs(10);
@@ -169,6 +169,7 @@ async fn serve(
     let frontend_config = FrontendConfig {
         threads: settings.threads.unwrap_or(cores),
         query_memory: settings.query_memory,
+        total_memory: memory::total(settings),
         temp_dir: settings.temp_dir.clone(),
         ..FrontendConfig::default()
     };

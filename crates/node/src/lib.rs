@@ -6,6 +6,7 @@
 mod adapter;
 mod error;
 mod frontend;
+mod memory;
 mod parameters;
 mod ready;
 mod settings;

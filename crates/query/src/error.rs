@@ -279,6 +279,10 @@ registry! {
     wrong_separator(1083, "42000") => "Field separator argument is not what is expected; check the manual";
     /// A query that needs more memory than it may have.
     out_of_memory(1038, "HY001", detail) => "Out of memory for this statement, consider raising query_memory_limit: {detail}";
+    /// All connections together need more memory than there is for them.
+    process_out_of_memory(1038, "HY001", detail) => "Out of memory for the statements of all connections: {detail}";
+    /// A text whose tokens and trees need more memory than a statement may have.
+    parser_capacity(3170, "HY000", limit) => "Memory capacity of {limit} bytes for 'query_memory_limit' exceeded. Parser bailed out for this query.";
     /// LOAD DATA without LOCAL, or where the client does not allow it.
     load_not_allowed(3948, "42000") => "Loading local data is disabled; this must be enabled on both the client and server sides";
     /// A row was changed by others since the transaction's snapshot was made.

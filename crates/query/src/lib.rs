@@ -4,6 +4,7 @@
 pub mod access;
 mod error;
 mod functions;
+mod memory;
 mod parse;
 mod plan;
 mod result;
@@ -11,6 +12,7 @@ mod session;
 mod values;
 
 pub use error::{REGISTRY, Result, SqlError};
+pub use memory::ProcessMemory;
 pub use result::{Collected, Collector, LocalFile, NoFile, OkResult, ResultColumn, ResultSink};
 pub use session::{
     Connections, Frontend, FrontendConfig, FrontendFigures, NoConnections, NoStatus, Parameter,

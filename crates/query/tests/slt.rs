@@ -2,6 +2,9 @@
 //! on disk, with near-data processing off and on (with no threshold), and on in ways that storage
 //! makes difficult, with the same answers.
 //!
+//! They run with little memory, too: a statement then has the same answer, or error 1038, and the same answer
+//! when it is run again with more. `PERIGEE_MEMORY=all` does so with all files, otherwise some are chosen.
+//!
 //! A file is a list of records separated by empty lines:
 //!
 //! ```text
@@ -18,7 +21,7 @@ use std::fmt::Write;
 
 use common::{Fixture, Setup, rows_of};
 use perigee_engine::EngineConfig;
-use perigee_query::Collected;
+use perigee_query::{Collected, Session, SqlError};
 
 struct Record<'a> {
     line: usize,
@@ -97,7 +100,33 @@ fn outcome_of(result: &Collected) -> String {
     }
 }
 
-async fn run_file(name: &str, text: &str, mode: &str, set: &str, setup: Setup) {
+/// Files that run with little memory in any case.
+const LITTLE: [&str; 5] = ["select", "update", "upsert", "collations", "wide"];
+
+/// Bytes that statements may use, where they have little.
+const LITTLE_MEMORY: [u64; 3] = [1 << 20, 3 << 20, 64 << 20];
+
+/// Runs a statement with little memory, and with more until that is enough.
+async fn run_with_little(
+    fixture: &Fixture,
+    session: &mut Session,
+    sql: &str,
+) -> Result<Vec<Collected>, SqlError> {
+    for memory in LITTLE_MEMORY {
+        // The warnings of the statement before stay.
+        if !sql.starts_with("SHOW") {
+            let set = format!("SET query_memory_limit = {memory}");
+            fixture.run(session, &set).await.unwrap();
+        }
+        match fixture.run(session, sql).await {
+            Err(error) if (error.errno, error.sqlstate) == (1038, "HY001") => {}
+            outcome => return outcome,
+        }
+    }
+    panic!("{sql}: 1038 with {LITTLE_MEMORY:?} bytes")
+}
+
+async fn run_file(name: &str, text: &str, mode: &str, set: &str, setup: Setup, little: bool) {
     let fixture = Fixture::new(setup).await;
     let mut session = fixture.session();
     fixture.run(&mut session, set).await.unwrap();
@@ -113,7 +142,10 @@ async fn run_file(name: &str, text: &str, mode: &str, set: &str, setup: Setup) {
         expected,
     } in records(text)
     {
-        let outcome = fixture.run(&mut session, &sql).await;
+        let outcome = match little {
+            true => run_with_little(&fixture, &mut session, &sql).await,
+            false => fixture.run(&mut session, &sql).await,
+        };
         let got = match (&outcome, head.split_whitespace().next()) {
             (Ok(results), Some("ok")) => {
                 let got = outcome_of(results.last().unwrap());
@@ -165,7 +197,12 @@ macro_rules! files {
             async fn $name() {
                 let text = include_str!(concat!("slt/", stringify!($name), ".slt"));
                 for (mode, set, setup) in modes() {
-                    run_file(stringify!($name), text, mode, set, setup).await;
+                    run_file(stringify!($name), text, mode, set, setup, false).await;
+                }
+                let all = std::env::var("PERIGEE_MEMORY").is_ok_and(|files| files == "all");
+                if all || LITTLE.contains(&stringify!($name)) {
+                    let (_, set, setup) = modes().swap_remove(1);
+                    run_file(stringify!($name), text, "little memory", set, setup, true).await;
                 }
             }
         )*

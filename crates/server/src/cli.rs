@@ -315,6 +315,10 @@ struct FrontendOptions {
     /// Memory of a query before it spills to disk (the variable query_memory_limit)
     #[arg(long, value_name = "SIZE", default_value = "2GiB")]
     query_memory: Size,
+    /// Memory of all connections together for commands and statements; if not given, twice that of a query and at most
+    /// half of the machine's
+    #[arg(long, value_name = "SIZE")]
+    total_query_memory: Option<Size>,
     /// Directory for what queries and loads spill
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,
@@ -347,6 +351,7 @@ impl FrontendOptions {
             slice_bytes: self.slice_size.0,
             look_ahead: self.look_ahead,
             query_memory: self.query_memory.0 as usize,
+            total_memory: self.total_query_memory.map(|size| size.0 as usize),
             temp_dir: self.temp_dir.clone(),
             threads: self.threads,
             max_connections: self.max_connections,

@@ -1,6 +1,6 @@
 //! Random statements against MariaDB: the same tables, the same SELECTs, answers equal to the byte
 //! (DOUBLE to nine digits), with near-data processing off, on, and on over stores that return every
-//! record whole, decline pages and interpret.
+//! record whole, decline pages and interpret; and with little memory, where error 1038 is right, too.
 //!
 //! `PERIGEE_STATEMENTS` sets the number of SELECTs, `PERIGEE_SEED` the first seed. What differs by
 //! decision is in `docs/sql.md`; the generator leaves it out.
@@ -28,6 +28,12 @@ const SHOWN: usize = 25;
 /// MySQL's error for a column that does not depend on the groups.
 const NOT_GROUPED: u16 = 1055;
 
+/// The mode in which statements may fail for lack of memory.
+const LITTLE_MEMORY: &str = "little memory";
+
+/// MySQL's error for that.
+const OUT_OF_MEMORY: u16 = 1038;
+
 /// A server in one mode.
 struct Contender {
     name: &'static str,
@@ -39,6 +45,8 @@ struct Report {
     equal: usize,
     fail_in_both: usize,
     unsupported: usize,
+    /// Ended for lack of memory, where there was little.
+    out_of_memory: usize,
     /// Where MariaDB does not see that a column depends on the groups, as MySQL does.
     refused_there: usize,
     /// Text of a difference, and the modes that show it.
@@ -70,6 +78,10 @@ impl Report {
                     shown(&without(&yours, &mine))
                 )
             }
+            (Err(ours), _) if mode == LITTLE_MEMORY && errno(ours) == OUT_OF_MEMORY => {
+                self.out_of_memory += 1;
+                return;
+            }
             (_, Err(theirs)) if errno(theirs) == NOT_GROUPED => {
                 self.refused_there += 1;
                 return;
@@ -99,8 +111,9 @@ impl Report {
 
     fn check(&self) {
         println!(
-            "{} answers equal, {} fail in both, {} not supported, {} refused by MariaDB, {} wrong",
+            "{} answers equal, {} out of memory, {} fail in both, {} not supported, {} refused by MariaDB, {} wrong",
             self.equal,
+            self.out_of_memory,
             self.fail_in_both,
             self.unsupported,
             self.refused_there,
@@ -127,6 +140,7 @@ async fn contenders(dir: &std::path::Path) -> (Vec<Contender>, [Embedded; 2]) {
         ("NDP off", 0, "SET ndp_mode = OFF"),
         ("NDP on", 0, "SET ndp_mode = ON, ndp_min_pages = 0"),
         ("NDP on, hostile", 1, "SET ndp_mode = ON, ndp_min_pages = 0"),
+        (LITTLE_MEMORY, 0, "SET query_memory_limit = 1048576"),
     ];
     let mut contenders = Vec::new();
     for (name, server, set) in modes {
@@ -158,11 +172,13 @@ async fn random_statements_have_mariadbs_answers() {
             contenders[0].client.execute(&statement).await.unwrap();
             contenders[2].client.execute(&statement).await.unwrap();
         }
-        contenders[1]
-            .client
-            .execute(&format!("USE {name}"))
-            .await
-            .unwrap();
+        for same_server in [1, 3] {
+            let client = &mut contenders[same_server].client;
+            client.execute(&format!("USE {name}")).await.unwrap();
+        }
+        let limit = Rng(!schema as u64).between(1 << 20, 5 << 20);
+        let limit = format!("SET query_memory_limit = {limit}");
+        contenders[3].client.execute(&limit).await.unwrap();
         for _ in 0..PER_SCHEMA {
             let query = query(&mut rng);
             let answer = theirs.query(&query.sql).await;

@@ -1,6 +1,7 @@
 //! TPC-H at two small scales, over the MySQL protocol, against MariaDB's answers: embedded and as
 //! processes, near-data processing off and on, tiny and large buffer pool; also with every record
-//! ambiguous, with pages declined or split behind scans, and interpreted instead of compiled.
+//! ambiguous, with pages declined or split behind scans, and interpreted instead of compiled. With little
+//! memory a query has the same answer, or error 1038; `PERIGEE_MEMORY=all` tries more limits, at the larger scale too.
 #![allow(clippy::unwrap_used, reason = "test code")]
 
 use std::path::{Path, PathBuf};
@@ -72,6 +73,51 @@ async fn embedded_answers(scale: f64, modes: &[(&str, &[&str])]) {
     server.stop().unwrap();
     for (what, arguments) in modes {
         embedded(dir.path(), scale, &format!("embedded, {what}"), arguments).await;
+    }
+}
+
+/// Runs all queries with limits of memory that most exceed: MariaDB's answer, or 1038.
+async fn check_with_little_memory(client: &mut Client, scale: f64, limits: &[u64]) {
+    client.execute("SET ndp_min_pages = 0").await.unwrap();
+    let mut refused = 0;
+    for (limit, dop) in limits.iter().zip([2, 1].into_iter().cycle()) {
+        let set = format!("SET query_memory_limit = {limit}, parallel_default_dop = {dop}");
+        client.execute(&set).await.unwrap();
+        for (number, sql) in tpch::queries(scale) {
+            let rows = match client.query(&sql).await {
+                Ok(rows) => answers::to_text(&rows),
+                Err(error) => {
+                    let text = error.to_string();
+                    let expected = text.contains("1038") && text.contains("HY001");
+                    assert!(expected, "Q{number}, {set}: {text}");
+                    refused += 1;
+                    continue;
+                }
+            };
+            let what = format!("MariaDB's answer ({set})");
+            let reference = answers::reference(scale, number).unwrap();
+            answers::expect_equal(&format!("Q{number}"), &what, &rows, reference).unwrap();
+        }
+    }
+    println!("{refused} times 1038 with {limits:?} bytes at scale {scale}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_with_little_memory_are_mariadbs_or_1038() {
+    let all = std::env::var("PERIGEE_MEMORY").is_ok_and(|what| what == "all");
+    let (scales, limits): (&[f64], &[u64]) = match all {
+        true => (&[SCALE, LARGER], &[1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144]),
+        false => (&[SCALE], &[1, 6]),
+    };
+    let limits: Vec<u64> = limits.iter().map(|mebibytes| mebibytes << 20).collect();
+    for scale in scales {
+        let dir = tempfile::tempdir().unwrap();
+        let mut server = Embedded::start(&binary(), dir.path(), &[]).unwrap();
+        let mut client = server.client(None).await.unwrap();
+        load_all(&mut client, &dir.path().join("data"), *scale).await;
+        check_with_little_memory(&mut client, *scale, &limits).await;
+        client.close().await.unwrap();
+        server.stop().unwrap();
     }
 }
 

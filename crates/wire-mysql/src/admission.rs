@@ -12,6 +12,7 @@ use crate::errors::{CON_COUNT_ERROR, SqlError};
 use crate::flags::Capabilities;
 use crate::handshake::HandshakeResponse;
 use crate::login::{Login, LoginError};
+use crate::memory::Held;
 use crate::outlet::Outlet;
 use crate::registry::{ConnectionRegistry, Registration};
 use crate::session::{Authenticator, ConnectionInfo, Frontend, OkInfo, Session};
@@ -134,7 +135,7 @@ pub(crate) async fn open_session(
 pub(crate) async fn refuse(shared: Arc<ServerShared>, transport: Transport, peer: SocketAddr) {
     let transport = Arc::new(transport);
     let config = &shared.config;
-    let mut receiver = Receiver::new(Arc::clone(&transport), FAREWELL);
+    let mut receiver = Receiver::new(Arc::clone(&transport), FAREWELL, Held::new(None));
     let mut outlet = Outlet::new(Sender::new(transport, config.net_buffer_length, FAREWELL));
     let mut login = Login {
         receiver: &mut receiver,

@@ -14,9 +14,10 @@ use tokio::time::timeout;
 
 use crate::errors::{
     NET_ERROR_ON_WRITE, NET_PACKET_TOO_LARGE, NET_PACKETS_OUT_OF_ORDER, NET_READ_ERROR,
-    NET_READ_INTERRUPTED, NET_WRITE_INTERRUPTED, SqlError,
+    NET_READ_INTERRUPTED, NET_WRITE_INTERRUPTED, OUT_OF_RESOURCES, SqlError,
 };
 use crate::frame::{self, FilePart, FrameDecoder, FrameError, MAX_FILE_PART};
+use crate::memory::Held;
 use crate::transport::Transport;
 
 /// Room made for a read of a command: more than most need.
@@ -46,6 +47,9 @@ pub(crate) enum ReceiveError {
     /// The client stopped in the middle.
     #[error("the client stopped sending in the middle of a packet for {0:?}")]
     Stalled(Duration),
+    /// There is no memory left for a long payload.
+    #[error("no memory left for a long packet")]
+    NoMemory,
     /// The client's frames break the rules.
     #[error(transparent)]
     Frame(#[from] FrameError),
@@ -60,6 +64,7 @@ impl ReceiveError {
         match self {
             Self::Closed | Self::Io(_) => NET_READ_ERROR.with(&[]),
             Self::Idle(_) | Self::Stalled(_) => NET_READ_INTERRUPTED.with(&[]),
+            Self::NoMemory => OUT_OF_RESOURCES.with(&[]),
             Self::Frame(FrameError::TooLarge { .. }) => NET_PACKET_TOO_LARGE.with(&[]),
             Self::Frame(FrameError::OutOfOrder { .. }) => NET_PACKETS_OUT_OF_ORDER.with(&[]),
         }
@@ -74,16 +79,19 @@ pub(crate) struct Receiver {
     frames: FrameDecoder,
     /// Longest silence inside a packet.
     stall: Duration,
+    /// Memory of the buffer and of the payload that was given out last.
+    held: Held,
 }
 
 impl Receiver {
     /// A half that gives up when the client stops for `stall` inside a packet.
-    pub(crate) fn new(transport: Arc<Transport>, stall: Duration) -> Self {
+    pub(crate) fn new(transport: Arc<Transport>, stall: Duration, held: Held) -> Self {
         Self {
             transport,
             buf: BytesMut::new(),
             frames: FrameDecoder::default(),
             stall,
+            held,
         }
     }
 
@@ -97,12 +105,18 @@ impl Receiver {
         self.frames.expect_seq(seq);
     }
 
-    /// The next payload, of at most `limit` bytes; its first byte must come within `idle`.
+    /// The next payload, of at most `limit` bytes; its first byte must come within `idle`. The one before is no
+    /// longer in use.
     pub(crate) async fn payload(
         &mut self,
         limit: usize,
         idle: Duration,
     ) -> Result<Bytes, ReceiveError> {
+        // What is left of a long buffer keeps all of it.
+        if self.buf.is_empty() && self.held.is_much() {
+            self.buf = BytesMut::new();
+        }
+        self.hold()?;
         loop {
             if let Some(payload) = self.frames.payload(&mut self.buf, limit)? {
                 return Ok(payload);
@@ -144,10 +158,19 @@ impl Receiver {
         }
     }
 
+    /// Counts what the buffers hold.
+    fn hold(&mut self) -> Result<(), ReceiveError> {
+        match self.held.resize(self.buf.capacity() + self.frames.held()) {
+            true => Ok(()),
+            false => Err(ReceiveError::NoMemory),
+        }
+    }
+
     async fn fill(&mut self, room: usize, deadline: Duration) -> Result<(), ReceiveError> {
         let left = self.buf.capacity() - self.buf.len();
         if left < LITTLE_ROOM || room > FILE_ROOM {
             self.buf.reserve(room);
+            self.hold()?;
         }
         match timeout(deadline, self.transport.read(&mut self.buf)).await {
             Ok(Ok(0)) => Err(ReceiveError::Closed),

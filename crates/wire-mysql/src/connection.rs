@@ -27,6 +27,7 @@ use crate::errors::{
 use crate::flags::Capabilities;
 use crate::handshake::HandshakeResponse;
 use crate::login::{Login, LoginError};
+use crate::memory::Held;
 use crate::outlet::{ClientFile, Outlet, QuerySink, RowForm};
 use crate::registry::{Registration, count};
 use crate::session::{OkInfo, Session};
@@ -59,7 +60,9 @@ pub(crate) async fn serve(
 ) -> End {
     let transport = Arc::new(transport);
     let config = &shared.config;
-    let mut receiver = Receiver::new(Arc::clone(&transport), config.net_read_timeout);
+    let held = Held::new(shared.frontend.memory());
+    let long_data = held.of_same();
+    let mut receiver = Receiver::new(Arc::clone(&transport), config.net_read_timeout, held);
     let mut outlet = Outlet::new(Sender::new(
         Arc::clone(&transport),
         config.net_buffer_length,
@@ -85,7 +88,7 @@ pub(crate) async fn serve(
         client: response.capabilities,
         collation: response.collation,
         outlet: Mutex::new(outlet),
-        statements: Statements::new(shared.config.max_allowed_packet),
+        statements: Statements::new(shared.config.max_allowed_packet, long_data),
         shared,
         registration,
         transport,
@@ -168,7 +171,9 @@ impl Connection {
             let answer = match &error {
                 ReceiveError::Closed | ReceiveError::Io(_) => None,
                 ReceiveError::Idle(_) => Some(CLIENT_INTERACTION_TIMEOUT.with(&[])),
-                ReceiveError::Stalled(_) | ReceiveError::Frame(_) => Some(error.to_sql()),
+                ReceiveError::Stalled(_) | ReceiveError::NoMemory | ReceiveError::Frame(_) => {
+                    Some(error.to_sql())
+                }
             };
             let next = self.receiver.next_seq().wrapping_add(1);
             self.outlet.get_mut().sender.set_seq(next);

@@ -123,6 +123,11 @@ impl FrameDecoder {
         }
     }
 
+    /// Bytes of memory that hold frames of a payload that goes on.
+    pub(crate) fn held(&self) -> usize {
+        self.assembled.capacity()
+    }
+
     /// How many bytes `payload` lacks for the frame at the front of `buf`; at least one.
     pub(crate) fn missing(&self, buf: &[u8]) -> usize {
         let wanted = match self.header(buf) {

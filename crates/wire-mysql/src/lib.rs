@@ -16,7 +16,7 @@
 //! - W2: results are handed over in order; see [`ResultSink`].
 //! - W3: a client's file is read only after it was asked for, one at a time.
 //! - No input of a client can panic, allocate without bound or stop another connection; every
-//!   buffer is bounded and every wait for the client has a deadline.
+//!   buffer is bounded, long ones of all connections together, and every wait for the client has a deadline.
 //! - A cancelled statement is awaited, so that its session can undo it.
 //!
 //! Not here: SQL, storage, DataFusion; compression and TLS are not spoken.
@@ -41,6 +41,7 @@ mod frame;
 pub mod fuzz;
 mod handshake;
 mod login;
+mod memory;
 mod outlet;
 mod parameter;
 mod registry;
@@ -62,6 +63,7 @@ pub use columns::Columns;
 pub use config::ServerConfig;
 pub use errors::SqlError;
 pub use flags::{Capabilities, ColumnFlags, StatusFlags};
+pub use memory::Memory;
 pub use parameter::{Day, Parameter, TimeOfDay};
 pub use registry::{ConnectionHandle, ConnectionRegistry, Counters, NoSuchConnection, ProcessInfo};
 pub use server::{Server, ServerError, ShutdownPatience, ShutdownReport};

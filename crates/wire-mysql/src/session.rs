@@ -18,6 +18,7 @@ use crate::cancel::CancelToken;
 use crate::column::Column;
 use crate::columns::Columns;
 use crate::errors::{SqlError, UNKNOWN_COM_ERROR};
+use crate::memory::Memory;
 use crate::parameter::Parameter;
 use crate::registry::{ConnectionHandle, ConnectionRegistry};
 
@@ -31,6 +32,11 @@ pub trait Frontend: Send + Sync + 'static {
     /// The version a client sees, for example `8.0.43-perigee-0.1.0`. Drivers decide by its leading
     /// numbers what they may ask for.
     fn server_version(&self) -> &str;
+
+    /// Memory for long commands, which all connections share; unlimited if there is none.
+    fn memory(&self) -> Option<Arc<dyn Memory>> {
+        None
+    }
 }
 
 /// Who connected, and how it wants to be served.

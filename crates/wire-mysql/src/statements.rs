@@ -1,14 +1,16 @@
 //! The prepared statements of a connection, as far as the protocol goes: the types its client bound
 //! to their parameters, and values that it sends in parts.
 //!
-//! Invariant: the values sent in parts hold no more than `limit` bytes together. How many
+//! Invariant: the values sent in parts hold no more than `limit` bytes together, and no more than is left of
+//! the memory that all connections share. How many
 //! statements there may be is the session's affair, which prepares them.
 
 use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 
-use crate::errors::{SqlError, UNKNOWN_ERROR, WRONG_ARGUMENTS};
+use crate::errors::{OUT_OF_RESOURCES, SqlError, UNKNOWN_ERROR, WRONG_ARGUMENTS};
+use crate::memory::Held;
 use crate::parameter::{Parameter, ParameterError, ParameterType, decode};
 use crate::session::StatementId;
 
@@ -20,6 +22,8 @@ pub(crate) struct Statements {
     long_bytes: usize,
     /// Most of them.
     limit: usize,
+    /// Memory for them.
+    held: Held,
 }
 
 /// What a client has said of a prepared statement.
@@ -37,11 +41,12 @@ pub(crate) struct Statement {
 
 impl Statements {
     /// None yet; `limit` is in bytes.
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize, held: Held) -> Self {
         Self {
             by_id: HashMap::new(),
             long_bytes: 0,
             limit,
+            held,
         }
     }
 
@@ -76,7 +81,12 @@ impl Statements {
             statement.error = Some(WRONG_ARGUMENTS.with(&[&command]));
         } else if self.long_bytes + part.len() > self.limit {
             self.long_bytes -= statement.forget_long_data();
+            self.held.resize(GROWTH * self.long_bytes);
             statement.error = Some(UNKNOWN_ERROR.with(&[&TOO_LONG]));
+        } else if !self.held.resize(GROWTH * (self.long_bytes + part.len())) {
+            self.long_bytes -= statement.forget_long_data();
+            self.held.resize(GROWTH * self.long_bytes);
+            statement.error = Some(OUT_OF_RESOURCES.with(&[]));
         } else {
             statement
                 .long
@@ -91,6 +101,7 @@ impl Statements {
     pub(crate) fn forget_long_data(&mut self, id: StatementId) {
         if let Some(statement) = self.by_id.get_mut(&id) {
             self.long_bytes -= statement.forget_long_data();
+            self.held.resize(GROWTH * self.long_bytes);
         }
     }
 
@@ -100,6 +111,7 @@ impl Statements {
         let statement = self.by_id.get_mut(&id)?;
         statement.error = None;
         self.long_bytes -= statement.forget_long_data();
+        self.held.resize(GROWTH * self.long_bytes);
         Some(())
     }
 
@@ -112,9 +124,12 @@ impl Statements {
 
     /// Removes all statements.
     pub(crate) fn clear(&mut self) {
-        *self = Self::new(self.limit);
+        *self = Self::new(self.limit, self.held.of_same());
     }
 }
+
+/// Memory that a value sent in parts takes: its buffer doubles as it grows.
+const GROWTH: usize = 2;
 
 /// MySQL's words for values that are too long in all.
 const TOO_LONG: &str = "Parameter of prepared statement which is set through \
@@ -150,14 +165,18 @@ impl Statement {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+    use crate::memory::tests::Bytes;
 
     const ID: StatementId = StatementId(1);
     /// One parameter, not NULL, of type BLOB.
     const BLOB: &[u8] = &[0, 1, 252, 0];
 
     fn one_statement(limit: usize) -> Statements {
-        let mut statements = Statements::new(limit);
+        let mut statements = Statements::new(limit, Held::new(None));
         statements.insert(ID, "SELECT ?".into(), 1);
         statements
     }
@@ -198,6 +217,26 @@ mod tests {
         statements.append(other, 0, b"abcde");
         assert!(statements.get_mut(other).unwrap().parameters(BLOB).is_ok());
         assert!(!statements.remove(ID));
+    }
+
+    #[test]
+    fn the_memory_of_all_connections_holds_too() {
+        let memory = Arc::new(Bytes(AtomicUsize::new(3 << 20)));
+        let mut statements = Statements::new(64 << 20, Held::new(Some(memory.clone())));
+        statements.insert(ID, "SELECT ?".into(), 1);
+        let part = vec![b'x'; 1 << 20];
+        statements.append(ID, 0, &part);
+        assert!(statements.get_mut(ID).unwrap().parameters(BLOB).is_ok());
+        statements.append(ID, 0, &part);
+        let refused = statements.get_mut(ID).unwrap().parameters(BLOB);
+        assert_eq!(refused.unwrap_err().errno, 1041);
+        assert_eq!(memory.0.load(Ordering::Relaxed), 3 << 20);
+        // What is forgotten makes room.
+        statements.reset(ID).unwrap();
+        statements.append(ID, 0, &part);
+        assert!(statements.get_mut(ID).unwrap().parameters(BLOB).is_ok());
+        statements.clear();
+        assert_eq!(memory.0.load(Ordering::Relaxed), 3 << 20);
     }
 
     #[test]

@@ -237,7 +237,7 @@ fn statements(metrics: &mut Metrics, sql: &FrontendFigures) {
         )
         .gauge(
             "perigee_frontend_query_memory_bytes",
-            "Memory that running queries hold to sort, group and join",
+            "Memory of all connections for commands, statements and what is kept for them",
             sql.query_memory,
         );
 }

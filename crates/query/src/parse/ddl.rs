@@ -464,8 +464,8 @@ fn rest_of_clause<'a>(cursor: &mut Cursor<'a>) -> (Piece<'a>, Parser<'a>) {
         cursor.next();
     }
     let piece = Piece {
-        text: cursor.piece().text,
         tokens: cursor.tokens(start..cursor.position()),
+        ..cursor.piece()
     };
     (piece, piece.parser(0))
 }

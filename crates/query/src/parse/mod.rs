@@ -7,12 +7,16 @@ mod change;
 mod cursor;
 mod ddl;
 mod dialect;
+mod footprint;
 mod load;
+mod more_rows;
 mod names;
 mod prepared;
 mod settings;
 mod show;
 mod transaction;
+
+use std::borrow::Cow;
 
 use datafusion::sql::sqlparser::ast::{self, ObjectType};
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -24,7 +28,9 @@ pub use change::{Delete, Rows, Update};
 pub use cursor::Cursor;
 pub use ddl::{Clause, Ddl, Position};
 pub use dialect::Grammar;
+pub use footprint::Footprint;
 pub use load::{Fields, Lines, LoadData};
+pub use more_rows::MoreRows;
 pub use prepared::PreparedText;
 pub use settings::{Assignment, Scope, Target, Value};
 pub use show::{Filter, Show};
@@ -70,10 +76,12 @@ const NEAR: usize = 80;
 /// The text of a command, split into tokens.
 #[derive(Debug)]
 pub struct Script<'a> {
-    text: &'a str,
+    text: Cow<'a, str>,
     tokens: Vec<TokenWithSpan>,
     /// Ranges of tokens, one a statement, without those that are empty.
     pieces: Vec<std::ops::Range<usize>>,
+    /// Rows of the first statement that are not in the text.
+    more_rows: MoreRows<'a>,
 }
 
 /// One statement of a script.
@@ -83,6 +91,8 @@ pub struct Piece<'a> {
     pub text: &'a str,
     /// Its tokens, without the semicolon.
     pub tokens: &'a [TokenWithSpan],
+    /// Rows that an INSERT has besides those of its tokens.
+    pub more_rows: MoreRows<'a>,
 }
 
 /// How EXPLAIN shows a plan.
@@ -181,9 +191,27 @@ impl<'a> Script<'a> {
     /// # Errors
     /// 1064 for what is no token (an unterminated string).
     pub fn new(text: &'a str) -> Result<Self> {
-        let tokens = Tokenizer::new(&Grammar, text)
+        Self::of(Cow::Borrowed(text), MoreRows::default())
+    }
+
+    /// Splits a text if `admit` lets it take what its statements need; most rows of a long INSERT that it begins
+    /// with are left to the statement.
+    ///
+    /// # Errors
+    /// As [`Script::new`], and those of `admit`.
+    pub fn streamed(text: &'a str, admit: impl FnOnce(Footprint) -> Result<()>) -> Result<Self> {
+        let (text, more_rows) = match more_rows::cut(text) {
+            Some((remaining, more_rows)) => (Cow::Owned(remaining), more_rows),
+            None => (Cow::Borrowed(text), MoreRows::default()),
+        };
+        admit(Footprint::of(&text))?;
+        Self::of(text, more_rows)
+    }
+
+    fn of(text: Cow<'a, str>, more_rows: MoreRows<'a>) -> Result<Self> {
+        let tokens = Tokenizer::new(&Grammar, &text)
             .tokenize_with_location()
-            .map_err(|e| syntax_error(text, e.location))?;
+            .map_err(|e| syntax_error(&text, e.location))?;
         let mut pieces = Vec::new();
         let mut start = 0;
         for (i, token) in tokens.iter().enumerate() {
@@ -202,14 +230,20 @@ impl<'a> Script<'a> {
             text,
             tokens,
             pieces,
+            more_rows,
         })
     }
 
     /// The statements.
     pub fn pieces(&self) -> impl ExactSizeIterator<Item = Piece<'_>> {
-        self.pieces.iter().map(|range| Piece {
-            text: self.text,
+        let pieces = self.pieces.iter().enumerate();
+        pieces.map(|(number, range)| Piece {
+            text: &self.text,
             tokens: &self.tokens[range.clone()],
+            more_rows: match number {
+                0 => self.more_rows,
+                _ => MoreRows::default(),
+            },
         })
     }
 }
@@ -217,13 +251,18 @@ impl<'a> Script<'a> {
 /// Error 1064 at a place of the text.
 pub(crate) fn syntax_error(text: &str, at: Location) -> SqlError {
     let offset = crate::plan::rewrite::Source { text, tokens: &[] }.offset(at);
-    let rest = &text[offset.min(text.len())..];
-    let end = rest
-        .char_indices()
-        .map(|(i, _)| i)
-        .find(|i| *i >= NEAR)
-        .unwrap_or(rest.len());
-    SqlError::syntax(&rest[..end], at.line.max(1))
+    SqlError::syntax(near(&text[offset.min(text.len())..]), at.line.max(1))
+}
+
+/// The error of a statement that nests too deeply.
+fn too_deep() -> SqlError {
+    SqlError::not_supported(format!("nesting of more than {MAX_DEPTH} levels"))
+}
+
+/// As much of a text as an error shows.
+fn near(rest: &str) -> &str {
+    let mut ends = rest.char_indices().map(|(i, _)| i);
+    &rest[..ends.find(|i| *i >= NEAR).unwrap_or(rest.len())]
 }
 
 impl<'a> Piece<'a> {
@@ -335,9 +374,7 @@ impl<'a> Piece<'a> {
     /// sqlparser's error at its place.
     fn error(self, error: &ParserError) -> SqlError {
         match error {
-            ParserError::RecursionLimitExceeded => {
-                SqlError::not_supported(format!("nesting of more than {MAX_DEPTH} levels"))
-            }
+            ParserError::RecursionLimitExceeded => too_deep(),
             ParserError::ParserError(text) | ParserError::TokenizerError(text) => {
                 match location(text) {
                     Some(at) => syntax_error(self.text, at),

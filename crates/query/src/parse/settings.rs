@@ -240,8 +240,8 @@ fn value(cursor: &mut Cursor<'_>) -> Result<Value> {
         _ => {}
     }
     let piece = Piece {
-        text: cursor.piece().text,
         tokens,
+        ..cursor.piece()
     };
     let mut parser = piece.parser(0);
     let expr = parser.parse_expr().map_err(|e| piece.error(&e))?;

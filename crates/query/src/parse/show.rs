@@ -235,8 +235,8 @@ fn filter(cursor: &mut Cursor<'_>) -> Result<Option<Filter>> {
     while cursor.next().is_some() {}
     let tokens = cursor.tokens(start..cursor.position());
     let piece = Piece {
-        text: cursor.piece().text,
         tokens,
+        ..cursor.piece()
     };
     let mut parser = piece.parser(0);
     let expr = parser.parse_expr().map_err(|e| piece.error(&e))?;

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result as DfResult;
+use datafusion::common::utils::memory::get_record_batch_memory_size;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::{Stream, StreamExt};
@@ -17,6 +18,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::access::count_scans;
+use crate::error::SqlError;
+use crate::memory::{Charge, ProcessMemory};
 
 /// Batches that wait for the session. Each is some thousand rows: the plan computes the next while
 /// one is sent.
@@ -41,12 +44,14 @@ impl Workers {
         plan: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
         scans: Arc<ScanCounters>,
+        memory: Arc<ProcessMemory>,
     ) -> Running {
         let (to, batches) = mpsc::channel(BATCHES_WAITING);
         let running = plan.clone();
         let run = async move {
             match execute_stream(plan, context) {
-                Ok(mut stream) => {
+                Ok(stream) => {
+                    let mut stream = stream.map(|batch| charged(batch?, &memory));
                     while let Some(batch) = stream.next().await {
                         if to.send(batch).await.is_err() {
                             return;
@@ -61,11 +66,20 @@ impl Workers {
         Running {
             batches,
             task: runtime.spawn(run),
+            taken: None,
             ended: false,
             plan: running,
             scans,
         }
     }
+}
+
+/// A batch that waits for the session, with the charge for it.
+fn charged(batch: RecordBatch, memory: &Arc<ProcessMemory>) -> DfResult<(RecordBatch, Charge)> {
+    let charge = memory.charge(get_record_batch_memory_size(&batch));
+    charge
+        .map(|charge| (batch, charge))
+        .map_err(SqlError::into_df)
 }
 
 impl Drop for Workers {
@@ -79,7 +93,9 @@ impl Drop for Workers {
 
 /// The batches of a plan that runs; dropping it stops the plan.
 pub(super) struct Running {
-    batches: mpsc::Receiver<DfResult<RecordBatch>>,
+    batches: mpsc::Receiver<DfResult<(RecordBatch, Charge)>>,
+    /// For the batch that was taken last.
+    taken: Option<Charge>,
     task: JoinHandle<()>,
     ended: bool,
     plan: Arc<dyn ExecutionPlan>,
@@ -93,7 +109,12 @@ impl Stream for Running {
         if self.ended {
             return Poll::Ready(None);
         }
+        self.taken = None;
         if let Some(batch) = ready!(self.batches.poll_recv(cx)) {
+            let batch = batch.map(|(batch, charge)| {
+                self.taken = Some(charge);
+                batch
+            });
             return Poll::Ready(Some(batch));
         }
         let outcome = ready!(Pin::new(&mut self.task).poll(cx));

@@ -29,7 +29,7 @@ use super::select::{self, Reading};
 use super::transaction::Work;
 use super::{Session, set};
 use crate::error::{Result, SqlError};
-use crate::parse::Piece;
+use crate::parse::{Footprint, Piece};
 use crate::plan::rewrite::Rewritten;
 use crate::result::OkResult;
 use crate::values::{self, Column};
@@ -37,7 +37,7 @@ use crate::values::{self, Column};
 /// Rows that are given to the engine at a time.
 const ROWS: usize = 4096;
 
-/// Bytes of rows of a query that are given to the engine at a time.
+/// Bytes of rows that are given to the engine at a time.
 const BYTES: usize = 16 << 20;
 
 /// Runs an INSERT or REPLACE.
@@ -173,7 +173,7 @@ impl Statement {
         };
         writer.converter.warnings.extend(self.targets.warnings());
         match &self.source {
-            Rows::Values(values) => writer.values(values, piece).await?,
+            Rows::Values(values) => writer.all_values(values, piece).await?,
             Rows::Query(query) => writer.query(query).await?,
         }
         Ok((writer.counts, writer.converter, writer.generator))
@@ -215,6 +215,8 @@ fn rows(session: &Session, source: Box<Query>, piece: Piece<'_>) -> Result<Rows>
             let rows = values.rows.into_iter().map(|row| row.content);
             Ok(Rows::Values(rows.collect()))
         }
+        // The text behind the rows was looked at before they were cut out of it.
+        _ if !piece.more_rows.is_empty() => Err(SqlError::unknown("Q16: rows of no VALUES")),
         _ => {
             let rewritten = select::rewritten(session, source, piece)?;
             Ok(Rows::Query(Box::new(rewritten)))
@@ -235,6 +237,16 @@ fn set_form(assignments: Vec<Assignment>) -> Result<(Vec<ObjectName>, Rows)> {
     Ok((columns, Rows::Values(vec![values])))
 }
 
+/// Rows of VALUES that are given to the engine together.
+#[derive(Default)]
+struct Waiting {
+    rows: Vec<Vec<Datum>>,
+    /// Bytes that they take.
+    bytes: usize,
+    /// Number of the last of them in the statement.
+    number: u64,
+}
+
 /// An INSERT that runs.
 struct Writer<'a> {
     statement: &'a Statement,
@@ -250,13 +262,45 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    async fn values(&mut self, values: &[Vec<Expr>], piece: Piece<'_>) -> Result<()> {
-        let mut rows = Vec::new();
-        for (i, row) in values.iter().enumerate() {
-            let number = i as u64 + 1;
-            rows.push(self.row(row, number, piece).await?);
-            if rows.len() == ROWS || i + 1 == values.len() {
-                self.insert(&mut rows).await?;
+    /// The rows of VALUES: those of the syntax tree, and those that are parsed now.
+    async fn all_values(&mut self, values: &[Vec<Expr>], piece: Piece<'_>) -> Result<()> {
+        let mut rows = Waiting::default();
+        self.values(values, piece, &mut rows).await?;
+        let mut more = piece.more_rows;
+        let mut charge = self.session.frontend.memory.charge(0)?;
+        let session = self.session;
+        loop {
+            let waiting = rows.bytes;
+            let admit =
+                |footprint: Footprint| session.admit(footprint.parsed() + waiting, &mut charge);
+            let Some(block) = more.next_block(admit) else {
+                break;
+            };
+            let block = block?;
+            let done = self.values(&block.rows, block.piece(), &mut rows).await;
+            if let Err(error) = done {
+                // As if all had been parsed before the first was inserted.
+                more.check()?;
+                return Err(error);
+            }
+        }
+        self.insert(&mut rows.rows).await
+    }
+
+    async fn values(
+        &mut self,
+        values: &[Vec<Expr>],
+        piece: Piece<'_>,
+        waiting: &mut Waiting,
+    ) -> Result<()> {
+        for values in values {
+            waiting.number += 1;
+            let row = self.row(values, waiting.number, piece).await?;
+            waiting.bytes += row.iter().map(values::size).sum::<usize>();
+            waiting.rows.push(row);
+            if waiting.rows.len() == ROWS || waiting.bytes > BYTES {
+                self.insert(&mut waiting.rows).await?;
+                waiting.bytes = 0;
             }
         }
         Ok(())
@@ -357,7 +401,7 @@ impl Writer<'_> {
             .accesses
             .iter()
             .any(|a| a.schema == def.schema && a.table == def.name);
-        let mut budget = Budget::new(self.session);
+        let mut budget = Budget::new(self.session)?;
         let mut stream = self.session.frontend.start(&prepared);
         let (mut rows, mut number, mut bytes) = (Vec::new(), 0, 0);
         while let Some(batch) = select::guarded(&mut stream, self.cancel).await? {

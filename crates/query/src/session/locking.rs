@@ -8,6 +8,7 @@
 use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::Schema;
+use datafusion::common::utils::memory::RecordBatchMemoryCounter;
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, LimitClause, LockClause, LockType, NonBlock, Query, Select, SetExpr,
 };
@@ -219,7 +220,8 @@ impl LockingRead {
             names: prepared.names.clone(),
             batches: Vec::new(),
         };
-        let mut budget = Budget::new(session);
+        let mut budget = Budget::new(session)?;
+        let mut counter = RecordBatchMemoryCounter::new();
         let (mut skip, mut left) = self.limit.map_or((0, None), |limit| limit);
         let mut stream = session.frontend.start(&prepared);
         while left != Some(0)
@@ -257,7 +259,7 @@ impl LockingRead {
                 false => batch,
             };
             if batch.num_rows() > 0 {
-                budget.take(batch.get_array_memory_size())?;
+                budget.take(counter.count_batch(&batch))?;
                 rows.batches.push(batch);
             }
         }

@@ -9,10 +9,12 @@
 //!   batches share strings, which are counted again for each.
 //!
 //! A sort thus does not fail because another one, or another partition of it, was faster.
+//!
+//! All that a statement takes is taken from the process's memory, too; a statement that could have more by its own
+//! limit spills, or fails, when that is used up.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use datafusion::common::{Result as DfResult, resources_datafusion_err};
 use datafusion::execution::memory_pool::{
@@ -20,12 +22,13 @@ use datafusion::execution::memory_pool::{
 };
 use parking_lot::Mutex;
 
+use crate::memory::ProcessMemory;
+
 /// The memory of a statement.
 #[derive(Debug)]
 pub(super) struct StatementMemory {
     limit: usize,
-    /// Bytes of all statements.
-    all: Arc<AtomicUsize>,
+    process: Arc<ProcessMemory>,
     state: Mutex<State>,
 }
 
@@ -50,11 +53,11 @@ fn is_merger(consumer: &MemoryConsumer) -> bool {
 }
 
 impl StatementMemory {
-    /// Memory of at most `limit` bytes, which are counted in `all` too.
-    pub(super) fn new(limit: usize, all: &Arc<AtomicUsize>) -> Self {
+    /// Memory of at most `limit` bytes of the process's.
+    pub(super) fn new(limit: usize, process: &Arc<ProcessMemory>) -> Self {
         Self {
             limit,
-            all: all.clone(),
+            process: process.clone(),
             state: Mutex::default(),
         }
     }
@@ -106,12 +109,12 @@ impl MemoryPool for StatementMemory {
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         *self.state.lock().used(reservation) += additional;
-        self.all.fetch_add(additional, Ordering::Relaxed);
+        self.process.take(additional);
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         *self.state.lock().used(reservation) -= shrink;
-        self.all.fetch_sub(shrink, Ordering::Relaxed);
+        self.process.give_back(shrink);
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> DfResult<()> {
@@ -125,8 +128,12 @@ impl MemoryPool for StatementMemory {
                 reservation.consumer().name()
             ));
         }
+        if !self.process.try_take(additional) {
+            let name = reservation.consumer().name();
+            let refusal = self.process.refusal(additional);
+            return Err(resources_datafusion_err!("{name}: {refusal}"));
+        }
         *state.used(reservation) += additional;
-        self.all.fetch_add(additional, Ordering::Relaxed);
         Ok(())
     }
 
@@ -154,7 +161,7 @@ mod tests {
 
     #[test]
     fn nobody_takes_what_another_needs() {
-        let all = Arc::default();
+        let all = ProcessMemory::new(4000);
         let pool: Arc<dyn MemoryPool> = Arc::new(StatementMemory::new(1600, &all));
         let consumer = |name: &str, spill| MemoryConsumer::new(name).with_can_spill(spill);
         let sorts = [(); 2].map(|()| consumer("ExternalSorter[0]", true).register(&pool));
@@ -181,7 +188,7 @@ mod tests {
         aggregate.try_grow(1200).unwrap();
         assert!(aggregate.try_grow(1).is_err());
         let both = pool.reserved() + other.reserved();
-        assert_eq!(all.load(Ordering::Relaxed), both);
+        assert_eq!(all.used(), both);
         drop(aggregate);
         // What is not used is for all, in their shares.
         merges[0].free();
@@ -190,6 +197,28 @@ mod tests {
         merges[0].try_grow(100).unwrap();
         drop((sorts, merges, join));
         assert_eq!(pool.reserved(), 0);
-        assert_eq!(all.load(Ordering::Relaxed), 0);
+        assert_eq!(all.used(), 0);
+    }
+
+    #[test]
+    fn statements_share_what_the_process_has() {
+        let all = ProcessMemory::new(1000);
+        let pools =
+            [(); 2].map(|()| -> Arc<dyn MemoryPool> { Arc::new(StatementMemory::new(800, &all)) });
+        let [one, other] = pools
+            .each_ref()
+            .map(|pool| MemoryConsumer::new("HashJoinInput").register(pool));
+        one.try_grow(700).unwrap();
+        let text = other.try_grow(301).unwrap_err().to_string();
+        assert!(
+            text.contains("HashJoinInput: 301 bytes are needed"),
+            "{text}"
+        );
+        other.try_grow(300).unwrap();
+        drop(one);
+        other.try_grow(500).unwrap();
+        assert_eq!(all.used(), 800);
+        drop(other);
+        assert_eq!(all.used(), 0);
     }
 }

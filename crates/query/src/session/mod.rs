@@ -26,12 +26,12 @@ mod show;
 mod statement;
 mod table_status;
 mod transaction;
+mod user_variables;
 mod variables;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use async_trait::async_trait;
@@ -44,7 +44,8 @@ use perigee_engine::scan::{CancelToken, ScanCounters};
 
 use crate::access::NdpCounters;
 use crate::error::{Result, SqlError};
-use crate::parse::Script;
+use crate::memory::{Charge, ProcessMemory};
+use crate::parse::{Footprint, Script};
 use crate::result::{LocalFile, ResultSink};
 use execute::{Running, Workers};
 pub use parameter::{Parameter, Parameters};
@@ -54,6 +55,7 @@ use memory::StatementMemory;
 use prepared::{PreparedCounters, PreparedStatements};
 use select::Prepared;
 use transaction::{Characteristics, Open};
+use user_variables::UserVariables;
 use variables::{RECALCULATE, Variables};
 
 /// Settings of a [`Frontend`].
@@ -63,6 +65,8 @@ pub struct FrontendConfig {
     pub threads: usize,
     /// Bytes of memory a query may use before it spills; the default of `query_memory_limit`.
     pub query_memory: usize,
+    /// Bytes of memory that all connections may use together for commands and statements.
+    pub total_memory: usize,
     /// Where queries spill to; the system's directory if `None`.
     pub temp_dir: Option<PathBuf>,
     /// Run simple statements by key without planning them; off in tests of the fast path.
@@ -74,6 +78,7 @@ impl Default for FrontendConfig {
         Self {
             threads: 2,
             query_memory: 1 << 30,
+            total_memory: 2 << 30,
             temp_dir: None,
             fast_path: true,
         }
@@ -159,8 +164,7 @@ pub struct Frontend {
     /// What accesses of all sessions pushed.
     ndp_counters: Arc<NdpCounters>,
     statements: counts::Counts,
-    /// Bytes that running statements hold.
-    query_memory: Arc<AtomicUsize>,
+    memory: Arc<ProcessMemory>,
 }
 
 /// What a frontend did since it started, and what it holds.
@@ -172,7 +176,7 @@ pub struct FrontendFigures {
     pub fast_statements: u64,
     /// Statements that are prepared now.
     pub prepared_statements: u64,
-    /// Bytes that running statements hold for sorting, grouping and joining.
+    /// Bytes that connections hold for commands, statements and what is kept for them.
     pub query_memory: usize,
 }
 
@@ -196,8 +200,10 @@ impl Frontend {
         let workers = Workers::start(config.threads).map_err(SqlError::unknown)?;
         let mut globals = Variables::new(SERVER_VERSION);
         globals.set("query_memory_limit", Some(config.query_memory.to_string()));
+        globals.set("query_memory_total", Some(config.total_memory.to_string()));
         Ok(Self {
             engine,
+            memory: ProcessMemory::new(config.total_memory),
             config,
             runtime,
             workers,
@@ -208,7 +214,6 @@ impl Frontend {
             prepared: PreparedCounters::default(),
             fast_statements: AtomicU64::new(0),
             statements: counts::Counts::default(),
-            query_memory: Arc::default(),
             ndp_counters: Arc::default(),
         })
     }
@@ -219,6 +224,12 @@ impl Frontend {
         &self.engine
     }
 
+    /// The memory that all connections share.
+    #[must_use]
+    pub fn memory(&self) -> &Arc<ProcessMemory> {
+        &self.memory
+    }
+
     /// What it did and what it holds.
     #[must_use]
     pub fn figures(&self) -> FrontendFigures {
@@ -226,7 +237,7 @@ impl Frontend {
             statements: self.statements.all().collect(),
             fast_statements: self.fast_statements.load(Ordering::Relaxed),
             prepared_statements: self.prepared.prepared_now(),
-            query_memory: self.query_memory.load(Ordering::Relaxed),
+            query_memory: self.memory.used(),
         }
     }
 
@@ -249,13 +260,15 @@ impl Frontend {
     fn start(&self, prepared: &Prepared) -> Running {
         let context = prepared.state.task_ctx();
         let scans = prepared.scans.clone();
-        self.workers.run(prepared.plan.clone(), context, scans)
+        let memory = self.memory.clone();
+        self.workers
+            .run(prepared.plan.clone(), context, scans, memory)
     }
 
     /// The runtime of one statement: memory of its own, temporary files shared.
     fn runtime(&self, memory: usize) -> Arc<RuntimeEnv> {
         let mut runtime = self.runtime.as_ref().clone();
-        runtime.memory_pool = Arc::new(StatementMemory::new(memory, &self.query_memory));
+        runtime.memory_pool = Arc::new(StatementMemory::new(memory, &self.memory));
         Arc::new(runtime)
     }
 }
@@ -306,7 +319,7 @@ pub struct Session {
     frontend: Arc<Frontend>,
     info: SessionInfo,
     variables: Variables,
-    user_variables: BTreeMap<String, Option<String>>,
+    user_variables: UserVariables,
     schema: Option<String>,
     warnings: Vec<Warning>,
     /// The transaction that statements belong to; without one each is its own.
@@ -327,11 +340,12 @@ impl Session {
     #[must_use]
     pub fn new(frontend: Arc<Frontend>, info: SessionInfo) -> Self {
         let variables = frontend.globals.read().clone();
+        let user_variables = UserVariables::new(&frontend.memory);
         Self {
             frontend,
             info,
             variables,
-            user_variables: BTreeMap::new(),
+            user_variables,
             schema: None,
             warnings: Vec::new(),
             open: None,
@@ -446,7 +460,7 @@ impl Session {
         file: &mut dyn LocalFile,
         cancel: &CancelToken,
     ) -> Result<()> {
-        let script = Script::new(text).inspect_err(|e| self.note_error(e))?;
+        let (script, _charge) = self.script(text).inspect_err(|e| self.note_error(e))?;
         let pieces: Vec<_> = script.pieces().collect();
         if pieces.is_empty() {
             return Err(SqlError::empty_query());
@@ -464,6 +478,26 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// The statements of a text, with the charge for all that becomes of it.
+    fn script<'t>(&self, text: &'t str) -> Result<(Script<'t>, Charge)> {
+        let mut charge = self.frontend.memory.charge(0)?;
+        let admit = |footprint: Footprint| self.admit(footprint.parsed(), &mut charge);
+        let script = Script::streamed(text, admit)?;
+        Ok((script, charge))
+    }
+
+    /// Charges the memory for parsing and planning.
+    ///
+    /// # Errors
+    /// 3170 beyond what the statement may use, 1038 beyond what is left.
+    fn admit(&self, bytes: usize, charge: &mut Charge) -> Result<()> {
+        let limit = self.variables.integer("query_memory_limit");
+        if bytes as u64 > limit {
+            return Err(SqlError::parser_capacity(limit));
+        }
+        charge.resize(bytes)
     }
 
     fn note_error(&mut self, error: &SqlError) {

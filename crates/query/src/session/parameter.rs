@@ -30,6 +30,11 @@ impl Parameters {
         self.types.clear();
     }
 
+    /// Bytes that they take.
+    pub(super) fn bytes(&self) -> usize {
+        self.values.iter().map(crate::values::size).sum()
+    }
+
     /// The values, in the order of the parameters.
     #[must_use]
     pub fn values(&self) -> &[Datum] {

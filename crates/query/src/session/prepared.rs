@@ -25,8 +25,10 @@ use super::fast::{self, FastStatement, Known};
 use super::parameter::{Parameter, Parameters};
 use super::{Frontend, Session, analyze, select, statement};
 use crate::error::{Result, SqlError};
+use crate::memory::Charge;
 use crate::parse::{
-    Cursor, Piece, PreparedText, Script, Statement, TransactionStatement, syntax_error,
+    Cursor, Footprint, MoreRows, Piece, PreparedText, Script, Statement, TransactionStatement,
+    syntax_error,
 };
 use crate::result::{NoFile, OkResult, ResultColumn, ResultSink};
 
@@ -123,7 +125,10 @@ pub(super) struct PreparedStatement {
     compiled: Mutex<Known>,
     /// The schema that was current.
     schema: Option<String>,
+    footprint: Footprint,
     _place: Place,
+    /// For as long as it is kept.
+    _charge: Charge,
 }
 
 impl PreparedStatement {
@@ -229,6 +234,7 @@ impl Template {
         Piece {
             text: &self.text,
             tokens,
+            more_rows: MoreRows::default(),
         }
     }
 
@@ -398,18 +404,24 @@ impl Session {
     ) -> Result<PreparedStatement> {
         count(&self.frontend.prepared.prepare);
         let place = Place::take(&self.frontend)?;
+        let footprint = Footprint::of(text);
+        let mut charge = self.frontend.memory.charge(0)?;
+        self.admit(footprint.parsed(), &mut charge)?;
         let template = Template::new(text)?;
         let compiled = template.compile(self).await;
         let columns = match &compiled {
             Some(compiled) => compiled.columns(),
             None => template.result_columns(self, cancel).await?.into(),
         };
+        charge.resize(footprint.kept())?;
         Ok(PreparedStatement {
             template,
             columns,
             compiled: Mutex::new(compiled.into()),
             schema: self.schema.clone(),
+            footprint,
             _place: place,
+            _charge: charge,
         })
     }
 
@@ -491,6 +503,9 @@ impl Session {
         cancel: &CancelToken,
     ) -> Result<()> {
         let template = &statement.template;
+        let mut charge = self.frontend.memory.charge(0)?;
+        let footprint = statement.footprint.with(parameters.bytes());
+        self.admit(footprint.parsed(), &mut charge)?;
         let tokens = template.with_literals(|number| parameters.literal(number))?;
         let piece = template.piece(&tokens);
         let mut out = Announced {

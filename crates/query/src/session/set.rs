@@ -37,7 +37,7 @@ pub(super) async fn run(
                 }
             }
             Target::User(name) => {
-                session.user_variables.insert(name, value);
+                session.user_variables.set(name, value)?;
             }
             Target::Names { .. } => {}
         }

@@ -158,6 +158,11 @@ static DEFINITIONS: &[Definition] = &[
         Kind::Integer(1 << 20, u64::MAX),
         "1073741824",
     ),
+    never(
+        "query_memory_total",
+        Kind::Integer(0, u64::MAX),
+        "2147483648",
+    ),
     both("sql_auto_is_null", Kind::Fixed, "OFF"),
     both("sql_mode", Kind::Modes, DEFAULT_MODES),
     both("sql_notes", Kind::Switch, "ON"),

@@ -10,6 +10,7 @@ mod mariadb;
 mod memory;
 mod pymysql;
 mod vanish;
+mod worst;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -392,7 +392,7 @@ impl ReadPhase {
         let prepared = select::plan(session, self.rewritten.clone(), reading).await?;
         let mut stream = session.frontend.start(&prepared);
         let mut found = Found {
-            budget: Budget::new(session),
+            budget: Budget::new(session)?,
             candidates: Vec::new(),
             // Only a join delivers a row twice.
             known: (self.rewritten.accesses.len() > 1).then(HashSet::new),

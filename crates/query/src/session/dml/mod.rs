@@ -21,20 +21,23 @@ pub(super) use target::{HIDDEN, Target, row_of, select_of, targets};
 
 use super::Session;
 use crate::error::{Result, SqlError};
+use crate::memory::Charge;
 
 /// Memory that a statement may keep rows in.
 pub(super) struct Budget {
     limit: usize,
     used: usize,
+    charge: Charge,
 }
 
 impl Budget {
     /// All that the session's statements may use.
-    pub(super) fn new(session: &Session) -> Self {
-        Self {
+    pub(super) fn new(session: &Session) -> Result<Self> {
+        Ok(Self {
             limit: session.variables.integer("query_memory_limit") as usize,
             used: 0,
-        }
+            charge: session.frontend.memory.charge(0)?,
+        })
     }
 
     /// Takes some bytes of it.
@@ -47,6 +50,6 @@ impl Budget {
             let detail = format!("{} bytes of rows to change or lock", self.used);
             return Err(SqlError::out_of_memory(detail));
         }
-        Ok(())
+        self.charge.grow(bytes)
     }
 }

@@ -1,0 +1,47 @@
+//! How much memory all connections of a frontend may take together.
+
+use std::fs;
+
+use crate::FrontendSettings;
+
+/// Queries that may use all that one may use, at the same time.
+const QUERIES: usize = 2;
+
+/// The limit: what the settings say, or some queries' and at most half of the machine's.
+pub(crate) fn total(settings: &FrontendSettings) -> usize {
+    settings.total_memory.unwrap_or_else(|| {
+        let queries = settings.query_memory.saturating_mul(QUERIES);
+        machine().map_or(queries, |machine| queries.min(machine / 2))
+    })
+}
+
+/// Bytes of memory that this process may use: the machine's, or the control group's if that is less.
+fn machine() -> Option<usize> {
+    let machine = fs::read_to_string("/proc/meminfo").ok()?;
+    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();
+    least(&machine, &group)
+}
+
+fn least(machine: &str, group: &str) -> Option<usize> {
+    let line = machine
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let machine = kibibytes.saturating_mul(1024);
+    let group = group.trim().parse().unwrap_or(usize::MAX);
+    Some(machine.min(group))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_limit_counts() {
+        let machine = "MemTotal:        2048 kB\nMemFree:   1 kB\n";
+        for (group, least_of_both) in [("", 2 << 20), ("max\n", 2 << 20), ("1000\n", 1000)] {
+            assert_eq!(least(machine, group), Some(least_of_both));
+        }
+        assert_eq!(least("", "1000"), None);
+    }
+}
