@@ -169,7 +169,7 @@ async fn serve(
     let frontend_config = FrontendConfig {
         threads: settings.threads.unwrap_or(cores),
         query_memory: settings.query_memory,
-        total_memory: memory::total(settings),
+        total_memory: memory::total(&settings),
         temp_dir: settings.temp_dir.clone(),
         ..FrontendConfig::default()
     };

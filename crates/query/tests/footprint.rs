@@ -8,7 +8,7 @@ mod common;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{Fixture, Setup};
+use common::{Fixture, Setup, rows_of};
 use perigee_query::Session;
 
 /// The system's allocator, which counts the bytes that are in use, and the most that were.
@@ -132,10 +132,11 @@ async fn statements_take_a_stated_multiple_of_their_text() {
         CREATE TABLE l (c LONGTEXT);
         CREATE TABLE s (a INT, t TEXT); INSERT INTO s VALUES (1, 'abc'), (2, 'x')";
     fixture.run(&mut session, create).await.unwrap();
-    let mut wrong = String::new();
+    let (mut wrong, mut inserted) = (String::new(), 0);
     for kind in KINDS {
         for bytes in [256 << 10, 1 << 20] {
             let text = (kind.text)(bytes * times);
+            inserted += text.matches("(1,-2,'abc')").count();
             let (peak, errno) = peak(&fixture, &mut session, &text).await;
             let most = kind.per_byte * text.len() + kind.fixed;
             let line = format!(
@@ -152,6 +153,10 @@ async fn statements_take_a_stated_multiple_of_their_text() {
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
+    let count = "SELECT COUNT(*), SUM(a + b), MIN(c), MAX(c) FROM r";
+    let count = fixture.run(&mut session, count).await.unwrap();
+    let expected = format!("{inserted}|-{inserted}|abc|abc");
+    assert_eq!(rows_of(&count[0]), [expected]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
