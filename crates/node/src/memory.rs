@@ -7,10 +7,13 @@ use crate::FrontendSettings;
 /// Queries that may use all that one may use, at the same time.
 const QUERIES: usize = 2;
 
+/// Least memory where the machine has it: a session may raise its limit.
+const LEAST: usize = 1 << 30;
+
 /// The limit: what the settings say, or some queries' and at most half of the machine's.
 pub(crate) fn total(settings: &FrontendSettings) -> usize {
     settings.total_memory.unwrap_or_else(|| {
-        let queries = settings.query_memory.saturating_mul(QUERIES);
+        let queries = settings.query_memory.saturating_mul(QUERIES).max(LEAST);
         machine().map_or(queries, |machine| queries.min(machine / 2))
     })
 }

@@ -67,7 +67,7 @@ pub struct FrontendSettings {
     /// Memory of one query before it spills, in bytes.
     pub query_memory: usize,
     /// Memory of all connections together for commands and statements, in bytes; `None` for twice that of one
-    /// query, and at most half of the machine's.
+    /// query, at least 1 GiB, and at most half of the machine's.
     pub total_memory: Option<usize>,
     /// Where queries spill and loads sort.
     pub temp_dir: Option<PathBuf>,

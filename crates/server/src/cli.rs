@@ -315,8 +315,8 @@ struct FrontendOptions {
     /// Memory of a query before it spills to disk (the variable query_memory_limit)
     #[arg(long, value_name = "SIZE", default_value = "2GiB")]
     query_memory: Size,
-    /// Memory of all connections together for commands and statements; if not given, twice that of a query and at most
-    /// half of the machine's
+    /// Memory of all connections together for commands and statements; if not given, twice that of a query, at least
+    /// 1 GiB, and at most half of the machine's
     #[arg(long, value_name = "SIZE")]
     total_query_memory: Option<Size>,
     /// Directory for what queries and loads spill

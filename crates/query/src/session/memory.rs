@@ -5,8 +5,8 @@
 //! - A sort that makes room, or reads back what it spilled, merges. The first takes about as much as
 //!   the sort holds; the second takes all it is given. So merges share half evenly.
 //! - The rest, and what those do not use, is for whatever comes first: hash tables of joins, say.
-//! - Merging the partitions of a sort holds a batch of each, whatever their size, and is not limited:
-//!   batches share strings, which are counted again for each.
+//! - Merging the partitions of a sort holds a batch of each, whatever their size, and is neither limited nor
+//!   charged to the process: batches share strings, which are counted again for each.
 //!
 //! A sort thus does not fail because another one, or another partition of it, was faster.
 //!
@@ -52,6 +52,11 @@ fn is_merger(consumer: &MemoryConsumer) -> bool {
     consumer.name().starts_with(MERGER)
 }
 
+/// True for the one that merges partitions, whose figures say little.
+fn is_last_merger(consumer: &MemoryConsumer) -> bool {
+    consumer.name().starts_with(LAST_MERGER)
+}
+
 impl StatementMemory {
     /// Memory of at most `limit` bytes of the process's.
     pub(super) fn new(limit: usize, process: &Arc<ProcessMemory>) -> Self {
@@ -81,7 +86,7 @@ impl State {
             limit / 4 * quarters / self.spillers.max(1)
         } else if is_merger(consumer) {
             limit / 2 / self.mergers.max(1)
-        } else if consumer.name().starts_with(LAST_MERGER) {
+        } else if is_last_merger(consumer) {
             return usize::MAX;
         } else {
             return free;
@@ -109,12 +114,16 @@ impl MemoryPool for StatementMemory {
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         *self.state.lock().used(reservation) += additional;
-        self.process.take(additional);
+        if !is_last_merger(reservation.consumer()) {
+            self.process.take(additional);
+        }
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         *self.state.lock().used(reservation) -= shrink;
-        self.process.give_back(shrink);
+        if !is_last_merger(reservation.consumer()) {
+            self.process.give_back(shrink);
+        }
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> DfResult<()> {
@@ -128,7 +137,8 @@ impl MemoryPool for StatementMemory {
                 reservation.consumer().name()
             ));
         }
-        if !self.process.try_take(additional) {
+        let charged = !is_last_merger(reservation.consumer());
+        if charged && !self.process.try_take(additional) {
             let name = reservation.consumer().name();
             let refusal = self.process.refusal(additional);
             return Err(resources_datafusion_err!("{name}: {refusal}"));
@@ -180,7 +190,7 @@ mod tests {
         join.try_grow(400).unwrap();
         assert!(join.try_grow(1).is_err());
         let last = consumer("SortPreservingMergeExec[0]", false).register(&pool);
-        last.try_grow(100).unwrap();
+        last.try_grow(10_000).unwrap();
         drop(last);
         // Without sorts there is more for others.
         let other: Arc<dyn MemoryPool> = Arc::new(StatementMemory::new(1600, &all));

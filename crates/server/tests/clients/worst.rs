@@ -3,31 +3,21 @@
 //!
 //! `PERIGEE_WORST=seconds` runs 64 connections for so long, with texts of up to 60 MB.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use perigee_bench::{Client, Embedded};
 use perigee_testkit::{Rng, tested_binary};
+use tokio::task::JoinHandle;
 
 /// Memory that the process may have, besides its two pools.
 const BOUND: u64 = 2 << 30;
 
 const POOLS: u64 = (256 << 20) + (1 << 30);
 
-/// Errors that are answers: out of memory, too long, too deep, not supported, numbers out of range, syntax, stopped.
-const ANSWERS: [&str; 12] = [
-    "1038",
-    "1041",
-    "3170",
-    "1153",
-    "1235",
-    "1690",
-    "1064",
-    "1317",
-    "3024",
-    "1406",
-    "1118",
-    "1105 (HY000): memory",
-];
+/// Errors that are answers: out of memory, beyond a limit, too deep or not supported, stopped.
+const ANSWERS: [&str; 5] = ["1038", "3170", "1235", "1064", "1317"];
 
 fn repeated(piece: &str, separator: &str, bytes: usize) -> String {
     let count = (bytes / (piece.len() + separator.len())).max(1);
@@ -41,11 +31,11 @@ fn statement(rng: &mut Rng, bytes: usize) -> String {
         0 => format!("SELECT LENGTH('{}')", "x".repeat(bytes)),
         1 => format!(
             "SELECT COUNT(*) FROM w WHERE s LIKE '%{}%'",
-            "xyz_".repeat(bytes / 4)
+            "xyz".repeat(bytes / 3)
         ),
         2 => format!(
             "SELECT COUNT(*) FROM w WHERE id IN ({})",
-            repeated("123456", ",", bytes)
+            repeated("123456", ",", bytes.min(20_000))
         ),
         3 => format!(
             "INSERT INTO v VALUES {}",
@@ -71,26 +61,31 @@ fn statement(rng: &mut Rng, bytes: usize) -> String {
     }
 }
 
-/// Runs statements until the time is over; how many, and how many were refused.
-async fn worst(mut client: Client, seed: u64, until: Instant, bytes: i64) -> (u64, u64) {
+/// What connections did.
+#[derive(Default)]
+struct Counts {
+    done: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// Runs statements until the time is over, or until the connection ends.
+async fn worst(mut client: Client, seed: u64, until: Instant, bytes: i64, counts: Arc<Counts>) {
     let mut rng = Rng(seed);
-    let (mut done, mut refused) = (0, 0);
-    client.execute("SET max_execution_time = 0").await.ok();
     while Instant::now() < until {
         let bytes = rng.between(1000, bytes) as usize;
         let sql = statement(&mut rng, bytes);
-        done += 1;
+        counts.done.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = client.execute(&sql).await {
+            counts.refused.fetch_add(1, Ordering::Relaxed);
             let text = error.to_string();
-            let known = ANSWERS.iter().any(|answer| text.contains(answer));
-            assert!(known, "{:.200}: {text:.500}", sql);
-            refused += 1;
-            if text.contains("1041") || text.contains("1153") {
-                break;
+            let is_any = |of: &[&str]| of.iter().any(|part| text.contains(part));
+            // A client that is refused in the middle of a long command may not get to read why.
+            if is_any(&["1041", "1153", "Input/output error"]) {
+                return;
             }
+            assert!(is_any(&ANSWERS), "{sql:.200}: {text:.500}");
         }
     }
-    (done, refused)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -98,9 +93,9 @@ async fn connections_that_do_their_worst_stay_within_the_memory() {
     let seconds: Option<u64> = std::env::var("PERIGEE_WORST")
         .ok()
         .map(|s| s.parse().unwrap());
-    let (connections, seconds, bytes) = match seconds {
-        Some(seconds) => (64, seconds, 60 << 20),
-        None => (8, 4, 2 << 20),
+    let (connections, seconds, bytes, rows) = match seconds {
+        Some(seconds) => (64, seconds, 60 << 20, 2000),
+        None => (8, 4, 1 << 20, 300),
     };
     let dir = tempfile::tempdir().unwrap();
     let binary = tested_binary(env!("CARGO_BIN_EXE_perigee"));
@@ -115,29 +110,33 @@ async fn connections_that_do_their_worst_stay_within_the_memory() {
     ] {
         client.execute(sql).await.unwrap();
     }
-    let rows: Vec<_> = (0..2000)
-        .map(|id| format!("({id}, {}, '{:x<150}')", id % 50, id * 7919 % 2000))
+    let values: Vec<_> = (0..rows)
+        .map(|id| format!("({id}, {}, '{:x<150}')", id % 50, id * 7919 % rows))
         .collect();
-    let insert = format!("INSERT INTO w VALUES {}", rows.join(","));
+    let insert = format!("INSERT INTO w VALUES {}", values.join(","));
     client.execute(&insert).await.unwrap();
 
     let until = Instant::now() + Duration::from_secs(seconds);
-    let mut tasks: Vec<Option<tokio::task::JoinHandle<(u64, u64)>>> =
-        (0..connections).map(|_| None).collect();
-    let (mut done, mut refused, mut seed, mut most) = (0, 0, 0, 0);
+    let counts = Arc::new(Counts::default());
+    let mut tasks: Vec<Option<JoinHandle<()>>> = (0..connections).map(|_| None).collect();
+    let (mut seed, mut most) = (0, 0);
     while Instant::now() < until {
         for task in &mut tasks {
             if task.as_ref().is_some_and(|task| !task.is_finished()) {
                 continue;
             }
             if let Some(task) = task.take() {
-                let (more, refusals) = task.await.unwrap();
-                done += more;
-                refused += refusals;
+                task.await.unwrap();
             }
             seed += 1;
             let client = server.client(Some("q")).await.unwrap();
-            *task = Some(tokio::spawn(worst(client, seed, until, bytes)));
+            *task = Some(tokio::spawn(worst(
+                client,
+                seed,
+                until,
+                bytes,
+                counts.clone(),
+            )));
         }
         let (now, peak) = server.memory().unwrap();
         if peak > most + (100 << 20) {
@@ -151,18 +150,18 @@ async fn connections_that_do_their_worst_stay_within_the_memory() {
     for task in tasks.into_iter().flatten() {
         task.abort();
     }
+    let [done, refused] = [&counts.done, &counts.refused].map(|n| n.load(Ordering::Relaxed));
     let (now, peak) = server.memory().unwrap();
     println!(
-        "{done} statements and more, {refused} refused; {} MiB now, {} MiB at most",
+        "{done} statements over {seed} connections, {refused} refused; {} MiB now, {} MiB at most",
         now >> 20,
         peak >> 20
     );
     assert!(peak < BOUND + POOLS, "{} MiB", peak >> 20);
+    assert!(done > refused, "{done} statements, {refused} refused");
     // It serves as before.
-    assert_eq!(
-        client.number("SELECT COUNT(*) FROM w").await.unwrap(),
-        2000.0
-    );
+    let count = client.number("SELECT COUNT(*) FROM w").await;
+    assert_eq!(count.unwrap(), f64::from(rows));
     client.close().await.unwrap();
     server.stop().unwrap();
 }
