@@ -54,7 +54,7 @@ fn statement(rng: &mut Rng, bytes: usize) -> String {
         10 => "SELECT a.s, b.s FROM w a JOIN w b ON a.n = b.n ORDER BY b.s, a.s LIMIT 3".to_owned(),
         11 => "SELECT CONCAT(a.s, b.s) AS x, COUNT(*) FROM w a, w b GROUP BY x ORDER BY x LIMIT 3"
             .to_owned(),
-        12 => "SELECT SUM(LENGTH(LPAD(s, 1000000, 'x'))) FROM w".to_owned(),
+        12 => format!("SELECT SUM(LENGTH(LPAD(s, {}, 'x'))) FROM w", bytes / 50),
         13 => format!("SELECT MAX(CONCAT({}s)) FROM w", "s, ".repeat(100)),
         14 => "DELETE FROM v".to_owned(),
         _ => format!("SELECT {}", repeated("COUNT(*)", ",", bytes.min(400))),
