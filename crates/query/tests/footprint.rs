@@ -122,8 +122,14 @@ const KINDS: [Kind; 5] = [
     },
 ];
 
+/// One test, because the allocator counts for all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn statements_take_a_stated_multiple_of_their_text() {
+async fn statements_take_a_stated_multiple_of_their_text_or_are_refused() {
+    multiples().await;
+    texts_beyond_the_limit_are_refused_before_they_are_parsed().await;
+}
+
+async fn multiples() {
     let times = std::env::var("PERIGEE_FOOTPRINT").map_or(1, |n| n.parse().unwrap());
     let fixture = Fixture::new(Setup::default()).await;
     let mut session = fixture.session();
@@ -159,7 +165,6 @@ async fn statements_take_a_stated_multiple_of_their_text() {
     assert_eq!(rows_of(&count[0]), [expected]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn texts_beyond_the_limit_are_refused_before_they_are_parsed() {
     let fixture = Fixture::new(Setup::default()).await;
     let mut session = fixture.session();
