@@ -32,7 +32,7 @@ use crate::txn::{
 const NO_INDEX: IndexId = IndexId(0);
 
 /// How often Page Stores are told which page versions nobody needs.
-const RECYCLE_INTERVAL: Duration = Duration::from_millis(500);
+const RECYCLE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Settings of an engine.
 #[derive(Clone, Debug)]

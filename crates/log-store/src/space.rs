@@ -18,8 +18,9 @@ const SMALL: u64 = 64 << 10;
 /// Zeros written at once: 1 ms of work about every 250 appends of 4 KiB.
 const ZERO_STEP: u64 = 1 << 20;
 
-/// Space reserved at once for large appends.
-const RESERVE_STEP: u64 = 16 << 20;
+/// Space reserved at once for large appends, at the least and at the most: half of what the PLog has, so
+/// that a short one does not take much more than is in it.
+const RESERVE_STEP: (u64, u64) = (1 << 20, 16 << 20);
 
 static ZEROS: [u8; ZERO_STEP as usize] = [0; ZERO_STEP as usize];
 
@@ -54,7 +55,8 @@ impl Space {
             }
         } else if end > self.reserved {
             let from = self.reserved.max(position);
-            let step = RESERVE_STEP.max(end - from);
+            let (least, most) = RESERVE_STEP;
+            let step = (position / 2).clamp(least, most).max(end - from);
             if reserve(file, from, step) {
                 self.reserved = from + step;
             }

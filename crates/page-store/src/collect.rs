@@ -1,8 +1,8 @@
 //! Garbage collection: deleting segments that nobody needs, rewriting page segments that hold
 //! little of what is needed, forgetting pages that were freed.
 //!
-//! Bound: a slice's page segments take no more than [`GARBAGE_PERCENT`] % of the bytes that are
-//! needed, plus [`SLACK`], plus what is allocated ahead of the end of the one being written. A log
+//! Bound: a slice's page segments take no more than what is needed of them, plus [`GARBAGE_PERCENT`] % of its
+//! pages, plus [`SLACK`], plus what is allocated ahead of the end of the one being written. A log
 //! segment goes as a whole when page versions have taken the place of all its records; the one
 //! being written goes too when nothing is written to it. So a slice without pages takes next to nothing.
 
@@ -13,15 +13,16 @@ use perigee_page_api::PageError;
 use perigee_types::PageId;
 
 use crate::consolidate::NewVersion;
-use crate::directory::Version;
+use crate::directory::{PAGE_FRAME, Version};
 use crate::frame::SegmentKind;
 use crate::materialize;
 use crate::segment::{Segment, SegmentIndex};
 use crate::slice::{Slice, Worker};
 
-/// Size of all page segments, as a percentage of what is needed of them, at which one of
-/// them is rewritten. Lower wastes less space, higher rewrites less.
-const GARBAGE_PERCENT: u64 = 150;
+/// Garbage in all page segments, as a percentage of the newest versions of all pages, at which one of
+/// them is rewritten. Lower wastes less space, higher rewrites less. What older versions and log take,
+/// which cannot be dropped yet, must fit into the rest of twice the live bytes.
+const GARBAGE_PERCENT: u64 = 40;
 
 /// Garbage that is never worth a rewrite.
 const SLACK: u64 = 1 << 20;
@@ -109,7 +110,8 @@ impl Slice {
                 oldest = Some(segment.clone());
             }
         }
-        if size > live * GARBAGE_PERCENT / 100 + SLACK {
+        let newest = self.directory.pages() * PAGE_FRAME;
+        if size > live + newest * GARBAGE_PERCENT / 100 + SLACK {
             return worst.map(|(_, segment)| segment);
         }
         // Those that keep tombstones from going.

@@ -43,9 +43,13 @@ const MIN_SEGMENT: u64 = 1 << 20;
 /// carry much garbage and a large one does not have many files.
 const SEGMENT_SHARE: u64 = 8;
 
-/// Log is consolidated at once when a slice has more of it than this share of its live bytes: log
-/// takes space until then.
-const LOG_SHARE: u64 = 4;
+/// Log is consolidated at once when a slice has more of it than this share of its live bytes, and than
+/// [`MIN_LOG`]: log takes space until then, but a page that changes often takes more if it is written more
+/// often than the recycle LSN moves.
+const LOG_SHARE: u64 = 2;
+
+/// Log that may always wait.
+const MIN_LOG: u64 = 2 << 20;
 
 /// A page version to be written.
 pub(crate) enum NewVersion {
@@ -87,7 +91,7 @@ impl Slice {
             return false;
         };
         let live = self.directory.pages() * PAGE_SIZE as u64;
-        let much = queue.backlog >= (live / LOG_SHARE).max(MIN_SEGMENT);
+        let much = queue.backlog >= (live / LOG_SHARE).max(MIN_LOG);
         let idle = queue
             .last_arrival
             .is_none_or(|last| now - last >= config.consolidate_idle);

@@ -42,7 +42,8 @@ pub struct SalConfig {
     pub read_timeout: Duration,
     /// Opening waits this long for stores that cannot be reached.
     pub open_timeout: Duration,
-    /// How often the recycle LSN is forwarded and the log truncated.
+    /// How often the recycle LSN is forwarded and the log truncated. Page versions that were made since
+    /// the last time take space.
     pub maintenance_interval: Duration,
 }
 
@@ -67,7 +68,7 @@ impl SalConfig {
             log_timeout: Duration::from_secs(30),
             read_timeout: Duration::from_secs(30),
             open_timeout: Duration::from_secs(30),
-            maintenance_interval: Duration::from_secs(1),
+            maintenance_interval: Duration::from_millis(500),
         }
     }
 }

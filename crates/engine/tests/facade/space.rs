@@ -193,3 +193,104 @@ fn key_of(table: &Table, id: i64) -> Vec<u8> {
     key::encode_key(&table.clustered().layout, &[Datum::Int(id)], &mut out).unwrap();
     out
 }
+
+/// An engine with default settings over two stores, four slices.
+async fn open_striped(dir: &Path) -> Arc<Engine> {
+    let log = LogStoreService::open(dir.join("log"), Default::default()).unwrap();
+    let store = |name| PageStoreService::open(dir.join(name), Default::default()).unwrap();
+    let stores = ["pages-0", "pages-1"].map(|name| Arc::new(store(name)) as _);
+    let config = SalConfig {
+        width: 4,
+        ..SalConfig::new(DbId(1))
+    };
+    let sal = Sal::open(config, Arc::new(log), stores.into()).await;
+    Engine::open(sal.unwrap(), EngineConfig::default())
+        .await
+        .unwrap()
+}
+
+/// Live bytes and bytes on disk of all Page Stores.
+async fn sizes(engine: &Engine) -> (u64, u64) {
+    let stores = engine.sal().page_store_status().await.unwrap();
+    let sum = |of: fn(&perigee_page_api::StoreStatus) -> u64| stores.iter().map(of).sum();
+    (sum(|s| s.live_bytes), sum(|s| s.disk_bytes))
+}
+
+/// What a slice may take however little there is in it: garbage that is not worth collecting, the segments
+/// being written, log that waits.
+const CONSTANT: u64 = 4 * (4 << 20);
+
+/// Changes rows here and there for a while; the disk never has more than twice what is live.
+async fn update(engine: &Arc<Engine>, table: &Arc<Table>, rows: i64, time: Duration) {
+    let (end, mut id) = (Instant::now() + time, 1);
+    let (mut round, mut most, log) = (0, None, engine.sal().log_bytes());
+    while Instant::now() < end {
+        let mut trx = engine.begin(TransactionOptions::default());
+        for _ in 0..100 {
+            id = (id * 48271) % 0x7fff_ffff;
+            let id = id % rows;
+            let mut new = long_row(id);
+            new[2] = Datum::String(format!("{round:0>100}").into_bytes());
+            let key = key_of(table, id);
+            let changed = trx.change_row(table, &key, |_| Some(new.clone())).await;
+            changed.unwrap();
+        }
+        trx.commit().await.unwrap();
+        round += 1;
+        let (live, disk) = sizes(engine).await;
+        most = most.max(Some((disk * 100 / live, live, disk)));
+        assert!(
+            disk <= 2 * live + CONSTANT,
+            "{disk} bytes for {live} live ones"
+        );
+    }
+    let log = (engine.sal().log_bytes() - log) >> 10;
+    println!("{round} transactions, {log} KiB of log; most (percent, live, disk): {most:?}");
+    assert!(round > 10, "only {round} transactions");
+}
+
+fn long_row(id: i64) -> Vec<Datum> {
+    let mut row = row(id);
+    row[2] = Datum::String(format!("{id:0>100}").into_bytes());
+    row
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_disk_has_twice_what_is_live_with_and_without_an_old_view() {
+    const ROWS: i64 = 60_000;
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open_striped(dir.path()).await;
+    engine.create_schema("test").await.unwrap();
+    let table = engine.create_table(definition("t")).await.unwrap();
+    let mut load = engine.bulk_load(&table).await.unwrap();
+    let encoder = load.encoder();
+    let mut chunk = encoder.chunk(0);
+    for id in 0..ROWS {
+        encoder.push(&mut chunk, &long_row(id)).unwrap();
+    }
+    encoder.finish(&mut chunk);
+    load.push(chunk).await.unwrap();
+    load.finish().await.unwrap();
+    let time = Duration::from_secs(3);
+    update(&engine, &table, ROWS, time).await;
+    settle(&engine).await;
+    let (before, _) = sizes(&engine).await;
+    let view = engine.read_view();
+    update(&engine, &table, ROWS, time).await;
+    let (during, _) = sizes(&engine).await;
+    drop(view);
+    assert!(during > before, "undo takes space: {during} after {before}");
+    // Updates go on.
+    let end = Instant::now() + Duration::from_secs(40);
+    loop {
+        update(&engine, &table, ROWS, time / 6).await;
+        let (live, disk) = sizes(&engine).await;
+        if live <= before + (1 << 20) && disk <= 2 * live + CONSTANT / 2 {
+            break;
+        }
+        assert!(
+            Instant::now() < end,
+            "{live} live bytes after {before}, {disk} on disk"
+        );
+    }
+}
