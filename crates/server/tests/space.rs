@@ -8,7 +8,7 @@ mod support;
 
 use std::fmt::Write;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use perigee_bench::{Client, Embedded};
 use perigee_testkit::Rng;
@@ -68,12 +68,15 @@ fn statement(rng: &mut Rng, dir: &Path) -> String {
             format!("LOAD DATA LOCAL INFILE '{file}' INTO TABLE {table} (id, a, s)")
         }
         12 => format!("DELETE FROM {table} WHERE id > {key}"),
-        13 => format!(
-            "UPDATE {table} SET a = a + 1, s = REPEAT('x', {}) WHERE id % 50 = 3",
-            20 * key
-        ),
+        13 => {
+            let long = "x".repeat(20 * key as usize);
+            format!("UPDATE {table} SET a = a + 1, s = '{long}' WHERE id % 50 = 3")
+        }
         14 => format!("INSERT IGNORE INTO {table} (id, a, s) SELECT id + 5000, a, s FROM t1"),
-        15 => format!("REPLACE INTO {table} (id, a, s) VALUES ({key}, 1, REPEAT('y', 50000))"),
+        15 => {
+            let long = "y".repeat(50_000);
+            format!("REPLACE INTO {table} (id, a, s) VALUES ({key}, 1, '{long}')")
+        }
         16 => "ROLLBACK".to_owned(),
         _ => "BEGIN".to_owned(),
     }
@@ -143,7 +146,7 @@ async fn no_page_is_lost_by_kills() {
         settled(dir.path(), &when).await;
     }
     println!("{done} statements in {rounds} rounds");
-    assert!(done > 10 * rounds, "only {done} statements succeed");
+    assert!(done > 5 * rounds, "only {done} statements succeed");
     // Everything dropped is everything given back.
     let mut server = Embedded::start(&binary(), dir.path(), &args(&[])).unwrap();
     let mut client = server.client(None).await.unwrap();
@@ -153,4 +156,65 @@ async fn no_page_is_lost_by_kills() {
     // Undo keeps a page or two for each transaction that ran at a time.
     assert!(space["in_use"].as_u64().unwrap() < 40, "{space:#}");
     assert_eq!(space["stored"], space["in_use"], "{space:#}");
+}
+
+/// Waits until the live bytes are no more than this.
+async fn shrinks_to(client: &mut Client, most: f64, when: &str) {
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        let live = "SHOW STATUS LIKE 'perigee_page_store_live_bytes'";
+        let live = client.number(live).await.unwrap();
+        if live <= most {
+            return;
+        }
+        assert!(
+            Instant::now() < end,
+            "{live} live bytes, {most} expected {when}"
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_gives_its_space_back_while_the_server_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Embedded::start(&binary(), dir.path(), &args(&[])).unwrap();
+    let mut client = server.client(None).await.unwrap();
+    client.execute("CREATE DATABASE space").await.unwrap();
+    client.execute("USE space").await.unwrap();
+    let file = lines(dir.path(), 6_000, false);
+    let load = format!("LOAD DATA LOCAL INFILE '{file}' INTO TABLE t");
+    // System pages, catalog, and a page or two of undo for each transaction that ran at a time.
+    let little = 30.0 * 16384.0;
+    for round in 0..2 {
+        let create = "CREATE TABLE t (id INT PRIMARY KEY, a INT, s LONGTEXT, KEY by_a (a))";
+        client.execute(create).await.unwrap();
+        client.execute(&load).await.unwrap();
+        // The session keeps what it made of such statements.
+        let long = "z".repeat(100_000);
+        for sql in [
+            &*format!("INSERT INTO t VALUES (30000, 1, '{long}')"),
+            "UPDATE t SET a = 7 WHERE id = 9",
+            "DELETE FROM t WHERE id = 8",
+        ] {
+            client.execute(sql).await.unwrap();
+        }
+        client.query("SELECT a FROM t WHERE id = 7").await.unwrap();
+        client.execute("TRUNCATE TABLE t").await.unwrap();
+        shrinks_to(&mut client, little, &format!("after TRUNCATE {round}")).await;
+        client.execute(&load).await.unwrap();
+        client.execute("DELETE FROM t").await.unwrap();
+        shrinks_to(&mut client, little, &format!("after DELETE {round}")).await;
+        client.execute(&load).await.unwrap();
+        client.query("SELECT a FROM t WHERE id = 7").await.unwrap();
+        client.execute("DROP TABLE t").await.unwrap();
+        shrinks_to(&mut client, little, &format!("after DROP {round}")).await;
+    }
+    client.close().await.unwrap();
+    server.stop().unwrap();
+    let (space, trouble) = inspect(&dir.path().join("serve"));
+    assert_eq!(trouble, "");
+    assert_eq!(space["stray"], 0, "{space:#}");
+    let disk = space["disk_bytes"].as_u64().unwrap();
+    println!("{disk} bytes on disk");
 }

@@ -99,11 +99,6 @@ impl IndexRoot {
         let keep = Some(TreeKeep::new(id, retired));
         Self { id, root, keep }
     }
-
-    /// Keeps the tree until the next start: nobody knows whether the catalog has it.
-    pub(crate) fn keep_for_good(self) {
-        std::mem::forget(self.keep);
-    }
 }
 
 /// A table. Shared by all statements that use it; DDL and loads replace it in the catalog.

@@ -1,5 +1,6 @@
 //! [`Change`]: what a statement changes in the catalog, made at once.
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use perigee_types::{IndexId, TableId, Writer};
@@ -96,10 +97,9 @@ impl Change {
         }
     }
 
-    /// It failed, and may have been made all the same: the next start will know.
-    fn keep_trees(self) {
-        let roots = self.tables.iter().flat_map(|table| table.roots());
-        roots.for_each(IndexRoot::keep_for_good);
+    /// Roots of the tables that it puts in: as long as there are these, their trees stay.
+    fn new_roots(&self) -> Vec<IndexRoot> {
+        self.tables.iter().flat_map(|table| table.roots()).collect()
     }
 
     fn publish_tables(self, engine: &Engine) {
@@ -138,11 +138,12 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let engine = self.clone();
         let making = tokio::spawn(async move {
-            if let Err(error) = engine.write_change(&change).await {
-                change.keep_trees();
-                return Err(error);
-            }
+            // If this fails, or ends in the middle, the change may have been made all the same: then the new
+            // trees stay, and the next start knows whose they are.
+            let kept = ManuallyDrop::new(change.new_roots());
+            engine.write_change(&change).await?;
             change.publish(&engine);
+            drop(ManuallyDrop::into_inner(kept));
             drop(locked);
             drop(turn);
             Ok(())

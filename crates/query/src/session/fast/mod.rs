@@ -21,8 +21,8 @@ mod shape;
 mod shapes;
 mod values;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::{CancelToken, Records};
@@ -43,7 +43,8 @@ use shapes::Shapes;
 /// is what it was.
 #[derive(Debug)]
 pub(crate) struct FastStatement {
-    table: Arc<Table>,
+    /// A session that keeps the statement does not keep the pages of a table that was dropped.
+    table: Weak<Table>,
     /// The table was named without its schema, and is that of the session's.
     by_schema: bool,
     /// Number of parameters.
@@ -118,7 +119,7 @@ pub(crate) async fn compile(
 impl<S> Recognised<S> {
     fn into_fast(self, body: impl FnOnce(S) -> Body) -> FastStatement {
         FastStatement {
-            table: self.table,
+            table: Arc::downgrade(&self.table),
             by_schema: self.by_schema,
             parameters: self.parameters,
             body: body(self.statement),
@@ -137,12 +138,15 @@ impl FastStatement {
 
     /// True if the statement still means what it meant when it was compiled.
     pub(crate) fn is_current(&self, session: &Session) -> bool {
-        let def = &self.table.def;
+        let Some(own) = self.table.upgrade() else {
+            return false;
+        };
+        let def = &own.def;
         if self.by_schema && session.schema.as_deref() != Some(&def.schema) {
             return false;
         }
         let table = session.frontend.engine.table(&def.schema, &def.name);
-        table.is_ok_and(|table| Arc::ptr_eq(&table, &self.table))
+        table.is_ok_and(|table| Arc::ptr_eq(&table, &own))
     }
 
     async fn deliver(
@@ -152,7 +156,9 @@ impl FastStatement {
         out: &mut dyn ResultSink,
         cancel: &CancelToken,
     ) -> Result<Answer> {
-        let table = &self.table;
+        let Some(table) = &self.table.upgrade() else {
+            return Ok(Answer::Ordinary);
+        };
         let done = match &self.body {
             Body::Select(select) => {
                 return select.run(session, table, parameters, out, cancel).await;
