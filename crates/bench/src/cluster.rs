@@ -208,6 +208,38 @@ impl Cluster {
         self.process_mut(role).kill()
     }
 
+    /// Has a process stand still (`SIGSTOP`): its sockets stay open, and nobody gets an answer.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn pause(&self, role: Role) -> Result<(), BenchError> {
+        self.process(role).signal(libc::SIGSTOP)
+    }
+
+    /// Ends [`Cluster::pause`].
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn go_on(&self, role: Role) -> Result<(), BenchError> {
+        self.process(role).signal(libc::SIGCONT)
+    }
+
+    /// The system's number of a process.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn pid(&self, role: Role) -> Result<u32, BenchError> {
+        self.process(role).pid()
+    }
+
+    /// True once a process has ended by itself, with an error.
+    ///
+    /// # Errors
+    /// If it ended in good order, or nobody can tell.
+    pub fn has_failed(&mut self, role: Role) -> Result<bool, BenchError> {
+        self.process_mut(role).has_failed()
+    }
+
     /// Stops a process in the orderly way and waits for its end.
     ///
     /// # Errors
@@ -416,6 +448,40 @@ impl Process {
         }
         self.child = Some(child);
         Err(BenchError::Process(format!("{} does not stop", self.name)))
+    }
+
+    fn pid(&self) -> Result<u32, BenchError> {
+        let pid = self.child.as_ref().map(Child::id);
+        pid.ok_or_else(|| BenchError::Process(format!("{} does not run", self.name)))
+    }
+
+    fn signal(&self, signal: libc::c_int) -> Result<(), BenchError> {
+        let pid = self.pid()? as libc::pid_t;
+        // SAFETY: `pid` is a child of ours that has not been waited for, so it names that process.
+        match unsafe { libc::kill(pid, signal) } {
+            0 => Ok(()),
+            _ => {
+                let what = BenchError::io(format!("signal {}", self.name));
+                Err(what(std::io::Error::last_os_error()))
+            }
+        }
+    }
+
+    fn has_failed(&mut self) -> Result<bool, BenchError> {
+        let Some(child) = &mut self.child else {
+            return Ok(true);
+        };
+        let ended = child
+            .try_wait()
+            .map_err(BenchError::io("wait for a process"))?;
+        let Some(status) = ended else {
+            return Ok(false);
+        };
+        self.child = None;
+        match status.success() {
+            true => Err(BenchError::Process(format!("{} ended", self.name))),
+            false => Ok(true),
+        }
     }
 
     fn cpu(&self) -> Result<Duration, BenchError> {

@@ -11,6 +11,7 @@ use perigee_page::{PageKind, PageRef, RecordShape};
 use perigee_redo::Op;
 use perigee_sal::Sal;
 use perigee_types::{DbId, IndexId, Lsn, PageId, TrxId};
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use crate::EngineError;
@@ -19,13 +20,14 @@ use crate::btree::{Tree, TreeSpec, TreeStats};
 use crate::buffer::{Access, BufferPool, Frame};
 use crate::catalog::{CATALOG_ROOT, Catalog, Index, Table, catalog_shape};
 use crate::crash::vital;
+use crate::errand::freeing_space;
 use crate::mtr::Mtr;
 use crate::scan::{ScanCounters, ScanHandle, ScanRequest};
 use crate::space::{free_orphans, reclaim_forever};
 use crate::txn::system::{self, Counter, SYSTEM_PAGE, Slot};
 use crate::txn::{
     Leftover, ReadView, Registry, Segments, TransactionFigures, find_history, purge_forever,
-    roll_back_unfinished, separate_loads, visible_version,
+    roll_back_in_time, roll_back_unfinished, separate_loads, visible_version,
 };
 
 /// Index id that pages outside of trees carry.
@@ -50,6 +52,8 @@ pub struct EngineConfig {
     /// How long changes of a table may go on before its statistics are gathered anew, so that a
     /// burst of them is waited for; no table's are more often than that.
     pub statistics_interval: Duration,
+    /// How long a commit waits for its log to be durable. It goes on without the client then.
+    pub commit_timeout: Duration,
     /// Interpret expressions instead of compiling them.
     pub interpret: bool,
     /// Send watermark 0 with every scan, so that storage decides on no record; for tests.
@@ -70,6 +74,7 @@ impl Default for EngineConfig {
             temp_dir: None,
             long_history: 100_000,
             statistics_interval: Duration::from_secs(10),
+            commit_timeout: Duration::from_secs(30),
             interpret: false,
             all_ambiguous: false,
             past_pool: false,
@@ -91,6 +96,8 @@ pub struct Engine {
     /// The system page stays in the pool.
     pub(crate) system: Arc<Frame>,
     next_row: AtomicU64,
+    /// Runs what goes on when nobody waits for it any more.
+    pub(crate) runtime: Handle,
     /// What runs beside the statements and ends with the engine.
     background: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -139,13 +146,14 @@ impl Engine {
             keeper: Arc::default(),
             system,
             next_row: AtomicU64::new(next_row),
+            runtime: Handle::current(),
             background: Mutex::new(vec![recycler]),
         });
         free_orphans(&engine);
         let leftovers = find_history(&engine).await?;
         let (loads, others) = separate_loads(&engine, unfinished).await?;
         // Undoing a load empties the table's trees: nobody may write to them meanwhile.
-        roll_back_unfinished(&Arc::downgrade(&engine), loads).await?;
+        roll_back_unfinished(&Arc::downgrade(&engine), &loads).await?;
         engine.start_background(others, leftovers);
         reach(Point::EngineOpened);
         Ok(engine)
@@ -305,16 +313,11 @@ impl Engine {
         leftovers: Vec<Leftover>,
     ) {
         let purge = purge_forever(Arc::downgrade(self), self.registry.clone(), leftovers);
-        let engine = Arc::downgrade(self);
-        let roll_back = async move {
-            if let Err(e) = roll_back_unfinished(&engine, unfinished).await {
-                tracing::error!("a rollback fails, the next start repeats it: {e}");
-            }
-        };
+        let roll_back = roll_back_in_time(Arc::downgrade(self), unfinished);
         let mut background = self.background.lock();
         background.push(tokio::spawn(vital("purge", purge)));
         let retired = self.pool.allocator().retired().clone();
-        let reclaim = reclaim_forever(Arc::downgrade(self), retired);
+        let reclaim = freeing_space(reclaim_forever(Arc::downgrade(self), retired));
         background.push(tokio::spawn(vital("reclaim", reclaim)));
         background.push(tokio::spawn(vital("rollback", roll_back)));
         let keeper = self.keeper.clone();

@@ -85,12 +85,29 @@ pub enum EngineError {
     /// The statement was cancelled.
     #[error("cancelled")]
     Cancelled,
+    /// The log of a commit or of a change of definition is not durable in time. It takes place as
+    /// soon as the log is, and does not take place only if this process ends before.
+    #[error(
+        "{what} is not durable yet and takes effect as soon as it is; only if this server ends \
+         before is it undone: {why}"
+    )]
+    OutcomeOpen {
+        /// The transaction, or the change.
+        what: &'static str,
+        /// What is waited for.
+        why: String,
+    },
     /// Storage cannot make log durable or serve pages.
     #[error("{0}")]
     Storage(#[from] SalError),
     /// A temporary file of a load cannot be written or read.
-    #[error("temporary file: {0}")]
-    TemporaryFile(String),
+    #[error("temporary file: {text}")]
+    TemporaryFile {
+        /// What the system says.
+        text: String,
+        /// The disk is full.
+        full: bool,
+    },
     /// Stored bytes contradict their format; names the object.
     #[error("corruption: {0}")]
     Corrupt(String),
@@ -107,6 +124,12 @@ impl EngineError {
     #[must_use]
     pub fn is_freed_page(&self) -> bool {
         matches!(self, Self::Storage(SalError::Page(PageError::NotFound(_))))
+    }
+
+    /// True if the same may succeed later: storage is away or has no room.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Storage(error) if error.is_transient())
     }
 }
 

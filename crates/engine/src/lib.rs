@@ -13,6 +13,7 @@ pub mod catalog;
 mod crash;
 mod ddl;
 mod engine;
+mod errand;
 mod error;
 mod load;
 pub mod mtr;
@@ -31,5 +32,6 @@ pub mod ndp {
 pub use analyze::Analysis;
 pub use ddl::{Alteration, ExclusiveTable, NewTable, Source, TableLocker, TableName};
 pub use engine::{Engine, EngineConfig};
+pub use errand::{Errand, freeing_space};
 pub use error::EngineError;
 pub use load::{BulkLoad, Chunk, Encoder};

@@ -332,4 +332,20 @@ impl LogStore for LogStoreClient {
         .await?;
         Ok(())
     }
+
+    async fn has_room(&self) -> Result<bool, LogError> {
+        let message = proto::GetRoomRequest {};
+        let asked = self.call(
+            "room",
+            self.config.call_timeout,
+            message,
+            async |mut rpc, request| rpc.get_room(request).await,
+        );
+        match asked.await {
+            Ok(answer) => Ok(answer.into_inner().has_room),
+            // An older store does not know the call.
+            Err(LogError::Refused(_)) => Ok(true),
+            Err(e) => Err(e),
+        }
+    }
 }

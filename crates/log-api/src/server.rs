@@ -198,6 +198,14 @@ impl log_store_server::LogStore for Adapter {
             .await?;
         Ok(Response::new(proto::DeleteResponse {}))
     }
+
+    async fn get_room(
+        &self,
+        _: Request<proto::GetRoomRequest>,
+    ) -> Result<Response<proto::GetRoomResponse>, Status> {
+        let has_room = self.store.has_room().await.map_err(|e| to_status(&e))?;
+        Ok(Response::new(proto::GetRoomResponse { has_room }))
+    }
 }
 
 /// No less than the encoded length of an entry's fields other than the payload: four varints of up

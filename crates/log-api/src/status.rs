@@ -24,6 +24,7 @@ pub(crate) fn to_status(error: &LogError) -> Status {
         LogError::Fenced(text) => (Code::Aborted, "fenced", text),
         LogError::NotFound(text) => (Code::NotFound, "not-found", text),
         LogError::Corrupt(text) => (Code::DataLoss, "corrupt", text),
+        LogError::Full(text) => (Code::ResourceExhausted, "full", text),
         LogError::Disk(text) => (Code::Internal, "disk", text),
     };
     let mut status = Status::new(code, &text[..text.floor_char_boundary(MAX_TEXT)]);
@@ -46,6 +47,7 @@ pub(crate) fn from_status(status: &Status, call: &str) -> LogError {
         Some("fenced") => LogError::Fenced(text),
         Some("not-found") => LogError::NotFound(text),
         Some("corrupt") => LogError::Corrupt(text),
+        Some("full") => LogError::Full(text),
         Some("disk") => LogError::Disk(text),
         // Made by tonic or by a peer that is no Log Store of ours. The request itself is at fault
         // with the first three codes, and sending it again would not help.
@@ -71,6 +73,7 @@ mod tests {
             LogError::NotFound("c".into()),
             LogError::Corrupt("d at 7".into()),
             LogError::Disk("e".into()),
+            LogError::Full("h".into()),
         ] {
             assert_eq!(from_status(&to_status(&error), "append"), error);
         }

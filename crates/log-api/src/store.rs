@@ -139,4 +139,10 @@ pub trait LogStore: Send + Sync + 'static {
     /// Deletes a sealed PLog whose groups every Page Store has made persistent; an open one is
     /// refused.
     async fn delete(&self, plog: PlogKey, epoch: u64) -> Result<(), LogError>;
+
+    /// False while the disk has less room than the store keeps in reserve: then only what frees
+    /// space should be written.
+    async fn has_room(&self) -> Result<bool, LogError> {
+        Ok(true)
+    }
 }

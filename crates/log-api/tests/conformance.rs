@@ -97,6 +97,9 @@ impl LogStore for Scripted {
     async fn delete(&self, _: PlogKey, _: u64) -> Result<(), LogError> {
         (self.0)().map(drop)
     }
+    async fn has_room(&self) -> Result<bool, LogError> {
+        Ok(false)
+    }
 }
 
 #[tokio::test]
@@ -120,6 +123,7 @@ async fn errors_keep_their_kind_over_a_socket() {
         || Err(LogError::Fenced("epoch 1 is over".into())),
         || Err(LogError::NotFound("db:1 plog:1".into())),
         || Err(LogError::Corrupt("plog-1.log at 4096\n".into())),
+        || Err(LogError::Full("12 bytes are left".into())),
         || {
             Err(LogError::Disk(
                 "No space left on device (os error 28)".into(),
@@ -226,4 +230,18 @@ async fn nobody_at_the_address_is_unavailable() {
         LogStoreClient::new("not an address", ClientConfig::default()),
         Err(LogError::Refused(_))
     ));
+}
+
+#[tokio::test]
+async fn a_store_says_that_it_has_no_room() {
+    let full = server(Arc::new(Scripted(|| Ok(Vec::new()))), "127.0.0.1:0").await;
+    let asked = client(full.address, ClientConfig::default())
+        .has_room()
+        .await;
+    assert_eq!(asked, Ok(false));
+    let empty = server(Arc::new(MemoryLogStore::default()), "127.0.0.1:0").await;
+    let asked = client(empty.address, ClientConfig::default())
+        .has_room()
+        .await;
+    assert_eq!(asked, Ok(true));
 }

@@ -12,6 +12,9 @@ pub struct Config {
     pub readers: usize,
     /// Calls of each of the two sorts that may wait for their turn; more are turned away.
     pub waiting: usize,
+    /// Bytes that are kept in reserve on the disk, less on a small one: enough for the log of what
+    /// frees space, and of what is written before its writers know that they should not.
+    pub reserve_bytes: u64,
     /// Appends are written and synced on the thread that calls, not on one of their own: for a
     /// database in the same process, which writes one append at a time and has a thread to spare.
     /// Waking threads takes longer than many a sync.
@@ -27,6 +30,7 @@ impl Default for Config {
             writers: 64,
             readers: 16,
             waiting: 1024,
+            reserve_bytes: 128 << 20,
             append_in_place: false,
         }
     }

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use perigee_crash::{Point, reach};
 use perigee_log_api::LogError;
+use perigee_reserve::{Failure, Reserve};
 
 use crate::latency::LiveLatencies;
 
@@ -21,13 +22,20 @@ pub(crate) const TEMPORARY: &str = "tmp";
 
 /// An I/O error in words: what could not be done with which file.
 pub(crate) fn disk_error(what: &str, path: &Path, error: &io::Error) -> LogError {
-    LogError::Disk(format!("cannot {what} {}: {error}", path.display()))
+    let text = format!("cannot {what} {}: {error}", path.display());
+    match Failure::from(error) {
+        Failure::Full => LogError::Full(text),
+        Failure::Files => LogError::Unavailable(text),
+        Failure::Disk => LogError::Disk(text),
+    }
 }
 
 /// The disk as this store sees it.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
     stopped: OnceLock<LogError>,
+    /// Set when the store's directory is known.
+    reserve: OnceLock<Reserve>,
     /// What syncs took.
     pub(crate) syncs: LiveLatencies,
     #[cfg(test)]
@@ -45,6 +53,27 @@ impl Disk {
         let error = LogError::Disk(format!("the log store has stopped: {reason}"));
         tracing::error!("{error}; it must be started anew");
         self.stopped.get_or_init(|| error).clone()
+    }
+
+    /// Keeps `bytes` bytes in reserve on the disk of `dir`.
+    pub(crate) fn keep_reserve(&self, dir: &Path, bytes: u64) {
+        self.reserve.get_or_init(|| Reserve::new(dir, bytes));
+    }
+
+    /// False while there is less room than the reserve.
+    pub(crate) fn has_room(&self) -> bool {
+        self.reserve.get().is_none_or(Reserve::has_room)
+    }
+
+    /// True if nothing should be prepared ahead of need.
+    pub(crate) fn is_low(&self) -> bool {
+        self.reserve.get().is_some_and(Reserve::is_low)
+    }
+
+    /// Fails if there is no room for `len` bytes of log in the file at `path`.
+    pub(crate) fn check_room(&self, path: &Path, len: u64) -> Result<(), LogError> {
+        let room = self.reserve.get().map_or(Ok(()), |r| r.check(len));
+        room.map_err(|e| disk_error("append to", path, &e))
     }
 
     /// Writes all of `bytes` at `position`.

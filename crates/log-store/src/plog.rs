@@ -193,6 +193,7 @@ impl Plog {
             last_lsn: append.last_lsn,
             epoch: append.epoch,
         };
+        disk.check_room(&self.path, append.payload.len() as u64)?;
         self.write_frame(disk, &mut space, &end, label, &append.payload)?;
         // Still under the lock: after a seal nothing comes into the cache any more, so that what a
         // delete takes out of it stays out.

@@ -142,6 +142,7 @@ impl LogStoreService {
 
     pub(crate) fn open_on(disk: Disk, dir: &Path, config: Config) -> Result<Self, LogError> {
         let lock = identity::open(&disk, dir)?;
+        disk.keep_reserve(dir, config.reserve_bytes);
         // What a killed process made here may not be on disk yet.
         disk.sync_directory(dir)?;
         let mut databases = BTreeMap::new();
@@ -419,6 +420,11 @@ impl LogStore for LogStoreService {
                 .delete(&inner.disk, &inner.cache, plog.plog, epoch)
         })
         .await
+    }
+
+    async fn has_room(&self) -> Result<bool, LogError> {
+        self.run(&self.inner.readers, |inner| Ok(inner.disk.has_room()))
+            .await
     }
 }
 

@@ -5,8 +5,8 @@
 //! 4 KiB). Large appends would be slowed by writing everything twice (940 instead of 1,800 MB/s with
 //! 4 MiB); for them space is reserved without writing it.
 //!
-//! All of this is only for speed: where it fails, for example on a full disk, the append is tried
-//! without it.
+//! All of this is only for speed: where it fails the append is tried without it, and where the disk
+//! is short of room nothing is made ready.
 
 use std::fs::File;
 
@@ -45,6 +45,9 @@ impl Space {
     /// Prepares for `len` bytes at `position`, the end of the PLog.
     pub(crate) fn prepare(&mut self, disk: &Disk, file: &File, position: u64, len: u64) {
         let end = position + len;
+        if disk.is_low() {
+            return;
+        }
         if len < SMALL {
             if end > self.zeroed {
                 let from = self.zeroed.max(position);

@@ -299,11 +299,11 @@ async fn a_full_disk_refuses_appends_until_there_is_room() {
             }
         };
         assert!(
-            matches!(&full, LogError::Disk(t) if t.contains("No space left on device")),
+            matches!(&full, LogError::Full(t) if t.contains("No space left on device")),
             "{full}"
         );
         assert!(
-            matches!(append(&store).await, Err(LogError::Disk(_))),
+            matches!(append(&store).await, Err(LogError::Full(_))),
             "still full"
         );
         // A start with a full disk works too, and what was acknowledged is there.

@@ -35,6 +35,9 @@ pub enum NodeError {
         /// What the system says.
         cause: io::Error,
     },
+    /// The process can never do its work again, unless it is started anew.
+    #[error("the process ends, because it can do no more work until it is started again: {0}")]
+    Failed(String),
     /// A component does not start or failed; its own words.
     #[error("{0}")]
     Component(String),

@@ -29,6 +29,12 @@ use crate::{EmbeddedSettings, FrontendSettings, NodeError, memory};
 /// How long the engine may take to give the stores what they do not have yet.
 const ENGINE_END: Duration = Duration::from_secs(10);
 
+/// How long the connections of a frontend that has failed may take to end.
+const FAILED_PATIENCE: ShutdownPatience = ShutdownPatience {
+    finish: Duration::from_millis(100),
+    undo: Duration::from_secs(1),
+};
+
 /// Runs a frontend against a Log Store and Page Stores until the process is told to stop.
 ///
 /// # Errors
@@ -202,16 +208,23 @@ async fn serve(
     facts.push(("database", settings.db.0.to_string()));
     let mut parts: Vec<Box<dyn Part>> = vec![Box::new(part)];
     parts.extend(stores);
-    let shown = Shown {
+    let shown = Arc::new(Shown {
         title,
         role,
         facts,
         parts,
         started,
-    };
-    let _showing = status::show(status_listener, shown);
+    });
+    let _showing = status::show(status_listener, &shown);
     announce(&settings.serving, "frontend", server.address())?;
-    told_to_stop().await;
+    tokio::select! {
+        () = told_to_stop() => {}
+        failed = shown.failed() => {
+            // Whoever is connected is told that the server ends.
+            server.shutdown(FAILED_PATIENCE).await;
+            return Err(failed);
+        }
+    }
     let report = server.shutdown(ShutdownPatience::default()).await;
     if report.dropped > 0 {
         tracing::warn!("{} connections did not end in time", report.dropped);

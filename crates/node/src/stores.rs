@@ -28,7 +28,7 @@ pub fn run_log_store(settings: LogStoreSettings) -> LocalBoxFuture<'static, Resu
             .await
             .map_err(NodeError::component)?
             .map_err(NodeError::component)?;
-        let shown = Shown {
+        let shown = Arc::new(Shown {
             title: "Log Store",
             role: "log-store",
             facts: vec![
@@ -37,14 +37,17 @@ pub fn run_log_store(settings: LogStoreSettings) -> LocalBoxFuture<'static, Resu
             ],
             parts: vec![Box::new(LogStorePart(store.clone()))],
             started,
-        };
-        let _showing = status::show(status, shown);
+        });
+        let _showing = status::show(status, &shown);
         announce(&settings.serving, "log store", address)?;
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let router =
             perigee_log_api::transport().add_service(perigee_log_api::serve(Arc::new(store)));
-        serve_until_told(async |stop| router.serve_with_incoming_shutdown(incoming, stop).await)
-            .await
+        let serve = async |stop| router.serve_with_incoming_shutdown(incoming, stop).await;
+        tokio::select! {
+            served = serve_until_told(serve) => served,
+            failed = shown.failed() => Err(failed),
+        }
     })
 }
 
@@ -75,7 +78,7 @@ pub fn run_page_store(
             store: store.clone(),
             transport: Some(bytes.clone()),
         };
-        let shown = Shown {
+        let shown = Arc::new(Shown {
             title: "Page Store",
             role: "page-store",
             facts: vec![
@@ -84,14 +87,17 @@ pub fn run_page_store(
             ],
             parts: vec![Box::new(part)],
             started,
-        };
-        let _showing = status::show(status, shown);
+        });
+        let _showing = status::show(status, &shown);
         announce(&settings.serving, "page store", address)?;
         let ndp = NdpRuntime::start().map_err(NodeError::component)?;
-        serve_until_told(async |stop| {
+        let serve = async |stop| {
             perigee_page_api::serve_apart(store, listener, bytes, ndp.handle(), stop).await
-        })
-        .await
+        };
+        tokio::select! {
+            served = serve_until_told(serve) => served,
+            failed = shown.failed() => Err(failed),
+        }
     })
 }
 

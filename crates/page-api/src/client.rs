@@ -400,4 +400,17 @@ impl PageStore for PageStoreClient {
             disk_bytes: answer.disk_bytes,
         })
     }
+
+    async fn has_room(&self) -> Result<bool, PageError> {
+        let message = proto::GetRoomRequest {};
+        let asked = self.call("room", message, async |mut rpc, request| {
+            rpc.get_room(request).await
+        });
+        match asked.await {
+            Ok(answer) => Ok(answer.into_inner().has_room),
+            // An older store does not know the call.
+            Err(PageError::Refused(_)) => Ok(true),
+            Err(e) => Err(e),
+        }
+    }
 }

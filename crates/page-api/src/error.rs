@@ -24,7 +24,19 @@ pub enum PageError {
     /// Bytes on disk or on the wire fail their checksum or have the wrong form; names the object.
     #[error("page store found corruption: {0}")]
     Corrupt(String),
-    /// The disk failed or is full. The write was not acknowledged.
+    /// The disk is full. The write was not carried out; it may succeed once there is room.
+    #[error("page store disk is full: {0}")]
+    Full(String),
+    /// The disk failed. The write was not acknowledged.
     #[error("page store disk error: {0}")]
     Disk(String),
+}
+
+impl PageError {
+    /// True if the same write may succeed later: the store is away, or its disk is full or failed. A
+    /// store that a failed disk has stopped reads what is really there when it is started again.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Full(_) | Self::Disk(_))
+    }
 }

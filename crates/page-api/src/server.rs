@@ -297,4 +297,12 @@ impl page_store_server::PageStore for Adapter {
             disk_bytes: status.disk_bytes,
         }))
     }
+
+    async fn get_room(
+        &self,
+        _: Request<proto::GetRoomRequest>,
+    ) -> Result<Response<proto::GetRoomResponse>, Status> {
+        let has_room = self.store.has_room().await.map_err(|e| to_status(&e))?;
+        Ok(Response::new(proto::GetRoomResponse { has_room }))
+    }
 }

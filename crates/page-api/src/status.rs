@@ -26,6 +26,7 @@ pub(crate) fn to_status(error: &PageError) -> Status {
         PageError::NotFound(text) => (Code::NotFound, "not-found", text),
         PageError::Refused(text) => (Code::FailedPrecondition, "refused", text),
         PageError::Corrupt(text) => (Code::DataLoss, "corrupt", text),
+        PageError::Full(text) => (Code::ResourceExhausted, "full", text),
         PageError::Disk(text) => (Code::Internal, "disk", text),
     };
     let mut status = Status::new(code, &text[..text.floor_char_boundary(MAX_TEXT)]);
@@ -50,6 +51,7 @@ pub(crate) fn from_status(status: &Status, call: &str) -> PageError {
         Some("not-found") => PageError::NotFound(text),
         Some("refused") => PageError::Refused(text),
         Some("corrupt") => PageError::Corrupt(text),
+        Some("full") => PageError::Full(text),
         Some("disk") => PageError::Disk(text),
         // Made by tonic or by a peer that is no Page Store of ours. The request itself is at fault
         // with the first three codes, and sending it again would not help.
@@ -77,6 +79,7 @@ mod tests {
             PageError::Fenced("epoch 3 is over".into()),
             PageError::Corrupt("f at 7".into()),
             PageError::Disk("g".into()),
+            PageError::Full("h".into()),
         ] {
             assert_eq!(from_status(&to_status(&error), "read"), error);
         }

@@ -195,4 +195,10 @@ pub trait PageStore: Send + Sync + 'static {
 
     /// Everything the store holds.
     async fn status(&self) -> Result<StoreStatus, PageError>;
+
+    /// False while the disk has less room than the store keeps in reserve: then only what frees
+    /// space should be written.
+    async fn has_room(&self) -> Result<bool, PageError> {
+        Ok(true)
+    }
 }

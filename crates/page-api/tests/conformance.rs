@@ -135,6 +135,9 @@ impl PageStore for Scripted {
     async fn status(&self) -> Result<StoreStatus, PageError> {
         unavailable()
     }
+    async fn has_room(&self) -> Result<bool, PageError> {
+        Ok(false)
+    }
 }
 
 #[tokio::test]
@@ -432,4 +435,14 @@ async fn connections_that_begin_with_nothing_or_nonsense_harm_nobody() {
     assert_eq!(client.read_pages(read(1)).await.unwrap().len(), 1);
     let answer = nonsense.read(&mut [0; 8]).await;
     assert_eq!(answer.unwrap(), 0, "it is closed");
+}
+
+#[tokio::test]
+async fn a_store_says_that_it_has_no_room() {
+    let (full, _) = server(Arc::new(Scripted::new())).await;
+    let asked = client(full, ClientConfig::default()).has_room().await;
+    assert_eq!(asked, Ok(false));
+    let (empty, _) = server(Arc::new(MemoryPageStore::default())).await;
+    let asked = client(empty, ClientConfig::default()).has_room().await;
+    assert_eq!(asked, Ok(true));
 }

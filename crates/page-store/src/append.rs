@@ -20,6 +20,7 @@ use perigee_redo::{Change, Group, Op};
 use perigee_types::{Lsn, checksum};
 
 use crate::dump::record_of;
+use crate::failstop::disk;
 use crate::fragment::{LogFragment, encode_head, record_count};
 use crate::frame::{ChainStart, FrameKind, SegmentId, SegmentKind};
 use crate::segment::{NewFrame, SegmentWriter};
@@ -323,13 +324,17 @@ impl Slice {
         let limit = self.segment_limit(self.shared.config.log_segment_bytes);
         if writer.as_ref().is_some_and(|w| w.end() >= limit) {
             let full = writer.take().expect("checked in the line above");
-            full.seal(stop)?;
+            full.seal(stop)?.is_closed(&self.shared.files);
             reach(Point::LogSegmentSealed);
         }
-        let writer = match writer {
-            Some(writer) => writer,
-            None => writer.insert(self.begin_log_segment(number, start)?),
-        };
+        if writer.is_none() {
+            *writer = Some(self.begin_log_segment(number, start)?);
+        }
+        // Only now: what is not needed any more can be deleted, and then there may be room.
+        let bytes: usize = batch.iter().map(|q| q.fragment.groups.len()).sum();
+        let room = self.shared.reserve.check(bytes as u64);
+        room.map_err(|e| disk("log of", &self.dir, &e))?;
+        let writer = writer.as_mut().expect("just made");
         let frames: Vec<_> = batch
             .iter()
             .map(|queued| NewFrame {
@@ -340,6 +345,7 @@ impl Slice {
                 payload: [&queued.head, &queued.fragment.groups],
             })
             .collect();
+        writer.allocate_ahead(!self.shared.reserve.is_low());
         let offsets = writer.append(&frames)?;
         reach(Point::FragmentWritten);
         writer.sync(stop)?;

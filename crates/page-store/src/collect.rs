@@ -31,6 +31,9 @@ const SLACK: u64 = 1 << 20;
 /// rewritten: they can go when it has gone. What is rewritten for them is bounded by that.
 const TOMBSTONE_PART: u64 = 8;
 
+/// [`GARBAGE_PERCENT`] on a disk that is short of room, where work is cheaper than space.
+const SCARCE_GARBAGE_PERCENT: u64 = 10;
+
 /// Page versions that are moved with one append and one sync.
 const BATCH_PAGES: usize = 256;
 
@@ -110,8 +113,12 @@ impl Slice {
                 oldest = Some(segment.clone());
             }
         }
+        let percent = match self.shared.reserve.is_low() {
+            true => SCARCE_GARBAGE_PERCENT,
+            false => GARBAGE_PERCENT,
+        };
         let newest = self.directory.pages() * PAGE_FRAME;
-        if size > live + newest * GARBAGE_PERCENT / 100 + SLACK {
+        if size > live + newest * percent / 100 + SLACK {
             return worst.map(|(_, segment)| segment);
         }
         // Those that keep tombstones from going.
@@ -140,7 +147,7 @@ impl Slice {
                 versions.push((page, version));
             }
         }
-        for batch in versions.chunks(BATCH_PAGES) {
+        for batch in versions.chunks(self.batch_pages(BATCH_PAGES)) {
             let (tombstones, pages): (Vec<_>, Vec<_>) = batch
                 .iter()
                 .cloned()

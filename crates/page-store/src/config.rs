@@ -28,6 +28,11 @@ pub struct Config {
     pub log_segment_bytes: u64,
     /// Page segments are closed at this length, those of small slices sooner.
     pub page_segment_bytes: u64,
+    /// Files of segments that are open at a time, besides those that are written to.
+    pub open_segments: usize,
+    /// Bytes that are kept in reserve on the disk, less on a small one: half of it for the log of
+    /// what frees space, half for moving together what is needed.
+    pub reserve_bytes: u64,
     /// Threads for near-data processing.
     pub ndp_threads: usize,
     /// Chunks of pages of one database that may wait for an NDP thread; beyond it pages are
@@ -59,6 +64,9 @@ impl Default for Config {
             hole_wait: Duration::from_millis(200),
             log_segment_bytes: 32 << 20,
             page_segment_bytes: 256 << 20,
+            // Half of what a process may have open if nobody raises the limit.
+            open_segments: 512,
+            reserve_bytes: 256 << 20,
             ndp_threads: cores,
             ndp_queue: 4096,
             ndp_patience: Duration::from_secs(60),

@@ -29,6 +29,12 @@ use crate::slice::{Slice, Worker};
 /// Page versions that are written with one append and one sync: 32 MiB.
 const BATCH_PAGES: usize = 2048;
 
+/// As many on a disk that is short of room: 1 MiB.
+const SCARCE_BATCH_PAGES: usize = 64;
+
+/// Length at which a segment is closed there at the latest.
+const SCARCE_SEGMENT: u64 = 2 << 20;
+
 /// Of these, those that the kernel is given at once: it does not stop amid a call for threads that
 /// answer reads.
 const WRITTEN_AT_ONCE: usize = 16;
@@ -112,13 +118,23 @@ impl Slice {
             fragments.push(fragment.clone());
         }
         let pages = self.pages_of(&fragments)?;
-        for batch in pages.chunks(BATCH_PAGES) {
+        let most = self.batch_pages(BATCH_PAGES);
+        for batch in pages.chunks(most) {
             self.consolidate_pages(worker, batch)?;
         }
         for _ in fragments {
             self.dequeue();
         }
         Ok(())
+    }
+
+    /// How many page versions are written with one append and one sync, where `usual` are usually. On a
+    /// disk that is short of room few: what they take the place of can go sooner.
+    pub(crate) fn batch_pages(&self, usual: usize) -> usize {
+        match self.shared.reserve.is_low() {
+            true => SCARCE_BATCH_PAGES,
+            false => usual,
+        }
     }
 
     /// The pages that fragments touch, in id order: neighbours are often read together later.
@@ -191,7 +207,14 @@ impl Slice {
         let frames: Vec<_> = pages.iter().map(|(page, new)| new.frame(*page)).collect();
         let mut offsets = Vec::with_capacity(frames.len());
         for part in frames.chunks(WRITTEN_AT_ONCE) {
-            offsets.extend(writer.append(part)?);
+            match writer.append(part) {
+                Ok(written) => offsets.extend(written),
+                Err(error) => {
+                    // A part that nobody knows of would only take room.
+                    writer.take_back_unsynced();
+                    return Err(error);
+                }
+            }
             give_way();
         }
         reach(Point::VersionsWritten);
@@ -224,13 +247,20 @@ impl Slice {
             self.add_segment(made.segment());
             worker.pages = Some(made);
         }
-        Ok(worker.pages.as_mut().expect("just made"))
+        let writer = worker.pages.as_mut().expect("just made");
+        writer.allocate_ahead(!self.shared.reserve.is_low());
+        Ok(writer)
     }
 
     /// Length at which a segment is closed.
     pub(crate) fn segment_limit(&self, most: u64) -> u64 {
         let live = self.directory.pages() * PAGE_SIZE as u64;
-        (live / SEGMENT_SHARE).clamp(MIN_SEGMENT.min(most), most)
+        let limit = (live / SEGMENT_SHARE).clamp(MIN_SEGMENT.min(most), most);
+        match self.shared.reserve.is_low() {
+            // What is in a closed one can be collected.
+            true => limit.min(SCARCE_SEGMENT),
+            false => limit,
+        }
     }
 
     /// Closes the page segment that is being written.
@@ -238,6 +268,7 @@ impl Slice {
         if let Some(current) = worker.pages.take() {
             let sealed = current.seal(&self.shared.stop)?;
             reach(Point::PageSegmentSealed);
+            sealed.is_closed(&self.shared.files);
             self.pages_are_synced(sealed.id().number, sealed.size())?;
         }
         Ok(())

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use perigee_page_api::PageError;
+use perigee_reserve::Failure;
 
 /// Whether the store has stopped, and why.
 #[derive(Debug, Default)]
@@ -41,5 +42,10 @@ impl FailStop {
 
 /// The error for a failed operation on a file.
 pub(crate) fn disk(what: &str, path: &Path, error: &io::Error) -> PageError {
-    PageError::Disk(format!("{what} {}: {error}", path.display()))
+    let text = format!("{what} {}: {error}", path.display());
+    match Failure::from(error) {
+        Failure::Full => PageError::Full(text),
+        Failure::Files => PageError::Unavailable(text),
+        Failure::Disk => PageError::Disk(text),
+    }
 }

@@ -29,6 +29,7 @@ mod directory;
 mod dump;
 mod failstop;
 mod figures;
+mod files;
 mod fragment;
 mod frame;
 mod identity;

@@ -38,7 +38,7 @@ impl Slice {
         let files = list(dir)?;
         let synced = (label.page_segment, label.page_offset);
         let pages = slice.open_segments(SegmentKind::Pages, &files, synced)?;
-        slice.open_pages(pages);
+        slice.open_pages(pages)?;
         reach(Point::PagesOpened);
         let log = slice.open_segments(SegmentKind::Log, &files, (0, 0))?;
         slice.open_log(log, label.epoch)?;
@@ -80,13 +80,16 @@ impl Slice {
             };
             if let Some(segment) = open_segment(id, path, synced, &self.shared.stop)? {
                 self.add_segment(&segment.segment);
+                if segment.end.is_none() {
+                    segment.segment.is_closed(&self.shared.files);
+                }
                 found.push(segment);
             }
         }
         Ok(found)
     }
 
-    fn open_pages(&self, segments: Vec<Found>) {
+    fn open_pages(&self, segments: Vec<Found>) -> Result<(), PageError> {
         let mut worker = self.worker.lock();
         for found in segments {
             for frame in &found.frames {
@@ -99,10 +102,12 @@ impl Slice {
                 self.directory.add_version(PageId(frame.id), version);
             }
             worker.next_number = found.segment.id().number + 1;
-            worker.pages = found
-                .end
-                .map(|end| SegmentWriter::resume(found.segment, end, found.frames));
+            worker.pages = match found.end {
+                Some(end) => Some(SegmentWriter::resume(found.segment, end, found.frames)?),
+                None => None,
+            };
         }
+        Ok(())
     }
 
     /// Follows the chain through the log segments and indexes what lies in them.
@@ -136,9 +141,10 @@ impl Slice {
                     .push_back((fragment, std::time::Instant::now()));
             }
             next_number = segment.id().number + 1;
-            writer = found
-                .end
-                .map(|end| SegmentWriter::resume(segment, end, found.frames));
+            writer = match found.end {
+                Some(end) => Some(SegmentWriter::resume(segment, end, found.frames)?),
+                None => None,
+            };
         }
         self.persistent.store(chain.1.0, atomic::Ordering::Release);
         self.appender

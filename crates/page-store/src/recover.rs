@@ -80,7 +80,7 @@ pub(crate) fn open_segment(
         SegmentIndex::None if synced < u64::MAX => {
             let (frames, end) = scan(&segment, size, synced)?;
             // What was read may be in the page cache only; from here on it counts as durable.
-            let file = segment.file();
+            let file = segment.file()?;
             file.set_len(end)
                 .map_err(|e| disk("truncation of", path, &e))?;
             reach(Point::TornSegmentCut);

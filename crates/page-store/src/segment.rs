@@ -19,6 +19,7 @@ use perigee_page_api::{PageError, SliceKey};
 use perigee_types::{Lsn, checksum};
 
 use crate::failstop::{FailStop, disk};
+use crate::files::{OpenFiles, SegmentFile};
 use crate::frame::{
     self, ChainStart, FRAME_HEADER, FrameHeader, FrameKind, IndexEntry, SEGMENT_HEADER, SegmentId,
     SegmentKind,
@@ -34,7 +35,7 @@ const ALLOCATION: (u64, u64) = (64 << 10, 2 << 20);
 pub(crate) struct Segment {
     id: SegmentId,
     path: PathBuf,
-    file: File,
+    file: Arc<SegmentFile>,
     /// Length of the file.
     size: AtomicU64,
     /// Bytes of frames that are still needed.
@@ -67,7 +68,7 @@ impl Segment {
         Self {
             id,
             path,
-            file,
+            file: SegmentFile::new(file),
             size: AtomicU64::new(size),
             live: AtomicU64::new(0),
         }
@@ -90,8 +91,15 @@ impl Segment {
         &self.path
     }
 
-    pub(crate) fn file(&self) -> &File {
-        &self.file
+    /// Its file; opens it if it was closed.
+    pub(crate) fn file(&self) -> Result<Arc<File>, PageError> {
+        let file = self.file.get(&self.path);
+        file.map_err(|e| disk("opening of", &self.path, &e))
+    }
+
+    /// From now on it is only read: its file may be closed and opened again.
+    pub(crate) fn is_closed(&self, files: &Arc<OpenFiles>) {
+        files.manage(&self.file);
     }
 
     /// Length of the file in bytes.
@@ -120,7 +128,7 @@ impl Segment {
 
     /// Fills `buf` from `offset`.
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<(), PageError> {
-        self.file.read_exact_at(buf, offset).map_err(|error| {
+        self.file()?.read_exact_at(buf, offset).map_err(|error| {
             if error.kind() == io::ErrorKind::UnexpectedEof {
                 return self.corrupt(offset, "the file ends inside a frame");
             }
@@ -136,6 +144,8 @@ impl Segment {
 
     /// Removes the file; whoever reads it may go on.
     pub(crate) fn delete(&self) -> Result<(), PageError> {
+        let kept = self.file.keep(&self.path);
+        kept.map_err(|e| disk("opening of", &self.path, &e))?;
         fs::remove_file(&self.path).map_err(|e| disk("deletion of", &self.path, &e))
     }
 
@@ -183,9 +193,13 @@ pub(crate) struct NewFrame<'a> {
 #[derive(Debug)]
 pub(crate) struct SegmentWriter {
     segment: Arc<Segment>,
+    /// The segment's file, which stays open as long as it is written to.
+    file: Arc<File>,
     end: u64,
     synced: u64,
     index: Vec<IndexEntry>,
+    /// The file is extended ahead of its end.
+    ahead: bool,
 }
 
 impl SegmentWriter {
@@ -216,17 +230,28 @@ impl SegmentWriter {
         reach(Point::SegmentCreated);
         let size = SEGMENT_HEADER as u64;
         let segment = Arc::new(Segment::new(id, path, file, size));
-        Ok(Self::resume(segment, size, Vec::new()))
+        Self::resume(segment, size, Vec::new())
     }
 
     /// Goes on behind `end` of a segment whose frames up to there are `index` and are synced.
-    pub(crate) fn resume(segment: Arc<Segment>, end: u64, index: Vec<IndexEntry>) -> Self {
-        Self {
+    pub(crate) fn resume(
+        segment: Arc<Segment>,
+        end: u64,
+        index: Vec<IndexEntry>,
+    ) -> Result<Self, PageError> {
+        Ok(Self {
+            file: segment.file()?,
             segment,
             end,
             synced: end,
             index,
-        }
+            ahead: true,
+        })
+    }
+
+    /// Whether the file is extended ahead of its end from now on: not on a disk that is short of room.
+    pub(crate) fn allocate_ahead(&mut self, ahead: bool) {
+        self.ahead = ahead;
     }
 
     pub(crate) fn segment(&self) -> &Arc<Segment> {
@@ -286,7 +311,7 @@ impl SegmentWriter {
 
     fn write(&mut self, parts: &mut [IoSlice<'_>], end: u64) -> Result<(), PageError> {
         self.allocate(end);
-        let mut file = &self.segment.file;
+        let mut file = &*self.file;
         if is_armed(Point::SegmentTorn) {
             let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
             let len = perigee_crash::tear(self.end, end) - self.end;
@@ -310,7 +335,7 @@ impl SegmentWriter {
     /// Extends the file ahead of `end`. Only a matter of speed: if it fails, the write tells.
     fn allocate(&mut self, end: u64) {
         let size = self.segment.size();
-        if end <= size {
+        if end <= size || !self.ahead {
             return;
         }
         let step = (self.end / 4).clamp(ALLOCATION.0, ALLOCATION.1);
@@ -318,17 +343,26 @@ impl SegmentWriter {
         let (Ok(from), Ok(len)) = (i64::try_from(size), i64::try_from(target - size)) else {
             return;
         };
-        // SAFETY: the descriptor is open for as long as `self.segment` lives, and fallocate
+        // SAFETY: the descriptor is open for as long as `self.file` lives, and fallocate
         // touches no memory of ours.
-        let done = unsafe { libc::fallocate(self.segment.file.as_raw_fd(), 0, from, len) };
+        let done = unsafe { libc::fallocate(self.file.as_raw_fd(), 0, from, len) };
         if done == 0 {
             self.segment.size.store(target, Ordering::Relaxed);
         }
     }
 
+    /// Takes back what was appended since the last sync: nobody knows of it yet.
+    pub(crate) fn take_back_unsynced(&mut self) {
+        // Not needed for correctness: a scan ends at the first bad frame behind the mark.
+        drop(self.file.set_len(self.synced));
+        self.segment.size.store(self.synced, Ordering::Relaxed);
+        self.index.retain(|entry| entry.offset < self.synced);
+        self.end = self.synced;
+    }
+
     /// Makes everything appended durable. A failure stops the store.
     pub(crate) fn sync(&mut self, stop: &FailStop) -> Result<(), PageError> {
-        let synced = self.segment.file.sync_data();
+        let synced = self.file.sync_data();
         synced.map_err(|e| stop.sync_failed(&self.segment.path, &e))?;
         self.synced = self.end;
         Ok(())
@@ -352,7 +386,7 @@ impl SegmentWriter {
         let mut parts = [&header_bytes[..], &payload, &trailer].map(IoSlice::new);
         let end = header.end(at) + trailer.len() as u64;
         match self.write(&mut parts, end) {
-            Ok(()) => drop(self.segment.file.set_len(end)),
+            Ok(()) => drop(self.file.set_len(end)),
             Err(error) => tracing::warn!("segment without index: {error}"),
         }
         self.segment.size.store(self.end, Ordering::Relaxed);
@@ -375,6 +409,7 @@ fn write_all_vectored(mut file: &File, mut parts: &mut [IoSlice<'_>]) -> io::Res
 
 /// Makes the entries of a directory durable.
 pub(crate) fn sync_dir(dir: &Path, stop: &FailStop) -> Result<(), PageError> {
-    let synced = File::open(dir).and_then(|d| d.sync_all());
-    synced.map_err(|e| stop.sync_failed(dir, &e))
+    // A directory that cannot be opened, for lack of descriptors say, was not tried to be synced.
+    let open = File::open(dir).map_err(|e| disk("opening of", dir, &e))?;
+    open.sync_all().map_err(|e| stop.sync_failed(dir, &e))
 }

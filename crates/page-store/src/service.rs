@@ -17,6 +17,7 @@ use perigee_page_api::{
     Fragment, MAX_PAGES, NdpRead, NdpStream, PageError, PageStore, ReadPages, SliceKey,
     SliceStatus, StoreStatus,
 };
+use perigee_reserve::Reserve;
 use perigee_types::{DbId, Lsn, PAGE_SIZE, PageId, SliceId};
 use tokio::sync::Semaphore;
 
@@ -24,6 +25,7 @@ use crate::config::Config;
 use crate::descriptors::DescriptorCache;
 use crate::failstop::{FailStop, disk};
 use crate::figures::{Figures, LogCounters, LogFigures, NdpCounters, SliceFigures};
+use crate::files::OpenFiles;
 use crate::fragment::LogCache;
 use crate::identity::{self, SliceLabel};
 use crate::ndp::NdpPool;
@@ -113,6 +115,8 @@ impl PageStoreService {
         let no_threads = |e| PageError::Unavailable(format!("no threads: {e}"));
         let shared = Arc::new(Shared {
             stop: FailStop::default(),
+            reserve: Reserve::new(dir, config.reserve_bytes),
+            files: OpenFiles::new(config.open_segments),
             pool: Pool::new(config.pool_bytes),
             cache: LogCache::new(config.log_cache_bytes),
             backlog: AtomicU64::new(0),
@@ -441,5 +445,10 @@ impl PageStore for PageStoreService {
     async fn status(&self) -> Result<StoreStatus, PageError> {
         self.store.shared.stop.check()?;
         Ok(self.store.status())
+    }
+
+    async fn has_room(&self) -> Result<bool, PageError> {
+        let has_room = |store: &Store| Ok(store.shared.reserve.has_room());
+        self.store.blocking(has_room).await
     }
 }

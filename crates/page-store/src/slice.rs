@@ -20,6 +20,7 @@ use std::time::Instant;
 use parking_lot::{Condvar, Mutex};
 use perigee_crash::{Point, reach};
 use perigee_page_api::{PageError, SliceKey, SliceStatus};
+use perigee_reserve::Reserve;
 use perigee_types::{Lsn, PAGE_SIZE, PageId};
 
 use crate::append::Appender;
@@ -27,6 +28,7 @@ use crate::config::Config;
 use crate::directory::{Directory, PAGE_FRAME, Pruned};
 use crate::failstop::FailStop;
 use crate::figures::{LogCounters, SliceFigures};
+use crate::files::OpenFiles;
 use crate::fragment::{LogCache, LogFragment};
 use crate::frame::SegmentKind;
 use crate::identity::{self, SliceLabel};
@@ -38,6 +40,9 @@ use crate::segment::{Segment, SegmentWriter};
 pub(crate) struct Shared {
     pub config: Config,
     pub stop: FailStop,
+    pub reserve: Reserve,
+    /// Open files of segments that are only read.
+    pub files: Arc<OpenFiles>,
     pub pool: Pool,
     pub cache: LogCache,
     /// Bytes of log of all slices that wait for consolidation.

@@ -114,6 +114,10 @@ fn step(shared: &Shared, slice: &Slice, worker: &mut Worker) -> bool {
         Ok(worked) => worked,
         Err(error) => {
             tracing::error!("background work on {}: {error}", slice.key);
+            if matches!(error, PageError::Full(_)) {
+                // Whoever looks again now takes care.
+                let _ = shared.reserve.has_room();
+            }
             worker.pause = Some(now + PAUSE);
             false
         }
@@ -133,6 +137,9 @@ fn try_step(
     }
     worked |= slice.forget_buried(worker);
     // First what frees space: on a full disk the rest may need it.
+    if shared.reserve.is_low() {
+        worked |= slice.leave_dead_log()?;
+    }
     worked |= slice.delete_dead(worker)?;
     let urgent = shared.backlog.load(Ordering::Relaxed) >= shared.config.consolidate_above;
     if slice.consolidation_due(now, urgent) {

@@ -124,7 +124,7 @@ async fn a_full_disk_loses_nothing_and_is_survived() {
         let fragment = model.touch(&pages);
         match store.write_logs(fragment.clone()).await {
             Ok(_) => {}
-            Err(PageError::Disk(text)) => {
+            Err(PageError::Full(text)) => {
                 assert!(text.contains("space"), "{text}");
                 refused = Some(fragment);
                 break;
@@ -144,7 +144,7 @@ async fn a_full_disk_loses_nothing_and_is_survived() {
         model.check(&store, page, last).await;
     }
     let again = store.write_logs(refused.clone()).await;
-    assert!(matches!(again, Err(PageError::Disk(_))), "{again:?}");
+    assert!(matches!(again, Err(PageError::Full(_))), "{again:?}");
     fs::remove_file(&ballast).unwrap();
     store.write_logs(refused).await.unwrap();
     settle(&store, SLICE).await;

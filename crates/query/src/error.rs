@@ -297,6 +297,10 @@ registry! {
     locked_no_wait(3572, "HY000") => "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";
     /// A store, or this node, has no room on its disk.
     disk_full(1021, "HY000", detail) => "Disk full ({detail})";
+    /// The log of a commit or of a change of definition is not durable in time; it may be later.
+    outcome_open(1180, "HY000", detail) => "Got error during COMMIT: {detail}";
+    /// A statement that failed in a transaction could not be undone alone.
+    transaction_undone(3101, "40000", what, why) => "{what}; the whole transaction is rolled back, because storage does not let the statement be undone alone: {why}";
     /// Storage does not serve what is asked.
     storage(1030, "HY000", detail) => "Got error from storage: {detail}";
     /// Stored bytes contradict their checksum or format.
@@ -359,15 +363,20 @@ impl From<EngineError> for SqlError {
             EngineError::LockTimeout => Self::lock_timeout(),
             EngineError::LockedNoWait => Self::locked_no_wait(),
             EngineError::RecordChanged { table } => Self::record_changed(table),
-            other if is_disk_full(&other.to_string()) => Self::disk_full(other),
+            other @ EngineError::OutcomeOpen { .. } => Self::outcome_open(other),
+            other if is_disk_full(&other) => Self::disk_full(other),
             other => Self::storage(other),
         }
     }
 }
 
-/// True if a store's words end with the system's for a full disk; stores say it in words only.
-fn is_disk_full(text: &str) -> bool {
-    text.contains("No space left on device")
+/// True if a store has no room on its disk, or this node for a temporary file.
+fn is_disk_full(error: &EngineError) -> bool {
+    match error {
+        EngineError::Storage(error) => error.is_disk_full(),
+        EngineError::TemporaryFile { full, .. } => *full,
+        _ => false,
+    }
 }
 
 /// An evaluation error of a program: all of them are values outside their type.

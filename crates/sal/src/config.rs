@@ -36,8 +36,6 @@ pub struct SalConfig {
     pub plog_bytes: u64,
     /// One call of a store takes at most this long.
     pub call_timeout: Duration,
-    /// A Log Store that stays unreachable this long stops the layer.
-    pub log_timeout: Duration,
     /// A read from a Page Store that stays unreachable this long fails.
     pub read_timeout: Duration,
     /// Opening waits this long for stores that cannot be reached.
@@ -65,7 +63,6 @@ impl SalConfig {
             throttle_timeout: Duration::from_secs(60),
             plog_bytes: PLOG_SIZE,
             call_timeout: Duration::from_secs(30),
-            log_timeout: Duration::from_secs(30),
             read_timeout: Duration::from_secs(30),
             open_timeout: Duration::from_secs(30),
             maintenance_interval: Duration::from_millis(500),

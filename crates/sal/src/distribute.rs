@@ -15,7 +15,7 @@ use perigee_types::{Lsn, SliceId, Writer};
 use tokio::sync::mpsc;
 
 use crate::log_buffer::Buffer;
-use crate::retry::{Patience, retry};
+use crate::retry::persist;
 use crate::sal::Shared;
 use crate::slice::{Chunk, Slice};
 use crate::{Geometry, SalError};
@@ -84,13 +84,10 @@ async fn slice(shared: &Arc<Shared>, id: SliceId) -> Result<Arc<Slice>, SalError
         db: shared.config.db,
         slice: id,
     };
-    let store = &shared.stores[shared.geometry.store_of(id)].api;
-    let patience = Patience {
-        call: shared.config.call_timeout,
-        total: None,
-    };
-    let create = || store.create_slice(key, shared.epoch);
-    retry(&format!("creating {key}"), patience, create).await?;
+    let store = &shared.stores[shared.geometry.store_of(id)];
+    let create = || store.api.create_slice(key, shared.epoch);
+    let limit = shared.config.call_timeout;
+    persist(&format!("creating {key}"), limit, &store.outage, create).await?;
     reach(Point::SliceMade);
     Ok(shared.add_slice(id, SliceStatus::default()))
 }

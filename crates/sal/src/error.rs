@@ -39,12 +39,23 @@ impl SalError {
         }
     }
 
-    /// True if the same call may succeed later.
+    /// True if the same call may succeed later: a store is away, or its disk is full or failed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(
-            self,
-            Self::Log(LogError::Unavailable(_)) | Self::Page(PageError::Unavailable(_))
-        )
+        match self {
+            Self::Log(error) => error.is_outage(),
+            Self::Page(error) => error.is_outage(),
+            _ => false,
+        }
+    }
+
+    /// True if a store has no room.
+    #[must_use]
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            Self::Stopped(why) => why.is_disk_full(),
+            Self::Log(LogError::Full(_)) | Self::Page(PageError::Full(_)) => true,
+            _ => false,
+        }
     }
 }

@@ -14,7 +14,8 @@ use crate::log_buffer::Buffer;
 use crate::plogs::PlogWriter;
 use crate::sal::Shared;
 
-/// Writes buffers until the layer ends or the log cannot be written.
+/// Writes buffers until the layer ends, or the Log Store refuses one for good. A Log Store that is
+/// away, or whose disk is full, is waited for.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     mut plogs: PlogWriter,

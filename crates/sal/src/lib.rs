@@ -13,7 +13,9 @@
 //!   above it is sent to a Page Store;
 //! - P9: the CV-LSN never passes the durable LSN, and advances by whole database log buffers;
 //! - S7: once another frontend has opened the database, this one writes and reads nothing;
-//! - a failure that cannot be retried stops the layer for good: nothing is acknowledged after it.
+//! - a write that a store does not take is repeated until it does, and reads go on meanwhile;
+//! - a failure that no repetition can mend (another writer has taken over, the stores contradict
+//!   each other) stops the layer for good: nothing is acknowledged after it.
 //!
 //! It does not know what pages mean beyond the superblock's geometry, and it caches nothing.
 
@@ -26,10 +28,12 @@ mod flush;
 mod geometry;
 mod log_buffer;
 mod maintain;
+mod outage;
 mod plogs;
 mod read;
 mod recover;
 mod retry;
+mod room;
 mod sal;
 mod slice;
 mod superblock;
@@ -38,6 +42,7 @@ mod waiters;
 pub use config::SalConfig;
 pub use error::SalError;
 pub use geometry::Geometry;
+pub use outage::Outage;
 pub use read::{NdpPart, NdpParts};
-pub use sal::{LATEST, Progress, Sal, SliceProgress};
+pub use sal::{LATEST, Progress, Purpose, Sal, SliceProgress};
 pub use superblock::{SUPERBLOCK, SUPERBLOCK_RESERVED};

@@ -10,16 +10,20 @@ use perigee_log_api::PlogKey;
 use perigee_types::Lsn;
 use tokio::time::{Instant, timeout};
 
-use crate::SalError;
 use crate::retry::once;
 use crate::sal::Shared;
 use crate::slice::Slice;
+use crate::{SalError, room};
 
 /// While writers are throttled, the stores are asked for their backlog this often.
 const BACKLOG_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs until the layer ends. What fails here is tried again in the next round.
 pub(crate) async fn run(shared: Arc<Shared>) {
+    tokio::join!(keep_house(&shared), room::run(&shared));
+}
+
+async fn keep_house(shared: &Shared) {
     let (mut recycled, mut due) = (Lsn(0), Instant::now() + shared.config.maintenance_interval);
     loop {
         let pause = due.saturating_duration_since(Instant::now());
@@ -28,16 +32,16 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             .is_ok()
             && Instant::now() < due
         {
-            look_at_backlog(&shared).await;
+            look_at_backlog(shared).await;
             tokio::time::sleep(BACKLOG_INTERVAL).await;
             continue;
         }
         due = Instant::now() + shared.config.maintenance_interval;
-        look_at_backlog(&shared).await;
-        if let Err(error) = recycle(&shared, &mut recycled).await {
+        look_at_backlog(shared).await;
+        if let Err(error) = recycle(shared, &mut recycled).await {
             tracing::warn!("recycle LSN: {}", shared.seen(error));
         }
-        if let Err(error) = truncate(&shared).await {
+        if let Err(error) = truncate(shared).await {
             tracing::warn!("log truncation: {}", shared.seen(error));
         }
     }

@@ -2,6 +2,7 @@
 //! that no Page Store needs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use perigee_crash::{Point, reach};
 use perigee_log_api::{Append, LogError, LogStore, PlogInfo, PlogKey};
@@ -9,8 +10,11 @@ use perigee_types::{DbId, Lsn, PlogId};
 
 use crate::SalConfig;
 use crate::log_buffer::Buffer;
-use crate::retry::{Patience, retry};
+use crate::retry::persist;
 use crate::sal::Shared;
+
+/// Where room is scarce PLogs are sealed at this share of their usual length.
+const SCARCE_SHARE: u64 = 16;
 
 /// A PLog that may be deleted one day.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +65,7 @@ pub(crate) struct PlogWriter {
     db: DbId,
     epoch: u64,
     limit: u64,
-    patience: Patience,
+    call_timeout: Duration,
     /// The open PLog and its length.
     open: Option<(PlogKey, u64)>,
     next: PlogId,
@@ -71,30 +75,28 @@ impl PlogWriter {
     /// A writer of a new epoch. Its first PLog, made when there is something to write, has the
     /// epoch's number, and the next ones those after it: the next epoch is above them all.
     pub fn new(log: Arc<dyn LogStore>, config: &SalConfig, epoch: u64) -> Self {
-        let patience = Patience {
-            call: config.call_timeout,
-            total: Some(config.log_timeout),
-        };
         let (db, limit) = (config.db, config.plog_bytes);
         Self {
             log,
             db,
             epoch,
             limit,
-            patience,
+            call_timeout: config.call_timeout,
             open: None,
             next: PlogId(epoch),
         }
     }
 
-    /// Appends a buffer; when this returns it is durable (invariant L3).
+    /// Appends a buffer; when this returns it is durable (invariant L3). Waits for a Log Store that
+    /// is away as long as it takes: a failure is one that no wait can mend.
     pub async fn append(&mut self, shared: &Shared, buffer: &Buffer) -> Result<(), LogError> {
         let len = buffer.groups.len() as u64;
         if let Some((plog, length)) = self.open
-            && length + len > self.limit
+            && length + len > self.limit_now(shared)
         {
             let seal = || self.log.seal(plog, self.epoch);
-            retry(&format!("sealing {plog}"), self.patience, seal).await?;
+            let what = format!("sealing {plog}");
+            persist(&what, self.call_timeout, &shared.log_outage, seal).await?;
             shared
                 .plogs
                 .lock()
@@ -104,7 +106,7 @@ impl PlogWriter {
         }
         let (plog, offset) = match self.open {
             Some(open) => open,
-            None => (self.create().await?, 0),
+            None => (self.create(shared).await?, 0),
         };
         let append = Append {
             plog,
@@ -115,7 +117,8 @@ impl PlogWriter {
             payload: buffer.groups.clone(),
         };
         let call = || self.log.append(append.clone());
-        let end = retry(&format!("appending to {plog}"), self.patience, call).await?;
+        let what = format!("appending to {plog}");
+        let end = persist(&what, self.call_timeout, &shared.log_outage, call).await?;
         if end != offset + len {
             return Err(LogError::Refused(format!(
                 "{plog} ends at {end} after an append"
@@ -126,13 +129,22 @@ impl PlogWriter {
         Ok(())
     }
 
-    async fn create(&mut self) -> Result<PlogKey, LogError> {
+    /// A PLog is sealed sooner where room is scarce: only a sealed one can be deleted.
+    fn limit_now(&self, shared: &Shared) -> u64 {
+        match shared.room.check() {
+            Ok(()) => self.limit,
+            Err(_) => self.limit / SCARCE_SHARE,
+        }
+    }
+
+    async fn create(&mut self, shared: &Shared) -> Result<PlogKey, LogError> {
         let plog = PlogKey {
             db: self.db,
             plog: self.next,
         };
         let create = || self.log.create_plog(plog, self.epoch);
-        retry(&format!("creating {plog}"), self.patience, create).await?;
+        let what = format!("creating {plog}");
+        persist(&what, self.call_timeout, &shared.log_outage, create).await?;
         self.next = PlogId(self.next.0 + 1);
         self.open = Some((plog, 0));
         reach(Point::PlogMade);

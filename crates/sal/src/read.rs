@@ -116,7 +116,7 @@ async fn read_share(shared: &Shared, share: &Share, lsn: Lsn) -> Result<Vec<Byte
     let config = &shared.config;
     let patience = Patience {
         call: config.call_timeout,
-        total: Some(config.read_timeout),
+        total: config.read_timeout,
     };
     let read = || {
         let lsn = lsn.min(share.slice.persistent());
@@ -222,7 +222,7 @@ async fn first_reply(
     );
     let patience = Patience {
         call: config.call_timeout,
-        total: Some(config.read_timeout),
+        total: config.read_timeout,
     };
     let open = || {
         let request = NdpRead {

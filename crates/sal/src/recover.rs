@@ -53,7 +53,7 @@ pub(crate) async fn open(
     }
     let patience = Patience {
         call: config.call_timeout,
-        total: Some(config.open_timeout),
+        total: config.open_timeout,
     };
     let opening = Opening {
         config,

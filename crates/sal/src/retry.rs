@@ -1,4 +1,5 @@
-//! Calls of stores: each with a deadline, repeated while the store cannot be reached.
+//! Calls of stores: each with a deadline. Reads are repeated for a while when the store cannot be
+//! reached; writes until the store takes them.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,20 +8,28 @@ use perigee_log_api::LogError;
 use perigee_page_api::PageError;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::SalError;
+use crate::outage::OutageWatch;
+
 /// Pauses between attempts grow from here...
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 /// ...to here: soon enough after a store comes back, seldom enough while it is away.
 const LAST_PAUSE: Duration = Duration::from_millis(500);
 
 /// An error that can tell whether the same call may succeed later.
-pub(crate) trait StoreError: std::fmt::Display {
+pub(crate) trait StoreError: std::fmt::Display + Into<SalError> {
     fn is_unavailable(&self) -> bool;
+    fn is_outage(&self) -> bool;
     fn timed_out(what: String) -> Self;
 }
 
 impl StoreError for LogError {
     fn is_unavailable(&self) -> bool {
         matches!(self, Self::Unavailable(_))
+    }
+
+    fn is_outage(&self) -> bool {
+        Self::is_outage(self)
     }
 
     fn timed_out(what: String) -> Self {
@@ -33,6 +42,10 @@ impl StoreError for PageError {
         matches!(self, Self::Unavailable(_))
     }
 
+    fn is_outage(&self) -> bool {
+        Self::is_outage(self)
+    }
+
     fn timed_out(what: String) -> Self {
         Self::Unavailable(what)
     }
@@ -43,8 +56,8 @@ impl StoreError for PageError {
 pub(crate) struct Patience {
     /// One attempt.
     pub call: Duration,
-    /// All attempts; `None` means for ever.
-    pub total: Option<Duration>,
+    /// All attempts.
+    pub total: Duration,
 }
 
 /// One attempt with a deadline.
@@ -59,6 +72,33 @@ pub(crate) async fn once<T, E: StoreError>(
     }
 }
 
+/// Repeats `call`, each attempt with a time limit, until the store takes it or refuses it for good.
+/// `watch` knows of the outage meanwhile.
+pub(crate) async fn persist<T, E: StoreError, F>(
+    what: &str,
+    limit: Duration,
+    watch: &OutageWatch,
+    mut call: impl FnMut() -> F,
+) -> Result<T, E>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match once(what, limit, call()).await {
+            Err(e) if e.is_outage() => {
+                watch.failed(what, e.into());
+                sleep(pause).await;
+                pause = (pause * 2).min(LAST_PAUSE);
+            }
+            answer => {
+                watch.over();
+                return answer;
+            }
+        }
+    }
+}
+
 /// Repeats `call` while the store is unavailable.
 pub(crate) async fn retry<T, E: StoreError, F>(
     what: &str,
@@ -68,12 +108,12 @@ pub(crate) async fn retry<T, E: StoreError, F>(
 where
     F: Future<Output = Result<T, E>>,
 {
-    let give_up = patience.total.map(|total| Instant::now() + total);
+    let give_up = Instant::now() + patience.total;
     let mut pause = FIRST_PAUSE;
     loop {
         match once(what, patience.call, call()).await {
             Err(e) if e.is_unavailable() => {
-                if give_up.is_some_and(|at| Instant::now() + pause > at) {
+                if Instant::now() + pause > give_up {
                     return Err(e);
                 }
                 if pause == LAST_PAUSE {

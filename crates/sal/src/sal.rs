@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use parking_lot::{Mutex, RwLock};
 use perigee_crash::{Point, reach};
-use perigee_log_api::{LogStore, MAX_APPEND};
+use perigee_log_api::{LogError, LogStore, MAX_APPEND};
 use perigee_page_api::{PageError, PageStore, SliceKey, SliceStatus, StoreStatus};
 use perigee_redo::{Change, Group};
 use perigee_types::{DbId, Lsn, PageId, SliceId, Writer};
@@ -20,8 +20,10 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::cv::CvTracker;
 use crate::log_buffer::LogBuffer;
+use crate::outage::{Outage, OutageWatch};
 use crate::plogs::PlogList;
 use crate::retry::{Patience, retry};
+use crate::room::Room;
 use crate::slice::Slice;
 use crate::waiters::Waiters;
 use crate::{Geometry, SalConfig, SalError};
@@ -31,6 +33,17 @@ pub const LATEST: Lsn = Lsn(u64::MAX);
 
 /// How often a throttled writer looks whether the Page Stores have caught up.
 const BACKLOG_LOOK: Duration = Duration::from_millis(20);
+
+/// What a writer's log does to the disks of the stores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// It adds data. Refused as long as a store has less room than it keeps in reserve.
+    #[default]
+    Grow,
+    /// It frees space, or ends what was begun: deletes, drops, rollback, purge. It may use the
+    /// reserve.
+    Free,
+}
 
 /// How far the log has come.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +78,10 @@ pub(crate) struct Shared {
     pub plogs: Mutex<PlogList>,
     pub recycle: AtomicU64,
     pub maintenance_wake: Notify,
+    /// Why the log is not written, if it is not.
+    pub log_outage: OutageWatch,
+    /// Whether the stores have room for more data.
+    pub room: Room,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -72,6 +89,8 @@ pub(crate) struct Shared {
 pub(crate) struct Store {
     pub api: Arc<dyn PageStore>,
     pub in_flight: tokio::sync::Semaphore,
+    /// Why slices cannot be made on it, if they cannot.
+    pub outage: OutageWatch,
 }
 
 /// State with which a [`Shared`] begins.
@@ -91,9 +110,10 @@ impl Shared {
         start: Start,
     ) -> Arc<Self> {
         let permits = config.max_fragments_in_flight.max(1);
-        let store = |api| Store {
+        let store = |(number, api)| Store {
             api,
             in_flight: tokio::sync::Semaphore::new(permits),
+            outage: OutageWatch::new(format!("page store {number}")),
         };
         let progress = Progress {
             durable: start.last,
@@ -106,7 +126,7 @@ impl Shared {
             geometry: start.geometry,
             epoch: start.epoch,
             log,
-            stores: stores.into_iter().map(store).collect(),
+            stores: stores.into_iter().enumerate().map(store).collect(),
             flusher_wake: Notify::new(),
             wanted: AtomicU64::new(0),
             progress: watch::Sender::new(progress),
@@ -119,6 +139,8 @@ impl Shared {
             plogs: Mutex::new(start.plogs),
             recycle: AtomicU64::new(0),
             maintenance_wake: Notify::new(),
+            log_outage: OutageWatch::new("the log"),
+            room: Room::default(),
             tasks: Mutex::default(),
         })
     }
@@ -221,6 +243,45 @@ impl Shared {
     fn overloaded(&self) -> bool {
         self.unpersisted.load(Ordering::Relaxed) > self.config.max_unpersisted_bytes
             || self.backlog() > self.config.max_backlog_bytes
+    }
+
+    /// What the layer waits for, the log first.
+    pub fn outages(&self) -> Vec<Outage> {
+        let mut outages: Vec<_> = self.log_outage.outage().into_iter().collect();
+        outages.extend(self.stores.iter().filter_map(|store| store.outage.outage()));
+        let slices = self.slices.read();
+        outages.extend(slices.values().filter_map(|slice| slice.outage.outage()));
+        outages
+    }
+
+    /// True if writers need not wait for a store: because it has been waited for so long already, or
+    /// because what they write is what its disk has no room for.
+    fn is_away(&self, purpose: Purpose) -> bool {
+        let limit = self.config.throttle_timeout;
+        let is_away = |outage: &Outage| {
+            let full = purpose == Purpose::Grow && outage.error.is_disk_full();
+            full || outage.since.elapsed() > limit
+        };
+        self.outages().iter().any(is_away)
+    }
+
+    /// Why nothing may be written now.
+    fn overload(&self) -> SalError {
+        let unpersisted = self.unpersisted.load(Ordering::Relaxed);
+        let waits = format!("{unpersisted} bytes of log are on no page store");
+        let Some(outage) = self.outages().into_iter().next() else {
+            let backlog = self.backlog();
+            let text = format!("{waits}, {backlog} wait for consolidation");
+            return PageError::Unavailable(text).into();
+        };
+        let since = outage.since.elapsed().as_secs();
+        let told = |text| format!("{waits}; {} has waited for {since} s: {text}", outage.of);
+        match outage.error {
+            SalError::Log(LogError::Full(text)) => LogError::Full(told(text)).into(),
+            SalError::Page(PageError::Full(text)) => PageError::Full(told(text)).into(),
+            error @ SalError::Log(_) => LogError::Unavailable(told(error.to_string())).into(),
+            error => PageError::Unavailable(told(error.to_string())).into(),
+        }
     }
 
     /// True once everything up to `lsn` is on the Log Stores; an error if it will not come there.
@@ -398,6 +459,25 @@ impl Sal {
         self.shared.wait(|p| p.persistent >= lsn).await
     }
 
+    /// As [`Sal::wait_page_persistent`], for log that adds data, and for as long as writers are willing
+    /// to be throttled.
+    ///
+    /// # Errors
+    /// As [`Sal::throttle`].
+    pub async fn wait_page_persistent_in_time(&self, lsn: Lsn) -> Result<(), SalError> {
+        let shared = &self.shared;
+        let mut wait = std::pin::pin!(self.wait_page_persistent(lsn));
+        loop {
+            let look = Instant::now() + BACKLOG_LOOK;
+            if let Ok(done) = timeout_at(look, &mut wait).await {
+                return done;
+            }
+            if shared.is_away(Purpose::Grow) {
+                return Err(shared.overload());
+            }
+        }
+    }
+
     /// Tells of every change of [`Progress`].
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Progress> {
@@ -409,11 +489,37 @@ impl Sal {
         self.shared.check()
     }
 
-    /// Waits while Page Stores are too far behind (SPEC's S4). Called before each mini-transaction
-    /// or each few of them, without latches.
-    pub async fn throttle(&self) -> Result<(), SalError> {
+    /// What the layer waits for now: stores that do not take what they are sent.
+    #[must_use]
+    pub fn outages(&self) -> Vec<Outage> {
+        self.shared.outages()
+    }
+
+    /// False while a store has no room for more data than its reserve.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.shared.room.check().is_ok()
+    }
+
+    /// Waits until the layer has stopped for good, and says why.
+    pub async fn stopped(&self) -> SalError {
+        let stopped = self.shared.wait(|_| false).await;
+        stopped.expect_err("only a failure ends this wait")
+    }
+
+    /// Waits while too much log is on no Page Store, because they are behind (SPEC's S4) or because
+    /// a store is away; so the memory for log is bounded. Called before each mini-transaction or
+    /// each few of them, without latches.
+    ///
+    /// # Errors
+    /// What the store that is waited for says, after [`SalConfig::throttle_timeout`], or at once if
+    /// it has been waited for that long.
+    pub async fn throttle(&self, purpose: Purpose) -> Result<(), SalError> {
         let shared = &self.shared;
         shared.check()?;
+        if purpose == Purpose::Grow {
+            shared.room.check()?;
+        }
         if !shared.overloaded() {
             return Ok(());
         }
@@ -422,12 +528,8 @@ impl Sal {
         while shared.overloaded() {
             shared.check()?;
             let now = Instant::now();
-            if now > give_up {
-                let unpersisted = shared.unpersisted.load(Ordering::Relaxed);
-                return Err(SalError::Page(PageError::Unavailable(format!(
-                    "{unpersisted} bytes of log are on no page store, {} wait for consolidation",
-                    shared.backlog()
-                ))));
+            if now > give_up || shared.is_away(purpose) {
+                return Err(shared.overload());
             }
             shared.maintenance_wake.notify_one();
             let _ = timeout_at(now + BACKLOG_LOOK, progress.changed()).await;
@@ -471,7 +573,7 @@ impl Sal {
         let config = &self.shared.config;
         let patience = Patience {
             call: config.call_timeout,
-            total: Some(config.read_timeout),
+            total: config.read_timeout,
         };
         let ask = |store: &Store| {
             let api = store.api.clone();

@@ -18,7 +18,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::SalError;
 use crate::cv::BufferNumber;
-use crate::retry::{Patience, retry};
+use crate::outage::OutageWatch;
+use crate::retry::persist;
 use crate::sal::Shared;
 
 /// A slice's part of a database log buffer, or the news that there was none for it.
@@ -54,6 +55,8 @@ pub(crate) struct Slice {
     backlog: AtomicU64,
     pending: Mutex<Pending>,
     wake: Notify,
+    /// Why its log is not taken, if it is not.
+    pub outage: OutageWatch,
 }
 
 impl Slice {
@@ -71,6 +74,7 @@ impl Slice {
                 ..Pending::default()
             }),
             wake: Notify::new(),
+            outage: OutageWatch::new(key.to_string()),
         })
     }
 
@@ -153,11 +157,6 @@ pub(crate) async fn run(shared: Arc<Shared>, slice: Arc<Slice>) {
 
 async fn send_all(shared: &Shared, slice: &Slice) -> Result<(), SalError> {
     let config = &shared.config;
-    // The log is durable: a Page Store that is away may take its time, writers are throttled.
-    let patience = Patience {
-        call: config.call_timeout,
-        total: None,
-    };
     let store = &shared.stores[slice.store];
     let (mut sequence, mut prev_lsn) = (slice.base_sequence, slice.base);
     loop {
@@ -176,7 +175,7 @@ async fn send_all(shared: &Shared, slice: &Slice) -> Result<(), SalError> {
             groups: concatenate(&chunks),
         };
         prev_lsn = fragment.last_lsn;
-        let status = send(shared, slice, patience, fragment).await?;
+        let status = send(shared, slice, fragment).await?;
         reach(Point::FragmentSent);
         slice.set_backlog(status.backlog_bytes);
         slice.persistent.store(prev_lsn.0, Ordering::Release);
@@ -190,20 +189,17 @@ async fn send_all(shared: &Shared, slice: &Slice) -> Result<(), SalError> {
     }
 }
 
-async fn send(
-    shared: &Shared,
-    slice: &Slice,
-    patience: Patience,
-    fragment: Fragment,
-) -> Result<SliceStatus, SalError> {
+async fn send(shared: &Shared, slice: &Slice, fragment: Fragment) -> Result<SliceStatus, SalError> {
     let api = &shared.stores[slice.store].api;
     let what = format!("fragment {} of {}", fragment.sequence, slice.key);
+    let (limit, outage) = (shared.config.call_timeout, &slice.outage);
     let (sequence, last_lsn) = (fragment.sequence, fragment.last_lsn);
-    let status = match retry(&what, patience, || api.write_logs(fragment.clone())).await {
+    // The log is durable: a Page Store that is away may take its time, writers are throttled.
+    let status = match persist(&what, limit, outage, || api.write_logs(fragment.clone())).await {
         Ok(status) => status,
         // An attempt whose answer was lost may have succeeded all the same.
         Err(PageError::Refused(why)) => {
-            let status = retry(&what, patience, || api.slice_status(slice.key)).await?;
+            let status = persist(&what, limit, outage, || api.slice_status(slice.key)).await?;
             if (status.sequence, status.persistent_lsn) != (sequence, last_lsn) {
                 return Err(PageError::Refused(why).into());
             }

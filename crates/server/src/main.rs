@@ -1,6 +1,7 @@
 //! The `perigee` binary: command line, logging, runtime. What it starts is in `node` and `bench`.
 
 mod cli;
+mod files;
 mod inspect;
 mod memory;
 mod size;
@@ -23,6 +24,9 @@ fn main() -> ExitCode {
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
+    if let Err(e) = files::raise_limit() {
+        tracing::warn!("the limit of open files cannot be raised: {e}");
+    }
     match cli::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {

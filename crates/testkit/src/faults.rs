@@ -1,6 +1,6 @@
 //! Stores that fail on command: around any store, a switchboard of faults.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,9 +22,19 @@ pub struct Faults {
     reject: AtomicUsize,
     lose: AtomicUsize,
     stopped: watch::Sender<bool>,
-    broken_disk: watch::Sender<bool>,
+    disk: Mutex<DiskFault>,
+    low_on_space: AtomicBool,
     page_reads: AtomicUsize,
     meanwhile: Mutex<Meanwhile>,
+}
+
+/// How writes fail at the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum DiskFault {
+    #[default]
+    None,
+    Broken,
+    Full,
 }
 
 /// What happens between a request and its answer.
@@ -74,12 +84,17 @@ impl Faults {
 
     /// From now on writes fail with a disk error.
     pub fn break_disk(&self) {
-        self.broken_disk.send_replace(true);
+        *self.disk() = DiskFault::Broken;
     }
 
-    /// Ends [`Faults::break_disk`].
+    /// From now on writes fail because the disk is full.
+    pub fn fill_disk(&self) {
+        *self.disk() = DiskFault::Full;
+    }
+
+    /// Ends [`Faults::break_disk`] and [`Faults::fill_disk`].
     pub fn mend_disk(&self) {
-        self.broken_disk.send_replace(false);
+        *self.disk() = DiskFault::None;
     }
 
     /// Reads of whole pages that Page Stores were asked for, each of any number of pages.
@@ -171,8 +186,17 @@ impl Faults {
         answer
     }
 
-    fn disk_is_broken(&self) -> bool {
-        *self.broken_disk.borrow()
+    /// From now on the store says whether it has room for more data than its reserve.
+    pub fn set_low_on_space(&self, low: bool) {
+        self.low_on_space.store(low, Ordering::SeqCst);
+    }
+
+    fn is_low_on_space(&self) -> bool {
+        self.low_on_space.load(Ordering::SeqCst)
+    }
+
+    fn disk(&self) -> MutexGuard<'_, DiskFault> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -220,8 +244,11 @@ impl<S: LogStore> LogStore for Faulty<S> {
     }
 
     async fn append(&self, append: Append) -> Result<u64, LogError> {
-        if self.faults.disk_is_broken() {
-            return Err(LogError::Disk("broken by the test".to_owned()));
+        let fault = *self.faults.disk();
+        match fault {
+            DiskFault::None => {}
+            DiskFault::Broken => return Err(LogError::Disk("broken by the test".to_owned())),
+            DiskFault::Full => return Err(LogError::Full("filled by the test".to_owned())),
         }
         self.faults
             .apply(self.store.append(append), LogError::Unavailable)
@@ -259,6 +286,11 @@ impl<S: LogStore> LogStore for Faulty<S> {
             .apply(self.store.delete(plog, epoch), LogError::Unavailable)
             .await
     }
+
+    async fn has_room(&self) -> Result<bool, LogError> {
+        let has_room = async { Ok(!self.faults.is_low_on_space()) };
+        self.faults.apply(has_room, LogError::Unavailable).await
+    }
 }
 
 #[async_trait]
@@ -273,8 +305,11 @@ impl<S: PageStore> PageStore for Faulty<S> {
     }
 
     async fn write_logs(&self, fragment: Fragment) -> Result<SliceStatus, PageError> {
-        if self.faults.disk_is_broken() {
-            return Err(PageError::Disk("broken by the test".to_owned()));
+        let fault = *self.faults.disk();
+        match fault {
+            DiskFault::None => {}
+            DiskFault::Broken => return Err(PageError::Disk("broken by the test".to_owned())),
+            DiskFault::Full => return Err(PageError::Full("filled by the test".to_owned())),
         }
         self.faults
             .apply(self.store.write_logs(fragment), PageError::Unavailable)
@@ -312,5 +347,10 @@ impl<S: PageStore> PageStore for Faulty<S> {
         self.faults
             .apply(self.store.status(), PageError::Unavailable)
             .await
+    }
+
+    async fn has_room(&self) -> Result<bool, PageError> {
+        let has_room = async { Ok(!self.faults.is_low_on_space()) };
+        self.faults.apply(has_room, PageError::Unavailable).await
     }
 }

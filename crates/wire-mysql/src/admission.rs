@@ -1,22 +1,19 @@
-//! How a connection begins and ends: login and session, refusal, the last error.
+//! How a connection begins and ends: login, seat and session, the last error.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::auth::nonce;
 use crate::cancel::CancelToken;
-use crate::channel::{ReceiveError, Receiver, SendError, Sender};
+use crate::channel::{ReceiveError, Receiver, SendError};
 use crate::config::ServerConfig;
 use crate::errors::{CON_COUNT_ERROR, SqlError};
 use crate::flags::Capabilities;
 use crate::handshake::HandshakeResponse;
 use crate::login::{Login, LoginError};
-use crate::memory::Held;
 use crate::outlet::Outlet;
-use crate::registry::{ConnectionRegistry, Registration};
+use crate::registry::{ConnectionRegistry, Registration, count};
 use crate::session::{Authenticator, ConnectionInfo, Frontend, OkInfo, Session};
-use crate::transport::Transport;
 
 /// How long a connection that ends with an error waits for the client to take it.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
@@ -40,6 +37,12 @@ pub(crate) enum End {
     /// Nobody logged in.
     #[error("login failed: {0}")]
     Login(#[from] LoginError),
+    /// Too many have not logged in.
+    #[error("too many unfinished logins")]
+    CrowdedOut,
+    /// Too many have logged in.
+    #[error("too many connections")]
+    NoSeat,
     /// The session could not be opened.
     #[error("no session: {0}")]
     NoSession(SqlError),
@@ -63,7 +66,7 @@ pub(crate) type Ended = (End, Option<SqlError>);
 /// Logs the client in and opens its session.
 pub(crate) async fn connect(
     shared: &ServerShared,
-    registration: &Registration,
+    registration: &mut Registration,
     receiver: &mut Receiver,
     outlet: &mut Outlet,
     peer: SocketAddr,
@@ -88,6 +91,13 @@ pub(crate) async fn connect(
         }
         Err(_) => return Err((End::Receive(ReceiveError::Idle(patience)), None)),
     };
+    // Only after the greeting: a client cannot know the form of an error that comes in its place, and
+    // some do not believe it.
+    if !registration.take_seat(shared.config.max_connections) {
+        count(&shared.registry.live_counters().refused_connections, 1);
+        tracing::warn!(%peer, limit = shared.config.max_connections, "too many connections");
+        return Err((End::NoSeat, Some(CON_COUNT_ERROR.with(&[]))));
+    }
     let session = open_session(shared, registration, &response, peer)
         .await
         .map_err(|error| (End::NoSession(error.clone()), Some(error)))?;
@@ -128,31 +138,6 @@ pub(crate) async fn open_session(
     session.allow_multi_statements(has(Capabilities::MULTI_STATEMENTS));
     handle.end();
     Ok(session)
-}
-
-/// Tells the client at `transport` that there are too many connections. Only after the greeting: a
-/// client cannot know the form of an error that comes in its place, and some do not believe it.
-pub(crate) async fn refuse(shared: Arc<ServerShared>, transport: Transport, peer: SocketAddr) {
-    let transport = Arc::new(transport);
-    let config = &shared.config;
-    let mut receiver = Receiver::new(Arc::clone(&transport), FAREWELL, Held::new(None));
-    let mut outlet = Outlet::new(Sender::new(transport, config.net_buffer_length, FAREWELL));
-    let mut login = Login {
-        receiver: &mut receiver,
-        outlet: &mut outlet,
-        authenticator: &*shared.authenticator,
-        peer,
-        patience: FAREWELL,
-    };
-    let version = shared.frontend.server_version();
-    let nonce = nonce();
-    let introduction = login.introduce(version, 0, config.default_auth, &nonce);
-    if let Ok(Ok(_)) = tokio::time::timeout(FAREWELL, introduction).await {
-        outlet.err(&CON_COUNT_ERROR.with(&[]));
-        if let Err(error) = outlet.sender.flush().await {
-            tracing::debug!(%peer, %error, "a refused client is not told so");
-        }
-    }
 }
 
 /// Sends the error a connection ends with, if there is one. If the client may still be sending (a

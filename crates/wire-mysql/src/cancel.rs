@@ -22,6 +22,8 @@ pub enum CancelReason {
     ClientGone = 3,
     /// The server shuts down.
     Shutdown = 4,
+    /// The client has not logged in, and there are too many like it.
+    CrowdedOut = 5,
 }
 
 impl CancelReason {
@@ -31,6 +33,7 @@ impl CancelReason {
             2 => Some(Self::KillConnection),
             3 => Some(Self::ClientGone),
             4 => Some(Self::Shutdown),
+            5 => Some(Self::CrowdedOut),
             _ => None,
         }
     }

@@ -12,6 +12,9 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// Most connections at a time (`max_connections`); one more gets error 1040.
     pub max_connections: usize,
+    /// Most connections at a time that have not logged in; one more has an older one ended, of the
+    /// address that has most. They do not count for `max_connections`.
+    pub max_unfinished_logins: usize,
     /// Longest command in bytes (`max_allowed_packet`); a longer one gets error 1153.
     pub max_allowed_packet: usize,
     /// Longest time to log in (`connect_timeout`).
@@ -37,6 +40,9 @@ impl Default for ServerConfig {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 3306)),
             max_connections: 151,
+            // Each has a socket and some KiB. A client that is not slower than the others has done
+            // with its login long before as many have come after it.
+            max_unfinished_logins: 512,
             max_allowed_packet: 64 << 20,
             connect_timeout: Duration::from_secs(10),
             wait_timeout: Duration::from_secs(8 * HOUR),

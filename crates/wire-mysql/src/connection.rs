@@ -54,7 +54,7 @@ struct Connection {
 /// Serves the client at `transport` until it leaves, fails or is told to go.
 pub(crate) async fn serve(
     shared: Arc<ServerShared>,
-    registration: Registration,
+    mut registration: Registration,
     transport: Transport,
     peer: SocketAddr,
 ) -> End {
@@ -69,11 +69,14 @@ pub(crate) async fn serve(
         config.net_write_timeout,
     ));
     let kill = registration.handle().kill_token().clone();
-    let connect = connect(&shared, &registration, &mut receiver, &mut outlet, peer);
+    let connect = connect(&shared, &mut registration, &mut receiver, &mut outlet, peer);
     let connected = tokio::select! {
         biased;
         _ = shared.stop.cancelled() => Err((End::Shutdown, Some(SERVER_SHUTDOWN.with(&[])))),
-        _ = kill.cancelled() => Err((End::Killed, Some(QUERY_INTERRUPTED.with(&[])))),
+        reason = kill.cancelled() => Err(match reason {
+            CancelReason::CrowdedOut => (End::CrowdedOut, None),
+            _ => (End::Killed, Some(QUERY_INTERRUPTED.with(&[]))),
+        }),
         connected = connect => connected,
     };
     let (session, response) = match connected {
@@ -290,7 +293,9 @@ impl Connection {
                 return ControlFlow::Break((End::Receive(ReceiveError::Closed), None));
             }
             // Nobody may be left to take what is still buffered.
-            Some(CancelReason::KillConnection | CancelReason::Shutdown) => {
+            Some(
+                CancelReason::KillConnection | CancelReason::Shutdown | CancelReason::CrowdedOut,
+            ) => {
                 outlet.sender.hurry(FAREWELL);
             }
             Some(CancelReason::KillQuery) | None => {}

@@ -52,6 +52,7 @@ mod statements;
 mod temporal;
 mod text;
 mod transport;
+mod unfinished;
 
 pub use auth::AuthMethod;
 pub use cancel::{CancelReason, CancelToken};

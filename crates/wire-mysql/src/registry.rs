@@ -4,6 +4,8 @@
 //! Invariants
 //! - An id names one connection at a time and is not given again while that one lives.
 //! - A connection's entry goes with its [`Registration`], also when its task panics.
+//! - Who has logged in has a seat, of which there are so many; who has not is one of the unfinished
+//!   logins, which have a bound of their own.
 //! - KILL QUERY reaches only a statement that runs at that moment: each statement has a token of
 //!   its own. KILL of a connection also reaches the statement that is just about to begin.
 //!
@@ -19,6 +21,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::cancel::{CancelReason, CancelToken};
+use crate::unfinished::{Place, Unfinished};
 
 /// Most bytes of a statement that a list shows; a bulk INSERT may have millions.
 const MAX_SHOWN: usize = 16 * 1024;
@@ -55,6 +58,8 @@ pub struct Counters {
     pub aborted_clients: u64,
     /// Connections refused because there were too many.
     pub refused_connections: u64,
+    /// Unfinished logins that were ended because there were too many.
+    pub crowded_out: u64,
     /// Commands received (`Questions`).
     pub questions: u64,
     /// Bytes read from clients (`Bytes_received`).
@@ -70,6 +75,7 @@ pub(crate) struct LiveCounters {
     pub(crate) aborted_connects: AtomicU64,
     pub(crate) aborted_clients: AtomicU64,
     pub(crate) refused_connections: AtomicU64,
+    pub(crate) crowded_out: AtomicU64,
     pub(crate) questions: AtomicU64,
     pub(crate) bytes_received: AtomicU64,
     pub(crate) bytes_sent: AtomicU64,
@@ -102,6 +108,9 @@ struct Shared {
 struct Connections {
     entries: BTreeMap<u32, Arc<Entry>>,
     last_id: u32,
+    /// Connections that have logged in.
+    seated: usize,
+    unfinished: Unfinished<CancelToken>,
 }
 
 /// One connection.
@@ -174,6 +183,7 @@ impl ConnectionRegistry {
             aborted_connects: get(&live.aborted_connects),
             aborted_clients: get(&live.aborted_clients),
             refused_connections: get(&live.refused_connections),
+            crowded_out: get(&live.crowded_out),
             questions: get(&live.questions),
             bytes_received: get(&live.bytes_received),
             bytes_sent: get(&live.bytes_sent),
@@ -229,12 +239,10 @@ impl ConnectionRegistry {
         &self.shared.counters
     }
 
-    /// A new connection; `None` if there are `limit` already.
-    pub(crate) fn register(&self, peer: SocketAddr, limit: usize) -> Option<Registration> {
+    /// A new connection, which has to log in. If more than `most` have to, one of them is told to
+    /// go.
+    pub(crate) fn register(&self, peer: SocketAddr, most: usize) -> Registration {
         let mut connections = self.shared.connections.lock();
-        if connections.entries.len() >= limit {
-            return None;
-        }
         let id = connections.free_id();
         let entry = Arc::new(Entry {
             id,
@@ -251,11 +259,18 @@ impl ConnectionRegistry {
             }),
         });
         connections.entries.insert(id, Arc::clone(&entry));
-        let registry = self.clone();
-        Some(Registration {
-            registry,
+        let kill = entry.kill.clone();
+        let (place, crowded_out) = connections.unfinished.begin(peer.ip(), kill, most);
+        drop(connections);
+        if let Some(kill) = crowded_out {
+            count(&self.shared.counters.crowded_out, 1);
+            kill.cancel(CancelReason::CrowdedOut);
+        }
+        Registration {
+            registry: self.clone(),
             handle: ConnectionHandle { entry },
-        })
+            login: Some(place),
+        }
     }
 
     fn entry(&self, id: u32) -> Result<Arc<Entry>, NoSuchConnection> {
@@ -380,6 +395,8 @@ impl ConnectionHandle {
 pub(crate) struct Registration {
     registry: ConnectionRegistry,
     handle: ConnectionHandle,
+    /// Its place among the unfinished logins, until it has a seat.
+    login: Option<Place>,
 }
 
 impl Registration {
@@ -387,16 +404,31 @@ impl Registration {
     pub(crate) fn handle(&self) -> &ConnectionHandle {
         &self.handle
     }
+
+    /// The client has logged in: gives it one of `seats`, or false if all are taken.
+    pub(crate) fn take_seat(&mut self, seats: usize) -> bool {
+        let Some(place) = self.login else {
+            return true;
+        };
+        let mut connections = self.registry.shared.connections.lock();
+        if connections.seated >= seats {
+            return false;
+        }
+        connections.seated += 1;
+        connections.unfinished.end(place);
+        self.login = None;
+        true
+    }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.registry
-            .shared
-            .connections
-            .lock()
-            .entries
-            .remove(&self.handle.id());
+        let mut connections = self.registry.shared.connections.lock();
+        connections.entries.remove(&self.handle.id());
+        match self.login {
+            Some(place) => connections.unfinished.end(place),
+            None => connections.seated -= 1,
+        }
     }
 }
 
@@ -412,11 +444,11 @@ mod tests {
     #[test]
     fn ids_are_not_given_twice_and_come_back() {
         let registry = ConnectionRegistry::new();
-        let first = registry.register(peer(), 10).unwrap();
+        let first = registry.register(peer(), 10);
         assert_eq!(first.handle().id(), 1);
         registry.shared.connections.lock().last_id = u32::MAX - 1;
-        let last = registry.register(peer(), 10).unwrap();
-        let wrapped = registry.register(peer(), 10).unwrap();
+        let last = registry.register(peer(), 10);
+        let wrapped = registry.register(peer(), 10);
         assert_eq!((last.handle().id(), wrapped.handle().id()), (u32::MAX, 2));
         drop(first);
         assert_eq!(registry.len(), 2);
@@ -424,18 +456,34 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_holds() {
+    fn seats_are_for_those_who_have_logged_in() {
         let registry = ConnectionRegistry::new();
-        let first = registry.register(peer(), 1).unwrap();
-        assert!(registry.register(peer(), 1).is_none());
+        let mut first = registry.register(peer(), 10);
+        let mut second = registry.register(peer(), 10);
+        assert!(first.take_seat(1) && !second.take_seat(1));
+        assert!(first.take_seat(1), "it has one");
         drop(first);
-        assert!(registry.register(peer(), 1).is_some());
+        assert!(second.take_seat(1));
+    }
+
+    #[test]
+    fn an_unfinished_login_too_many_ends_the_oldest() {
+        let registry = ConnectionRegistry::new();
+        let mut seated = registry.register(peer(), 1);
+        assert!(seated.take_seat(1));
+        let old = registry.register(peer(), 1);
+        let new = registry.register(peer(), 1);
+        let reasons = [&seated, &old, &new].map(|r| r.handle().kill_token().reason());
+        assert_eq!(reasons, [None, Some(CancelReason::CrowdedOut), None]);
+        assert_eq!(registry.counters().crowded_out, 1);
+        drop((old, new, seated));
+        assert!(registry.is_empty());
     }
 
     #[test]
     fn kill_query_reaches_only_the_statement_that_runs() {
         let registry = ConnectionRegistry::new();
-        let place = registry.register(peer(), 10).unwrap();
+        let place = registry.register(peer(), 10);
         registry.kill_query(1).unwrap();
         let token = place.handle().begin("Query", None);
         assert!(!token.is_cancelled(), "an earlier KILL QUERY has no effect");
@@ -449,7 +497,7 @@ mod tests {
     #[test]
     fn kill_connection_reaches_the_next_statement_too() {
         let registry = ConnectionRegistry::new();
-        let place = registry.register(peer(), 10).unwrap();
+        let place = registry.register(peer(), 10);
         registry.kill_connection(1).unwrap();
         assert!(place.handle().kill_token().is_cancelled());
         let token = place.handle().begin("Query", None);
@@ -459,7 +507,7 @@ mod tests {
     #[test]
     fn the_list_tells_what_each_connection_does() {
         let registry = ConnectionRegistry::new();
-        let place = registry.register(peer(), 10).unwrap();
+        let place = registry.register(peer(), 10);
         let handle = place.handle();
         assert_eq!(registry.list()[0].command, "Connect");
         handle.set_user("root");

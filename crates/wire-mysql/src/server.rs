@@ -1,5 +1,5 @@
-//! The listening server: accepts connections up to a limit, runs each in a task of its own, and
-//! stops in an orderly way.
+//! The listening server: accepts connections, runs each in a task of its own, and stops in an orderly
+//! way. How many there may be is decided when they log in.
 //!
 //! Stopping has three steps. Nothing new is accepted, and idle clients are told error 1053; then
 //! statements may finish; then those that still run are cancelled and given time to undo what they
@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
-use crate::admission::{End, ServerShared, refuse};
+use crate::admission::{End, ServerShared};
 use crate::cancel::{CancelReason, CancelToken};
 use crate::config::ServerConfig;
 use crate::connection::serve;
@@ -31,9 +31,6 @@ use crate::transport::Transport;
 
 /// Connections the kernel keeps until they are accepted.
 const BACKLOG: u32 = 1024;
-
-/// Most refusals under way at a time; beyond that the socket is closed without a word.
-const MAX_REFUSALS: usize = 64;
 
 /// Pause after a failed accept, which is nearly always a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -184,15 +181,13 @@ async fn run(
     mut stopped: oneshot::Receiver<ShutdownPatience>,
 ) -> ShutdownReport {
     let mut connections = JoinSet::new();
-    let mut refusals = JoinSet::new();
     let patience = loop {
         tokio::select! {
             biased;
             patience = &mut stopped => break patience,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            Some(_) = refusals.join_next(), if !refusals.is_empty() => {}
             accepted = listener.accept() => match accepted {
-                Ok((tcp, peer)) => admit(&shared, tcp, peer, &mut connections, &mut refusals),
+                Ok((tcp, peer)) => admit(&shared, tcp, peer, &mut connections),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -214,26 +209,11 @@ fn admit(
     tcp: TcpStream,
     peer: SocketAddr,
     connections: &mut JoinSet<()>,
-    refusals: &mut JoinSet<()>,
 ) {
-    let counters = shared.registry.live_counters();
-    count(&counters.connections, 1);
-    match shared
-        .registry
-        .register(peer, shared.config.max_connections)
-    {
-        Some(registration) => {
-            connections.spawn(guarded(Arc::clone(shared), registration, tcp, peer));
-        }
-        None => {
-            count(&counters.refused_connections, 1);
-            tracing::warn!(%peer, limit = shared.config.max_connections, "too many connections");
-            if refusals.len() < MAX_REFUSALS {
-                let transport = Transport::new(tcp, shared.registry.clone());
-                refusals.spawn(refuse(Arc::clone(shared), transport, peer));
-            }
-        }
-    }
+    count(&shared.registry.live_counters().connections, 1);
+    let most = shared.config.max_unfinished_logins;
+    let registration = shared.registry.register(peer, most);
+    connections.spawn(guarded(Arc::clone(shared), registration, tcp, peer));
 }
 
 /// Serves one connection; keeps a panic from going further.

@@ -105,7 +105,7 @@ impl Engine {
     ) -> Result<bool, EngineError> {
         let (engine, table) = (self.clone(), table.clone());
         // A change of the catalog is completed even if the caller goes away.
-        let keeping = tokio::spawn(async move {
+        let keeping = self.runtime.spawn(async move {
             let _turn = engine.catalog.ddl.clone().lock_owned().await;
             if !engine.catalog.is_current(&table) {
                 return Ok(false);
@@ -115,10 +115,8 @@ impl Engine {
             table.renew_stats(stats, changed);
             Ok(true)
         });
-        match keeping.await {
-            Ok(outcome) => outcome,
-            Err(e) => Err(EngineError::Corrupt(format!("storing statistics: {e}"))),
-        }
+        self.outcome_in_time(keeping, "the change of statistics")
+            .await
     }
 
     /// Switches whether statistics are gathered anew, in the background, when many rows have

@@ -14,10 +14,10 @@ use perigee_types::{Lsn, PageId, TrxId};
 
 use super::split::extent_use;
 use super::{MAX_KEY_LEN, MAX_RECORD_LEN, PAGE_ROOM, SLOT_LEN, Tree};
-use crate::EngineError;
 use crate::buffer::Access;
 use crate::mtr::{EXTENT, ExtentUse, Mtr};
 use crate::space::{ABANDONED, extent_of};
+use crate::{EngineError, errand};
 
 /// Pages of one log group.
 const GROUP_PAGES: usize = EXTENT as usize;
@@ -211,7 +211,8 @@ impl Builder {
         if self.group.is_empty() {
             return Ok(());
         }
-        self.tree.pool.sal().throttle().await?;
+        let sal = self.tree.pool.sal();
+        errand::wait(sal.throttle(errand::purpose())).await?;
         let mut mtr = Mtr::new(&self.tree.pool);
         let mut pages: Vec<_> = self.group.iter().map(|change| change.page).collect();
         pages.sort_unstable();
@@ -239,7 +240,7 @@ impl Builder {
         }
         self.write_group().await?;
         let pool = self.tree.pool.clone();
-        pool.sal().wait_page_persistent(self.built.lsn).await?;
+        errand::wait(pool.sal().wait_page_persistent_in_time(self.built.lsn)).await?;
         // What the pool may have of these pages is from before they were freed and taken for this.
         let pages = self.extents.iter().flat_map(|extent| pages_of(*extent));
         pool.discard(pages.map(PageId));

@@ -12,7 +12,7 @@ use perigee_page_api::PageError;
 use perigee_sal::SalError;
 
 use super::Page;
-use crate::EngineError;
+use crate::{EngineError, errand};
 
 /// A read of some pages. Its output is sorted by page id: the pages as they were when the flight
 /// began, because a page that is out of the pool does not change.
@@ -35,9 +35,9 @@ pub struct FlightSeat {
 }
 
 impl FlightSeat {
-    /// Waits until the page is there.
+    /// Waits until the page is there, or the statement is stopped.
     pub async fn land(self) -> Result<Page, EngineError> {
-        let pages = self.flight.await?;
+        let pages = errand::wait(self.flight).await?;
         match pages.binary_search_by_key(&self.page, |p| p.get().id()) {
             Ok(at) => Ok(pages[at].clone()),
             // The others are there.
@@ -50,7 +50,7 @@ impl FlightSeat {
 }
 
 impl PageLoad {
-    /// The page; waits until it is there.
+    /// The page; waits until it is there, or the statement is stopped.
     pub async fn land(self) -> Result<Page, EngineError> {
         match self {
             Self::Resident(page) => Ok(page),

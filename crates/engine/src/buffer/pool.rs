@@ -18,8 +18,8 @@ use super::flight::{Flight, FlightSeat};
 use super::lent::Lent;
 use super::shard::Shard;
 use super::{Frame, Page, PageLoad};
-use crate::EngineError;
 use crate::mtr::Allocator;
+use crate::{EngineError, errand};
 
 /// Pages of one read request of the pool: an extent, so that it goes to one slice, and short enough
 /// for others to wait for one of its pages.
@@ -334,8 +334,8 @@ impl BufferPool {
     /// Waits until writing may go on: until Page Stores have caught up and the pool has room.
     /// Called before each mini-transaction, without latches.
     pub async fn admit(&self) -> Result<(), EngineError> {
-        self.sal.throttle().await?;
-        self.wait_for_room().await
+        errand::wait(self.sal.throttle(errand::purpose())).await?;
+        errand::wait(self.wait_for_room()).await
     }
 
     /// Waits while the pool is well beyond its capacity, because its pages are pinned or their log

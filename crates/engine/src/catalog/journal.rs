@@ -17,6 +17,7 @@ use perigee_types::{DecodeError, Lsn, Reader, Writer};
 use super::store::{put, put_record, record, remove, unchecked_record};
 use crate::EngineError;
 use crate::btree::Tree;
+use crate::txn::Pauses;
 
 /// Bytes by which a journal's record may be longer than the one it speaks of: its own name, and
 /// the length and the flag.
@@ -72,9 +73,21 @@ pub(crate) async fn apply(tree: &Tree, changes: &Changes) -> Result<Lsn, EngineE
     }
     let count = changes.len() as u32;
     put(tree, MARK, &count.to_le_bytes()).await?;
-    let lsn = make(tree, changes).await?;
-    clear(tree, count).await?;
-    Ok(lsn)
+    // From here on a start would make them; nobody may see them made in part before.
+    let mut pauses = Pauses::default();
+    loop {
+        let made = match make(tree, changes).await {
+            Ok(lsn) => clear(tree, count).await.map(|()| lsn),
+            Err(e) => Err(e),
+        };
+        match made {
+            Err(e) if e.is_transient() => {
+                tracing::warn!("a change of the catalog goes on later: {e}");
+                pauses.pause().await;
+            }
+            made => return made,
+        }
+    }
 }
 
 async fn make(tree: &Tree, changes: &Changes) -> Result<Lsn, EngineError> {

@@ -167,7 +167,7 @@ impl Engine {
             let (table, rows) = self.copied(&old, trial, &alteration, cancel).await?;
             (table, Some(rows))
         };
-        let turn = self.turn().await;
+        let turn = self.turn().await?;
         if renamed {
             self.check_free(&name)?;
         }

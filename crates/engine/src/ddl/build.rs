@@ -215,5 +215,8 @@ pub(super) fn is_full(chunk: &Chunk) -> bool {
 }
 
 fn spill(error: &io::Error) -> EngineError {
-    EngineError::TemporaryFile(error.to_string())
+    EngineError::TemporaryFile {
+        text: error.to_string(),
+        full: error.kind() == io::ErrorKind::StorageFull,
+    }
 }

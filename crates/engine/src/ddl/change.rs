@@ -3,8 +3,11 @@
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use perigee_types::{IndexId, TableId, Writer};
 use tokio::sync::OwnedMutexGuard;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::lock::{ExclusiveTable, TableName};
 use crate::EngineError;
@@ -14,6 +17,7 @@ use crate::catalog::{
     table_key,
 };
 use crate::engine::{Engine, system_counter};
+use crate::errand::{self, freeing_space};
 use crate::mtr::Mtr;
 use crate::txn::system::{Counter, set_counter};
 
@@ -123,13 +127,18 @@ impl Change {
 }
 
 impl Engine {
-    /// Waits until nobody else changes the catalog.
-    pub(super) async fn turn(&self) -> Turn {
-        self.catalog.ddl.clone().lock_owned().await
+    /// Waits until nobody else changes the catalog, or the statement is stopped.
+    pub(super) async fn turn(&self) -> Result<Turn, EngineError> {
+        let turn = self.catalog.ddl.clone().lock_owned();
+        errand::wait(turn.map(Ok::<_, EngineError>)).await
     }
 
     /// Makes a change, which is durable when this returns. It is completed even if the caller goes
-    /// away.
+    /// away, or does not wait any longer for a log store that is.
+    ///
+    /// # Errors
+    /// [`EngineError::OutcomeOpen`] if that takes too long or the statement is stopped; otherwise
+    /// nothing is changed, or storage has stopped.
     pub(super) async fn make_change(
         self: &Arc<Self>,
         turn: Turn,
@@ -137,7 +146,7 @@ impl Engine {
         change: Change,
     ) -> Result<(), EngineError> {
         let engine = self.clone();
-        let making = tokio::spawn(async move {
+        let making = self.runtime.spawn(freeing_space(async move {
             // If this fails, or ends in the middle, the change may have been made all the same: then the new
             // trees stay, and the next start knows whose they are.
             let kept = ManuallyDrop::new(change.new_roots());
@@ -147,10 +156,24 @@ impl Engine {
             drop(locked);
             drop(turn);
             Ok(())
-        });
-        match making.await {
+        }));
+        self.outcome_in_time(making, "the change of definition")
+            .await
+    }
+
+    /// What a change of the catalog comes to, which is completed in any case.
+    pub(crate) async fn outcome_in_time<T>(
+        &self,
+        making: JoinHandle<Result<T, EngineError>>,
+        what: &'static str,
+    ) -> Result<T, EngineError> {
+        let made = making.map(|made| match made {
             Ok(outcome) => outcome,
-            Err(e) => Err(EngineError::Corrupt(format!("a change of definition: {e}"))),
+            Err(e) => Err(EngineError::Corrupt(format!("{what}: {e}"))),
+        });
+        match timeout(self.config.commit_timeout, errand::wait(made)).await {
+            Ok(Err(EngineError::Cancelled)) | Err(_) => Err(errand::outcome_open(self, what)),
+            Ok(outcome) => outcome,
         }
     }
 

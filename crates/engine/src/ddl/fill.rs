@@ -167,7 +167,7 @@ impl NewTable {
     pub async fn finish(self) -> Result<u64, EngineError> {
         let stats = self.fill.finish().await?;
         let rows = stats.rows;
-        let turn = self.engine.turn().await;
+        let turn = self.engine.turn().await?;
         self.engine.check_free(&TableName::of(&self.table))?;
         let table = &self.table;
         let table = table.successor(table.id, table.def.clone(), &self.roots, stats)?;

@@ -20,7 +20,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::SchemaExists`].
     pub async fn create_schema(self: &Arc<Self>, name: &str) -> Result<(), EngineError> {
-        let turn = self.turn().await;
+        let turn = self.turn().await?;
         if self.catalog.schemas.read().contains_key(name) {
             return Err(EngineError::SchemaExists(name.to_owned()));
         }
@@ -44,7 +44,7 @@ impl Engine {
                 let name = TableName::of(&table);
                 locked.push(self.lock_exclusively(&name, locker).await?);
             }
-            let turn = self.turn().await;
+            let turn = self.turn().await?;
             let tables = match self.catalog.schemas.read().get(name) {
                 Some(tables) => tables.values().cloned().collect::<Vec<_>>(),
                 None => return Err(EngineError::NoSuchSchema(name.to_owned())),
@@ -71,7 +71,7 @@ impl Engine {
         // Roots and ids come with their log group; a trial table checks the definition before.
         let roots = vec![NO_ROOT; def.indexes.len() + 1];
         let trial = Table::new(TableId(0), def.clone(), &roots, TableStats::default())?;
-        let turn = self.turn().await;
+        let turn = self.turn().await?;
         self.check_free(&TableName::of(&trial))?;
         let indexes: Vec<_> = trial.indexes.iter().collect();
         let (id, roots) = self.make_trees(&indexes).await?;
@@ -89,7 +89,7 @@ impl Engine {
         self: &Arc<Self>,
         tables: Vec<ExclusiveTable>,
     ) -> Result<(), EngineError> {
-        let turn = self.turn().await;
+        let turn = self.turn().await?;
         let mut change = Change::default();
         tables
             .iter()
@@ -106,7 +106,7 @@ impl Engine {
         locked: ExclusiveTable,
     ) -> Result<(), EngineError> {
         let old = locked.table().clone();
-        let turn = self.turn().await;
+        let turn = self.turn().await?;
         let indexes: Vec<_> = old.indexes.iter().collect();
         let (id, roots) = self.make_trees(&indexes).await?;
         let mut def = old.def.clone();
@@ -143,7 +143,7 @@ impl Engine {
                 Err(e) => return Err(e),
             }
         }
-        let turn = self.turn().await;
+        let turn = self.turn().await?;
         let change = self.renamed(renames, &locked)?;
         self.make_change(turn, locked, change).await
     }

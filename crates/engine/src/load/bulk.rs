@@ -484,5 +484,8 @@ fn key_range(shape: &RecordShape, records: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> 
 }
 
 fn spill(error: &io::Error) -> EngineError {
-    EngineError::TemporaryFile(error.to_string())
+    EngineError::TemporaryFile {
+        text: error.to_string(),
+        full: error.kind() == io::ErrorKind::StorageFull,
+    }
 }

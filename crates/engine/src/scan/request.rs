@@ -5,13 +5,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use perigee_expr::Program;
 use perigee_ndp::{Aggregate, KeyRange};
+use tokio::sync::Notify;
 
 use crate::catalog::Table;
 use crate::txn::ReadView;
 
-/// Set once to stop a statement; checked between batches and pages.
+/// Set once to stop a statement; checked between batches and pages, and by waits for storage.
 #[derive(Clone, Debug, Default)]
-pub struct CancelToken(Arc<AtomicBool>);
+pub struct CancelToken(Arc<Cancelled>);
+
+#[derive(Debug, Default)]
+struct Cancelled {
+    is_set: AtomicBool,
+    set: Notify,
+}
 
 impl CancelToken {
     /// A token that is not set.
@@ -22,13 +29,23 @@ impl CancelToken {
 
     /// Asks the statement to stop.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.is_set.store(true, Ordering::SeqCst);
+        self.0.set.notify_waiters();
     }
 
     /// True if [`CancelToken::cancel`] was called.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.is_set.load(Ordering::Relaxed)
+    }
+
+    /// Waits until [`CancelToken::cancel`] is called; returns at once if it was.
+    pub async fn cancelled(&self) {
+        // A call after this line is not missed: the wait knows of it.
+        let set = self.0.set.notified();
+        if !self.0.is_set.load(Ordering::SeqCst) {
+            set.await;
+        }
     }
 }
 

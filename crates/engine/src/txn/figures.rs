@@ -1,6 +1,6 @@
 //! What is counted of transactions, for operators.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Counters, each added to once in a transaction or a wait.
@@ -11,9 +11,24 @@ pub(super) struct Counters {
     lock_waits: AtomicU64,
     deadlocks: AtomicU64,
     lock_timeouts: AtomicU64,
+    late: AtomicUsize,
+}
+
+/// Counts a transaction that ends in the background as long as it lives.
+pub(super) struct Late<'a>(&'a AtomicUsize);
+
+impl Drop for Late<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Counters {
+    pub(super) fn late(&self) -> Late<'_> {
+        self.late.fetch_add(1, Ordering::Relaxed);
+        Late(&self.late)
+    }
+
     pub(super) fn ended(&self, committed: bool) {
         add_one(match committed {
             true => &self.committed,
@@ -42,6 +57,7 @@ impl Counters {
             lock_waits: get(&self.lock_waits),
             deadlocks: get(&self.deadlocks),
             lock_timeouts: get(&self.lock_timeouts),
+            late: self.late.load(Ordering::Relaxed),
             ..TransactionFigures::default()
         }
     }
@@ -65,6 +81,9 @@ pub struct TransactionFigures {
     pub deadlocks: u64,
     /// Waits that took too long.
     pub lock_timeouts: u64,
+    /// Transactions that end in the background, because nobody waits for their end any more or
+    /// storage does not let it come about yet.
+    pub late: usize,
     /// Running transactions.
     pub active: usize,
     /// Open read views.

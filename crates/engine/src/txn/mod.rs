@@ -2,6 +2,7 @@
 
 mod current;
 mod definition;
+mod ending;
 mod entries;
 mod figures;
 mod locks;
@@ -26,12 +27,13 @@ pub use view::ReadView;
 pub use write::{DuplicateRow, Written};
 
 pub(crate) use definition::{DefinitionHold, DefinitionLock};
+pub(crate) use ending::Pauses;
 pub(crate) use entries::{clustered_key, entry_of_version};
 pub(crate) use locks::TableLocks;
 pub(crate) use purge::{Leftover, find_history, purge_forever};
 pub(crate) use reach::{chain_references, chains_in_undo, next_undo_page, undo_heads};
 pub(crate) use registry::Party;
-pub(crate) use rollback::{roll_back_unfinished, separate_loads};
+pub(crate) use rollback::{roll_back_in_time, roll_back_unfinished, separate_loads};
 pub(crate) use segment::Segments;
 pub(crate) use system::SYSTEM_PAGE;
 pub(crate) use version::visible_version;

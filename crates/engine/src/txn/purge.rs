@@ -14,6 +14,7 @@ use perigee_page::{RecordFlags, RecordHeader};
 use perigee_types::{Lsn, PageId, RollPtr, TrxId};
 use tokio::time::Instant;
 
+use super::ending::Pauses;
 use super::entries::{entries_of, entry_of, entry_of_version};
 use super::registry::{History, Registry};
 use super::segment::{Position, find_tail, recycle};
@@ -25,6 +26,7 @@ use crate::btree::{RecordChange, Tree};
 use crate::buffer::{Access, Frame};
 use crate::catalog::{Index, Table};
 use crate::engine::Engine;
+use crate::errand::freeing_space;
 use crate::overflow::free_chain;
 
 /// Transactions that are taken from the history at a time.
@@ -136,10 +138,17 @@ pub(crate) async fn purge_forever(
     leftovers: Vec<Leftover>,
 ) {
     let mut done: HashMap<usize, Position> = HashMap::new();
-    if let Some(engine) = engine.upgrade()
-        && let Err(e) = purge_leftovers(&engine, &mut done, &leftovers).await
+    let mut pauses = Pauses::default();
+    while let Some(engine) = engine.upgrade()
+        && let Err(e) =
+            freeing_space(Box::pin(purge_leftovers(&engine, &mut done, &leftovers))).await
     {
-        tracing::error!("what is left from before the start cannot be purged: {e}");
+        if engine.sal.check().is_err() {
+            return;
+        }
+        tracing::warn!("what is left from before the start is purged later: {e}");
+        drop(engine);
+        pauses.pause().await;
     }
     let Some(long) = engine.upgrade().map(|engine| engine.config.long_history) else {
         return;
@@ -154,11 +163,8 @@ pub(crate) async fn purge_forever(
                 break;
             };
             for history in batch {
-                if let Err(e) = purge(&engine, &mut done, history).await {
-                    if engine.sal.check().is_err() {
-                        return;
-                    }
-                    tracing::error!("undo of slot {} cannot be purged: {e}", history.slot);
+                if !purge_in_time(&engine, &mut done, history).await {
+                    return;
                 }
             }
         }
@@ -182,6 +188,30 @@ fn warn_of_long_history(registry: &Registry, long: usize, warned: &mut Option<In
         owner.connection,
         owner.since.elapsed().as_secs()
     );
+}
+
+/// As [`purge`], again and again while storage does not let it be done: nobody else would do it before
+/// the next start. False if storage has stopped.
+async fn purge_in_time(
+    engine: &Arc<Engine>,
+    done: &mut HashMap<usize, Position>,
+    history: History,
+) -> bool {
+    let mut pauses = Pauses::default();
+    while let Err(e) = freeing_space(Box::pin(purge(engine, done, history))).await {
+        if engine.sal.check().is_err() {
+            return false;
+        }
+        let slot = history.slot;
+        if !e.is_transient() {
+            // Of damaged pages nothing can be made better here.
+            tracing::error!("undo of slot {slot} cannot be purged: {e}");
+            break;
+        }
+        tracing::warn!("undo of slot {slot} is purged later: {e}");
+        pauses.pause().await;
+    }
+    true
 }
 
 /// Goes through the undo that a transaction left, and lets its pages be used again.

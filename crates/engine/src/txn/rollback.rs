@@ -10,6 +10,7 @@ use perigee_crash::{Point, reach};
 use perigee_page::{RecordFlags, RecordHeader};
 use perigee_types::{PageId, RollPtr, TrxId};
 
+use super::ending::Pauses;
 use super::entries::{entries_of, entry_of, is_same_entry};
 use super::long::keep_chain;
 use super::purge::{collect_entry, collect_row, is_needed};
@@ -22,15 +23,40 @@ use crate::btree::{RecordChange, Tree};
 use crate::buffer::Access;
 use crate::catalog::Table;
 use crate::engine::Engine;
+use crate::errand::undoing;
 use crate::overflow::free_chain;
+
+/// As [`roll_back_unfinished`], until all is rolled back or storage has stopped. One transaction
+/// that storage does not let be rolled back now does not keep the others.
+pub(crate) async fn roll_back_in_time(engine: Weak<Engine>, mut unfinished: Vec<(usize, Slot)>) {
+    let mut pauses = Pauses::default();
+    while !unfinished.is_empty() {
+        for slot in std::mem::take(&mut unfinished) {
+            let Err(e) = undoing(Box::pin(roll_back_unfinished(&engine, &[slot]))).await else {
+                continue;
+            };
+            if engine
+                .upgrade()
+                .is_none_or(|engine| engine.sal.check().is_err())
+            {
+                return;
+            }
+            tracing::warn!("a rollback fails and is tried again: {e}");
+            unfinished.push(slot);
+        }
+        if !unfinished.is_empty() {
+            pauses.pause().await;
+        }
+    }
+}
 
 /// Rolls back what a crash left; `unfinished` are the slots in use. Others work meanwhile: what is
 /// not rolled back yet is locked.
 pub(crate) async fn roll_back_unfinished(
     engine: &Weak<Engine>,
-    unfinished: Vec<(usize, Slot)>,
+    unfinished: &[(usize, Slot)],
 ) -> Result<(), EngineError> {
-    for (number, slot) in unfinished {
+    for &(number, slot) in unfinished {
         let Some(engine) = &engine.upgrade() else {
             return Ok(());
         };

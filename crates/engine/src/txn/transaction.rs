@@ -13,15 +13,17 @@ use perigee_page::RecordHeader;
 use perigee_types::{TableId, TrxId};
 
 use super::current::{Current, current_version};
+use super::ending::Ending;
 use super::locks::{LockMode, Owner, RangeLocker};
 use super::rollback::roll_back_from;
-use super::segment::{Position, UndoLog, free_slot};
+use super::segment::{Position, UndoLog};
 use super::system::{self, Counter};
 use super::undo::{UndoChange, UndoRecord};
 use super::{LockWait, ReadView, RowLock};
 use crate::EngineError;
 use crate::catalog::Table;
 use crate::engine::Engine;
+use crate::errand::undoing;
 use crate::mtr::Mtr;
 use crate::scan::CancelToken;
 
@@ -333,52 +335,40 @@ impl Transaction {
         };
         // What was counted since is a matter of statistics.
         let from = savepoint.0.unwrap_or(undo.start());
-        roll_back_from(&engine, running.owner.trx, from).await
+        undoing(Box::pin(roll_back_from(&engine, running.owner.trx, from))).await
     }
 
     /// Commits; when this returns, the changes survive any crash.
     ///
     /// # Errors
-    /// If storage fails; then only the next start knows whether the commit took place.
+    /// [`EngineError::OutcomeOpen`] if the log is not durable in time or the statement is stopped:
+    /// then the commit goes on, and what was written stays locked meanwhile. If storage stops, only
+    /// the next start knows whether the commit took place.
     pub async fn commit(mut self) -> Result<(), EngineError> {
         self.view = None;
-        let Some(running) = self.running.take() else {
-            return Ok(());
-        };
-        let engine = &self.engine;
-        if let Some(undo) = &running.undo {
-            let lsn = free_slot(engine, undo.slot(), undo.end());
-            engine.sal.wait_durable(lsn).await?;
+        match self.running.take() {
+            Some(running) => Ending::commit(&self.engine, running).committed().await,
+            None => Ok(()),
         }
-        running.end(engine, true);
-        Ok(())
     }
 
-    /// Undoes all changes.
+    /// Undoes all changes. Where storage does not let that be done now it goes on in the background,
+    /// until it is done; what was written stays locked meanwhile.
     ///
     /// # Errors
-    /// If storage fails; then the next start undoes them.
+    /// If storage has stopped for good; then the next start undoes them.
     pub async fn rollback(mut self) -> Result<(), EngineError> {
         self.view = None;
         match self.running.take() {
-            Some(running) => running.roll_back(&self.engine).await,
+            Some(running) => Ending::roll_back(&self.engine, running).rolled_back().await,
             None => Ok(()),
         }
     }
 }
 
 impl Running {
-    async fn roll_back(self, engine: &Arc<Engine>) -> Result<(), EngineError> {
-        if let Some(undo) = &self.undo {
-            roll_back_from(engine, self.owner.trx, undo.start()).await?;
-            let _ = free_slot(engine, undo.slot(), undo.end());
-        }
-        self.end(engine, false);
-        Ok(())
-    }
-
     /// Lets go of everything; the durable end has come before.
-    fn end(self, engine: &Engine, committed: bool) {
+    pub(super) fn end(self, engine: &Engine, committed: bool) {
         self.owner.release();
         engine.registry.counters.ended(committed);
         let history = self.undo.as_ref().map(|undo| {
@@ -402,26 +392,32 @@ impl Running {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        let Some(running) = self.running.take() else {
-            return;
-        };
-        let engine = self.engine.clone();
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                if let Err(e) = running.roll_back(&engine).await {
-                    tracing::error!("a rollback fails, the next start repeats it: {e}");
-                }
-            });
+        if let Some(running) = self.running.take() {
+            // Unfinished: it goes on in the background.
+            drop(Ending::roll_back(&self.engine, running));
         }
     }
 }
 
 /// A slot and an undo log for a transaction.
 async fn start_undo(engine: &Arc<Engine>, trx: TrxId) -> Result<UndoLog, EngineError> {
-    let slot = engine.segments.take()?;
-    let undo = UndoLog::begin(engine, slot, trx).await;
-    if undo.is_err() {
-        engine.segments.give_back(slot);
+    let slot = SlotHold {
+        engine,
+        slot: engine.segments.take()?,
+    };
+    let undo = UndoLog::begin(engine, slot.slot, trx).await?;
+    std::mem::forget(slot);
+    Ok(undo)
+}
+
+/// A slot that is given back unless a transaction has it, also by who is dropped while he waits.
+struct SlotHold<'a> {
+    engine: &'a Engine,
+    slot: usize,
+}
+
+impl Drop for SlotHold<'_> {
+    fn drop(&mut self) {
+        self.engine.segments.give_back(self.slot);
     }
-    undo
 }

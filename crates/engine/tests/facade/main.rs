@@ -12,6 +12,7 @@ mod lookups;
 mod memory;
 mod merges;
 mod mvcc;
+mod outage;
 mod short;
 mod shrink;
 mod space;

@@ -99,6 +99,7 @@ pub fn config() -> SalConfig {
         log_flush_interval: ms(1),
         slice_flush_interval: ms(0),
         maintenance_interval: Duration::from_secs(3600),
+        throttle_timeout: Duration::from_secs(3),
         ..SalConfig::new(DB)
     }
 }

@@ -32,7 +32,7 @@ fn open(dir: &Path) -> LogStoreService {
 #[track_caller]
 fn assert_disk_error<T: std::fmt::Debug>(answer: Result<T, LogError>, contains: &str) {
     match answer {
-        Err(LogError::Disk(text)) if text.contains(contains) => {}
+        Err(LogError::Disk(text) | LogError::Full(text)) if text.contains(contains) => {}
         other => panic!("expected a disk error with {contains:?}, got {other:?}"),
     }
 }

@@ -16,8 +16,8 @@ const INTRODUCTION: &str = "\
 # Metrics
 
 Every process shows what it does over HTTP: `/` is a page for people, `/metrics` the same figures for
-Prometheus, `/healthz` answers 200 while the process can do its work and 503 with the reason when it
-cannot. `--status-listen` says where; if it does not, the address is on loopback, and its port is that
+Prometheus, `/healthz` answers 200 while the process can do its work, now or when an outage elsewhere is
+over (`docs/outages.md`), and 503 with the reason when it never can again; it ends then. `--status-listen` says where; if it does not, the address is on loopback, and its port is that
 of `--listen` plus 1000: 4306 for a frontend and `perigee serve`, 8201 for a Log Store, 8301 for a Page
 Store. If that port is taken the process says so and serves without. `--status-listen off` shows
 nothing. Nobody is asked for a password there; nothing can be changed there.

@@ -10,7 +10,7 @@ use perigee_engine::scan::ScanCounters;
 use perigee_engine::txn::TransactionFigures;
 use perigee_page_api::TransportBytes;
 use perigee_query::{Frontend, FrontendFigures};
-use perigee_sal::SliceProgress;
+use perigee_sal::{Sal, SliceProgress};
 use perigee_status::{Kind, Metrics, Value};
 use perigee_types::{Lsn, PAGE_SIZE};
 use perigee_wire_mysql::{ConnectionRegistry, Counters};
@@ -51,6 +51,10 @@ struct LogFigures {
     cv: Lsn,
     unpersisted: u64,
     slices: Vec<SliceProgress>,
+    /// A store has no room for more data.
+    short_of_room: bool,
+    /// What waits for its store, and for how long.
+    outages: Vec<(String, Duration)>,
 }
 
 impl Part for FrontendPart {
@@ -95,10 +99,17 @@ impl FrontendPart {
                 last: sal.last_lsn(),
                 unpersisted: sal.unpersisted_bytes(),
                 slices: sal.slices(),
+                short_of_room: !sal.has_room(),
+                outages: outages(sal),
             },
             scans,
         }
     }
+}
+
+fn outages(sal: &Sal) -> Vec<(String, Duration)> {
+    let outages = sal.outages().into_iter();
+    outages.map(|o| (o.of, o.since.elapsed())).collect()
 }
 
 /// The metrics of a frontend.
@@ -256,6 +267,11 @@ fn transactions(metrics: &mut Metrics, of: &TransactionFigures) {
             of.rolled_back,
         )
         .gauge(
+            "perigee_frontend_transactions_ending_late",
+            "Transactions that commit or roll back in the background, because storage does not let them end yet",
+            of.late,
+        )
+        .gauge(
             "perigee_frontend_transactions_active",
             "Transactions that have locked or written something",
             of.active,
@@ -313,6 +329,11 @@ fn connections(metrics: &mut Metrics, figures: &Figures) {
             clients.refused_connections,
         )
         .counter(
+            "perigee_frontend_logins_crowded_out_total",
+            "Unfinished logins that were ended because there were too many",
+            clients.crowded_out,
+        )
+        .counter(
             "perigee_frontend_failed_logins_total",
             "Connections that failed to log in",
             clients.aborted_connects,
@@ -361,7 +382,20 @@ fn log(metrics: &mut Metrics, log: &LogFigures) {
             "perigee_frontend_unpersisted_log_bytes",
             "Log that no Page Store is known to have",
             log.unpersisted,
+        )
+        .gauge(
+            "perigee_frontend_short_of_room",
+            "1 while a store has no room for more data than its reserve",
+            u64::from(log.short_of_room),
         );
+    let of_one = |(of, lasts): &(String, Duration)| (vec![of.clone()], Value::from(*lasts));
+    metrics.add(
+        "perigee_frontend_storage_outage_seconds",
+        "For how long a store has not taken what it is sent; nothing is shown without an outage",
+        Kind::Gauge,
+        &["of"],
+        log.outages.iter().map(of_one),
+    );
     let mut gauge = |name, help, value: fn(&SliceProgress) -> u64| {
         let of_one = |slice: &SliceProgress| {
             let labels = vec![slice.slice.0.to_string(), slice.store.to_string()];

@@ -10,7 +10,7 @@ mod log_store;
 mod page_store;
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use perigee_status::{Metrics, Report, Source, process_metrics};
 use tokio::net::TcpListener;
@@ -33,9 +33,16 @@ pub(crate) trait Part: Send + Sync {
     /// Its figures now.
     fn metrics(&self) -> Metrics;
 
-    /// Whether it can do its work.
+    /// Whether it can do its work, now or when an outage elsewhere is over. Once it cannot it never can
+    /// again.
     fn health(&self) -> Result<(), String>;
 }
+
+/// How often a process looks whether it can do its work.
+const HEALTH_LOOK: Duration = Duration::from_millis(200);
+
+/// How long a process that cannot do its work still says so before it ends.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A process as it is shown.
 pub(crate) struct Shown {
@@ -77,6 +84,21 @@ impl Source for Shown {
     }
 }
 
+impl Shown {
+    /// Returns the error to end the process with when it can never do its work again, after its health
+    /// page has said so for a while.
+    pub(crate) async fn failed(&self) -> NodeError {
+        loop {
+            if let Err(why) = self.health() {
+                tracing::error!("the {} ends: it can do no more work: {why}", self.role);
+                tokio::time::sleep(LAST_WORDS).await;
+                return NodeError::Failed(why);
+            }
+            tokio::time::sleep(HEALTH_LOOK).await;
+        }
+    }
+}
+
 /// Listens where the settings say; `None` if nothing is to be shown, or the address that would be taken
 /// without being asked for is taken.
 ///
@@ -112,12 +134,12 @@ impl Drop for Showing {
 }
 
 /// Begins to show a process, and says where.
-pub(crate) fn show(listener: Option<TcpListener>, shown: Shown) -> Option<Showing> {
+pub(crate) fn show(listener: Option<TcpListener>, shown: &Arc<Shown>) -> Option<Showing> {
     let listener = listener?;
     match listener.local_addr() {
         Ok(address) => tracing::info!("{} shows its status at http://{address}/", shown.role),
         Err(cause) => tracing::warn!("the address of the status page is unknown: {cause}"),
     }
-    let serve = perigee_status::serve(listener, Arc::new(shown));
+    let serve = perigee_status::serve(listener, shown.clone());
     Some(Showing(tokio::spawn(serve)))
 }

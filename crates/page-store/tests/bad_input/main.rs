@@ -245,6 +245,7 @@ fn kind_of(error: &PageError) -> &'static str {
         PageError::Refused(_) => "refused",
         PageError::Fenced(_) => "fenced",
         PageError::Corrupt(_) => "corrupt",
+        PageError::Full(_) => "full",
         PageError::Disk(_) => "disk",
     }
 }

@@ -39,8 +39,8 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use futures::future::BoxFuture;
 use parking_lot::RwLock;
-use perigee_engine::Engine;
 use perigee_engine::scan::{CancelToken, ScanCounters};
+use perigee_engine::{Engine, Errand};
 
 use crate::access::NdpCounters;
 use crate::error::{Result, SqlError};
@@ -431,7 +431,7 @@ impl Session {
         file: &'a mut dyn LocalFile,
         cancel: &'a CancelToken,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
+        let execute = Box::pin(async move {
             self.check_fence()?;
             let answer = fast::text(self, text, out, cancel).await;
             if answer.inspect_err(|e| self.note_error(e))? == fast::Answer::Done {
@@ -439,7 +439,8 @@ impl Session {
             }
             // Large, and not always needed.
             Box::pin(self.execute_script(text, multi, out, file, cancel)).await
-        })
+        });
+        Box::pin(Errand::new(cancel).run(execute))
     }
 
     /// Fails once another frontend has opened the database: what this one has in memory may be old,

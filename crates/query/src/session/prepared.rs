@@ -19,6 +19,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use perigee_engine::Errand;
 use perigee_engine::scan::CancelToken;
 
 use super::fast::{self, FastStatement, Known};
@@ -385,7 +386,7 @@ impl Session {
         text: &'a str,
         cancel: &'a CancelToken,
     ) -> BoxFuture<'a, Result<PreparedInfo>> {
-        Box::pin(async move {
+        let prepare = Box::pin(async move {
             self.warnings.clear();
             let prepared = self.parse_and_describe(text, cancel).await;
             let statement = prepared.inspect_err(|error| self.note_error(error))?;
@@ -394,7 +395,8 @@ impl Session {
                 columns: statement.columns.clone(),
                 id: self.prepared.insert(statement),
             })
-        })
+        });
+        Box::pin(Errand::new(cancel).run(prepare))
     }
 
     async fn parse_and_describe(
@@ -436,7 +438,7 @@ impl Session {
         out: &'a mut dyn ResultSink,
         cancel: &'a CancelToken,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
+        let execute = Box::pin(async move {
             self.check_fence()?;
             let outcome = match self.prepared.by_id.get(&id).cloned() {
                 Some(statement) => {
@@ -446,7 +448,8 @@ impl Session {
                 None => Err(SqlError::unknown_statement(id, "mysqld_stmt_execute")),
             };
             outcome.inspect_err(|error| self.note_error(error))
-        })
+        });
+        Box::pin(Errand::new(cancel).run(execute))
     }
 
     /// Forgets a prepared statement; nothing happens if there is none of that id.

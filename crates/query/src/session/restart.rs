@@ -5,6 +5,7 @@
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::sql::sqlparser::ast::Query;
+use perigee_engine::freeing_space;
 use perigee_engine::scan::CancelToken;
 
 use super::{Session, dml, insert, select};
@@ -68,7 +69,9 @@ async fn change_once(
     match statement {
         Statement::Insert(insert) => insert::run(session, *insert, piece, cancel).await,
         Statement::Update(update) => dml::update(session, *update, piece, cancel).await,
-        Statement::Delete(delete) => dml::delete(session, *delete, piece, cancel).await,
+        Statement::Delete(delete) => {
+            freeing_space(Box::pin(dml::delete(session, *delete, piece, cancel))).await
+        }
         _ => Err(SqlError::unknown("Q8: a statement that changes no rows")),
     }
 }

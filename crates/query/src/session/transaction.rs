@@ -93,7 +93,8 @@ impl Work {
     pub(super) async fn restart(&mut self) -> Result<()> {
         self.restarts += 1;
         let transaction = &mut self.open.transaction;
-        transaction.rollback_to(&self.savepoint).await?;
+        let undone = transaction.rollback_to(&self.savepoint).await;
+        undone.map_err(|e| SqlError::transaction_undone("the statement cannot be run again", e))?;
         transaction.forget_snapshot();
         Ok(())
     }
@@ -205,8 +206,13 @@ impl Session {
             Ok(_) if own => open.transaction.commit().await?,
             Err(error) if own || error.ends_transaction() => open.transaction.rollback().await?,
             Ok(_) => self.open = Some(open),
-            Err(_) => {
-                open.transaction.rollback_to(&savepoint).await?;
+            Err(error) => {
+                if let Err(undo) = open.transaction.rollback_to(&savepoint).await {
+                    // The statement cannot be undone alone now, so all of it will be, as soon as
+                    // storage lets it.
+                    drop(open);
+                    return Err(SqlError::transaction_undone(&error.message, undo));
+                }
                 self.open = Some(open);
             }
         }
@@ -319,7 +325,11 @@ pub(super) async fn run(session: &mut Session, statement: TransactionStatement) 
             let (open, at) = savepoint(session, &name)?;
             open.savepoints.truncate(at + 1);
             let (_, savepoint) = &open.savepoints[at];
-            open.transaction.rollback_to(savepoint).await?;
+            if let Err(undo) = open.transaction.rollback_to(savepoint).await {
+                session.open = None;
+                let why = "the savepoint cannot be returned to";
+                return Err(SqlError::transaction_undone(why, undo));
+            }
         }
         Statement::Release(name) => {
             let (open, at) = savepoint(session, &name)?;

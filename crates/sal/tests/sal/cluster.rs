@@ -56,7 +56,6 @@ pub fn config() -> SalConfig {
         log_flush_interval: ms(1),
         slice_flush_interval: ms(1),
         maintenance_interval: ms(5),
-        log_timeout: ms(400),
         read_timeout: ms(400),
         open_timeout: ms(400),
         throttle_timeout: ms(200),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::cluster::{Cluster, DB, Model, config, eventually};
 use perigee_page_api::SliceKey;
-use perigee_sal::{LATEST, SalConfig, SalError};
+use perigee_sal::{LATEST, Purpose, SalConfig, SalError};
 use perigee_types::{Lsn, PageId, SliceId};
 use tokio::time::timeout;
 
@@ -134,51 +134,135 @@ async fn unavailable_stores_are_tried_again() {
     assert_eq!(faults.map(|f| f.pending()), [0; 3], "every fault happened");
 }
 
+/// Puts the log, or the pages, out of order in one way or another; and mends it.
+type Fault = (&'static str, fn(&Cluster), fn(&Cluster));
+
+const FAULTS: [Fault; 6] = [
+    (
+        "log store away",
+        |c| c.log.faults.reject(1_000_000),
+        |c| c.log.faults.reject(0),
+    ),
+    (
+        "log store stopped",
+        |c| c.log.faults.stop(),
+        |c| c.log.faults.go_on(),
+    ),
+    (
+        "log store's disk broken",
+        |c| c.log.faults.break_disk(),
+        |c| c.log.faults.mend_disk(),
+    ),
+    (
+        "log store's disk full",
+        |c| c.log.faults.fill_disk(),
+        |c| c.log.faults.mend_disk(),
+    ),
+    (
+        "page store's disk broken",
+        |c| c.pages[0].faults.break_disk(),
+        |c| c.pages[0].faults.mend_disk(),
+    ),
+    (
+        "page store's disk full",
+        |c| c.pages[0].faults.fill_disk(),
+        |c| c.pages[0].faults.mend_disk(),
+    ),
+];
+
 #[tokio::test]
-async fn a_log_store_that_stays_away_stops_the_layer() {
-    let cluster = Cluster::new(1);
-    let sal = cluster.open().await;
-    let mut model = Model::default();
-    cluster.log.faults.reject(1_000_000);
-    let lsn = model.write(&sal, &[70], 1);
-    let stopped = sal.wait_durable(lsn).await;
-    assert!(matches!(&stopped, Err(SalError::Stopped(_))), "{stopped:?}");
-    cluster.log.faults.reject(0);
-    let later = model.write(&sal, &[71], 2);
-    assert_eq!(later, lsn.next());
-    for refused in [
-        sal.wait_durable(later).await,
-        sal.wait_page_persistent(later).await,
-        sal.throttle().await,
-        sal.read_pages(&[PageId(1)], LATEST).await.map(drop),
-    ] {
-        assert_eq!(refused, stopped, "nothing is acknowledged after a failure");
+async fn an_outage_ends_by_itself_and_reads_go_on_meanwhile() {
+    for (fault, breaks, mends) in FAULTS {
+        let cluster = Cluster::new(1);
+        let config = SalConfig {
+            call_timeout: Duration::from_millis(20),
+            read_timeout: Duration::from_millis(50),
+            throttle_timeout: Duration::from_millis(50),
+            ..config()
+        };
+        let sal = cluster.open_with(config).await.unwrap();
+        let mut model = Model::default();
+        let before = model.write(&sal, &[70], 1);
+        sal.wait_page_persistent(before).await.unwrap();
+        let known = model.clone();
+        breaks(&cluster);
+        let lsn = model.write(&sal, &[70], 2);
+        // Far beyond every time limit of the configuration.
+        let waited = timeout(Duration::from_millis(300), sal.wait_page_persistent(lsn)).await;
+        assert!(waited.is_err(), "{fault}: nothing is acknowledged");
+        assert_eq!(sal.check(), Ok(()), "{fault}: the layer goes on");
+        let outages = sal.outages();
+        assert_eq!(outages.len(), 1, "{fault}: {outages:?}");
+        assert!(outages[0].error.is_transient(), "{fault}: {outages:?}");
+        assert!(outages[0].since.elapsed() > Duration::from_millis(100));
+        known.check(&sal, before).await;
+        mends(&cluster);
+        sal.wait_page_persistent(lsn).await.unwrap();
+        assert!(sal.outages().is_empty(), "{fault}");
+        model.check(&sal, LATEST).await;
+        drop(sal);
+        model.check(&*cluster.open().await, LATEST).await;
     }
-    drop(sal);
-    let again = cluster.open().await;
-    assert!(
-        again.last_lsn() < lsn,
-        "what was not acknowledged is not there"
-    );
 }
 
 #[tokio::test]
-async fn disk_errors_stop_the_layer() {
-    for broken in ["log", "pages"] {
+async fn memory_is_bounded_while_the_log_cannot_be_written() {
+    for (fault, breaks, mends) in &FAULTS[..4] {
         let cluster = Cluster::new(1);
-        let sal = cluster.open().await;
-        match broken {
-            "log" => cluster.log.faults.break_disk(),
-            _ => cluster.pages[0].faults.break_disk(),
-        }
-        let lsn = Model::default().write(&sal, &[70], 1);
-        let stopped = sal.wait_page_persistent(lsn).await;
-        let text = stopped.unwrap_err().to_string();
+        let config = SalConfig {
+            max_unpersisted_bytes: 2000,
+            call_timeout: Duration::from_millis(20),
+            throttle_timeout: Duration::from_millis(100),
+            ..config()
+        };
+        let sal = cluster.open_with(config).await.unwrap();
+        let mut model = Model::default();
+        breaks(&cluster);
+        let mut appended = 0;
+        let refused = loop {
+            match sal.throttle(Purpose::Grow).await {
+                Ok(()) => drop(model.write(&sal, &[70 + appended % 3], 1 + appended)),
+                Err(error) => break error,
+            }
+            appended += 1;
+            assert!(appended < 1000, "{fault}: writers are never throttled");
+        };
+        let text = refused.to_string();
+        assert!(refused.is_transient() && text.contains("the log"), "{text}");
+        assert_eq!(refused.is_disk_full(), fault.contains("full"), "{text}");
+        let began = std::time::Instant::now();
+        sal.throttle(Purpose::Grow).await.unwrap_err();
         assert!(
-            text.contains("stopped") && text.contains("disk error"),
-            "{text}"
+            began.elapsed() < Duration::from_millis(90),
+            "{fault}: nobody else waits for what is known to be away"
         );
+        mends(&cluster);
+        sal.wait_page_persistent(sal.last_lsn()).await.unwrap();
+        sal.throttle(Purpose::Grow).await.unwrap();
+        model.check(&sal, LATEST).await;
     }
+}
+
+#[tokio::test]
+async fn what_no_repetition_can_mend_stops_the_layer() {
+    let cluster = Cluster::new(1);
+    let old = cluster.open().await;
+    let mut model = Model::default();
+    let lsn = model.write(&old, &[70], 1);
+    old.wait_page_persistent(lsn).await.unwrap();
+    let new = cluster.open().await;
+    let lost = model.write(&old, &[70], 2);
+    let why = old.stopped().await;
+    assert!(matches!(why, SalError::Stopped(_)), "{why}");
+    for refused in [
+        old.wait_durable(lost).await,
+        old.wait_page_persistent(lost).await,
+        old.throttle(Purpose::Grow).await,
+        old.read_pages(&[PageId(1)], LATEST).await.map(drop),
+    ] {
+        assert_eq!(refused, Err(why.clone()), "nothing is acknowledged");
+    }
+    assert_eq!(new.check(), Ok(()));
 }
 
 #[tokio::test]
@@ -193,7 +277,7 @@ async fn writers_wait_while_page_stores_are_behind() {
     cluster.pages[0].faults.stop();
     let mut appended = 0;
     let refused = loop {
-        match sal.throttle().await {
+        match sal.throttle(Purpose::Grow).await {
             Ok(()) => drop(model.write(&sal, &[70 + appended % 3], 1 + appended)),
             Err(error) => break error,
         }
@@ -206,7 +290,7 @@ async fn writers_wait_while_page_stores_are_behind() {
     );
     assert!(appended > 3);
     cluster.pages[0].faults.go_on();
-    sal.throttle().await.unwrap();
+    sal.throttle(Purpose::Grow).await.unwrap();
     sal.wait_page_persistent(sal.last_lsn()).await.unwrap();
     model.check(&sal, LATEST).await;
 }

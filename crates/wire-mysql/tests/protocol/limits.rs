@@ -159,3 +159,48 @@ proptest! {
         });
     }
 }
+
+/// Time in which a login is done on a loaded machine; far below `connect_timeout`.
+const SOON: Duration = Duration::from_secs(5);
+
+#[tokio::test]
+async fn clients_that_do_not_log_in_keep_nobody_out() {
+    let (server, _) = start(|config| {
+        config.max_connections = 3;
+        config.max_unfinished_logins = 50;
+        config.connect_timeout = Duration::from_secs(600);
+    });
+    let address = server.address();
+    let mut seated = Client::root(address).await;
+    // Some say nothing at all, some stop in the middle of their response.
+    let mut half_open = Vec::new();
+    for n in 0..300 {
+        let (mut client, _, _) = Client::greeted(address).await;
+        if n % 2 == 0 {
+            client.socket.write_all(&[200, 0, 0, 1, 7]).await.unwrap();
+        }
+        half_open.push(client);
+    }
+    let begun = std::time::Instant::now();
+    let mut others = Vec::new();
+    for _ in 0..2 {
+        let login = tokio::time::timeout(SOON, Client::root(address));
+        let mut client = login.await.expect("nobody is shut out");
+        assert_eq!(client.query("SELECT 1").await.value(), "1");
+        others.push(client);
+    }
+    assert!(begun.elapsed() < SOON);
+    assert_eq!(seated.query("SELECT 1").await.value(), "1");
+    let (_, full) = Client::login(address, MODERN, "root", "", None).await;
+    assert_eq!(full.errno(), 1040, "the seats count those who logged in");
+    let counters = server.registry().counters();
+    assert!(counters.crowded_out >= 250, "{counters:?}");
+    while server.registry().len() > 3 + 50 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // The oldest have gone, the youngest have not.
+    half_open.remove(0).expect_end().await;
+    let (mut young, mut byte) = (half_open.pop().unwrap(), [0]);
+    let silence = tokio::time::timeout(Duration::from_millis(50), young.socket.read(&mut byte));
+    assert!(silence.await.is_err(), "it may still log in");
+}

@@ -13,7 +13,7 @@ use std::time::Duration;
 use datafusion::sql::sqlparser::ast::{CreateTable, CreateTableLikeKind, ObjectName};
 use perigee_engine::catalog::{AutoIncrement, TableDef};
 use perigee_engine::scan::CancelToken;
-use perigee_engine::{EngineError, TableLocker, TableName};
+use perigee_engine::{EngineError, TableLocker, TableName, freeing_space};
 
 use super::Session;
 use crate::error::{Result, SqlError};
@@ -39,11 +39,11 @@ pub(super) async fn run(
             if_not_exists,
         } => create_schema(session, &name, if_not_exists).await?,
         Ddl::DropSchema { name, if_exists } => {
-            drop_schema(session, &name, if_exists, cancel).await?
+            freeing_space(Box::pin(drop_schema(session, &name, if_exists, cancel))).await?
         }
         Ddl::CreateTable(table) => return create_table(session, *table, piece, cancel).await,
         Ddl::DropTables { if_exists, names } => {
-            drop_tables(session, if_exists, &names, cancel).await?
+            freeing_space(Box::pin(drop_tables(session, if_exists, &names, cancel))).await?
         }
         Ddl::AlterTable { name, clauses } => {
             return alter::run(session, &name, clauses, cancel).await;
@@ -51,7 +51,7 @@ pub(super) async fn run(
         Ddl::RenameTables(renames) => rename_tables(session, &renames, cancel).await?,
         Ddl::Truncate(name) => {
             let table = session.lock_exclusively(&name, cancel).await?;
-            session.frontend.engine.truncate_table(table).await?;
+            freeing_space(Box::pin(session.frontend.engine.truncate_table(table))).await?;
             0
         }
     };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{AssignmentTarget, BinaryOperator, Expr};
 use perigee_engine::catalog::Table;
+use perigee_engine::freeing_space;
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{Isolation, LockMode, LockWait, Written};
 use perigee_value::{Datum, RecordView, ValueRef};
@@ -249,7 +250,7 @@ impl FastDelete {
             return Ok(None);
         };
         let mut work = session.begin_work(cancel);
-        let deleted = delete_row(&mut work, table, &key).await;
+        let deleted = freeing_space(delete_row(&mut work, table, &key)).await;
         let deleted = session.end_work(work, deleted).await?;
         Ok(Some(OkResult {
             affected_rows: u64::from(deleted),
