@@ -37,6 +37,7 @@ mod room;
 mod sal;
 mod slice;
 mod superblock;
+mod throttle;
 mod waiters;
 
 pub use config::SalConfig;
@@ -44,5 +45,6 @@ pub use error::SalError;
 pub use geometry::Geometry;
 pub use outage::Outage;
 pub use read::{NdpPart, NdpParts};
-pub use sal::{LATEST, Progress, Purpose, Sal, SliceProgress};
+pub use sal::{LATEST, Progress, Sal, SliceProgress};
 pub use superblock::{SUPERBLOCK, SUPERBLOCK_RESERVED};
+pub use throttle::Purpose;
