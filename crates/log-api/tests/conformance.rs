@@ -117,7 +117,7 @@ async fn the_model_conforms_over_a_socket() {
 
 #[tokio::test]
 async fn errors_keep_their_kind_over_a_socket() {
-    let answers: [Answer; 6] = [
+    let answers: [Answer; 7] = [
         || Err(LogError::Unavailable("closing".into())),
         || Err(LogError::Refused("it ends at 7 — not 8".into())),
         || Err(LogError::Fenced("epoch 1 is over".into())),
