@@ -2,17 +2,17 @@
 //!
 //! A point stands between two steps that the disk sees: before a rename, between a write and its sync,
 //! between the end of one PLog and the making of the next. A test starts a process with
-//! [`AT`] in its environment, and the process is gone when it comes to that point, as if it had been
+//! [`AT`] in its environment, and the process is gone when it reaches that point, as if it had been
 //! killed there: no destructor runs, nothing that was buffered is written. With [`TRACE`] it notes in a
-//! file which points it came to.
+//! file which points it reached.
 //!
 //! Only tests have this: without the feature `points` a point is an empty inline function.
 
-/// Environment variable: the name of the point at which the process ends, and after a colon the how
-/// manyeth time it comes there, 1 if that is left out.
+/// Environment variable: the name of the point at which the process ends. `Name:3` ends it when it
+/// reaches the point for the third time.
 pub const AT: &str = "PERIGEE_CRASH_AT";
 
-/// Environment variable: a file to which the name of each point is appended when it is first come to.
+/// Environment variable: a file to which the name of each point is appended when it is first reached.
 pub const TRACE: &str = "PERIGEE_CRASH_TRACE";
 
 macro_rules! points {
@@ -171,7 +171,7 @@ pub use armed::{is_armed, reach};
 #[inline(always)]
 pub fn reach(_: Point) {}
 
-/// True if the process is to end when it next comes here: so that a write can be cut short.
+/// True if the process is to end when it next gets here: so that a write can be cut short.
 #[cfg(not(feature = "points"))]
 #[inline(always)]
 #[must_use]

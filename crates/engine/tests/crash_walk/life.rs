@@ -41,7 +41,7 @@ const NEVER: i64 = 1 << 30;
 
 /// Transactions of a life.
 const SHORT: u64 = 6;
-const LONG: u64 = 120;
+const LONG: u64 = 40;
 
 /// What a life does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ pub async fn open(dir: &Path) -> Arc<Engine> {
         consolidators: 1,
         ndp_threads: 1,
         log_segment_bytes: 16 << 10,
-        page_segment_bytes: 256 << 10,
+        page_segment_bytes: 128 << 10,
         ..Default::default()
     };
     let pages: Arc<dyn PageStore> =
@@ -362,9 +362,9 @@ pub fn live(dir: &Path, mode: Mode) {
     });
 }
 
-/// Opens what the lives left, twice, and checks it.
+/// Opens what the lives left, twice, and checks it: what an idle life forgets, the next one misses.
 pub fn check_all(dir: &Path) {
-    for _ in 0..2 {
+    for life in 0..2 {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -376,7 +376,9 @@ pub fn check_all(dir: &Path) {
             for _ in 0..4 {
                 pass(&engine).await;
             }
-            if let Ok(table) = engine.table("test", "t") {
+            if life == 1
+                && let Ok(table) = engine.table("test", "t")
+            {
                 engine.verify_table(&table).await.unwrap();
             }
             engine.shutdown().await.unwrap();

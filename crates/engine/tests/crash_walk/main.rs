@@ -8,8 +8,11 @@
 //! - *second crash*: the next process does nothing and ends in order, and the one after it writes and
 //!   ends at the second point.
 //!
-//! Which points a way comes to is found by walking it without a second one. Points that it does not
-//! come to leave the same database as its end, which is checked once.
+//! Which points a way reaches is found by walking it without a second one. For a point that it does not
+//! reach there is nothing to walk but that.
+//!
+//! A process ends when it first reaches its point; with `PERIGEE_CRASH_TIMES=3` when it reaches it for the
+//! third time, or in order if it never does.
 #![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
 
 mod life;
@@ -27,6 +30,12 @@ use perigee_crash::{AT, Point, TRACE};
 /// For the process that lives: directory and mode.
 const DIR: &str = "PERIGEE_LIFE_DIR";
 const MODE: &str = "PERIGEE_LIFE_MODE";
+
+/// A process ends when it has reached its point this many times.
+fn times() -> u32 {
+    let times = std::env::var("PERIGEE_CRASH_TIMES");
+    times.map_or(1, |times| times.parse().unwrap())
+}
 
 /// Databases are made in memory where there is such a directory: only kills are simulated here, and
 /// syncing takes most of the time.
@@ -69,7 +78,7 @@ fn process(dir: &Path, mode: Mode, at: Option<Point>) -> Lived {
         .stdin(Stdio::null())
         .stdout(Stdio::null());
     match at {
-        Some(point) => command.env(AT, point.name()),
+        Some(point) => command.env(AT, format!("{}:{}", point.name(), times())),
         None => command.env_remove(AT),
     };
     let output = command.output().unwrap();
@@ -204,8 +213,7 @@ fn beginnings(walk: &Walk) -> Vec<Beginning> {
     }
     process(&full, Mode::Long, None);
     // There is something to undo and to cut off.
-    let torn = process(&full, Mode::Writes, Some(Point::AppendTorn));
-    assert!(!torn.ended);
+    process(&full, Mode::Writes, Some(Point::AppendTorn));
     let modes = [
         (&full, Mode::Writes),
         (&full, Mode::Idle),
@@ -250,7 +258,7 @@ fn every_pair_of_crash_points_is_survived() {
     };
     let never: Vec<_> = Point::ALL.iter().filter(|p| !both(p)).collect();
     assert!(
-        never.is_empty(),
+        never.is_empty() || times() > 1,
         "no life ended at {never:?}, as the first or as the second"
     );
 }
