@@ -41,20 +41,25 @@ impl Slice {
     /// Deletes closed segments without anything needed; true if there were any.
     pub(crate) fn delete_dead(&self, worker: &mut Worker) -> Result<bool, PageError> {
         let current_log = self.appender.lock().current_segment();
-        let current_pages = worker.current();
-        let dead: Vec<_> = self
-            .segments
-            .lock()
+        let segments = self.segments.lock();
+        // The youngest page segment stays, written or closed: the label may name it, and a slice whose
+        // files end before what the label says has lost some.
+        let pages = segments
+            .keys()
+            .filter(|(kind, _)| *kind == SegmentKind::Pages);
+        let youngest = pages.map(|(_, number)| *number).max();
+        let dead: Vec<_> = segments
             .iter()
             .filter(|((kind, number), segment)| {
                 let closed = match kind {
                     SegmentKind::Log => *number < current_log,
-                    SegmentKind::Pages => Some(*number) != current_pages,
+                    SegmentKind::Pages => Some(*number) != youngest,
                 };
                 closed && segment.live() == 0
             })
             .map(|(_, segment)| segment.clone())
             .collect();
+        drop(segments);
         if let (false, Some(writer)) = (dead.is_empty(), &worker.pages) {
             self.pages_are_synced(writer.segment().id().number, writer.synced())?;
         }

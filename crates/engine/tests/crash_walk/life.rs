@@ -40,7 +40,7 @@ const CHANGED: u64 = 4;
 const NEVER: i64 = 1 << 30;
 
 /// Transactions of a life.
-const SHORT: u64 = 6;
+const SHORT: u64 = 5;
 const LONG: u64 = 40;
 
 /// What a life does.
