@@ -243,12 +243,16 @@ fn locate_weights(what: &str, text: &str, from: i64) -> i64 {
     }
 }
 
-/// Longest result of LPAD and RPAD, MySQL's default `max_allowed_packet`.
-const MAX_PADDED: i64 = 64 << 20;
+/// Longest text that is computed, in bytes: MySQL's default `max_allowed_packet`.
+const MAX_TEXT: usize = 64 << 20;
+
+/// Most bytes of texts that are computed for a batch of rows. No operator asks for this memory before they are
+/// there.
+const MAX_BATCH: usize = 256 << 20;
 
 fn pad<'a>(args: &[Value<'a>], left: bool) -> Option<Value<'a>> {
     let (text, length, filler) = (args[0].text(), args[1].int(), args[2].text());
-    if !(0..=MAX_PADDED).contains(&length) {
+    if !(0..=MAX_TEXT as i64).contains(&length) {
         return None;
     }
     let (length, chars) = (length as usize, text.chars().count());
@@ -258,7 +262,9 @@ fn pad<'a>(args: &[Value<'a>], left: bool) -> Option<Value<'a>> {
     if filler.is_empty() {
         return Value::owned("");
     }
-    let fill: String = filler.chars().cycle().take(length - chars).collect();
+    let (missing, cycle) = (length - chars, filler.chars().count());
+    let mut fill = filler.repeat(missing / cycle);
+    fill.extend(filler.chars().take(missing % cycle));
     Value::owned(if left {
         fill + text
     } else {
@@ -374,7 +380,7 @@ impl ScalarUDFImpl for RowFunction {
                 false => Column::new(arg, kind, fsp, rows)?,
             });
         }
-        let result = evaluate(definition, &columns, rows, bytes);
+        let result = evaluate(definition, &columns, rows, bytes)?;
         kernels::shape(result, scalar)
     }
 }
@@ -469,7 +475,33 @@ impl Column {
     }
 }
 
-fn evaluate(definition: &Definition, columns: &[Column], rows: usize, bytes: bool) -> ArrayRef {
+/// Texts of a batch.
+#[derive(Default)]
+struct Total(usize);
+
+impl Total {
+    /// Adds a result; NULL if it is longer than a text may be, as in MySQL.
+    ///
+    /// # Errors
+    /// 1038 if they are too long together.
+    fn add<'a>(&mut self, value: Option<&'a str>) -> DfResult<Option<&'a str>> {
+        let value = value.filter(|text| text.len() <= MAX_TEXT);
+        self.0 += value.map_or(0, str::len);
+        if self.0 > MAX_BATCH {
+            let detail = format!("the texts of a batch of rows take more than {MAX_BATCH} bytes");
+            return Err(SqlError::out_of_memory(detail).into_df());
+        }
+        Ok(value)
+    }
+}
+
+fn evaluate(
+    definition: &Definition,
+    columns: &[Column],
+    rows: usize,
+    bytes: bool,
+) -> DfResult<ArrayRef> {
+    let mut total = Total::default();
     let function = match bytes {
         true => over_bytes(definition),
         false => definition.evaluate,
@@ -478,18 +510,21 @@ fn evaluate(definition: &Definition, columns: &[Column], rows: usize, bytes: boo
         let values: Option<Vec<_>> = columns.iter().map(|column| column.get(row)).collect();
         function(&values?)
     };
-    match definition.result {
+    Ok(match definition.result {
         Text if bytes => {
             let mut out = BinaryViewBuilder::with_capacity(rows);
             for i in 0..rows {
-                out.append_option(row(i).map(|value| text::from_latin(value.text())));
+                let value = row(i);
+                let value = total.add(value.as_ref().map(Value::text))?;
+                out.append_option(value.map(text::from_latin));
             }
             Arc::new(out.finish())
         }
         Text => {
             let mut out = StringViewBuilder::with_capacity(rows);
             for i in 0..rows {
-                out.append_option(row(i).as_ref().map(Value::text));
+                let value = row(i);
+                out.append_option(total.add(value.as_ref().map(Value::text))?);
             }
             Arc::new(out.finish())
         }
@@ -507,5 +542,5 @@ fn evaluate(definition: &Definition, columns: &[Column], rows: usize, bytes: boo
             }
             Arc::new(out.finish())
         }
-    }
+    })
 }

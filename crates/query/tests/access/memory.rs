@@ -80,3 +80,21 @@ async fn joins_beyond_the_memory_have_the_right_answer_or_1038() {
     // Most go on with little memory instead of giving up.
     assert!(low >= 2 * JOINS.len(), "{low}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn texts_of_a_batch_are_bounded() {
+    let (fixture, mut session) = with_strings().await;
+    let sum = async |session: &mut Session, chars: u64| {
+        let sql = format!("SELECT COUNT(*), SUM(LENGTH(LPAD(s, {chars}, 'x'))) FROM k");
+        let results = fixture.run(session, &sql).await;
+        results.map(|results| rows_of(&results[0]))
+    };
+    let fits = sum(&mut session, 2000).await.unwrap();
+    assert_eq!(fits, ["400|800000"]);
+    let error = sum(&mut session, 1 << 20).await.unwrap_err();
+    assert_eq!((error.errno, error.sqlstate), (1038, "HY001"), "{error}");
+    // Longer than a text may be.
+    let long = "SELECT COUNT(*), COUNT(LPAD(s, 100000000, 'x')), COUNT(CONCAT(s, s)) FROM k";
+    let results = fixture.run(&mut session, long).await.unwrap();
+    assert_eq!(rows_of(&results[0]), ["400|0|400"]);
+}
