@@ -154,8 +154,8 @@ impl Described {
     }
 }
 
-/// Runs a statement, and tells it to stop when its client is told so. A cancelled statement is
-/// awaited all the same, so that it is undone.
+/// Runs a statement, and tells what it waits for when its client wants it to stop. A
+/// cancelled statement is awaited all the same, so that it is undone.
 async fn stopped_by<T>(
     cancel: &CancelToken,
     stop: &EngineCancel,
@@ -196,7 +196,7 @@ impl wire::Session for WireSession {
         infile: &mut dyn wire::InfileSource,
         cancel: &CancelToken,
     ) -> Result<(), wire::SqlError> {
-        let stop = EngineCancel::new();
+        let stop = EngineCancel::of(cancel.flag());
         let mut sink = Sink {
             out,
             described: None,
@@ -218,7 +218,7 @@ impl wire::Session for WireSession {
         sql: &str,
         cancel: &CancelToken,
     ) -> Result<wire::Prepared, wire::SqlError> {
-        let stop = EngineCancel::new();
+        let stop = EngineCancel::of(cancel.flag());
         let prepared = stopped_by(cancel, &stop, self.session.prepare(sql, &stop)).await?;
         let statement = StatementId(prepared.id);
         let described = Described::new(&prepared.columns);
@@ -243,7 +243,7 @@ impl wire::Session for WireSession {
         for value in parameters {
             self.parameters.push(parameter(value).map_err(to_wire)?);
         }
-        let stop = EngineCancel::new();
+        let stop = EngineCancel::of(cancel.flag());
         let mut sink = Sink {
             out,
             described: self.described.get_mut(&statement),

@@ -231,6 +231,16 @@ registry! {
     illegal_value(1367, "22007", kind, value) => "Illegal {kind} '{value}' value found during parsing";
     /// A prepared statement with more parameters than the protocol counts.
     too_many_placeholders(1390, "HY000") => "Prepared statement contains too many placeholders";
+    /// A statement that is nested too deep.
+    too_deep(1436, "HY000", limit) => "Thread stack overrun: an expression of more than {limit} operators, one inside the other";
+    /// A statement with too many terms or branches.
+    too_long(1436, "HY000", limit) => "Thread stack overrun: a condition or a UNION of more than {limit} parts";
+    /// A statement whose common table expressions and repeated operands stand for too much.
+    too_large(1436, "HY000", limit) => "Thread stack overrun: a statement that stands for more than {limit} expressions";
+    /// More tables in one FROM than MySQL has.
+    too_many_tables(1116, "HY000", limit) => "Too many tables; MySQL can only use {limit} tables in a join";
+    /// A SELECT that ran longer than `max_execution_time`.
+    execution_time(3024, "HY000") => "Query execution was interrupted, maximum statement execution time exceeded";
     /// A string longer than its column.
     data_too_long(1406, "22001", column, row) => "Data too long for column '{column}' at row {row}";
     /// A DECIMAL whose scale is too big.

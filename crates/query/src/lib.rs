@@ -4,6 +4,7 @@
 pub mod access;
 mod error;
 mod functions;
+mod interrupt;
 mod memory;
 mod parse;
 mod plan;

@@ -429,6 +429,10 @@ struct Demo {
 /// How long threads may take to end when all is done.
 const THREADS_END: Duration = Duration::from_secs(2);
 
+/// Stack of a thread: as much as a statement's planning is given, which otherwise gets a stack of its own
+/// each time. Memory is taken when it is used.
+const THREAD_STACK: usize = 40 << 20;
+
 /// Does what the command line asks; an error is for a person to read.
 pub fn run(cli: Cli) -> Result<(), String> {
     if let Command::PageStore(_) = cli.command {
@@ -438,6 +442,7 @@ pub fn run(cli: Cli) -> Result<(), String> {
     // One more, since one may wait for the disk.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores + 1)
+        .thread_stack_size(THREAD_STACK)
         .enable_all()
         .build()
         .map_err(|e| format!("cannot start threads: {e}"))?;

@@ -6,7 +6,7 @@
 //! leaving something half done, and answers error 1317.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use tokio::sync::Notify;
 
@@ -43,6 +43,8 @@ impl CancelReason {
 struct Shared {
     /// 0, or a reason.
     state: AtomicU8,
+    /// Set with the reason, for those who know no reasons.
+    flag: Arc<AtomicBool>,
     changed: Notify,
 }
 
@@ -68,8 +70,16 @@ impl CancelToken {
             Ordering::Acquire,
         );
         if first.is_ok() {
+            self.shared.flag.store(true, Ordering::Release);
             self.shared.changed.notify_waiters();
         }
+    }
+
+    /// A flag that is set when the statement should end: a thread that computes sees it at once, while
+    /// the task that waits for [`CancelToken::cancelled`] may be busy computing.
+    #[must_use]
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.shared.flag)
     }
 
     /// Why the statement should end; `None` while it should go on. Cheap: one atomic load.
@@ -105,8 +115,11 @@ mod tests {
     #[test]
     fn the_first_reason_stays() {
         let token = CancelToken::new();
+        let flag = token.flag();
         assert_eq!(token.reason(), None);
+        assert!(!flag.load(Ordering::Relaxed));
         token.cancel(CancelReason::KillQuery);
+        assert!(flag.load(Ordering::Relaxed));
         token.clone().cancel(CancelReason::Shutdown);
         assert_eq!(token.reason(), Some(CancelReason::KillQuery));
     }

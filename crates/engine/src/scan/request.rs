@@ -12,11 +12,15 @@ use crate::txn::ReadView;
 
 /// Set once to stop a statement; checked between batches and pages, and by waits for storage.
 #[derive(Clone, Debug, Default)]
-pub struct CancelToken(Arc<Cancelled>);
+pub struct CancelToken {
+    own: Arc<Cancelled>,
+    /// Set to stop more than this.
+    outer: Option<Arc<Cancelled>>,
+}
 
 #[derive(Debug, Default)]
 struct Cancelled {
-    is_set: AtomicBool,
+    is_set: Arc<AtomicBool>,
     set: Notify,
 }
 
@@ -27,24 +31,55 @@ impl CancelToken {
         Self::default()
     }
 
+    /// A token that somebody else sets by this flag, too; waits are told by [`CancelToken::cancel`] only.
+    #[must_use]
+    pub fn of(flag: Arc<AtomicBool>) -> Self {
+        let own = Cancelled {
+            is_set: flag,
+            set: Notify::new(),
+        };
+        Self {
+            own: Arc::new(own),
+            outer: None,
+        }
+    }
+
+    /// A token for a part of the work: setting it stops that part only, and it is set with this one.
+    ///
+    /// # Panics
+    /// If this is a token for a part itself.
+    #[must_use]
+    pub fn part(&self) -> Self {
+        assert!(self.outer.is_none(), "parts have no parts");
+        Self {
+            own: Arc::default(),
+            outer: Some(self.own.clone()),
+        }
+    }
+
     /// Asks the statement to stop.
     pub fn cancel(&self) {
-        self.0.is_set.store(true, Ordering::SeqCst);
-        self.0.set.notify_waiters();
+        self.own.is_set.store(true, Ordering::SeqCst);
+        self.own.set.notify_waiters();
     }
 
     /// True if [`CancelToken::cancel`] was called.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.is_set.load(Ordering::Relaxed)
+        let set = |token: &Arc<Cancelled>| token.is_set.load(Ordering::SeqCst);
+        set(&self.own) || self.outer.as_ref().is_some_and(set)
     }
 
     /// Waits until [`CancelToken::cancel`] is called; returns at once if it was.
     pub async fn cancelled(&self) {
-        // A call after this line is not missed: the wait knows of it.
-        let set = self.0.set.notified();
-        if !self.0.is_set.load(Ordering::SeqCst) {
-            set.await;
+        // A call after these lines is not missed: the waits know of it.
+        let own = self.own.set.notified();
+        let outer = self.outer.as_ref().unwrap_or(&self.own).set.notified();
+        if !self.is_cancelled() {
+            tokio::select! {
+                () = own => {}
+                () = outer => {}
+            }
         }
     }
 }

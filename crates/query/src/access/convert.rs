@@ -18,11 +18,9 @@ use perigee_expr::{Builder, Comparison, NodeId, Program, Type};
 use perigee_value::collation::weights;
 use perigee_value::{ColumnType, Datum, RowLayout};
 
+use crate::functions::like::{self, ESCAPE};
 use crate::functions::null_safe::NULL_SAFE;
-use crate::functions::{arithmetic, collation, dates, enumeration};
-
-/// Escape character of LIKE without ESCAPE.
-const ESCAPE: char = '\\';
+use crate::functions::{arithmetic, chain, collation, dates, enumeration};
 
 /// Binds columns of a physical expression to columns of a record layout.
 pub struct Binding<'a> {
@@ -250,15 +248,22 @@ impl Converter<'_> {
         if like.case_insensitive() {
             return None;
         }
-        let pattern = like.pattern().downcast_ref::<Literal>()?;
-        let pattern = pattern.value().try_as_str().flatten()?.to_owned();
-        let operand = self.node(like.expr())?;
-        let matches = self.builder.like(operand, &pattern, ESCAPE).ok()?;
+        let matches = self.matches(like.expr(), like.pattern())?;
         if like.negated() {
             self.builder.not(matches).ok()
         } else {
             Some(matches)
         }
+    }
+
+    fn matches(
+        &mut self,
+        operand: &Arc<dyn PhysicalExpr>,
+        pattern: &Arc<dyn PhysicalExpr>,
+    ) -> Option<NodeId> {
+        let pattern = text(pattern)?;
+        let operand = self.node(operand)?;
+        self.builder.like(operand, &pattern, ESCAPE).ok()
     }
 
     fn in_list(&mut self, in_list: &InListExpr) -> Option<NodeId> {
@@ -328,6 +333,18 @@ impl Converter<'_> {
         }
     }
 
+    fn chain(&mut self, function: &ScalarFunctionExpr) -> Option<NodeId> {
+        let (ops, operands) = function.args().split_first()?;
+        let ops = chain::operators(ops.downcast_ref::<Literal>()?.value())?;
+        let (first, operands) = operands.split_first()?;
+        let mut node = self.node(first)?;
+        for (op, operand) in ops.into_iter().zip(operands) {
+            let operand = self.node(operand)?;
+            node = self.builder.arithmetic(op, node, operand).ok()?;
+        }
+        same_scale(self.builder.ty(node), function.return_type()).then_some(node)
+    }
+
     fn function(&mut self, function: &ScalarFunctionExpr) -> Option<NodeId> {
         let args = function.args();
         if let Some(op) = arithmetic::operator_of(function.name()) {
@@ -336,11 +353,13 @@ impl Converter<'_> {
             return same_scale(self.builder.ty(node), function.return_type()).then_some(node);
         }
         match function.name() {
+            chain::CHAIN => self.chain(function),
             collation::WEIGHTS => {
                 let operand = self.node(&args[0])?;
                 self.builder.collate(operand, Type::StringCi).ok()
             }
             collation::COLLATE => self.node(&args[0]),
+            like::LIKE => self.matches(&args[0], &args[1]),
             // The number of a text is the one that is stored.
             enumeration::NUMBER => {
                 let text = args[0].downcast_ref::<ScalarFunctionExpr>();

@@ -12,7 +12,10 @@ use perigee_value::decimal;
 use super::convert::{Binding, convert};
 use super::exec::PageScanExec;
 use crate::functions::collation::{PAD, WEIGHTS};
-use crate::functions::enumeration;
+use crate::functions::{enumeration, like};
+
+/// Why a LIKE is not done by storage.
+const LIKE: &str = "storage has LIKE with constant patterns only";
 
 /// Why storage cannot evaluate an expression; `None` if it can.
 #[must_use]
@@ -49,6 +52,9 @@ fn name(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> String {
     }
     if let Some(function) = expr.downcast_ref::<ScalarFunctionExpr>() {
         let name = function.name();
+        if name == like::LIKE {
+            return LIKE.to_owned();
+        }
         if name == enumeration::TEXT {
             return "storage has numbers of ENUM values, not their texts".to_owned();
         }
@@ -59,7 +65,7 @@ fn name(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> String {
         return format!("storage has no conversion to {}", cast.cast_type());
     }
     if expr.downcast_ref::<LikeExpr>().is_some() {
-        return "storage has LIKE with constant patterns only".to_owned();
+        return LIKE.to_owned();
     }
     if let Some(literal) = expr.downcast_ref::<Literal>() {
         return format!(

@@ -6,6 +6,7 @@
 
 pub mod arithmetic;
 pub mod cast;
+pub mod chain;
 pub mod choice;
 pub mod collation;
 pub mod dates;
@@ -14,6 +15,7 @@ pub mod exact;
 pub mod in_list;
 pub mod json;
 pub mod kernels;
+pub mod like;
 pub mod null_safe;
 pub mod nullable;
 pub mod rows;
@@ -32,6 +34,7 @@ use datafusion::logical_expr::ScalarUDF;
 pub fn all() -> Vec<Arc<ScalarUDF>> {
     let mut functions: Vec<ScalarUDF> = vec![
         cast::Cast::default().into(),
+        chain::Chain::default().into(),
         collation::Pad::default().into(),
         collation::Weights::default().into(),
         collation::Collate::default().into(),
@@ -41,6 +44,7 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
         in_list::In::default().into(),
         null_safe::NullSafeKey::default().into(),
         nullable::Nullable::default().into(),
+        like::Like::default().into(),
         dates::Extract::default().into(),
         dates::DateAdd::default().into(),
         sum_argument::SumArgument::default().into(),

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, Whitespace};
 
+use super::balance::balance;
 use super::{Cursor, Piece, names, syntax_error};
 use crate::error::{Result, SqlError};
 
@@ -49,6 +50,12 @@ pub struct Delete {
 }
 
 impl Rows {
+    fn balance(&mut self) {
+        balance(&mut self.from);
+        balance(&mut self.selection);
+        balance(&mut self.order_by);
+    }
+
     /// True if rows come from one table by itself.
     #[must_use]
     pub fn is_one_table(&self) -> bool {
@@ -74,6 +81,8 @@ pub(super) fn update(mut cursor: Cursor<'_>) -> Result<Update> {
         })
     };
     let mut update = parse(&mut parser).map_err(|e| piece.error(&e))?;
+    balance(&mut update.assignments);
+    update.rows.balance();
     piece.expect_end(&mut parser)?;
     update.rows.hints = hints;
     check_names(piece, &update.assignments)?;
@@ -88,6 +97,7 @@ pub(super) fn delete(mut cursor: Cursor<'_>) -> Result<Delete> {
     let piece = cursor.piece();
     let mut parser = piece.parser(cursor.position());
     let (targets, mut rows) = delete_tables(&mut parser).map_err(|e| piece.error(&e))?;
+    rows.balance();
     piece.expect_end(&mut parser)?;
     rows.hints = hints;
     if !targets.is_empty() && (rows.order_by.is_some() || rows.limit.is_some()) {

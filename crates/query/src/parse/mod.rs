@@ -2,7 +2,9 @@
 //! sqlparser for the others.
 
 mod analyze;
+mod balance;
 pub mod binary;
+mod bounds;
 mod change;
 mod cursor;
 mod ddl;
@@ -24,6 +26,8 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 pub use analyze::{Analyze, Histograms};
+pub use balance::halves;
+pub use bounds::MAX_TERMS;
 pub use change::{Delete, Rows, Update};
 pub use cursor::Cursor;
 pub use ddl::{Clause, Ddl, Position};
@@ -269,8 +273,10 @@ impl<'a> Piece<'a> {
     /// Parses the statement.
     ///
     /// # Errors
-    /// 1064 for text that is no statement, 1235 for statements that are not supported.
+    /// 1064 for text that is no statement, 1235 for statements that are not supported, 1436 for those that
+    /// are too deep or too long.
     pub fn parse(self) -> Result<Statement> {
+        bounds::check(self.tokens)?;
         let mut cursor = Cursor::new(self);
         let first = cursor.word();
         match first.as_str() {
@@ -320,6 +326,7 @@ impl<'a> Piece<'a> {
         let mut parser = self.parser(from);
         let mut statement = parser.parse_statement().map_err(|e| self.error(&e))?;
         locking_clauses(&mut parser, &mut statement).map_err(|e| self.error(&e))?;
+        balance::balance(&mut statement);
         self.expect_end(&mut parser)?;
         if let Some(ident) = names::misplaced(&statement) {
             return Err(syntax_error(self.text, self.place_of(&ident)));

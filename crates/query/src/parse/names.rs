@@ -3,7 +3,9 @@
 //! sqlparser takes nearly every word for a name, so that `SELECT FROM t` would be a column FROM with
 //! the alias t. This pass over its trees finds such names, where MySQL has a syntax error.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::sync::LazyLock;
 
 use datafusion::sql::sqlparser::ast::{
     self, Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, TableConstraint,
@@ -37,10 +39,15 @@ const RESERVED: &str = "\
     VARBINARY VARCHAR VARCHARACTER VARYING VIRTUAL WHEN WHERE WHILE WINDOW WITH WRITE XOR \
     YEAR_MONTH ZEROFILL";
 
+/// Length of the longest of them.
+const LONGEST: usize = "MASTER_SSL_VERIFY_SERVER_CERT".len();
+
 /// True for a word that is no name.
 pub(super) fn is_reserved(word: &str) -> bool {
-    let mut reserved = RESERVED.split_ascii_whitespace();
-    reserved.any(|known| known.eq_ignore_ascii_case(word))
+    static WORDS: LazyLock<HashSet<&str>> =
+        LazyLock::new(|| RESERVED.split_ascii_whitespace().collect());
+    let is_short = word.len() <= LONGEST && word.is_ascii();
+    is_short && WORDS.contains(word.to_ascii_uppercase().as_str())
 }
 
 /// A reserved word or a string that a statement has in the place of a name.

@@ -3,6 +3,7 @@
 use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::balance::balance;
 use super::{Cursor, Piece};
 use crate::error::{Result, SqlError};
 
@@ -244,7 +245,8 @@ fn value(cursor: &mut Cursor<'_>) -> Result<Value> {
         ..cursor.piece()
     };
     let mut parser = piece.parser(0);
-    let expr = parser.parse_expr().map_err(|e| piece.error(&e))?;
+    let mut expr = parser.parse_expr().map_err(|e| piece.error(&e))?;
+    balance(&mut expr);
     piece.expect_end(&mut parser)?;
     Ok(Value::Expr(Box::new(expr)))
 }

@@ -18,6 +18,8 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Ope
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use crate::interrupt;
+
 /// DataFusion's simplification with lists that mean what they mean in SQL.
 #[derive(Debug, Default)]
 pub struct Simplify {
@@ -38,6 +40,7 @@ impl OptimizerRule for Simplify {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> DfResult<Transformed<LogicalPlan>> {
+        interrupt::check_df()?;
         let schema = merge_schema(&plan.inputs());
         let is_condition = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::TableScan(_));
         plan.map_expressions(|expr| explicit(expr, is_condition, &schema))?

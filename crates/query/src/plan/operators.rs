@@ -19,11 +19,13 @@ use perigee_value::{ColumnType, Datum, Members, Units, decimal, parse_text};
 
 use crate::error::SqlError;
 use crate::functions::arithmetic::{ArithmeticFunction, Negate};
+use crate::functions::chain::CHAIN;
 use crate::functions::collation::COLLATE;
 use crate::functions::types::{
     MAX_PRECISION, Number, datetime, is_bytes, is_json, is_string, is_temporal, is_time, mysql_name,
 };
 use crate::functions::{cast as casts, enumeration, json, text, wide};
+use crate::interrupt;
 use crate::parse::binary::number_of;
 use crate::plan::{collation, metadata};
 
@@ -46,6 +48,7 @@ impl ExprPlanner for MysqlOperators {
         expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> DfResult<PlannerResult<RawBinaryExpr>> {
+        interrupt::check_df()?;
         if let Some(op) = arithmetic(&expr.op) {
             let operands = [expr.left, expr.right].map(|operand| operand_of(operand, schema));
             let [left, right] = operands;
@@ -57,6 +60,9 @@ impl ExprPlanner for MysqlOperators {
         if matches!(&expr.op, BinaryOperator::Custom(name) if name == NEGATIVE) {
             return negative(expr.right, schema).map(PlannerResult::Planned);
         }
+        if matches!(&expr.op, BinaryOperator::Custom(name) if name == CHAIN) {
+            return chain(expr.left, schema).map(PlannerResult::Planned);
+        }
         match comparison(&expr.op) {
             Some(op) => compare(op, expr.left, expr.right, schema).map(PlannerResult::Planned),
             None => Ok(PlannerResult::Original(expr)),
@@ -64,7 +70,8 @@ impl ExprPlanner for MysqlOperators {
     }
 }
 
-fn arithmetic(op: &BinaryOperator) -> Option<Arithmetic> {
+/// The operator of arithmetic that SQL writes so.
+pub fn arithmetic(op: &BinaryOperator) -> Option<Arithmetic> {
     Some(match op {
         BinaryOperator::Plus => Arithmetic::Add,
         BinaryOperator::Minus => Arithmetic::Subtract,
@@ -144,6 +151,18 @@ fn operand_of(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
         true => Ok(cast_to(expr, casts::Target::Double)),
         false => as_number(expr, schema),
     }
+}
+
+/// A long chain of operators of arithmetic, whose operands are made numbers here.
+fn chain(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    let Expr::ScalarFunction(mut function) = expr else {
+        return Err(SqlError::unknown("Q1: a chain of operators is a function").into_df());
+    };
+    for operand in function.args.iter_mut().skip(1) {
+        interrupt::check_df()?;
+        *operand = operand_of(std::mem::take(operand), schema)?;
+    }
+    Ok(Expr::ScalarFunction(function))
 }
 
 /// `-expr`: as zero minus it, but a number without sign gets one.

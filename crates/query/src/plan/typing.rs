@@ -31,7 +31,11 @@ use crate::functions::collation::Latin;
 use crate::functions::sum_argument::{SUM_ARGUMENT, sum_type};
 use crate::functions::types::{MAX_WIDE_PRECISION, is_bytes, is_json, is_string};
 use crate::functions::wide::{self, SumInRange};
-use crate::functions::{cast as casts, choice, enumeration, exact, in_list, json, nullable, rows};
+use crate::functions::{
+    cast as casts, choice, enumeration, exact, in_list, json, like as patterns, nullable, rows,
+};
+use crate::interrupt;
+use crate::parse::{MAX_TERMS, halves};
 use crate::plan::operators::{as_number, call, cast_to, compare, without_padding};
 use crate::plan::{collation, constants, membership, metadata};
 use crate::result::flags::PRIMARY_KEY;
@@ -90,6 +94,7 @@ fn node_types(node: LogicalPlan, weighed: bool) -> DfResult<LogicalPlan> {
 }
 
 fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    interrupt::check_df()?;
     match expr {
         Expr::ScalarFunction(function) if takes_numbers(&function) => {
             lower_numbers(function, schema)
@@ -268,44 +273,56 @@ fn lower_in(mut args: Vec<Expr>, schema: &DFSchema) -> DfResult<Expr> {
         .into_iter()
         .partition(|item| matches!(item, Expr::Literal(value, _) if value.is_null()));
     let null = nulls.first().map(|_| lit(ScalarValue::Boolean(None)));
-    let comparisons = values
-        .into_iter()
-        .map(|item| compare(Operator::Eq, operand.clone(), item, schema))
-        .collect::<DfResult<Vec<_>>>()?;
-    let found = match list_of(&comparisons, schema)? {
+    let found = match list_of(&operand, &values, schema)? {
         Some(list) => Some(Expr::InList(list)),
-        None => disjunction(comparisons),
+        None => one_of(&operand, values, schema)?,
     };
     disjunction(found.into_iter().chain(null))
         .ok_or_else(|| SqlError::not_supported("an empty IN list").into_df())
 }
 
 /// The list of the constants that one operand is compared with, if that is all and they are of one type.
-fn list_of(comparisons: &[Expr], schema: &DFSchema) -> DfResult<Option<InList>> {
-    let mut operands = Vec::new();
-    let mut literals = Vec::new();
-    for comparison in comparisons {
-        if let Expr::BinaryExpr(binary) = comparison
-            && let Expr::Literal(..) = binary.right.as_ref()
-            && binary.op == Operator::Eq
-        {
-            operands.push(binary.left.as_ref());
-            literals.push(binary.right.as_ref());
+fn list_of(operand: &Expr, values: &[Expr], schema: &DFSchema) -> DfResult<Option<InList>> {
+    let mut compared: Option<(Box<Expr>, DataType)> = None;
+    let mut list = Vec::with_capacity(values.len());
+    for value in values {
+        interrupt::check_df()?;
+        let comparison = compare(Operator::Eq, operand.clone(), value.clone(), schema)?;
+        let Expr::BinaryExpr(binary) = comparison else {
+            return Ok(None);
+        };
+        let Expr::Literal(literal, _) = binary.right.as_ref() else {
+            return Ok(None);
+        };
+        let ty = literal.data_type();
+        match &compared {
+            _ if binary.op != Operator::Eq => return Ok(None),
+            Some((left, known)) if *left != binary.left || *known != ty => return Ok(None),
+            Some(_) => {}
+            None => compared = Some((binary.left, ty)),
         }
+        list.push(*binary.right);
     }
-    let types: Vec<DataType> = literals
-        .iter()
-        .map(|literal| literal.get_type(schema))
-        .collect::<DfResult<_>>()?;
-    let is_uniform = literals.len() == comparisons.len()
-        && operands.windows(2).all(|w| w[0] == w[1])
-        && types.windows(2).all(|w| w[0] == w[1]);
-    if !is_uniform || literals.len() < 2 {
-        return Ok(None);
+    Ok(match compared {
+        Some((operand, _)) if list.len() > 1 => Some(InList::new(operand, list, false)),
+        _ => None,
+    })
+}
+
+/// `x = a OR x = b OR …`, as a shallow tree.
+fn one_of(operand: &Expr, values: Vec<Expr>, schema: &DFSchema) -> DfResult<Option<Expr>> {
+    if values.len() > MAX_TERMS {
+        return Err(SqlError::too_long(MAX_TERMS).into_df());
     }
-    let operand = Box::new(operands[0].clone());
-    let list = literals.into_iter().cloned().collect();
-    Ok(Some(InList::new(operand, list, false)))
+    let mut comparisons = Vec::with_capacity(values.len());
+    for value in values {
+        interrupt::check_df()?;
+        comparisons.push(compare(Operator::Eq, operand.clone(), value, schema)?);
+    }
+    Ok(match comparisons.is_empty() {
+        true => None,
+        false => Some(halves(comparisons, &Expr::or)),
+    })
 }
 
 fn lower_like(like: Like, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -322,28 +339,32 @@ fn lower_like(like: Like, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         Ok(Box::new(cast_to(*expr, casts::Target::Char(None))))
     };
     let is_binary = |expr: &Expr| -> DfResult<bool> { Ok(is_bytes(&expr.get_type(schema)?)) };
-    let (expr, pattern) = if is_binary(&like.expr)? || is_binary(&like.pattern)? {
+    let (left, right) = (like.expr.clone(), like.pattern.clone());
+    let (expr, pattern) = if is_binary(&left)? || is_binary(&right)? {
         // A character of a pattern is a byte then.
         let latin = |expr: Expr| Box::new(call(Latin::default().into(), vec![expr]));
-        (latin(*like.expr), latin(*like.pattern))
+        (latin(*left), latin(*right))
     } else {
-        let (expr, pattern) = (text(like.expr)?, text(like.pattern)?);
+        let (expr, pattern) = (text(left)?, text(right)?);
         let common = collation::common(&expr, &pattern, schema)?;
         let weighed = |expr: Expr| Box::new(collation::weighed(expr, common));
         (weighed(*expr), weighed(*pattern))
     };
-    let Like {
-        negated,
-        escape_char,
-        case_insensitive,
-        ..
-    } = like;
+    let constant = match pattern.as_ref() {
+        Expr::Literal(pattern, _) => pattern.try_as_str().flatten(),
+        _ => None,
+    };
+    if constant.is_none_or(|pattern| !patterns::is_simple(pattern)) {
+        let matches = call(patterns::Like::default().into(), vec![*expr, *pattern]);
+        return Ok(Transformed::yes(match like.negated {
+            true => Expr::Not(Box::new(matches)),
+            false => matches,
+        }));
+    }
     Ok(Transformed::yes(Expr::Like(Like {
-        negated,
         expr,
         pattern,
-        escape_char,
-        case_insensitive,
+        ..like
     })))
 }
 

@@ -25,6 +25,10 @@ use crate::memory::{Charge, ProcessMemory};
 /// one is sent.
 const BATCHES_WAITING: usize = 2;
 
+/// Stack of a thread that plans run on: conditions are as deep as statements may make them. Memory is taken
+/// when it is used.
+const STACK: usize = 64 << 20;
+
 /// The threads that plans run on.
 pub(super) struct Workers(Option<Runtime>);
 
@@ -33,6 +37,7 @@ impl Workers {
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads.max(1))
             .thread_name("query")
+            .thread_stack_size(STACK)
             .enable_all()
             .build()?;
         Ok(Self(Some(runtime)))

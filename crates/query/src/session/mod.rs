@@ -25,7 +25,9 @@ mod set;
 mod show;
 mod statement;
 mod table_status;
+mod time_limit;
 mod transaction;
+mod turn;
 mod user_variables;
 mod variables;
 
@@ -55,6 +57,7 @@ use memory::StatementMemory;
 use prepared::{PreparedCounters, PreparedStatements};
 use select::Prepared;
 use transaction::{Characteristics, Open};
+use turn::{Places, Turns};
 use user_variables::UserVariables;
 use variables::{RECALCULATE, Variables};
 
@@ -154,6 +157,7 @@ pub struct Frontend {
     config: FrontendConfig,
     runtime: Arc<RuntimeEnv>,
     workers: Workers,
+    places: Places,
     globals: RwLock<Variables>,
     status: Arc<dyn StatusSource>,
     started: Instant,
@@ -204,9 +208,10 @@ impl Frontend {
         Ok(Self {
             engine,
             memory: ProcessMemory::new(config.total_memory),
-            config,
             runtime,
             workers,
+            places: Places::new(config.threads),
+            config,
             globals: RwLock::new(globals),
             status,
             started: Instant::now(),
@@ -437,8 +442,9 @@ impl Session {
             if answer.inspect_err(|e| self.note_error(e))? == fast::Answer::Done {
                 return Ok(());
             }
-            // Large, and not always needed.
-            Box::pin(self.execute_script(text, multi, out, file, cancel)).await
+            let frontend = self.frontend.clone();
+            let script = Box::pin(self.execute_script(text, multi, out, file, cancel));
+            Turns::new(&frontend.places, text, cancel, script).await
         });
         Box::pin(Errand::new(cancel).run(execute))
     }

@@ -24,6 +24,7 @@ use perigee_engine::scan::CancelToken;
 
 use super::fast::{self, FastStatement, Known};
 use super::parameter::{Parameter, Parameters};
+use super::turn::Turns;
 use super::{Frontend, Session, analyze, select, statement};
 use crate::error::{Result, SqlError};
 use crate::memory::Charge;
@@ -388,7 +389,9 @@ impl Session {
     ) -> BoxFuture<'a, Result<PreparedInfo>> {
         let prepare = Box::pin(async move {
             self.warnings.clear();
-            let prepared = self.parse_and_describe(text, cancel).await;
+            let frontend = self.frontend.clone();
+            let preparing = Box::pin(self.parse_and_describe(text, cancel));
+            let prepared = Turns::new(&frontend.places, text, cancel, preparing).await;
             let statement = prepared.inspect_err(|error| self.note_error(error))?;
             Ok(PreparedInfo {
                 parameters: statement.template.parameters.len() as u16,
@@ -493,29 +496,33 @@ impl Session {
         {
             return Ok(());
         }
-        // Large, and not always needed.
-        Box::pin(self.run_with_literals(statement, parameters, out, cancel)).await
+        let frontend = self.frontend.clone();
+        let text = &statement.template.text;
+        let run = self.run_with_literals(statement, parameters, out, cancel);
+        Turns::new(&frontend.places, text, cancel, run).await
     }
 
     /// The general way of an execution.
-    async fn run_with_literals(
-        &mut self,
-        statement: &PreparedStatement,
-        parameters: &Parameters,
-        out: &mut dyn ResultSink,
-        cancel: &CancelToken,
-    ) -> Result<()> {
-        let template = &statement.template;
-        let mut charge = self.frontend.memory.charge(0)?;
-        let footprint = statement.footprint.with(parameters.bytes());
-        self.admit(footprint.parsed(), &mut charge)?;
-        let tokens = template.with_literals(|number| parameters.literal(number))?;
-        let piece = template.piece(&tokens);
-        let mut out = Announced {
-            columns: &statement.columns,
-            out,
-        };
-        statement::run(self, piece, &mut out, &mut NoFile, cancel).await
+    fn run_with_literals<'a>(
+        &'a mut self,
+        statement: &'a PreparedStatement,
+        parameters: &'a Parameters,
+        out: &'a mut dyn ResultSink,
+        cancel: &'a CancelToken,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let template = &statement.template;
+            let mut charge = self.frontend.memory.charge(0)?;
+            let footprint = statement.footprint.with(parameters.bytes());
+            self.admit(footprint.parsed(), &mut charge)?;
+            let tokens = template.with_literals(|number| parameters.literal(number))?;
+            let piece = template.piece(&tokens);
+            let mut out = Announced {
+                columns: &statement.columns,
+                out,
+            };
+            statement::run(self, piece, &mut out, &mut NoFile, cancel).await
+        })
     }
 
     /// Makes a statement's schema the current one; gives the one before if it was another.

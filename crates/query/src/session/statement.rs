@@ -3,6 +3,7 @@
 use perigee_engine::scan::CancelToken;
 
 use super::counts::Kind;
+use super::time_limit::TimeLimit;
 use super::{Session, analyze, ddl, explain, load, prepared, restart, set, show, transaction};
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Show, Statement};
@@ -34,7 +35,14 @@ pub(super) async fn run(
         session.commit_open().await?;
     }
     match statement {
-        Statement::Query(query) => restart::query(session, query, piece, out, cancel).await,
+        Statement::Query(query) => match TimeLimit::of(session, &query, cancel) {
+            Some(limit) => {
+                let stop = limit.token();
+                let run = restart::query(session, query, piece, out, &stop);
+                limit.run(Box::pin(run)).await
+            }
+            None => restart::query(session, query, piece, out, cancel).await,
+        },
         Statement::Explain(form, explained) => {
             explain::run(session, form, *explained, piece, out, cancel).await
         }

@@ -135,7 +135,7 @@ static DEFINITIONS: &[Definition] = &[
         Kind::Integer(1024, 1 << 30),
         "67108864",
     ),
-    both("max_execution_time", Kind::Fixed, "0"),
+    both("max_execution_time", Kind::Integer(0, 4_294_967_295), "0"),
     global(
         "max_prepared_stmt_count",
         Kind::Integer(0, 4_194_304),

@@ -13,9 +13,11 @@ use crate::functions::cast::{self, Target};
 use crate::functions::choice::CASE;
 use crate::functions::collation::COLLATE;
 use crate::functions::types::{MAX_PRECISION, MAX_SCALE, MAX_WIDE_PRECISION};
-use crate::functions::{dates, in_list, json};
+use crate::functions::{chain, dates, in_list, json};
+use crate::interrupt;
 use crate::parse::binary::{binary_literal, bytes_of};
-use crate::plan::operators::NEGATIVE;
+use crate::parse::{MAX_TERMS, halves};
+use crate::plan::operators::{self, NEGATIVE};
 use perigee_value::Collation;
 
 /// A call of one of our functions in the syntax tree.
@@ -385,14 +387,43 @@ impl Rewriter<'_> {
         let mut left_truth = is_truth(&left);
         let mut rewritten = false;
         while let Some((op, mut right)) = pending.pop() {
+            interrupt::check()?;
             if !rewritten && !is_row(&left) && !matches!(left, Expr::Interval(_)) {
                 self.operand(&mut left)?;
             }
             rewritten = true;
+            let long = chain_length(&op, &right, &pending);
+            if long >= chain::LONG && !matches!(left, Expr::Interval(_)) {
+                let rest = pending.split_off(pending.len() - (long - 1));
+                left = self.chain(left, (op, right), rest)?;
+                left_truth = false;
+                continue;
+            }
             (left, left_truth) = self.binary_op(left, left_truth, op, &mut right)?;
         }
         *expr = left;
         Ok(())
+    }
+
+    /// A chain of operators of arithmetic as one function; `rest` has the last operator first.
+    fn chain(
+        &mut self,
+        left: Expr,
+        first: (BinaryOperator, Expr),
+        rest: Vec<(BinaryOperator, Expr)>,
+    ) -> Result<Expr> {
+        let mut letters = String::new();
+        let mut operands = vec![null(), left];
+        for (op, mut right) in std::iter::once(first).chain(rest.into_iter().rev()) {
+            interrupt::check()?;
+            self.operand(&mut right)?;
+            letters.extend(operators::arithmetic(&op).map(chain::letter));
+            operands.push(right);
+        }
+        operands[0] = string(letters);
+        let op = BinaryOperator::Custom(chain::CHAIN.to_owned());
+        let call = call(chain::CHAIN, operands);
+        Ok(nested(binary(call, op, number(0))))
     }
 
     /// One operator over a rewritten left side; gives the expression and whether it is a truth
@@ -526,17 +557,18 @@ impl Rewriter<'_> {
         if left.len() != right.len() {
             return Err(SqlError::operand_columns(left.len()));
         }
-        let mut all: Option<Expr> = None;
+        let mut equal = Vec::with_capacity(left.len());
         for (mut l, mut r) in left.into_iter().zip(right) {
             self.expr(&mut l)?;
             self.expr(&mut r)?;
-            let equal = binary(l, BinaryOperator::Eq, r);
-            all = Some(match all {
-                Some(all) => binary(all, BinaryOperator::And, equal),
-                None => equal,
-            });
+            equal.push(binary(l, BinaryOperator::Eq, r));
         }
-        all.map_or_else(|| unsupported("an empty row"), Ok)
+        match equal.is_empty() {
+            true => unsupported("an empty row"),
+            false => Ok(halves(equal, &|left, right| {
+                binary(left, BinaryOperator::And, right)
+            })),
+        }
     }
 
     fn unary(&mut self, expr: &mut Expr) -> Result<()> {
@@ -581,7 +613,7 @@ impl Rewriter<'_> {
         self.operand(high)?;
         let negated = *negated;
         let (inner, low, high) = (take(inner), take(low), take(high));
-        let above = binary(inner.clone(), BinaryOperator::GtEq, low);
+        let above = binary(self.copy(&inner)?, BinaryOperator::GtEq, low);
         let below = binary(inner, BinaryOperator::LtEq, high);
         let both = nested(binary(above, BinaryOperator::And, below));
         *expr = negate(both, negated);
@@ -601,15 +633,21 @@ impl Rewriter<'_> {
         let list = std::mem::take(list);
         let inner = take(inner);
         if is_row(&inner) {
-            let mut any: Option<Expr> = None;
-            for item in list {
-                let equal = nested(self.row_equality(inner.clone(), item)?);
-                any = Some(match any {
-                    Some(any) => binary(any, BinaryOperator::Or, equal),
-                    None => equal,
-                });
+            if list.len() > MAX_TERMS {
+                return Err(SqlError::too_long(MAX_TERMS));
             }
-            let any = any.ok_or_else(|| SqlError::not_supported("an empty IN list"))?;
+            let mut equal = Vec::with_capacity(list.len());
+            for item in list {
+                interrupt::check()?;
+                let row = self.copy(&inner)?;
+                equal.push(nested(self.row_equality(row, item)?));
+            }
+            if equal.is_empty() {
+                return unsupported("an empty IN list");
+            }
+            let any = halves(equal, &|left, right| {
+                binary(left, BinaryOperator::Or, right)
+            });
             *expr = negate(nested(any), negated);
             return Ok(());
         }
@@ -638,7 +676,7 @@ impl Rewriter<'_> {
             let (mut condition, mut result) = (take(condition), take(result));
             if let Some(operand) = &operand {
                 condition = binary(
-                    nested(operand.as_ref().clone()),
+                    nested(self.copy(operand)?),
                     BinaryOperator::Eq,
                     nested(condition),
                 );
@@ -709,6 +747,22 @@ impl Rewriter<'_> {
                 .variable(Some("global"), &name.to_lowercase()),
             _ => unsupported(format!("the variable {}", names.join("."))),
         }
+    }
+}
+
+/// How many operators of arithmetic follow each other from here on; `pending` has the last one first.
+fn chain_length(op: &BinaryOperator, right: &Expr, pending: &[(BinaryOperator, Expr)]) -> usize {
+    let is_plain = |op: &BinaryOperator, right: &Expr| {
+        operators::arithmetic(op).is_some() && !matches!(right, Expr::Interval(_))
+    };
+    match is_plain(op, right) {
+        true => {
+            let following = pending.iter().rev();
+            1 + following
+                .take_while(|(op, right)| is_plain(op, right))
+                .count()
+        }
+        false => 0,
     }
 }
 

@@ -5,6 +5,7 @@
 //! `lower_case_table_names=1`) and keep their spelling as result names. Every table reference gets a
 //! number, under which the catalog finds its alias and hints.
 
+mod expansion;
 pub(crate) mod expression;
 mod function;
 mod scope;
@@ -19,11 +20,13 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, TableWithJoins, Value,
 };
 
+use expansion::{Common, Expansion, MAX_TABLES};
 pub(crate) use expression::{call, check_collation, text_collation};
 use scope::Scope;
-pub use source::Source;
+pub use source::{SelectLists, Source};
 
 use crate::error::{Result, SqlError};
+use crate::interrupt;
 
 /// What the rewriter needs to know about the session.
 pub trait Environment {
@@ -85,6 +88,9 @@ pub struct OutputNames {
     pub by_alias: HashMap<String, String>,
 }
 
+/// The hint that limits a statement's time.
+pub(crate) const TIME_LIMIT: &str = "MAX_EXECUTION_TIME";
+
 /// Separates the table's name and the number of the reference in names that DataFusion sees. A
 /// table name cannot contain it.
 pub const ACCESS_SEPARATOR: &str = "/@";
@@ -100,11 +106,12 @@ pub fn rewrite(
 ) -> Result<Rewritten> {
     let mut rewriter = Rewriter {
         environment,
-        source,
+        source: SelectLists::new(source),
         accesses: Vec::new(),
         selects: 0,
         current_select: 0,
         ctes: Vec::new(),
+        expansion: Expansion::default(),
         aliases: HashMap::new(),
         hints: Vec::new(),
         tables: Vec::new(),
@@ -129,12 +136,13 @@ pub fn rewrite(
 
 struct Rewriter<'a> {
     environment: &'a dyn Environment,
-    source: Source<'a>,
+    source: SelectLists<'a>,
     accesses: Vec<TableAccess>,
     selects: usize,
     current_select: usize,
     /// The common table expressions in scope, with the names of their columns.
-    ctes: Vec<(String, Vec<String>)>,
+    ctes: Vec<Common>,
+    expansion: Expansion,
     /// Spelling of aliases.
     aliases: HashMap<String, String>,
     /// Hints of the SELECT at hand: table (lower case), push or not.
@@ -229,14 +237,17 @@ impl Rewriter<'_> {
             cte.from.is_some() || cte.materialized.is_some(),
             "WITH … AS MATERIALIZED",
         )?;
+        let before = self.expansion;
+        self.expansion.depth = 0;
         self.query(&mut cte.query)?;
         self.table_alias(&mut cte.alias)?;
         let name = cte.alias.name.value.clone();
-        if self.ctes[scope..].iter().any(|(known, _)| *known == name) {
+        if self.ctes[scope..].iter().any(|known| known.name == name) {
             return Err(SqlError::duplicate_alias(name));
         }
         let columns = self.derived_columns(&cte.alias);
-        self.ctes.push((name, columns));
+        let common = self.expansion.common(name, columns, &before)?;
+        self.ctes.push(common);
         Ok(())
     }
 
@@ -395,7 +406,9 @@ impl Rewriter<'_> {
             refuse(modifiers.sql_buffer_result, "SQL_BUFFER_RESULT")?;
             // HIGH_PRIORITY and SQL_NO_CACHE have no meaning in MySQL 8 either.
         }
+        interrupt::check()?;
         self.selects += 1;
+        self.expansion.selects += 1;
         let outer = (
             self.current_select,
             std::mem::take(&mut self.hints),
@@ -446,10 +459,11 @@ impl Rewriter<'_> {
     /// Gives every expression of the select list a name that is its own, and remembers the name
     /// that users see.
     fn projection(&mut self, select: &mut Select) -> Result<Output> {
-        let texts = self.source.select_items(select.select_token.0.span.start);
+        let texts = self.source.items(select.select_token.0.span.start);
         let items = std::mem::take(&mut select.projection);
         let mut output = Output::default();
         let mut used = self.starred(&items, select.from.is_empty(), &mut output)?;
+        let mut numbers: HashMap<String, usize> = HashMap::new();
         for (i, mut item) in items.into_iter().enumerate() {
             let (expr, name) = match &mut item {
                 SelectItem::Wildcard(_) => {
@@ -489,9 +503,10 @@ impl Rewriter<'_> {
             } else {
                 output.names.push(own.clone());
             }
-            let mut n = 1;
+            // The number that this name was told apart with last.
+            let n = numbers.entry(own.clone()).or_insert(1);
             while !used.insert(alias.clone()) {
-                n += 1;
+                *n += 1;
                 alias = format!("{own}#{n}");
             }
             let keep = column && alias == own && matches!(item, SelectItem::UnnamedExpr(_));
@@ -628,6 +643,9 @@ impl Rewriter<'_> {
         if self.tables.iter().any(|known| known == name) {
             return Err(SqlError::duplicate_alias(name));
         }
+        if self.tables.len() == MAX_TABLES {
+            return Err(SqlError::too_many_tables(MAX_TABLES));
+        }
         self.tables.push(name.to_owned());
         Ok(())
     }
@@ -674,11 +692,10 @@ impl Rewriter<'_> {
             .as_ref()
             .map_or_else(|| table.clone(), |a| a.name.value.clone());
         self.add_table(&alias_name)?;
-        let cte = self.ctes.iter().rev().find(|(name, _)| *name == table);
-        if schema.is_none()
-            && let Some((_, columns)) = cte
-        {
-            let scope = Scope::of_table(&alias_name, columns.clone());
+        let common = self.ctes.iter().rfind(|known| known.name == table);
+        if let (None, Some(common)) = (&schema, common) {
+            self.expansion.name(common)?;
+            let scope = Scope::of_table(&alias_name, common.columns.clone());
             *name = ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote(
                 '"', table,
             ))]);
@@ -767,26 +784,39 @@ fn qualified_wildcard(kind: &mut SelectItemQualifiedWildcardKind) -> Result<()> 
     Ok(())
 }
 
-/// The hints NDP_PUSHDOWN(t) and NO_NDP_PUSHDOWN(t); others are refused.
+/// The hints NDP_PUSHDOWN(t) and NO_NDP_PUSHDOWN(t); others than these and MAX_EXECUTION_TIME(n), which the
+/// session looks for, are refused.
 fn hints(select: &Select) -> Result<Vec<(String, bool)>> {
+    let mut found = Vec::new();
+    for (name, tables) in hints_of(select)? {
+        let push = match name.as_str() {
+            "NDP_PUSHDOWN" => true,
+            "NO_NDP_PUSHDOWN" => false,
+            TIME_LIMIT if tables.trim().parse::<u64>().is_ok() => continue,
+            other => return unsupported(format!("the hint {other}")),
+        };
+        for table in tables.split(',') {
+            found.push((table.trim().trim_matches('`').to_lowercase(), push));
+        }
+    }
+    Ok(found)
+}
+
+/// The hints of a SELECT: names in upper case, and what stands in the parentheses.
+///
+/// # Errors
+/// 1235 for what is no hint.
+pub(crate) fn hints_of(select: &Select) -> Result<Vec<(String, &str)>> {
     let mut found = Vec::new();
     for hint in &select.optimizer_hints {
         let mut rest = hint.text.trim();
         while !rest.is_empty() {
-            let Some((name, tail)) = rest.split_once('(') else {
+            let parts = rest.split_once('(');
+            let parts = parts.and_then(|(name, tail)| Some((name, tail.split_once(')')?)));
+            let Some((name, (arguments, tail))) = parts else {
                 return unsupported(format!("the hint {rest}"));
             };
-            let Some((tables, tail)) = tail.split_once(')') else {
-                return unsupported(format!("the hint {rest}"));
-            };
-            let push = match name.trim().to_ascii_uppercase().as_str() {
-                "NDP_PUSHDOWN" => true,
-                "NO_NDP_PUSHDOWN" => false,
-                other => return unsupported(format!("the hint {other}")),
-            };
-            for table in tables.split(',') {
-                found.push((table.trim().trim_matches('`').to_lowercase(), push));
-            }
+            found.push((name.trim().to_ascii_uppercase(), arguments));
             rest = tail.trim();
         }
     }

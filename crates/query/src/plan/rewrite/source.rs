@@ -1,5 +1,8 @@
 //! The text of a statement and its tokens: what columns of results are named after.
 
+use std::cell::OnceCell;
+use std::ops::Range;
+
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
@@ -30,17 +33,88 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Where the tokens begin and end, in bytes: [`Source::offset`] of all of them.
+    fn places(&self) -> Vec<Range<usize>> {
+        let mut walk = Walk {
+            text: self.text,
+            at: 0,
+            location: Location { line: 1, column: 1 },
+        };
+        let mut place = |location: Location| {
+            // Parameters' literals have the place of their mark, all of them.
+            if location < walk.location {
+                return self.offset(location);
+            }
+            walk.to(location)
+        };
+        let spans = self.tokens.iter().map(|token| token.span);
+        spans
+            .map(|span| place(span.start)..place(span.end))
+            .collect()
+    }
+}
+
+/// A way through a text.
+struct Walk<'a> {
+    text: &'a str,
+    at: usize,
+    location: Location,
+}
+
+impl Walk<'_> {
+    /// Goes on to a location, and gives its offset.
+    fn to(&mut self, location: Location) -> usize {
+        for c in self.text[self.at..].chars() {
+            if self.location >= location {
+                break;
+            }
+            self.at += c.len_utf8();
+            match c {
+                '\n' => {
+                    self.location.line += 1;
+                    self.location.column = 1;
+                }
+                _ => self.location.column += 1,
+            }
+        }
+        self.at
+    }
+}
+
+/// The select lists of a statement.
+pub struct SelectLists<'a> {
+    source: Source<'a>,
+    /// Where the tokens begin and end in the text; found when they are needed.
+    places: OnceCell<Vec<Range<usize>>>,
+}
+
+impl<'a> SelectLists<'a> {
+    /// Those of this statement.
+    #[must_use]
+    pub fn new(source: Source<'a>) -> Self {
+        Self {
+            source,
+            places: OnceCell::new(),
+        }
+    }
+
     /// The texts of the items of the SELECT whose keyword is at `select`.
     #[must_use]
-    pub fn select_items(&self, select: Location) -> Vec<&'a str> {
-        let Some(at) = self.tokens.iter().position(|t| t.span.start == select) else {
+    pub fn items(&self, select: Location) -> Vec<&'a str> {
+        let tokens = self.source.tokens;
+        // They lie in the order of the text.
+        let at = tokens.partition_point(|token| token.span.start < select);
+        if tokens
+            .get(at)
+            .is_none_or(|token| token.span.start != select)
+        {
             return Vec::new();
-        };
+        }
         let mut items = Vec::new();
-        let mut range: Option<(Location, Location)> = None;
+        let mut range: Option<(usize, usize)> = None;
         let mut depth = 0;
         let mut leading = true;
-        for token in &self.tokens[at + 1..] {
+        for (number, token) in tokens.iter().enumerate().skip(at + 1) {
             match &token.token {
                 Token::Whitespace(_) => continue,
                 Token::Word(word) if leading && is_modifier(word.keyword) => continue,
@@ -56,18 +130,19 @@ impl<'a> Source<'a> {
                 _ => {}
             }
             leading = false;
-            let start = range.map_or(token.span.start, |(start, _)| start);
-            range = Some((start, token.span.end));
+            let first = range.map_or(number, |(first, _)| first);
+            range = Some((first, number));
         }
         items.push(self.slice(range));
         items
     }
 
-    fn slice(&self, range: Option<(Location, Location)>) -> &'a str {
-        match range {
-            Some((start, end)) => &self.text[self.offset(start)..self.offset(end)],
-            None => "",
-        }
+    fn slice(&self, range: Option<(usize, usize)>) -> &'a str {
+        let Some((first, last)) = range else {
+            return "";
+        };
+        let places = self.places.get_or_init(|| self.source.places());
+        &self.source.text[places[first].start..places[last].end]
     }
 }
 
@@ -115,8 +190,12 @@ mod tests {
         };
         let first = tokens[0].span.start;
         assert_eq!(
-            source.select_items(first),
+            SelectLists::new(source).items(first),
             ["a + 'é,'", "f( b, (SELECT 1 FROM x) )", "`c`"]
         );
+        for (place, token) in source.places().iter().zip(&tokens) {
+            assert_eq!(place.start, source.offset(token.span.start));
+            assert_eq!(place.end, source.offset(token.span.end));
+        }
     }
 }

@@ -1,0 +1,76 @@
+//! Stopping what computes: whoever walks over a statement, its plan or its values looks here now and
+//! then.
+//!
+//! The token of the statement that a thread computes for is known to the thread, since much of the walking is
+//! DataFusion's, which only calls us back: for each operator, each function's type, between two of its
+//! rules.
+
+use std::cell::RefCell;
+
+use datafusion::common::Result as DfResult;
+use perigee_engine::scan::CancelToken;
+
+use crate::error::{Result, SqlError};
+
+thread_local! {
+    static CURRENT: RefCell<Option<CancelToken>> = const { RefCell::new(None) };
+}
+
+/// While it lives, the thread computes for a statement.
+pub(crate) struct Watch {
+    before: Option<CancelToken>,
+}
+
+impl Watch {
+    /// Begins to compute for a statement.
+    pub(crate) fn new(cancel: &CancelToken) -> Self {
+        let before = CURRENT.replace(Some(cancel.clone()));
+        Self { before }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        CURRENT.set(self.before.take());
+    }
+}
+
+/// True if the thread computes for a statement.
+pub(crate) fn is_watched() -> bool {
+    CURRENT.with_borrow(Option::is_some)
+}
+
+/// 1317 if the statement that the thread computes for is to stop.
+pub(crate) fn check() -> Result<()> {
+    let stop = CURRENT.with_borrow(|token| token.as_ref().is_some_and(CancelToken::is_cancelled));
+    match stop {
+        true => Err(SqlError::interrupted()),
+        false => Ok(()),
+    }
+}
+
+/// [`check`], for what DataFusion calls.
+pub(crate) fn check_df() -> DfResult<()> {
+    check().map_err(SqlError::into_df)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_knows_the_statement_that_it_computes_for() {
+        let (one, other) = (CancelToken::new(), CancelToken::new());
+        assert!(!is_watched());
+        one.cancel();
+        assert_eq!(check(), Ok(()));
+        let outer = Watch::new(&one);
+        assert_eq!(check(), Err(SqlError::interrupted()));
+        let inner = Watch::new(&other);
+        assert_eq!(check(), Ok(()));
+        drop(inner);
+        assert_eq!(check(), Err(SqlError::interrupted()));
+        drop(outer);
+        assert!(!is_watched());
+    }
+}

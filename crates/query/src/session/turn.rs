@@ -1,0 +1,144 @@
+//! A statement's turn: parsing, planning and changing rows compute without a pause, for as long as a
+//! statement is long, and recurse as deep as it is nested. So a statement that is not a fast one is polled
+//! apart:
+//!
+//! - the runtime hands the other tasks of the thread to another thread first (`block_in_place`), so that
+//!   sockets, KILL and storage go on whatever statements compute; the operating system shares the
+//!   processors out among those who compute;
+//! - only so many statements compute at a time. Long ones have places of their own, so that they do not
+//!   keep short ones waiting. Who waits for a place can be stopped;
+//! - the stack is grown to [`STACK`] if the thread's is smaller;
+//! - the thread knows the statement's token ([`crate::interrupt`]).
+//!
+//! A place is held for one poll, not for a statement: who waits for a row, a lock or a client has none.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures::future::BoxFuture;
+use perigee_engine::scan::CancelToken;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+
+use crate::error::{Result, SqlError};
+use crate::interrupt::{self, Watch};
+
+/// Stack that a statement may use. What is not bounded by a loop over an explicit stack is nested at most as
+/// deep as [`crate::parse`] allows: some hundred levels of some KiB, in a dozen passes' frames.
+const STACK: usize = 32 << 20;
+
+/// Texts longer than this are long: planning takes milliseconds for each KiB at worst.
+const LONG: usize = 16 << 10;
+
+/// Short statements that compute at a time, for each processor. More than one, so that some that take seconds
+/// leave places to the others.
+const SHORT_PLACES: usize = 16;
+
+/// Places for statements that compute.
+pub(super) struct Places {
+    short: Arc<Semaphore>,
+    long: Arc<Semaphore>,
+}
+
+impl Places {
+    pub(super) fn new(processors: usize) -> Self {
+        let processors = processors.max(1);
+        Self {
+            short: Arc::new(Semaphore::new(SHORT_PLACES * processors)),
+            long: Arc::new(Semaphore::new(processors)),
+        }
+    }
+
+    /// Where a statement with this text gets its place; `None` if it needs none, because it lets others go on.
+    fn of(&self, text: &str) -> Option<Arc<Semaphore>> {
+        let word = text.trim_start().split_ascii_whitespace().next();
+        let word = word.unwrap_or_default().trim_end_matches(';');
+        let releases = ["KILL", "COMMIT", "ROLLBACK"];
+        if releases
+            .iter()
+            .any(|known| word.eq_ignore_ascii_case(known))
+        {
+            return None;
+        }
+        let lane = if text.len() > LONG {
+            &self.long
+        } else {
+            &self.short
+        };
+        Some(lane.clone())
+    }
+}
+
+/// A statement that computes in its turns.
+pub(super) struct Turns<'a, T> {
+    statement: BoxFuture<'a, Result<T>>,
+    lane: Option<Arc<Semaphore>>,
+    cancel: CancelToken,
+    waiting: Option<BoxFuture<'static, std::result::Result<OwnedSemaphorePermit, AcquireError>>>,
+    begun: bool,
+}
+
+impl<'a, T> Turns<'a, T> {
+    /// Runs a statement with this text.
+    pub(super) fn new(
+        places: &Places,
+        text: &str,
+        cancel: &CancelToken,
+        statement: BoxFuture<'a, Result<T>>,
+    ) -> Self {
+        Self {
+            statement,
+            // A statement inside another one has the other one's place.
+            lane: places.of(text).filter(|_| !interrupt::is_watched()),
+            cancel: cancel.clone(),
+            waiting: None,
+            begun: false,
+        }
+    }
+
+    /// A place in the lane. Who was stopped needs none: what it did is to be undone.
+    fn place(&mut self, cx: &mut Context<'_>) -> Poll<Option<OwnedSemaphorePermit>> {
+        let Some(lane) = &self.lane else {
+            return Poll::Ready(None);
+        };
+        if self.cancel.is_cancelled() {
+            self.waiting = None;
+            return Poll::Ready(None);
+        }
+        if self.waiting.is_none() {
+            if let Ok(place) = lane.clone().try_acquire_owned() {
+                return Poll::Ready(Some(place));
+            }
+            self.waiting = Some(Box::pin(lane.clone().acquire_owned()));
+        }
+        let Some(waiting) = &mut self.waiting else {
+            return Poll::Ready(None);
+        };
+        let place = ready!(waiting.as_mut().poll(cx));
+        self.waiting = None;
+        // Nobody closes a lane.
+        Poll::Ready(place.ok())
+    }
+}
+
+impl<T> Future for Turns<'_, T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
+        let this = &mut *self;
+        let _place = ready!(this.place(cx));
+        if this.cancel.is_cancelled() && !this.begun {
+            return Poll::Ready(Err(SqlError::interrupted()));
+        }
+        this.begun = true;
+        let _watch = Watch::new(&this.cancel);
+        let statement = this.statement.as_mut();
+        let poll = || stacker::maybe_grow(STACK, STACK, || statement.poll(cx));
+        let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
+        match flavor {
+            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(poll),
+            _ => poll(),
+        }
+    }
+}
