@@ -12,9 +12,10 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use tokio::time::timeout;
 
+use crate::compress;
 use crate::errors::{
     NET_ERROR_ON_WRITE, NET_PACKET_TOO_LARGE, NET_PACKETS_OUT_OF_ORDER, NET_READ_ERROR,
-    NET_READ_INTERRUPTED, NET_WRITE_INTERRUPTED, OUT_OF_RESOURCES, SqlError,
+    NET_READ_INTERRUPTED, NET_UNCOMPRESS_ERROR, NET_WRITE_INTERRUPTED, OUT_OF_RESOURCES, SqlError,
 };
 use crate::frame::{self, FilePart, FrameDecoder, FrameError, MAX_FILE_PART};
 use crate::memory::Held;
@@ -67,6 +68,7 @@ impl ReceiveError {
             Self::NoMemory => OUT_OF_RESOURCES.with(&[]),
             Self::Frame(FrameError::TooLarge { .. }) => NET_PACKET_TOO_LARGE.with(&[]),
             Self::Frame(FrameError::OutOfOrder { .. }) => NET_PACKETS_OUT_OF_ORDER.with(&[]),
+            Self::Frame(FrameError::Compressed) => NET_UNCOMPRESS_ERROR.with(&[]),
         }
     }
 }
@@ -76,6 +78,8 @@ impl ReceiveError {
 pub(crate) struct Receiver {
     transport: Arc<Transport>,
     buf: BytesMut,
+    /// What is still in envelopes, if the client compresses.
+    envelopes: Option<BytesMut>,
     frames: FrameDecoder,
     /// Longest silence inside a packet.
     stall: Duration,
@@ -89,10 +93,16 @@ impl Receiver {
         Self {
             transport,
             buf: BytesMut::new(),
+            envelopes: None,
             frames: FrameDecoder::default(),
             stall,
             held,
         }
+    }
+
+    /// From here on the client's packets come in envelopes.
+    pub(crate) fn expect_envelopes(&mut self) {
+        self.envelopes = Some(std::mem::take(&mut self.buf));
     }
 
     /// The sequence id of the frame that follows.
@@ -121,7 +131,10 @@ impl Receiver {
             if let Some(payload) = self.frames.payload(&mut self.buf, limit)? {
                 return Ok(payload);
             }
-            let begun = !self.buf.is_empty() || self.frames.is_inside_payload();
+            let is_waiting = |raw: &BytesMut| !raw.is_empty();
+            let begun = !self.buf.is_empty()
+                || self.envelopes.as_ref().is_some_and(is_waiting)
+                || self.frames.is_inside_payload();
             let room = self.frames.missing(&self.buf).clamp(COMMAND_ROOM, MAX_ROOM);
             let deadline = if begun { self.stall } else { idle };
             self.fill(room, deadline)
@@ -160,24 +173,35 @@ impl Receiver {
 
     /// Counts what the buffers hold.
     fn hold(&mut self) -> Result<(), ReceiveError> {
-        match self.held.resize(self.buf.capacity() + self.frames.held()) {
+        let envelopes = self.envelopes.as_ref().map_or(0, BytesMut::capacity);
+        let bytes = self.buf.capacity() + envelopes + self.frames.held();
+        match self.held.resize(bytes) {
             true => Ok(()),
             false => Err(ReceiveError::NoMemory),
         }
     }
 
     async fn fill(&mut self, room: usize, deadline: Duration) -> Result<(), ReceiveError> {
-        let left = self.buf.capacity() - self.buf.len();
+        let into = self.envelopes.as_mut().unwrap_or(&mut self.buf);
+        let left = into.capacity() - into.len();
         if left < LITTLE_ROOM || room > FILE_ROOM {
-            self.buf.reserve(room);
+            into.reserve(room);
             self.hold()?;
         }
-        match timeout(deadline, self.transport.read(&mut self.buf)).await {
-            Ok(Ok(0)) => Err(ReceiveError::Closed),
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(ReceiveError::Io(error)),
-            Err(_) => Err(ReceiveError::Stalled(deadline)),
+        let into = self.envelopes.as_mut().unwrap_or(&mut self.buf);
+        match timeout(deadline, self.transport.read(into)).await {
+            Ok(Ok(0)) => return Err(ReceiveError::Closed),
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => return Err(ReceiveError::Io(error)),
+            Err(_) => return Err(ReceiveError::Stalled(deadline)),
         }
+        if let Some(raw) = &mut self.envelopes {
+            while let Some(number) = compress::open(raw, &mut self.buf)? {
+                self.transport.set_envelope(number.wrapping_add(1));
+            }
+            self.hold()?;
+        }
+        Ok(())
     }
 }
 
@@ -207,7 +231,9 @@ impl SendError {
 pub(crate) struct Sender {
     transport: Arc<Transport>,
     buf: BytesMut,
-    /// How much of the buffer has gone.
+    /// What is in envelopes, if the client asked for them.
+    envelopes: Option<BytesMut>,
+    /// How much of the buffer, or of the envelopes, has gone.
     sent: usize,
     seq: u8,
     /// The buffer is full, and to be flushed, when it holds this many bytes.
@@ -222,11 +248,17 @@ impl Sender {
         Self {
             transport,
             buf: BytesMut::new(),
+            envelopes: None,
             sent: 0,
             seq: 0,
             full,
             stall,
         }
+    }
+
+    /// From here on packets go in envelopes; everything before was flushed.
+    pub(crate) fn use_envelopes(&mut self) {
+        self.envelopes = Some(BytesMut::new());
     }
 
     /// The sequence id of the packet that follows.
@@ -278,24 +310,39 @@ impl Sender {
 
     /// True if it is time to flush.
     pub(crate) fn is_full(&self) -> bool {
-        self.buf.len() - self.sent >= self.full
+        match self.envelopes {
+            Some(_) => self.buf.len() >= self.full,
+            None => self.buf.len() - self.sent >= self.full,
+        }
     }
 
     /// Sends everything.
     pub(crate) async fn flush(&mut self) -> Result<(), SendError> {
-        while self.sent < self.buf.len() {
-            match timeout(self.stall, self.transport.write(&self.buf[self.sent..])).await {
+        if let Some(envelopes) = &mut self.envelopes {
+            let mut number = self.transport.envelope();
+            compress::wrap(&self.buf, envelopes, &mut number);
+            self.transport.set_envelope(number);
+            empty(&mut self.buf);
+        }
+        let buf = self.envelopes.as_mut().unwrap_or(&mut self.buf);
+        while self.sent < buf.len() {
+            match timeout(self.stall, self.transport.write(&buf[self.sent..])).await {
                 Ok(Ok(n)) => self.sent += n,
                 Ok(Err(error)) => return Err(SendError::Io(error)),
                 Err(_) => return Err(SendError::Stalled(self.stall)),
             }
         }
         self.sent = 0;
-        if self.buf.capacity() > MAX_KEPT_BUFFER {
-            self.buf = BytesMut::new();
-        } else {
-            self.buf.clear();
-        }
+        empty(buf);
         Ok(())
+    }
+}
+
+/// Empties a buffer, and gives much memory back.
+fn empty(buf: &mut BytesMut) {
+    if buf.capacity() > MAX_KEPT_BUFFER {
+        *buf = BytesMut::new();
+    } else {
+        buf.clear();
     }
 }

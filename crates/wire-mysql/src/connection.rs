@@ -87,6 +87,10 @@ pub(crate) async fn serve(
             return end;
         }
     };
+    if response.capabilities.has(Capabilities::COMPRESS) {
+        receiver.expect_envelopes();
+        outlet.sender.use_envelopes();
+    }
     let mut connection = Connection {
         client: response.capabilities,
         collation: response.collation,

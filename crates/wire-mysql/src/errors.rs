@@ -176,6 +176,7 @@ known_errors! {
     NOT_ALLOWED_COMMAND = 1148, b"42000", "ER_NOT_ALLOWED_COMMAND", "The used command is not allowed with this server version";
     NET_PACKET_TOO_LARGE = 1153, b"08S01", "ER_NET_PACKET_TOO_LARGE", "Got a packet bigger than 'max_allowed_packet' bytes";
     NET_PACKETS_OUT_OF_ORDER = 1156, b"08S01", "ER_NET_PACKETS_OUT_OF_ORDER", "Got packets out of order";
+    NET_UNCOMPRESS_ERROR = 1157, b"08S01", "ER_NET_UNCOMPRESS_ERROR", "Couldn't uncompress communication packet";
     NET_READ_ERROR = 1158, b"08S01", "ER_NET_READ_ERROR", "Got an error reading communication packets";
     NET_READ_INTERRUPTED = 1159, b"08S01", "ER_NET_READ_INTERRUPTED", "Got timeout reading communication packets";
     NET_ERROR_ON_WRITE = 1160, b"08S01", "ER_NET_ERROR_ON_WRITE", "Got an error writing communication packets";

@@ -144,6 +144,7 @@ impl Capabilities {
         .with(Self::FOUND_ROWS)
         .with(Self::LONG_FLAG)
         .with(Self::CONNECT_WITH_DB)
+        .with(Self::COMPRESS)
         .with(Self::LOCAL_FILES)
         .with(Self::IGNORE_SPACE)
         .with(Self::PROTOCOL_41)
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn neither_compression_nor_tls_is_offered() {
-        assert!(!Capabilities::SERVER.has(Capabilities::COMPRESS));
+        assert!(Capabilities::SERVER.has(Capabilities::COMPRESS));
         assert!(!Capabilities::SERVER.has(Capabilities::SSL));
         assert!(Capabilities::SERVER.has(Capabilities::LOCAL_FILES));
     }

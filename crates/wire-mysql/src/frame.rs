@@ -38,6 +38,9 @@ pub(crate) enum FrameError {
         /// The greatest size allowed, in bytes.
         limit: usize,
     },
+    /// An envelope's contents are not what its header says.
+    #[error("a compressed packet that cannot be decompressed")]
+    Compressed,
 }
 
 /// A part of a file a client sends (LOAD DATA LOCAL).

@@ -31,6 +31,7 @@ mod codec;
 mod column;
 mod columns;
 mod command;
+mod compress;
 mod config;
 mod connection;
 mod digits;

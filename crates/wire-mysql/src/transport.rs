@@ -3,6 +3,7 @@
 //! go through the TLS stream, the watch stays on the socket.
 
 use std::io;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -16,6 +17,8 @@ use crate::registry::{ConnectionRegistry, count};
 pub(crate) struct Transport {
     tcp: TcpStream,
     registry: ConnectionRegistry,
+    /// Number of the envelope that follows, from either side, if the client compresses.
+    envelope: AtomicU8,
 }
 
 impl Transport {
@@ -25,7 +28,21 @@ impl Transport {
         if let Err(error) = tcp.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY is not set");
         }
-        Self { tcp, registry }
+        Self {
+            tcp,
+            registry,
+            envelope: AtomicU8::new(0),
+        }
+    }
+
+    /// Number of the envelope that follows.
+    pub(crate) fn envelope(&self) -> u8 {
+        self.envelope.load(Ordering::Relaxed)
+    }
+
+    /// Sets the number of the envelope that follows.
+    pub(crate) fn set_envelope(&self, number: u8) {
+        self.envelope.store(number, Ordering::Relaxed);
     }
 
     /// Reads what is there, up to the room `buf` has; waits for the first byte. 0 is the end.

@@ -21,7 +21,7 @@ use crate::interrupt;
 pub const CHAIN: &str = "mysql_chain";
 
 /// Operators from which a chain is one function.
-pub const LONG: usize = 32;
+pub const LONG: usize = 8;
 
 /// The letters of the operators.
 const LETTERS: [(char, Arithmetic); 6] = [

@@ -9,11 +9,15 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Result, SqlError};
+use crate::functions::chain::LONG;
 
-/// Operators, one inside the other, that an expression may have. The types of an expression are found by walking
-/// all of it, and that at each of its levels: time grows with the square of this (but see
-/// [`crate::functions::chain`]).
-pub const MAX_OPERATORS: usize = 1000;
+/// Operators, one inside the other, that an expression may have.
+pub const MAX_OPERATORS: usize = 2000;
+
+/// Levels that an expression may have when long chains of arithmetic have become one level
+/// ([`crate::functions::chain`]). DataFusion names an expression after all that is in it, at each of its levels and
+/// in each of its passes: time grows with the third power of this.
+pub const MAX_LEVELS: usize = 250;
 
 /// ANDs and ORs of one condition, and branches of one UNION.
 pub const MAX_TERMS: usize = 20_000;
@@ -53,6 +57,9 @@ pub fn check(tokens: &[TokenWithSpan]) -> Result<()> {
             | Token::DoubleQuotedString(_)
             | Token::HexStringLiteral(_)
             | Token::EOF => {}
+            Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::Mod => {
+                top(&mut levels).arithmetic();
+            }
             _ => top(&mut levels).operator(),
         }
         top(&mut levels).check()?;
@@ -73,22 +80,54 @@ fn top(levels: &mut Vec<Level>) -> &mut Level {
 fn close(levels: &mut Vec<Level>) -> Option<Level> {
     let closed = levels.pop()?;
     let around = top(levels);
-    around.inner = around.inner.max(closed.depth() + 1);
+    around.inner = around.inner.max(closed.depth().plus(ONE));
     Some(closed)
 }
+
+/// How deep something is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Depth {
+    /// As the parser reads it.
+    operators: usize,
+    /// When chains of arithmetic are one level.
+    levels: usize,
+}
+
+impl Depth {
+    fn max(self, other: Self) -> Self {
+        Self {
+            operators: self.operators.max(other.operators),
+            levels: self.levels.max(other.levels),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            operators: self.operators + other.operators,
+            levels: self.levels + other.levels,
+        }
+    }
+}
+
+const ONE: Depth = Depth {
+    operators: 1,
+    levels: 1,
+};
 
 /// What stands between two parentheses, or between CASE and END.
 #[derive(Debug, Default)]
 struct Level {
     is_case: bool,
     /// Operators since the last AND or OR.
-    operators: usize,
+    own: Depth,
+    /// Operators of arithmetic, one after the other.
+    run: usize,
     /// BETWEENs whose AND has not come yet.
     betweens: usize,
     /// Depth of what is in parentheses, of this expression.
-    inner: usize,
+    inner: Depth,
     /// The greatest depth of an operand of AND or OR, or of an item of a list, so far.
-    deepest: usize,
+    deepest: Depth,
     /// ANDs and ORs.
     terms: usize,
     /// UNIONs.
@@ -97,23 +136,36 @@ struct Level {
 
 impl Level {
     fn operator(&mut self) {
-        self.operators += 1;
+        self.own = self.own.plus(ONE);
+        self.run = 0;
     }
 
-    fn depth(&self) -> usize {
-        self.deepest.max(self.operators + self.inner)
+    fn arithmetic(&mut self) {
+        self.run += 1;
+        self.own.operators += 1;
+        // A longer one is one function.
+        self.own.levels += usize::from(self.run < LONG);
+    }
+
+    fn depth(&self) -> Depth {
+        self.deepest.max(self.own.plus(self.inner))
+    }
+
+    fn forget(&mut self) {
+        self.deepest = self.depth();
+        (self.own, self.inner) = Default::default();
+        (self.run, self.betweens) = (0, 0);
     }
 
     /// Another expression begins.
     fn restart(&mut self) {
-        self.deepest = self.depth();
-        (self.operators, self.betweens, self.inner, self.terms) = (0, 0, 0, 0);
+        self.forget();
+        self.terms = 0;
     }
 
     /// An AND or OR.
     fn term(&mut self) -> Result<()> {
-        self.deepest = self.depth();
-        (self.operators, self.betweens, self.inner) = (0, 0, 0);
+        self.forget();
         self.terms += 1;
         Self::bounded(self.terms)
     }
@@ -133,6 +185,7 @@ impl Level {
                 self.betweens += 1;
                 self.operator();
             }
+            Keyword::DIV | Keyword::MOD => self.arithmetic(),
             Keyword::XOR
             | Keyword::NOT
             | Keyword::IS
@@ -140,8 +193,6 @@ impl Level {
             | Keyword::LIKE
             | Keyword::REGEXP
             | Keyword::RLIKE
-            | Keyword::DIV
-            | Keyword::MOD
             | Keyword::COLLATE
             | Keyword::MEMBER => self.operator(),
             Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT => {
@@ -168,8 +219,12 @@ impl Level {
     }
 
     fn check(&self) -> Result<()> {
-        match self.operators + self.inner > MAX_OPERATORS {
-            true => Err(SqlError::too_deep(MAX_OPERATORS)),
+        let Depth { operators, levels } = self.own.plus(self.inner);
+        if operators > MAX_OPERATORS {
+            return Err(SqlError::too_deep(MAX_OPERATORS));
+        }
+        match levels > MAX_LEVELS {
+            true => Err(SqlError::too_deep(MAX_LEVELS)),
             false => Ok(()),
         }
     }
@@ -204,10 +259,12 @@ mod tests {
             ("UPDATE t SET a=1", "|1", ""),
         ] {
             let text = |links: usize| format!("{first}{}{last}", link.repeat(links));
-            assert_eq!(errno(&text(100)), None, "{link}");
+            assert_eq!(errno(&text(50)), None, "{link}");
             assert_eq!(errno(&text(super::MAX_OPERATORS + 1)), Some(1436), "{link}");
             assert_eq!(errno(&text(200_000)), Some(1436), "{link}");
         }
+        assert_eq!(errno(&format!("SELECT 1{}", "*a+1".repeat(900))), None);
+        assert_eq!(errno(&format!("SELECT 1{}", "=a".repeat(251))), Some(1436));
         let nested = format!("SELECT {}1{}", "(1+1+1+".repeat(400), "+1+1+1)".repeat(400));
         assert_eq!(errno(&nested), Some(1436));
     }

@@ -3,6 +3,7 @@
 mod clause;
 pub mod collation;
 mod constants;
+mod field;
 pub mod level;
 mod lists;
 mod membership;

@@ -12,7 +12,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Expr, ExprSchemable, Operator, ScalarUDF, binary_expr, cast, lit};
+use datafusion::logical_expr::{Expr, Operator, ScalarUDF, binary_expr, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use perigee_expr::Arithmetic;
 use perigee_value::{ColumnType, Datum, Members, Units, decimal, parse_text};
@@ -27,6 +27,7 @@ use crate::functions::types::{
 use crate::functions::{cast as casts, enumeration, json, text, wide};
 use crate::interrupt;
 use crate::parse::binary::number_of;
+use crate::plan::field::{field_of, type_of};
 use crate::plan::{collation, metadata};
 
 /// What an integer literal is.
@@ -117,16 +118,16 @@ pub fn cast_to(expr: Expr, target: casts::Target) -> Expr {
 /// # Errors
 /// 1235 for combinations that are not done here, 1525 for dates that are none.
 pub fn compare(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    let left = resolved(left, is_number(&right.get_type(schema)?))?;
-    let right = resolved(right, is_number(&left.get_type(schema)?))?;
+    let left = resolved(left, is_number(&type_of(&right, schema)?))?;
+    let right = resolved(right, is_number(&type_of(&left, schema)?))?;
     let left = as_year(left, &right, schema)?;
     let right = as_year(right, &left, schema)?;
     let (left, right) = match compare_enum(op, left, right, schema)? {
         Enums::Compared(compared) => return Ok(compared),
         Enums::Operands(left, right) => (left, right),
     };
-    let left_type = left.get_type(schema)?;
-    let right_type = right.get_type(schema)?;
+    let left_type = type_of(&left, schema)?;
+    let right_type = type_of(&right, schema)?;
     if is_json(&left_type) || is_json(&right_type) {
         return compare_json(op, (left, &left_type), (right, &right_type));
     }
@@ -147,7 +148,7 @@ pub fn compare(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfRe
 /// An operand of arithmetic.
 fn operand_of(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
     let expr = resolved(expr, true)?;
-    match is_json(&expr.get_type(schema)?) {
+    match is_json(&type_of(&expr, schema)?) {
         true => Ok(cast_to(expr, casts::Target::Double)),
         false => as_number(expr, schema),
     }
@@ -168,7 +169,7 @@ fn chain(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
 /// `-expr`: as zero minus it, but a number without sign gets one.
 fn negative(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
     let operand = operand_of(expr, schema)?;
-    let signed = match operand.get_type(schema)? {
+    let signed = match type_of(&operand, schema)? {
         DataType::UInt64 => return Ok(call(Negate::default().into(), vec![operand])),
         ty if ty.is_unsigned_integer() => cast(operand, DataType::Int64),
         _ => operand,
@@ -182,7 +183,7 @@ fn negative(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
 /// # Errors
 /// If the expression has no type.
 pub fn as_number(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    let (_, field) = expr.to_field(schema)?;
+    let field = field_of(&expr, schema)?;
     Ok(match metadata::members(&field) {
         Some(members) => cast(enumeration::number_of(expr, members), DataType::Int32),
         None => expr,
@@ -199,7 +200,7 @@ enum Enums {
 
 /// `left op right` by numbers of an ENUM's values, where that is the same: then storage can do it.
 fn compare_enum(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfResult<Enums> {
-    let fields = [left.to_field(schema)?.1, right.to_field(schema)?.1];
+    let fields = [field_of(&left, schema)?, field_of(&right, schema)?];
     let [of_left, of_right] = [metadata::members(&fields[0]), metadata::members(&fields[1])];
     let is_equality = matches!(
         op,
@@ -420,7 +421,7 @@ fn as_year(expr: Expr, other: &Expr, schema: &DFSchema) -> DfResult<Expr> {
     let Expr::Literal(value, metadata) = &expr else {
         return Ok(expr);
     };
-    if !matches!(other, Expr::Column(_)) || !metadata::is_year(&other.to_field(schema)?.1) {
+    if !matches!(other, Expr::Column(_)) || !metadata::is_year(field_of(other, schema)?.as_ref()) {
         return Ok(expr);
     }
     let year = match (value, value.try_as_str()) {
@@ -472,7 +473,7 @@ pub fn without_padding(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
 
 /// Numbers that DataFusion compares as MySQL does: as DOUBLE if one is, otherwise by all digits of both.
 fn numbers(left: Expr, right: Expr, schema: &DFSchema) -> DfResult<(Expr, Expr)> {
-    let types = [left.get_type(schema)?, right.get_type(schema)?];
+    let types = [type_of(&left, schema)?, type_of(&right, schema)?];
     let is_decimal = |ty: &DataType| matches!(Number::of(ty), Some(Number::Decimal(..)));
     if types[0] == types[1] || !types.iter().any(is_decimal) {
         return Ok((left, right));

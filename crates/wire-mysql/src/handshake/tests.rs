@@ -19,7 +19,7 @@ fn the_greeting_has_its_fields_in_place() {
     expected.extend_from_slice(b"8.0.43-x\0");
     expected.extend_from_slice(&[7, 0, 0, 0]);
     expected.extend_from_slice(b"abcdefgh\0");
-    expected.extend_from_slice(&[0x8F, 0xA7]); // low capabilities
+    expected.extend_from_slice(&[0xAF, 0xA7]); // low capabilities
     expected.push(255); // collation
     expected.extend_from_slice(&[2, 0]); // autocommit
     expected.extend_from_slice(&[0x3B, 0x01]); // high capabilities

@@ -378,9 +378,16 @@ impl Rewriter<'_> {
     fn binary_spine(&mut self, expr: &mut Expr) -> Result<()> {
         let mut pending = Vec::new();
         let mut current = take(expr);
-        while let Expr::BinaryOp { left, op, right } = current {
-            pending.push((op, *right));
-            current = *left;
+        loop {
+            match current {
+                Expr::BinaryOp { left, op, right } => {
+                    pending.push((op, *right));
+                    current = *left;
+                }
+                // `(a + b) + c` is `a + b + c`.
+                Expr::Nested(inner) if matches!(*inner, Expr::BinaryOp { .. }) => current = *inner,
+                _ => break,
+            }
         }
         // The innermost left operand, then one operator after the other.
         let mut left = current;
