@@ -1,15 +1,21 @@
 //! A SELECT from its syntax tree to an optimized plan.
 
+use std::sync::Arc;
+
+use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{EmptyRelation, LogicalPlan, Projection};
 use datafusion::sql::parser::Statement as DfStatement;
-use datafusion::sql::sqlparser::ast::Statement;
+use datafusion::sql::sqlparser::ast::{
+    Expr as SqlExpr, ExprWithAlias, GroupByExpr, Query, SelectItem, SetExpr, Statement,
+};
 
 use super::clause;
 use super::metadata;
 use super::rewrite::{OutputNames, Rewritten};
 use super::typing;
 use crate::error::Result;
+use crate::interrupt;
 
 /// A typed logical plan with the names of its columns.
 #[derive(Debug)]
@@ -26,14 +32,68 @@ pub struct Planned {
 /// Unknown columns, types that do not go together, what is not supported.
 pub async fn plan(state: &SessionState, rewritten: Rewritten) -> Result<Planned> {
     let query = rewritten.query;
-    let statement = DfStatement::Statement(Box::new(Statement::Query(query.clone())));
-    let plan = state
-        .statement_to_plan(statement)
-        .await
-        .map_err(|error| clause::located(error.into(), &query))?;
+    let plan = match literals(&query) {
+        Some(literals) => row_of(state, literals)?,
+        None => {
+            let statement = DfStatement::Statement(Box::new(Statement::Query(query.clone())));
+            let plan = state.statement_to_plan(statement).await;
+            plan.map_err(|error| clause::located(error.into(), &query))?
+        }
+    };
     let plan = typing::apply(plan)?;
     let names = output_names(&plan, &rewritten.names);
     Ok(Planned { plan, names })
+}
+
+/// Literals from which a select list is planned here: DataFusion compares the names of all columns with each
+/// other, and drivers send as many parameters as the protocol has.
+const MANY_LITERALS: usize = 256;
+
+/// The select list of a query that selects nothing but many literals.
+fn literals(query: &Query) -> Option<&[SelectItem]> {
+    let SetExpr::Select(select) = query.body.as_ref() else {
+        return None;
+    };
+    let is_grouped = match &select.group_by {
+        GroupByExpr::Expressions(exprs, _) => !exprs.is_empty(),
+        GroupByExpr::All(_) => true,
+    };
+    let has_more = query.with.is_some()
+        || query.order_by.is_some()
+        || query.limit_clause.is_some()
+        || select.distinct.is_some()
+        || select.selection.is_some()
+        || select.having.is_some()
+        || is_grouped
+        || !select.from.is_empty();
+    let is_literal = |item: &SelectItem| match item {
+        SelectItem::ExprWithAlias { expr, .. } => matches!(expr, SqlExpr::Value(_)),
+        _ => false,
+    };
+    let items = &select.projection;
+    (items.len() >= MANY_LITERALS && !has_more && items.iter().all(is_literal)).then_some(items)
+}
+
+/// The plan of one row of literals.
+fn row_of(state: &SessionState, items: &[SelectItem]) -> Result<LogicalPlan> {
+    let schema = DFSchemaRef::new(DFSchema::empty());
+    let mut row = Vec::with_capacity(items.len());
+    for item in items {
+        interrupt::check()?;
+        if let SelectItem::ExprWithAlias { expr, alias } = item {
+            let literal = ExprWithAlias {
+                expr: expr.clone(),
+                alias: Some(alias.clone()),
+            };
+            row.push(state.create_logical_expr_from_sql_expr(literal, &schema)?);
+        }
+    }
+    let nothing = LogicalPlan::EmptyRelation(EmptyRelation {
+        produce_one_row: true,
+        schema,
+    });
+    let row = Projection::try_new(row, Arc::new(nothing))?;
+    Ok(LogicalPlan::Projection(row))
 }
 
 fn output_names(plan: &LogicalPlan, names: &OutputNames) -> Vec<String> {
