@@ -13,7 +13,9 @@ use tokio::net::TcpStream;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Everything a present-day client asks for.
-pub const MODERN: Capabilities = Capabilities::SERVER.without(Capabilities::CONNECT_WITH_DB);
+pub const MODERN: Capabilities = Capabilities::SERVER
+    .without(Capabilities::CONNECT_WITH_DB)
+    .without(Capabilities::COMPRESS);
 
 /// A client that knows the old end of a result set.
 pub const CLASSIC: Capabilities = MODERN.without(Capabilities::DEPRECATE_EOF);
