@@ -22,6 +22,7 @@ use perigee_value::decimal;
 use super::types::{MAX_SCALE, Number, decimal_type, most_digits, mysql_name};
 use super::{kernels, text, wide};
 use crate::error::SqlError;
+use crate::interrupt;
 
 /// One operator as a scalar function of two arguments of any numeric types.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -138,6 +139,7 @@ impl ScalarUDFImpl for ArithmeticFunction {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        interrupt::check_df()?;
         let number = |i: usize| {
             numeric(
                 args.arg_fields.get(i).map(|f| f.data_type()),

@@ -21,6 +21,7 @@ use super::types::{
 };
 use super::{json, kernels, text, wide};
 use crate::error::SqlError;
+use crate::interrupt;
 
 /// The function itself.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -131,6 +132,7 @@ impl ScalarUDFImpl for Cast {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        interrupt::check_df()?;
         let target = target(args.scalar_arguments)?;
         let from = args.arg_fields[0].data_type();
         // Strings that are no dates become NULL.

@@ -22,6 +22,7 @@ use super::cast::{Target, convert, fsp_of};
 use super::types::is_bytes;
 use super::{kernels, text};
 use crate::error::SqlError;
+use crate::interrupt;
 use crate::plan::metadata;
 
 /// Type of a parameter or a result.
@@ -337,6 +338,7 @@ impl ScalarUDFImpl for RowFunction {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        interrupt::check_df()?;
         let definition = &DEFINITIONS[self.index];
         for (i, field) in args.arg_fields.iter().enumerate() {
             if parameter(definition, i) == Date && field.data_type().is_numeric() {

@@ -138,11 +138,33 @@ pub fn compare(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfRe
     }
     let (left, right) = match (&left_type, &right_type) {
         (DataType::Boolean, DataType::Boolean) => (left, right),
-        (DataType::Boolean, _) => (cast(left, DataType::Int64), right),
-        (_, DataType::Boolean) => (left, cast(right, DataType::Int64)),
+        (DataType::Boolean, _) => (as_integer(left), right),
+        (_, DataType::Boolean) => (left, as_integer(right)),
         _ => (left, right),
     };
     Ok(binary_expr(left, op, right))
+}
+
+/// Casts of comparisons, one in the other, that are left to DataFusion.
+const NESTED_CASTS: usize = 3;
+
+/// A truth value as a number. The type of DataFusion's cast is found by asking the operand twice, so that the time
+/// doubles with each of them that is in another one; that of our function is known.
+fn as_integer(truth: Expr) -> Expr {
+    fn depth(expr: &Expr) -> usize {
+        let inner = |side: &Expr| match side {
+            Expr::Cast(cast) => 1 + depth(&cast.expr),
+            _ => 0,
+        };
+        match expr {
+            Expr::BinaryExpr(binary) => inner(&binary.left).max(inner(&binary.right)),
+            _ => 0,
+        }
+    }
+    match depth(&truth) >= NESTED_CASTS {
+        true => cast_to(truth, casts::Target::Signed),
+        false => cast(truth, DataType::Int64),
+    }
 }
 
 /// An operand of arithmetic.

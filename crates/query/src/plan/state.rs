@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use datafusion::catalog::CatalogProviderList;
+use datafusion::common::Result as DfResult;
+use datafusion::common::tree_node::Transformed;
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -10,8 +12,8 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::functions_aggregate::planner::AggregateFunctionPlanner;
 use datafusion::functions_aggregate::{count, sum};
 use datafusion::functions_window::{rank, row_number};
-use datafusion::logical_expr::AggregateUDF;
-use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::logical_expr::{AggregateUDF, LogicalPlan};
+use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionConfig;
 
@@ -19,6 +21,7 @@ use super::lists::Simplify;
 use super::null_safe::NullSafe;
 use super::operators::MysqlOperators;
 use crate::functions::{self, choice::Extreme};
+use crate::interrupt;
 
 /// Name of the only catalog; its schemas are the databases.
 pub const CATALOG: &str = "def";
@@ -60,7 +63,27 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         true => Arc::clone(&simplify),
         false => rule,
     });
-    ours.collect()
+    ours.flat_map(|rule| [Arc::new(Interruptible) as _, rule])
+        .collect()
+}
+
+/// Stands between two rules, and looks whether the statement was stopped.
+#[derive(Debug)]
+struct Interruptible;
+
+impl OptimizerRule for Interruptible {
+    fn name(&self) -> &str {
+        "interruptible"
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _: &dyn OptimizerConfig,
+    ) -> DfResult<Transformed<LogicalPlan>> {
+        interrupt::check_df()?;
+        Ok(Transformed::no(plan))
+    }
 }
 
 /// The state that sessions copy for each statement.

@@ -28,6 +28,7 @@ use super::{Session, locking};
 use crate::access::{AccessContext, NdpMode, NdpSettings, NdpStatus, TableAccess, physical_rules};
 use crate::error::{Result, SqlError};
 use crate::functions::enumeration;
+use crate::interrupt;
 use crate::parse::Piece;
 use crate::plan::rewrite::{
     ACCESS_SEPARATOR, Rewritten, Source, TableAccess as TableReference, rewrite,
@@ -209,7 +210,9 @@ pub(super) async fn plan(
     let cancel = reading.cancel.clone();
     let (state, planned) = logical(session, rewritten, reading).await?;
     let optimized = state.optimize(&planned.plan)?;
+    interrupt::check()?;
     let physical = state.create_physical_plan(&optimized).await?;
+    interrupt::check()?;
     let physical = stoppable(physical, &cancel)?;
     let schema = shown_schema(planned.plan.schema().as_arrow());
     Ok(Prepared {

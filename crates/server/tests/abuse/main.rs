@@ -19,7 +19,7 @@ use shapes::Shape;
 use tempfile::TempDir;
 
 /// Sizes in an ordinary run of the tests.
-const SIZES: &str = "1,50";
+const SIZES: &str = "1,10";
 
 /// How long the other connection may wait, in an ordinary run: the machine may be busy with other tests.
 const WAIT: u64 = 5000;
