@@ -58,8 +58,8 @@ fn a_client_that_compresses() {
     assert_eq!(client("SELECT 1 + 1"), "2\n");
     let long = "abc ".repeat(100_000);
     assert_eq!(client(&format!("SELECT LENGTH('{long}')")), "400000\n");
-    let many = format!("SELECT REPEAT('x', 5000000), '{long}'");
-    assert_eq!(client(&many).len(), 5_000_000 + 400_000 + 2);
+    let many = format!("SELECT '{long}', '{long}'");
+    assert_eq!(client(&many).len(), 2 * 400_000 + 2);
     let several = "SELECT 1; SELECT 2; SELECT NoSuchColumn";
     let failed = served.fail(&["--compress", "--batch", "-e", several]);
     assert!(failed.contains("1054"), "{failed}");
