@@ -37,6 +37,7 @@ mod merge;
 mod partition;
 mod sample;
 mod span;
+mod spans;
 mod split;
 mod verify;
 mod walk;
@@ -60,8 +61,9 @@ pub use descend::{LeafView, Target};
 pub use estimate::TreeSize;
 pub use lookup::Finder;
 pub use span::KeySpan;
+pub use spans::KeySpans;
 pub use verify::TreeStats;
-pub(crate) use walk::{Visit, Walked};
+pub(crate) use walk::{Visit, Visitor, Walked};
 
 /// Index of the catalog's tree.
 pub(crate) const CATALOG_INDEX: IndexId = IndexId(1);

@@ -163,6 +163,14 @@ impl KeySpan {
         self.lower <= other.lower && above
     }
 
+    /// True if it goes on to `key` at least: no key below that is above the span.
+    #[must_use]
+    pub fn reaches(&self, key: &[u8]) -> bool {
+        self.upper
+            .as_ref()
+            .is_none_or(|upper| key <= upper.as_slice())
+    }
+
     /// True if a key may lie in both.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {

@@ -1,5 +1,5 @@
 //! Lookups: all rows whose key begins with one of many given keys, for index nested-loop joins, and
-//! all rows of a part of a secondary index, fetched from the clustered one.
+//! all rows of parts of a secondary index, fetched from the clustered one.
 //!
 //! Keys are taken in batches; what a batch lacks in the buffer pool is read at once, first of the
 //! index that is looked up, then of the clustered one.
@@ -10,15 +10,15 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use perigee_ndp::{Backend, Descriptor, Execution, KeyRange, NdpError, Scanner};
+use perigee_ndp::{Backend, Descriptor, Execution, NdpError, Scanner};
 use perigee_types::TrxId;
 
 use super::LookupRequest;
+use super::ahead::Ahead;
 use super::long::LongColumns;
 use super::resolve::{is_deleted, row_of_entry};
-use super::scan::as_slice;
 use crate::EngineError;
-use crate::btree::{BatchRequest, Finder, KeySpan, LeafState, Tree};
+use crate::btree::{BatchRequest, Finder, KeySpan, KeySpans, LeafState, Tree};
 use crate::buffer::Page;
 use crate::catalog::Index;
 use crate::engine::Engine;
@@ -133,18 +133,21 @@ impl Lookups {
         run.finish().await
     }
 
-    /// The rows of a part of the index in its order, or backwards, a batch at a time; the caller
+    /// The rows of parts of the index in its order, or backwards, a batch at a time; the caller
     /// drops the stream when it has enough.
     #[must_use]
-    pub fn range(
+    pub fn spans(
         &self,
-        range: &KeyRange,
+        spans: &KeySpans,
         reverse: bool,
     ) -> BoxStream<'static, Result<RecordBatch, EngineError>> {
-        let span = KeySpan::from_bounds(as_slice(&range.lower), as_slice(&range.upper));
+        let mut spans = spans.to_vec();
+        if reverse {
+            spans.reverse();
+        }
         let walk = Walk {
             lookups: self.clone(),
-            rest: Some(span),
+            rest: Ahead::new(spans),
             reverse,
             entries: FIRST_ENTRIES,
             pages: Vec::new(),
@@ -164,10 +167,10 @@ impl Lookups {
     }
 }
 
-/// A way through a part of an index.
+/// A way through parts of an index.
 struct Walk {
     lookups: Lookups,
-    rest: Option<KeySpan>,
+    rest: Ahead,
     reverse: bool,
     /// Entries of the next batch.
     entries: usize,
@@ -205,7 +208,11 @@ impl Walk {
     /// Reads the next leaves if all entries at hand were taken; false at the end.
     async fn has_entries(&mut self) -> Result<bool, EngineError> {
         while self.pages.is_empty() {
-            let Some(span) = self.rest.take().filter(|span| !span.is_empty()) else {
+            let soon = self.rest.soon();
+            if soon.len() > 1 {
+                self.lookups.tree().prefetch(&soon).await?;
+            }
+            let Some(span) = self.rest.next() else {
                 return Ok(false);
             };
             let request = BatchRequest {
@@ -235,7 +242,9 @@ impl Walk {
                 }
             }
             self.pages.reverse();
-            self.rest = batch.rest;
+            if let Some(rest) = batch.rest {
+                self.rest.put_back(rest);
+            }
         }
         Ok(true)
     }

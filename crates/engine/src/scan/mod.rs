@@ -1,5 +1,6 @@
 //! Scans and lookups (taurus-ndp section IV.C).
 
+mod ahead;
 mod counters;
 mod cpu;
 mod held;
@@ -13,7 +14,7 @@ mod scan;
 mod short;
 mod source;
 
-pub use crate::btree::KeySpan;
+pub use crate::btree::{KeySpan, KeySpans};
 pub use counters::ScanCounters;
 pub use lookup::{Lookup, Lookups};
 pub use records::Records;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use perigee_expr::Program;
-use perigee_ndp::{Aggregate, KeyRange};
+use perigee_ndp::Aggregate;
 use tokio::sync::Notify;
 
+use crate::btree::KeySpans;
 use crate::catalog::Table;
 use crate::txn::ReadView;
 
@@ -93,7 +94,7 @@ pub struct ScanRequest {
     /// Index number in [`Table::indexes`], 0 is the clustered one.
     pub index: usize,
     /// Keys to visit.
-    pub range: KeyRange,
+    pub spans: KeySpans,
     /// Visit them from the greatest to the least.
     pub reverse: bool,
     /// Deliver rows in key order; otherwise batches come in any order.

@@ -16,12 +16,13 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::JoinHandle;
 
 use super::ScanRequest;
+use super::ahead::Ahead;
 use super::counters::{ScanCounters, add};
 use super::cpu::Timed;
 use super::held::{Held, Holding, bytes_of};
 use super::long::LongColumns;
 use super::resolve::resolve;
-use super::source::{Ahead, Part, Parts, read_one, read_parts};
+use super::source::{self, Part, Parts, read_one, read_parts};
 use crate::EngineError;
 use crate::btree::{KeySpan, Tree};
 use crate::buffer::Page;
@@ -49,8 +50,8 @@ pub(super) struct Shared {
     long: Option<LongColumns>,
     pub descriptor: Bytes,
     pub look_ahead: usize,
-    /// Parts of the range that no worker has begun, the next one last.
-    parts: OnceCell<Mutex<Vec<KeySpan>>>,
+    /// Parts of the range that no worker has begun.
+    parts: OnceCell<Mutex<Ahead>>,
     pub counters: Arc<ScanCounters>,
     /// Pages and results between their arrival and their delivery.
     pub held: Arc<Held>,
@@ -61,27 +62,46 @@ impl Shared {
     /// The next part of the range that a worker scans by itself. Parts are many times as many as
     /// workers, so that they end at about the same time.
     pub async fn next_part(&self) -> Result<Option<KeySpan>, EngineError> {
-        let cut = || async {
-            let all = self.span();
-            // What is ordered or may end early begins at the beginning.
-            let mut parts = match self.request.ordered || self.may_end_early() {
-                true => vec![all],
-                false => {
-                    let most = self.request.workers * PARTS_PER_WORKER;
-                    self.tree.partition(&all, most).await?
-                }
-            };
-            parts.reverse();
-            Ok::<_, EngineError>(Mutex::new(parts))
-        };
+        let cut = || async { Ok::<_, EngineError>(Mutex::new(Ahead::new(self.cut().await?))) };
         let parts = self.parts.get_or_try_init(cut).await?;
-        Ok(parts.lock().pop())
+        // Storage that reduces pages is asked for them. Others are better brought in together, where
+        // parts may be short.
+        let together = !self.request.ndp && self.request.spans.len() > 1;
+        let (part, soon) = {
+            let mut parts = parts.lock();
+            let soon = match together {
+                true => parts.soon(),
+                false => Vec::new(),
+            };
+            (parts.next(), soon)
+        };
+        if soon.len() > 1 {
+            self.tree.prefetch(&soon).await?;
+        }
+        Ok(part)
     }
 
-    /// All that is scanned.
-    pub fn span(&self) -> KeySpan {
-        let range = &self.request.range;
-        KeySpan::from_bounds(as_slice(&range.lower), as_slice(&range.upper))
+    async fn cut(&self) -> Result<Vec<KeySpan>, EngineError> {
+        let spans = &self.request.spans;
+        let most = self.request.workers * PARTS_PER_WORKER;
+        // What is ordered or may end early begins at the beginning.
+        if self.request.ordered || self.may_end_early() || spans.len() >= most {
+            let mut spans = spans.to_vec();
+            if self.request.reverse {
+                spans.reverse();
+            }
+            return Ok(spans);
+        }
+        let mut parts = Vec::new();
+        for span in spans.iter() {
+            parts.extend(self.tree.partition(span, most / spans.len()).await?);
+        }
+        Ok(parts)
+    }
+
+    /// What all that is scanned lies in.
+    pub fn hull(&self) -> KeySpan {
+        self.request.spans.hull()
     }
 
     /// Who wants few rows may need few pages.
@@ -125,7 +145,7 @@ impl ScanHandle {
         };
         let mut descriptor =
             Descriptor::new(engine.db(), index.id, (*index.layout).clone(), watermark);
-        descriptor.range = request.range.clone();
+        descriptor.range = request.spans.hull().range();
         descriptor.reverse = request.reverse;
         descriptor.projection.clone_from(&request.projection);
         descriptor.predicate.clone_from(&request.predicate);
@@ -217,7 +237,7 @@ impl ScanHandle {
 /// for its turn.
 fn in_sequence(shared: Arc<Shared>) -> BoxStream<'static, Result<RecordBatch, EngineError>> {
     let workers = shared.request.workers;
-    let batches = stream::try_unfold(Ahead::new(&shared), {
+    let batches = stream::try_unfold(source::Ahead::new(&shared), {
         let shared = shared.clone();
         move |mut ahead| {
             let shared = shared.clone();

@@ -8,7 +8,7 @@ use perigee_page::RecordHeader;
 use super::Records;
 use super::resolve::row_of_entry;
 use crate::EngineError;
-use crate::btree::{KeySpan, Visit, Walked};
+use crate::btree::{KeySpan, KeySpans, Tree, Visit, Visitor, Walked};
 use crate::catalog::Table;
 use crate::engine::Engine;
 use crate::txn::{ReadView, clustered_key, visible_version};
@@ -16,22 +16,22 @@ use crate::txn::{ReadView, clustered_key, visible_version};
 /// Most records of an index that a short read looks at. Longer ranges are for scans.
 const MOST_RECORDS: usize = 1000;
 
-/// A part of an index that is expected to be short.
+/// Parts of an index that are expected to be short.
 #[derive(Debug)]
 pub struct ShortRead<'a> {
     /// The table.
     pub table: &'a Table,
     /// Index number in [`Table::indexes`].
     pub index: usize,
-    /// The part.
-    pub span: &'a KeySpan,
+    /// The parts.
+    pub spans: &'a KeySpans,
     /// Rows that are enough.
     pub rows: usize,
 }
 
 impl Engine {
-    /// Replaces `out` by the clustered records of the rows that lie in a part of an index, as a view
-    /// sees them, in that index's order. False if the part is too long to be read this way.
+    /// Replaces `out` by the clustered records of the rows that lie in parts of an index, as a view
+    /// sees them, in that index's order. False if the parts are too long to be read this way.
     ///
     /// # Errors
     /// If storage fails.
@@ -74,33 +74,40 @@ impl Engine {
         // Records that are newer than the view.
         let mut newer = Vec::new();
         let mut seen = 0;
-        let mut visit = |visit: Visit<'_>| {
-            let Visit::Record(page, slot) = visit else {
-                out.clear();
-                newer.clear();
-                seen = 0;
-                return go_on(most > 0);
-            };
-            seen += 1;
-            let record = page.record(slot);
-            let header = RecordHeader::read(record);
-            if !view.sees(header.trx) {
-                newer.push(out.len());
-                out.push(record);
-            } else if !header.flags.is_deleted() {
-                out.push(record);
-            }
-            go_on(out.len() < most && seen <= MOST_RECORDS)
-        };
+        out.clear();
         let tree = self.tree(read.table.clustered());
-        let walked = tree.walk(read.span, &mut visit).await?;
-        let found = match walked {
-            Walked::TooLong => Found::TooLong,
-            Walked::Enough if seen > MOST_RECORDS => Found::TooLong,
-            Walked::Enough if out.len() == most => Found::Most,
-            Walked::Enough => Found::All,
-        };
-        if !newer.is_empty() && found != Found::TooLong {
+        let mut brought_in = false;
+        let mut found = Found::All;
+        for at in 0..read.spans.len() {
+            let before = (out.len(), newer.len(), seen);
+            let mut visit = |visit: Visit<'_>| {
+                let Visit::Record(page, slot) = visit else {
+                    out.truncate(before.0);
+                    newer.truncate(before.1);
+                    seen = before.2;
+                    return go_on(out.len() < most);
+                };
+                seen += 1;
+                let record = page.record(slot);
+                let header = RecordHeader::read(record);
+                if !view.sees(header.trx) {
+                    newer.push(out.len());
+                    out.push(record);
+                } else if !header.flags.is_deleted() {
+                    out.push(record);
+                }
+                go_on(out.len() < most && seen <= MOST_RECORDS)
+            };
+            let walked = walk_one(&tree, read.spans, at, &mut brought_in, &mut visit).await?;
+            if walked == Walked::TooLong || seen > MOST_RECORDS {
+                return Ok(Found::TooLong);
+            }
+            if out.len() == most {
+                found = Found::Most;
+                break;
+            }
+        }
+        if !newer.is_empty() {
             self.restore(&newer, view, out).await?;
         }
         Ok(found)
@@ -134,19 +141,24 @@ impl Engine {
         let (table, index) = (read.table, &read.table.indexes[read.index]);
         out.clear();
         let mut entries = Records::default();
-        let mut visit = |visit: Visit<'_>| match visit {
-            Visit::Begin => {
-                entries.clear();
-                go_on(read.rows > 0)
+        let tree = self.tree(index);
+        let mut brought_in = false;
+        for at in 0..read.spans.len() {
+            let before = entries.len();
+            let mut visit = |visit: Visit<'_>| match visit {
+                Visit::Begin => {
+                    entries.truncate(before);
+                    go_on(read.rows > 0)
+                }
+                Visit::Record(page, slot) => {
+                    entries.push(page.record(slot));
+                    go_on(entries.len() <= MOST_RECORDS)
+                }
+            };
+            let walked = walk_one(&tree, read.spans, at, &mut brought_in, &mut visit).await?;
+            if walked == Walked::TooLong || entries.len() > MOST_RECORDS {
+                return Ok(false);
             }
-            Visit::Record(page, slot) => {
-                entries.push(page.record(slot));
-                go_on(entries.len() <= MOST_RECORDS)
-            }
-        };
-        let walked = self.tree(index).walk(read.span, &mut visit).await?;
-        if walked == Walked::TooLong || entries.len() > MOST_RECORDS {
-            return Ok(false);
         }
         let keys = entries
             .iter()
@@ -185,6 +197,23 @@ impl Engine {
         }
         Ok(true)
     }
+}
+
+/// Goes over one of several spans. If a page is missing, what the spans behind it lack is read with it.
+async fn walk_one(
+    tree: &Tree,
+    spans: &[KeySpan],
+    at: usize,
+    brought_in: &mut bool,
+    visit: &mut Visitor<'_>,
+) -> Result<Walked, EngineError> {
+    if let Some(walked) = tree.walk_resident(&spans[at], visit)? {
+        return Ok(walked);
+    }
+    if !std::mem::replace(brought_in, true) {
+        tree.prefetch(&spans[at..]).await?;
+    }
+    tree.walk(&spans[at], visit).await
 }
 
 /// What a look at a range found.

@@ -55,7 +55,7 @@ pub(super) struct Ahead {
     rest: Option<KeySpan>,
     /// Leaves of the next batch, at most the look-ahead.
     pages: usize,
-    /// All that is scanned.
+    /// What all that is scanned lies in.
     range: KeySpan,
 }
 
@@ -69,7 +69,7 @@ impl Ahead {
         Self {
             rest: None,
             pages,
-            range: shared.span(),
+            range: shared.hull(),
         }
     }
 

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use perigee_ndp::KeyRange;
 use perigee_types::TrxId;
 use tokio::time::Instant;
 
@@ -24,11 +23,14 @@ use super::current::{Current, current_version};
 use super::definition::DefinitionHold;
 use super::{ReadView, TransactionOptions, clustered_key};
 use crate::EngineError;
-use crate::btree::KeySpan;
+use crate::btree::{KeySpan, KeySpans};
 use crate::buffer::Access;
 use crate::catalog::Table;
 use crate::engine::Engine;
-use crate::scan::{CancelToken, as_slice};
+use crate::scan::CancelToken;
+
+/// Most ranges that a statement locks one by one; what lies between more of them is locked, too.
+const MOST_SPANS: usize = 256;
 
 /// What a lock lets others do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -436,8 +438,8 @@ impl std::fmt::Debug for RangeLocker {
 }
 
 impl RangeLocker {
-    /// Locks the keys of a range, those that are there and those that are not. What the view that
-    /// is returned shows of the range does not change until the transaction ends, but by itself.
+    /// Locks the keys of ranges, those that are there and those that are not. What the view that
+    /// is returned shows of the ranges does not change until the transaction ends, but by itself.
     ///
     /// # Errors
     /// [`EngineError::Deadlock`], [`EngineError::LockTimeout`], [`EngineError::Cancelled`], or what
@@ -446,12 +448,17 @@ impl RangeLocker {
         &self,
         table: &Arc<Table>,
         index: usize,
-        range: &KeyRange,
+        spans: &KeySpans,
     ) -> Result<Arc<ReadView>, EngineError> {
         let owner = &self.owner;
         owner.use_table(table, &self.cancel).await?;
-        let span = KeySpan::from_bounds(as_slice(&range.lower), as_slice(&range.upper));
-        owner.lock_range(table, index, &span, self).await?;
+        if spans.len() > MOST_SPANS {
+            owner.lock_range(table, index, &spans.hull(), self).await?;
+        } else {
+            for span in spans.iter() {
+                owner.lock_range(table, index, span, self).await?;
+            }
+        }
         let view = owner
             .engine
             .registry

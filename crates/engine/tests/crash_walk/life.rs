@@ -18,7 +18,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use futures::TryStreamExt;
 use perigee_engine::catalog::{ColumnDef, IndexDef, Table, TableDef};
-use perigee_engine::ndp::KeyRange;
 use perigee_engine::scan::{CancelToken, ScanRequest};
 use perigee_engine::txn::TransactionOptions;
 use perigee_engine::{Engine, EngineConfig};
@@ -220,7 +219,7 @@ async fn rows(engine: &Arc<Engine>, table: &Arc<Table>) -> BTreeMap<i64, u64> {
         let scan = engine.scan(ScanRequest {
             table: table.clone(),
             index,
-            range: KeyRange::ALL,
+            spans: perigee_engine::scan::KeySpans::all(),
             reverse: false,
             ordered: true,
             projection: columns.to_vec(),

@@ -53,10 +53,7 @@ async fn found(
     key::encode_key(layout, &[text(wanted)], &mut lower).unwrap();
     let request = ScanRequest {
         index,
-        range: KeyRange {
-            lower: Bound::Included(lower.clone()),
-            upper: Bound::Included(lower),
-        },
+        spans: KeySpan::prefix(&lower).into(),
         projection: vec![0],
         ..request(engine, table, index == 1)
     };

@@ -11,8 +11,7 @@ use arrow_array::{Array, RecordBatch};
 use futures::TryStreamExt;
 use perigee_engine::buffer::Access;
 use perigee_engine::catalog::{ColumnDef, IndexDef, Table, TableDef};
-use perigee_engine::ndp::KeyRange;
-use perigee_engine::scan::{CancelToken, LookupRequest};
+use perigee_engine::scan::{CancelToken, KeySpans, LookupRequest};
 use perigee_engine::txn::{ReadView, Transaction, TransactionOptions, Written};
 use perigee_engine::{Engine, EngineConfig, EngineError};
 use perigee_expr::{Builder, Comparison};
@@ -125,7 +124,7 @@ async fn seen(engine: &Arc<Engine>, table: &Arc<Table>, view: &Arc<ReadView>) ->
         cancel: CancelToken::new(),
     };
     let lookups = engine.lookups(request).unwrap();
-    let range = lookups.range(&KeyRange::ALL, false);
+    let range = lookups.spans(&KeySpans::all(), false);
     all.push(collect(&range.try_collect::<Vec<_>>().await.unwrap()));
     assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "all paths");
     all.swap_remove(0)

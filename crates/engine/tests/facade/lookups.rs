@@ -7,8 +7,7 @@ use arrow_array::RecordBatch;
 use futures::{StreamExt, TryStreamExt};
 use perigee_engine::Engine;
 use perigee_engine::catalog::Table;
-use perigee_engine::ndp::KeyRange;
-use perigee_engine::scan::{CancelToken, LookupRequest, Lookups};
+use perigee_engine::scan::{CancelToken, KeySpan, KeySpans, LookupRequest, Lookups};
 use perigee_engine::txn::TransactionOptions;
 use perigee_engine::{EngineConfig, EngineError};
 use perigee_value::{Datum, key};
@@ -89,8 +88,8 @@ fn rows_are_found_by_keys_of_each_index() {
     }
 }
 
-async fn walk(lookups: &Lookups, range: &KeyRange, reverse: bool) -> Vec<i32> {
-    let batches: Vec<RecordBatch> = lookups.range(range, reverse).try_collect().await.unwrap();
+async fn walk(lookups: &Lookups, spans: &KeySpans, reverse: bool) -> Vec<i32> {
+    let batches: Vec<RecordBatch> = lookups.spans(spans, reverse).try_collect().await.unwrap();
     ids(&batches)
 }
 
@@ -102,24 +101,34 @@ fn parts_of_an_index_are_walked_in_order_both_ways() {
         engine.create_schema("test").await.unwrap();
         let table = engine.create_table(definition("t")).await.unwrap();
         load(&engine, &table, 0..20_000).await;
-        let part = KeyRange {
-            lower: Bound::Excluded(amount_key(&table, 100)),
-            upper: Bound::Included(amount_key(&table, 399)),
+        let part = |lower: Bound<i64>, upper: Bound<i64>| {
+            let key = |amount| amount_key(&table, amount);
+            let (lower, upper) = (lower.map(key), upper.map(key));
+            let (lower, upper) = (lower.as_ref(), upper.as_ref());
+            KeySpan::from_bounds(lower.map(Vec::as_slice), upper.map(Vec::as_slice))
         };
-        let none = KeyRange {
-            lower: Bound::Included(amount_key(&table, 5000)),
-            upper: Bound::Unbounded,
-        };
+        let hundreds = part(Bound::Excluded(100), Bound::Included(399));
+        let none = part(Bound::Included(5000), Bound::Unbounded);
+        let singles = (101..400).filter(|n| n % 3 != 0);
+        let several = singles.map(|n| part(Bound::Included(n), Bound::Included(n)));
+        let several = KeySpans::union(several.chain([none.clone()]).collect());
+        assert!(several.len() > 1);
         let by_amount = lookups(&engine, &table, BY_AMOUNT, true);
-        for (range, from, to) in [(&KeyRange::ALL, -1, 1000), (&part, 101, 400), (&none, 1, 0)] {
+        for (spans, from, to, thirds) in [
+            (KeySpans::all(), -1, 1000, true),
+            (hundreds.into(), 101, 400, true),
+            (none.into(), 1, 0, true),
+            (several, 101, 400, false),
+        ] {
             let amount = |i: i32| if i % 10 == 0 { -1 } else { i % 1000 };
             let mut expected: Vec<i32> = (0..20_000)
                 .filter(|i| (from..to).contains(&amount(*i)))
+                .filter(|i| thirds || amount(*i) % 3 != 0)
                 .collect();
             expected.sort_by_key(|i| (amount(*i), *i));
-            assert_eq!(walk(&by_amount, range, false).await, expected);
+            assert_eq!(walk(&by_amount, &spans, false).await, expected);
             expected.reverse();
-            assert_eq!(walk(&by_amount, range, true).await, expected);
+            assert_eq!(walk(&by_amount, &spans, true).await, expected);
         }
     });
 }
@@ -166,7 +175,7 @@ fn what_a_batch_of_keys_lacks_is_read_at_once() {
         let table = engine.table("test", "t").unwrap();
         let misses = engine.pool().counters().misses;
         let found = lookups(&engine, &table, BY_AMOUNT, true);
-        let mut rows = found.range(&KeyRange::ALL, true);
+        let mut rows = found.spans(&KeySpans::all(), true);
         assert!(rows.next().await.unwrap().unwrap().num_rows() >= 10);
         drop(rows);
         let pages = engine.pool().counters().misses - misses;

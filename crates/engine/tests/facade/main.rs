@@ -30,7 +30,7 @@ use arrow_array::{Array, RecordBatch};
 use futures::TryStreamExt;
 use perigee_engine::catalog::{ColumnDef, IndexDef, Table, TableDef};
 use perigee_engine::ndp::{Aggregate, KeyRange};
-use perigee_engine::scan::{CancelToken, ScanRequest};
+use perigee_engine::scan::{CancelToken, KeySpan, KeySpans, ScanRequest};
 use perigee_engine::txn::TransactionOptions;
 use perigee_engine::{Engine, EngineConfig, EngineError};
 use perigee_expr::{AggregateFunction, Builder, Comparison, Program};
@@ -120,7 +120,7 @@ fn request(engine: &Engine, table: &Arc<Table>, ndp: bool) -> ScanRequest {
     ScanRequest {
         table: table.clone(),
         index: 0,
-        range: KeyRange::ALL,
+        spans: KeySpans::all(),
         reverse: false,
         ordered: true,
         projection: vec![0, 1, 2],
@@ -296,13 +296,66 @@ async fn check_range(engine: &Arc<Engine>, table: &Arc<Table>, ndp: bool) {
         upper: Bound::Included(bound(1234)),
     };
     let ranged = ScanRequest {
-        range,
+        spans: (&range).into(),
         ..request(engine, table, ndp)
     };
     assert_eq!(
         ids(&run(engine, ranged).await),
         (101..=1234).collect::<Vec<_>>()
     );
+    check_parts(engine, table, ndp).await;
+}
+
+/// Scans of several parts, some of them in one page, some of many pages, some without rows.
+async fn check_parts(engine: &Arc<Engine>, table: &Arc<Table>, ndp: bool) {
+    let bound = |id: i64| {
+        let mut out = Vec::new();
+        key::encode_key(&table.clustered().layout, &[Datum::Int(id)], &mut out).unwrap();
+        out
+    };
+    let singles = (0..600).filter(|id| id % 7 == 3).map(|id| (id, id));
+    let parts = [
+        (900, 2300),
+        (700, 705),
+        (-5, -1),
+        (2400, 2401),
+        (2402, 2402),
+    ];
+    let parts: Vec<(i64, i64)> = parts.into_iter().chain(singles).collect();
+    let span = |(from, to): &(i64, i64)| {
+        let (from, to) = (bound(*from), bound(*to));
+        KeySpan::from_bounds(Bound::Included(&from), Bound::Included(&to))
+    };
+    let spans = KeySpans::union(parts.iter().map(span).collect());
+    let is_in = |id: &i32| {
+        let id = i64::from(*id);
+        parts.iter().any(|(from, to)| (*from..=*to).contains(&id))
+    };
+    let rows = ids(&run(engine, request(engine, table, ndp)).await);
+    let mut expected: Vec<i32> = rows.into_iter().filter(is_in).collect();
+    for (reverse, ordered, workers) in [(false, true, 1), (true, true, 3), (false, false, 3)] {
+        let request = ScanRequest {
+            spans: spans.clone(),
+            reverse,
+            ordered,
+            workers,
+            ..request(engine, table, ndp)
+        };
+        let mut rows = ids(&run(engine, request).await);
+        if !ordered {
+            rows.sort_unstable();
+            expected.sort_unstable();
+        }
+        if reverse {
+            rows.reverse();
+        }
+        assert_eq!(rows, expected);
+    }
+    let nothing = ScanRequest {
+        spans: KeySpans::union(Vec::new()),
+        ..request(engine, table, ndp)
+    };
+    assert!(ids(&run(engine, nothing).await).is_empty());
 }
 
 async fn check_aggregate(engine: &Arc<Engine>, table: &Arc<Table>, ndp: bool, few: &[i32]) {

@@ -9,8 +9,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int32Type};
 use futures::TryStreamExt;
 use perigee_engine::catalog::Table;
-use perigee_engine::ndp::KeyRange;
-use perigee_engine::scan::{CancelToken, KeySpan, LookupRequest, Records, ShortRead};
+use perigee_engine::scan::{CancelToken, KeySpan, KeySpans, LookupRequest, Records, ShortRead};
 use perigee_engine::txn::{
     Isolation, LockMode, LockWait, ReadView, RowLock, Savepoint, Transaction, TransactionOptions,
     Written,
@@ -71,7 +70,7 @@ pub(super) async fn seen(
                 cancel: CancelToken::new(),
             };
             let lookups = engine.lookups(request).unwrap();
-            let range = lookups.range(&KeyRange::ALL, path % 8 < 4);
+            let range = lookups.spans(&KeySpans::all(), path % 8 < 4);
             range.try_collect().await.unwrap()
         }
     };
@@ -100,7 +99,7 @@ async fn seen_by_short_reads(
         let read = ShortRead {
             table,
             index,
-            span: &KeySpan::all(),
+            spans: &KeySpans::all(),
             rows,
         };
         let mut records = Records::default();
@@ -481,10 +480,7 @@ fn locked_ranges_have_no_phantoms() {
         let mut five = Vec::new();
         let amount = &table.indexes[1];
         key::encode_key(&amount.layout, &[Datum::Decimal(5)], &mut five).unwrap();
-        let range = KeyRange {
-            lower: std::ops::Bound::Included(five.clone()),
-            upper: std::ops::Bound::Included(five),
-        };
+        let range = KeySpan::prefix(&five).into();
         let mut writer = engine.begin(quick);
         let written = writer
             .update_row(&table, &key_of(&table, 3), &values(3, 4))

@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use perigee_engine::catalog::Table;
-use perigee_engine::scan::{KeySpan, Records, ShortRead};
+use perigee_engine::scan::{KeySpan, KeySpans, Records, ShortRead};
 use perigee_engine::txn::TransactionOptions;
 use perigee_engine::{Engine, EngineConfig};
 use perigee_value::{Datum, RecordView, ValueRef, key};
@@ -37,10 +37,19 @@ async fn ids(
     table: &Arc<Table>,
     (index, span, rows): (usize, &KeySpan, usize),
 ) -> Option<Vec<i64>> {
+    ids_of(engine, table, (index, &span.clone().into(), rows)).await
+}
+
+/// As [`ids`], of several parts.
+async fn ids_of(
+    engine: &Arc<Engine>,
+    table: &Arc<Table>,
+    (index, spans, rows): (usize, &KeySpans, usize),
+) -> Option<Vec<i64>> {
     let read = ShortRead {
         table,
         index,
-        span,
+        spans,
         rows,
     };
     let mut records = Records::default();
@@ -84,6 +93,34 @@ fn rows_are_found_by_each_index() {
             let first = ids(&engine, &table, (CLUSTERED, &span, 3)).await;
             assert_eq!(first.unwrap(), expected[..expected.len().min(3)]);
         }
+        // Several parts, which begin where others end, lie in one page or far apart.
+        let parts = [
+            (48, 52),
+            (7, 7),
+            (8, 9),
+            (15_000, 15_003),
+            (3, 2),
+            (20_008, 30_000),
+        ];
+        let of_parts: Vec<_> = parts
+            .iter()
+            .map(|(from, to)| ids_between(&table, *from, *to))
+            .collect();
+        let spans = KeySpans::union(of_parts);
+        let expected = [
+            7, 8, 9, 48, 49, 51, 52, 15_000, 15_001, 15_002, 15_003, 20_008, 20_009,
+        ];
+        for rows in [usize::MAX, 13, 12, 5, 1, 0] {
+            let found = ids_of(&engine, &table, (CLUSTERED, &spans, rows)).await;
+            assert_eq!(found.unwrap(), expected[..rows.min(13)], "{rows}");
+        }
+        let amounts = KeySpans::union([9, 7, 8, 5000].map(|n| of_amount(&table, n)).to_vec());
+        let found = ids_of(&engine, &table, (BY_AMOUNT, &amounts, usize::MAX)).await;
+        let mut expected: Vec<_> = (0..20_010)
+            .filter(|i| (7..10).contains(&(i % 1000)))
+            .collect();
+        expected.sort_by_key(|i| (i % 1000, *i));
+        assert_eq!(found.unwrap(), expected);
         // Across several leaves, and more than a short read goes over.
         let span = ids_between(&table, 100, 899);
         assert_eq!(

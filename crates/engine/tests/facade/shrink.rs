@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::TryStreamExt;
 use perigee_engine::catalog::Table;
-use perigee_engine::ndp::KeyRange;
-use perigee_engine::scan::{CancelToken, LookupRequest};
+use perigee_engine::scan::{CancelToken, KeySpans, LookupRequest};
 use perigee_engine::txn::{ReadView, TransactionOptions, Written};
 use perigee_engine::{Engine, EngineConfig};
 
@@ -82,7 +81,7 @@ async fn seen(
             cancel: CancelToken::new(),
         };
         let lookups = engine.lookups(request).unwrap();
-        let range = lookups.range(&KeyRange::ALL, path % 8 < 4);
+        let range = lookups.spans(&KeySpans::all(), path % 8 < 4);
         range.try_collect().await.unwrap()
     };
     let mut ids: Vec<_> = ids(&batches).into_iter().map(i64::from).collect();

@@ -318,7 +318,9 @@ impl Converter<'_> {
         let to = program_type(cast.cast_type())?;
         match (from, to) {
             _ if from == to => Some(operand),
-            (Type::Int, Type::Decimal { precision, scale }) if precision - scale >= 19 => {
+            (Type::Int, Type::Decimal { precision, scale })
+                if precision - scale >= self.digits(cast.expr()) =>
+            {
                 self.builder.cast(operand, to).ok()
             }
             (
@@ -343,6 +345,18 @@ impl Converter<'_> {
             node = self.builder.arithmetic(op, node, operand).ok()?;
         }
         same_scale(self.builder.ty(node), function.return_type()).then_some(node)
+    }
+
+    /// Digits that an integer may have.
+    fn digits(&self, expr: &Arc<dyn PhysicalExpr>) -> u8 {
+        let column = expr.downcast_ref::<Column>();
+        let position = column.and_then(|column| *self.binding.positions.get(column.index())?);
+        match position.map(|at| self.binding.layout.columns[usize::from(at)].ty) {
+            Some(ColumnType::Int { bytes: 1, .. }) => 3,
+            Some(ColumnType::Int { bytes: 2, .. }) => 5,
+            Some(ColumnType::Int { bytes: 3 | 4, .. }) => 10,
+            _ => 19,
+        }
     }
 
     fn function(&mut self, function: &ScalarFunctionExpr) -> Option<NodeId> {

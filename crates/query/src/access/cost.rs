@@ -32,6 +32,9 @@ const ROW: f64 = 0.05;
 /// A key looked up: encoded, sorted, found in its leaf.
 const LOOKUP: f64 = 1.5;
 
+/// A part of an index that a scan begins: a descent, and a leaf that is cut.
+const PART: f64 = 6.0;
+
 /// A record found by a lookup: copied and evaluated by itself.
 const FOUND: f64 = 0.7;
 
@@ -113,6 +116,19 @@ impl<'a> CostModel<'a> {
         rows * ROW
     }
 
+    /// Leaf pages that an access by a path visits.
+    #[must_use]
+    pub fn pages(&self, path: &AccessPath) -> f64 {
+        self.visited(path, self.rows() * path.share)
+    }
+
+    /// Leaf pages of so many entries of a path: each of its parts has one at least.
+    fn visited(&self, path: &AccessPath, entries: f64) -> f64 {
+        let dense = entries / self.records_per_page(path.index);
+        let parts = path.spans.len() as f64;
+        dense.max(touched(self.leaf_pages(path.index), parts))
+    }
+
     /// Leaf pages of an index.
     #[must_use]
     pub fn leaf_pages(&self, index: usize) -> f64 {
@@ -121,18 +137,25 @@ impl<'a> CostModel<'a> {
 
     /// Cost of going over so many entries from where a path begins.
     fn part(&self, path: &AccessPath, entries: f64) -> f64 {
-        let pages = (entries / self.records_per_page(path.index)).max(1.0);
+        let parts = path.spans.len() as f64;
+        let pages = match path.is_part() {
+            true => self.visited(path, entries).max(1.0),
+            false => (entries / self.records_per_page(path.index)).max(1.0),
+        };
         let reads = self.reads(path.index, pages);
+        let begun = (parts - 1.0).max(0.0) * PART;
         if path.fetch {
-            return reads.cost(entries) + entries * FOUND + self.fetches(entries);
+            return begun + reads.cost(entries) + entries * FOUND + self.fetches(entries);
         }
+        let reduced = reads.storage - at_ends(path);
         let pushed = self.settings.forbidden().is_none()
-            && reads.storage >= (self.settings.min_pages as f64).max(1.0);
+            && reduced >= (self.settings.min_pages as f64).max(1.0);
         if !pushed {
-            return reads.cost(1.0) + entries * RECORD;
+            return begun + reads.cost(parts) + entries * RECORD;
         }
         let in_storage = entries * reads.storage / (reads.storage + reads.pool);
         ROUND_TRIP
+            + begun
             + reads.storage * NDP_PAGE
             + in_storage * NDP_RECORD
             + reads.pool * POOL_PAGE
@@ -184,6 +207,13 @@ impl Reads {
         let waits = (keys / KEYS_PER_READ).ceil().min(self.storage);
         self.pool * POOL_PAGE + self.storage * STORAGE_PAGE + waits * ROUND_TRIP
     }
+}
+
+/// Pages at the ends of the parts of a path, but for two: storage gives these out whole, since they have
+/// keys beside the parts.
+#[must_use]
+pub fn at_ends(path: &AccessPath) -> f64 {
+    2.0 * (path.spans.len() as f64 - 1.0).max(0.0)
 }
 
 /// Leaf pages of an index.

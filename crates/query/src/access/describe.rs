@@ -110,7 +110,7 @@ fn row(scan: &PageScanExec) -> AccessRow {
 fn access_type(scan: &PageScanExec) -> &'static str {
     let path = &scan.path;
     let index = &scan.table.indexes[path.index];
-    let equal = path.equal_columns > 0 && path.range.lower == path.range.upper;
+    let equal = path.is_equality;
     if equal && index.unique && path.equal_columns == index.key_columns {
         "const"
     } else if equal {
@@ -145,6 +145,9 @@ fn extra(scan: &PageScanExec) -> String {
         parts.push(format!("NDP not used: {}", reasons.join("; ")));
     } else if !reasons.is_empty() {
         parts.push(format!("not pushed: {}", reasons.join(", ")));
+    }
+    if scan.path.spans.len() > 1 {
+        parts.push(format!("{} ranges", scan.path.spans.len()));
     }
     if !scan.path.fetch && scan.path.index > 0 {
         parts.push("Using index".to_owned());

@@ -263,18 +263,14 @@ fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(after)
 }
 
-/// Share of an index's entries that have these values in their leading columns: as many as any
-/// other values have, but for what is known of each value.
+/// Share of an index's entries that have certain values in their leading columns: as many as any other
+/// values have, but for what is known of each column: the share of its values that are those, and by how
+/// much that is to be multiplied to be 1 on average.
 #[must_use]
-pub fn equal_share(stats: &TableStats, average: f64, values: &[(usize, Datum)]) -> f64 {
-    let known = |(column, value): &(usize, Datum)| {
-        let known = stats.columns.get(*column)?;
-        let share = some(known.equal(value)) * stats.not_null(*column);
-        Some((share, share * known.distinct.max(1) as f64))
-    };
+pub fn equal_share(average: f64, columns: impl Iterator<Item = (f64, f64)>) -> f64 {
     let (mut share, mut most) = (average, 1.0_f64);
-    for (alone, times) in values.iter().filter_map(known) {
-        share *= times;
+    for (alone, times) in columns {
+        share *= alone * times;
         most = most.min(alone);
     }
     share.min(most)
@@ -355,15 +351,17 @@ mod tests {
         };
         let average = 1.0 / 10_000.0;
         let share = |values: &[i64]| {
-            let values = values.iter().map(|value| Datum::Int(*value));
-            let values: Vec<_> = values.enumerate().collect();
-            equal_share(&stats, average, &values)
+            let values = values.iter().map(|value| Datum::Int(*value)).enumerate();
+            let columns = values.map(|(column, value)| {
+                let known = &stats.columns[column];
+                (some(known.equal(&value)), known.distinct as f64)
+            });
+            equal_share(average, columns)
         };
         assert!((share(&[7]) - 0.9 * 101.0 * average).abs() < 1e-9);
         assert!(share(&[7, 7]) > 0.8 && share(&[7, 7]) <= 0.9);
         assert!(share(&[1001, 1001]) < average);
-        // Nothing is known of a third column.
-        let unknown = equal_share(&stats, average, &[(2, Datum::Int(7))]);
-        assert_eq!(unknown, average);
+        // Nothing is known of any column.
+        assert_eq!(equal_share(average, std::iter::empty()), average);
     }
 }

@@ -34,7 +34,7 @@ use perigee_expr::Program;
 use tokio::sync::OnceCell;
 
 use super::convert::{Binding, convert_all};
-use super::cost::{CostModel, leaf_pages};
+use super::cost::CostModel;
 use super::engine_error;
 use super::estimate::conjunction_factor;
 use super::paths::{AccessPath, Wanted};
@@ -294,7 +294,7 @@ impl PageScanExec {
 
     /// Leaf pages the access is expected to visit.
     pub(super) fn estimated_pages(&self) -> f64 {
-        leaf_pages(&self.stats, self.path.index) * self.path.share
+        self.cost_model().pages(&self.path)
     }
 
     /// True if several workers are not worth their start.
@@ -341,7 +341,7 @@ impl PageScanExec {
         Ok(ScanRequest {
             table: self.table.clone(),
             index: self.path.index,
-            range: self.path.range.clone(),
+            spans: self.path.spans.clone(),
             reverse: self.is_reverse(),
             ordered: self.order.is_some(),
             projection,
@@ -356,10 +356,10 @@ impl PageScanExec {
         })
     }
 
-    /// The view to read the access's range with.
+    /// The view to read the access's parts of the index with.
     async fn view(&self) -> DfResult<Arc<ReadView>> {
-        let AccessPath { index, range, .. } = &self.path;
-        let view = self.context.view_of(&self.table, *index, range).await;
+        let AccessPath { index, spans, .. } = &self.path;
+        let view = self.context.view_of(&self.table, *index, spans).await;
         view.map_err(engine_error)
     }
 
@@ -394,7 +394,7 @@ impl PageScanExec {
         let batches = if self.path.fetch {
             let lookups = self.lookups(self.view().await?)?;
             self.context.status.count(&self.ndp);
-            lookups.range(&self.path.range, self.is_reverse())
+            lookups.spans(&self.path.spans, self.is_reverse())
         } else {
             self.handle().await?.partition()
         };
@@ -630,11 +630,8 @@ impl PageScanExec {
         }
         let index = &self.table.indexes[self.path.index];
         let reverse = order[0].options.descending;
-        let mut key = index
-            .layout
-            .key
-            .iter()
-            .map(|c| index.columns[usize::from(*c)]);
+        let key = index.layout.key.iter();
+        let mut key = key.map(|c| index.columns[usize::from(*c)]).enumerate();
         for sort in order {
             let column = sort.expr.downcast_ref::<expressions::Column>()?;
             let table_column = self.column(*self.projection.get(column.index())?);
@@ -646,13 +643,12 @@ impl PageScanExec {
             if is_string || sort.options.descending != reverse || !nulls_ok {
                 return None;
             }
-            let mut skipped = 0;
             loop {
-                if key.next()? == table_column {
+                let (place, column) = key.next()?;
+                if column == table_column {
                     break;
                 }
-                skipped += 1;
-                if skipped > self.path.equal_columns {
+                if place >= self.path.equal_columns {
                     return None;
                 }
             }

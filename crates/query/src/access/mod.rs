@@ -8,6 +8,7 @@ mod estimate;
 mod exec;
 mod index_join;
 mod join_rule;
+mod key_values;
 mod ndp_rule;
 mod order_rule;
 mod paths;

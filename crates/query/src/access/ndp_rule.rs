@@ -24,6 +24,7 @@ use perigee_expr::{AggregateFunction, Program, Type};
 use perigee_value::ColumnType;
 
 use super::convert::{Binding, convert, convert_key};
+use super::cost::at_ends;
 use super::exec::{NdpChoice, PageScanExec, ScanAggregate, as_page_scan};
 use super::join_rule::IndexJoinRule;
 use super::order_rule::{IndexOrderRule, above};
@@ -382,7 +383,7 @@ impl NdpRule {
         }
         let index = &scan.table.indexes[scan.path.index];
         let resident = self.context.engine.resident_pages(index) as f64 * scan.path.share;
-        let pages = (scan.estimated_pages() - resident).max(0.0);
+        let pages = (scan.estimated_pages() - resident - at_ends(&scan.path)).max(0.0);
         let least = settings.min_pages;
         if pages < least as f64 {
             return NdpChoice::not(Reason::FewPages { pages, least });

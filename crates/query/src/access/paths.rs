@@ -1,34 +1,36 @@
-//! Access paths: which index of a table to use, and which part of it, by cost (SPEC's F5).
+//! Access paths: which index of a table to use, and which parts of it, by cost (SPEC's F5).
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::expressions::BinaryExpr;
-use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_expr::PhysicalExpr;
 use perigee_engine::catalog::{HIDDEN_ROW_ID, Index, Table, TableStats};
-use perigee_engine::ndp::KeyRange;
-use perigee_value::{Collation, ColumnType, Datum, key};
+use perigee_engine::scan::{KeySpan, KeySpans};
 
 use super::cost::{CostModel, rows_per_key};
-use super::estimate::{column_against_constant, conjunction_factor, equal_share};
-use crate::functions::collation;
+use super::estimate::{conjunction_factor, equal_share};
+use super::key_values::{KeyColumn, Values, parts_of};
 
 /// Share of an index that a range is taken to select if nothing is known of its column.
 const UNKNOWN_RANGE: f64 = 0.33;
+
+/// Most parts of an index that an access reads; of more, all that lies between the first and the last.
+const MOST_SPANS: usize = 1 << 16;
 
 /// How a table is accessed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AccessPath {
     /// Index number in `Table::indexes`.
     pub index: usize,
-    /// The part of it.
-    pub range: KeyRange,
-    /// Number of leading key columns that are compared for equality.
+    /// The parts of it.
+    pub spans: KeySpans,
+    /// Number of leading key columns that have one value in all parts.
     pub equal_columns: usize,
+    /// Nothing but those selects the parts, which are one.
+    pub is_equality: bool,
     /// Rows are fetched from the clustered index, because this one lacks columns.
     pub fetch: bool,
-    /// Share of the index's entries in the range.
+    /// Share of the index's entries in the parts.
     pub share: f64,
     /// Indexes that the predicate could use.
     pub possible: Vec<usize>,
@@ -40,8 +42,9 @@ impl AccessPath {
     pub fn all_of(index: usize, fetch: bool) -> Self {
         Self {
             index,
-            range: KeyRange::ALL,
+            spans: KeySpans::all(),
             equal_columns: 0,
+            is_equality: false,
             fetch,
             share: 1.0,
             possible: Vec::new(),
@@ -51,7 +54,7 @@ impl AccessPath {
     /// True if it is not all of the index.
     #[must_use]
     pub fn is_part(&self) -> bool {
-        self.range != KeyRange::ALL
+        !self.spans.is_all()
     }
 }
 
@@ -94,203 +97,231 @@ impl Wanted<'_> {
 
     fn path_by(&self, number: usize, index: &Index) -> AccessPath {
         let fetch = number > 0 && !index.covers(self.needed);
-        let selected = range_of(self.table, index, self.filters);
-        if selected.equal_columns == 0 && selected.ranged.is_empty() {
+        let Some(selected) = self.selected(index).filter(|s| !s.spans.is_all()) else {
             return AccessPath::all_of(number, fetch);
-        }
-        let bound = |prefix: &[u8], strict: bool| match prefix.is_empty() {
-            true => Bound::Unbounded,
-            false if strict => Bound::Excluded(prefix.to_vec()),
-            false => Bound::Included(prefix.to_vec()),
         };
         AccessPath {
             index: number,
-            share: self.share(index, &selected),
-            range: KeyRange {
-                lower: bound(&selected.lower, selected.lower_strict),
-                upper: bound(&selected.upper, selected.upper_strict),
-            },
+            share: selected.share.clamp(0.0, 1.0),
+            spans: selected.spans,
             equal_columns: selected.equal_columns,
+            is_equality: selected.is_equality,
             fetch,
             possible: Vec::new(),
         }
     }
 
-    /// Share of an index's entries that lie in the selected part.
-    fn share(&self, index: &Index, selected: &Selected) -> f64 {
-        let rows = (self.stats.rows as f64).max(1.0);
-        let equal = match selected.equal_columns {
-            0 => 1.0,
-            columns if index.unique && columns >= index.key_columns => 1.0 / rows,
-            columns => {
-                let average = rows_per_key(self.stats, index, columns) / rows;
-                equal_share(self.stats, average, &selected.equal)
+    /// The parts of an index that the conditions select; `None` if that is all of it.
+    fn selected(&self, index: &Index) -> Option<Selected> {
+        let columns = self.key_columns(index);
+        let known: Vec<_> = columns.map(|c| Known::of(c, self.filters)).collect();
+        let mut selected = self.product(index, &known);
+        // Alternatives that are about several columns.
+        for filter in self.filters {
+            let alternatives = parts_of(filter, Operator::Or);
+            let is_known = || known.iter().any(|column| column.has(filter));
+            if alternatives.len() < 2 || is_known() {
+                continue;
             }
-        };
-        let ranged = match selected.ranged.is_empty() {
-            true => 1.0,
-            false if self.stats.columns.is_empty() => UNKNOWN_RANGE,
-            false => conjunction_factor(&selected.ranged, self.stats),
-        };
-        (equal * ranged).min(1.0)
-    }
-}
-
-/// The part of an index that a conjunction selects.
-#[derive(Default)]
-struct Selected {
-    lower: Vec<u8>,
-    lower_strict: bool,
-    upper: Vec<u8>,
-    upper_strict: bool,
-    equal_columns: usize,
-    /// What those are compared with.
-    equal: Vec<(usize, Datum)>,
-    /// The comparisons that bound the key column behind those.
-    ranged: Vec<Arc<dyn PhysicalExpr>>,
-}
-
-fn range_of(table: &Table, index: &Index, filters: &[Arc<dyn PhysicalExpr>]) -> Selected {
-    let mut selected = Selected::default();
-    for key_column in &index.layout.key[..index.key_columns] {
-        let column = index.columns[usize::from(*key_column)];
-        if column == HIDDEN_ROW_ID {
-            break;
-        }
-        let def = &table.def.columns[usize::from(column)];
-        let comparisons = comparisons_of(usize::from(column), def.ty, filters);
-        if let Some((_, value, _)) = comparisons.iter().find(|(op, ..)| *op == Operator::Eq) {
-            let Some(part) = encode(def.ty, def.nullable, value) else {
-                break;
+            let Some(union) = self.union(index, &known, &alternatives) else {
+                continue;
             };
-            selected.lower.extend_from_slice(&part);
-            selected.upper.extend_from_slice(&part);
-            selected.equal_columns += 1;
-            selected.equal.push((usize::from(column), value.clone()));
-            continue;
-        }
-        add_bounds(&mut selected, def.ty, def.nullable, &comparisons);
-        break;
-    }
-    selected
-}
-
-type ColumnComparison = (Operator, Datum, Arc<dyn PhysicalExpr>);
-
-/// Comparisons of a column with constants of its own type.
-fn comparisons_of(
-    column: usize,
-    ty: ColumnType,
-    filters: &[Arc<dyn PhysicalExpr>],
-) -> Vec<ColumnComparison> {
-    filters
-        .iter()
-        .filter_map(|expr| {
-            let binary = expr.downcast_ref::<BinaryExpr>()?;
-            let (found, op, value) = column_against_constant(binary)?;
-            let fits = found == column
-                && value != Datum::Null
-                && is_value_of(ty, &value)
-                && compares_as_keys(ty, binary);
-            fits.then(|| (op, value, expr.clone()))
-        })
-        .collect()
-}
-
-/// True if a constant can be encoded as a key part of the column as it is. Decimals are compared in
-/// the column's scale after planning; strings are equal or not as the collation says.
-fn is_value_of(ty: ColumnType, value: &Datum) -> bool {
-    match value {
-        Datum::Int(_) => matches!(
-            ty,
-            ColumnType::Int {
-                unsigned: false,
-                ..
-            }
-        ),
-        Datum::UInt(_) => ty.is_unsigned(),
-        Datum::Date(_) => ty == ColumnType::Date,
-        Datum::DateTime(_) => matches!(
-            ty,
-            ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
-        ),
-        Datum::Time(_) => matches!(ty, ColumnType::Time { .. }),
-        Datum::String(_) => matches!(ty, ColumnType::Char { .. } | ColumnType::Varchar { .. }),
-        _ => false,
-    }
-}
-
-/// True if a comparison with a constant is one in the collation of the column, and so of its keys.
-fn compares_as_keys(ty: ColumnType, comparison: &BinaryExpr) -> bool {
-    let by_weights = |expr: &Arc<dyn PhysicalExpr>| {
-        let mut expr = expr;
-        while let Some(function) = expr.downcast_ref::<ScalarFunctionExpr>() {
-            if function.name() == collation::WEIGHTS {
-                return true;
-            }
-            match function.args().first() {
-                Some(argument) => expr = argument,
-                None => return false,
-            }
-        }
-        false
-    };
-    let weighed = by_weights(comparison.left()) || by_weights(comparison.right());
-    weighed == (ty.collation() == Some(Collation::UTF8MB4_GENERAL_CI))
-}
-
-fn encode(ty: ColumnType, nullable: bool, value: &Datum) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
-    key::encode_part(ty, nullable, value.as_ref(), &mut out).ok()?;
-    Some(out)
-}
-
-/// An encoded value at an end of a range, and whether it is outside.
-type Edge = (Vec<u8>, bool);
-
-/// Adds the tightest bounds that comparisons of the first column without equality give.
-fn add_bounds(
-    selected: &mut Selected,
-    ty: ColumnType,
-    nullable: bool,
-    comparisons: &[ColumnComparison],
-) {
-    let prefix = selected.lower.clone();
-    let (mut lower, mut upper): (Option<Edge>, Option<Edge>) = (None, None);
-    for (op, value, expr) in comparisons {
-        let Some(part) = encode(ty, nullable, value) else {
-            continue;
-        };
-        let strict = matches!(op, Operator::Lt | Operator::Gt);
-        match op {
-            Operator::Gt | Operator::GtEq => {
-                lower = lower.max(Some((part, strict)));
-            }
-            Operator::Lt | Operator::LtEq => {
-                // Of two equal upper bounds the strict one is tighter.
-                let tighter = |(old, old_strict): &Edge| (&part, !strict) < (old, !*old_strict);
-                if upper.as_ref().is_none_or(tighter) {
-                    upper = Some((part, strict));
+            selected = Some(match selected {
+                None => union,
+                Some(all) => {
+                    let spans = all.spans.and(&union.spans);
+                    Selected {
+                        is_equality: all.is_equality && spans == all.spans,
+                        spans,
+                        share: all.share.min(union.share),
+                        ..all
+                    }
                 }
-            }
-            _ => continue,
+            });
         }
-        selected.ranged.push(expr.clone());
+        selected
     }
-    if let Some((part, strict)) = lower {
-        selected.lower.extend_from_slice(&part);
-        selected.lower_strict = strict;
-    } else if upper.is_some() && nullable {
-        // NULL comes first and is not below anything.
-        selected.lower = [
-            prefix.as_slice(),
-            &encode(ty, nullable, &Datum::Null).unwrap_or_default(),
-        ]
-        .concat();
-        selected.lower_strict = true;
+
+    /// What one of several conditions selects together with what is known, if each of them selects some
+    /// parts.
+    fn union(
+        &self,
+        index: &Index,
+        known: &[Known],
+        alternatives: &[&Arc<dyn PhysicalExpr>],
+    ) -> Option<Selected> {
+        let (mut spans, mut share) = (Vec::new(), 0.0);
+        for alternative in alternatives {
+            let filters = parts_of(alternative, Operator::And);
+            let columns = known.iter().map(|known| known.with(&filters));
+            let selected = self.product(index, &columns.collect::<Vec<_>>())?;
+            spans.extend_from_slice(&selected.spans);
+            share += selected.share;
+            if spans.len() > MOST_SPANS {
+                spans = vec![KeySpans::union(spans).hull()];
+            }
+        }
+        Some(Selected {
+            spans: KeySpans::union(spans),
+            equal_columns: 0,
+            is_equality: false,
+            share,
+        })
     }
-    if let Some((part, strict)) = upper {
-        selected.upper.extend_from_slice(&part);
-        selected.upper_strict = strict;
+
+    /// The key columns of an index, up to the first that is none of the table's.
+    fn key_columns(&self, index: &Index) -> impl Iterator<Item = KeyColumn> {
+        let key = index.layout.key[..index.key_columns].iter();
+        let numbers = key.map(|position| index.columns[usize::from(*position)]);
+        let numbers = numbers.take_while(|number| *number != HIDDEN_ROW_ID);
+        numbers.map(|number| {
+            let def = &self.table.def.columns[usize::from(number)];
+            KeyColumn {
+                number: usize::from(number),
+                ty: def.ty,
+                nullable: def.nullable,
+            }
+        })
     }
+
+    /// The keys whose leading columns have values that are known: of each column but the last single
+    /// ones. `None` if nothing is known of the first column.
+    fn product(&self, index: &Index, columns: &[Known]) -> Option<Selected> {
+        let mut prefixes = vec![Vec::new()];
+        let (mut single, mut equal_columns) = (0, 0);
+        let mut ranged = None;
+        for column in columns {
+            match &column.values {
+                Some(Values::Points(points)) if prefixes.len() * points.len() <= MOST_SPANS => {
+                    if points.len() == 1 && single == equal_columns {
+                        equal_columns += 1;
+                    }
+                    single += 1;
+                    let with = |prefix: &Vec<u8>| -> Vec<Vec<u8>> {
+                        let keys = points.iter().map(|point| [&prefix[..], point].concat());
+                        keys.collect()
+                    };
+                    prefixes = prefixes.iter().flat_map(with).collect();
+                }
+                Some(values) => {
+                    ranged = Some((column, values.spans()));
+                    break;
+                }
+                None => break,
+            }
+        }
+        if single == 0 && ranged.is_none() {
+            return None;
+        }
+        let mut share = self.share_of_keys(index, &columns[..single], prefixes.len() as f64);
+        let spans = match &ranged {
+            None => prefixes.iter().map(|key| KeySpan::prefix(key)).collect(),
+            Some((column, spans)) => {
+                share *= match self.stats.columns.is_empty() {
+                    true => UNKNOWN_RANGE,
+                    false => conjunction_factor(&column.filters, self.stats),
+                };
+                behind(&prefixes, spans)
+            }
+        };
+        Some(Selected {
+            spans: KeySpans::union(spans),
+            equal_columns,
+            is_equality: single > 0 && single == equal_columns && ranged.is_none(),
+            share,
+        })
+    }
+
+    /// Share of an index's entries that have one of `keys` values in its first columns.
+    fn share_of_keys(&self, index: &Index, columns: &[Known], keys: f64) -> f64 {
+        let rows = (self.stats.rows as f64).max(1.0);
+        if columns.is_empty() {
+            return 1.0;
+        }
+        if index.unique && columns.len() >= index.key_columns {
+            return keys / rows;
+        }
+        let average = keys * rows_per_key(self.stats, index, columns.len()) / rows;
+        let shares = columns.iter().filter_map(|known| {
+            let column = self.stats.columns.get(known.column.number)?;
+            let share = conjunction_factor(&known.filters, self.stats);
+            let points = match &known.values {
+                Some(Values::Points(points)) => points.len().max(1) as f64,
+                _ => 1.0,
+            };
+            Some((share, column.distinct.max(1) as f64 / points))
+        });
+        equal_share(average, shares)
+    }
+}
+
+/// What conditions say of a key column.
+#[derive(Clone)]
+struct Known {
+    column: KeyColumn,
+    /// The values that they let through; `None` if they say nothing.
+    values: Option<Values>,
+    /// Those that say something.
+    filters: Vec<Arc<dyn PhysicalExpr>>,
+}
+
+impl Known {
+    fn of(column: KeyColumn, filters: &[Arc<dyn PhysicalExpr>]) -> Self {
+        let nothing = Self {
+            column,
+            values: None,
+            filters: Vec::new(),
+        };
+        nothing.with(&filters.iter().collect::<Vec<_>>())
+    }
+
+    /// With what more conditions say.
+    fn with(&self, filters: &[&Arc<dyn PhysicalExpr>]) -> Self {
+        let mut out = self.clone();
+        for filter in filters {
+            let Some(values) = self.column.of(filter) else {
+                continue;
+            };
+            out.filters.push(Arc::clone(filter));
+            out.values = Some(match out.values {
+                Some(known) => known.and(&values),
+                None => values,
+            });
+        }
+        out
+    }
+
+    fn has(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
+        self.filters.iter().any(|known| Arc::ptr_eq(known, filter))
+    }
+}
+
+/// The parts of an index that conditions select.
+struct Selected {
+    spans: KeySpans,
+    equal_columns: usize,
+    is_equality: bool,
+    /// Share of the index's entries.
+    share: f64,
+}
+
+/// The keys that begin with one of some prefixes, in order, and go on in one of some spans.
+fn behind(prefixes: &[Vec<u8>], spans: &KeySpans) -> Vec<KeySpan> {
+    let hull;
+    let spans: &[KeySpan] = match prefixes.len() * spans.len() <= MOST_SPANS {
+        true => spans,
+        false => {
+            hull = [spans.hull()];
+            &hull
+        }
+    };
+    let with = |prefix: &Vec<u8>, span: &KeySpan| KeySpan {
+        lower: [&prefix[..], &span.lower].concat(),
+        upper: match &span.upper {
+            Some(upper) => Some([&prefix[..], upper].concat()),
+            None => KeySpan::prefix(prefix).upper,
+        },
+    };
+    let of_prefix = |prefix| spans.iter().map(move |span| with(prefix, span));
+    prefixes.iter().flat_map(of_prefix).collect()
 }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use perigee_engine::catalog::Table;
-use perigee_engine::ndp::KeyRange;
-use perigee_engine::scan::CancelToken;
+use perigee_engine::scan::{CancelToken, KeySpans};
 use perigee_engine::txn::{RangeLocker, ReadView};
 use perigee_engine::{Engine, EngineError};
 
@@ -112,15 +111,15 @@ pub struct AccessContext {
 }
 
 impl AccessContext {
-    /// The view to read a range of an index with; the range is locked first if the access locks.
+    /// The view to read parts of an index with; they are locked first if the access locks.
     pub(super) async fn view_of(
         &self,
         table: &Arc<Table>,
         index: usize,
-        range: &KeyRange,
+        spans: &KeySpans,
     ) -> Result<Arc<ReadView>, EngineError> {
         match &self.locker {
-            Some(locker) => locker.lock(table, index, range).await,
+            Some(locker) => locker.lock(table, index, spans).await,
             None => Ok(self.view.clone()),
         }
     }

@@ -8,6 +8,7 @@ mod common;
 mod decisions;
 mod enums;
 mod memory;
+mod ranges;
 mod rewrites;
 mod statistics;
 

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Days from 1970 on, and now and then NULL.
-async fn with_days() -> (Fixture, Session) {
+pub(crate) async fn with_days() -> (Fixture, Session) {
     let fixture = Fixture::new(Setup::default()).await;
     let mut session = fixture.session();
     let create = "CREATE DATABASE test; USE test;
@@ -82,15 +82,12 @@ async fn years_are_ranges_of_dates() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_all_alternatives_demand_is_a_condition_of_its_own() {
     let (fixture, mut session) = with_days().await;
-    let sql = "SELECT id, note FROM days WHERE (n = 7 AND id < 3000) OR (id > 6000 AND n = 7)";
+    let sql = "SELECT id, note FROM days WHERE (n = 7 AND id < 3000) OR (note > 'note' AND n = 7)";
     let (plan, _) = explain(&fixture, &mut session, sql).await;
     assert_eq!(plan, ["days ref by_n"]);
     let mut rows = answer(&fixture, &mut session, sql).await;
     rows.sort();
-    assert_eq!(
-        rows,
-        ["1007|note", "2007|note", "6007|note", "7007|note", "7|note"]
-    );
+    assert_eq!(rows, ["1007|note", "2007|note", "7|note"]);
 
     // Each alternative demands something of `a`, and something of `b`.
     let sql = "SELECT COUNT(*) FROM days a JOIN days b ON a.id = b.id + 1

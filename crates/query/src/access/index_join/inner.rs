@@ -1,6 +1,5 @@
 //! The inner side of an index nested-loop join: keys from outer rows, and the inner rows with them.
 
-use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
@@ -8,8 +7,7 @@ use datafusion::arrow::compute::{filter, filter_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{Result as DfResult, ScalarValue, internal_datafusion_err};
 use datafusion::physical_expr::PhysicalExpr;
-use perigee_engine::ndp::KeyRange;
-use perigee_engine::scan::Lookups;
+use perigee_engine::scan::{KeySpan, Lookups};
 use perigee_engine::txn::ReadView;
 use perigee_value::{ColumnType, Datum, ValueErrorKind, key};
 
@@ -118,13 +116,10 @@ impl InnerSide {
         let mut view = scan.context.view.clone();
         if scan.context.locker.is_some() {
             for key in keys {
-                let range = KeyRange {
-                    lower: Bound::Included(key.clone()),
-                    upper: Bound::Included(key.clone()),
-                };
+                let span = KeySpan::prefix(key).into();
                 let locked = scan
                     .context
-                    .view_of(&scan.table, scan.path.index, &range)
+                    .view_of(&scan.table, scan.path.index, &span)
                     .await;
                 view = locked.map_err(engine_error)?;
             }

@@ -1,22 +1,25 @@
-//! Conditions on key columns, and the part of an index that they select: computed from the values
+//! Conditions on key columns, and the parts of an index that they select: computed from the values
 //! each time a statement is run.
 //!
 //! Only conditions whose meaning is that of the index's order are taken: equality of integers and
-//! strings, ranges of integers, each with constants of the column's own kind. The rest goes the
-//! ordinary way.
+//! strings, ranges of integers, each with constants of the column's own kind, lists of them, and
+//! alternatives between such conditions. The rest goes the ordinary way.
 
 use std::ops::Bound;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
 use perigee_engine::catalog::Table;
-use perigee_engine::scan::KeySpan;
+use perigee_engine::scan::{KeySpan, KeySpans};
 use perigee_value::{Collation, ColumnType, Datum, ValueRef, key};
 
 use super::names::Names;
 use super::operand::{Operand, Parameters};
 
+/// Most alternatives that a WHERE may have: a planner is worth its time for more.
+const MOST_ALTERNATIVES: usize = 256;
+
 /// A comparison of a column with a value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Condition {
     column: u16,
     op: Comparison,
@@ -33,11 +36,20 @@ enum Comparison {
     Below(bool),
 }
 
-/// The part of an index that a WHERE selects.
+/// The parts of an index that a WHERE selects.
 #[derive(Debug)]
 pub(super) struct KeyTemplate {
     /// Index number in [`Table::indexes`].
     pub(super) index: usize,
+    /// One part each; they may overlap.
+    parts: Vec<Part>,
+    /// All key columns have one value and no other row may have the same.
+    pub(super) is_row: bool,
+}
+
+/// A part of an index.
+#[derive(Debug, Default)]
+struct Part {
     /// Values of the leading key columns.
     equal: Vec<(KeyColumn, Operand)>,
     /// Bounds of the next one, and whether they are outside.
@@ -45,8 +57,6 @@ pub(super) struct KeyTemplate {
     upper: Option<(Operand, bool)>,
     /// The column that the bounds are of.
     ranged: Option<KeyColumn>,
-    /// All key columns have a value and no other row may have the same.
-    pub(super) is_row: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,10 +74,9 @@ impl KeyTemplate {
         selection: &Expr,
         parameters: &Parameters,
     ) -> Option<Self> {
-        let mut conditions = Vec::new();
-        collect(selection, names, parameters, &mut conditions)?;
+        let alternatives = Conditions { names, parameters }.alternatives(selection)?;
         let indexes = 0..table.indexes.len();
-        let mut templates = indexes.filter_map(|index| Self::over(table, index, &conditions));
+        let mut templates = indexes.filter_map(|index| Self::over(table, index, &alternatives));
         let first = templates.next()?;
         if first.is_row {
             return Some(first);
@@ -76,16 +85,46 @@ impl KeyTemplate {
         Some(templates.find(|template| template.is_row).unwrap_or(first))
     }
 
+    fn over(table: &Table, number: usize, alternatives: &[Vec<Condition>]) -> Option<Self> {
+        let index = &table.indexes[number];
+        let parts = alternatives.iter();
+        let parts = parts.map(|conditions| Part::over(table, number, conditions));
+        let parts = parts.collect::<Option<Vec<_>>>()?;
+        let is_row =
+            index.unique && matches!(&parts[..], [only] if only.equal.len() == index.key_columns);
+        Some(Self {
+            index: number,
+            parts,
+            is_row,
+        })
+    }
+
+    /// Columns that have one value in all parts.
+    pub(super) fn is_equal(&self, column: u16) -> bool {
+        matches!(&self.parts[..], [only] if only.is_equal(column))
+    }
+
+    /// The values of the key's columns, encoded, if there is one part and they are compared for equality;
+    /// as [`KeyTemplate::spans`].
+    pub(super) fn bytes(&self, parameters: &[Datum]) -> Option<Vec<u8>> {
+        match &self.parts[..] {
+            [only] => only.bytes(parameters),
+            _ => None,
+        }
+    }
+
+    /// The parts of the index, for these parameters; `None` if a value is of another kind than its
+    /// column, or NULL.
+    pub(super) fn spans(&self, parameters: &[Datum]) -> Option<KeySpans> {
+        let spans = self.parts.iter().map(|part| part.span(parameters));
+        spans.collect::<Option<Vec<_>>>().map(KeySpans::union)
+    }
+}
+
+impl Part {
     fn over(table: &Table, number: usize, conditions: &[Condition]) -> Option<Self> {
         let index = &table.indexes[number];
-        let mut template = Self {
-            index: number,
-            equal: Vec::new(),
-            lower: None,
-            upper: None,
-            ranged: None,
-            is_row: false,
-        };
+        let mut part = Self::default();
         let mut taken = 0;
         for position in &index.layout.key[..index.key_columns] {
             let column = index.columns[usize::from(*position)];
@@ -100,18 +139,16 @@ impl KeyTemplate {
             for condition in own {
                 taken += 1;
                 count += 1;
-                template.add(key_column, condition)?;
+                part.add(key_column, condition)?;
             }
-            let equal = template.is_equal(column);
-            match (count, equal) {
+            match (count, part.is_equal(column)) {
                 (0, _) | (_, false) => break,
                 (1, true) => {}
                 // Equal to two values, or bounded besides.
                 _ => return None,
             }
         }
-        template.is_row = index.unique && template.equal.len() == index.key_columns;
-        (taken == conditions.len() && taken > 0).then_some(template)
+        (taken == conditions.len() && taken > 0).then_some(part)
     }
 
     fn add(&mut self, column: KeyColumn, condition: &Condition) -> Option<()> {
@@ -133,14 +170,11 @@ impl KeyTemplate {
         matches!(column.ty, ColumnType::Int { .. }).then_some(())
     }
 
-    /// Columns that have one value in the whole part.
-    pub(super) fn is_equal(&self, column: u16) -> bool {
+    fn is_equal(&self, column: u16) -> bool {
         self.equal.iter().any(|(equal, _)| equal.column == column)
     }
 
-    /// The values of the key's columns, encoded, if they are compared for equality; as
-    /// [`KeyTemplate::span`].
-    pub(super) fn bytes(&self, parameters: &[Datum]) -> Option<Vec<u8>> {
+    fn bytes(&self, parameters: &[Datum]) -> Option<Vec<u8>> {
         let mut bytes = Vec::with_capacity(16);
         for (column, operand) in &self.equal {
             column.encode(operand.value(parameters)?, &mut bytes)?;
@@ -148,9 +182,7 @@ impl KeyTemplate {
         Some(bytes)
     }
 
-    /// The part of the index, for these parameters; `None` if a value is of another kind than its
-    /// column, or NULL.
-    pub(super) fn span(&self, parameters: &[Datum]) -> Option<KeySpan> {
+    fn span(&self, parameters: &[Datum]) -> Option<KeySpan> {
         let prefix = self.bytes(parameters)?;
         let Some(column) = self.ranged else {
             return Some(KeySpan::prefix(&prefix));
@@ -214,58 +246,115 @@ fn is_comparable(ty: ColumnType) -> bool {
             && ty.collation().is_some_and(Collation::is_text))
 }
 
-/// Takes a conjunction apart; `None` if anything in it is no comparison of a column with a value.
-fn collect(
-    expr: &Expr,
-    names: &Names<'_>,
-    parameters: &Parameters,
-    out: &mut Vec<Condition>,
-) -> Option<()> {
-    let mut add = |column: u16, op, operand: &Expr| {
-        out.push(Condition {
+/// Reads conditions from a WHERE.
+struct Conditions<'a> {
+    names: &'a Names<'a>,
+    parameters: &'a Parameters,
+}
+
+impl Conditions<'_> {
+    /// The alternatives of a condition, each a conjunction; `None` if it has others, or too many.
+    fn alternatives(&self, expr: &Expr) -> Option<Vec<Vec<Condition>>> {
+        match expr {
+            Expr::Nested(inner) => self.alternatives(inner),
+            Expr::BinaryOp {
+                op: BinaryOperator::And,
+                ..
+            } => {
+                let mut all = vec![Vec::new()];
+                for part in spine(expr, &BinaryOperator::And)? {
+                    let of_part = self.alternatives(part)?;
+                    if all.len() * of_part.len() > MOST_ALTERNATIVES {
+                        return None;
+                    }
+                    let with = |one: &Vec<Condition>| -> Vec<Vec<Condition>> {
+                        let both = of_part.iter().map(|other| [&one[..], other].concat());
+                        both.collect()
+                    };
+                    all = all.iter().flat_map(with).collect();
+                }
+                Some(all)
+            }
+            Expr::BinaryOp {
+                op: BinaryOperator::Or,
+                ..
+            } => {
+                let mut all = Vec::new();
+                for part in spine(expr, &BinaryOperator::Or)? {
+                    all.extend(self.alternatives(part)?);
+                }
+                (all.len() <= MOST_ALTERNATIVES).then_some(all)
+            }
+            Expr::InList {
+                expr,
+                list,
+                negated: false,
+            } if list.len() <= MOST_ALTERNATIVES => {
+                let column = self.names.column(expr)?;
+                let equal = |item| Some(vec![self.condition(column, Comparison::Equal, item)?]);
+                list.iter().map(equal).collect()
+            }
+            Expr::BinaryOp { left, op, right } => {
+                let op = match op {
+                    BinaryOperator::Eq => Comparison::Equal,
+                    BinaryOperator::Gt => Comparison::Above(true),
+                    BinaryOperator::GtEq => Comparison::Above(false),
+                    BinaryOperator::Lt => Comparison::Below(true),
+                    BinaryOperator::LtEq => Comparison::Below(false),
+                    _ => return None,
+                };
+                let condition = match (self.names.column(left), self.names.column(right)) {
+                    (Some(column), None) => self.condition(column, op, right),
+                    (None, Some(column)) => self.condition(column, op.turned(), left),
+                    _ => None,
+                };
+                Some(vec![vec![condition?]])
+            }
+            Expr::Between {
+                expr,
+                negated: false,
+                low,
+                high,
+            } => {
+                let column = self.names.column(expr)?;
+                Some(vec![vec![
+                    self.condition(column, Comparison::Above(false), low)?,
+                    self.condition(column, Comparison::Below(false), high)?,
+                ]])
+            }
+            _ => None,
+        }
+    }
+
+    fn condition(&self, column: u16, op: Comparison, operand: &Expr) -> Option<Condition> {
+        Some(Condition {
             column,
             op,
-            operand: parameters.operand(operand)?,
-        });
-        Some(())
-    };
-    match expr {
-        Expr::Nested(inner) => collect(inner, names, parameters, out),
-        Expr::BinaryOp {
-            left,
-            op: BinaryOperator::And,
-            right,
-        } => {
-            collect(left, names, parameters, out)?;
-            collect(right, names, parameters, out)
-        }
-        Expr::BinaryOp { left, op, right } => {
-            let op = match op {
-                BinaryOperator::Eq => Comparison::Equal,
-                BinaryOperator::Gt => Comparison::Above(true),
-                BinaryOperator::GtEq => Comparison::Above(false),
-                BinaryOperator::Lt => Comparison::Below(true),
-                BinaryOperator::LtEq => Comparison::Below(false),
-                _ => return None,
-            };
-            match (names.column(left), names.column(right)) {
-                (Some(column), None) => add(column, op, right),
-                (None, Some(column)) => add(column, op.turned(), left),
-                _ => None,
-            }
-        }
-        Expr::Between {
-            expr,
-            negated: false,
-            low,
-            high,
-        } => {
-            let column = names.column(expr)?;
-            add(column, Comparison::Above(false), low)?;
-            add(column, Comparison::Below(false), high)
-        }
-        _ => None,
+            operand: self.parameters.operand(operand)?,
+        })
     }
+}
+
+/// The operands of a chain of one operator, from left to right; `None` if they are too many.
+fn spine<'e>(expr: &'e Expr, of: &BinaryOperator) -> Option<Vec<&'e Expr>> {
+    let mut operands = Vec::new();
+    let mut left = expr;
+    while let Expr::BinaryOp {
+        left: next,
+        op,
+        right,
+    } = left
+        && op == of
+    {
+        operands.push(right.as_ref());
+        left = next;
+        if operands.len() > MOST_ALTERNATIVES {
+            return None;
+        }
+    }
+    operands.push(left);
+    operands.reverse();
+    Some(operands)
 }
 
 impl Comparison {

@@ -301,21 +301,23 @@ impl FastSelect {
         out: &mut dyn ResultSink,
         cancel: &CancelToken,
     ) -> Result<Answer> {
-        let (Some(span), Some((skip, most))) = (self.key.span(parameters), self.bounds(parameters))
+        let (Some(spans), Some((skip, most))) =
+            (self.key.spans(parameters), self.bounds(parameters))
         else {
             return Ok(Answer::Ordinary);
         };
         let read = ShortRead {
             table,
             index: self.key.index,
-            span: &span,
+            spans: &spans,
             rows: self.enough(skip, most),
         };
         let mut records = std::mem::take(&mut session.fast.records);
         let read = match self.lock {
             Some(lock) => {
                 let mut work = session.begin_work(cancel);
-                let locked = locked_row(&mut work, table, &span.lower, lock, &mut records).await;
+                let locked =
+                    locked_row(&mut work, table, &spans.hull().lower, lock, &mut records).await;
                 session.end_work(work, locked).await.map(|()| true)
             }
             None => {
@@ -400,8 +402,7 @@ async fn rows_of(
         // What is read is locked.
         Some(work) if work.isolation() == Isolation::Serializable => {
             let locker = work.locker(LockMode::Shared);
-            let range = read.span.range();
-            locker.lock(table, read.index, &range).await?
+            locker.lock(table, read.index, read.spans).await?
         }
         Some(work) => work.transaction().view(),
     };

@@ -1,0 +1,412 @@
+//! What a condition lets a key column be: single values, or parts of its order.
+//!
+//! A condition may let through less than what is said here, never more: the access evaluates it for each
+//! record, the ranges only say which records to look at.
+
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, CastExpr, InListExpr, IsNotNullExpr, IsNullExpr, Literal,
+};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use perigee_engine::scan::{KeySpan, KeySpans};
+use perigee_value::{Collation, ColumnType, Datum, key};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::convert::constant;
+use super::estimate::column;
+use crate::functions::collation;
+
+type Expr = Arc<dyn PhysicalExpr>;
+
+/// Microseconds of a day.
+const DAY: i64 = 86_400_000_000;
+
+/// A key column.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyColumn {
+    /// Its number in the table.
+    pub number: usize,
+    pub ty: ColumnType,
+    pub nullable: bool,
+}
+
+/// Values of a key column, encoded as parts of keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Values {
+    /// These, in order, each once.
+    Points(Vec<Vec<u8>>),
+    /// Those that begin with a key of these spans.
+    Spans(KeySpans),
+}
+
+/// Where a constant lies among the values of a column.
+enum Place {
+    At(Datum),
+    /// Behind this one and before the next.
+    Behind(Datum),
+    BelowAll,
+    AboveAll,
+}
+
+impl Values {
+    fn none() -> Self {
+        Self::Points(Vec::new())
+    }
+
+    fn points(mut points: Vec<Vec<u8>>) -> Self {
+        points.sort_unstable();
+        points.dedup();
+        Self::Points(points)
+    }
+
+    /// The values as spans.
+    pub fn spans(&self) -> KeySpans {
+        match self {
+            Self::Points(points) => {
+                KeySpans::union(points.iter().map(|point| KeySpan::prefix(point)).collect())
+            }
+            Self::Spans(spans) => spans.clone(),
+        }
+    }
+
+    /// Those that are in both.
+    pub fn and(self, other: &Self) -> Self {
+        let among = |points: &[Vec<u8>], others: &Self| {
+            let is_in = |point: &&Vec<u8>| match others {
+                Self::Points(others) => others.binary_search(point).is_ok(),
+                Self::Spans(spans) => {
+                    let next = spans.partition_point(|span| span.lower <= **point);
+                    next > 0 && spans[next - 1].contains(point)
+                }
+            };
+            Self::Points(points.iter().filter(is_in).cloned().collect())
+        };
+        match (&self, other) {
+            (Self::Points(points), others) | (others, Self::Points(points)) => {
+                among(points, others)
+            }
+            (Self::Spans(one), Self::Spans(two)) => Self::Spans(one.and(two)),
+        }
+    }
+
+    /// Those that are in one of several.
+    fn any(all: Vec<Self>) -> Self {
+        if all.iter().all(|one| matches!(one, Self::Points(_))) {
+            let points = all.into_iter().flat_map(|one| match one {
+                Self::Points(points) => points,
+                Self::Spans(_) => Vec::new(),
+            });
+            return Self::points(points.collect());
+        }
+        let spans = all.iter().flat_map(|one| one.spans().to_vec());
+        Self::Spans(KeySpans::union(spans.collect()))
+    }
+}
+
+/// The parts of a conjunction or disjunction, however deep it is.
+pub(super) fn parts_of(expr: &Expr, op: Operator) -> Vec<&Expr> {
+    let (mut parts, mut rest) = (Vec::new(), vec![expr]);
+    while let Some(part) = rest.pop() {
+        match part.downcast_ref::<BinaryExpr>() {
+            Some(both) if *both.op() == op => rest.extend([both.right(), both.left()]),
+            _ => parts.push(part),
+        }
+    }
+    parts
+}
+
+impl KeyColumn {
+    /// The values that a conjunction lets through; `None` if it says nothing of the column.
+    pub fn of_all<'e>(self, filters: impl IntoIterator<Item = &'e Expr>) -> Option<Values> {
+        let values = filters.into_iter().filter_map(|filter| self.of(filter));
+        values.reduce(|one, other| one.and(&other))
+    }
+
+    /// The values that a condition lets through; `None` if it says nothing of the column, or more than
+    /// is understood.
+    pub fn of(self, expr: &Expr) -> Option<Values> {
+        if let Some(binary) = expr.downcast_ref::<BinaryExpr>() {
+            return match binary.op() {
+                Operator::And => self.of_all(parts_of(expr, Operator::And)),
+                Operator::Or => {
+                    let parts = parts_of(expr, Operator::Or).into_iter();
+                    let parts = parts
+                        .map(|part| self.of(part))
+                        .collect::<Option<Vec<_>>>()?;
+                    Some(Values::any(parts))
+                }
+                _ => self.comparison(binary),
+            };
+        }
+        if let Some(list) = expr.downcast_ref::<InListExpr>() {
+            return self.list(list);
+        }
+        if let Some(is_null) = expr.downcast_ref::<IsNullExpr>() {
+            return self.is(is_null.arg()).then(|| self.null());
+        }
+        if let Some(is_not_null) = expr.downcast_ref::<IsNotNullExpr>() {
+            return self.is(is_not_null.arg()).then(|| self.not_null());
+        }
+        let truth = expr.downcast_ref::<Literal>()?.value();
+        let never = truth.is_null() || *truth == ScalarValue::Boolean(Some(false));
+        never.then(Values::none)
+    }
+
+    fn is(self, expr: &Expr) -> bool {
+        column(without_casts(expr)) == Some(self.number)
+    }
+
+    fn comparison(self, binary: &BinaryExpr) -> Option<Values> {
+        let (left, right) = (binary.left(), binary.right());
+        let (operand, op, literal) = match right.downcast_ref::<Literal>() {
+            Some(literal) => (left, *binary.op(), literal),
+            None => (right, binary.op().swap()?, left.downcast_ref::<Literal>()?),
+        };
+        if !self.is(operand) {
+            return None;
+        }
+        let known = [
+            Operator::Eq,
+            Operator::IsNotDistinctFrom,
+            Operator::Lt,
+            Operator::LtEq,
+            Operator::Gt,
+            Operator::GtEq,
+        ];
+        if !known.contains(&op) {
+            return None;
+        }
+        if literal.value().is_null() {
+            return Some(match op {
+                Operator::IsNotDistinctFrom => self.null(),
+                _ => Values::none(),
+            });
+        }
+        let weighed = is_weighed(left) || is_weighed(right);
+        if weighed != self.is_weighed() {
+            return None;
+        }
+        self.compared(op, self.place(literal.value())?)
+    }
+
+    fn list(self, list: &InListExpr) -> Option<Values> {
+        let by_key = self.is(list.expr()) && is_weighed(list.expr()) == self.is_weighed();
+        if list.negated() || !by_key {
+            return None;
+        }
+        let mut points = Vec::with_capacity(list.list().len());
+        for item in list.list() {
+            let value = item.downcast_ref::<Literal>()?.value();
+            // Anything else equals no value of the column.
+            if !value.is_null()
+                && let Place::At(value) = self.place(value)?
+            {
+                points.push(self.encode(&value)?);
+            }
+        }
+        Some(Values::points(points))
+    }
+
+    fn null(self) -> Values {
+        match self.nullable {
+            true => Values::points(self.encode(&Datum::Null).into_iter().collect()),
+            false => Values::none(),
+        }
+    }
+
+    fn not_null(self) -> Values {
+        self.between(None, None)
+    }
+
+    fn compared(self, op: Operator, place: Place) -> Option<Values> {
+        use Operator::{Eq, Gt, GtEq, IsNotDistinctFrom, Lt, LtEq};
+        let above =
+            |value: &Datum, strict| Some(self.between(Some((self.encode(value)?, strict)), None));
+        let below =
+            |value: &Datum, strict| Some(self.between(None, Some((self.encode(value)?, strict))));
+        match (op, place) {
+            (Eq | IsNotDistinctFrom, Place::At(value)) => {
+                Some(Values::points(vec![self.encode(&value)?]))
+            }
+            (Eq | IsNotDistinctFrom, _) => Some(Values::none()),
+            (Gt | GtEq, Place::At(value)) => above(&value, op == Gt),
+            (Lt | LtEq, Place::At(value)) => below(&value, op == Lt),
+            (Gt | GtEq, Place::Behind(value)) => above(&value, true),
+            (Lt | LtEq, Place::Behind(value)) => below(&value, false),
+            (Gt | GtEq, Place::BelowAll) | (Lt | LtEq, Place::AboveAll) => Some(self.not_null()),
+            (Gt | GtEq, Place::AboveAll) | (Lt | LtEq, Place::BelowAll) => Some(Values::none()),
+            _ => None,
+        }
+    }
+
+    /// The values between two encoded ones, each with whether it is outside; NULL is not among them.
+    fn between(self, lower: Option<(Vec<u8>, bool)>, upper: Option<(Vec<u8>, bool)>) -> Values {
+        fn bound(edge: Option<&(Vec<u8>, bool)>) -> Bound<&[u8]> {
+            match edge {
+                None => Bound::Unbounded,
+                Some((value, true)) => Bound::Excluded(value),
+                Some((value, false)) => Bound::Included(value),
+            }
+        }
+        // NULL comes first and is not below anything.
+        let null = self.encode(&Datum::Null).filter(|_| self.nullable);
+        let lower = lower.or_else(|| null.map(|null| (null, true)));
+        let span = KeySpan::from_bounds(bound(lower.as_ref()), bound(upper.as_ref()));
+        Values::Spans(span.into())
+    }
+
+    fn encode(self, value: &Datum) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        key::encode_part(self.ty, self.nullable, value.as_ref(), &mut out).ok()?;
+        Some(out)
+    }
+
+    /// True if its keys are made of weights.
+    fn is_weighed(self) -> bool {
+        self.ty.collation() == Some(Collation::UTF8MB4_GENERAL_CI)
+    }
+
+    /// Where a constant of any type that a comparison with the column has lies among its values; `None`
+    /// if that is not known.
+    fn place(self, value: &ScalarValue) -> Option<Place> {
+        let (datum, _) = constant(value)?;
+        match (self.ty, datum) {
+            (ColumnType::Int { .. } | ColumnType::Year, datum) => {
+                let (whole, exact) = match (datum, value) {
+                    (Datum::Int(v), _) => (i128::from(v), true),
+                    (Datum::UInt(v), _) => (i128::from(v), true),
+                    (Datum::Decimal(v), ScalarValue::Decimal128(_, _, scale)) => {
+                        let unit = 10_i128.checked_pow(u32::try_from(*scale).ok()?)?;
+                        (v.div_euclid(unit), v.rem_euclid(unit) == 0)
+                    }
+                    _ => return None,
+                };
+                self.integer(whole, exact)
+            }
+            (ColumnType::Decimal { scale, precision }, datum) if !self.ty.is_wide() => {
+                let (units, from) = match (datum, value) {
+                    (Datum::Int(v), _) => (i128::from(v), 0),
+                    (Datum::UInt(v), _) => (i128::from(v), 0),
+                    (Datum::Decimal(v), ScalarValue::Decimal128(_, _, from)) => {
+                        (v, u8::try_from(*from).ok()?)
+                    }
+                    _ => return None,
+                };
+                Some(decimal_place(units, from, (precision, scale)))
+            }
+            (ColumnType::Double, value @ Datum::Double(_)) => Some(Place::At(value)),
+            (ColumnType::Date, Datum::Date(day)) => Some(Place::At(Datum::Date(day))),
+            (ColumnType::Date, Datum::DateTime(micros)) => {
+                let day = Datum::Date(i32::try_from(micros.div_euclid(DAY)).ok()?);
+                Some(at_or_behind(day, micros.rem_euclid(DAY) == 0))
+            }
+            (ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp }, datum) => {
+                let micros = match datum {
+                    Datum::DateTime(micros) => micros,
+                    Datum::Date(day) => i64::from(day).checked_mul(DAY)?,
+                    _ => return None,
+                };
+                let (value, exact) = whole_units(micros, fsp);
+                Some(at_or_behind(Datum::DateTime(value), exact))
+            }
+            (ColumnType::Time { fsp }, Datum::Time(micros)) => {
+                let (value, exact) = whole_units(micros, fsp);
+                Some(at_or_behind(Datum::Time(value), exact))
+            }
+            (ColumnType::Char { .. } | ColumnType::Varchar { .. }, text @ Datum::String(_)) => {
+                Some(Place::At(text))
+            }
+            _ => None,
+        }
+    }
+
+    fn integer(self, whole: i128, exact: bool) -> Option<Place> {
+        let (least, most) = match self.ty {
+            ColumnType::Int {
+                bytes,
+                unsigned: false,
+            } => {
+                let half = 1_i128 << (8 * u32::from(bytes) - 1);
+                (-half, half - 1)
+            }
+            ColumnType::Int {
+                bytes,
+                unsigned: true,
+            } => (0, (1 << (8 * u32::from(bytes))) - 1),
+            // Not every number below the greatest one is a year.
+            _ if exact && (whole == 0 || (1901..=2155).contains(&whole)) => (0, 2155),
+            _ => return None,
+        };
+        if whole < least {
+            return Some(Place::BelowAll);
+        }
+        if whole > most {
+            return Some(Place::AboveAll);
+        }
+        let value = match self.ty.is_unsigned() {
+            true => Datum::UInt(u64::try_from(whole).ok()?),
+            false => Datum::Int(i64::try_from(whole).ok()?),
+        };
+        Some(at_or_behind(value, exact))
+    }
+}
+
+fn at_or_behind(value: Datum, exact: bool) -> Place {
+    match exact {
+        true => Place::At(value),
+        false => Place::Behind(value),
+    }
+}
+
+/// Where a decimal lies among those of a precision and a scale.
+fn decimal_place(units: i128, from: u8, (precision, scale): (u8, u8)) -> Place {
+    let beyond = match units < 0 {
+        true => Place::BelowAll,
+        false => Place::AboveAll,
+    };
+    let power = |digits: u8| 10_i128.checked_pow(u32::from(digits));
+    let moved = match scale.checked_sub(from) {
+        Some(more) => power(more).and_then(|unit| Some((units.checked_mul(unit)?, true))),
+        None => {
+            power(from - scale).map(|unit| (units.div_euclid(unit), units.rem_euclid(unit) == 0))
+        }
+    };
+    match (moved, power(precision)) {
+        (Some((value, exact)), Some(limit)) if -limit < value && value < limit => {
+            at_or_behind(Datum::Decimal(value), exact)
+        }
+        _ => beyond,
+    }
+}
+
+/// Microseconds in whole units of a number of fractional digits, and whether nothing was cut.
+fn whole_units(micros: i64, fsp: u8) -> (i64, bool) {
+    let unit = 10_i64.pow(6 - u32::from(fsp.min(6)));
+    (micros.div_euclid(unit) * unit, micros.rem_euclid(unit) == 0)
+}
+
+/// An operand without the casts around it: in conditions of accesses these lose nothing (see `convert`).
+fn without_casts(expr: &Expr) -> &Expr {
+    let mut expr = expr;
+    while let Some(cast) = expr.downcast_ref::<CastExpr>() {
+        expr = cast.expr();
+    }
+    expr
+}
+
+/// True if an operand is compared by weights.
+fn is_weighed(expr: &Expr) -> bool {
+    let mut expr = expr;
+    while let Some(function) = expr.downcast_ref::<ScalarFunctionExpr>() {
+        if function.name() == collation::WEIGHTS {
+            return true;
+        }
+        match function.args().first() {
+            Some(argument) => expr = argument,
+            None => return false,
+        }
+    }
+    false
+}
