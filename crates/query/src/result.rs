@@ -154,7 +154,7 @@ impl LocalFile for NoFile {
 }
 
 /// Length that is told for strings of expressions, in characters.
-const TEXT_CHARS: u16 = 16_383;
+pub const TEXT_CHARS: u16 = 16_383;
 
 /// Describes a field of a plan's output.
 #[must_use]
@@ -163,7 +163,7 @@ pub fn column_of(field: &Field, name: &str) -> ResultColumn {
     let members = metadata::members(field);
     let ty = match &members {
         Some(members) => Some(members.ty()),
-        None => type_of(field, &origin),
+        None => type_of(field),
     };
     let has = |flag: u16| origin.flags & flag != 0;
     ResultColumn {
@@ -189,7 +189,10 @@ fn long_type(name: &str, text: Collation) -> Option<ColumnType> {
     types.into_iter().find(|ty| ty.to_string() == name)
 }
 
-fn type_of(field: &Field, origin: &metadata::Origin) -> Option<ColumnType> {
+/// The type of a field's values; that of an ENUM's texts is one of texts. `None` for NULL.
+#[must_use]
+pub fn type_of(field: &Field) -> Option<ColumnType> {
+    let declared = metadata::declared(field).unwrap_or_default();
     let collation = metadata::collation(field);
     let int = |bytes, unsigned| Some(ColumnType::Int { bytes, unsigned });
     match field.data_type() {
@@ -197,12 +200,12 @@ fn type_of(field: &Field, origin: &metadata::Origin) -> Option<ColumnType> {
         DataType::Boolean | DataType::Int64 => int(8, false),
         DataType::Int8 => int(1, false),
         DataType::Int16 => int(2, false),
-        DataType::Int32 if origin.ty.starts_with("mediumint") => int(3, false),
+        DataType::Int32 if declared.starts_with("mediumint") => int(3, false),
         DataType::Int32 => int(4, false),
         DataType::UInt8 => int(1, true),
-        DataType::UInt16 if origin.ty == "year" => Some(ColumnType::Year),
+        DataType::UInt16 if declared == "year" => Some(ColumnType::Year),
         DataType::UInt16 => int(2, true),
-        DataType::UInt32 if origin.ty.starts_with("mediumint") => int(3, true),
+        DataType::UInt32 if declared.starts_with("mediumint") => int(3, true),
         DataType::UInt32 => int(4, true),
         DataType::UInt64 => int(8, true),
         DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
@@ -214,24 +217,27 @@ fn type_of(field: &Field, origin: &metadata::Origin) -> Option<ColumnType> {
         DataType::Float32 => Some(ColumnType::Float),
         DataType::Float64 => Some(ColumnType::Double),
         DataType::Date32 => Some(ColumnType::Date),
-        DataType::Timestamp(..) if origin.ty.starts_with("timestamp") => {
+        DataType::Timestamp(..) if declared.starts_with("timestamp") => {
             Some(ColumnType::Timestamp { fsp: fsp_of(field) })
         }
         DataType::Timestamp(..) => Some(ColumnType::DateTime { fsp: fsp_of(field) }),
         DataType::Duration(..) => Some(ColumnType::Time { fsp: fsp_of(field) }),
         _ => {
             let length = |prefix: &str| {
-                let rest = origin.ty.strip_prefix(prefix)?;
+                let rest = declared.strip_prefix(prefix)?;
                 rest.strip_suffix(')')?.parse::<u16>().ok()
             };
             if is_json(field.data_type()) {
                 return Some(ColumnType::Json);
             }
-            if let Some(ty) = long_type(&origin.ty, collation) {
+            if let Some(ty) = long_type(declared, collation) {
                 return Some(ty);
             }
             if is_bytes(field.data_type()) {
                 let collation = Collation::BINARY;
+                if let Some(chars) = length("varbinary(") {
+                    return Some(ColumnType::Varchar { chars, collation });
+                }
                 return Some(ColumnType::Long {
                     prefix: 4,
                     collation,

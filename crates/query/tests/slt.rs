@@ -233,6 +233,7 @@ files!(
     strict,
     temporal,
     clock,
+    unify,
     wide,
     json,
     enums,

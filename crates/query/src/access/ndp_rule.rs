@@ -6,11 +6,12 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result as DfResult;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
-use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
 use datafusion::physical_expr::projection::update_expr;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction};
@@ -291,12 +292,32 @@ fn function_of(
         "max" => AggregateFunction::Max,
         _ => return Err(unknown("")),
     };
+    let (argument, scale) = match kind {
+        AggregateFunction::Sum => as_stored(argument),
+        _ => (argument, None),
+    };
     let program = program_of(&argument, binding)?;
+    let has_scale = |wanted: i8| matches!(program.result_type(), Type::Decimal { scale, .. } if i16::from(scale) == i16::from(wanted));
+    if scale.is_some_and(|scale| !has_scale(scale)) {
+        return Err(unknown(" of a converted number"));
+    }
     // A sum of doubles depends on the order of its terms (N11).
     if kind == AggregateFunction::Sum && program.result_type() == Type::Double {
         return Err(unknown(" of doubles, which depends on their order"));
     }
     Ok((kind, Some(program)))
+}
+
+/// What SUM adds up, as storage has it, and the scale that it must have there: only the frontend needs wide
+/// decimals for a sum that storage gives out in parts.
+fn as_stored(argument: Arc<dyn PhysicalExpr>) -> (Arc<dyn PhysicalExpr>, Option<i8>) {
+    let Some(cast) = argument.downcast_ref::<CastExpr>() else {
+        return (argument, None);
+    };
+    match cast.cast_type() {
+        DataType::Decimal256(_, scale) => (cast.expr().clone(), Some(*scale)),
+        _ => (argument, None),
+    }
 }
 
 /// Checks that aggregating in the scan leaves far fewer rows, or costs no table.

@@ -19,7 +19,9 @@ use datafusion::logical_expr::{
 use perigee_expr::Arithmetic;
 use perigee_value::decimal;
 
-use super::types::{MAX_SCALE, Number, decimal_type, most_digits, mysql_name};
+use super::types::{
+    MAX_SCALE, MAX_WIDE_PRECISION, Number, decimal_type, is_string, most_digits, mysql_name,
+};
 use super::{kernels, text, wide};
 use crate::error::SqlError;
 use crate::interrupt;
@@ -28,6 +30,9 @@ use crate::interrupt;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ArithmeticFunction {
     op: Op,
+    /// The type of the result, once it is known: it depends on the digits of literals, and what the optimizer
+    /// computes beforehand has other digits.
+    ty: Option<DataType>,
     signature: Signature,
 }
 
@@ -83,8 +88,48 @@ impl ArithmeticFunction {
     pub fn new(op: Arithmetic) -> Self {
         Self {
             op: Op(op),
+            ty: None,
             signature: Signature::any(2, Volatility::Immutable),
         }
+    }
+
+    /// The function of `op` whose result has this type.
+    #[must_use]
+    pub fn typed(op: Arithmetic, ty: DataType) -> Self {
+        Self {
+            ty: Some(ty),
+            ..Self::new(op)
+        }
+    }
+
+    /// Type of a result with all digits that MySQL computes, of which the result as it is shown may be rounded;
+    /// `None` if it has no more of them. A quotient has whole groups of nine digits behind the point, so that
+    /// `10/3*3` is 10; products and sums of such have theirs.
+    #[must_use]
+    pub fn unrounded_type(
+        op: Arithmetic,
+        left: &DataType,
+        right: &DataType,
+        shown: &DataType,
+    ) -> Option<DataType> {
+        let Some(Number::Decimal(p, s)) = Number::of(shown).filter(|_| !is_string(shown)) else {
+            return None;
+        };
+        let (left, right) = (Number::of(left)?, Number::of(right)?);
+        let ((p1, s1), (_, s2)) = (left.exact()?, right.exact()?);
+        let (digits, scale) = match op {
+            Arithmetic::Divide => {
+                // What is divided must have its digits in 256 bits.
+                let most = wide::ARROW_PRECISION.saturating_sub(p1 + s2) + s1;
+                (p - s, decimal::quotient_digits(s1, s2).min(most))
+            }
+            _ => match Self::result_type(op, left, right) {
+                DataType::Decimal128(p, s) | DataType::Decimal256(p, s) => (p - s as u8, s as u8),
+                _ => return None,
+            },
+        };
+        let scale = scale.min(MAX_SCALE).min(MAX_WIDE_PRECISION - digits);
+        (scale > s).then(|| decimal_type(digits + scale, scale))
     }
 
     /// Type of the result over operands of these types.
@@ -134,6 +179,9 @@ impl ScalarUDFImpl for ArithmeticFunction {
     }
 
     fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
+        if let Some(ty) = &self.ty {
+            return Ok(ty.clone());
+        }
         let number = |i: usize| numeric(types.get(i), None);
         Ok(Self::result_type(self.op.0, number(0)?, number(1)?))
     }
@@ -146,7 +194,10 @@ impl ScalarUDFImpl for ArithmeticFunction {
                 args.scalar_arguments[i],
             )
         };
-        let ty = Self::result_type(self.op.0, number(0)?, number(1)?);
+        let ty = match &self.ty {
+            Some(ty) => ty.clone(),
+            None => Self::result_type(self.op.0, number(0)?, number(1)?),
+        };
         let divides = matches!(
             self.op.0,
             Arithmetic::Divide | Arithmetic::IntDivide | Arithmetic::Modulo
@@ -286,14 +337,20 @@ fn decimal_kernel(
     let common = s1.max(s2);
     let (grow1, grow2) = (decimal::pow10(common - s1), decimal::pow10(common - s2));
     let drop = (s1 + s2).saturating_sub(scale);
+    // Operands may have digits that are not shown.
+    let product = s1 + s2 - drop;
+    let shown = move |value: Option<i128>, from: u8| match from == scale {
+        true => value,
+        false => decimal::rescale(value?, from, scale),
+    };
     move |a, b| {
         let aligned = || Some((a.checked_mul(grow1)?, b.checked_mul(grow2)?));
         let value = match op {
-            Arithmetic::Add => aligned().and_then(|(a, b)| a.checked_add(b)),
-            Arithmetic::Subtract => aligned().and_then(|(a, b)| a.checked_sub(b)),
-            Arithmetic::Multiply => decimal::multiply(a, b, drop),
+            Arithmetic::Add => shown(aligned().and_then(|(a, b)| a.checked_add(b)), common),
+            Arithmetic::Subtract => shown(aligned().and_then(|(a, b)| a.checked_sub(b)), common),
+            Arithmetic::Multiply => shown(decimal::multiply(a, b, drop), product),
             _ if b == 0 => return Ok(None),
-            Arithmetic::Modulo => aligned().and_then(|(a, b)| a.checked_rem(b)),
+            Arithmetic::Modulo => shown(aligned().and_then(|(a, b)| a.checked_rem(b)), common),
             Arithmetic::IntDivide => aligned().and_then(|(a, b)| a.checked_div(b)),
             Arithmetic::Divide => decimal::divide(a, b, (s1, s2), scale),
         };
@@ -367,7 +424,7 @@ fn is_double(value: &ColumnarValue) -> bool {
 
 fn to_double(value: &ColumnarValue) -> DfResult<kernels::Operand<Float64Type>> {
     kernels::operand(value, |array| match array.data_type() {
-        ty if super::types::is_string(ty) => text::to_double(array),
+        ty if is_string(ty) => text::to_double(array),
         DataType::Boolean => Ok(cast(&cast(array, &DataType::Int64)?, &DataType::Float64)?),
         _ => super::cast::numbers_to_double(array),
     })

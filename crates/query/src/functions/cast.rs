@@ -366,6 +366,11 @@ fn to_integer(array: &ArrayRef, target: Target) -> DfResult<ArrayRef> {
             Ok(Some(v.clamp(least, greatest) as i64))
         }),
     };
+    // An integer that is too long AS SIGNED is the one with its 64 bits, of a text too.
+    let wrapped = |v: i128| match target {
+        Target::Signed if v > greatest => i128::from(v.min(u64::MAX.into()) as u64 as i64),
+        _ => v,
+    };
     match from {
         DataType::Decimal128(_, scale) => {
             let scale = *scale as u8;
@@ -384,9 +389,14 @@ fn to_integer(array: &ArrayRef, target: Target) -> DfResult<ArrayRef> {
         }
         ty if is_string(ty) => {
             let texts = text::as_view(array)?;
-            let units: datafusion::arrow::array::Decimal128Array =
-                texts.iter().map(|t| t.map(leading_integer)).collect();
+            let units: datafusion::arrow::array::Decimal128Array = texts
+                .iter()
+                .map(|t| t.map(|t| wrapped(leading_integer(t))))
+                .collect();
             finish(Arc::new(units))
+        }
+        DataType::UInt64 if target == Target::Signed => {
+            kernels::unary::<UInt64Type, Int64Type>(array, |v| Ok(Some(v as i64)))
         }
         ty if ty.is_integer() => finish(cast(array, &DataType::Decimal128(20, 0))?),
         ty => Err(unsupported(ty, "SIGNED")),

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::{Result as DfResult, internal_err};
-use datafusion::functions::core::coalesce;
+use datafusion::common::{Result as DfResult, ScalarValue, internal_err};
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::{
@@ -13,7 +12,7 @@ use datafusion::logical_expr::{
     ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use crate::plan::metadata;
+use crate::plan::{branches, metadata};
 
 /// `mysql_case(condition, value, …, otherwise)`: CASE WHEN condition THEN value … ELSE otherwise END.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -46,19 +45,36 @@ impl ScalarUDFImpl for Conditional {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
-        let values = || values(args.arg_fields);
-        let mut types = values().map(|value| value.data_type());
-        let ty = types.find(|ty| !ty.is_null()).unwrap_or(&DataType::Null);
         let otherwise = args.arg_fields.len() % 2 == 1;
-        let nullable = !otherwise || values().any(|value| value.is_nullable());
-        let mut field = Field::new(CASE, ty.clone(), nullable);
-        metadata::pass_collation(values().map(AsRef::as_ref), &mut field);
-        Ok(Arc::new(field))
+        let nullable = !otherwise || values(args.arg_fields).any(|value| value.is_nullable());
+        chosen(
+            CASE,
+            values(args.arg_fields),
+            values(args.scalar_arguments),
+            nullable,
+        )
     }
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         internal_err!("Q1: the typing pass left {CASE} in a plan")
     }
+}
+
+/// The field of one of several values.
+fn chosen<'f>(
+    name: &str,
+    values: impl IntoIterator<Item = &'f FieldRef>,
+    literals: impl IntoIterator<Item = &'f Option<&'f ScalarValue>>,
+    nullable: bool,
+) -> DfResult<FieldRef> {
+    let values: Vec<&Field> = values.into_iter().map(AsRef::as_ref).collect();
+    let literals = literals.into_iter().copied();
+    let common = branches::common(values.iter().copied().zip(literals))?;
+    let mut collated = Field::new(name, common.data_type.clone(), nullable);
+    metadata::pass_collation(values.into_iter(), &mut collated);
+    let mut map = common.metadata(None);
+    map.extend(collated.metadata().clone());
+    Ok(Arc::new(collated.with_metadata(map)))
 }
 
 /// The values among the arguments of [`Conditional`]: what is behind a condition, or behind all of them.
@@ -98,7 +114,7 @@ pub const COALESCE: &str = "mysql_coalesce";
 impl Default for Coalesce {
     fn default() -> Self {
         Self {
-            signature: Signature::user_defined(Volatility::Immutable),
+            signature: Signature::variadic_any(Volatility::Immutable),
         }
     }
 }
@@ -112,19 +128,13 @@ impl ScalarUDFImpl for Coalesce {
         &self.signature
     }
 
-    fn coerce_types(&self, types: &[DataType]) -> DfResult<Vec<DataType>> {
-        coalesce().coerce_types(types)
-    }
-
     fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
         internal_err!("Q1: {COALESCE} has a field")
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
-        let values = args.arg_fields.iter().map(AsRef::as_ref);
-        let mut field = coalesce().return_field_from_args(args)?.as_ref().clone();
-        metadata::pass_collation(values, &mut field);
-        Ok(Arc::new(field))
+        let nullable = args.arg_fields.iter().all(|value| value.is_nullable());
+        chosen(COALESCE, args.arg_fields, args.scalar_arguments, nullable)
     }
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> DfResult<ColumnarValue> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Date32Type, DurationMicrosecondType, Field, FieldRef, Int64Type,
+    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field, FieldRef, Int64Type,
     TimestampMicrosecondType,
 };
 use datafusion::common::{Result as DfResult, ScalarValue, internal_datafusion_err};
@@ -86,6 +86,13 @@ impl ScalarUDFImpl for Extract {
                 if !field_of_time(field) {
                     return Err(SqlError::not_supported("the date of a TIME").into_df());
                 }
+                kernels::unary::<DurationMicrosecondType, Int64Type>(&array, |micros| {
+                    Ok(Some(extract_of_time(field, micros)))
+                })?
+            }
+            // The time of day of a text is that of a time, perhaps behind a date.
+            ty if is_string(ty) && field_of_time(field) => {
+                let array = convert(&array, Target::Time(6), 6)?;
                 kernels::unary::<DurationMicrosecondType, Int64Type>(&array, |micros| {
                     Ok(Some(extract_of_time(field, micros)))
                 })?
@@ -216,6 +223,9 @@ enum Unit {
     Micros(i64),
 }
 
+/// Microseconds of a second.
+const SECOND: i64 = 1_000_000;
+
 fn unit_named(name: &str) -> Option<Unit> {
     Some(match name {
         "day" => Unit::Days(1),
@@ -225,7 +235,7 @@ fn unit_named(name: &str) -> Option<Unit> {
         "year" => Unit::Months(12),
         "hour" => Unit::Micros(3_600_000_000),
         "minute" => Unit::Micros(60_000_000),
-        "second" => Unit::Micros(1_000_000),
+        "second" => Unit::Micros(SECOND),
         "microsecond" => Unit::Micros(1),
         _ => return None,
     })
@@ -277,10 +287,12 @@ impl ScalarUDFImpl for DateAdd {
         let ty = if by_day { DataType::Date32 } else { datetime() };
         let mut field = Field::new(DATE_ADD, ty, true);
         if !by_day {
-            let fsp = if unit == Some(Unit::Micros(1)) {
-                6
-            } else {
-                super::cast::fsp_of(from)
+            let fsp = match unit {
+                Some(Unit::Micros(1)) => 6,
+                Some(unit) => {
+                    super::cast::fsp_of(from).max(fraction(unit, args.arg_fields[1].data_type()))
+                }
+                None => super::cast::fsp_of(from),
             };
             field = field.with_metadata([(text::FSP_KEY.to_owned(), fsp.to_string())].into());
         }
@@ -296,7 +308,11 @@ impl ScalarUDFImpl for DateAdd {
         let unit = literal(&args.args[2]).and_then(|name| unit_named(&name));
         let unit = unit.ok_or_else(|| internal_datafusion_err!("{DATE_ADD} of no unit"))?;
         let value = args.args[0].to_array(rows)?;
-        let count = convert(&args.args[1].to_array(rows)?, Target::Signed, 0)?;
+        let count = args.args[1].to_array(rows)?;
+        let (count, unit) = match fraction(unit, count.data_type()) {
+            0 => (convert(&count, Target::Signed, 0)?, unit),
+            _ => (micros_of(&count)?, Unit::Micros(1)),
+        };
         let array: ArrayRef = if *args.return_field.data_type() == DataType::Date32 {
             let days = kernels::Operand::Array(
                 convert(&value, Target::Date, 0)?
@@ -325,6 +341,32 @@ impl ScalarUDFImpl for DateAdd {
         };
         kernels::shape(array, scalar)
     }
+}
+
+/// Digits of fractional seconds that an interval of so many units adds: only seconds have some.
+fn fraction(unit: Unit, count: &DataType) -> u8 {
+    match count {
+        _ if unit != Unit::Micros(SECOND) => 0,
+        DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => {
+            u8::try_from(*scale).unwrap_or(0).min(6)
+        }
+        DataType::Float32 | DataType::Float64 => 6,
+        ty if is_string(ty) => 6,
+        _ => 0,
+    }
+}
+
+/// Numbers of seconds as numbers of microseconds.
+fn micros_of(seconds: &ArrayRef) -> DfResult<ArrayRef> {
+    let seconds = match is_string(seconds.data_type()) {
+        true => convert(seconds, Target::Double, 0)?,
+        false => Arc::clone(seconds),
+    };
+    // Microseconds of 10,000 years have 18 digits.
+    let units = convert(&seconds, Target::Decimal(25, 6), 0)?;
+    kernels::unary::<Decimal128Type, Int64Type>(&units, |micros| {
+        Ok(Some(micros.clamp(i64::MIN.into(), i64::MAX.into()) as i64))
+    })
 }
 
 fn cast_nanos(array: ArrayRef) -> DfResult<ArrayRef> {

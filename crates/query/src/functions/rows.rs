@@ -170,11 +170,13 @@ static DEFINITIONS: &[Definition] = define! {
         Some(Value::Int(i64::from(days - first) + 1))
     };
     "mysql_sqrt" (1, 1); Double => Double = |a| Value::finite(a[0].double().sqrt());
-    "mysql_exp" (1, 1); Double => Double = |a| Value::finite(a[0].double().exp());
+    "mysql_exp" (1, 1); Double => Double = |a| Some(Value::Double(a[0].double().exp()));
     "mysql_ln" (1, 1); Double => Double = |a| Value::finite(a[0].double().ln());
     "mysql_log2" (1, 1); Double => Double = |a| Value::finite(a[0].double().log2());
     "mysql_log10" (1, 1); Double => Double = |a| Value::finite(a[0].double().log10());
-    "mysql_power" (2, 2); Double => Double = |a| Value::finite(a[0].double().powf(a[1].double()));
+    "mysql_power" (2, 2); Double => Double = |a| {
+        Some(Value::Double(a[0].double().powf(a[1].double())))
+    };
     "mysql_pi" (0, 0); Double => Double = |_| Some(Value::Double(std::f64::consts::PI));
 };
 
@@ -383,7 +385,23 @@ impl ScalarUDFImpl for RowFunction {
             });
         }
         let result = evaluate(definition, &columns, rows, bytes)?;
+        check_range(definition, &result)?;
         kernels::shape(result, scalar)
+    }
+}
+
+/// Refuses a result beyond the range of DOUBLE.
+fn check_range(definition: &Definition, result: &ArrayRef) -> DfResult<()> {
+    if definition.result != Double {
+        return Ok(());
+    }
+    let mut values = result.as_primitive::<Float64Type>().iter().flatten();
+    match values.all(f64::is_finite) {
+        true => Ok(()),
+        false => {
+            let name = definition.name.trim_start_matches("mysql_");
+            Err(SqlError::numeric_range("DOUBLE", format!("{name}(…)")).into_df())
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::types::{MAX_WIDE_PRECISION, Number, mysql_name};
-use super::{cast, kernels, wide};
+use super::types::{MAX_PRECISION, MAX_WIDE_PRECISION, Number, mysql_name};
+use super::{cast, kernels};
 use crate::error::SqlError;
 
 /// The function.
@@ -30,13 +30,17 @@ impl Default for SumArgument {
     }
 }
 
+/// Most digits of decimals whose sum has its digits in 128 bits: ten more are those of 10^10 rows of the greatest
+/// values. Storage adds the others up in 192 bits and gives out parts of at most 38 digits each.
+const MAX_NARROW: u8 = MAX_PRECISION - 10;
+
 /// Type of the values that SUM adds up for arguments of type `ty`.
 pub fn sum_type(ty: &DataType) -> DfResult<DataType> {
     Ok(match Number::of(ty) {
         // 20 digits hold every BIGINT; the sum gets ten more.
         Some(Number::Int(_) | Number::UInt(_)) => DataType::Decimal128(20, 0),
         // Ten digits more come from the sum itself: 22 in all, as in MySQL.
-        Some(Number::Decimal(p, s)) if wide::is_wide(ty) => {
+        Some(Number::Decimal(p, s)) if p > MAX_NARROW => {
             DataType::Decimal256((p + 12).min(MAX_WIDE_PRECISION), s as i8)
         }
         Some(Number::Decimal(..)) => ty.clone(),

@@ -206,13 +206,21 @@ fn compute(
             right.rescale(scales.1, common)?,
         ))
     };
+    // Operands may have digits that are not shown.
+    let shown = |value: Option<Units>, from: u8| match from == scale {
+        true => value,
+        false => value?.rescale(from, scale),
+    };
     match op {
-        Arithmetic::Add => aligned().and_then(|(a, b)| a.plus(b)),
-        Arithmetic::Subtract => aligned().and_then(|(a, b)| a.minus(b)),
-        Arithmetic::Multiply => left.times(right, (scales.0 + scales.1).saturating_sub(scale)),
+        Arithmetic::Add => shown(aligned().and_then(|(a, b)| a.plus(b)), common),
+        Arithmetic::Subtract => shown(aligned().and_then(|(a, b)| a.minus(b)), common),
+        Arithmetic::Multiply => {
+            let drop = (scales.0 + scales.1).saturating_sub(scale);
+            shown(left.times(right, drop), scales.0 + scales.1 - drop)
+        }
         Arithmetic::Divide => left.divide(right, scales, scale),
         Arithmetic::IntDivide => aligned().and_then(|(a, b)| a.quotient(b)),
-        Arithmetic::Modulo => aligned().and_then(|(a, b)| a.remainder(b)),
+        Arithmetic::Modulo => shown(aligned().and_then(|(a, b)| a.remainder(b)), common),
     }
 }
 

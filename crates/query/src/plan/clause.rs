@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::level::any_expr;
+use super::union;
 use crate::error::SqlError;
 
 /// An error about a column with the clause that names it; other errors as they are.
@@ -85,7 +86,10 @@ fn clause_of_level(query: &Query, column: &str) -> Option<&'static str> {
 
 fn clause_of_body(body: &SetExpr, column: &str) -> Option<&'static str> {
     match body {
-        SetExpr::Select(select) => clause_of_select(select, column),
+        SetExpr::Select(select) => match union::found(select) {
+            Some(union) => clause_of_body(&union.body, column),
+            None => clause_of_select(select, column),
+        },
         SetExpr::SetOperation { left, right, .. } => {
             clause_of_body(left, column).or_else(|| clause_of_body(right, column))
         }

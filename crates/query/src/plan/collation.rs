@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result as DfResult, ScalarValue};
@@ -94,6 +95,18 @@ pub fn common_of(
 ) -> DfResult<Collation> {
     let (left, right) = (derived(left, left_schema)?, derived(right, right_schema)?);
     Ok(left.with(right)?.collation)
+}
+
+/// The collation of a column of a UNION: that of the parts whose column says one or comes from a table, of which
+/// `utf8mb4_bin` decides if they differ.
+#[must_use]
+pub fn of_union(parts: &[std::sync::Arc<LogicalPlan>], column: usize) -> Collation {
+    let mut common = Field::new("", DataType::Utf8View, true);
+    let fields = parts
+        .iter()
+        .map(|part| part.schema().field(column).as_ref());
+    metadata::pass_collation(fields, &mut common);
+    metadata::collation(&common)
 }
 
 /// The collation of a string.

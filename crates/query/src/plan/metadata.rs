@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::{DataType, Field};
-use perigee_value::{Collation, Members};
+use perigee_value::{Collation, ColumnType, Members};
 
 use crate::functions::types::is_string;
 
@@ -57,6 +57,25 @@ pub fn set_collation(metadata: &mut HashMap<String, String>, collation: Collatio
         Collation::UTF8MB4_BIN => metadata.remove(COLLATION),
         other => metadata.insert(COLLATION.to_owned(), other.name().to_owned()),
     };
+}
+
+/// Notes the collation of a string, whichever it is: over a field that says another one.
+pub fn name_collation(metadata: &mut HashMap<String, String>, collation: Collation) {
+    metadata.insert(COLLATION.to_owned(), collation.name().to_owned());
+}
+
+/// Notes the type of a value that is no column's.
+pub fn declare(metadata: &mut HashMap<String, String>, ty: &ColumnType) {
+    metadata.insert(TYPE.to_owned(), ty.to_string());
+    let fsp = ty.fsp().unwrap_or(0).to_string();
+    metadata.insert(crate::functions::text::FSP_KEY.to_owned(), fsp);
+}
+
+/// The type that a field declares, as SHOW COLUMNS writes it: that of a column and of what is one value of
+/// several.
+#[must_use]
+pub fn declared(field: &Field) -> Option<&str> {
+    field.metadata().get(TYPE).map(String::as_str)
 }
 
 /// The collation of a field, if it is one of strings.

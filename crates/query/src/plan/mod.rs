@@ -1,5 +1,6 @@
 //! From a SELECT's syntax tree to a DataFusion plan with MySQL's meaning.
 
+pub mod branches;
 mod clause;
 pub mod collation;
 mod constants;
@@ -16,6 +17,8 @@ pub mod select;
 pub mod state;
 pub mod stoppable;
 pub mod typing;
+pub mod unify;
+pub mod union;
 
 #[cfg(test)]
 mod tests;

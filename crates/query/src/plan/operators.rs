@@ -21,6 +21,7 @@ use crate::error::SqlError;
 use crate::functions::arithmetic::{ArithmeticFunction, Negate};
 use crate::functions::chain::CHAIN;
 use crate::functions::collation::COLLATE;
+use crate::functions::moment::Moment;
 use crate::functions::types::{
     MAX_PRECISION, Number, datetime, is_bytes, is_json, is_string, is_temporal, is_time, mysql_name,
 };
@@ -38,6 +39,9 @@ const BIGINT: ColumnType = ColumnType::Int {
 
 /// The name of the operator that negates its right operand.
 pub const NEGATIVE: &str = "negative";
+
+/// The name of the operator of `CASE left WHEN right`.
+pub const CASE_WHEN: &str = "case_when";
 
 /// DataFusion's hook.
 #[derive(Debug)]
@@ -63,6 +67,9 @@ impl ExprPlanner for MysqlOperators {
         }
         if matches!(&expr.op, BinaryOperator::Custom(name) if name == CHAIN) {
             return chain(expr.left, schema).map(PlannerResult::Planned);
+        }
+        if matches!(&expr.op, BinaryOperator::Custom(name) if name == CASE_WHEN) {
+            return case_when(expr.left, expr.right, schema).map(PlannerResult::Planned);
         }
         match comparison(&expr.op) {
             Some(op) => compare(op, expr.left, expr.right, schema).map(PlannerResult::Planned),
@@ -165,6 +172,20 @@ fn as_integer(truth: Expr) -> Expr {
         true => cast_to(truth, casts::Target::Signed),
         false => cast(truth, DataType::Int64),
     }
+}
+
+/// `CASE left WHEN right`: equality, but JSON and a text are compared as texts.
+fn case_when(left: Expr, right: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    let types = [left.get_type(schema)?, right.get_type(schema)?];
+    let text = |expr: Expr, ty: &DataType, other: &DataType| match is_json(ty) {
+        true if is_string(other) && !is_json(other) => cast_to(expr, casts::Target::Char(None)),
+        _ => expr,
+    };
+    let (left, right) = (
+        text(left, &types[0], &types[1]),
+        text(right, &types[1], &types[0]),
+    );
+    compare(Operator::Eq, left, right, schema)
 }
 
 /// An operand of arithmetic.
@@ -384,21 +405,33 @@ fn comparable(
         return numbers(left, right, schema);
     }
     if is_temporal(left_type) && is_temporal(right_type) {
-        return Ok((left, right));
+        // DataFusion would compare nanoseconds, which end in the year 2262.
+        let moment = |expr, ty: &DataType| match *ty == DataType::Date32 && left_type != right_type
+        {
+            true => cast(expr, datetime()),
+            false => expr,
+        };
+        return Ok((moment(left, left_type), moment(right, right_type)));
     }
-    if is_temporal(left_type) {
-        let right = temporal_literal(right, right_type, left_type)?;
-        return Ok((left, right));
+    if is_temporal(left_type) && !is_time(right_type) {
+        return moments(left, right, right_type, left_type, schema);
     }
-    if is_temporal(right_type) {
-        let left = temporal_literal(left, left_type, right_type)?;
+    if is_temporal(right_type) && !is_time(left_type) {
+        let (right, left) = moments(right, left, left_type, right_type, schema)?;
         return Ok((left, right));
     }
     if is_time(left_type) {
-        return Ok((left, as_time(right, right_type, left_type)?));
+        return Ok((left, as_time(right, right_type, left_type, schema)?));
     }
     if is_time(right_type) {
-        return Ok((as_time(left, left_type, right_type)?, right));
+        return Ok((as_time(left, left_type, right_type, schema)?, right));
+    }
+    let double = |expr| cast_to(expr, casts::Target::Double);
+    if is_bytes(left_type) && numeric(right_type) {
+        return numbers(double(left), right, schema);
+    }
+    if numeric(left_type) && is_bytes(right_type) {
+        return numbers(left, double(right), schema);
     }
     if is_string(left_type) && numeric(right_type) {
         return numbers(string_as_number(left), right, schema);
@@ -409,14 +442,58 @@ fn comparable(
     Err(mixed(left_type, right_type))
 }
 
+/// A DATE or DATETIME and what it is compared with, as points in time: a constant becomes one now, and it is an error
+/// if it is none; a value of a text or a number that is none is before all of them (MariaDB's 0000-00-00).
+fn moments(
+    temporal: Expr,
+    other: Expr,
+    other_type: &DataType,
+    temporal_type: &DataType,
+    schema: &DFSchema,
+) -> DfResult<(Expr, Expr)> {
+    if matches!(&other, Expr::Literal(value, _) if is_moment_literal(value)) {
+        let other = temporal_literal(other, other_type, temporal_type)?;
+        let is_moment = matches!(
+            &other,
+            Expr::Literal(ScalarValue::TimestampMicrosecond(..), _)
+        );
+        let temporal = match is_moment && *temporal_type == DataType::Date32 {
+            true => cast(temporal, datetime()),
+            false => temporal,
+        };
+        return Ok((temporal, other));
+    }
+    let is_comparable = is_string(other_type) || is_bytes(other_type) || is_number(other_type);
+    if !is_comparable || is_json(other_type) || is_year(&other, schema)? {
+        return Err(mixed(other_type, temporal_type));
+    }
+    let temporal = match *temporal_type == DataType::Date32 {
+        true => cast(temporal, datetime()),
+        false => temporal,
+    };
+    let moment = call(Moment::new(datetime()).into(), vec![other]);
+    Ok((temporal, moment))
+}
+
+/// True for a YEAR, which beside a date is one without a month and a day.
+fn is_year(expr: &Expr, schema: &DFSchema) -> DfResult<bool> {
+    Ok(metadata::is_year(&expr.to_field(schema)?.1))
+}
+
+/// True for constants that MySQL turns into points in time before it compares.
+fn is_moment_literal(value: &ScalarValue) -> bool {
+    matches!(value, ScalarValue::Int64(Some(_))) || matches!(value.try_as_str(), Some(Some(_)))
+}
+
 /// What a TIME is compared with, as a TIME.
-fn as_time(expr: Expr, ty: &DataType, time: &DataType) -> DfResult<Expr> {
+fn as_time(expr: Expr, ty: &DataType, time: &DataType, schema: &DFSchema) -> DfResult<Expr> {
     if is_time(ty) {
         return Ok(expr);
     }
     let Expr::Literal(value, metadata) = &expr else {
-        return match is_string(ty) {
-            true => Ok(cast_to(expr, casts::Target::Time(6))),
+        let is_text = (is_string(ty) && !is_json(ty)) || is_bytes(ty);
+        return match is_text || (is_number(ty) && !is_year(&expr, schema)?) {
+            true => Ok(call(Moment::new(time.clone()).into(), vec![expr])),
             false => Err(mixed(ty, time)),
         };
     };
@@ -427,6 +504,9 @@ fn as_time(expr: Expr, ty: &DataType, time: &DataType) -> DfResult<Expr> {
             Ok(Datum::Time(micros)) => Some(micros),
             _ => None,
         },
+        _ if is_number(ty) => {
+            return Ok(call(Moment::new(time.clone()).into(), vec![expr]));
+        }
         _ => return Err(mixed(ty, time)),
     };
     match micros {
@@ -464,7 +544,8 @@ fn as_year(expr: Expr, other: &Expr, schema: &DFSchema) -> DfResult<Expr> {
 }
 
 /// A string as its bytes.
-fn as_bytes(expr: Expr, ty: &DataType) -> Expr {
+#[must_use]
+pub fn as_bytes(expr: Expr, ty: &DataType) -> Expr {
     match (&expr, ty) {
         (_, DataType::BinaryView) => expr,
         (Expr::Literal(value, metadata), _) => match value.cast_to(&DataType::BinaryView) {

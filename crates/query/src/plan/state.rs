@@ -10,7 +10,7 @@ use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::functions_aggregate::planner::AggregateFunctionPlanner;
-use datafusion::functions_aggregate::{count, sum};
+use datafusion::functions_aggregate::{count, first_last, sum};
 use datafusion::functions_window::{rank, row_number};
 use datafusion::logical_expr::{AggregateUDF, LogicalPlan};
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
@@ -20,6 +20,7 @@ use datafusion::prelude::SessionConfig;
 use super::lists::Simplify;
 use super::null_safe::NullSafe;
 use super::operators::MysqlOperators;
+use super::union::Unions;
 use crate::functions::{self, choice::Extreme};
 use crate::interrupt;
 
@@ -101,6 +102,8 @@ pub fn template(
     let mut aggregates = vec![count::count_udaf(), sum::sum_udaf()];
     let extremes = Extreme::all().map(AggregateUDF::from).map(Arc::new);
     aggregates.extend(extremes);
+    // Any value of a group, without ONLY_FULL_GROUP_BY.
+    aggregates.push(first_last::first_value_udaf());
     SessionStateBuilder::new()
         .with_config(config(partitions, memory))
         .with_runtime_env(runtime)
@@ -110,6 +113,7 @@ pub fn template(
             // COUNT(*) becomes a count of ones.
             Arc::new(AggregateFunctionPlanner),
         ])
+        .with_relation_planners(vec![Arc::new(Unions)])
         .with_scalar_functions(functions::all())
         .with_aggregate_functions(aggregates)
         .with_window_functions(vec![

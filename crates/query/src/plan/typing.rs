@@ -3,7 +3,7 @@
 //! collation wherever rows are compared without a comparison operator: GROUP BY, DISTINCT, ORDER BY,
 //! IN with a subquery.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -21,15 +21,19 @@ use datafusion::logical_expr::expr::{
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{disjunction, merge_schema};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Sort, Union,
-    WindowFunctionDefinition, cast, lit,
+    Aggregate, AggregateUDF, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection,
+    Sort, Union, Window, WindowFunctionDefinition, cast, lit,
 };
-use perigee_value::{Collation, LikePattern, Members};
+use perigee_value::{Collation, ColumnType, LikePattern, Members};
 
 use crate::error::SqlError;
+use crate::functions::arithmetic::{self, ArithmeticFunction};
 use crate::functions::collation::Latin;
 use crate::functions::sum_argument::{SUM_ARGUMENT, sum_type};
-use crate::functions::types::{MAX_WIDE_PRECISION, is_bytes, is_json, is_string};
+use crate::functions::sum_double::sum_of_doubles;
+use crate::functions::types::{
+    MAX_WIDE_PRECISION, datetime, is_bytes, is_json, is_string, is_temporal,
+};
 use crate::functions::wide::{self, SumInRange};
 use crate::functions::{
     cast as casts, choice, enumeration, exact, in_list, json, like as patterns, nullable, rows,
@@ -37,8 +41,9 @@ use crate::functions::{
 use crate::interrupt;
 use crate::parse::{MAX_TERMS, halves};
 use crate::plan::operators::{as_number, call, cast_to, compare, without_padding};
-use crate::plan::{collation, constants, membership, metadata};
+use crate::plan::{branches, collation, constants, membership, metadata, union};
 use crate::result::flags::PRIMARY_KEY;
+use crate::result::{TEXT_CHARS, type_of};
 
 /// Runs the pass over a plan and its subqueries.
 ///
@@ -63,6 +68,7 @@ fn node_types(node: LogicalPlan, weighed: bool) -> DfResult<LogicalPlan> {
     };
     let names = NamePreserver::new(&node);
     let outputs = matches!(node, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
+    let selects = matches!(node, LogicalPlan::Projection(_));
     let node = node
         .map_expressions(|expr| {
             let saved = names.save(&expr);
@@ -70,8 +76,13 @@ fn node_types(node: LogicalPlan, weighed: bool) -> DfResult<LogicalPlan> {
                 true => collation::said(&expr, &schema)?,
                 false => None,
             };
+            let declared = match selects {
+                true => declared(&expr, &schema)?,
+                false => None,
+            };
             let lowered = expr.transform_up(|expr| lower(expr, &schema))?;
             let lowered = lowered.update_data(|expr| saved.restore(expr));
+            let lowered = lowered.update_data(|expr| declaring(expr, declared));
             match said {
                 Some(said) => lowered.map_data(|expr| collation::saying(expr, said, &schema)),
                 None => Ok(lowered),
@@ -83,19 +94,65 @@ fn node_types(node: LogicalPlan, weighed: bool) -> DfResult<LogicalPlan> {
             filter.predicate = membership::three_valued(filter.predicate, &schema)?;
             Ok(LogicalPlan::Filter(filter))
         }
-        LogicalPlan::Union(union) => union_columns(union),
+        LogicalPlan::Union(union) => {
+            let inputs = union::unified(union.inputs)?;
+            Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+        }
         LogicalPlan::Aggregate(aggregate) => sums_in_range(group_by(aggregate)?),
         LogicalPlan::Sort(sort) => order_by(sort),
         LogicalPlan::Distinct(Distinct::All(input)) => distinct(input),
+        LogicalPlan::Window(window) => window_digits(window),
         node => Ok(node),
     }?
     // Its inputs and expressions may tell more of their values now.
     .recompute_schema()
 }
 
+/// What an output says of its type that the expression in its place will not say: how long its strings are.
+fn declared(expr: &Expr, schema: &DFSchema) -> DfResult<Option<FieldMetadata>> {
+    let ty = match expr.unalias_ref() {
+        Expr::ScalarFunction(function)
+            if [choice::CASE, choice::COALESCE].contains(&function.func.name()) =>
+        {
+            type_of(&expr.to_field(schema)?.1)
+        }
+        Expr::Literal(value, _) if is_string(&value.data_type()) => {
+            let text = value.try_as_str().flatten();
+            let chars = text.map(|text| u16::try_from(text.chars().count()));
+            chars.and_then(Result::ok).map(|chars| ColumnType::Varchar {
+                chars: chars.min(TEXT_CHARS),
+                collation: Collation::UTF8MB4_BIN,
+            })
+        }
+        _ => None,
+    };
+    // A YEAR that is chosen is shown as the number that it is.
+    let Some(ty) = ty.filter(|ty| *ty != ColumnType::Year) else {
+        return Ok(None);
+    };
+    let mut map = HashMap::new();
+    metadata::declare(&mut map, &ty);
+    Ok(Some(FieldMetadata::from(map)))
+}
+
+/// An output that says so.
+fn declaring(expr: Expr, declared: Option<FieldMetadata>) -> Expr {
+    let Some(declared) = declared else {
+        return expr;
+    };
+    let (relation, name) = expr.qualified_name();
+    let expr = expr.unalias();
+    expr.alias_qualified_with_metadata(relation, name, Some(declared))
+}
+
 fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     interrupt::check_df()?;
     match expr {
+        Expr::ScalarFunction(function)
+            if arithmetic::operator_of(function.func.name()).is_some() =>
+        {
+            lower_arithmetic(function, schema)
+        }
         Expr::ScalarFunction(function) if takes_numbers(&function) => {
             lower_numbers(function, schema)
         }
@@ -110,24 +167,21 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         Expr::ScalarSubquery(subquery) => Ok(Transformed::yes(nullable::subquery(subquery))),
         Expr::InSubquery(subquery) => lower_in_subquery(subquery, schema),
         Expr::ScalarFunction(function) if function.func.name() == choice::CASE => {
-            check_branches(choice::values(&function.args), schema)?;
-            let digits = digits_of(choice::values(&function.args), schema)?;
-            let wide = integer_of_branches(choice::values(&function.args), schema)?;
+            let common = branches::common_of(choice::values(&function.args), schema)?;
             let mut args = function.args;
             for value in choice::values_mut(&mut args) {
-                widen(value, wide.as_ref(), schema)?;
+                *value = common.convert(std::mem::take(value), schema)?;
             }
-            with_digits(choice::case(args), digits, schema)
+            Ok(Transformed::yes(common.with_digits(choice::case(args))))
         }
         Expr::ScalarFunction(mut function) if function.func.name() == choice::COALESCE => {
-            check_branches(&function.args, schema)?;
-            let digits = digits_of(&function.args, schema)?;
-            let wide = integer_of_branches(&function.args, schema)?;
+            let common = branches::common_of(&function.args, schema)?;
             for value in &mut function.args {
-                widen(value, wide.as_ref(), schema)?;
+                *value = common.convert(std::mem::take(value), schema)?;
             }
             function.func = coalesce();
-            with_digits(Expr::ScalarFunction(function), digits, schema)
+            let function = Expr::ScalarFunction(function);
+            Ok(Transformed::yes(common.with_digits(function)))
         }
         Expr::ScalarFunction(function) if function.func.name() == rows::LOCATE => {
             lower_locate(function, schema)
@@ -135,6 +189,9 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         Expr::AggregateFunction(mut aggregate) => {
             check_extreme(aggregate.func.name(), &aggregate.params.args, schema)?;
             aggregate.func = choice::extreme(aggregate.func);
+            if is_sum_of_doubles(&aggregate.func, &aggregate.params.args, schema)? {
+                aggregate.func = sum_of_doubles();
+            }
             match extreme_of_text(&aggregate, schema)? {
                 Some(extreme) => Ok(Transformed::yes(extreme)),
                 None => distinct_argument(aggregate, schema),
@@ -142,7 +199,11 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         }
         Expr::WindowFunction(mut window) => {
             if let WindowFunctionDefinition::AggregateUDF(function) = window.fun {
-                window.fun = WindowFunctionDefinition::AggregateUDF(choice::extreme(function));
+                let function = match is_sum_of_doubles(&function, &window.params.args, schema)? {
+                    true => sum_of_doubles(),
+                    false => choice::extreme(function),
+                };
+                window.fun = WindowFunctionDefinition::AggregateUDF(function);
             }
             check_extreme(window.fun.name(), &window.params.args, schema)?;
             if window.fun.name() == "count" {
@@ -165,6 +226,51 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     }
 }
 
+fn is_sum_of_doubles(function: &AggregateUDF, args: &[Expr], schema: &DFSchema) -> DfResult<bool> {
+    let is_sum = function.name() == "sum" && args.len() == 1;
+    Ok(is_sum && args[0].get_type(schema)? == DataType::Float64)
+}
+
+/// Arithmetic over operands with all their digits, whose result has the type that it has by what is shown of them.
+fn lower_arithmetic(
+    mut function: ScalarFunction,
+    schema: &DFSchema,
+) -> DfResult<Transformed<Expr>> {
+    let Some(op) = arithmetic::operator_of(function.func.name()) else {
+        return Ok(Transformed::no(Expr::ScalarFunction(function)));
+    };
+    let shown = Expr::ScalarFunction(function.clone()).get_type(schema)?;
+    for operand in &mut function.args {
+        *operand = unrounded(std::mem::take(operand), schema)?;
+    }
+    function.func = Arc::new(ArithmeticFunction::typed(op, shown).into());
+    Ok(Transformed::yes(Expr::ScalarFunction(function)))
+}
+
+/// A number with all digits that MySQL computes, for what computes with it.
+fn unrounded(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    let Expr::ScalarFunction(function) = &expr else {
+        return Ok(expr);
+    };
+    let (Some(op), [left, right]) = (
+        arithmetic::operator_of(function.func.name()),
+        &function.args[..],
+    ) else {
+        return Ok(expr);
+    };
+    let (left, right) = (left.get_type(schema)?, right.get_type(schema)?);
+    let shown = expr.get_type(schema)?;
+    Ok(
+        match ArithmeticFunction::unrounded_type(op, &left, &right, &shown) {
+            Some(ty) => call(
+                ArithmeticFunction::typed(op, ty).into(),
+                function.args.clone(),
+            ),
+            None => expr,
+        },
+    )
+}
+
 /// True for functions of numbers, for which values of ENUMs are their numbers.
 fn takes_numbers(function: &ScalarFunction) -> bool {
     (0..function.args.len()).any(|argument| takes_number(function, argument))
@@ -185,7 +291,7 @@ fn lower_numbers(mut function: ScalarFunction, schema: &DFSchema) -> DfResult<Tr
     for argument in 0..function.args.len() {
         if takes_number(&function, argument) {
             let value = function.args[argument].clone();
-            function.args[argument] = as_number(value, schema)?;
+            function.args[argument] = unrounded(as_number(value, schema)?, schema)?;
         }
     }
     match function.func.name() {
@@ -232,25 +338,6 @@ fn check_extreme(function: &str, args: &[Expr], schema: &DFSchema) -> DfResult<(
         }
     }
     Ok(())
-}
-
-/// Refuses JSON beside other types where one value of several is the result.
-fn check_branches<'e>(
-    branches: impl IntoIterator<Item = &'e Expr>,
-    schema: &DFSchema,
-) -> DfResult<()> {
-    let types = branches.into_iter().map(|branch| branch.get_type(schema));
-    check_mixed(types.collect::<DfResult<Vec<_>>>()?.iter())
-}
-
-fn check_mixed<'t>(types: impl Iterator<Item = &'t DataType>) -> DfResult<()> {
-    let typed = types.filter(|ty| **ty != DataType::Null);
-    let (json, others): (Vec<_>, Vec<_>) = typed.partition(|ty| is_json(ty));
-    if json.is_empty() || others.is_empty() {
-        return Ok(());
-    }
-    let what = "JSON or another type as the result of one expression";
-    Err(SqlError::not_supported(what).into_df())
 }
 
 fn sum_argument(arg: Expr, schema: &DFSchema) -> DfResult<Expr> {
@@ -415,11 +502,24 @@ fn lower_in_subquery(subquery: InSubquery, schema: &DFSchema) -> DfResult<Transf
             negated,
         })));
     }
+    if is_temporal(&left) && is_temporal(&right) && left != right {
+        // DataFusion's common type is one of nanoseconds, which end in the year 2262.
+        let inner = subquery.subquery.schema();
+        let (relation, field) = inner.qualified_field(0);
+        let column = Expr::Column(Column::new(relation.cloned(), field.name()));
+        let column = cast(column, datetime()).alias(field.name());
+        let projected = Projection::try_new(vec![column], Arc::clone(&subquery.subquery))?;
+        subquery.subquery = Arc::new(LogicalPlan::Projection(projected));
+        let expr = Box::new(cast(*expr, datetime()));
+        return Ok(Transformed::yes(Expr::InSubquery(InSubquery {
+            expr,
+            subquery,
+            negated,
+        })));
+    }
     let same = left == right
         || left == DataType::Null
-        || (left.is_numeric() && right.is_numeric() && have_common_type(&left, &right))
-        || (crate::functions::types::is_temporal(&left)
-            && crate::functions::types::is_temporal(&right));
+        || (left.is_numeric() && right.is_numeric() && have_common_type(&left, &right));
     if !same {
         let what = "IN with a subquery of another type";
         return Err(SqlError::not_supported(what).into_df());
@@ -535,96 +635,6 @@ fn in_window_order(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
     })
 }
 
-/// A UNION whose columns pass for CHAR only if they are CHAR in every part: DataFusion asks the
-/// columns of tables only, other expressions may have trailing spaces. Values of ENUMs become texts.
-fn union_columns(union: Union) -> DfResult<LogicalPlan> {
-    for column in 0..union.schema.fields().len() {
-        let parts = union.inputs.iter();
-        check_mixed(parts.map(|part| part.schema().field(column).data_type()))?;
-    }
-    let is_char = |plan: &LogicalPlan, i: usize| metadata::is_char(plan.schema().field(i));
-    let is_enum = |i: usize| {
-        let mut inputs = union.inputs.iter();
-        inputs.any(|input| metadata::is_enum(input.schema().field(i)))
-    };
-    let is_mixed = |i: &usize| {
-        let all = || union.inputs.iter().all(|input| is_char(input, *i));
-        is_enum(*i) || (metadata::is_char(union.schema.field(*i)) && !all())
-    };
-    let count = union.schema.fields().len();
-    let mixed: Vec<bool> = (0..count).map(|i| is_mixed(&i)).collect();
-    let integers: Vec<_> = (0..count).map(|i| integer_of_column(&union, i)).collect();
-    if !mixed.contains(&true) && integers.iter().all(Option::is_none) {
-        return Ok(LogicalPlan::Union(union));
-    }
-    let mut inputs = Vec::with_capacity(union.inputs.len());
-    for input in union.inputs {
-        let columns = input.schema().iter().enumerate();
-        let columns = columns.map(|(i, (relation, field))| {
-            let column = Expr::Column(Column::new(relation.cloned(), field.name()));
-            let converted = match &integers[i] {
-                Some(wide) if field.data_type().is_integer() => cast(column, wide.clone()),
-                _ if mixed[i] && metadata::is_enum(field) => {
-                    collation::of_no_column(column, metadata::collation(field))
-                }
-                _ if mixed[i] && metadata::is_char(field) => {
-                    cast_to(column, casts::Target::Char(None))
-                }
-                _ => return column,
-            };
-            converted.alias_qualified(relation.cloned(), field.name())
-        });
-        let columns = columns.collect();
-        inputs.push(Arc::new(LogicalPlan::Projection(Projection::try_new(
-            columns, input,
-        )?)));
-    }
-    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
-}
-
-/// The type of a UNION's column that has integers with and without a sign: DataFusion's would not have all
-/// of their values.
-fn integer_of_column(union: &Union, column: usize) -> Option<DataType> {
-    let inputs = union.inputs.iter();
-    let types = inputs.map(|input| input.schema().field(column).data_type());
-    integer_of_both_signs(types)
-}
-
-/// The type of one of several values that are integers with and without a sign.
-fn integer_of_branches<'e>(
-    values: impl IntoIterator<Item = &'e Expr>,
-    schema: &DFSchema,
-) -> DfResult<Option<DataType>> {
-    let types = values.into_iter().map(|value| value.get_type(schema));
-    let types = types.collect::<DfResult<Vec<_>>>()?;
-    Ok(integer_of_both_signs(types.iter()))
-}
-
-/// Makes an integer one of a type that has more of them, if there is one.
-fn widen(value: &mut Expr, wide: Option<&DataType>, schema: &DFSchema) -> DfResult<()> {
-    if let Some(wide) = wide
-        && value.get_type(schema)?.is_integer()
-    {
-        *value = cast(value.clone(), wide.clone());
-    }
-    Ok(())
-}
-
-/// A type that has all values of integers with a sign and of ones without, if there are both and nothing
-/// else.
-fn integer_of_both_signs<'t>(all: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
-    let types = || all.clone();
-    let (signed, unsigned) = (DataType::is_signed_integer, DataType::is_unsigned_integer);
-    let others = |ty: &DataType| !ty.is_integer() && *ty != DataType::Null;
-    if !types().any(signed) || !types().any(unsigned) || types().any(others) {
-        return None;
-    }
-    Some(match types().any(|ty| *ty == DataType::UInt64) {
-        true => DataType::Decimal128(20, 0),
-        false => DataType::Int64,
-    })
-}
-
 /// Name of the column that carries what a group's key looks like; a column cannot be named so.
 const SHOWN: &str = "/shown@";
 
@@ -712,6 +722,39 @@ fn extreme_digits(aggregate: &Expr, schema: &DFSchema) -> DfResult<u8> {
         }
         _ => Ok(0),
     }
+}
+
+/// Windows whose MIN and MAX show the digits of fractional seconds that their arguments show.
+fn window_digits(window: Window) -> DfResult<LogicalPlan> {
+    let below = window.input.schema();
+    let first = below.fields().len();
+    let mut digits = vec![0; first];
+    for expr in &window.window_expr {
+        digits.push(match expr.unalias_ref() {
+            Expr::WindowFunction(function) if matches!(function.fun.name(), "min" | "max") => {
+                digits_of(&function.params.args, below)?
+            }
+            _ => 0,
+        });
+    }
+    if digits.iter().all(|digits| *digits == 0) {
+        return Ok(LogicalPlan::Window(window));
+    }
+    let schema = Arc::clone(&window.schema);
+    let columns = schema.iter().zip(digits);
+    let columns = columns.map(|((relation, field), digits)| {
+        let column = Expr::Column(Column::new(relation.cloned(), field.name()));
+        let column = with_digits(column, digits, &schema)?;
+        Ok(match column.transformed {
+            true => column.data.alias_qualified(relation.cloned(), field.name()),
+            false => column.data,
+        })
+    });
+    let columns = columns.collect::<DfResult<_>>()?;
+    let window = Arc::new(LogicalPlan::Window(window));
+    Ok(LogicalPlan::Projection(Projection::try_new(
+        columns, window,
+    )?))
 }
 
 /// Checks sums of wide decimals, which DataFusion gives more digits than a DECIMAL has.

@@ -54,6 +54,16 @@ impl Environment for Session {
         }
     }
 
+    fn only_full_group_by(&self) -> bool {
+        let modes = self
+            .variables
+            .get("sql_mode")
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        modes.split(',').any(|mode| mode == "ONLY_FULL_GROUP_BY")
+    }
+
     fn session_function(&self, name: &str) -> Option<Expr> {
         Some(match name {
             "database" | "schema" => match &self.schema {

@@ -23,6 +23,7 @@ use super::transaction::Work;
 use crate::error::{Result, SqlError};
 use crate::plan::level::any_expr;
 use crate::plan::rewrite::Rewritten;
+use crate::plan::union;
 use crate::result::{ResultSink, column_of};
 
 /// The mode that a locking clause asks for.
@@ -305,6 +306,9 @@ fn tells_rows(query: &Query) -> bool {
     let SetExpr::Select(select) = query.body.as_ref() else {
         return false;
     };
+    if union::found(select).is_some() {
+        return false;
+    }
     let groups = match &select.group_by {
         GroupByExpr::Expressions(exprs, _) => !exprs.is_empty(),
         GroupByExpr::All(_) => true,

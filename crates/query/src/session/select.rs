@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::util::display::FormatOptions;
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
     SchemaProvider, TableProvider,
@@ -28,6 +29,7 @@ use super::{Session, locking};
 use crate::access::{AccessContext, NdpMode, NdpSettings, NdpStatus, TableAccess, physical_rules};
 use crate::error::{Result, SqlError};
 use crate::functions::enumeration;
+use crate::functions::types::is_bytes;
 use crate::interrupt;
 use crate::parse::Piece;
 use crate::plan::rewrite::{
@@ -215,6 +217,7 @@ pub(super) async fn plan(
     interrupt::check()?;
     let physical = stoppable(physical, &cancel)?;
     let schema = shown_schema(planned.plan.schema().as_arrow());
+    check_types(&schema, &physical.schema())?;
     Ok(Prepared {
         state,
         plan: physical,
@@ -392,7 +395,41 @@ fn shown_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
+/// A value that has no place in the new type is an error.
+const CHECKED: CastOptions<'_> = CastOptions {
+    safe: false,
+    format_options: FormatOptions::new(),
+};
+
+/// Asserts that a plan gives the types that its result was described with: DataFusion's coercion had nothing left
+/// to decide, so that no value has to be converted behind it.
+fn check_types(shown: &Schema, given: &Schema) -> Result<()> {
+    let pairs = shown.fields().iter().zip(given.fields());
+    for (shown, given) in pairs {
+        if !is_shown_as(given.data_type(), shown.data_type()) {
+            let (name, given, shown) = (shown.name(), given.data_type(), shown.data_type());
+            return Err(SqlError::not_supported(format!(
+                "the column {name}, which is {given} where {shown} was expected"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// True if values of one type are shown as another one and none is lost.
+fn is_shown_as(given: &DataType, shown: &DataType) -> bool {
+    use DataType::{Boolean, Int64, Null, Utf8, Utf8View};
+    let is_text = |ty: &DataType| matches!(ty, Utf8 | Utf8View);
+    given == shown
+        || matches!((given, shown), (Boolean, Int64) | (Null, _))
+        || (is_text(given) && is_text(shown))
+        || (is_bytes(given) && is_bytes(shown))
+}
+
 /// A batch with the types that the result's columns have.
+///
+/// # Errors
+/// If a value would be lost.
 pub(super) fn shown(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let columns: Vec<ArrayRef> = batch
         .columns()
@@ -402,7 +439,7 @@ pub(super) fn shown(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBat
             if column.data_type() == field.data_type() {
                 return Ok(column.clone());
             }
-            cast(column, field.data_type())
+            cast_with_options(column, field.data_type(), &CHECKED)
         })
         .collect::<std::result::Result<_, _>>()
         .map_err(SqlError::unknown)?;

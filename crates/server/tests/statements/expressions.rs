@@ -62,8 +62,59 @@ impl Expressions<'_> {
             8 => self.time(),
             9 if self.rng.chance(2) => self.span(),
             9 if self.rng.chance(2) => (self.fine(), Kind::Fine),
+            9 => self.choice(),
             _ => (format!("({})", self.condition(depth)), Kind::Int),
         }
+    }
+
+    /// A value of kinds that have a common type: numbers of several scales, dates, or any of these and texts.
+    pub fn branch(&mut self, kinds: &[Kind]) -> Typed {
+        match *self.rng.choose(kinds) {
+            Kind::Decimal if self.rng.chance(2) => self.number_literal(),
+            Kind::Text => (self.text(0), Kind::Text),
+            Kind::Date => (self.date(0), Kind::Date),
+            kind => self.column_of(&[kind]),
+        }
+    }
+
+    /// Kinds of values that a choice or a UNION has, and what its result is.
+    pub fn branches(&mut self) -> (&'static [Kind], Kind) {
+        *self.rng.choose(&[
+            (&[Kind::Int, Kind::Decimal, Kind::Fine][..], Kind::Decimal),
+            (&[Kind::Date, Kind::DateTime][..], Kind::DateTime),
+            (
+                &[
+                    Kind::Int,
+                    Kind::Decimal,
+                    Kind::Text,
+                    Kind::Date,
+                    Kind::DateTime,
+                ][..],
+                Kind::Text,
+            ),
+        ])
+    }
+
+    /// One of several values of different kinds, with which nothing is computed.
+    pub fn choice(&mut self) -> Typed {
+        let (kinds, _) = self.branches();
+        let condition = self.condition(0);
+        let parts: Vec<Typed> = (0..3).map(|_| self.branch(kinds)).collect();
+        let [a, b, c] = [0, 1, 2].map(|at: usize| parts[at].0.clone());
+        let is_number = |kind: Kind| matches!(kind, Kind::Int | Kind::Decimal | Kind::Fine);
+        let kind = match parts.iter().all(|(_, kind)| is_number(*kind)) {
+            true => Kind::Decimal,
+            false if parts.iter().all(|(_, kind)| *kind == Kind::Date) => Kind::Date,
+            false => Kind::Text,
+        };
+        let text = match self.rng.between(0, 4) {
+            0 => format!("IF({condition}, {a}, {b})"),
+            1 => format!("CASE WHEN {condition} THEN {a} WHEN {b} IS NULL THEN {c} ELSE {b} END"),
+            2 => format!("COALESCE({a}, {b}, {c})"),
+            3 => format!("IFNULL({a}, {b})"),
+            _ => format!("CASE WHEN {condition} THEN NULL ELSE IF({a} IS NULL, {b}, {c}) END"),
+        };
+        (text, kind)
     }
 
     fn number_literal(&mut self) -> Typed {

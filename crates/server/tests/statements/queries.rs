@@ -75,6 +75,7 @@ pub fn query(rng: &mut Rng) -> Query {
         8..=9 => joined(rng),
         10 => derived(rng),
         11 => many(rng),
+        _ if rng.chance(2) => unions(rng),
         _ => union(rng),
     }
 }
@@ -176,6 +177,9 @@ fn sorted(rng: &mut Rng) -> Query {
     }
 }
 
+/// Kinds of exact numbers.
+const EXACT: [Kind; 3] = [Kind::Int, Kind::Decimal, Kind::Fine];
+
 fn aggregate(e: &mut Expressions<'_>) -> (String, Compared) {
     match e.rng.between(0, 8) {
         0 => ("COUNT(*)".into(), Compared::Exactly),
@@ -192,6 +196,12 @@ fn aggregate(e: &mut Expressions<'_>) -> (String, Compared) {
             (format!("COUNT(DISTINCT {argument})"), Compared::Exactly)
         }
         3 if e.rng.chance(4) => (format!("SUM({})", e.fine()), Compared::Exactly),
+        3 if e.rng.chance(3) => {
+            let ((a, _), (b, _)) = (e.branch(&EXACT), e.branch(&EXACT));
+            let condition = e.condition(0);
+            let sum = format!("SUM(CASE WHEN {condition} THEN {a} ELSE {b} END)");
+            (sum, Compared::Exactly)
+        }
         3..=4 => {
             let (argument, kind) = e.number(2);
             (format!("SUM({argument})"), compared(kind))
@@ -407,6 +417,47 @@ fn derived(rng: &mut Rng) -> Query {
     Query {
         sql,
         columns: vec![representative(kind), Compared::Exactly, compared(sum)],
+        order: Order::None,
+    }
+}
+
+/// UNIONs of several parts of different kinds, with ALL and without it in one.
+fn unions(rng: &mut Rng) -> Query {
+    let mut e = over_t(rng);
+    let (kinds, kind) = e.branches();
+    let mut sql = String::new();
+    for part in 0..e.rng.between(2, 4) {
+        if part > 0 {
+            sql.push_str(
+                *e.rng
+                    .choose(&[" UNION ", " UNION ALL ", " UNION DISTINCT "]),
+            );
+        }
+        let (value, filter) = match e.rng.between(0, 7) {
+            0 => ("NULL".to_owned(), String::new()),
+            1 => (e.branch(kinds).0, " LIMIT 0".to_owned()),
+            _ => (e.branch(kinds).0, filter(&mut e)),
+        };
+        sql.push_str(&match filter.contains("LIMIT") {
+            true => format!("(SELECT {value} AS g FROM t{filter})"),
+            false => format!("SELECT {value} AS g FROM t{filter}"),
+        });
+    }
+    let column = representative(kind);
+    let (sql, columns) = match e.rng.between(0, 3) {
+        0 => (
+            format!("SELECT g, COUNT(*) FROM ({sql}) q GROUP BY g"),
+            vec![column, Compared::Exactly],
+        ),
+        1 => (
+            format!("WITH q AS ({sql}) SELECT MAX(g), MIN(g), COUNT(DISTINCT g) FROM q"),
+            vec![column, column, Compared::Exactly],
+        ),
+        _ => (sql, vec![column]),
+    };
+    Query {
+        sql,
+        columns,
         order: Order::None,
     }
 }

@@ -17,7 +17,7 @@ use crate::functions::{chain, dates, in_list, json};
 use crate::interrupt;
 use crate::parse::binary::{binary_literal, bytes_of};
 use crate::parse::{MAX_TERMS, halves};
-use crate::plan::operators::{self, NEGATIVE};
+use crate::plan::operators::{self, CASE_WHEN, NEGATIVE};
 use perigee_value::Collation;
 
 /// A call of one of our functions in the syntax tree.
@@ -542,6 +542,7 @@ impl Rewriter<'_> {
         {
             match text.trim().parse::<i64>() {
                 Ok(count) => value = number(count),
+                Err(_) if unit == "second" && text.trim().parse::<f64>().is_ok() => {}
                 Err(_) => return unsupported(format!("INTERVAL '{text}'")),
             }
         }
@@ -682,13 +683,14 @@ impl Rewriter<'_> {
         for CaseWhen { condition, result } in conditions {
             let (mut condition, mut result) = (take(condition), take(result));
             if let Some(operand) = &operand {
-                condition = binary(
-                    nested(self.copy(operand)?),
-                    BinaryOperator::Eq,
-                    nested(condition),
-                );
+                let mut operand = self.copy(operand)?;
+                self.operand(&mut operand)?;
+                self.operand(&mut condition)?;
+                let op = BinaryOperator::Custom(CASE_WHEN.to_owned());
+                condition = nested(binary(nested(operand), op, nested(condition)));
+            } else {
+                self.condition(&mut condition)?;
             }
-            self.condition(&mut condition)?;
             self.expr(&mut result)?;
             args.extend([condition, result]);
         }
@@ -829,7 +831,7 @@ fn is_truth(expr: &Expr) -> bool {
     }
 }
 
-fn empty_query() -> Result<Box<datafusion::sql::sqlparser::ast::Query>> {
+pub(super) fn empty_query() -> Result<Box<datafusion::sql::sqlparser::ast::Query>> {
     use crate::parse::Grammar;
     use datafusion::sql::sqlparser::parser::Parser;
     let parser = Parser::new(&Grammar).try_with_sql("SELECT 1");

@@ -5,6 +5,7 @@
 //! `lower_case_table_names=1`) and keep their spelling as result names. Every table reference gets a
 //! number, under which the catalog finds its alias and hints.
 
+mod any_value;
 mod expansion;
 pub(crate) mod expression;
 mod function;
@@ -27,6 +28,7 @@ pub use source::{SelectLists, Source};
 
 use crate::error::{Result, SqlError};
 use crate::interrupt;
+use crate::plan::union;
 
 /// What the rewriter needs to know about the session.
 pub trait Environment {
@@ -49,6 +51,10 @@ pub trait Environment {
     fn session_function(&self, name: &str) -> Option<Expr>;
     /// Microseconds since 1970 when the statement began.
     fn now(&self) -> i64;
+    /// True if a column that the groups do not decide is an error.
+    fn only_full_group_by(&self) -> bool {
+        true
+    }
 }
 
 /// A reference to a table in the statement.
@@ -221,9 +227,19 @@ impl Rewriter<'_> {
             }
         }
         self.set_expr(&mut query.body)?;
+        let of_select = matches!(query.body.as_ref(), SetExpr::Select(_));
+        hide_union(query)?;
         if let Some(order_by) = &mut query.order_by {
-            let of_select = matches!(query.body.as_ref(), SetExpr::Select(_));
             self.order_by(order_by, of_select)?;
+        }
+        if !self.environment.only_full_group_by()
+            && let SetExpr::Select(select) = query.body.as_mut()
+        {
+            let order_by = match query.order_by.as_mut().map(|order_by| &mut order_by.kind) {
+                Some(OrderByKind::Expressions(exprs)) => exprs.as_mut_slice(),
+                _ => &mut [],
+            };
+            any_value::any_values(select, order_by);
         }
         if let Some(limit) = query.limit_clause.take() {
             query.limit_clause = Some(self.limit(limit)?);
@@ -289,10 +305,18 @@ impl Rewriter<'_> {
                     SetQuantifier::All | SetQuantifier::Distinct | SetQuantifier::None
                 );
                 refuse(!known, "UNION BY NAME")?;
-                self.set_expr(left)?;
-                let output = std::mem::take(&mut self.output);
-                self.set_expr(right)?;
-                self.output = output;
+                for (number, part) in [left, right].into_iter().enumerate() {
+                    let output = std::mem::take(&mut self.output);
+                    self.set_expr(part)?;
+                    if number > 0 {
+                        self.output = output;
+                    }
+                    if let SetExpr::Select(select) = part.as_mut()
+                        && !self.environment.only_full_group_by()
+                    {
+                        any_value::any_values(select, &mut []);
+                    }
+                }
                 Ok(())
             }
             SetExpr::Values(_) => unsupported("VALUES"),
@@ -568,7 +592,10 @@ impl Rewriter<'_> {
         let mut body = &query.body;
         let select = loop {
             match body.as_ref() {
-                SetExpr::Select(select) => break select,
+                SetExpr::Select(select) => match union::found(select) {
+                    Some(inner) => body = &inner.body,
+                    None => break select,
+                },
                 SetExpr::Query(inner) => body = &inner.body,
                 SetExpr::SetOperation { left, .. } => body = left,
                 _ => return None,
@@ -732,6 +759,19 @@ impl Rewriter<'_> {
         });
         Ok(scope)
     }
+}
+
+/// Makes a UNION the only table of a SELECT, which gives its columns their types.
+fn hide_union(query: &mut Query) -> Result<()> {
+    if !matches!(query.body.as_ref(), SetExpr::SetOperation { .. }) {
+        return Ok(());
+    }
+    let outer = expression::empty_query()?.body;
+    let body = std::mem::replace(&mut query.body, outer);
+    if let SetExpr::Select(outer) = query.body.as_mut() {
+        union::hide(body, outer);
+    }
+    Ok(())
 }
 
 fn null() -> Expr {

@@ -5,15 +5,17 @@
 
 use std::collections::HashSet;
 
+use datafusion::arrow::datatypes::Field;
 use datafusion::sql::sqlparser::ast::Query;
 use perigee_engine::catalog::{ColumnDef, TableDef};
 use perigee_engine::scan::CancelToken;
-use perigee_value::Datum;
+use perigee_value::{Collation, ColumnType, Datum};
 
 use super::draft::Draft;
 use super::name_error;
 use crate::error::{Result, SqlError};
 use crate::parse::Piece;
+use crate::plan::metadata;
 use crate::result::OkResult;
 use crate::session::Session;
 use crate::session::auto_increment::Generator;
@@ -34,10 +36,11 @@ pub(super) async fn run(
     let view = session.current_view();
     let prepared = select::prepare(session, query, piece, Reading::snapshot(view, cancel)).await?;
     let mut names = HashSet::new();
-    for column in prepared.columns() {
+    for (mut column, field) in prepared.columns().into_iter().zip(prepared.schema.fields()) {
         if !names.insert(column.name.to_lowercase()) {
             return Err(SqlError::duplicate_column(column.name));
         }
+        column.ty = stored_type(column.ty, field);
         draft.add_selected(&column)?;
     }
     let (def, _) = draft.finish()?;
@@ -49,6 +52,24 @@ pub(super) async fn run(
         info: format!("Records: {rows}  Duplicates: 0  Warnings: 0"),
         ..OkResult::default()
     })
+}
+
+/// The type of the column that holds a query's. An expression that does not say how long its texts are has those of
+/// LONGTEXT: as VARCHARs of any length, two of them would not fit into a row. NULL is BINARY(0) in MySQL.
+fn stored_type(ty: Option<ColumnType>, field: &Field) -> Option<ColumnType> {
+    match ty {
+        Some(ColumnType::Varchar { collation, .. }) if metadata::declared(field).is_none() => {
+            Some(ColumnType::Long {
+                prefix: 4,
+                collation,
+            })
+        }
+        None => Some(ColumnType::Varchar {
+            chars: 0,
+            collation: Collation::BINARY,
+        }),
+        ty => ty,
+    }
 }
 
 /// Makes the table; returns its number of rows and the first number that they got.

@@ -1,0 +1,132 @@
+//! Every pair of column types in CASE, IF, IFNULL, COALESCE, UNION, `=`, `<`, `<=>`, IN and BETWEEN, in SELECT and in
+//! CREATE TABLE … SELECT, against MariaDB, with near-data processing off and on.
+//!
+//! `PERIGEE_MATRIX=all` runs all pairs; otherwise some, other ones with another `PERIGEE_SEED`.
+#![allow(clippy::unwrap_used, reason = "test code")]
+
+mod matrix {
+    pub mod columns;
+    pub mod forms;
+}
+
+use matrix::columns;
+use matrix::forms::{Case, cases, pairs};
+use perigee_bench::{BenchError, Client, Embedded, Rows};
+use perigee_testkit::{MariaDb, Rng, tested_binary};
+
+/// Pairs of a run that is not of all.
+const PAIRS: usize = 20;
+
+/// Failures that are shown.
+const SHOWN: usize = 60;
+
+/// MySQL's error for what a server does not do.
+const NOT_SUPPORTED: &str = "ERROR 1235";
+
+/// An answer in a form that is compared: rows in an order of their own, doubles to nine digits, errors by number.
+fn normal(answer: &Result<Rows, BenchError>, is_float: bool) -> Result<Rows, String> {
+    let cell = |cell: &Option<String>| {
+        let text = cell.as_ref()?;
+        Some(match text.parse::<f64>() {
+            Ok(v) if is_float && v == 0.0 => "0".to_owned(),
+            Ok(v) if is_float => format!("{v:.8e}"),
+            _ => text.clone(),
+        })
+    };
+    match answer {
+        Ok(rows) => {
+            let mut rows: Rows = rows
+                .iter()
+                .map(|row| row.iter().map(cell).collect())
+                .collect();
+            rows.sort();
+            Ok(rows)
+        }
+        Err(error) => {
+            let text = error.to_string();
+            let at = text.find("ERROR ").unwrap_or(0);
+            Err(text[at..].chars().take(NOT_SUPPORTED.len()).collect())
+        }
+    }
+}
+
+async fn answer(client: &mut Client, case: &Case) -> Result<Rows, BenchError> {
+    if let Some(before) = &case.before {
+        client.execute("DROP TABLE IF EXISTS made").await?;
+        client
+            .execute(&before.replace("CREATE OR REPLACE", "CREATE"))
+            .await?;
+    }
+    client.query(&case.sql).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_pair_of_types_means_what_it_means_in_mariadb() {
+    let dir = tempfile::tempdir().unwrap();
+    let mariadb = MariaDb::start(
+        &dir.path().join("mariadb"),
+        &["--innodb-buffer-pool-size=32M"],
+    )
+    .expect("MariaDB is needed for this test");
+    let mut theirs = Client::connect_socket(&mariadb.socket(), None)
+        .await
+        .unwrap();
+    for set in [
+        "SET SESSION sql_mode = 'STRICT_TRANS_TABLES', time_zone = '+00:00'",
+        "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
+        "CREATE DATABASE d CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+        "USE d",
+    ] {
+        theirs.execute(set).await.unwrap();
+    }
+    let binary = tested_binary(env!("CARGO_BIN_EXE_perigee"));
+    let mut server = Embedded::start(&binary, &dir.path().join("plain"), &[]).unwrap();
+    let mut ours = server.client(None).await.unwrap();
+    for set in ["CREATE DATABASE d", "USE d"] {
+        ours.execute(set).await.unwrap();
+    }
+    for statement in columns::create() {
+        theirs.execute(&statement).await.unwrap();
+        ours.execute(&statement).await.unwrap();
+    }
+    let mut pairs = pairs();
+    if std::env::var("PERIGEE_MATRIX").is_err() {
+        let seed = std::env::var("PERIGEE_SEED")
+            .ok()
+            .and_then(|seed| seed.parse().ok());
+        let mut rng = Rng(seed.unwrap_or(1));
+        for at in (1..pairs.len()).rev() {
+            pairs.swap(at, rng.between(0, at as i64) as usize);
+        }
+        pairs.truncate(PAIRS);
+    }
+    let (mut equal, mut refused, mut wrong) = (0, 0, Vec::new());
+    for (a, b) in pairs {
+        for case in cases(a, b) {
+            let expected = normal(&answer(&mut theirs, &case).await, case.is_float);
+            for ndp in ["SET ndp_mode = OFF", "SET ndp_mode = ON, ndp_min_pages = 0"] {
+                ours.execute(ndp).await.unwrap();
+                match normal(&answer(&mut ours, &case).await, case.is_float) {
+                    got if got == expected => equal += 1,
+                    Err(error) if error == NOT_SUPPORTED => refused += 1,
+                    got => wrong.push((
+                        case.before.clone().unwrap_or_else(|| case.sql.clone()),
+                        got,
+                        expected.clone(),
+                    )),
+                }
+            }
+        }
+    }
+    println!(
+        "{equal} answers equal, {refused} refused, {} wrong",
+        wrong.len()
+    );
+    for (sql, got, expected) in wrong.iter().take(SHOWN) {
+        println!("\n{sql}\n  here:  {got:?}\n  there: {expected:?}");
+    }
+    ours.close().await.unwrap();
+    server.stop().unwrap();
+    assert!(wrong.is_empty(), "{} answers differ", wrong.len());
+    assert!(equal > 2 * refused, "most pairs can be compared");
+}

@@ -1,0 +1,93 @@
+//! What is made of each pair of columns.
+
+use super::columns::{COLUMNS, Typed};
+
+/// Statements over a pair of columns; the rows of all are compared.
+pub struct Case {
+    /// Run first; their outcomes are not compared, but both must take them or both refuse.
+    pub before: Option<String>,
+    /// The query.
+    pub sql: String,
+    /// Some cells are doubles.
+    pub is_float: bool,
+}
+
+/// Expressions whose value is one of two.
+const CHOICES: &[&str] = &[
+    "CASE WHEN (p.id + q.id) % 2 = 0 THEN p.$A ELSE q.$B END",
+    "CASE p.id WHEN 0 THEN NULL WHEN 1 THEN q.$B ELSE p.$A END",
+    "IF((p.id + q.id) % 2 = 0, p.$A, q.$B)",
+    "IFNULL(p.$A, q.$B)",
+    "COALESCE(NULL, p.$A, q.$B)",
+];
+
+/// Comparisons of two.
+const COMPARISONS: &[&str] = &[
+    "p.$A = q.$B",
+    "p.$A < q.$B",
+    "p.$A <=> q.$B",
+    "p.$A IN (q.$B, NULL)",
+    "p.$A NOT BETWEEN q.$B AND q.$B",
+];
+
+/// Queries whose rows come from both.
+const UNIONS: &[&str] = &[
+    "SELECT $A AS k FROM m UNION ALL SELECT $B FROM m",
+    "SELECT $A AS k FROM m UNION SELECT $B FROM m",
+    "SELECT $A AS k FROM m UNION SELECT NULL UNION ALL SELECT $B FROM m",
+    "SELECT NULL AS k UNION ALL SELECT $A FROM m WHERE id < 3 UNION SELECT $B FROM m",
+    "SELECT k FROM (SELECT $A AS k FROM m UNION ALL SELECT $B FROM m) z WHERE k IS NOT NULL",
+    "WITH z AS (SELECT $A AS k FROM m UNION SELECT $B FROM m) SELECT MAX(k), COUNT(*) FROM z",
+];
+
+/// All cases of a pair.
+pub fn cases(a: &Typed, b: &Typed) -> Vec<Case> {
+    let filled = |form: &str| form.replace("$A", a.name).replace("$B", b.name);
+    let is_float = a.is_float() || b.is_float();
+    let select = |sql: String| Case {
+        before: None,
+        sql,
+        is_float,
+    };
+    let mut cases = Vec::new();
+    for form in CHOICES.iter().chain(COMPARISONS) {
+        let value = filled(form);
+        cases.push(select(format!("SELECT p.id, q.id, {value} FROM m p, m q")));
+    }
+    for form in COMPARISONS {
+        let condition = filled(form).replace("p.", "").replace("q.", "");
+        cases.push(select(format!("SELECT id FROM m WHERE {condition}")));
+        cases.push(select(format!("SELECT id FROM m WHERE NOT ({condition})")));
+    }
+    for form in UNIONS {
+        cases.push(select(filled(form)));
+    }
+    let choices: Vec<String> = CHOICES
+        .iter()
+        .enumerate()
+        .map(|(i, form)| format!("{} AS k{i}", filled(form)))
+        .collect();
+    let tables = [
+        format!(
+            "SELECT p.id, q.id AS i, {} FROM m p, m q",
+            choices.join(", ")
+        ),
+        filled(UNIONS[0]),
+        filled(UNIONS[2]),
+    ];
+    for query in tables {
+        cases.push(Case {
+            before: Some(format!("CREATE OR REPLACE TABLE made AS {query}")),
+            sql: "SELECT * FROM made".to_owned(),
+            is_float,
+        });
+    }
+    cases
+}
+
+/// All pairs of columns, each once.
+pub fn pairs() -> Vec<(&'static Typed, &'static Typed)> {
+    let all = COLUMNS.iter().enumerate();
+    all.flat_map(|(at, a)| COLUMNS[at..].iter().map(move |b| (a, b)))
+        .collect()
+}
