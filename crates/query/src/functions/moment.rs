@@ -22,8 +22,8 @@ use super::{kernels, text};
 /// A number that is before every date: 0000-00-00.
 const NO_DATE: i64 = i64::MIN;
 
-/// 838:59:59.
-const LONGEST: i64 = 3_020_399_000_000;
+/// 838:59:59.999999, beyond the longest TIME.
+const LONGEST: i64 = 3_020_399_999_999;
 
 /// From here on a number has the digits of a date and a time, in millionths.
 const BEYOND: i128 = 10_000_000_000 * SECOND;

@@ -22,12 +22,12 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{disjunction, merge_schema};
 use datafusion::logical_expr::{
     Aggregate, AggregateUDF, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection,
-    Sort, Union, Window, WindowFunctionDefinition, cast, lit,
+    Sort, Union, WindowFunctionDefinition, cast, lit,
 };
 use perigee_value::{Collation, ColumnType, LikePattern, Members};
 
 use crate::error::SqlError;
-use crate::functions::arithmetic::{self, ArithmeticFunction};
+use crate::functions::arithmetic;
 use crate::functions::collation::Latin;
 use crate::functions::sum_argument::{SUM_ARGUMENT, sum_type};
 use crate::functions::sum_double::sum_of_doubles;
@@ -40,7 +40,9 @@ use crate::functions::{
 };
 use crate::interrupt;
 use crate::parse::{MAX_TERMS, halves};
+use crate::plan::fractions::{extreme_digits, window_digits, with_digits};
 use crate::plan::operators::{as_number, call, cast_to, compare, without_padding};
+use crate::plan::quotients::{lower_arithmetic, unrounded};
 use crate::plan::{branches, collation, constants, membership, metadata, union};
 use crate::result::flags::PRIMARY_KEY;
 use crate::result::{TEXT_CHARS, type_of};
@@ -231,46 +233,6 @@ fn is_sum_of_doubles(function: &AggregateUDF, args: &[Expr], schema: &DFSchema) 
     Ok(is_sum && args[0].get_type(schema)? == DataType::Float64)
 }
 
-/// Arithmetic over operands with all their digits, whose result has the type that it has by what is shown of them.
-fn lower_arithmetic(
-    mut function: ScalarFunction,
-    schema: &DFSchema,
-) -> DfResult<Transformed<Expr>> {
-    let Some(op) = arithmetic::operator_of(function.func.name()) else {
-        return Ok(Transformed::no(Expr::ScalarFunction(function)));
-    };
-    let shown = Expr::ScalarFunction(function.clone()).get_type(schema)?;
-    for operand in &mut function.args {
-        *operand = unrounded(std::mem::take(operand), schema)?;
-    }
-    function.func = Arc::new(ArithmeticFunction::typed(op, shown).into());
-    Ok(Transformed::yes(Expr::ScalarFunction(function)))
-}
-
-/// A number with all digits that MySQL computes, for what computes with it.
-fn unrounded(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    let Expr::ScalarFunction(function) = &expr else {
-        return Ok(expr);
-    };
-    let (Some(op), [left, right]) = (
-        arithmetic::operator_of(function.func.name()),
-        &function.args[..],
-    ) else {
-        return Ok(expr);
-    };
-    let (left, right) = (left.get_type(schema)?, right.get_type(schema)?);
-    let shown = expr.get_type(schema)?;
-    Ok(
-        match ArithmeticFunction::unrounded_type(op, &left, &right, &shown) {
-            Some(ty) => call(
-                ArithmeticFunction::typed(op, ty).into(),
-                function.args.clone(),
-            ),
-            None => expr,
-        },
-    )
-}
-
 /// True for functions of numbers, for which values of ENUMs are their numbers.
 fn takes_numbers(function: &ScalarFunction) -> bool {
     (0..function.args.len()).any(|argument| takes_number(function, argument))
@@ -311,23 +273,6 @@ fn count_rows(args: &mut [Expr]) {
             *arg = lit(1_i64);
         }
     }
-}
-
-/// Digits of fractional seconds that the one of some values shows that shows most.
-fn digits_of<'e>(values: impl IntoIterator<Item = &'e Expr>, schema: &DFSchema) -> DfResult<u8> {
-    let mut fields = values.into_iter().map(|value| value.to_field(schema));
-    fields.try_fold(0, |most, field| Ok(most.max(casts::fsp_of(&field?.1))))
-}
-
-/// Times that show so many digits of fractional seconds, which DataFusion's own functions forget;
-/// other values as they are.
-fn with_digits(expr: Expr, digits: u8, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let target = match (digits, expr.get_type(schema)?) {
-        (1.., DataType::Timestamp(..)) => casts::Target::DateTime(digits),
-        (1.., DataType::Duration(..)) => casts::Target::Time(digits),
-        _ => return Ok(Transformed::no(expr)),
-    };
-    Ok(Transformed::yes(cast_to(expr, target)))
 }
 
 /// MIN and MAX compare what is shown, which is not how JSON compares.
@@ -712,51 +657,6 @@ fn group_by(aggregate: Aggregate) -> DfResult<LogicalPlan> {
     )?))
 }
 
-/// Digits of fractional seconds of MIN and MAX, which are their argument's; 0 of other aggregates.
-fn extreme_digits(aggregate: &Expr, schema: &DFSchema) -> DfResult<u8> {
-    match aggregate {
-        Expr::AggregateFunction(AggregateFunction { func, params })
-            if matches!(func.name(), "min" | "max") =>
-        {
-            digits_of(&params.args, schema)
-        }
-        _ => Ok(0),
-    }
-}
-
-/// Windows whose MIN and MAX show the digits of fractional seconds that their arguments show.
-fn window_digits(window: Window) -> DfResult<LogicalPlan> {
-    let below = window.input.schema();
-    let first = below.fields().len();
-    let mut digits = vec![0; first];
-    for expr in &window.window_expr {
-        digits.push(match expr.unalias_ref() {
-            Expr::WindowFunction(function) if matches!(function.fun.name(), "min" | "max") => {
-                digits_of(&function.params.args, below)?
-            }
-            _ => 0,
-        });
-    }
-    if digits.iter().all(|digits| *digits == 0) {
-        return Ok(LogicalPlan::Window(window));
-    }
-    let schema = Arc::clone(&window.schema);
-    let columns = schema.iter().zip(digits);
-    let columns = columns.map(|((relation, field), digits)| {
-        let column = Expr::Column(Column::new(relation.cloned(), field.name()));
-        let column = with_digits(column, digits, &schema)?;
-        Ok(match column.transformed {
-            true => column.data.alias_qualified(relation.cloned(), field.name()),
-            false => column.data,
-        })
-    });
-    let columns = columns.collect::<DfResult<_>>()?;
-    let window = Arc::new(LogicalPlan::Window(window));
-    Ok(LogicalPlan::Projection(Projection::try_new(
-        columns, window,
-    )?))
-}
-
 /// Checks sums of wide decimals, which DataFusion gives more digits than a DECIMAL has.
 fn sums_in_range(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let is_longer =
@@ -834,7 +734,9 @@ fn belongs_to(expr: &Expr, tables: &[TableReference]) -> bool {
     }
 }
 
-trait UnaliasRef {
+/// An expression below its names.
+pub(super) trait UnaliasRef {
+    /// It.
     fn unalias_ref(&self) -> &Expr;
 }
 

@@ -115,7 +115,7 @@ pub const COLUMNS: &[Typed] = &[
         "DOUBLE",
         &["1e308", "-1e308", "0.1", "12.5", "1", "NULL"],
     ),
-    typed("y", "YEAR", &["1901", "2155", "2020", "0", "NULL"]),
+    typed("y", "YEAR", &["1901", "2155", "2020", "2001", "NULL"]),
     typed(
         "da",
         "DATE",

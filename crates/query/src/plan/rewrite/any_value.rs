@@ -38,6 +38,7 @@ pub fn any_values(select: &mut Select, order_by: &mut [OrderByExpr]) {
         kept: 0,
         depth: 0,
     };
+    let (mut named, mut wrapped) = (Vec::new(), Vec::new());
     for (at, item) in select.projection.iter_mut().enumerate() {
         let (expr, alias) = match item {
             SelectItem::UnnamedExpr(expr) => (expr, None),
@@ -56,12 +57,15 @@ pub fn any_values(select: &mut Select, order_by: &mut [OrderByExpr]) {
             let _ = expr.visit(&mut wrap);
             if let (Some(name), Expr::Function(_)) = (name, &expr) {
                 let expr = expr.clone();
-                let alias = alias.clone().unwrap_or(Ident::with_quote('"', name));
-                *item = SelectItem::ExprWithAlias { expr, alias };
+                let own = alias.clone().unwrap_or(Ident::with_quote('"', name));
+                wrapped.push(own.value.clone());
+                *item = SelectItem::ExprWithAlias { expr, alias: own };
             }
         }
-        wrap.aliases.extend(alias.map(|alias| alias.value));
+        named.extend(alias.map(|alias| alias.value));
     }
+    wrap.aliases = named;
+    wrap.aliases.append(&mut wrapped);
     if let Some(having) = &mut select.having {
         let _ = having.visit(&mut wrap);
     }
@@ -133,8 +137,12 @@ impl VisitorMut for Wrap<'_> {
         if self.is_kept(expr) {
             self.kept -= 1;
         } else if self.kept == 0 && self.depth == 0 && last_part(expr).is_some() {
+            let name = last_part(expr).filter(|name| self.aliases.contains(name));
             let column = std::mem::replace(expr, super::null());
-            *expr = call(ANY_VALUE, vec![column]);
+            *expr = match name {
+                Some(name) => Expr::Identifier(Ident::with_quote('"', name)),
+                None => call(ANY_VALUE, vec![column]),
+            };
         }
         ControlFlow::Continue(())
     }
