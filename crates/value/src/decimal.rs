@@ -102,6 +102,11 @@ pub fn multiply(a: i128, b: i128, drop: u8) -> Option<i128> {
 #[inline]
 #[must_use]
 pub fn divide(a: i128, b: i128, scales: (u8, u8), scale: u8) -> Option<i128> {
+    if scales.0 > scales.1 + scale {
+        // The dividend has more digits than are asked for.
+        let cut = shift_divide(a, b, scales.1, Rounding::Cut)?;
+        return rescale(cut, scales.0, scale);
+    }
     let digits = quotient_digits(scales.0, scales.1);
     if scale < digits {
         // Cutting off further behind does not change the rounding.

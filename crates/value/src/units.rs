@@ -180,11 +180,13 @@ impl Units {
 
     /// `self / other` in units of 10^-`scale`, as [`decimal::divide`]; `None` if `other` is zero or
     /// it is too long.
-    ///
-    /// # Panics
-    /// If `scale` is below that of `self`.
     #[must_use]
     pub fn divide(self, other: Self, scales: (u8, u8), scale: u8) -> Option<Self> {
+        if scales.0 > scales.1 + scale {
+            // The dividend has more digits than are asked for.
+            let cut = self.rescale(0, scales.1)?.quotient(other)?;
+            return cut.rescale(scales.0, scale);
+        }
         let digits = quotient_digits(scales.0, scales.1);
         if scale < digits {
             // Cutting off further behind does not change the rounding.

@@ -20,11 +20,16 @@ use perigee_expr::Arithmetic;
 use perigee_value::decimal;
 
 use super::types::{
-    MAX_SCALE, MAX_WIDE_PRECISION, Number, decimal_type, is_string, most_digits, mysql_name,
+    MAX_PRECISION, MAX_SCALE, MAX_WIDE_PRECISION, Number, decimal_type, is_string, most_digits,
+    mysql_name,
 };
 use super::{kernels, text, wide};
 use crate::error::SqlError;
 use crate::interrupt;
+
+/// Most digits behind the point that are computed and not shown: two groups, as MySQL has them of quotients of
+/// integers by quotients.
+const MOST_UNROUNDED: u8 = 18;
 
 /// One operator as a scalar function of two arguments of any numeric types.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -119,8 +124,9 @@ impl ArithmeticFunction {
         let ((p1, s1), (_, s2)) = (left.exact()?, right.exact()?);
         let (digits, scale) = match op {
             Arithmetic::Divide => {
-                // What is divided must have its digits in 256 bits.
+                // What is divided must have its digits in 256 bits, and what it is multiplied by in 128.
                 let most = wide::ARROW_PRECISION.saturating_sub(p1 + s2) + s1;
+                let most = most.min((MAX_PRECISION + s1).saturating_sub(s2));
                 (p - s, decimal::quotient_digits(s1, s2).min(most))
             }
             _ => match Self::result_type(op, left, right) {
@@ -128,7 +134,7 @@ impl ArithmeticFunction {
                 _ => return None,
             },
         };
-        let scale = scale.min(MAX_SCALE).min(MAX_WIDE_PRECISION - digits);
+        let scale = scale.min(MOST_UNROUNDED).min(MAX_WIDE_PRECISION - digits);
         (scale > s).then(|| decimal_type(digits + scale, scale))
     }
 
