@@ -8,6 +8,8 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Result as DfResult};
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Sort};
 
+use super::typing::UnaliasRef;
+
 /// The sort with constants in the places of columns that are constant, but for whole keys.
 pub fn inlined(mut sort: Sort) -> DfResult<Sort> {
     for key in &mut sort.expr {
@@ -31,9 +33,10 @@ fn constant(plan: &LogicalPlan, column: &Column) -> Option<Expr> {
     match plan {
         LogicalPlan::Projection(projection) => {
             let at = projection.schema.maybe_index_of_column(column)?;
-            match projection.expr.get(at)?.clone().unalias_nested().data {
-                Expr::Column(below) => constant(&projection.input, &below),
-                literal @ Expr::Literal(..) => Some(literal),
+            // Names may carry metadata, which DataFusion's own functions do not look below.
+            match projection.expr.get(at)?.unalias_ref() {
+                Expr::Column(below) => constant(&projection.input, below),
+                literal @ Expr::Literal(..) => Some(literal.clone()),
                 _ => None,
             }
         }

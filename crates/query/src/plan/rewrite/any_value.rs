@@ -65,10 +65,10 @@ pub fn any_values(select: &mut Select, order_by: &mut [OrderByExpr]) {
         named.extend(alias.map(|alias| alias.value));
     }
     wrap.aliases = named;
-    wrap.aliases.append(&mut wrapped);
     if let Some(having) = &mut select.having {
         let _ = having.visit(&mut wrap);
     }
+    wrap.aliases.append(&mut wrapped);
     for part in order_by {
         let _ = part.expr.visit(&mut wrap);
     }
