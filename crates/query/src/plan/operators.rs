@@ -176,7 +176,7 @@ fn as_integer(truth: Expr) -> Expr {
 
 /// `CASE left WHEN right`: equality, but JSON and a text are compared as texts.
 fn case_when(left: Expr, right: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    let types = [left.get_type(schema)?, right.get_type(schema)?];
+    let types = [type_of(&left, schema)?, type_of(&right, schema)?];
     let text = |expr: Expr, ty: &DataType, other: &DataType| match is_json(ty) {
         true if is_string(other) && !is_json(other) => cast_to(expr, casts::Target::Char(None)),
         _ => expr,
