@@ -183,7 +183,8 @@ fn data_of_another_version_or_kind_is_left_alone() {
         assert!(process.end(STOP).success(), "{}", process.log());
         let label = dir.path().join(store).join("STORE");
         let right = fs::read_to_string(&label).unwrap();
-        fs::write(&label, right.replace(" 1\n", " 9\n")).unwrap();
+        let (kind, _) = right.trim_end().rsplit_once(' ').unwrap();
+        fs::write(&label, format!("{kind} 9\n")).unwrap();
         let refusal = start(dir.path(), role, role).refusal();
         assert!(
             refusal.contains(store) && refusal.contains("version 9"),

@@ -262,13 +262,10 @@ fn every_pair_of_crash_points_is_survived() {
     println!("{} ways", walk.cases.load(Ordering::Relaxed));
     let failures = walk.failures.into_inner().unwrap();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    let both = |point: &Point| {
-        ends.get(point)
-            .is_some_and(|(first, second)| first * second > 0)
-    };
-    let never: Vec<_> = Point::ALL.iter().filter(|p| !both(p)).collect();
+    let ended = |point: &Point| ends.contains_key(point);
+    let never: Vec<_> = Point::ALL.iter().filter(|p| !ended(p)).collect();
     assert!(
         never.is_empty() || times() > 1 || only.is_some(),
-        "no life ended at {never:?}, as the first or as the second"
+        "no life ended at {never:?}"
     );
 }

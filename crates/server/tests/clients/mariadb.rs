@@ -52,8 +52,8 @@ fn succeeded(output: &Output) -> String {
 #[test]
 fn a_client_that_compresses() {
     let served = Served::start();
-    let client =
-        |sql: &str| served.run(&["--compress", "--batch", "--skip-column-names", "-e", sql]);
+    let options = ["--compress", "--batch", "--skip-column-names"];
+    let client = |sql: &str| succeeded(&served.feed(&options, sql));
     // A short statement travels as it is, a long one compressed; the answers are long and short.
     assert_eq!(client("SELECT 1 + 1"), "2\n");
     let long = "abc ".repeat(100_000);

@@ -428,10 +428,8 @@ fn unions(rng: &mut Rng) -> Query {
     let mut sql = String::new();
     for part in 0..e.rng.between(2, 4) {
         if part > 0 {
-            sql.push_str(
-                *e.rng
-                    .choose(&[" UNION ", " UNION ALL ", " UNION DISTINCT "]),
-            );
+            let union = [" UNION ", " UNION ALL ", " UNION DISTINCT "];
+            sql.push_str(union[e.rng.between(0, 2) as usize]);
         }
         let (value, filter) = match e.rng.between(0, 7) {
             0 => ("NULL".to_owned(), String::new()),
