@@ -25,7 +25,7 @@ pub mod txn;
 /// What of near-data processing the façade's types mention.
 pub mod ndp {
     pub use perigee_ndp::{
-        Aggregate, AggregateBudget, KeyRange, column_data_type, value_data_type,
+        Aggregate, AggregateBudget, KeyRange, MAX_AGGREGATES, column_data_type, value_data_type,
     };
 }
 

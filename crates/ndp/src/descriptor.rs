@@ -68,8 +68,8 @@ const MAGIC: [u8; 4] = *b"PNDD";
 const HEADER_LEN: usize = 9;
 /// Greatest length of an encoded descriptor: many long IN lists.
 pub const MAX_DESCRIPTOR_LEN: usize = 32 << 20;
-/// Greatest number of grouping expressions and of functions.
-const MAX_AGGREGATES: usize = 1024;
+/// Greatest number of grouping expressions, and of functions, of an aggregation.
+pub const MAX_AGGREGATES: usize = 1024;
 
 impl Descriptor {
     /// A scan of whole pages that delivers nothing but row counts; set the public fields for more.

@@ -31,7 +31,9 @@ mod visibility;
 
 pub use aggregate::AggregateBudget;
 pub use batch::{Ambiguous, AmbiguousKind, MAX_COLUMNS, MAX_ROWS, NdpBatch, PageRun};
-pub use descriptor::{Aggregate, Descriptor, KeyRange, MAX_DESCRIPTOR_LEN, hash_bytes};
+pub use descriptor::{
+    Aggregate, Descriptor, KeyRange, MAX_AGGREGATES, MAX_DESCRIPTOR_LEN, hash_bytes,
+};
 pub use error::NdpError;
 pub use execution::Execution;
 pub use expression::Backend;

@@ -20,7 +20,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use perigee_engine::ndp::{Aggregate, AggregateBudget};
+use perigee_engine::ndp::{Aggregate, AggregateBudget, MAX_AGGREGATES};
 use perigee_expr::{AggregateFunction, Program, Type};
 use perigee_value::ColumnType;
 
@@ -159,6 +159,9 @@ fn aggregating_scan(aggregate: &AggregateExec, below: &Below<'_>) -> Result<Page
     }
     if aggregate.filter_expr().iter().any(Option::is_some) {
         return Err(Reason::AggregateForm("FILTER"));
+    }
+    if grouping.expr().len().max(aggregate.aggr_expr().len()) > MAX_AGGREGATES {
+        return Err(Reason::AggregateForm("too many expressions"));
     }
     let scan = below.scan;
     if aggregate.limit_options().is_some() || scan.limit.is_some() || scan.aggregate.is_some() {

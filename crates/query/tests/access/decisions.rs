@@ -345,3 +345,19 @@ async fn each_decision_is_counted_with_its_reason() {
         .find(|(name, _)| *name == "ndp_pushed_aggregate");
     assert_eq!(pushed, Some(("ndp_pushed_aggregate", 3)));
 }
+
+/// More sums than an aggregation in storage may have are left to the frontend.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_aggregates_than_storage_takes_are_not_pushed() {
+    let (fixture, mut session) = with_tables().await;
+    let sums: Vec<String> = (0..1100).map(|n| format!("SUM(n + {n})")).collect();
+    let sums = sums.join(", ");
+    let query = |hint: &str| format!("SELECT /*+ {hint}(t) */ {sums} FROM t");
+    let said = extra(&fixture, &mut session, &query("NDP_PUSHDOWN"), "t").await;
+    assert!(said.contains("too many expressions"), "{said}");
+    let on = fixture.run(&mut session, &query("NDP_PUSHDOWN")).await;
+    let off = fixture.run(&mut session, &query("NO_NDP_PUSHDOWN")).await;
+    let (on, off) = (rows_of(&on.unwrap()[0]), rows_of(&off.unwrap()[0]));
+    assert_eq!(on, off);
+    assert!(on[0].starts_with("13500|16500|"), "{on:?}");
+}
