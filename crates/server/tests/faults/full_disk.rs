@@ -163,19 +163,33 @@ async fn in_time(client: &mut Client, n: u64) {
     }
 }
 
+/// A cluster with a role on a small file system, and a client; `None` if such a file system cannot be mounted.
+async fn start_on(
+    dir: &Path,
+    word: &str,
+    name: &str,
+    mebibytes: u32,
+) -> Option<(SmallDisk, Cluster, Client)> {
+    let disk = SmallDisk::new(dir, word, name, mebibytes);
+    if disk.limit.is_some() {
+        eprintln!("SKIPPED: a small file system can only be mounted by root");
+        return None;
+    }
+    let mut options = options(dir, 1, &[]);
+    options.binary.clone_from(&disk.binary);
+    let cluster = Cluster::start(options).unwrap();
+    let mut client = cluster.client(None).await.unwrap();
+    create(&mut client).await;
+    Some((disk, cluster, client))
+}
+
 /// A role's disk gets full, by rows that are inserted or by others that leave only so much.
 async fn a_disk_gets_full(role: Role, word: &str, name: &str, others_leave: Option<usize>) {
     let dir = tempfile::tempdir().unwrap();
-    let disk = SmallDisk::new(dir.path(), word, name, MEBIBYTES);
-    if disk.limit.is_some() {
-        eprintln!("SKIPPED: a small file system can only be mounted by root");
+    let Some((disk, mut cluster, mut client)) = start_on(dir.path(), word, name, MEBIBYTES).await
+    else {
         return;
-    }
-    let mut options = options(dir.path(), 1, &[]);
-    options.binary.clone_from(&disk.binary);
-    let mut cluster = Cluster::start(options).unwrap();
-    let mut client = cluster.client(None).await.unwrap();
-    create(&mut client).await;
+    };
     let drop_later = "INSERT INTO f.l VALUES (1, 'to be dropped')";
     client.execute(drop_later).await.unwrap();
     insert(&mut client, 1000).await.unwrap();
@@ -231,16 +245,11 @@ async fn insert_soon_full(client: &mut Client, n: u64) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_others_fill_is_waited_for() {
     let dir = tempfile::tempdir().unwrap();
-    let disk = SmallDisk::new(dir.path(), "log-store", "log-store", 32);
-    if disk.limit.is_some() {
-        eprintln!("SKIPPED: a small file system can only be mounted by root");
+    let Some((disk, mut cluster, mut client)) =
+        start_on(dir.path(), "log-store", "log-store", 32).await
+    else {
         return;
-    }
-    let mut options = options(dir.path(), 1, &[]);
-    options.binary.clone_from(&disk.binary);
-    let mut cluster = Cluster::start(options).unwrap();
-    let mut client = cluster.client(None).await.unwrap();
-    create(&mut client).await;
+    };
     insert(&mut client, 0).await.unwrap();
     fill(&disk, 0);
     // Statements that are under way when it happens may wait; soon all are refused.
