@@ -10,7 +10,8 @@
 //! - the stack is grown to [`STACK`] if the thread's is smaller;
 //! - the thread knows the statement's token ([`crate::interrupt`]).
 //!
-//! A place is held for one poll, not for a statement: who waits for a row, a lock or a client has none.
+//! A place is held for one poll, not for a statement: who waits for a row, a lock or a client has none. The
+//! statements that begin and end transactions are polled where they are.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -50,29 +51,47 @@ impl Places {
         }
     }
 
-    /// Where a statement with this text gets its place; `None` if it needs none, because it lets others go on.
-    fn of(&self, text: &str) -> Option<Arc<Semaphore>> {
-        let word = text.trim_start().split_ascii_whitespace().next();
-        let word = word.unwrap_or_default().trim_end_matches(';');
-        let releases = ["KILL", "COMMIT", "ROLLBACK"];
-        if releases
-            .iter()
-            .any(|known| word.eq_ignore_ascii_case(known))
-        {
-            return None;
-        }
+    /// Where a statement with this text gets its place.
+    fn of(&self, text: &str) -> Arc<Semaphore> {
         let lane = if text.len() > LONG {
             &self.long
         } else {
             &self.short
         };
-        Some(lane.clone())
+        lane.clone()
     }
+}
+
+/// Statements that begin and end transactions, and KILL: they compute next to nothing, and others wait for what
+/// they let go.
+const BRIEF: [&str; 7] = [
+    "BEGIN",
+    "START",
+    "COMMIT",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "RELEASE",
+    "KILL",
+];
+
+/// Longest text of such a statement, in bytes.
+const BRIEF_TEXT: usize = 256;
+
+/// True for one statement of [`BRIEF`] and nothing after it.
+fn is_brief(text: &str) -> bool {
+    let statement = text.trim().trim_end_matches(';');
+    let word = statement.split_ascii_whitespace().next();
+    let word = word.unwrap_or_default();
+    text.len() <= BRIEF_TEXT
+        && !statement.contains(';')
+        && BRIEF.iter().any(|brief| word.eq_ignore_ascii_case(brief))
 }
 
 /// A statement that computes in its turns.
 pub(super) struct Turns<'a, T> {
     statement: BoxFuture<'a, Result<T>>,
+    /// It is polled where it is, without a place.
+    brief: bool,
     lane: Option<Arc<Semaphore>>,
     cancel: CancelToken,
     waiting: Option<BoxFuture<'static, std::result::Result<OwnedSemaphorePermit, AcquireError>>>,
@@ -87,10 +106,12 @@ impl<'a, T> Turns<'a, T> {
         cancel: &CancelToken,
         statement: BoxFuture<'a, Result<T>>,
     ) -> Self {
+        let brief = is_brief(text);
         Self {
             statement,
+            brief,
             // A statement inside another one has the other one's place.
-            lane: places.of(text).filter(|_| !interrupt::is_watched()),
+            lane: (!brief && !interrupt::is_watched()).then(|| places.of(text)),
             cancel: cancel.clone(),
             waiting: None,
             begun: false,
@@ -134,11 +155,30 @@ impl<T> Future for Turns<'_, T> {
         this.begun = true;
         let _watch = Watch::new(&this.cancel);
         let statement = this.statement.as_mut();
+        if this.brief {
+            return statement.poll(cx);
+        }
         let poll = || stacker::maybe_grow(STACK, STACK, || statement.poll(cx));
         let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
         match flavor {
             Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(poll),
             _ => poll(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_brief;
+
+    #[test]
+    fn only_single_statements_about_transactions_are_brief() {
+        for text in ["COMMIT", " begin ;", "ROLLBACK TO SAVEPOINT a", "kill 7"] {
+            assert!(is_brief(text), "{text}");
+        }
+        let long = format!("COMMIT /*{}*/", "x".repeat(300));
+        for text in ["SELECT 1", "COMMIT; SELECT 1", "", "COMMITTED", &long] {
+            assert!(!is_brief(text), "{text}");
         }
     }
 }
