@@ -1,21 +1,28 @@
 //! Every pair of column types in CASE, IF, IFNULL, COALESCE, UNION, `=`, `<`, `<=>`, IN and BETWEEN, in SELECT and in
-//! CREATE TABLE … SELECT, against MariaDB, with near-data processing off and on.
+//! CREATE TABLE … SELECT, and in joins of all types, by ON, USING and WHERE, in SELECT, DELETE, UPDATE, INSERT … SELECT
+//! and CREATE TABLE … SELECT, against MariaDB, with near-data processing off and on.
 //!
-//! `PERIGEE_MATRIX=all` runs all pairs; otherwise some, other ones with another `PERIGEE_SEED`.
+//! `PERIGEE_MATRIX=all` runs everything; otherwise some pairs, and of their joins some, other ones with another
+//! `PERIGEE_SEED`.
 #![allow(clippy::unwrap_used, reason = "test code")]
 
 mod matrix {
     pub mod columns;
     pub mod forms;
+    pub mod joins;
 }
 
 use matrix::columns;
 use matrix::forms::{Case, cases, pairs};
+use matrix::joins;
 use perigee_bench::{BenchError, Client, Embedded, Rows};
 use perigee_testkit::{MariaDb, Rng, tested_binary};
 
 /// Pairs of a run that is not of all.
 const PAIRS: usize = 20;
+
+/// Of so many joins such a run takes one.
+const JOINS: usize = 8;
 
 /// Failures that are shown.
 const SHOWN: usize = 60;
@@ -51,13 +58,36 @@ fn normal(answer: &Result<Rows, BenchError>, is_float: bool) -> Result<Rows, Str
 }
 
 async fn answer(client: &mut Client, case: &Case) -> Result<Rows, BenchError> {
-    if let Some(before) = &case.before {
-        client.execute("DROP TABLE IF EXISTS made").await?;
-        client
-            .execute(&before.replace("CREATE OR REPLACE", "CREATE"))
-            .await?;
+    let answer = before(client, case).await;
+    let answer = match answer {
+        Ok(()) => client.query(&case.sql).await,
+        Err(error) => Err(error),
+    };
+    for sql in &case.after {
+        client.execute(sql).await?;
     }
-    client.query(&case.sql).await
+    answer
+}
+
+async fn before(client: &mut Client, case: &Case) -> Result<(), BenchError> {
+    for before in &case.before {
+        if before.starts_with("CREATE OR REPLACE") {
+            client.execute("DROP TABLE IF EXISTS made").await?;
+        }
+        let sql = before.replace("CREATE OR REPLACE", "CREATE");
+        client.execute(&sql).await?;
+    }
+    Ok(())
+}
+
+/// Sets the mode in which MariaDB runs a case.
+async fn set_mode(client: &mut Client, case: &Case) {
+    let mode = match case.is_lenient {
+        true => "",
+        false => "STRICT_TRANS_TABLES",
+    };
+    let set = format!("SET SESSION sql_mode = '{mode}'");
+    client.execute(&set).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -90,7 +120,8 @@ async fn every_pair_of_types_means_what_it_means_in_mariadb() {
         ours.execute(&statement).await.unwrap();
     }
     let mut pairs = pairs();
-    if std::env::var("PERIGEE_MATRIX").is_err() {
+    let all = std::env::var("PERIGEE_MATRIX").is_ok();
+    if !all {
         let seed = std::env::var("PERIGEE_SEED")
             .ok()
             .and_then(|seed| seed.parse().ok());
@@ -101,8 +132,11 @@ async fn every_pair_of_types_means_what_it_means_in_mariadb() {
         pairs.truncate(PAIRS);
     }
     let (mut equal, mut refused, mut wrong) = (0, 0, Vec::new());
-    for (a, b) in pairs {
-        for case in cases(a, b) {
+    for (number, (a, b)) in pairs.into_iter().enumerate() {
+        let joins = joins::cases(a, b).into_iter().enumerate();
+        let joins = joins.filter(|(at, _)| all || (at + number).is_multiple_of(JOINS));
+        for case in cases(a, b).into_iter().chain(joins.map(|(_, case)| case)) {
+            set_mode(&mut theirs, &case).await;
             let expected = normal(&answer(&mut theirs, &case).await, case.is_float);
             for ndp in ["SET ndp_mode = OFF", "SET ndp_mode = ON, ndp_min_pages = 0"] {
                 ours.execute(ndp).await.unwrap();
@@ -110,7 +144,7 @@ async fn every_pair_of_types_means_what_it_means_in_mariadb() {
                     got if got == expected => equal += 1,
                     Err(error) if error == NOT_SUPPORTED => refused += 1,
                     got => wrong.push((
-                        case.before.clone().unwrap_or_else(|| case.sql.clone()),
+                        case.before.last().unwrap_or(&case.sql).clone(),
                         got,
                         expected.clone(),
                     )),

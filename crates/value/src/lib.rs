@@ -34,7 +34,10 @@ pub use like::LikePattern;
 pub use members::{Members, MembersError};
 pub use overflow::{OverflowRef, patch_refs, values_to_move_out};
 pub use record::{RecordView, encode_row, encode_text_row, encode_with};
-pub use text::{format_double, format_float, format_value, parse_text, parse_text_ref};
+pub use text::{
+    compared_moment, compared_moment_of_number, compared_time, compared_time_of_number,
+    format_double, format_float, format_value, parse_text, parse_text_ref,
+};
 pub use types::{Collation, ColumnType};
 pub use units::Units;
 pub use wide::Wide;

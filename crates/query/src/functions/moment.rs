@@ -1,6 +1,7 @@
 //! Texts and numbers that are compared with a DATE, DATETIME or TIME, as such.
 //!
-//! What is no date is 0000-00-00 there, before all dates, and what is no time is 00:00:00; NULL stays NULL. MariaDB
+//! What is no date is 0000-00-00 there, before all dates, and what is no time is 00:00:00; NULL stays NULL. A date that
+//! there is not, such as 2010-02-30, is the last microsecond before the next one that there is. MariaDB
 //! compares so whatever stands on the other side, MySQL compares a number that is no constant as a number, which
 //! differs only for numbers that are no dates.
 
@@ -13,20 +14,22 @@ use datafusion::common::Result as DfResult;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
-use perigee_value::{ColumnType, Datum};
+use perigee_value::{
+    compared_moment, compared_moment_of_number, compared_time, compared_time_of_number,
+};
 
 use super::cast::{self, Target};
-use super::types::{is_bytes, is_string, is_time};
+use super::types::{MAX_PRECISION, is_bytes, is_string, is_time};
 use super::{kernels, text};
 
-/// A number that is before every date: 0000-00-00.
+/// Before every date: 0000-00-00.
 const NO_DATE: i64 = i64::MIN;
 
-/// 838:59:59.999999, beyond the longest TIME.
-const LONGEST: i64 = 3_020_399_999_999;
+/// Digits of numbers behind the point that are looked at.
+const SCALE: u8 = 10;
 
-/// From here on a number has the digits of a date and a time, in millionths.
-const BEYOND: i128 = 10_000_000_000 * SECOND;
+/// A microsecond in units of such numbers.
+const MICRO: i128 = 10_i128.pow(SCALE as u32 - 6);
 
 /// Microseconds of a second.
 const SECOND: i128 = 1_000_000;
@@ -69,32 +72,22 @@ impl ScalarUDFImpl for Moment {
         let is_text = is_string(array.data_type()) || is_bytes(array.data_type());
         let array: ArrayRef = match (is_time(&self.to), is_text) {
             (true, true) => {
-                let micros = |text| leading(text, |text| cast::parse_time(text, 6)).unwrap_or(0);
                 let texts = text::to_text(&array, 0)?;
-                Arc::new(
-                    texts
-                        .iter()
-                        .map(|t| t.map(micros))
-                        .collect::<DurationMicrosecondArray>(),
-                )
+                let times = texts.iter().map(|t| t.map(|t| compared_time(t.as_bytes())));
+                Arc::new(times.collect::<DurationMicrosecondArray>())
             }
             (true, false) => {
-                let times = seconds(&array)?.into_iter().map(|v| v.map(time_of));
+                let times = micros(&array)?.into_iter().map(|v| v.map(time_of));
                 Arc::new(times.collect::<DurationMicrosecondArray>())
             }
             (false, true) => {
-                let micros =
-                    |text| leading(text, |text| cast::parse_datetime(text, 6)).unwrap_or(NO_DATE);
+                let moment = |t: &str| compared_moment(t.as_bytes()).unwrap_or(NO_DATE);
                 let texts = text::to_text(&array, 0)?;
-                Arc::new(
-                    texts
-                        .iter()
-                        .map(|t| t.map(micros))
-                        .collect::<TimestampMicrosecondArray>(),
-                )
+                let moments = texts.iter().map(|t| t.map(moment));
+                Arc::new(moments.collect::<TimestampMicrosecondArray>())
             }
             (false, false) => {
-                let moments = seconds(&array)?.into_iter().map(|v| v.map(moment_of));
+                let moments = micros(&array)?.into_iter().map(|v| v.map(moment_of));
                 Arc::new(moments.collect::<TimestampMicrosecondArray>())
             }
         };
@@ -102,45 +95,27 @@ impl ScalarUDFImpl for Moment {
     }
 }
 
-/// Numbers such as 20200101101112.5 in millionths.
-fn seconds(array: &ArrayRef) -> DfResult<Vec<Option<i128>>> {
-    let units = cast::convert(array, Target::Decimal(30, 6), 0)?;
-    Ok(units.as_primitive::<Decimal128Type>().iter().collect())
+/// Numbers such as 20200101101112.5 in millionths; the seventh digit behind the point and those after it are cut off.
+fn micros(array: &ArrayRef) -> DfResult<Vec<Option<i128>>> {
+    let units = cast::convert(array, Target::Decimal(MAX_PRECISION, SCALE), 0)?;
+    let units = units.as_primitive::<Decimal128Type>();
+    Ok(units.iter().map(|v| v.map(|v| v / MICRO)).collect())
 }
 
-fn moment_of(number: i128) -> i64 {
-    let column = ColumnType::DateTime { fsp: 6 };
-    let whole = i64::try_from(number / SECOND).ok().filter(|_| number >= 0);
-    let moment = whole.map(|whole| column.coerce(Datum::Int(whole), text::BIGINT));
-    match moment {
-        Some(Ok(Datum::DateTime(micros))) => micros + (number % SECOND) as i64,
-        _ => NO_DATE,
+fn moment_of(micros: i128) -> i64 {
+    match compared_moment_of_number(micros / SECOND).filter(|_| micros >= 0) {
+        None => NO_DATE,
+        // Before a date.
+        Some(moment) if moment % SECOND as i64 != 0 => moment,
+        Some(moment) => moment + (micros % SECOND) as i64,
     }
 }
 
-fn time_of(number: i128) -> i64 {
-    let column = ColumnType::Time { fsp: 6 };
-    let whole = i64::try_from(number / SECOND).ok();
-    let time = whole.map(|whole| column.coerce(Datum::Int(whole), text::BIGINT));
-    match time {
-        Some(Ok(Datum::Time(micros))) => micros + (number % SECOND) as i64,
-        // MariaDB's ends: of the numbers that are no times, these are beyond all.
-        _ if number < 0 => -LONGEST,
-        _ if number >= BEYOND => LONGEST,
-        _ => 0,
+fn time_of(micros: i128) -> i64 {
+    let (whole, fraction) = (micros / SECOND, (micros % SECOND) as i64);
+    match compared_time_of_number(whole) {
+        0 if whole != 0 => 0,
+        time if time % SECOND as i64 != 0 => time,
+        time => time + fraction,
     }
-}
-
-/// What the longest beginning of a text is that is anything.
-fn leading(text: &str, parse: impl Fn(&str) -> Option<i64>) -> Option<i64> {
-    /// No date and no time is longer.
-    const LONG: usize = 40;
-    let text = text.trim_start();
-    let ends = text
-        .char_indices()
-        .map(|(at, c)| at + c.len_utf8())
-        .take(LONG);
-    let mut ends: Vec<usize> = ends.collect();
-    ends.push(text.len());
-    ends.iter().rev().find_map(|end| parse(&text[..*end]))
 }

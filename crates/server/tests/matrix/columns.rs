@@ -213,14 +213,14 @@ pub const COLUMNS: &[Typed] = &[
     ),
 ];
 
-/// Statements that make the table.
+/// Statements that make the tables: `m`, a second one with the same rows, and one for pairs of rows.
 pub fn create() -> Vec<String> {
     let columns = COLUMNS
         .iter()
         .map(|column| format!("{} {}", column.name, column.ty));
     let columns: Vec<_> = columns.collect();
     let mut statements = vec![format!(
-        "CREATE TABLE m (id INT PRIMARY KEY, {})",
+        "CREATE TABLE m (id INT PRIMARY KEY, {}, z INT NOT NULL DEFAULT 0)",
         columns.join(", ")
     )];
     for row in 0..ROWS {
@@ -229,9 +229,12 @@ pub fn create() -> Vec<String> {
             .map(|column| column.values[row % column.values.len()]);
         let values: Vec<_> = values.collect();
         statements.push(format!(
-            "INSERT INTO m VALUES ({row}, {})",
+            "INSERT INTO m VALUES ({row}, {}, 0)",
             values.join(", ")
         ));
     }
+    statements.push("CREATE TABLE n LIKE m".to_owned());
+    statements.push("INSERT INTO n SELECT * FROM m".to_owned());
+    statements.push("CREATE TABLE found (a INT, b INT)".to_owned());
     statements
 }

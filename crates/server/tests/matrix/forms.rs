@@ -5,11 +5,15 @@ use super::columns::{COLUMNS, Typed};
 /// Statements over a pair of columns; the rows of all are compared.
 pub struct Case {
     /// Run first; their outcomes are not compared, but both must take them or both refuse.
-    pub before: Option<String>,
+    pub before: Vec<String>,
     /// The query.
     pub sql: String,
+    /// Run at the end.
+    pub after: Vec<String>,
     /// Some cells are doubles.
     pub is_float: bool,
+    /// MariaDB raises errors for conversions of what is compared in statements that write, unless its mode is lenient.
+    pub is_lenient: bool,
 }
 
 /// Expressions whose value is one of two.
@@ -40,14 +44,16 @@ const UNIONS: &[&str] = &[
     "WITH z AS (SELECT $A AS k FROM m UNION SELECT $B FROM m) SELECT MAX(k), COUNT(*) FROM z",
 ];
 
-/// All cases of a pair.
+/// All cases of a pair, those of joins aside.
 pub fn cases(a: &Typed, b: &Typed) -> Vec<Case> {
     let filled = |form: &str| form.replace("$A", a.name).replace("$B", b.name);
     let is_float = a.is_float() || b.is_float();
     let select = |sql: String| Case {
-        before: None,
+        before: Vec::new(),
         sql,
+        after: Vec::new(),
         is_float,
+        is_lenient: false,
     };
     let mut cases = Vec::new();
     for form in CHOICES.iter().chain(COMPARISONS) {
@@ -77,9 +83,11 @@ pub fn cases(a: &Typed, b: &Typed) -> Vec<Case> {
     ];
     for query in tables {
         cases.push(Case {
-            before: Some(format!("CREATE OR REPLACE TABLE made AS {query}")),
+            before: vec![format!("CREATE OR REPLACE TABLE made AS {query}")],
             sql: "SELECT * FROM made".to_owned(),
+            after: Vec::new(),
             is_float,
+            is_lenient: false,
         });
     }
     cases

@@ -5,6 +5,7 @@
 //! errors for such conversions in statements that change rows, not in others. Long values are not sorted:
 //! MariaDB looks at the first `max_sort_length` bytes only.
 
+use super::joined_changes;
 use super::tables::{Column, Kind, S, T, decimal_literal, literal_of, row, text_literal, value};
 use perigee_testkit::Rng;
 
@@ -102,6 +103,11 @@ pub fn everything(tables: &[On]) -> Vec<&'static str> {
 
 /// One random statement that changes one of the tables.
 pub fn change(rng: &mut Rng, tables: &[On]) -> String {
+    if rng.chance(4)
+        && let Some(change) = joined_changes::change(rng, tables)
+    {
+        return change;
+    }
     match rng.choose(tables) {
         On::T => change_t(rng),
         On::S => change_s(rng),
@@ -210,32 +216,32 @@ fn change_t(rng: &mut Rng) -> String {
         3 => insert_t(rng, "INSERT IGNORE INTO"),
         4 => insert_t(rng, "REPLACE INTO"),
         5 => {
-            let set = assignments(rng, &T);
+            let set = assignments(rng, &T, "");
             let insert = insert_t(rng, "INSERT INTO");
             format!("{insert} ON DUPLICATE KEY UPDATE {set}")
         }
         6 => format!("DELETE FROM t WHERE id = {}", id(rng)),
         7 => {
             let low = id(rng);
-            let condition = condition(rng, &T);
+            let condition = condition(rng, &T, "");
             format!(
                 "DELETE FROM t WHERE id BETWEEN {low} AND {} AND {condition}",
                 low + 15
             )
         }
         8 => {
-            let (set, condition) = (assignments(rng, &T), condition(rng, &T));
+            let (set, condition) = (assignments(rng, &T, ""), condition(rng, &T, ""));
             let (order, limit) = (*rng.choose(&["id", "id DESC"]), rng.between(1, 9));
             format!("UPDATE t SET {set} WHERE {condition} ORDER BY {order} LIMIT {limit}")
         }
         9 => format!("UPDATE t SET id = {} WHERE id = {}", id(rng), id(rng)),
         10 => {
-            let (set, condition) = (assignments(rng, &T), condition(rng, &T));
+            let (set, condition) = (assignments(rng, &T, ""), condition(rng, &T, ""));
             format!("UPDATE t SET {set} WHERE {condition}")
         }
         _ => format!(
             "UPDATE t SET {} WHERE id = {}",
-            assignments(rng, &T),
+            assignments(rng, &T, ""),
             id(rng)
         ),
     }
@@ -263,7 +269,7 @@ fn change_s(rng: &mut Rng) -> String {
         2 => format!("DELETE FROM s WHERE {}", key(rng)),
         3 => format!(
             "UPDATE s SET {} WHERE {}",
-            assignments(rng, others),
+            assignments(rng, others, ""),
             key(rng)
         ),
         4 => {
@@ -274,7 +280,7 @@ fn change_s(rng: &mut Rng) -> String {
             )
         }
         _ => {
-            let (set, condition) = (assignments(rng, others), condition(rng, others));
+            let (set, condition) = (assignments(rng, others, ""), condition(rng, others, ""));
             format!("UPDATE s SET {set} WHERE {condition}")
         }
     }
@@ -336,21 +342,21 @@ fn change_u(rng: &mut Rng) -> String {
     }
 }
 
-/// New values for one column or two.
-fn assignments(rng: &mut Rng, columns: &[Column]) -> String {
+/// New values for one column or two of a table of this alias, which ends with a point, or of the only table.
+pub fn assignments(rng: &mut Rng, columns: &[Column], alias: &str) -> String {
     let first = rng.between(0, columns.len() as i64 - 1) as usize;
     let second = rng.between(0, columns.len() as i64 - 1) as usize;
     let mut chosen = vec![first, second];
     chosen.dedup();
     let set: Vec<_> = chosen
         .iter()
-        .map(|at| assignment(rng, &columns[*at]))
+        .map(|at| assignment(rng, &columns[*at], alias))
         .collect();
     set.join(", ")
 }
 
-fn assignment(rng: &mut Rng, column: &Column) -> String {
-    let name = column.name;
+fn assignment(rng: &mut Rng, column: &Column, alias: &str) -> String {
+    let name = format!("{alias}{}", column.name);
     let new = match (column.kind, rng.chance(2)) {
         (Kind::Int, true) => format!("{name} + {}", rng.between(-3, 3)),
         (Kind::Decimal, true) => format!("{name} + {}", decimal_literal(rng.between(-900, 900), 2)),
@@ -369,9 +375,10 @@ fn assignment(rng: &mut Rng, column: &Column) -> String {
 }
 
 /// A condition on columns of a table, without conversions.
-fn condition(rng: &mut Rng, columns: &[Column]) -> String {
+pub fn condition(rng: &mut Rng, columns: &[Column], alias: &str) -> String {
     let column = rng.choose(columns);
-    let (name, op) = (column.name, *rng.choose(&["=", "<>", "<", "<=", ">", ">="]));
+    let name = format!("{alias}{}", column.name);
+    let op = *rng.choose(&["=", "<>", "<", "<=", ">", ">="]);
     let one = match (column.kind, rng.between(0, 5)) {
         (_, 0) => format!("{name} IS NULL"),
         (Kind::Text | Kind::Ci, 1) => format!("{name} LIKE 'a%'"),
@@ -384,8 +391,8 @@ fn condition(rng: &mut Rng, columns: &[Column]) -> String {
         },
     };
     match rng.between(0, 5) {
-        0..=1 => format!("({one} AND {})", condition(rng, columns)),
-        2 => format!("({one} OR {})", condition(rng, columns)),
+        0..=1 => format!("({one} AND {})", condition(rng, columns, alias)),
+        2 => format!("({one} OR {})", condition(rng, columns, alias)),
         _ => one,
     }
 }

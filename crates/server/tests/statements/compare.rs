@@ -70,6 +70,7 @@ pub fn keys(rows: &Rows, query: &Query) -> Rows {
             })
             .collect(),
         order: Order::Rows,
+        made: None,
     };
     let mut keys = normal(rows, &unordered);
     keys.iter_mut().for_each(|row| row.truncate(count));

@@ -73,7 +73,11 @@ impl Expressions<'_> {
             Kind::Decimal if self.rng.chance(2) => self.number_literal(),
             Kind::Text => (self.text(0), Kind::Text),
             Kind::Date => (self.date(0), Kind::Date),
-            kind => self.column_of(&[kind]),
+            kind => self.column(&[kind]).unwrap_or_else(|| match kind {
+                Kind::DateTime => (self.date(0), Kind::Date),
+                Kind::Fine => (fine_literal(self.rng), Kind::Fine),
+                _ => self.number_literal(),
+            }),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::expressions::{Expressions, Typed};
 use super::tables::{Column, Kind, S, T};
+use super::{extremes, joins};
 use perigee_testkit::Rng;
 
 /// How far a column of the result is compared.
@@ -35,9 +36,11 @@ pub struct Query {
     pub sql: String,
     pub columns: Vec<Compared>,
     pub order: Order,
+    /// The query whose rows CREATE TABLE `made` … SELECT makes a table of first.
+    pub made: Option<String>,
 }
 
-fn compared(kind: Kind) -> Compared {
+pub fn compared(kind: Kind) -> Compared {
     match kind {
         Kind::Double => Compared::AsDouble,
         Kind::Ci => Compared::ExactlyCi,
@@ -46,7 +49,7 @@ fn compared(kind: Kind) -> Compared {
 }
 
 /// A value that stands for a group.
-fn representative(kind: Kind) -> Compared {
+pub fn representative(kind: Kind) -> Compared {
     match kind {
         Kind::Text => Compared::AsCollated,
         Kind::Ci => Compared::AsWeights,
@@ -54,7 +57,7 @@ fn representative(kind: Kind) -> Compared {
     }
 }
 
-fn scope(alias: &str, key: &[&str], columns: &[Column]) -> Vec<Typed> {
+pub fn scope(alias: &str, key: &[&str], columns: &[Column]) -> Vec<Typed> {
     let key = key
         .iter()
         .map(|name| (format!("{alias}.{name}"), Kind::Int));
@@ -64,9 +67,13 @@ fn scope(alias: &str, key: &[&str], columns: &[Column]) -> Vec<Typed> {
     key.chain(columns).collect()
 }
 
-/// One random SELECT.
+/// One random SELECT, and perhaps a table that it needs.
 pub fn query(rng: &mut Rng) -> Query {
-    match rng.between(0, 12) {
+    match rng.between(0, 19) {
+        13..=16 => joins::join(rng),
+        17 => joins::using(rng),
+        18 => extremes::query(rng),
+        19 => unions(rng),
         0..=1 => rows(rng),
         2 => sorted(rng),
         3..=5 => grouped(rng),
@@ -75,17 +82,20 @@ pub fn query(rng: &mut Rng) -> Query {
         8..=9 => joined(rng),
         10 => derived(rng),
         11 => many(rng),
-        _ if rng.chance(2) => unions(rng),
+        12 if rng.chance(2) => unions(rng),
         _ => union(rng),
     }
 }
 
-fn filter(e: &mut Expressions<'_>) -> String {
+pub fn filter(e: &mut Expressions<'_>) -> String {
     if e.rng.chance(3) {
         return String::new();
     }
     e.subqueries = true;
-    let condition = e.condition(2);
+    let condition = match e.rng.chance(5) {
+        true => e.ranges(),
+        false => e.condition(2),
+    };
     e.subqueries = false;
     format!(" WHERE {condition}")
 }
@@ -144,6 +154,7 @@ fn rows(rng: &mut Rng) -> Query {
         ),
         columns,
         order: Order::Rows,
+        made: None,
     }
 }
 
@@ -174,13 +185,14 @@ fn sorted(rng: &mut Rng) -> Query {
             .chain(columns)
             .collect(),
         order: Order::Columns(keys.len()),
+        made: None,
     }
 }
 
 /// Kinds of exact numbers.
 const EXACT: [Kind; 3] = [Kind::Int, Kind::Decimal, Kind::Fine];
 
-fn aggregate(e: &mut Expressions<'_>) -> (String, Compared) {
+pub fn aggregate(e: &mut Expressions<'_>) -> (String, Compared) {
     match e.rng.between(0, 8) {
         0 => ("COUNT(*)".into(), Compared::Exactly),
         1 => {
@@ -190,7 +202,7 @@ fn aggregate(e: &mut Expressions<'_>) -> (String, Compared) {
         2 => {
             let (argument, kind) = e.any_column();
             let argument = match kind {
-                Kind::Double => "t.a".into(),
+                Kind::Double => e.integer(0),
                 _ => argument,
             };
             (format!("COUNT(DISTINCT {argument})"), Compared::Exactly)
@@ -292,6 +304,7 @@ fn grouped(rng: &mut Rng) -> Query {
         sql,
         columns,
         order,
+        made: None,
     }
 }
 
@@ -304,6 +317,7 @@ fn whole(rng: &mut Rng) -> Query {
         sql: format!("SELECT {} FROM t{filter}{having}", items.join(", ")),
         columns,
         order: Order::Rows,
+        made: None,
     }
 }
 
@@ -325,6 +339,7 @@ fn distinct(rng: &mut Rng) -> Query {
         sql: format!("SELECT DISTINCT {} FROM t{filter}{by}", texts.join(", ")),
         columns: items.iter().map(|(_, k)| representative(*k)).collect(),
         order,
+        made: None,
     }
 }
 
@@ -357,6 +372,7 @@ fn joined(rng: &mut Rng) -> Query {
         sql,
         columns,
         order: Order::None,
+        made: None,
     }
 }
 
@@ -401,6 +417,7 @@ fn many(rng: &mut Rng) -> Query {
         sql: format!("SELECT {} FROM {from}{filter}", items.join(", ")),
         columns,
         order: Order::None,
+        made: None,
     }
 }
 
@@ -418,6 +435,7 @@ fn derived(rng: &mut Rng) -> Query {
         sql,
         columns: vec![representative(kind), Compared::Exactly, compared(sum)],
         order: Order::None,
+        made: None,
     }
 }
 
@@ -457,6 +475,7 @@ fn unions(rng: &mut Rng) -> Query {
         sql,
         columns,
         order: Order::None,
+        made: None,
     }
 }
 
@@ -487,5 +506,6 @@ fn union(rng: &mut Rng) -> Query {
         sql: format!("SELECT {a} FROM t{left} {word} SELECT {b} FROM s{right}"),
         columns: vec![column],
         order: Order::None,
+        made: None,
     }
 }

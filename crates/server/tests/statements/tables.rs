@@ -90,7 +90,8 @@ pub fn day_literal(rng: &mut Rng) -> String {
     format!("'{year}-{month:02}-{:02}'", day.min(last))
 }
 
-fn time_literal(rng: &mut Rng) -> String {
+/// A point in time as a string literal.
+pub fn time_literal(rng: &mut Rng) -> String {
     let day = day_literal(rng);
     let day = day.trim_matches('\'');
     let (h, m, s) = (rng.between(0, 23), rng.between(0, 59), rng.between(0, 59));
@@ -326,5 +327,6 @@ pub fn create(rng: &mut Rng, schema: &str) -> Vec<String> {
     if !t.is_empty() {
         statements.push(format!("INSERT INTO t VALUES {t}"));
     }
+    statements.extend(super::extremes::create(rng));
     statements
 }

@@ -3,12 +3,60 @@
 
 use crate::date::{self, Civil};
 
+/// What a date with a time says: months up to 12 and days up to 31, both perhaps 0, and a time that there is.
+#[derive(Clone, Copy)]
+pub(super) struct Parts {
+    year: u32,
+    month: u32,
+    day: u32,
+    /// Microseconds of the day, perhaps all of it where a fraction was rounded.
+    pub time: i64,
+}
+
+impl Parts {
+    fn new(year: u32, month: u32, day: u32, time: i64) -> Option<Self> {
+        let exists = year <= 9999 && month <= 12 && day <= 31;
+        exists.then_some(Self {
+            year,
+            month,
+            day,
+            time,
+        })
+    }
+
+    fn days(self) -> Option<i32> {
+        day_number(self.year, self.month, self.day)
+    }
+
+    /// Microseconds since 1970-01-01; `None` if there is no such date.
+    fn micros(self) -> Option<i64> {
+        Some(date::day_to_micros(self.days()?) + self.time)
+    }
+
+    /// As [`Self::micros`], but a date that there is not (a month or a day 0, 30 February) lies just before the next
+    /// one that there is; `None` in the year 0.
+    pub fn micros_or_before(self) -> Option<i64> {
+        let next = match (self.month, self.day) {
+            (0, _) => day_number(self.year, 1, 1),
+            (_, 0) => day_number(self.year, self.month, 1),
+            _ => day_number(self.year, self.month + 1, 1),
+        };
+        let before = || next.map(|next| date::day_to_micros(next) - 1);
+        self.micros().or_else(before)
+    }
+}
+
 /// Microseconds since 1970-01-01 of a date, with or without a time; not rounded. `None` if the
 /// text is not one. White space around it is allowed.
 pub(super) fn parse(text: &[u8]) -> Option<i64> {
     if let Some(days) = parse_plain(text) {
         return Some(date::day_to_micros(days));
     }
+    parts(text)?.micros()
+}
+
+/// What a text says of which [`parse`] makes a point in time.
+pub(super) fn parts(text: &[u8]) -> Option<Parts> {
     let text = text.trim_ascii();
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if digits == text.len() || (digits >= 12 && text[digits] == b'.') {
@@ -25,9 +73,8 @@ pub(super) fn parse(text: &[u8]) -> Option<i64> {
     let (month, _) = fields.number(2)?;
     fields.date_separator()?;
     let (day, _) = fields.number(2)?;
-    let days = day_number(year, month, day)?;
     if fields.text.is_empty() {
-        return Some(date::day_to_micros(days));
+        return Parts::new(year, month, day, 0);
     }
     fields.time_separator()?;
     let (hour, _) = fields.number(2)?;
@@ -43,7 +90,7 @@ pub(super) fn parse(text: &[u8]) -> Option<i64> {
     if !fields.text.is_empty() {
         return None;
     }
-    assemble(days, hour, minute, second, fraction)
+    Parts::new(year, month, day, time(hour, minute, second, fraction)?)
 }
 
 /// The usual case, `YYYY-MM-DD`.
@@ -63,7 +110,7 @@ fn parse_plain(text: &[u8]) -> Option<i32> {
 }
 
 /// `YYYYMMDD`, `YYMMDD`, and with `hhmmss` and a fraction behind them.
-fn parse_packed(digits: &[u8], rest: &[u8]) -> Option<i64> {
+fn parse_packed(digits: &[u8], rest: &[u8]) -> Option<Parts> {
     let year_digits = match digits.len() {
         8 | 14 => 4,
         6 | 12 => 2,
@@ -80,26 +127,31 @@ fn parse_packed(digits: &[u8], rest: &[u8]) -> Option<i64> {
     } else {
         year
     };
-    let days = day_number(year, number(year_digits, 2), number(year_digits + 2, 2))?;
+    let (month, day) = (number(year_digits, 2), number(year_digits + 2, 2));
     if digits.len() < 12 {
-        return Some(date::day_to_micros(days));
+        return Parts::new(year, month, day, 0);
     }
-    let time = year_digits + 4;
+    let at = year_digits + 4;
     let fraction = parse_fraction(rest)?;
-    assemble(
-        days,
-        number(time, 2),
-        number(time + 2, 2),
-        number(time + 4, 2),
+    let time = time(
+        number(at, 2),
+        number(at + 2, 2),
+        number(at + 4, 2),
         fraction,
-    )
+    );
+    Parts::new(year, month, day, time?)
 }
 
 /// What an integer such as 19940131 or 19940131235959 means as a point in time.
 pub(super) fn from_number(number: i128) -> Option<i64> {
-    let number = u64::try_from(number).ok()?;
+    parts_of_number(number)?.micros()
+}
+
+/// What an integer says of which [`from_number`] makes a point in time.
+pub(super) fn parts_of_number(number: i128) -> Option<Parts> {
+    let number = u64::try_from(number).ok().filter(|n| *n >= 101)?;
     // 6 and 12 digits with a two-digit year may have lost leading zeros.
-    let (date, time) = match number {
+    let (date, clock) = match number {
         101..=99_991_231 => (number, 0),
         _ => (number / 1_000_000, number % 1_000_000),
     };
@@ -109,14 +161,13 @@ pub(super) fn from_number(number: i128) -> Option<i64> {
     } else {
         u32::try_from(year).ok()?
     };
-    let days = day_number(year, (date / 100 % 100) as u32, (date % 100) as u32)?;
-    assemble(
-        days,
-        (time / 10_000) as u32,
-        (time / 100 % 100) as u32,
-        (time % 100) as u32,
+    let time = time(
+        (clock / 10_000) as u32,
+        (clock / 100 % 100) as u32,
+        (clock % 100) as u32,
         0,
-    )
+    );
+    Parts::new(year, (date / 100 % 100) as u32, (date % 100) as u32, time?)
 }
 
 pub(super) fn full_year(two_digits: u32) -> u32 {
@@ -137,12 +188,13 @@ fn day_number(year: u32, month: u32, day: u32) -> Option<i32> {
     .to_days()
 }
 
-fn assemble(days: i32, hour: u32, minute: u32, second: u32, fraction: i64) -> Option<i64> {
+/// Microseconds of a time of day.
+fn time(hour: u32, minute: u32, second: u32, fraction: i64) -> Option<i64> {
     if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
     let seconds = i64::from(hour * 3_600 + minute * 60 + second);
-    Some(date::day_to_micros(days) + seconds * 1_000_000 + fraction)
+    Some(seconds * 1_000_000 + fraction)
 }
 
 /// Empty, or a point and digits, as microseconds; the seventh digit rounds.

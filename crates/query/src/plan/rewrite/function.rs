@@ -3,7 +3,7 @@
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Interval,
-    Value, WindowType,
+    Value, WindowFrame, WindowFrameBound, WindowType,
 };
 
 use super::expression::{binary, call, cast_call, literal, nested, string};
@@ -99,6 +99,10 @@ impl Rewriter<'_> {
                 self.expr(part)?;
             }
             self.order_exprs(&mut spec.order_by)?;
+            refuse(
+                spec.window_frame.as_ref().is_some_and(has_interval),
+                "a frame that is an INTERVAL long",
+            )?;
         } else {
             refuse(function.over.is_some(), "WINDOW")?;
         }
@@ -305,6 +309,17 @@ impl Rewriter<'_> {
             _ => return unsupported(format!("the function {}", name.to_uppercase())),
         })
     }
+}
+
+/// True if a bound of a frame is a span of time away.
+fn has_interval(frame: &WindowFrame) -> bool {
+    let bounds = std::iter::once(&frame.start_bound).chain(&frame.end_bound);
+    bounds.into_iter().any(|bound| match bound {
+        WindowFrameBound::Preceding(Some(length)) | WindowFrameBound::Following(Some(length)) => {
+            matches!(length.as_ref(), Expr::Interval(_))
+        }
+        _ => false,
+    })
 }
 
 fn day_interval(days: Expr) -> Interval {

@@ -27,6 +27,8 @@ pub(super) struct Delivered {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     pub columns: Vec<Delivered>,
+    /// The columns of its tables, each table's in their order; they are not all delivered where some became one.
+    tables: Vec<Delivered>,
     /// Columns of several tables became one.
     merged: bool,
 }
@@ -73,8 +75,10 @@ impl Scope {
             table: table.to_owned(),
             column,
         });
+        let columns: Vec<_> = columns.collect();
         Self {
-            columns: columns.collect(),
+            tables: columns.clone(),
+            columns,
             merged: false,
         }
     }
@@ -82,6 +86,7 @@ impl Scope {
     /// The columns of both.
     pub fn beside(mut self, right: Self) -> Self {
         self.columns.extend(right.columns);
+        self.tables.extend(right.tables);
         self.merged |= right.merged;
         self
     }
@@ -93,13 +98,14 @@ impl Scope {
 
     /// Names of the columns of a table.
     pub fn names_of<'s>(&'s self, table: &'s str) -> impl Iterator<Item = &'s str> {
-        let own = self.columns.iter().filter(move |own| own.table == table);
+        let own = self.tables.iter().filter(move |own| own.table == table);
         own.map(|own| own.column.as_str())
     }
 
     /// The two operands of a join by USING, whose columns `names` become one: that of the right operand
     /// where rows of the left one may be missing.
     fn merge(self, right: Self, names: &[String], kind: Kind) -> Self {
+        let tables = [&self.tables[..], &right.tables].concat();
         let (first, second) = match kind {
             Kind::Right => (right, self),
             Kind::Inner | Kind::Left => (self, right),
@@ -109,6 +115,7 @@ impl Scope {
         let others = second.columns.into_iter().filter(|c| !is_merged(c));
         Self {
             columns: common.into_iter().chain(rest).chain(others).collect(),
+            tables,
             merged: true,
         }
     }
