@@ -102,6 +102,14 @@ points! {
     SegmentDeleted,
     /// Page versions of a segment were written anew elsewhere; the segment is still there.
     VersionsMoved,
+    /// Earlier writers make no slices any more, and a slice without pages is about to be deleted.
+    SliceDoomed,
+    /// Its directory is renamed, and that of the database is not synced.
+    SliceRenamed,
+    /// A file of it is removed.
+    SlicePartRemoved,
+    /// It is deleted, and nobody knows it.
+    SliceDeleted,
     /// The recycle LSN is durable and not in force.
     RecycleWritten,
     /// Opening a slice has read its page segments and not its log.
@@ -128,6 +136,12 @@ points! {
     BufferDurable,
     /// A slice is made, and no fragment is sent to it.
     SliceMade,
+    /// A slice has been told up to where there is nothing for it, and got nothing else.
+    SliceBegun,
+    /// A slice without pages takes no log any more, and its Page Store does not know.
+    SliceLeaving,
+    /// It is deleted and still listed.
+    SliceLeft,
     /// A fragment is on a Page Store, and the CV-LSN does not say so.
     FragmentSent,
     /// Page Stores know a new recycle LSN.

@@ -231,6 +231,7 @@ fn decode_status(status: proto::SliceStatus) -> SliceStatus {
         persistent_lsn: Lsn(status.persistent_lsn),
         consolidated_lsn: Lsn(status.consolidated_lsn),
         backlog_bytes: status.backlog_bytes,
+        pages: status.pages,
     }
 }
 
@@ -247,6 +248,21 @@ impl PageStore for PageStoreClient {
         })
         .await?;
         Ok(())
+    }
+
+    async fn delete_slice(&self, slice: SliceKey, epoch: u64, end: Lsn) -> Result<bool, PageError> {
+        let what = format!("delete {slice}");
+        let message = proto::DeleteSliceRequest {
+            slice: encode_slice(slice),
+            epoch,
+            end: end.0,
+        };
+        let answer = self
+            .call(&what, message, async |mut rpc, request| {
+                rpc.delete_slice(request).await
+            })
+            .await?;
+        Ok(answer.into_inner().deleted)
     }
 
     async fn write_logs(&self, fragment: Fragment) -> Result<SliceStatus, PageError> {

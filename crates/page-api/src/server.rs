@@ -120,6 +120,7 @@ fn encode_status(status: SliceStatus) -> proto::SliceStatus {
         persistent_lsn: status.persistent_lsn.0,
         consolidated_lsn: status.consolidated_lsn.0,
         backlog_bytes: status.backlog_bytes,
+        pages: status.pages,
     }
 }
 
@@ -172,6 +173,17 @@ impl page_store_server::PageStore for Adapter {
         let done = self.store.create_slice(slice, r.epoch).await;
         done.map_err(|e| to_status(&e))?;
         Ok(Response::new(proto::CreateSliceResponse {}))
+    }
+
+    async fn delete_slice(
+        &self,
+        request: Request<proto::DeleteSliceRequest>,
+    ) -> Result<Response<proto::DeleteSliceResponse>, Status> {
+        let r = request.into_inner();
+        let slice = decode_slice(r.slice)?;
+        let deleted = self.store.delete_slice(slice, r.epoch, Lsn(r.end)).await;
+        let deleted = deleted.map_err(|e| to_status(&e))?;
+        Ok(Response::new(proto::DeleteSliceResponse { deleted }))
     }
 
     async fn write_logs(

@@ -64,6 +64,8 @@ pub struct SliceStatus {
     pub consolidated_lsn: Lsn,
     /// Bytes of log received and not yet consolidated; the SAL throttles on it.
     pub backlog_bytes: u64,
+    /// Pages that are consolidated and not freed.
+    pub pages: u64,
 }
 
 /// As the epoch of a read: whoever is the writer now. For tools, which serve nobody.
@@ -175,6 +177,12 @@ pub trait PageStore: Send + Sync + 'static {
     /// Makes an empty slice; succeeds if it exists. When this returns, nothing of an earlier epoch is
     /// on its way into the slice any more.
     async fn create_slice(&self, slice: SliceKey, epoch: u64) -> Result<(), PageError>;
+
+    /// Deletes a slice of which nothing is needed: it has no pages, no log that waits, and no version
+    /// that a read at or above the recycle LSN could want. `end` is its persistent LSN. False if it is
+    /// needed, got nothing yet, or ends elsewhere; succeeds if there is no such slice. From then on
+    /// the store makes slices of the database for writers of this epoch and later ones only.
+    async fn delete_slice(&self, slice: SliceKey, epoch: u64, end: Lsn) -> Result<bool, PageError>;
 
     /// `WriteLogs`: when this returns, the fragment is on disk.
     async fn write_logs(&self, fragment: Fragment) -> Result<SliceStatus, PageError>;

@@ -108,6 +108,9 @@ impl PageStore for Scripted {
     async fn create_slice(&self, _: SliceKey, _: u64) -> Result<(), PageError> {
         unavailable()
     }
+    async fn delete_slice(&self, _: SliceKey, _: u64, _: Lsn) -> Result<bool, PageError> {
+        unavailable()
+    }
     async fn write_logs(&self, _: Fragment) -> Result<SliceStatus, PageError> {
         Ok(SliceStatus::default())
     }

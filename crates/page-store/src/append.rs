@@ -55,6 +55,8 @@ pub(crate) struct Appender {
     /// Somebody is writing; `writer` is with them.
     writing: bool,
     waiting: usize,
+    /// The slice is being deleted: it takes nothing any more.
+    closed: bool,
     /// Counts failed writes.
     failures: u64,
     last_failure: Option<PageError>,
@@ -82,6 +84,7 @@ impl Appender {
             recent: VecDeque::new(),
             writing: false,
             waiting: 0,
+            closed: false,
             failures: 0,
             last_failure: None,
         }
@@ -113,6 +116,18 @@ impl Appender {
 
     pub(crate) fn set_epoch(&mut self, epoch: u64) {
         self.epoch = self.epoch.max(epoch);
+    }
+
+    /// Takes no more fragments if it ended at `end` and nobody is about to write; true if it did.
+    pub(crate) fn close(&mut self, end: Lsn) -> bool {
+        let is_idle = !self.writing && self.waiting == 0 && self.queue.is_empty();
+        self.closed = is_idle && self.sequence > 0 && self.lsn == end;
+        self.closed
+    }
+
+    /// Takes fragments again.
+    pub(crate) fn reopen(&mut self) {
+        self.closed = false;
     }
 
     /// Number of the log segment that is being written; lower ones are sealed.
@@ -168,6 +183,9 @@ impl Slice {
         fragment: &Fragment,
         appender: &mut Appender,
     ) -> Result<Option<SliceStatus>, PageError> {
+        if appender.closed {
+            return Err(PageError::NotFound(fragment.slice.to_string()));
+        }
         if fragment.epoch < appender.epoch {
             let (old, new) = (fragment.epoch, appender.epoch);
             let (sequence, slice) = (fragment.sequence, fragment.slice);
@@ -194,6 +212,7 @@ impl Slice {
             persistent_lsn,
             consolidated_lsn: self.consolidated_lsn().min(persistent_lsn),
             backlog_bytes: self.queue.lock().backlog,
+            pages: self.directory.pages(),
         }))
     }
 

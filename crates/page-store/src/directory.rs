@@ -294,6 +294,15 @@ impl Directory {
         Some(entry.versions[0].segment.id().number)
     }
 
+    /// True if no page has anything but a tombstone at or below the recycle LSN.
+    pub(crate) fn is_needless(&self, recycle: Lsn) -> bool {
+        let buried = |shard: &Mutex<Shard>| {
+            let shard = shard.lock();
+            shard.values().all(|entry| entry.pruned(recycle).buried)
+        };
+        self.pages() == 0 && self.shards.iter().all(buried)
+    }
+
     /// Forgets a page of which nothing is left but its tombstone.
     pub(crate) fn forget(&self, page: PageId, recycle: Lsn) {
         let mut shard = self.shard(page);

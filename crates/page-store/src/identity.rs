@@ -1,5 +1,5 @@
 //! Small files that say what a directory is: the store's identity and lock, a slice's epoch, a
-//! database's recycle LSN.
+//! database's recycle LSN and the epoch of the last deletion of a slice.
 //!
 //! Each is replaced as a whole (write beside, sync, rename, sync the directory), so that a crash
 //! leaves the old or the new one.
@@ -29,6 +29,9 @@ const RECYCLE_FILE: &str = "RECYCLE";
 
 const SLICE_MAGIC: &[u8; 8] = b"PERISLIC";
 const RECYCLE_MAGIC: &[u8; 8] = b"PERIRECY";
+
+const EPOCH_FILE: &str = "EPOCH";
+const EPOCH_MAGIC: &[u8; 8] = b"PERIEPOC";
 
 /// What this store is, in its identity file; other stores have other words there.
 const KIND: &str = "page-store";
@@ -162,25 +165,48 @@ pub(crate) fn write_recycle(
     lsn: Lsn,
     stop: &FailStop,
 ) -> Result<(), PageError> {
-    let mut w = Writer::new();
-    w.u32(db.0).u64(lsn.0);
-    write(
-        &dir.join(RECYCLE_FILE),
-        RECYCLE_MAGIC,
-        &w.into_bytes(),
-        stop,
-    )
+    write_number(&dir.join(RECYCLE_FILE), RECYCLE_MAGIC, (db, lsn.0), stop)
 }
 
 /// The recycle LSN of the database in `dir`; 0 if none was ever set.
 pub(crate) fn read_recycle(dir: &Path, db: DbId) -> Result<Lsn, PageError> {
-    let path = dir.join(RECYCLE_FILE);
-    let Some(bytes) = read_if_there(&path)? else {
-        return Ok(Lsn(0));
+    read_number(&dir.join(RECYCLE_FILE), RECYCLE_MAGIC, db).map(Lsn)
+}
+
+/// Makes it durable that writers of a database with an older epoch make no slices.
+pub(crate) fn write_epoch(
+    dir: &Path,
+    db: DbId,
+    epoch: u64,
+    stop: &FailStop,
+) -> Result<(), PageError> {
+    write_number(&dir.join(EPOCH_FILE), EPOCH_MAGIC, (db, epoch), stop)
+}
+
+/// The epoch below which nobody makes slices of the database in `dir`; 0 if none was ever deleted.
+pub(crate) fn read_epoch(dir: &Path, db: DbId) -> Result<u64, PageError> {
+    read_number(&dir.join(EPOCH_FILE), EPOCH_MAGIC, db)
+}
+
+fn write_number(
+    path: &Path,
+    magic: &[u8; 8],
+    (db, number): (DbId, u64),
+    stop: &FailStop,
+) -> Result<(), PageError> {
+    let mut w = Writer::new();
+    w.u32(db.0).u64(number);
+    write(path, magic, &w.into_bytes(), stop)
+}
+
+/// 0 if there is no such file.
+fn read_number(path: &Path, magic: &[u8; 8], db: DbId) -> Result<u64, PageError> {
+    let Some(bytes) = read_if_there(path)? else {
+        return Ok(0);
     };
-    let mut r = Reader::new(unseal(&path, RECYCLE_MAGIC, &bytes)?, "RECYCLE file");
+    let mut r = Reader::new(unseal(path, magic, &bytes)?, "file of a database");
     match r.u32().and_then(|found| Ok((found, r.u64()?))) {
-        Ok((found, lsn)) if found == db.0 => Ok(Lsn(lsn)),
+        Ok((found, number)) if found == db.0 => Ok(number),
         _ => {
             let path = path.display();
             Err(PageError::Corrupt(format!(
@@ -247,7 +273,12 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let (dir, stop) = (dir.path(), FailStop::default());
             let slice = SliceKey { db: DbId(1), slice: SliceId(2) };
-            for (name, magic) in [(SLICE_FILE, SLICE_MAGIC), (RECYCLE_FILE, RECYCLE_MAGIC)] {
+            let files = [
+                (SLICE_FILE, SLICE_MAGIC),
+                (RECYCLE_FILE, RECYCLE_MAGIC),
+                (EPOCH_FILE, EPOCH_MAGIC),
+            ];
+            for (name, magic) in files {
                 let path = dir.join(name);
                 match sealed {
                     true => write(&path, magic, &body, &stop).unwrap(),
@@ -255,6 +286,7 @@ mod tests {
                 }
                 let text = match name {
                     SLICE_FILE => read_slice(dir, slice).map(drop),
+                    EPOCH_FILE => read_epoch(dir, slice.db).map(drop),
                     _ => read_recycle(dir, slice.db).map(drop),
                 };
                 let named = |e: PageError| e.to_string().contains(name);

@@ -24,6 +24,7 @@ mod append;
 mod collect;
 mod config;
 mod consolidate;
+mod delete;
 mod descriptors;
 mod directory;
 mod dump;
@@ -54,7 +55,7 @@ pub use dump::{SliceDump, dump_slice, read_page};
 pub use figures::{
     DECLINE_REASONS, DescriptorFigures, Figures, LogFigures, NdpFigures, PoolFigures, SliceFigures,
 };
-pub use offline::{OfflinePage, OfflineStore};
+pub use offline::{OfflinePage, OfflineSlice, OfflineStore};
 pub use plugin::{NdpPlugin, NdpProgram, NdpRun, PageOutcome, PerigeePlugin};
 pub use priority::{NdpRuntime, answer_at_once};
 pub use service::PageStoreService;

@@ -17,10 +17,23 @@ use crate::recover::read_frames;
 use crate::service::{db_name, numbered};
 use crate::{identity, materialize};
 
+/// A slice as it is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfflineSlice {
+    /// The slice.
+    pub key: SliceKey,
+    /// Pages that have content.
+    pub pages: u64,
+    /// Bytes of its segments.
+    pub disk_bytes: u64,
+}
+
 /// What a Page Store has of a database.
 #[derive(Debug)]
 pub struct OfflineStore {
     slices: BTreeMap<SliceKey, Directory>,
+    /// Bytes of segments, by slice.
+    bytes: BTreeMap<SliceKey, u64>,
     /// The slice of each page that there is something of.
     pages: BTreeMap<PageId, SliceKey>,
     cache: LogCache,
@@ -47,18 +60,21 @@ impl OfflineStore {
             return Err(PageError::NotFound(format!("{db} in {}", dir.display())));
         }
         let (mut slices, mut pages) = (BTreeMap::new(), BTreeMap::new());
+        let mut bytes = BTreeMap::new();
         for (slice, dir) in numbered(&db_dir, "slice-")? {
             let slice = SliceId(slice);
             let key = SliceKey { db, slice };
             if identity::read_slice(&dir, key)?.is_none() {
                 continue;
             }
-            let directory = read_slice(key, &dir)?;
+            let (directory, size) = read_slice(key, &dir)?;
+            bytes.insert(key, size);
             pages.extend(directory.page_ids().into_iter().map(|page| (page, key)));
             slices.insert(key, directory);
         }
         Ok(Self {
             slices,
+            bytes,
             pages,
             cache: LogCache::new(usize::MAX),
         })
@@ -96,6 +112,23 @@ impl OfflineStore {
         Ok(OfflinePage { lsn, bytes })
     }
 
+    /// All slices.
+    #[must_use]
+    pub fn slices(&self) -> Vec<OfflineSlice> {
+        let slice = |(key, directory): (&SliceKey, &Directory)| {
+            let exists = |page: &PageId| match directory.pending(*page) {
+                Some(newest) => matches!(newest, Newest::Page(_)),
+                None => (directory.lsns(*page).0.last()).is_some_and(|newest| !newest.freed),
+            };
+            OfflineSlice {
+                key: *key,
+                pages: directory.page_ids().iter().filter(|p| exists(p)).count() as u64,
+                disk_bytes: self.bytes[key],
+            }
+        };
+        self.slices.iter().map(slice).collect()
+    }
+
     /// All pages that there is something of; some may be freed.
     #[must_use]
     pub fn pages(&self) -> Vec<PageId> {
@@ -103,8 +136,9 @@ impl OfflineStore {
     }
 }
 
-fn read_slice(key: SliceKey, dir: &Path) -> Result<Directory, PageError> {
-    let directory = Directory::new();
+/// What is in a slice, and the bytes of its segments.
+fn read_slice(key: SliceKey, dir: &Path) -> Result<(Directory, u64), PageError> {
+    let (directory, mut bytes) = (Directory::new(), 0);
     for ((kind, number), path) in list(dir)? {
         let slice = key;
         let segment = open(
@@ -115,6 +149,7 @@ fn read_slice(key: SliceKey, dir: &Path) -> Result<Directory, PageError> {
             },
             &path,
         )?;
+        bytes += segment.size();
         for frame in read_frames(&segment)?.0 {
             if kind == SegmentKind::Pages {
                 let version = Version {
@@ -136,5 +171,5 @@ fn read_slice(key: SliceKey, dir: &Path) -> Result<Directory, PageError> {
             }
         }
     }
-    Ok(directory)
+    Ok((directory, bytes))
 }

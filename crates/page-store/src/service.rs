@@ -22,6 +22,7 @@ use perigee_types::{DbId, Lsn, PAGE_SIZE, PageId, SliceId};
 use tokio::sync::Semaphore;
 
 use crate::config::Config;
+use crate::delete;
 use crate::descriptors::DescriptorCache;
 use crate::failstop::{FailStop, disk};
 use crate::figures::{Figures, LogCounters, LogFigures, NdpCounters, SliceFigures};
@@ -214,6 +215,7 @@ impl Store {
     fn open_all(&self) -> Result<(), PageError> {
         for (db, db_dir) in numbered(&self.dir, "db-")? {
             let tenant = self.open_tenant(DbId(db), db_dir.clone());
+            delete::finish(&db_dir)?;
             for (slice, dir) in numbered(&db_dir, "slice-")? {
                 let key = SliceKey {
                     db: DbId(db),
@@ -241,7 +243,8 @@ impl Store {
 
     fn open_tenant(&self, db: DbId, dir: PathBuf) -> Result<Arc<Tenant>, PageError> {
         let recycle = identity::read_recycle(&dir, db)?;
-        let tenant = Arc::new(Tenant::new(dir, recycle));
+        let epoch = identity::read_epoch(&dir, db)?;
+        let tenant = Arc::new(Tenant::new(dir, recycle, epoch));
         self.tenants.lock().insert(db, tenant.clone());
         Ok(tenant)
     }
@@ -292,6 +295,7 @@ impl Store {
             Err(error) => return Err(error),
         }
         let tenant = self.tenant(key.db)?;
+        delete::check_epoch(&tenant, key, epoch)?;
         let dir = tenant.dir.join(slice_name(key.slice));
         if !dir.is_dir() {
             fs::create_dir(&dir).map_err(|e| disk("creation of", &dir, &e))?;
@@ -308,6 +312,21 @@ impl Store {
         let slice = Slice::empty(key, number, &dir, self.shared.clone(), tenant, label);
         self.slices.write().insert(key, Ok(Arc::new(slice)));
         Ok(())
+    }
+
+    fn delete_slice(&self, key: SliceKey, epoch: u64, end: Lsn) -> Result<bool, PageError> {
+        self.shared.stop.check()?;
+        let _one_at_a_time = self.creating.lock();
+        let slice = match self.slice(key) {
+            Ok(slice) => slice,
+            Err(PageError::NotFound(_)) => return Ok(true),
+            Err(error) => return Err(error),
+        };
+        let deleted = slice.delete(epoch, end)?;
+        if deleted {
+            self.slices.write().remove(&key);
+        }
+        Ok(deleted)
     }
 
     fn set_recycle_lsn(&self, db: DbId, lsn: Lsn) -> Result<(), PageError> {
@@ -413,6 +432,12 @@ impl PageStore for PageStoreService {
     async fn create_slice(&self, slice: SliceKey, epoch: u64) -> Result<(), PageError> {
         self.store
             .blocking(move |store| store.create_slice(slice, epoch))
+            .await
+    }
+
+    async fn delete_slice(&self, slice: SliceKey, epoch: u64, end: Lsn) -> Result<bool, PageError> {
+        self.store
+            .blocking(move |store| store.delete_slice(slice, epoch, end))
             .await
     }
 

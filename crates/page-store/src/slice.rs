@@ -7,8 +7,8 @@
 //! - *readers* (`read`) take what they need from the log directory and hold it by `Arc`.
 //!
 //! Order of latches: label, appender, queue, log cache, directory shard, fragment, segments. None is held
-//! during I/O; the worker's mutex is an exclusive right, not a latch, and nobody waits for it; the
-//! label's is held while the label file is replaced, which is seldom.
+//! during I/O; the worker's mutex is an exclusive right, not a latch, and nobody waits for it but who
+//! deletes the slice; the label's is held while the label file is replaced, which is seldom.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -59,15 +59,18 @@ pub(crate) struct Tenant {
     pub dir: PathBuf,
     /// The recycle LSN; durable before it is here.
     recycle: AtomicU64,
+    /// Writers of an older epoch make no slices; durable before it is here.
+    epoch: AtomicU64,
     /// Held while the recycle LSN is made durable, so that it only grows on disk too.
     pub advancing: Mutex<()>,
 }
 
 impl Tenant {
-    pub(crate) fn new(dir: PathBuf, recycle: Lsn) -> Self {
+    pub(crate) fn new(dir: PathBuf, recycle: Lsn, epoch: u64) -> Self {
         Self {
             dir,
             recycle: AtomicU64::new(recycle.0),
+            epoch: AtomicU64::new(epoch),
             advancing: Mutex::new(()),
         }
     }
@@ -78,6 +81,14 @@ impl Tenant {
 
     pub(crate) fn set_recycle_lsn(&self, lsn: Lsn) {
         self.recycle.fetch_max(lsn.0, Ordering::AcqRel);
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_epoch(&self, epoch: u64) {
+        self.epoch.fetch_max(epoch, Ordering::AcqRel);
     }
 }
 
@@ -107,6 +118,8 @@ pub(crate) struct Worker {
     pub damaged: Vec<u64>,
     /// After an error the worker waits until then.
     pub pause: Option<Instant>,
+    /// The slice is deleted: there is no work.
+    pub deleted: bool,
 }
 
 impl Worker {
@@ -200,6 +213,7 @@ impl Slice {
             persistent_lsn,
             consolidated_lsn: self.consolidated_lsn().min(persistent_lsn),
             backlog_bytes: self.queue.lock().backlog,
+            pages: self.directory.pages(),
         }
     }
 

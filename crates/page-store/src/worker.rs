@@ -91,7 +91,9 @@ fn run(shared: &Shared, slices: &dyn Slices, ending: &AtomicBool, cursor: &Atomi
             }
             // The cursor is shared, so that threads go to different slices.
             let slice = &all[cursor.fetch_add(1, Ordering::Relaxed) % all.len()];
-            if let Some(mut worker) = slice.worker.try_lock() {
+            if let Some(mut worker) = slice.worker.try_lock()
+                && !worker.deleted
+            {
                 worked |= step(shared, slice, &mut worker);
             }
         }

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use perigee_page_api::{PageError, PageStore};
+use perigee_page_api::{Fragment, PageError, PageStore};
 use perigee_page_store::PageStoreService;
 use perigee_testkit::Rng;
 use perigee_types::{Lsn, PAGE_SIZE};
@@ -135,5 +135,77 @@ async fn pages_that_come_and_go_are_what_they_were_at_every_lsn() {
         shrinks_to(dir.path(), 1200 << 10, "nothing is left").await;
         let pages = store.figures().slices[0].pages;
         assert_eq!(pages, 0, "seed {seed}");
+    }
+}
+
+/// Waits until the slice is deleted.
+async fn deleted(store: &PageStoreService, model: &Model, epoch: u64) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !store.delete_slice(SLICE, epoch, model.lsn).await.unwrap() {
+        assert!(Instant::now() < end, "it is kept");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_slice_without_pages_can_be_deleted() {
+    let dir = tempdir();
+    let mut store = open(dir.path(), small());
+    let home = dir.path().join("db-7");
+    let slices = || {
+        let names = fs::read_dir(&home).unwrap().map(|e| e.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.retain(|name| name != "RECYCLE" && name != "EPOCH");
+        names
+    };
+    let mut end = Lsn(1);
+    for life in 1..=3 {
+        store.create_slice(SLICE, life).await.unwrap();
+        let mut model = Model::new(SLICE);
+        (model.epoch, model.lsn) = (life, end);
+        let nothing = Fragment {
+            last_lsn: end,
+            ..model.fragment(Lsn(0), &[])
+        };
+        store.write_logs(nothing).await.unwrap();
+        for _ in 0..40 {
+            store.write_logs(model.touch(&[1, 2, 3])).await.unwrap();
+        }
+        settle(&store, SLICE).await;
+        store.write_logs(model.free(&[1, 3])).await.unwrap();
+        recycle(&store, &mut model).await;
+        let kept = store.delete_slice(SLICE, life, model.lsn).await.unwrap();
+        assert!(!kept, "page 2 is there");
+        model.check_newest(&store).await;
+        // Versions that somebody may read.
+        let before = model.lsn;
+        store.write_logs(model.free(&[2])).await.unwrap();
+        settle(&store, SLICE).await;
+        let kept = store.delete_slice(SLICE, life, model.lsn).await.unwrap();
+        assert!(!kept, "page 2 may be read as of {before}");
+        model.check(&store, 2, before).await;
+        recycle(&store, &mut model).await;
+        if life == 2 {
+            drop(store);
+            store = open(dir.path(), small());
+        }
+        let status = store.slice_status(SLICE).await.unwrap();
+        assert_eq!(status.pages, 0);
+        deleted(&store, &model, life).await;
+        end = model.lsn;
+        assert_eq!(slices(), [""; 0]);
+        // What a crash leaves of one.
+        fs::create_dir(home.join("gone-3")).unwrap();
+        fs::write(home.join("gone-3/SLICE"), "what it was").unwrap();
+        if life == 1 {
+            // The epoch of the deletion is remembered.
+            drop(store);
+            store = open(dir.path(), small());
+            assert_eq!(slices(), [""; 0]);
+            let late = store.create_slice(SLICE, 0).await;
+            assert!(matches!(late, Err(PageError::Fenced(_))), "{late:?}");
+        }
+        let status = store.slice_status(SLICE).await;
+        assert!(matches!(status, Err(PageError::NotFound(_))), "{status:?}");
     }
 }

@@ -32,7 +32,8 @@ pub struct SalConfig {
     pub max_backlog_bytes: u64,
     /// Writers give up after waiting this long.
     pub throttle_timeout: Duration,
-    /// A PLog is sealed when the next buffer would make it longer than this.
+    /// A PLog is sealed when the next buffer would make it longer than this; that of a small database
+    /// sooner.
     pub plog_bytes: u64,
     /// One call of a store takes at most this long.
     pub call_timeout: Duration,
@@ -40,6 +41,8 @@ pub struct SalConfig {
     pub read_timeout: Duration,
     /// Opening waits this long for stores that cannot be reached.
     pub open_timeout: Duration,
+    /// A slice without pages that got no log for this long is deleted.
+    pub empty_slice_after: Duration,
     /// How often the recycle LSN is forwarded and the log truncated. Page versions that were made since
     /// the last time take space.
     pub maintenance_interval: Duration,
@@ -65,6 +68,7 @@ impl SalConfig {
             call_timeout: Duration::from_secs(30),
             read_timeout: Duration::from_secs(30),
             open_timeout: Duration::from_secs(30),
+            empty_slice_after: Duration::from_secs(5),
             maintenance_interval: Duration::from_millis(500),
         }
     }

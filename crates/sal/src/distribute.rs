@@ -1,15 +1,16 @@
 //! Cuts database log buffers by slice.
 //!
-//! A slice is made on its Page Store before anything of the buffer that brings it, or of a later
-//! one, is sent anywhere. So a restart that finds slices, all of them beyond some LSN, knows that
-//! no other slice has log at or below it.
+//! A slice is made on its Page Store, and told that there is nothing for it before the buffer that
+//! brings it, before anything of that buffer, or of a later one, is sent anywhere. So a restart that finds
+//! slices, all of them beyond some LSN, knows that no other slice has log at or below it.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use perigee_crash::{Point, reach};
-use perigee_page_api::{SliceKey, SliceStatus};
+use perigee_page_api::{Fragment, SliceKey};
 use perigee_redo::Group;
 use perigee_types::{Lsn, SliceId, Writer};
 use tokio::sync::mpsc;
@@ -38,7 +39,7 @@ pub(crate) async fn distribute(shared: &Arc<Shared>, buffer: &Buffer) -> Result<
     for change in groups.iter().flat_map(|g| &g.changes) {
         let id = shared.geometry.slice_of(change.page);
         if let Entry::Vacant(unknown) = slices.entry(id) {
-            unknown.insert(slice(shared, id).await?);
+            unknown.insert(slice(shared, id, &groups).await?);
         }
     }
     let mut parts: BTreeMap<SliceId, (Lsn, Writer)> = BTreeMap::new();
@@ -72,14 +73,30 @@ pub(crate) async fn distribute(shared: &Arc<Shared>, buffer: &Buffer) -> Result<
             groups,
         });
     }
+    slices.values().for_each(|slice| slice.release());
     Ok(())
 }
 
-/// The slice with this id; made if there is none.
-async fn slice(shared: &Arc<Shared>, id: SliceId) -> Result<Arc<Slice>, SalError> {
-    if let Some(slice) = shared.slices.read().get(&id) {
-        return Ok(slice.clone());
+/// The slice with this id, reserved; made for these groups if there is none.
+async fn slice(
+    shared: &Arc<Shared>,
+    id: SliceId,
+    groups: &[Group],
+) -> Result<Arc<Slice>, SalError> {
+    loop {
+        let found = shared.slices.read().get(&id).cloned();
+        let slice = match found {
+            Some(slice) => slice,
+            None => make(shared, id, groups).await?,
+        };
+        if slice.reserve().await {
+            return Ok(slice);
+        }
     }
+}
+
+async fn make(shared: &Arc<Shared>, id: SliceId, groups: &[Group]) -> Result<Arc<Slice>, SalError> {
+    check_beginning(shared, id, groups)?;
     let key = SliceKey {
         db: shared.config.db,
         slice: id,
@@ -89,7 +106,48 @@ async fn slice(shared: &Arc<Shared>, id: SliceId) -> Result<Arc<Slice>, SalError
     let limit = shared.config.call_timeout;
     persist(&format!("creating {key}"), limit, &store.outage, create).await?;
     reach(Point::SliceMade);
-    Ok(shared.add_slice(id, SliceStatus::default()))
+    let what = format!("status of {key}");
+    let status = || store.api.slice_status(key);
+    // An earlier writer may have made it at last, and sent it some of the log.
+    let mut status = persist(&what, limit, &store.outage, status).await?;
+    let base = Lsn(groups[0].lsn.0 - 1);
+    if status.sequence == 0 && base > Lsn(0) {
+        let nothing = || {
+            store.api.write_logs(Fragment {
+                slice: key,
+                epoch: shared.epoch,
+                sequence: 1,
+                prev_lsn: Lsn(0),
+                first_lsn: Lsn(1),
+                last_lsn: base,
+                groups: Bytes::new(),
+            })
+        };
+        let what = format!("beginning {key}");
+        status = persist(&what, limit, &store.outage, nothing).await?;
+        reach(Point::SliceBegun);
+    }
+    Ok(shared.add_slice(id, status))
+}
+
+/// The log of a slice begins with the making of its pages. Otherwise there was one, which was lost.
+fn check_beginning(shared: &Shared, id: SliceId, groups: &[Group]) -> Result<(), SalError> {
+    let mut made = HashSet::new();
+    for change in groups.iter().flat_map(|group| &group.changes) {
+        let page = change.page;
+        if shared.geometry.slice_of(page) != id || made.contains(&page) {
+            continue;
+        }
+        // A page may be freed that was handed out and never made.
+        if !change.formats() && !change.frees() {
+            let db = shared.config.db;
+            return Err(SalError::Inconsistent(format!(
+                "{id} of {db} was lost: the log goes on with changes of {page} (P6)"
+            )));
+        }
+        made.insert(page);
+    }
+    Ok(())
 }
 
 /// The groups of a buffer, which must be all of `first..=last`.

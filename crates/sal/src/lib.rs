@@ -32,6 +32,7 @@ mod outage;
 mod plogs;
 mod read;
 mod recover;
+mod retire;
 mod retry;
 mod room;
 mod sal;

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use crate::retry::once;
 use crate::sal::Shared;
 use crate::slice::Slice;
-use crate::{SalError, room};
+use crate::{SalError, retire, room};
 
 /// While writers are throttled, the stores are asked for their backlog this often.
 const BACKLOG_INTERVAL: Duration = Duration::from_millis(20);
@@ -44,6 +44,9 @@ async fn keep_house(shared: &Shared) {
         if let Err(error) = truncate(shared).await {
             tracing::warn!("log truncation: {}", shared.seen(error));
         }
+        if let Err(error) = retire::run(shared, recycled).await {
+            tracing::warn!("deleting slices: {}", shared.seen(error));
+        }
     }
 }
 
@@ -55,7 +58,7 @@ async fn look_at_backlog(shared: &Shared) {
     for slice in behind {
         let ask = shared.stores[slice.store].api.slice_status(slice.key);
         if let Ok(status) = once("slice status", shared.config.call_timeout, ask).await {
-            slice.set_backlog(status.backlog_bytes);
+            slice.set_status(&status);
         }
     }
 }
@@ -124,6 +127,6 @@ fn passed(shared: &Shared, lsn: Lsn, cv: Lsn) -> Lsn {
     least
 }
 
-fn slices(shared: &Shared) -> Vec<Arc<Slice>> {
+pub(crate) fn slices(shared: &Shared) -> Vec<Arc<Slice>> {
     shared.slices.read().values().cloned().collect()
 }

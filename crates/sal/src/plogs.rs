@@ -13,6 +13,13 @@ use crate::log_buffer::Buffer;
 use crate::retry::persist;
 use crate::sal::Shared;
 
+/// A PLog is sealed at this share of the database's pages, so that a small database does not keep much
+/// log: only a sealed one can be deleted.
+const LIVE_SHARE: u64 = 8;
+
+/// No PLog is sealed below this length for that: making one takes some syncs.
+const LEAST: u64 = 1 << 20;
+
 /// Where room is scarce PLogs are sealed at this share of their usual length.
 const SCARCE_SHARE: u64 = 16;
 
@@ -129,11 +136,12 @@ impl PlogWriter {
         Ok(())
     }
 
-    /// A PLog is sealed sooner where room is scarce: only a sealed one can be deleted.
+    /// A PLog is sealed sooner where the database is small or room is scarce.
     fn limit_now(&self, shared: &Shared) -> u64 {
+        let share = (shared.live_bytes() / LIVE_SHARE).clamp(LEAST.min(self.limit), self.limit);
         match shared.room.check() {
-            Ok(()) => self.limit,
-            Err(_) => self.limit / SCARCE_SHARE,
+            Ok(()) => share,
+            Err(_) => share.min(self.limit / SCARCE_SHARE),
         }
     }
 

@@ -2,7 +2,7 @@
 //! of the log is on the Log Store, the geometry in the superblock, and where each slice stands on
 //! its Page Store.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,8 +10,7 @@ use futures::future::try_join_all;
 use perigee_crash::{Point, reach};
 use perigee_log_api::{LogEntry, LogError, LogStore, PlogInfo, PlogKey};
 use perigee_page_api::{PageError, PageStore, ReadPages, SliceKey, SliceStatus};
-use perigee_redo::Op;
-use perigee_types::{Lsn, PageId, SliceId};
+use perigee_types::{Lsn, SliceId};
 use tokio::sync::mpsc;
 
 use crate::distribute::{self, decode};
@@ -75,6 +74,7 @@ pub(crate) async fn open(
     let (found, damaged) = opening.fence_slices(epoch).await?;
     reach(Point::SlicesFenced);
     let (first, last) = opening.extent_of_log(&plogs, &found, &damaged)?;
+    let (found, unfilled) = unfilled(found, first);
     opening.check_slices(&found, first, last)?;
     let geometry = match last {
         Lsn(0) => opening.new_geometry()?,
@@ -85,9 +85,7 @@ pub(crate) async fn open(
         }
     };
     opening.check_places(&geometry, &found)?;
-    opening
-        .check_empty_slices(&geometry, &plogs, &found, first)
-        .await?;
+    opening.check_places(&geometry, &unfilled)?;
 
     let list = PlogList::new(&plogs);
     let start = Start {
@@ -103,7 +101,13 @@ pub(crate) async fn open(
         opening.stores.clone(),
         start,
     );
-    let started = opening.start(&shared, &plogs, &found, last).await;
+    let started = async {
+        opening.resend(&shared, &plogs, &found, last).await?;
+        opening.check_unfilled(&shared, &unfilled, first)?;
+        reach(Point::LogResent);
+        opening.start(&shared, last).await
+    };
+    let started = started.await;
     if started.is_err() {
         shared.fail(SalError::ShutDown);
         drop(shared.end_tasks());
@@ -223,7 +227,7 @@ impl Opening {
     }
 
     /// Page Stores hold nothing that the log does not have, and miss nothing that it no longer has.
-    /// Slices that have nothing at all are left to [`Opening::check_empty_slices`].
+    /// Slices that have nothing at all are left to [`Opening::check_unfilled`].
     fn check_slices(&self, found: &Found, first: Lsn, last: Lsn) -> Result<(), SalError> {
         let db = self.config.db;
         for (slice, store, status) in found {
@@ -250,42 +254,17 @@ impl Opening {
     }
 
     /// A slice that has nothing, while the log begins later than the database, was made by a
-    /// frontend that died before it sent the first fragment: then all that it is to get is still in
-    /// the log and begins with the making of pages. Otherwise the slice was lost.
-    async fn check_empty_slices(
+    /// frontend that died before it told it where it begins: then what was sent again has brought it.
+    /// Otherwise the slice was lost.
+    fn check_unfilled(
         &self,
-        geometry: &Geometry,
-        plogs: &[PlogInfo],
-        found: &Found,
+        shared: &Shared,
+        unfilled: &Found,
         first: Lsn,
     ) -> Result<(), SalError> {
-        let mut empty: BTreeMap<SliceId, (usize, HashSet<PageId>)> = found
-            .iter()
-            .filter(|(_, _, status)| status.persistent_lsn == Lsn(0))
-            .map(|(slice, store, _)| (*slice, (*store, HashSet::new())))
-            .collect();
-        if first <= Lsn(1) || empty.is_empty() {
-            return Ok(());
-        }
-        let mut log = LogReader::new(self, plogs, Lsn(0));
-        while let Some(entries) = log.next().await? {
-            for entry in entries {
-                let groups = decode(&buffer(entry))?;
-                for change in groups.iter().flat_map(|group| &group.changes) {
-                    let slice = geometry.slice_of(change.page);
-                    let Some((store, made)) = empty.get_mut(&slice) else {
-                        continue;
-                    };
-                    if matches!(change.ops.first(), Some(Op::Format { .. })) {
-                        made.insert(change.page);
-                    } else if !made.contains(&change.page) {
-                        return Err(self.lost(slice, *store, Lsn(0), first));
-                    }
-                }
-            }
-        }
-        match empty.iter().find(|(_, (_, made))| made.is_empty()) {
-            Some((slice, (store, _))) => Err(self.lost(*slice, *store, Lsn(0), first)),
+        let slices = shared.slices.read();
+        match unfilled.iter().find(|(id, _, _)| !slices.contains_key(id)) {
+            Some((slice, store, _)) => Err(self.lost(*slice, *store, Lsn(0), first)),
             None => Ok(()),
         }
     }
@@ -336,7 +315,7 @@ impl Opening {
         }
         let Some((_, store, status)) = found.iter().find(|(id, _, _)| *id == slice.slice) else {
             return Err(SalError::Inconsistent(format!(
-                "{slice} is on none of the page stores"
+                "{slice} is on none of the page stores, or has lost what it had (P6)"
             )));
         };
         let read = || {
@@ -373,25 +352,8 @@ impl Opening {
         Ok(())
     }
 
-    /// Starts the tasks, sends what slices miss, and makes the superblock of a new database.
-    async fn start(
-        &self,
-        shared: &Arc<Shared>,
-        plogs: &[PlogInfo],
-        found: &Found,
-        last: Lsn,
-    ) -> Result<(), SalError> {
-        for (id, _, status) in found {
-            shared.add_slice(*id, *status);
-        }
-        let behind = found
-            .iter()
-            .map(|(_, _, s)| s.persistent_lsn)
-            .min()
-            .unwrap_or(Lsn(0));
-        self.resend(shared, plogs, behind, last).await?;
-        reach(Point::LogResent);
-
+    /// Starts the tasks, and makes the superblock of a new database.
+    async fn start(&self, shared: &Arc<Shared>, last: Lsn) -> Result<(), SalError> {
         let writer = PlogWriter::new(self.log.clone(), &self.config, shared.epoch);
         let (sender, receiver) = mpsc::channel(DISTRIBUTOR_QUEUE);
         shared.spawn("flusher", flush::run(shared.clone(), writer, sender));
@@ -409,14 +371,20 @@ impl Opening {
         Ok(())
     }
 
-    /// Distributes the log above `behind` up to its end again; slices skip what they have.
+    /// Sends the slices what they miss of the log up to `end`: distributes it again, from where the
+    /// first of them is. Each skips what it has.
     async fn resend(
         &self,
         shared: &Arc<Shared>,
         plogs: &[PlogInfo],
-        behind: Lsn,
+        found: &Found,
         end: Lsn,
     ) -> Result<(), SalError> {
+        for (id, _, status) in found {
+            shared.add_slice(*id, *status);
+        }
+        let behind = found.iter().map(|(_, _, s)| s.persistent_lsn).min();
+        let behind = behind.unwrap_or(Lsn(0));
         let mut log = LogReader::new(self, plogs, behind);
         while let Some(entries) = log.next().await? {
             for entry in entries.into_iter().filter(|e| e.last_lsn > behind) {
@@ -470,6 +438,13 @@ impl<'o> LogReader<'o> {
         }
         Ok(None)
     }
+}
+
+/// Sets the slices apart that have nothing at all. If all log there ever was is there still, they get it
+/// as others do, from its beginning.
+fn unfilled(found: Found, first: Lsn) -> (Found, Found) {
+    let is_filled = |status: &SliceStatus| status.sequence > 0 || first <= Lsn(1);
+    found.into_iter().partition(|(_, _, s)| is_filled(s))
 }
 
 fn buffer(entry: LogEntry) -> Buffer {

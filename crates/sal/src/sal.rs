@@ -219,6 +219,12 @@ impl Shared {
         }
     }
 
+    /// Bytes of the pages that Page Stores have, as far as they said.
+    pub fn live_bytes(&self) -> u64 {
+        let pages: u64 = self.slices.read().values().map(|s| s.pages()).sum();
+        pages * perigee_types::PAGE_SIZE as u64
+    }
+
     /// Bytes that Page Stores have to consolidate, as far as they said.
     pub fn backlog(&self) -> u64 {
         self.slices.read().values().map(|s| s.backlog()).sum()
@@ -376,7 +382,8 @@ impl Sal {
     }
 
     /// The slice persistent LSN of the slice that `page` lies in: a page whose newest change is at
-    /// or below it can be read from its Page Store (invariant P9).
+    /// or below it can be read from its Page Store (invariant P9). Of a slice that is not there, the CV-LSN:
+    /// there is no log for it up to there that is not on its way.
     #[must_use]
     pub fn persistent_lsn_of(&self, page: PageId) -> Lsn {
         let slice = self.shared.geometry.slice_of(page);
@@ -384,7 +391,7 @@ impl Sal {
             .slices
             .read()
             .get(&slice)
-            .map_or(Lsn(0), |s| s.persistent())
+            .map_or_else(|| self.cv_lsn(), |s| s.persistent())
     }
 
     /// Waits until the Log Stores have everything up to `lsn`; a commit is acknowledged after this.

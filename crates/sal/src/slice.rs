@@ -41,6 +41,22 @@ struct Pending {
     bytes: usize,
     /// `last` of the last chunk that was ever queued.
     queued: Lsn,
+    /// `last` of the last one with log in it, and when it was queued.
+    changed: Option<(Lsn, Instant)>,
+    stay: Stay,
+}
+
+/// Whether a slice is here to stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stay {
+    #[default]
+    Stays,
+    /// A chunk is about to be queued: it must not leave.
+    Wanted,
+    /// Its Page Store is asked to delete it; it takes no chunks.
+    Leaves,
+    /// It is deleted.
+    Gone,
 }
 
 /// A slice.
@@ -53,8 +69,11 @@ pub(crate) struct Slice {
     base_sequence: u64,
     persistent: AtomicU64,
     backlog: AtomicU64,
+    pages: AtomicU64,
     pending: Mutex<Pending>,
     wake: Notify,
+    /// It stays after all, or has gone.
+    settled: Notify,
     /// Why its log is not taken, if it is not.
     pub outage: OutageWatch,
 }
@@ -69,11 +88,14 @@ impl Slice {
             base_sequence: status.sequence,
             persistent: AtomicU64::new(base.0),
             backlog: AtomicU64::new(status.backlog_bytes),
+            pages: AtomicU64::new(status.pages),
             pending: Mutex::new(Pending {
                 queued: base,
+                changed: Some((base, Instant::now())),
                 ..Pending::default()
             }),
             wake: Notify::new(),
+            settled: Notify::new(),
             outage: OutageWatch::new(key.to_string()),
         })
     }
@@ -88,8 +110,70 @@ impl Slice {
         self.backlog.load(Ordering::Relaxed)
     }
 
-    pub fn set_backlog(&self, bytes: u64) {
-        self.backlog.store(bytes, Ordering::Relaxed);
+    /// Pages it had when its store last said so.
+    pub fn pages(&self) -> u64 {
+        self.pages.load(Ordering::Relaxed)
+    }
+
+    /// What its store says of it.
+    pub fn set_status(&self, status: &SliceStatus) {
+        self.backlog.store(status.backlog_bytes, Ordering::Relaxed);
+        self.pages.store(status.pages, Ordering::Relaxed);
+    }
+
+    /// Keeps the slice until [`Slice::release`], once it is settled whether it stays; false if it is gone.
+    pub async fn reserve(&self) -> bool {
+        loop {
+            let settled = self.settled.notified();
+            {
+                let mut pending = self.pending.lock();
+                match pending.stay {
+                    Stay::Stays | Stay::Wanted => {
+                        pending.stay = Stay::Wanted;
+                        return true;
+                    }
+                    Stay::Gone => return false,
+                    Stay::Leaves => {}
+                }
+            }
+            settled.await;
+        }
+    }
+
+    /// What was to be queued is queued.
+    pub fn release(&self) {
+        self.pending.lock().stay = Stay::Stays;
+    }
+
+    /// From now on the slice takes nothing, if it has been without pages and log for `quiet`, all its
+    /// log was sent, and no read wants what its pages were before `recycled`. True if it leaves, or did
+    /// already.
+    pub fn leave(&self, quiet: Duration, recycled: Lsn) -> bool {
+        let mut pending = self.pending.lock();
+        let (changed, since) = pending.changed.expect("set when it was made");
+        let is_done = pending.chunks.is_empty() && pending.queued == self.persistent();
+        let is_empty = self.pages() == 0 && self.backlog() == 0 && changed <= recycled;
+        if pending.stay == Stay::Stays && is_done && is_empty && since.elapsed() >= quiet {
+            pending.stay = Stay::Leaves;
+        }
+        pending.stay == Stay::Leaves
+    }
+
+    /// It is not deleted: it goes on, and is not asked to leave again for a while.
+    pub fn stay(&self) {
+        let mut pending = self.pending.lock();
+        pending.stay = Stay::Stays;
+        let (changed, _) = pending.changed.expect("set when it was made");
+        pending.changed = Some((changed, Instant::now()));
+        drop(pending);
+        self.settled.notify_waiters();
+    }
+
+    /// It is deleted: its task ends.
+    pub fn gone(&self) {
+        self.pending.lock().stay = Stay::Gone;
+        self.wake.notify_one();
+        self.settled.notify_waiters();
     }
 
     /// Queues a part of a log buffer.
@@ -99,7 +183,12 @@ impl Slice {
             pending.queued < chunk.last,
             "P1: chunks of a slice in LSN order"
         );
+        assert!(
+            pending.stay == Stay::Wanted,
+            "P1: log for a slice that may leave"
+        );
         pending.queued = chunk.last;
+        pending.changed = Some((chunk.last, Instant::now()));
         pending.bytes += chunk.groups.len();
         pending.chunks.push_back(chunk);
         drop(pending);
@@ -109,7 +198,7 @@ impl Slice {
     /// Lets an idle slice know that nothing up to `lsn`, a CV-LSN, is for it.
     pub fn pass(&self, lsn: Lsn) {
         let mut pending = self.pending.lock();
-        if pending.queued >= lsn {
+        if pending.queued >= lsn || matches!(pending.stay, Stay::Leaves | Stay::Gone) {
             return;
         }
         let first = pending.queued.next();
@@ -124,9 +213,19 @@ impl Slice {
         self.wake.notify_one();
     }
 
-    /// The next chunks to send: when there are `enough` bytes, or some and `delay` is over.
-    async fn next(&self, enough: usize, delay: Duration) -> Vec<Chunk> {
-        while self.pending.lock().chunks.is_empty() {
+    /// The next chunks to send: when there are `enough` bytes, or some and `delay` is over. `None` if the
+    /// slice is deleted.
+    async fn next(&self, enough: usize, delay: Duration) -> Option<Vec<Chunk>> {
+        loop {
+            {
+                let pending = self.pending.lock();
+                if pending.stay == Stay::Gone {
+                    return None;
+                }
+                if !pending.chunks.is_empty() {
+                    break;
+                }
+            }
             self.wake.notified().await;
         }
         let deadline = Instant::now() + delay;
@@ -144,7 +243,7 @@ impl Slice {
             chunks.push(chunk);
         }
         pending.bytes -= bytes;
-        chunks
+        Some(chunks)
     }
 }
 
@@ -159,10 +258,10 @@ async fn send_all(shared: &Shared, slice: &Slice) -> Result<(), SalError> {
     let config = &shared.config;
     let store = &shared.stores[slice.store];
     let (mut sequence, mut prev_lsn) = (slice.base_sequence, slice.base);
-    loop {
-        let chunks = slice
-            .next(config.slice_buffer_bytes, config.slice_flush_interval)
-            .await;
+    while let Some(chunks) = slice
+        .next(config.slice_buffer_bytes, config.slice_flush_interval)
+        .await
+    {
         let _permit = store.in_flight.acquire().await.expect("never closed");
         sequence += 1;
         let fragment = Fragment {
@@ -177,7 +276,7 @@ async fn send_all(shared: &Shared, slice: &Slice) -> Result<(), SalError> {
         prev_lsn = fragment.last_lsn;
         let status = send(shared, slice, fragment).await?;
         reach(Point::FragmentSent);
-        slice.set_backlog(status.backlog_bytes);
+        slice.set_status(&status);
         slice.persistent.store(prev_lsn.0, Ordering::Release);
         let mut cv = shared.cv.lock();
         chunks
@@ -187,6 +286,7 @@ async fn send_all(shared: &Shared, slice: &Slice) -> Result<(), SalError> {
         drop(cv);
         shared.advance_cv();
     }
+    Ok(())
 }
 
 async fn send(shared: &Shared, slice: &Slice, fragment: Fragment) -> Result<SliceStatus, SalError> {

@@ -360,6 +360,7 @@ async fn too_many_open_files_are_waited_for() {
 /// A second frontend of the cluster in `dir`, until it is killed.
 fn second_frontend(dir: &Path) -> std::process::Child {
     let ready = dir.join("second.ready");
+    let _ = std::fs::remove_file(&ready);
     let child = Command::new(binary())
         .args([
             "frontend",
@@ -403,4 +404,41 @@ async fn a_frontend_that_can_never_serve_again_ends() {
     assert!(log.contains("it can do no more work"), "{log}");
     second.kill().unwrap();
     second.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frontend_that_was_taken_over_answers_no_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = cluster(dir.path(), 1, &[]);
+    create(&mut cluster.client(None).await.unwrap()).await;
+    let reads = ["SELECT SUM(v) FROM o.t", "SELECT v FROM o.t WHERE id = 7"];
+    for round in 0..6 {
+        let mut old = cluster.client(None).await.unwrap();
+        // All of it is in its memory.
+        for sql in reads {
+            assert_eq!(old.number(sql).await.unwrap() as u64 % 7, 0, "{sql}");
+        }
+        let mut second = second_frontend(dir.path());
+        if round % 2 == 1 {
+            let text = std::fs::read_to_string(dir.path().join("second.ready")).unwrap();
+            let address = text.trim().parse().unwrap();
+            let mut new = Client::connect(address, None).await.unwrap();
+            new.execute("UPDATE o.t SET v = v + 7").await.unwrap();
+        }
+        for sql in reads {
+            let told = old.number(sql).await;
+            let told = told.map_err(|e| e.to_string());
+            assert!(told.is_err(), "round {round}: {sql} is answered: {told:?}");
+        }
+        let new = cluster.client(None).await;
+        assert!(new.is_err(), "round {round}: it takes new connections");
+        let begun = Instant::now();
+        while !cluster.has_failed(Role::Frontend).unwrap() {
+            assert!(begun.elapsed() < BACK, "it goes on");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        second.kill().unwrap();
+        second.wait().unwrap();
+        cluster.restart(Role::Frontend).unwrap();
+    }
 }

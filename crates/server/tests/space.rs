@@ -1,7 +1,8 @@
 //! No page is ever lost: random changes of rows and definitions, killed at random moments; then every page
 //! is accounted for, by `perigee inspect space`.
 //!
-//! `PERIGEE_SPACE_ROUNDS` sets how often the server is killed, `PERIGEE_SPACE_SEED` what happens.
+//! `PERIGEE_SPACE_ROUNDS` sets how often the server is killed at the least, `PERIGEE_SPACE_SECONDS` for
+//! how long it goes on, `PERIGEE_SPACE_SEED` what happens.
 #![allow(clippy::unwrap_used, reason = "test code")]
 
 mod support;
@@ -101,7 +102,7 @@ async fn settled(dir: &Path, when: &str) -> Value {
     let data = dir.join("serve");
     let mut last = String::new();
     for attempt in 0..20 {
-        let mut server = Embedded::start(&binary(), dir, &args(&[])).unwrap();
+        let mut server = start(dir);
         tokio::time::sleep(Duration::from_millis(300 * (attempt + 1))).await;
         server.stop().unwrap();
         let (space, trouble) = inspect(&data);
@@ -114,14 +115,61 @@ async fn settled(dir: &Path, when: &str) -> Value {
     panic!("pages are lost, {when}: {last}");
 }
 
+/// Small slices, so that there are several, and some come and go.
+fn start(dir: &Path) -> Embedded {
+    Embedded::start(&binary(), dir, &args(&["--slice-size", "2MiB"])).unwrap()
+}
+
+/// What a database takes on disk beside twice its pages (`docs/space.md`), in so many slices.
+fn constant(slices: usize) -> u64 {
+    (3 + slices as u64) << 20
+}
+
+/// How much longer than a slice has to be without pages until it is deleted.
+const QUIET: Duration = Duration::from_secs(8);
+
+/// Runs the server without work, until the disk has no more than twice what is in the pages, and no slice
+/// that has none; a minute at most.
+async fn small_disk(dir: &Path, when: &str) {
+    let data = dir.join("serve");
+    let begun = Instant::now();
+    loop {
+        let mut server = start(dir);
+        tokio::time::sleep(QUIET).await;
+        server.stop().unwrap();
+        let (space, trouble) = inspect(&data);
+        assert_eq!(trouble, "", "{when}");
+        let number = |name: &str| space[name].as_u64().unwrap();
+        let slices = space["slices"].as_array().unwrap();
+        let empty = slices.iter().filter(|s| s["pages"] == 0).count();
+        let (live, disk) = (
+            number("stored") * number("page_bytes"),
+            number("disk_bytes"),
+        );
+        println!(
+            "{when}: {live} bytes live, {disk} on disk, {} slices",
+            slices.len()
+        );
+        if empty == 0 && disk <= 2 * live + constant(slices.len()) {
+            return;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{when}: {space:#}"
+        );
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_page_is_lost_by_kills() {
     let dir = tempfile::tempdir().unwrap();
     let rounds = setting("PERIGEE_SPACE_ROUNDS", 3);
+    let time = Duration::from_secs(setting("PERIGEE_SPACE_SECONDS", 0));
     let seed = setting("PERIGEE_SPACE_SEED", 7);
-    let mut done = 0;
-    for round in 0..rounds {
-        let server = Embedded::start(&binary(), dir.path(), &args(&[])).unwrap();
+    let (mut done, begun) = (0, Instant::now());
+    let mut all = 0;
+    for round in (0..).take_while(|round| *round < rounds || begun.elapsed() < time) {
+        let server = start(dir.path());
         let mut client = server.client(None).await.unwrap();
         client
             .execute("CREATE DATABASE IF NOT EXISTS space")
@@ -142,13 +190,15 @@ async fn no_page_is_lost_by_kills() {
         }
         let when = format!("seed {seed}, round {round}, killed after {millis} ms");
         // Also killed while it frees what the first kill left.
-        drop(Embedded::start(&binary(), dir.path(), &args(&[])).unwrap());
+        drop(start(dir.path()));
         settled(dir.path(), &when).await;
+        all = round + 1;
     }
-    println!("{done} statements in {rounds} rounds");
-    assert!(done > 5 * rounds, "only {done} statements succeed");
+    println!("{done} statements in {all} rounds");
+    assert!(done > 5 * all, "only {done} statements succeed");
+    small_disk(dir.path(), "at the end").await;
     // Everything dropped is everything given back.
-    let mut server = Embedded::start(&binary(), dir.path(), &args(&[])).unwrap();
+    let mut server = start(dir.path());
     let mut client = server.client(None).await.unwrap();
     client.execute("DROP DATABASE space").await.unwrap();
     server.stop().unwrap();
@@ -156,6 +206,7 @@ async fn no_page_is_lost_by_kills() {
     // Undo keeps a page or two for each transaction that ran at a time.
     assert!(space["in_use"].as_u64().unwrap() < 40, "{space:#}");
     assert_eq!(space["stored"], space["in_use"], "{space:#}");
+    small_disk(dir.path(), "all is dropped").await;
 }
 
 /// Waits until the live bytes are no more than this.

@@ -304,6 +304,15 @@ impl<S: PageStore> PageStore for Faulty<S> {
             .await
     }
 
+    async fn delete_slice(&self, slice: SliceKey, epoch: u64, end: Lsn) -> Result<bool, PageError> {
+        self.faults
+            .apply(
+                self.store.delete_slice(slice, epoch, end),
+                PageError::Unavailable,
+            )
+            .await
+    }
+
     async fn write_logs(&self, fragment: Fragment) -> Result<SliceStatus, PageError> {
         let fault = *self.faults.disk();
         match fault {

@@ -29,9 +29,23 @@ struct History {
     newest: Box<[u8; PAGE_SIZE]>,
 }
 
+impl History {
+    fn exists(&self) -> bool {
+        self.changes.last().is_some_and(|(_, last)| !last.frees())
+    }
+
+    /// True if no read at or above this LSN finds a page.
+    fn is_gone(&self, recycle: Lsn) -> bool {
+        let last = self.changes.last();
+        last.is_none_or(|(lsn, last)| last.frees() && *lsn <= recycle)
+    }
+}
+
 #[derive(Default)]
 struct State {
     slices: BTreeMap<SliceKey, Slice>,
+    /// Of the last deletion of a slice.
+    epochs: BTreeMap<DbId, u64>,
     recycle: BTreeMap<DbId, Lsn>,
 }
 
@@ -142,6 +156,7 @@ impl Slice {
             persistent_lsn: fragment.last_lsn,
             consolidated_lsn: fragment.last_lsn,
             backlog_bytes: 0,
+            pages: self.pages.values().filter(|p| p.exists()).count() as u64,
         };
         Ok(*status)
     }
@@ -162,12 +177,31 @@ fn apply(page: &mut [u8; PAGE_SIZE], lsn: Lsn, change: &Change) -> Result<(), Pa
 impl PageStore for ReplayPageStore {
     async fn create_slice(&self, slice: SliceKey, epoch: u64) -> Result<(), PageError> {
         let mut state = self.state();
-        let found = state.slices.entry(slice).or_default();
+        let deleted = state.epochs.get(&slice.db).copied().unwrap_or_default();
+        let found = state.slices.get(&slice);
+        if epoch < found.map_or(deleted, |found| found.epoch) {
+            return Err(PageError::Fenced(format!("{slice}: old epoch")));
+        }
+        state.slices.entry(slice).or_default().epoch = epoch;
+        Ok(())
+    }
+
+    async fn delete_slice(&self, slice: SliceKey, epoch: u64, end: Lsn) -> Result<bool, PageError> {
+        let mut state = self.state();
+        let recycle = state.recycle.get(&slice.db).copied().unwrap_or_default();
+        let Some(found) = state.slices.get(&slice) else {
+            return Ok(true);
+        };
         if epoch < found.epoch {
             return Err(PageError::Fenced(format!("{slice}: old epoch")));
         }
-        found.epoch = epoch;
-        Ok(())
+        let ended = found.status.sequence > 0 && found.status.persistent_lsn == end;
+        if !ended || !found.pages.values().all(|page| page.is_gone(recycle)) {
+            return Ok(false);
+        }
+        state.slices.remove(&slice);
+        state.epochs.insert(slice.db, epoch);
+        Ok(true)
     }
 
     async fn write_logs(&self, fragment: Fragment) -> Result<SliceStatus, PageError> {

@@ -20,7 +20,7 @@ use futures::TryStreamExt;
 use perigee_engine::catalog::{ColumnDef, IndexDef, Table, TableDef};
 use perigee_engine::scan::{CancelToken, ScanRequest};
 use perigee_engine::txn::TransactionOptions;
-use perigee_engine::{Engine, EngineConfig};
+use perigee_engine::{Engine, EngineConfig, TableName};
 use perigee_log_store::LogStoreService;
 use perigee_page_api::PageStore;
 use perigee_page_store::PageStoreService;
@@ -133,7 +133,9 @@ pub async fn open(dir: &Path) -> Arc<Engine> {
     let pages: Arc<dyn PageStore> =
         Arc::new(PageStoreService::open(dir.join("pages"), pages).unwrap());
     let sal = SalConfig {
+        // Each extent is a slice, which comes and goes with its table.
         slice_pages: 64,
+        empty_slice_after: ms(1),
         plog_bytes: 32 << 10,
         log_flush_interval: ms(1),
         slice_flush_interval: ms(1),
@@ -205,6 +207,14 @@ async fn table(engine: &Arc<Engine>, long: bool) -> Arc<Table> {
         transaction.commit().await.unwrap();
     }
     table
+}
+
+async fn drop_table(engine: &Arc<Engine>, name: &str) {
+    let cancel = CancelToken::new();
+    let name = TableName::of(&engine.table("test", name).unwrap());
+    let locker = engine.table_locker(Duration::from_secs(5), &cancel);
+    let locked = engine.lock_exclusively(&name, &locker).await.unwrap();
+    engine.drop_tables(vec![locked]).await.unwrap();
 }
 
 /// The ids of the first rows that transaction `n` changes.
@@ -325,6 +335,9 @@ async fn write(engine: &Arc<Engine>, journal: &Journal, transactions: u64) {
         if n == next + 1 {
             let name = format!("s{n}");
             engine.create_table(definition(&name)).await.unwrap();
+        }
+        if n == next + 2 {
+            drop_table(engine, &format!("s{}", n - 1)).await;
         }
         pass(engine).await;
     }

@@ -14,12 +14,16 @@
 //! Of the two ways that write, a pair takes one, and both with `PERIGEE_CRASH_WALK=all`.
 //!
 //! A process ends when it first reaches its point; with `PERIGEE_CRASH_TIMES=3` when it reaches it for the
-//! third time, or in order if it never does. `PERIGEE_CRASH_FIRST` names the only first point.
+//! third time, or in order if it never does. `PERIGEE_CRASH_FIRST` names the only first point. The first
+//! process also ends at some points at the second time ([`AGAIN`]).
+//!
+//! What a process passes before its database has a log is walked from an empty directory too, *idle*:
+//! only so is there a second process that makes the database.
 #![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
 
 mod life;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -32,6 +36,9 @@ use perigee_crash::{AT, Point, TRACE};
 /// For the process that lives: directory and mode.
 const DIR: &str = "PERIGEE_LIFE_DIR";
 const MODE: &str = "PERIGEE_LIFE_MODE";
+
+/// The first PLog of a database is not like others: before it there is nothing that could be deleted.
+const AGAIN: [Point; 2] = [Point::PlogCreated, Point::PlogMade];
 
 /// A process ends when it has reached its point this many times.
 fn times() -> u32 {
@@ -63,11 +70,12 @@ fn copy(from: &Path, to: &Path) {
 /// How a life ended, and the points that it came to.
 struct Lived {
     ended: bool,
-    reached: BTreeSet<Point>,
+    /// In the order in which it first came there.
+    reached: Vec<Point>,
 }
 
 /// A life in a process of its own.
-fn process(dir: &Path, mode: Mode, at: Option<Point>) -> Lived {
+fn process(dir: &Path, mode: Mode, at: Option<(Point, u32)>) -> Lived {
     let trace = dir.join("trace");
     let _ = fs::remove_file(&trace);
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -80,14 +88,14 @@ fn process(dir: &Path, mode: Mode, at: Option<Point>) -> Lived {
         .stdin(Stdio::null())
         .stdout(Stdio::null());
     match at {
-        Some(point) => command.env(AT, format!("{}:{}", point.name(), times())),
+        Some((point, times)) => command.env(AT, format!("{}:{times}", point.name())),
         None => command.env_remove(AT),
     };
     let output = command.output().unwrap();
     let names = fs::read_to_string(&trace).unwrap_or_default();
     let reached = |name: &str| Point::ALL.iter().find(|p| p.name() == name).copied();
-    let reached: BTreeSet<_> = names.lines().filter_map(reached).collect();
-    let crashed = at.is_some_and(|point| reached.contains(&point));
+    let reached: Vec<_> = names.lines().filter_map(reached).collect();
+    let crashed = at.is_some_and(|(point, _)| reached.contains(&point));
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success() || crashed && !text.contains("panicked"),
@@ -171,7 +179,7 @@ impl Walk {
         self.check(&dir, way);
         for second in reached.into_iter().filter(|second| is_taken(*second)) {
             let dir = self.copy_of(from);
-            let lived = process(&dir, mode, Some(second));
+            let lived = process(&dir, mode, Some((second, times())));
             if !lived.ended {
                 self.note(second, true);
             }
@@ -179,14 +187,15 @@ impl Walk {
         }
     }
 
-    /// All that follows the end at a point, in the first of some lives that comes to it.
-    fn begin(&self, lives: &[Beginning], first: Point) {
+    /// All that follows the end at a point, when it is reached for the nth time, in the first of some
+    /// lives that comes to it.
+    fn begin(&self, lives: &[Beginning], first: Point, times: u32) {
         for (base, mode, reached) in lives {
             if !reached.contains(&first) {
                 continue;
             }
             let dir = self.copy_of(base);
-            if process(&dir, *mode, Some(first)).ended {
+            if process(&dir, *mode, Some((first, times))).ended {
                 // Not this time.
                 fs::remove_dir_all(&dir).unwrap();
                 continue;
@@ -194,7 +203,7 @@ impl Walk {
             self.note(first, false);
             let all = std::env::var("PERIGEE_CRASH_WALK").is_ok_and(|walk| walk == "all");
             let even = |second: Point| (first as usize + second as usize).is_multiple_of(2);
-            let way = |name: &str| format!("{first:?}, {name}");
+            let way = |name: &str| format!("{first:?} ({times}), {name}");
             self.go_on(&dir, Mode::Idle, &way("idle"), |_| true);
             self.go_on(&dir, Mode::Writes, &way("writes"), |p| all || even(p));
             let idle = self.copy_of(&dir);
@@ -207,10 +216,28 @@ impl Walk {
             return;
         }
     }
+
+    /// What follows the end at a point that the making of a database passes before it has a log.
+    fn begin_empty(&self, lives: &[Beginning], first: Point) {
+        let (base, mode, reached) = &lives[EMPTY];
+        let has_log = reached.iter().position(|p| *p == Point::EpochBegun);
+        if !reached[..has_log.unwrap()].contains(&first) {
+            return;
+        }
+        let dir = self.copy_of(base);
+        process(&dir, *mode, Some((first, 1)));
+        self.note(first, false);
+        let way = format!("{first:?} in an empty directory, idle");
+        self.go_on(&dir, Mode::Idle, &way, |_| true);
+        fs::remove_dir_all(&dir).unwrap();
+    }
 }
 
 /// A database, what the life after it does, and the points that it comes to.
-type Beginning = (PathBuf, Mode, BTreeSet<Point>);
+type Beginning = (PathBuf, Mode, Vec<Point>);
+
+/// Which of them makes the database.
+const EMPTY: usize = 2;
 
 /// Lives of which each point is in one at least.
 fn beginnings(walk: &Walk) -> Vec<Beginning> {
@@ -220,7 +247,7 @@ fn beginnings(walk: &Walk) -> Vec<Beginning> {
     }
     process(&full, Mode::Long, None);
     // There is something to undo and to cut off.
-    process(&full, Mode::Writes, Some(Point::AppendTorn));
+    process(&full, Mode::Writes, Some((Point::AppendTorn, 1)));
     let modes = [
         (&full, Mode::Writes),
         (&full, Mode::Idle),
@@ -248,8 +275,13 @@ fn every_pair_of_crash_points_is_survived() {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(first) = Point::ALL.get(at.fetch_add(1, Ordering::Relaxed)) {
-                    if only.as_ref().is_none_or(|only| only == first.name()) {
-                        walk.begin(&lives, *first);
+                    if only.as_ref().is_some_and(|only| only != first.name()) {
+                        continue;
+                    }
+                    walk.begin(&lives, *first, times());
+                    walk.begin_empty(&lives, *first);
+                    if AGAIN.contains(first) && times() == 1 {
+                        walk.begin(&lives, *first, 2);
                     }
                 }
             });
@@ -262,10 +294,10 @@ fn every_pair_of_crash_points_is_survived() {
     println!("{} ways", walk.cases.load(Ordering::Relaxed));
     let failures = walk.failures.into_inner().unwrap();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    let ended = |point: &Point| ends.contains_key(point);
+    let ended = |point: &Point| ends.get(point).is_some_and(|(a, b)| *a > 0 && *b > 0);
     let never: Vec<_> = Point::ALL.iter().filter(|p| !ended(p)).collect();
     assert!(
         never.is_empty() || times() > 1 || only.is_some(),
-        "no life ended at {never:?}"
+        "no first or no second life ended at {never:?}"
     );
 }

@@ -24,16 +24,20 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     async fn new(store: &'a dyn PageStore, format: &'a dyn Format, db: u32) -> Self {
+        Self::new_in(store, format, db, 1).await
+    }
+
+    async fn new_in(store: &'a dyn PageStore, format: &'a dyn Format, db: u32, epoch: u64) -> Self {
         let slice = SliceKey {
             db: DbId(db),
             slice: SliceId(3),
         };
-        store.create_slice(slice, 1).await.expect("a new slice");
+        store.create_slice(slice, epoch).await.expect("a new slice");
         Self {
             store,
             format,
             slice,
-            epoch: 1,
+            epoch,
             sequence: 0,
             last: Lsn(0),
             changes: BTreeMap::new(),
@@ -136,6 +140,7 @@ pub(super) async fn run(store: &dyn PageStore, format: &dyn Format, db: u32) {
     databases_are_apart(store, format, db + 8).await;
     malformed_groups_are_refused(store, format, db + 10).await;
     an_idle_slice_moves_on(store, format, db + 11).await;
+    a_slice_without_pages_is_deleted(store, format, db + 12).await;
 }
 
 async fn versions_are_read_at_any_lsn(store: &dyn PageStore, format: &dyn Format, db: u32) {
@@ -434,4 +439,53 @@ async fn an_idle_slice_moves_on(store: &dyn PageStore, format: &dyn Format, db: 
     w.write(25, &[&[1]]).await;
     w.check(25, 1).await;
     w.check(24, 1).await;
+}
+
+async fn a_slice_without_pages_is_deleted(store: &dyn PageStore, format: &dyn Format, db: u32) {
+    let mut w = Writer::new(store, format, db).await;
+    let slice = w.slice;
+    let delete = |epoch, end| async move { store.delete_slice(slice, epoch, Lsn(end)).await };
+    let kept = delete(1, 0).await.expect("an answer");
+    assert!(!kept, "a slice that got nothing yet is deleted");
+    // That there is nothing for it up to LSN 4.
+    let passed = Fragment {
+        groups: Bytes::new(),
+        ..w.fragment(1, &[&[], &[], &[], &[]])
+    };
+    let status = store.write_logs(passed.clone()).await;
+    assert_eq!(status.expect("taken").persistent_lsn, Lsn(4));
+    store.create_slice(slice, 3).await.expect("a new epoch");
+    let kept = delete(3, 3).await.expect("an answer");
+    assert!(!kept, "a slice that has gone on is deleted");
+    let refused = delete(2, 4).await;
+    assert!(
+        matches!(refused, Err(PageError::Fenced(_))),
+        "an old epoch deletes: {refused:?}"
+    );
+    for _ in 0..2 {
+        let deleted = delete(3, 4).await.expect("an answer");
+        assert!(
+            deleted,
+            "a slice without pages is deleted, and may be twice"
+        );
+        let status = store.slice_status(slice).await;
+        assert!(matches!(status, Err(PageError::NotFound(_))), "{status:?}");
+    }
+    let written = store.write_logs(passed).await;
+    assert!(
+        matches!(written, Err(PageError::NotFound(_))),
+        "a deleted slice is written: {written:?}"
+    );
+    let refused = store.create_slice(slice, 2).await;
+    assert!(
+        matches!(refused, Err(PageError::Fenced(_))),
+        "an old epoch brings a slice back: {refused:?}"
+    );
+    // A new life, with a chain of its own.
+    let mut w = Writer::new_in(store, format, db, 3).await;
+    w.write(9, &[&[7]]).await;
+    w.check(9, 7).await;
+    let kept = delete(3, 9).await.expect("an answer");
+    assert!(!kept, "a slice with a page is deleted");
+    w.check(9, 7).await;
 }

@@ -69,6 +69,8 @@ struct Slice {
 #[derive(Default)]
 struct State {
     slices: BTreeMap<SliceKey, Slice>,
+    /// Of the last deletion of a slice.
+    epochs: BTreeMap<DbId, u64>,
     recycle: BTreeMap<DbId, Lsn>,
 }
 
@@ -151,6 +153,7 @@ impl Slice {
             persistent_lsn: fragment.last_lsn,
             consolidated_lsn: fragment.last_lsn,
             backlog_bytes: 0,
+            pages: self.changes.len() as u64,
         };
         Ok(*status)
     }
@@ -160,12 +163,30 @@ impl Slice {
 impl PageStore for MemoryPageStore {
     async fn create_slice(&self, slice: SliceKey, epoch: u64) -> Result<(), PageError> {
         let mut state = self.state();
-        let found = state.slices.entry(slice).or_default();
+        let deleted = state.epochs.get(&slice.db).copied().unwrap_or_default();
+        let found = state.slices.get(&slice);
+        if epoch < found.map_or(deleted, |found| found.epoch) {
+            return Err(PageError::Fenced(format!("{slice}: old epoch")));
+        }
+        state.slices.entry(slice).or_default().epoch = epoch;
+        Ok(())
+    }
+
+    async fn delete_slice(&self, slice: SliceKey, epoch: u64, end: Lsn) -> Result<bool, PageError> {
+        let mut state = self.state();
+        let Some(found) = state.slices.get(&slice) else {
+            return Ok(true);
+        };
         if epoch < found.epoch {
             return Err(PageError::Fenced(format!("{slice}: old epoch")));
         }
-        found.epoch = epoch;
-        Ok(())
+        let ended = found.status.sequence > 0 && found.status.persistent_lsn == end;
+        if !ended || !found.changes.is_empty() {
+            return Ok(false);
+        }
+        state.slices.remove(&slice);
+        state.epochs.insert(slice.db, epoch);
+        Ok(true)
     }
 
     async fn write_logs(&self, fragment: Fragment) -> Result<SliceStatus, PageError> {

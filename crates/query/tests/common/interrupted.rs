@@ -26,6 +26,10 @@ impl PageStore for Interrupted {
         self.store.create_slice(slice, epoch).await
     }
 
+    async fn delete_slice(&self, slice: SliceKey, epoch: u64, end: Lsn) -> Result<bool, PageError> {
+        self.store.delete_slice(slice, epoch, end).await
+    }
+
     async fn write_logs(&self, fragment: Fragment) -> Result<SliceStatus, PageError> {
         self.store.write_logs(fragment).await
     }

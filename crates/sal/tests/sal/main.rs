@@ -4,4 +4,5 @@
 mod cluster;
 mod reads;
 mod recovery;
+mod slices;
 mod write_path;

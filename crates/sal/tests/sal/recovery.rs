@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::cluster::{Cluster, DB, Model, config};
+use crate::slices::free;
 use perigee_log_api::{LogStore, PlogKey};
 use perigee_page_api::{PageStore, SliceKey};
 use perigee_sal::{LATEST, Sal, SalConfig, SalError};
@@ -386,8 +387,12 @@ async fn opening_waits_for_stores_and_gives_up_in_the_end() {
 enum Step {
     /// Append a group with changes of these pages.
     Write(Vec<u64>),
+    /// Free all pages from the first of these to the second.
+    Free(u64, u64),
     /// Wait until the last group is durable.
     Commit,
+    /// Wait until Page Stores have it, and need nothing of what was before.
+    Settle,
     /// A Page Store stops or goes on.
     Toggle(usize),
     /// The frontend dies and another one starts.
@@ -398,7 +403,9 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => prop::collection::btree_set(64_u64..700, 1..4)
             .prop_map(|p| Step::Write(p.into_iter().collect())),
+        1 => (64_u64..700, 1_u64..400).prop_map(|(from, n)| Step::Free(from, from + n)),
         2 => Just(Step::Commit),
+        1 => Just(Step::Settle),
         2 => (0..3_usize).prop_map(Step::Toggle),
         1 => Just(Step::Crash),
     ]
@@ -414,7 +421,13 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let cluster = Cluster::new(3);
-            let config = SalConfig { plog_bytes: 2000, log_buffer_bytes: 200, ..config() };
+            let config = SalConfig {
+                plog_bytes: 2000,
+                log_buffer_bytes: 200,
+                empty_slice_after: std::time::Duration::ZERO,
+                maintenance_interval: std::time::Duration::from_millis(1),
+                ..config()
+            };
             let mut sal = cluster.open_with(config.clone()).await.unwrap();
             // The model after each LSN; the superblock has LSN 1.
             let mut history = vec![Model::default(); 2];
@@ -427,6 +440,23 @@ proptest! {
                         let lsn = model.write(&sal, &pages, i as u64 + 1);
                         assert_eq!(lsn, Lsn(history.len() as u64));
                         history.push(model);
+                    }
+                    Step::Free(from, to) => {
+                        let mut model = history.last().unwrap().clone();
+                        let pages: Vec<_> = model.0.keys().map(|page| page.0).collect();
+                        let pages: Vec<_> = pages.into_iter().filter(|p| (from..to).contains(p)).collect();
+                        if !pages.is_empty() {
+                            free(&mut model, &sal, &pages);
+                            history.push(model);
+                        }
+                    }
+                    Step::Settle => {
+                        cluster.pages.iter().for_each(|p| p.faults.go_on());
+                        stopped = [false; 3];
+                        committed = sal.last_lsn();
+                        sal.wait_page_persistent(committed).await.unwrap();
+                        sal.set_recycle_lsn(committed);
+                        tokio::time::sleep(std::time::Duration::from_millis(4)).await;
                     }
                     Step::Commit => {
                         committed = sal.last_lsn();

@@ -9,7 +9,7 @@ use clap::Args;
 use perigee_engine::EngineError;
 use perigee_engine::space::{OwnerSpace, PageSource, SpaceReport, account};
 use perigee_page::{PageMut, PageRef};
-use perigee_page_store::OfflineStore;
+use perigee_page_store::{OfflineSlice, OfflineStore};
 use perigee_redo::{Change, Group, apply_change};
 use perigee_types::{DbId, Lsn, PAGE_SIZE, PageId};
 use serde_json::json;
@@ -39,6 +39,11 @@ pub fn run(args: &SpaceArgs) -> Result<(), String> {
     let stray = stored.iter().filter(|page| !report.is_used(**page)).count();
     let space = Space {
         report,
+        slices: stores
+            .stores
+            .iter()
+            .flat_map(OfflineStore::slices)
+            .collect(),
         stored: stored.len(),
         stray,
         disk: disk_bytes(&args.dirs),
@@ -188,6 +193,7 @@ fn disk_bytes(dirs: &[PathBuf]) -> u64 {
 /// The account, and what is on disk.
 struct Space {
     report: SpaceReport,
+    slices: Vec<OfflineSlice>,
     /// Pages with content.
     stored: usize,
     /// Of these, those that are not in use.
@@ -275,6 +281,17 @@ impl Space {
             "{:12} {:>9}  bytes of files",
             "disk", self.disk
         ));
+        line(format_args!(""));
+        line(format_args!(
+            "{:12} {:>9} {:>12}",
+            "slice", "pages", "bytes"
+        ));
+        for slice in &self.slices {
+            line(format_args!(
+                "{:12} {:>9} {:>12}",
+                slice.key.slice.0, slice.pages, slice.disk_bytes
+            ));
+        }
         out
     }
 
@@ -287,7 +304,9 @@ impl Space {
                 "pages": owner.pages(), "unused": owner.unused,
             })
         };
+        let slice = |slice: &OfflineSlice| json!({"slice": slice.key.slice.0, "pages": slice.pages, "bytes": slice.disk_bytes});
         json!({
+            "slices": self.slices.iter().map(slice).collect::<Vec<_>>(),
             "owners": report.owners.iter().map(owner).collect::<Vec<_>>(),
             "in_use": report.in_use(), "unused": report.unused(), "free": report.free,
             "being_freed": report.pending, "handed_out": report.handed_out,
