@@ -34,7 +34,7 @@ use crate::txn::{
 const NO_INDEX: IndexId = IndexId(0);
 
 /// How often Page Stores are told which page versions nobody needs.
-const RECYCLE_INTERVAL: Duration = Duration::from_millis(250);
+const RECYCLE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Settings of an engine.
 #[derive(Clone, Debug)]

@@ -15,14 +15,15 @@ use crate::disk::Disk;
 /// Appends below this length go to zeroed blocks.
 const SMALL: u64 = 64 << 10;
 
-/// Zeros written at once: 1 ms of work about every 250 appends of 4 KiB.
-const ZERO_STEP: u64 = 1 << 20;
+/// Zeros written at once, at the least and at the most: as much as the PLog has, so that a short one does
+/// not take much more than is in it. The most is 1 ms of work about every 250 appends of 4 KiB.
+const ZERO_STEP: (u64, u64) = (64 << 10, 1 << 20);
 
 /// Space reserved at once for large appends, at the least and at the most: half of what the PLog has, so
 /// that a short one does not take much more than is in it.
 const RESERVE_STEP: (u64, u64) = (1 << 20, 16 << 20);
 
-static ZEROS: [u8; ZERO_STEP as usize] = [0; ZERO_STEP as usize];
+static ZEROS: [u8; ZERO_STEP.1 as usize] = [0; ZERO_STEP.1 as usize];
 
 /// How far the file of an open PLog is prepared.
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +52,10 @@ impl Space {
         if len < SMALL {
             if end > self.zeroed {
                 let from = self.zeroed.max(position);
-                if disk.write(file, &ZEROS, from).is_ok() {
-                    self.zeroed = from + ZERO_STEP;
+                let (least, most) = ZERO_STEP;
+                let step = position.next_multiple_of(least).clamp(least, most);
+                if disk.write(file, &ZEROS[..step as usize], from).is_ok() {
+                    self.zeroed = from + step;
                     self.reserved = self.reserved.max(self.zeroed);
                 }
             }

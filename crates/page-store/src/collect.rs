@@ -25,7 +25,7 @@ use crate::slice::{Slice, Worker};
 const GARBAGE_PERCENT: u64 = 40;
 
 /// Garbage that is never worth a rewrite.
-const SLACK: u64 = 1 << 20;
+const SLACK: u64 = 256 << 10;
 
 /// When tombstones are more than one part in so many of what is needed, the oldest segment is
 /// rewritten: they can go when it has gone. What is rewritten for them is bounded by that.

@@ -43,8 +43,8 @@ pub struct SalConfig {
     pub open_timeout: Duration,
     /// A slice without pages that got no log for this long is deleted.
     pub empty_slice_after: Duration,
-    /// How often the recycle LSN is forwarded and the log truncated. Page versions that were made since
-    /// the last time take space.
+    /// How often the recycle LSN is forwarded and the log truncated, at the least: sooner when much was
+    /// written. Page versions that were made since the last time take space.
     pub maintenance_interval: Duration,
 }
 

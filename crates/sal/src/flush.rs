@@ -28,6 +28,9 @@ pub(crate) async fn run(
             return;
         }
         reach(Point::BufferDurable);
+        if shared.wrote_much() {
+            shared.maintenance_wake.notify_one();
+        }
         shared.progress.send_modify(|p| {
             assert_eq!(
                 p.durable.next(),

@@ -15,6 +15,16 @@ use crate::sal::Shared;
 use crate::slice::Slice;
 use crate::{SalError, retire, room};
 
+/// Log that is written between two rounds, as a share of the database's pages: what it replaces takes
+/// space until the next one, in the Log Store and in the Page Stores.
+const LOG_SHARE: u64 = 8;
+
+/// Log that always may be.
+const LEAST_LOG: u64 = 1 << 20;
+
+/// Rounds are no closer to each other than this: each takes some syncs in every store.
+const SHORTEST: Duration = Duration::from_millis(50);
+
 /// While writers are throttled, the stores are asked for their backlog this often.
 const BACKLOG_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -24,19 +34,23 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 async fn keep_house(shared: &Shared) {
-    let (mut recycled, mut due) = (Lsn(0), Instant::now() + shared.config.maintenance_interval);
+    let interval = shared.config.maintenance_interval;
+    let (mut recycled, mut last) = (Lsn(0), Instant::now());
     loop {
-        let pause = due.saturating_duration_since(Instant::now());
-        if timeout(pause, shared.maintenance_wake.notified())
-            .await
-            .is_ok()
-            && Instant::now() < due
-        {
+        let pause = interval.saturating_sub(last.elapsed());
+        let woken = timeout(pause, shared.maintenance_wake.notified()).await;
+        let shortest = match shared.wrote_much() {
+            true => SHORTEST.min(interval),
+            false => interval,
+        };
+        if woken.is_ok() && last.elapsed() < shortest {
             look_at_backlog(shared).await;
             tokio::time::sleep(BACKLOG_INTERVAL).await;
             continue;
         }
-        due = Instant::now() + shared.config.maintenance_interval;
+        last = Instant::now();
+        let log = shared.log_bytes.load(Ordering::Relaxed);
+        shared.log_at_round.store(log, Ordering::Relaxed);
         look_at_backlog(shared).await;
         if let Err(error) = recycle(shared, &mut recycled).await {
             tracing::warn!("recycle LSN: {}", shared.seen(error));
@@ -47,6 +61,15 @@ async fn keep_house(shared: &Shared) {
         if let Err(error) = retire::run(shared, recycled).await {
             tracing::warn!("deleting slices: {}", shared.seen(error));
         }
+    }
+}
+
+impl Shared {
+    /// True if housekeeping should not wait for its time.
+    pub fn wrote_much(&self) -> bool {
+        let round = self.log_at_round.load(Ordering::Relaxed);
+        let written = self.log_bytes.load(Ordering::Relaxed).saturating_sub(round);
+        written >= LEAST_LOG && written >= self.live_bytes() / LOG_SHARE
     }
 }
 

@@ -18,7 +18,7 @@ use crate::sal::Shared;
 const LIVE_SHARE: u64 = 8;
 
 /// No PLog is sealed below this length for that: making one takes some syncs.
-const LEAST: u64 = 1 << 20;
+const LEAST: u64 = 512 << 10;
 
 /// Where room is scarce PLogs are sealed at this share of their usual length.
 const SCARCE_SHARE: u64 = 16;

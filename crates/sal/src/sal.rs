@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     /// Bytes of log that are appended and not below the CV-LSN.
     pub unpersisted: AtomicUsize,
     pub log_bytes: AtomicU64,
+    /// What that was when housekeeping came round last.
+    pub log_at_round: AtomicU64,
     pub plogs: Mutex<PlogList>,
     pub recycle: AtomicU64,
     pub maintenance_wake: Notify,
@@ -120,6 +122,7 @@ impl Shared {
             damaged: start.damaged,
             unpersisted: AtomicUsize::new(0),
             log_bytes: AtomicU64::new(0),
+            log_at_round: AtomicU64::new(0),
             plogs: Mutex::new(start.plogs),
             recycle: AtomicU64::new(0),
             maintenance_wake: Notify::new(),
