@@ -37,6 +37,9 @@ use perigee_crash::{AT, Point, TRACE};
 const DIR: &str = "PERIGEE_LIFE_DIR";
 const MODE: &str = "PERIGEE_LIFE_MODE";
 
+/// Reached only if what was cut short had something behind a sector's border.
+const BY_CHANCE: [Point; 1] = [Point::TornAppendCut];
+
 /// The first PLog of a database is not like others: before it there is nothing that could be deleted.
 const AGAIN: [Point; 2] = [Point::PlogCreated, Point::PlogMade];
 
@@ -205,6 +208,10 @@ impl Walk {
             let even = |second: Point| (first as usize + second as usize).is_multiple_of(2);
             let way = |name: &str| format!("{first:?} ({times}), {name}");
             self.go_on(&dir, Mode::Idle, &way("idle"), |_| true);
+            if times > crate::times() && !all {
+                fs::remove_dir_all(&dir).unwrap();
+                return;
+            }
             self.go_on(&dir, Mode::Writes, &way("writes"), |p| all || even(p));
             let idle = self.copy_of(&dir);
             process(&idle, Mode::Idle, None);
@@ -294,10 +301,14 @@ fn every_pair_of_crash_points_is_survived() {
     println!("{} ways", walk.cases.load(Ordering::Relaxed));
     let failures = walk.failures.into_inner().unwrap();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    let ended = |point: &Point| ends.get(point).is_some_and(|(a, b)| *a > 0 && *b > 0);
+    // Whether a first one comes to what runs in the background is a matter of time.
+    let ended = |point: &Point| {
+        let ends = ends.get(point).copied();
+        ends.is_some_and(|(_, seconds)| seconds > 0 || BY_CHANCE.contains(point))
+    };
     let never: Vec<_> = Point::ALL.iter().filter(|p| !ended(p)).collect();
     assert!(
         never.is_empty() || times() > 1 || only.is_some(),
-        "no first or no second life ended at {never:?}"
+        "no second life ended at {never:?}"
     );
 }

@@ -224,7 +224,8 @@ const CONSTANT: u64 = 4 * (4 << 20);
 async fn update(engine: &Arc<Engine>, table: &Arc<Table>, rows: i64, time: Duration) {
     let (end, mut id) = (Instant::now() + time, 1);
     let (mut round, mut most, log) = (0, None, engine.sal().log_bytes());
-    while Instant::now() < end {
+    // On a busy machine it takes longer.
+    while Instant::now() < end || round <= 10 {
         let mut trx = engine.begin(TransactionOptions::default());
         for _ in 0..100 {
             id = (id * 48271) % 0x7fff_ffff;
@@ -246,7 +247,6 @@ async fn update(engine: &Arc<Engine>, table: &Arc<Table>, rows: i64, time: Durat
     }
     let log = (engine.sal().log_bytes() - log) >> 10;
     println!("{round} transactions, {log} KiB of log; most (percent, live, disk): {most:?}");
-    assert!(round > 10, "only {round} transactions");
 }
 
 fn long_row(id: i64) -> Vec<Datum> {
