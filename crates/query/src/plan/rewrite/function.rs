@@ -313,8 +313,8 @@ impl Rewriter<'_> {
 
 /// True if a bound of a frame is a span of time away.
 fn has_interval(frame: &WindowFrame) -> bool {
-    let bounds = std::iter::once(&frame.start_bound).chain(&frame.end_bound);
-    bounds.into_iter().any(|bound| match bound {
+    let mut bounds = std::iter::once(&frame.start_bound).chain(&frame.end_bound);
+    bounds.any(|bound| match bound {
         WindowFrameBound::Preceding(Some(length)) | WindowFrameBound::Following(Some(length)) => {
             matches!(length.as_ref(), Expr::Interval(_))
         }
