@@ -8,6 +8,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .bytes(".perigee.page.v1.WriteLogsRequest.groups")
         .bytes(".perigee.page.v1.ReadPagesResponse.pages")
         .bytes(".perigee.page.v1.NdpReadRequest.descriptor")
+        .bytes(".perigee.page.v1.NdpFilter.hash")
+        .bytes(".perigee.page.v1.NdpFilter.content")
         .bytes(".perigee.page.v1.NdpItem.payload")
         .compile_fds(files)?;
     Ok(())

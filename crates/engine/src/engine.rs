@@ -251,6 +251,12 @@ impl Engine {
         ScanHandle::new(self.clone(), request)
     }
 
+    /// True unless a Page Store has said that it does not know run-time filters.
+    #[must_use]
+    pub fn storage_knows_filters(&self) -> bool {
+        self.sal.capabilities().is_none_or(|known| known.filter > 0)
+    }
+
     /// Pages of an index that are in the buffer pool.
     #[must_use]
     pub fn resident_pages(&self, index: &Index) -> u64 {

@@ -25,7 +25,8 @@ pub mod txn;
 /// What of near-data processing the façade's types mention.
 pub mod ndp {
     pub use perigee_ndp::{
-        Aggregate, AggregateBudget, KeyRange, MAX_AGGREGATES, column_data_type, value_data_type,
+        Aggregate, AggregateBudget, Filter, KeyRange, KeySet, MAX_AGGREGATES, column_data_type,
+        value_data_type,
     };
 }
 

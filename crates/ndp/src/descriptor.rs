@@ -62,7 +62,7 @@ impl KeyRange {
 }
 
 /// Version of the wire form; 1 is the first.
-const VERSION: u8 = 1;
+pub const DESCRIPTOR_VERSION: u8 = 1;
 const MAGIC: [u8; 4] = *b"PNDD";
 /// Magic, checksum, version.
 const HEADER_LEN: usize = 9;
@@ -104,7 +104,7 @@ impl Descriptor {
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut w = Writer::new();
-        w.raw(&MAGIC).u32(0).u8(VERSION);
+        w.raw(&MAGIC).u32(0).u8(DESCRIPTOR_VERSION);
         w.u32(self.db.0).u32(self.index.0).u64(self.watermark.0);
         w.u8(u8::from(self.reverse));
         self.layout.encode(&mut w);
@@ -154,10 +154,10 @@ impl Descriptor {
         if bytes[4..8] != checksum(&bytes[8..]).to_le_bytes() {
             return Err(invalid("checksum does not match"));
         }
-        if bytes[8] != VERSION {
+        if bytes[8] != DESCRIPTOR_VERSION {
             return Err(NdpError::UnknownVersion {
                 found: bytes[8],
-                known: VERSION,
+                known: DESCRIPTOR_VERSION,
             });
         }
         let decoded = Self::decode_body(&bytes[HEADER_LEN..]);

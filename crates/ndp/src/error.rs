@@ -8,11 +8,11 @@ use perigee_types::PageId;
 /// A Page Store declines on every one of these; a frontend turns them into its own errors.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NdpError {
-    /// The descriptor is of a version this program does not know: the store declines, the
-    /// frontend processes the pages itself.
-    #[error("NDP descriptor version {found} is unknown, {known} is known")]
+    /// The descriptor or filter is of a version this program does not know: the store declines, the
+    /// frontend does the work itself.
+    #[error("NDP descriptor or filter version {found} is unknown, {known} is known")]
     UnknownVersion {
-        /// Version of the descriptor.
+        /// Version of the descriptor or filter.
         found: u8,
         /// Greatest version this program takes.
         known: u8,
@@ -20,6 +20,12 @@ pub enum NdpError {
     /// The descriptor is malformed or asks for something that storage does not do.
     #[error("NDP descriptor: {what}")]
     Descriptor {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The run-time filter is malformed, or over other columns than the records have: it is left out.
+    #[error("NDP filter: {what}")]
+    Filter {
         /// What is wrong with it.
         what: String,
     },

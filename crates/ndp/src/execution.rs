@@ -16,6 +16,7 @@ use perigee_types::PAGE_SIZE;
 use crate::aggregate::Aggregation;
 use crate::ahead::Ahead;
 use crate::batch::{Ambiguous, AmbiguousKind, Column, MAX_ROWS, NdpBatch, PageRun};
+use crate::filter::{self, Filters};
 use crate::gather::Gather;
 use crate::scanner::Scanner;
 use crate::{NdpError, visibility};
@@ -23,6 +24,9 @@ use crate::{NdpError, visibility};
 /// A run of a [`Scanner`] over pages of one request, by one worker.
 pub struct Execution {
     scanner: Arc<Scanner>,
+    filters: Filters,
+    /// Records that each filter left out.
+    dropped: Vec<u64>,
     pages: Vec<PageRun>,
     /// Rows in `columns`.
     rows: usize,
@@ -52,6 +56,7 @@ struct Scratch {
     ambiguous: Vec<u16>,
     pass: Vec<u16>,
     failed: Vec<u16>,
+    keys: filter::Scratch,
 }
 
 /// Offsets in a buffer of records, or the page they are on, together with how to measure them.
@@ -82,6 +87,8 @@ impl Execution {
             .map(|p| Aggregation::new(p, scanner.budget));
         let mut new = Self {
             scanner,
+            filters: Filters::default(),
+            dropped: Vec::new(),
             pages: Vec::new(),
             rows: 0,
             columns: Vec::new(),
@@ -100,6 +107,19 @@ impl Execution {
     #[must_use]
     pub fn pausing(self, pause: fn()) -> Self {
         Self { pause, ..self }
+    }
+
+    /// From now on only records that pass these filters, bound to the descriptor's layout, are taken in.
+    /// Records that the predicate fails over, and ambiguous ones, are returned whatever their key is.
+    pub fn set_filters(&mut self, filters: Filters) {
+        self.dropped = vec![0; filters.len()];
+        self.filters = filters;
+    }
+
+    /// How many records each filter left out since the last call.
+    pub fn take_dropped(&mut self) -> Vec<u64> {
+        let none = vec![0; self.filters.len()];
+        std::mem::replace(&mut self.dropped, none)
     }
 
     /// Tells which page comes after the next one: it is brought closer meanwhile, if there is enough to do
@@ -140,7 +160,8 @@ impl Execution {
         let scanner = Arc::clone(&self.scanner);
         visibility::check_page(&scanner.descriptor, page)?;
         self.check_room(usize::from(page.slot_count()))?;
-        if scanner.only_counts() && visibility::all_visible(&scanner.descriptor, page) {
+        let counts = scanner.only_counts() && self.filters.is_empty();
+        if counts && visibility::all_visible(&scanner.descriptor, page) {
             let rows = self.count(&scanner, usize::from(page.slot_count()));
             self.pages.push(PageRun {
                 index,
@@ -165,7 +186,8 @@ impl Execution {
     ) -> Result<(), NdpError> {
         let descriptor = &scanner.descriptor;
         self.ahead.step();
-        visibility::locate(descriptor, page, scanner.items_read, &mut scratch.located)?;
+        let items = scanner.items_read.max(self.filters.items_read);
+        visibility::locate(descriptor, page, items, &mut scratch.located)?;
         self.ahead.step();
         if descriptor.reverse {
             scratch.located.reverse();
@@ -197,7 +219,14 @@ impl Execution {
         }
         let pass = &mut scratch.pass;
         let failed = &mut scratch.failed;
-        let pass = filter(scanner, records.base, visible, (pass, failed), self.pause);
+        let pass = Conditions {
+            scanner,
+            filters: &self.filters,
+            dropped: &mut self.dropped,
+            keys: &mut scratch.keys,
+            pause: self.pause,
+        }
+        .passing(records.base, visible, (pass, failed));
         self.ahead.step();
         let rows = self.absorb(records, pass, failed).ok_or(broken)?;
         let run = PageRun {
@@ -322,13 +351,14 @@ impl Execution {
     pub(crate) fn records(&mut self, base: &[u8], offsets: &[u16]) -> Result<Vec<u16>, NdpError> {
         let scanner = Arc::clone(&self.scanner);
         let (mut pass, mut failed) = (Vec::new(), Vec::new());
-        let pass = filter(
-            &scanner,
-            base,
-            offsets,
-            (&mut pass, &mut failed),
-            self.pause,
-        )
+        let pass = Conditions {
+            scanner: &scanner,
+            filters: &self.filters,
+            dropped: &mut self.dropped,
+            keys: &mut self.scratch.keys,
+            pause: self.pause,
+        }
+        .passing(base, offsets, (&mut pass, &mut failed))
         .to_vec();
         let records = Records {
             base,
@@ -416,23 +446,37 @@ impl Scratch {
     }
 }
 
-/// The records for which the predicate is true: all of them if there is none. Those for which it fails
-/// are added to the second list.
-fn filter<'a>(
-    scanner: &Scanner,
-    base: &[u8],
-    records: &'a [u16],
-    (pass, failed): (&'a mut Vec<u16>, &mut Vec<u16>),
+/// What records have to pass.
+struct Conditions<'a> {
+    scanner: &'a Scanner,
+    filters: &'a Filters,
+    dropped: &'a mut [u64],
+    keys: &'a mut filter::Scratch,
     pause: fn(),
-) -> &'a [u16] {
-    let Some(predicate) = &scanner.predicate else {
-        return records;
-    };
-    for (n, piece) in records.chunks(scanner.piece).enumerate() {
-        if n > 0 {
-            pause();
+}
+
+impl Conditions<'_> {
+    /// The records for which the predicate is true and that pass the filters: all of them if there is neither.
+    /// Those for which the predicate fails are added to the second list.
+    fn passing<'a>(
+        self,
+        base: &[u8],
+        records: &'a [u16],
+        (pass, failed): (&'a mut Vec<u16>, &mut Vec<u16>),
+    ) -> &'a [u16] {
+        match &self.scanner.predicate {
+            Some(predicate) => {
+                for (n, piece) in records.chunks(self.scanner.piece).enumerate() {
+                    if n > 0 {
+                        (self.pause)();
+                    }
+                    predicate.evaluator().filter(base, piece, pass, failed);
+                }
+            }
+            None if self.filters.is_empty() => return records,
+            None => pass.extend_from_slice(records),
         }
-        predicate.evaluator().filter(base, piece, pass, failed);
+        self.filters.retain(base, pass, self.keys, self.dropped);
+        pass
     }
-    pass
 }

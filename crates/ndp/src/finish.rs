@@ -15,6 +15,7 @@ use perigee_page::RecordFlags;
 
 use crate::batch::{Column, NdpBatch, PageRun};
 use crate::execution::Execution;
+use crate::filter::Filters;
 use crate::scanner::Scanner;
 use crate::{NdpError, arrow};
 
@@ -52,6 +53,19 @@ impl Scanner {
         batch: NdpBatch,
         resolved: &[Option<Bytes>],
     ) -> Result<Finished, NdpError> {
+        self.finish_filtered(batch, resolved, &Filters::default())
+    }
+
+    /// The same, with only those of the resolved versions that pass these filters.
+    ///
+    /// # Errors
+    /// As [`Scanner::finish`].
+    pub fn finish_filtered(
+        self: &Arc<Self>,
+        batch: NdpBatch,
+        resolved: &[Option<Bytes>],
+        filters: &Filters,
+    ) -> Result<Finished, NdpError> {
         self.check(&batch, resolved)?;
         let NdpBatch {
             mut pages,
@@ -78,9 +92,9 @@ impl Scanner {
                 .zip(resolved)
                 .filter_map(|(place, version)| Some((place, version.as_ref()?)));
             let extra = if self.aggregate.is_some() {
-                self.aggregate_resolved(rows, versions.map(|(_, version)| version))?
+                self.aggregate_resolved(rows, versions.map(|(_, version)| version), filters)?
             } else {
-                self.project_resolved(&mut pages, versions)?
+                self.project_resolved(&mut pages, versions, filters)?
             };
             total += extra.rows;
             let pairs = columns.iter().zip(&extra.columns);
@@ -128,8 +142,10 @@ impl Scanner {
         self: &Arc<Self>,
         pages: &mut [PageRun],
         versions: impl Iterator<Item = ((usize, usize), &'a Bytes)>,
+        filters: &Filters,
     ) -> Result<Resolved, NdpError> {
         let mut execution = Execution::new(Arc::clone(self));
+        execution.set_filters(filters.clone());
         let mut positions = Vec::new();
         self.in_buffers(versions, |buffer, offsets, places: &[(usize, usize)]| {
             let passed = execution.records(buffer, offsets)?;
@@ -156,8 +172,10 @@ impl Scanner {
         self: &Arc<Self>,
         rows: usize,
         versions: impl Iterator<Item = &'a Bytes>,
+        filters: &Filters,
     ) -> Result<Resolved, NdpError> {
         let mut execution = Execution::new(Arc::clone(self));
+        execution.set_filters(filters.clone());
         self.in_buffers(versions.map(|v| ((), v)), |buffer, offsets, _: &[()]| {
             execution.records(buffer, offsets).map(drop)
         })?;

@@ -22,6 +22,7 @@ mod dump;
 mod error;
 mod execution;
 mod expression;
+mod filter;
 mod finish;
 mod gather;
 mod narrow;
@@ -32,11 +33,14 @@ mod visibility;
 pub use aggregate::AggregateBudget;
 pub use batch::{Ambiguous, AmbiguousKind, MAX_COLUMNS, MAX_ROWS, NdpBatch, PageRun};
 pub use descriptor::{
-    Aggregate, Descriptor, KeyRange, MAX_AGGREGATES, MAX_DESCRIPTOR_LEN, hash_bytes,
+    Aggregate, DESCRIPTOR_VERSION, Descriptor, KeyRange, MAX_AGGREGATES, MAX_DESCRIPTOR_LEN,
+    hash_bytes,
 };
 pub use error::NdpError;
 pub use execution::Execution;
 pub use expression::Backend;
+pub use filter::{FILTER_VERSION, Filter, Filters, KeySet, MAX_FILTER_LEN, MAX_LISTED_KEYS};
 pub use finish::Finished;
+pub use perigee_expr::PROGRAM_VERSION as EXPRESSION_VERSION;
 pub use scanner::Scanner;
 pub use schema::{column_data_type, value_data_type};

@@ -25,8 +25,9 @@ use crate::proto::page_store_client;
 use crate::status::from_status;
 use crate::transport::{Connector, FRAME_LEN, STREAM_WINDOW, TransportBytes};
 use crate::{
-    Fragment, MAX_MESSAGE, NdpDecline, NdpItem, NdpRead, NdpReply, NdpStream, NdpUsage, PageError,
-    PageStore, ReadPages, SliceKey, SliceStatus, StoreStatus, proto,
+    Capabilities, Fragment, MAX_MESSAGE, NdpDecline, NdpFilter, NdpFilterUse, NdpItem, NdpRead,
+    NdpReply, NdpStream, NdpUsage, PageError, PageStore, ReadPages, SliceKey, SliceStatus,
+    StoreStatus, proto,
 };
 
 /// Longest descriptor that fits a message beside the pages of a request.
@@ -185,6 +186,10 @@ impl PageStoreClient {
                 cpu_nanos: usage.cpu_nanos,
                 compiled: usage.compiled,
             },
+            filters: reply.filters.map(|used| NdpFilterUse {
+                missing: used.missing,
+                dropped: used.dropped,
+            }),
         })
     }
 
@@ -223,6 +228,19 @@ fn encode_slice(slice: SliceKey) -> Option<proto::Slice> {
         db: slice.db.0,
         slice: slice.slice.0,
     })
+}
+
+/// Filters, with the content of as many as a message has room for.
+fn encode_filters(filters: Vec<NdpFilter>, mut room: usize) -> Vec<proto::NdpFilter> {
+    let encode = |filter: NdpFilter| {
+        let content = filter.content.filter(|content| content.len() <= room);
+        room -= content.as_ref().map_or(0, Bytes::len);
+        proto::NdpFilter {
+            hash: Bytes::copy_from_slice(&filter.hash.0),
+            content,
+        }
+    };
+    filters.into_iter().map(encode).collect()
 }
 
 fn decode_status(status: proto::SliceStatus) -> SliceStatus {
@@ -328,6 +346,7 @@ impl PageStore for PageStoreClient {
     async fn ndp_read(&self, read: NdpRead) -> Result<NdpStream, PageError> {
         let what = format!("NDP read of {} pages of {}", read.pages.len(), read.slice);
         let pages = read.pages.len();
+        let room = MAX_DESCRIPTOR.saturating_sub(read.descriptor.len());
         // No store takes a descriptor that no message holds; every store declines an empty one.
         let descriptor = match read.descriptor.len() {
             ..=MAX_DESCRIPTOR => read.descriptor,
@@ -339,6 +358,7 @@ impl PageStore for PageStoreClient {
             lsn: read.lsn.0,
             pages: read.pages.iter().map(|p| p.0).collect(),
             descriptor,
+            filters: encode_filters(read.filters, room),
         };
         let stream = self
             .open(&self.ndp, &what, message, async |mut rpc, request| {
@@ -426,6 +446,25 @@ impl PageStore for PageStoreClient {
             Ok(answer) => Ok(answer.into_inner().has_room),
             // An older store does not know the call.
             Err(PageError::Refused(_)) => Ok(true),
+            Err(e) => Err(e),
+        }
+    }
+    async fn capabilities(&self) -> Result<Capabilities, PageError> {
+        let message = proto::GetCapabilitiesRequest {};
+        let asked = self.call("capabilities", message, async |mut rpc, request| {
+            rpc.get_capabilities(request).await
+        });
+        match asked.await {
+            Ok(answer) => {
+                let known = answer.into_inner();
+                Ok(Capabilities {
+                    descriptor: known.descriptor_version,
+                    expression: known.expression_version,
+                    filter: known.filter_version,
+                })
+            }
+            // An older store does not know the call.
+            Err(PageError::Refused(_)) => Ok(Capabilities::OLDEST),
             Err(e) => Err(e),
         }
     }

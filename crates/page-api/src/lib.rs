@@ -13,6 +13,7 @@ mod client;
 pub mod conformance;
 mod cpu;
 mod error;
+mod filter;
 mod lanes;
 mod server;
 mod status;
@@ -22,6 +23,7 @@ mod transport;
 pub use client::{ClientConfig, PageStoreClient};
 pub use cpu::{give_way, thread_cpu_nanos};
 pub use error::PageError;
+pub use filter::{Capabilities, FilterHash, MAX_FILTERS, NdpFilter, NdpFilterUse};
 pub use lanes::incoming;
 pub use server::{Adapter, PageStoreServer, serve, serve_apart, transport};
 pub use store::{

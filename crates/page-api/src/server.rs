@@ -22,8 +22,8 @@ use crate::proto::page_store_server;
 use crate::status::to_status;
 use crate::transport::{FRAME_LEN, STREAM_WINDOW, TransportBytes};
 use crate::{
-    Fragment, MAX_MESSAGE, MAX_PAGES, NdpDecline, NdpItem, NdpRead, NdpReply, PageError, PageStore,
-    ReadPages, SliceKey, SliceStatus, proto,
+    FilterHash, Fragment, MAX_FILTERS, MAX_MESSAGE, MAX_PAGES, NdpDecline, NdpFilter, NdpItem,
+    NdpRead, NdpReply, PageError, PageStore, ReadPages, SliceKey, SliceStatus, proto,
 };
 
 /// Pages in a message: 1 MiB, so that the cost of a message is small beside that of its bytes.
@@ -159,7 +159,27 @@ fn encode_reply(reply: NdpReply) -> proto::NdpReadResponse {
             cpu_nanos: usage.cpu_nanos,
             compiled: usage.compiled,
         }),
+        filters: reply.filters.map(|used| proto::NdpFilterUse {
+            missing: used.missing,
+            dropped: used.dropped,
+        }),
     }
+}
+
+fn decode_filters(filters: Vec<proto::NdpFilter>) -> Result<Vec<NdpFilter>, Status> {
+    if filters.len() > MAX_FILTERS {
+        let n = filters.len();
+        return Err(refuse(format!("{n} filters: {MAX_FILTERS} are the most")));
+    }
+    let decode = |filter: proto::NdpFilter| {
+        let hash = <[u8; 16]>::try_from(&filter.hash[..]);
+        let hash = hash.map_err(|_| refuse("a filter has no hash of 16 bytes".into()))?;
+        Ok(NdpFilter {
+            hash: FilterHash(hash),
+            content: filter.content,
+        })
+    };
+    filters.into_iter().map(decode).collect()
 }
 
 #[tonic::async_trait]
@@ -259,6 +279,7 @@ impl page_store_server::PageStore for Adapter {
             lsn: Lsn(r.lsn),
             pages: decode_pages(slice, &r.pages)?,
             descriptor: r.descriptor,
+            filters: decode_filters(r.filters)?,
         };
         let replies = self.store.ndp_read(read).await;
         let replies = replies.map_err(|e| to_status(&e))?;
@@ -316,5 +337,16 @@ impl page_store_server::PageStore for Adapter {
     ) -> Result<Response<proto::GetRoomResponse>, Status> {
         let has_room = self.store.has_room().await.map_err(|e| to_status(&e))?;
         Ok(Response::new(proto::GetRoomResponse { has_room }))
+    }
+    async fn get_capabilities(
+        &self,
+        _: Request<proto::GetCapabilitiesRequest>,
+    ) -> Result<Response<proto::GetCapabilitiesResponse>, Status> {
+        let known = self.store.capabilities().await.map_err(|e| to_status(&e))?;
+        Ok(Response::new(proto::GetCapabilitiesResponse {
+            descriptor_version: known.descriptor,
+            expression_version: known.expression,
+            filter_version: known.filter,
+        }))
     }
 }

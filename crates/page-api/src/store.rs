@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use perigee_types::{DbId, Lsn, PageId, SliceId};
 
-use crate::PageError;
+use crate::{Capabilities, NdpFilter, NdpFilterUse, PageError};
 
 /// Greatest length in bytes of the groups of a [`Fragment`]. Senders stay far below (some MiB); the
 /// bound protects the store's memory.
@@ -98,6 +98,8 @@ pub struct NdpRead {
     pub pages: Vec<PageId>,
     /// The NDP descriptor, interpreted by the store's plugin only.
     pub descriptor: Bytes,
+    /// Run-time filters, interpreted by the plugin, too. A store may go without any of them.
+    pub filters: Vec<NdpFilter>,
 }
 
 /// Why a store returned a page without having reduced it.
@@ -138,6 +140,8 @@ pub struct NdpReply {
     pub items: Vec<NdpItem>,
     /// What these results cost the store.
     pub usage: NdpUsage,
+    /// What became of the filters; `None` from a store that does not know filters.
+    pub filters: Option<NdpFilterUse>,
 }
 
 /// Work done in a Page Store for an NDP read.
@@ -208,5 +212,9 @@ pub trait PageStore: Send + Sync + 'static {
     /// space should be written.
     async fn has_room(&self) -> Result<bool, PageError> {
         Ok(true)
+    }
+    /// What near-data processing it knows.
+    async fn capabilities(&self) -> Result<Capabilities, PageError> {
+        Ok(Capabilities::OLDEST)
     }
 }

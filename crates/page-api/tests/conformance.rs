@@ -13,9 +13,10 @@ use bytes::Bytes;
 use futures::StreamExt;
 use perigee_page_api::conformance::{self, MemoryPageStore, ToyFormat};
 use perigee_page_api::{
-    ClientConfig, Fragment, NdpDecline, NdpItem, NdpRead, NdpReply, NdpStream, NdpUsage, PageError,
-    PageStore, PageStoreClient, ReadPages, SliceKey, SliceStatus, StoreStatus, TransportBytes,
-    incoming, serve, serve_apart, transport,
+    Capabilities, ClientConfig, FilterHash, Fragment, MAX_FILTERS, NdpDecline, NdpFilter,
+    NdpFilterUse, NdpItem, NdpRead, NdpReply, NdpStream, NdpUsage, PageError, PageStore,
+    PageStoreClient, ReadPages, SliceKey, SliceStatus, StoreStatus, TransportBytes, incoming,
+    serve, serve_apart, transport,
 };
 use perigee_types::{DbId, Lsn, PAGE_SIZE, PageId, SliceId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -62,6 +63,7 @@ fn ndp(pages: u64) -> NdpRead {
         lsn: Lsn(1),
         pages: (0..pages).map(PageId).collect(),
         descriptor: Bytes::from_static(b"d"),
+        filters: Vec::new(),
     }
 }
 
@@ -140,6 +142,13 @@ impl PageStore for Scripted {
     }
     async fn has_room(&self) -> Result<bool, PageError> {
         Ok(false)
+    }
+    async fn capabilities(&self) -> Result<Capabilities, PageError> {
+        Ok(Capabilities {
+            descriptor: 3,
+            expression: 2,
+            filter: 1,
+        })
     }
 }
 
@@ -231,6 +240,7 @@ async fn nonsense_answers_are_not_believed() {
                     page: Bytes::from(vec![0; PAGE_SIZE]),
                 }],
                 usage: NdpUsage::default(),
+                filters: None,
             })
         },
         ..Scripted::new()
@@ -261,6 +271,7 @@ async fn ndp_replies_arrive_as_they_are_made() {
                     cpu_nanos: 3,
                     compiled: true,
                 },
+                filters: None,
             })
         },
         ..Scripted::new()
@@ -448,4 +459,45 @@ async fn a_store_says_that_it_has_no_room() {
     let (empty, _) = server(Arc::new(MemoryPageStore::default())).await;
     let asked = client(empty, ClientConfig::default()).has_room().await;
     assert_eq!(asked, Ok(true));
+}
+
+#[tokio::test]
+async fn what_a_store_knows_is_told_and_filters_go_along() {
+    let store = Scripted {
+        reply: |i| {
+            (i == 0).then(|| NdpReply {
+                items: Vec::new(),
+                usage: NdpUsage::default(),
+                filters: Some(NdpFilterUse {
+                    missing: vec![1],
+                    dropped: vec![7, 0],
+                }),
+            })
+        },
+        ..Scripted::new()
+    };
+    let (address, _) = server(Arc::new(store)).await;
+    let client = client(address, ClientConfig::default());
+    let known = client.capabilities().await.unwrap();
+    assert_eq!(
+        (known.descriptor, known.expression, known.filter),
+        (3, 2, 1)
+    );
+    let mut replies = client.ndp_read(ndp(3)).await.unwrap();
+    let used = replies.next().await.unwrap().unwrap().filters.unwrap();
+    assert_eq!((used.missing, used.dropped), (vec![1], vec![7, 0]));
+    let filter = |hash: &'static [u8]| NdpFilter {
+        hash: FilterHash::of(hash),
+        content: None,
+    };
+    let mut read = ndp(3);
+    read.filters = vec![filter(b"a"); MAX_FILTERS + 1];
+    let refused = match client.ndp_read(read).await {
+        Ok(mut replies) => replies.next().await.map(|reply| reply.map(drop)),
+        Err(error) => Some(Err(error)),
+    };
+    assert!(
+        matches!(refused, Some(Err(PageError::Refused(_)))),
+        "{refused:?}"
+    );
 }

@@ -147,6 +147,7 @@ async fn measure(store: &PageStoreService, name: &str, descriptor: &Descriptor) 
             lsn: Lsn(0),
             pages: Vec::new(),
             descriptor: descriptor.encode(),
+            filters: Vec::new(),
         };
         drop(store.ndp_read(read).await.unwrap());
     };

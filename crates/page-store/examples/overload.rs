@@ -186,6 +186,7 @@ async fn scan(client: PageStoreClient, db: u32, counts: Counts) {
             lsn: Lsn(PAGES),
             pages: (from + 1..=from + 1000).map(PageId).collect(),
             descriptor: descriptor.clone(),
+            filters: Vec::new(),
         };
         let mut pages = 0;
         let mut replies = client.ndp_read(read).await.unwrap();

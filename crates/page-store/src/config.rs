@@ -46,6 +46,10 @@ pub struct Config {
     pub descriptor_cache: usize,
     /// and memory that they may take.
     pub descriptor_cache_bytes: usize,
+    /// Run-time filters that are kept ready to run,
+    pub filter_cache: usize,
+    /// and memory that they may take: four of the largest, and many of the usual ones.
+    pub filter_cache_bytes: usize,
     /// For tests: every so many pages of an NDP read one is declined.
     pub decline_every: Option<u32>,
 }
@@ -72,6 +76,8 @@ impl Default for Config {
             ndp_patience: Duration::from_secs(60),
             descriptor_cache: 256,
             descriptor_cache_bytes: 128 << 20,
+            filter_cache: 1024,
+            filter_cache_bytes: 128 << 20,
             decline_every: None,
         }
     }

@@ -7,10 +7,8 @@
 //!
 //! Requests that need the same descriptor at the same time wait for one preparation of it.
 //!
-//! Bounded in entries and in memory, and fair: room is made by the tenant that has most, with what
-//! it has not used for longest. So a tenant loses nothing to one that has more than it has.
+//! They stand on a [`Shelf`]: bounded, fair between tenants.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +20,7 @@ use tokio::sync::OnceCell;
 
 use crate::figures::{Counter, DescriptorFigures};
 use crate::plugin::NdpProgram;
+use crate::shelf::Shelf;
 
 /// What came of a descriptor: a program, or why it is not taken.
 pub(crate) type Prepared = Result<Arc<dyn NdpProgram>, Arc<str>>;
@@ -38,10 +37,8 @@ const GREATEST_PART: usize = 4;
 
 /// Descriptors ready to run, the least recently used of which are forgotten.
 pub(crate) struct DescriptorCache {
-    entries: usize,
-    bytes: usize,
     hasher: RandomState,
-    state: Mutex<State>,
+    shelf: Mutex<Shelf<u64, Known>>,
     hits: Timer,
     misses: Timer,
     refused: Counter,
@@ -65,38 +62,15 @@ impl Timer {
     }
 }
 
-#[derive(Default)]
-struct State {
-    /// Counts uses; each entry has the count of its last one.
-    clock: u64,
-    tenants: HashMap<DbId, Tenant>,
-    entries: usize,
-    bytes: usize,
-    evictions: u64,
-}
-
-/// The descriptors of a tenant, by their hash.
-#[derive(Default)]
-struct Tenant {
-    known: HashMap<u64, Entry>,
-    bytes: usize,
-}
-
-struct Entry {
-    descriptor: Bytes,
-    prepared: Arc<OnceCell<Prepared>>,
-    bytes: usize,
-    used: u64,
-}
+/// A descriptor, and where its program is or will be.
+type Known = (Bytes, Arc<OnceCell<Prepared>>);
 
 impl DescriptorCache {
     /// A cache of at most so many descriptors and bytes.
     pub(crate) fn new(entries: usize, bytes: usize) -> Self {
         Self {
-            entries: entries.max(1),
-            bytes,
             hasher: RandomState::new(),
-            state: Mutex::default(),
+            shelf: Mutex::new(Shelf::new(entries, bytes)),
             hits: Timer::default(),
             misses: Timer::default(),
             refused: Counter::default(),
@@ -107,9 +81,10 @@ impl DescriptorCache {
     pub(crate) fn of(&self, db: DbId, descriptor: &Bytes) -> Arc<OnceCell<Prepared>> {
         let begin = Instant::now();
         let hash = self.hasher.hash_one(&descriptor[..]);
-        let state = &mut *self.state.lock();
-        state.clock += 1;
-        if let Some(prepared) = state.get(db, hash, descriptor) {
+        let shelf = &mut *self.shelf.lock();
+        // An equal hash is no equal descriptor.
+        let known = shelf.get(db, hash).filter(|(known, _)| known == descriptor);
+        if let Some((_, prepared)) = known {
             if prepared.initialized() {
                 self.hits.add(begin.elapsed());
             }
@@ -117,19 +92,11 @@ impl DescriptorCache {
         }
         let prepared = Arc::new(OnceCell::new());
         let bytes = PROGRAM_BYTES + BYTES_PER_BYTE * descriptor.len();
-        if bytes > self.bytes / GREATEST_PART {
-            return prepared;
-        }
-        state.forget(db, hash);
-        state.make_room(self.entries - 1, self.bytes - bytes);
-        let entry = Entry {
+        if bytes <= shelf.capacity() / GREATEST_PART {
             // A copy of its own: the request's bytes may be a part of a large buffer.
-            descriptor: Bytes::copy_from_slice(descriptor),
-            prepared: prepared.clone(),
-            bytes,
-            used: state.clock,
-        };
-        state.insert(db, hash, entry);
+            let copy = Bytes::copy_from_slice(descriptor);
+            shelf.put(db, hash, (copy, prepared.clone()), bytes);
+        }
         prepared
     }
 
@@ -143,68 +110,16 @@ impl DescriptorCache {
     pub(crate) fn figures(&self) -> DescriptorFigures {
         let (hits, hit_time) = self.hits.read();
         let (misses, miss_time) = self.misses.read();
-        let state = self.state.lock();
+        let shelf = self.shelf.lock();
         DescriptorFigures {
             hits,
             misses,
             refused: self.refused.get(),
             hit_time,
             miss_time,
-            evictions: state.evictions,
-            entries: state.entries,
-            bytes: state.bytes,
-        }
-    }
-}
-
-impl State {
-    fn get(&mut self, db: DbId, hash: u64, descriptor: &Bytes) -> Option<Arc<OnceCell<Prepared>>> {
-        let entry = self.tenants.get_mut(&db)?.known.get_mut(&hash)?;
-        if entry.descriptor != descriptor {
-            return None;
-        }
-        entry.used = self.clock;
-        Some(entry.prepared.clone())
-    }
-
-    fn insert(&mut self, db: DbId, hash: u64, entry: Entry) {
-        self.entries += 1;
-        self.bytes += entry.bytes;
-        let tenant = self.tenants.entry(db).or_default();
-        tenant.bytes += entry.bytes;
-        tenant.known.insert(hash, entry);
-    }
-
-    fn forget(&mut self, db: DbId, hash: u64) {
-        let Some(tenant) = self.tenants.get_mut(&db) else {
-            return;
-        };
-        if let Some(entry) = tenant.known.remove(&hash) {
-            tenant.bytes -= entry.bytes;
-            self.bytes -= entry.bytes;
-            self.entries -= 1;
-        }
-        if tenant.known.is_empty() {
-            self.tenants.remove(&db);
-        }
-    }
-
-    /// Forgets until there are no more than so many entries and bytes.
-    fn make_room(&mut self, entries: usize, bytes: usize) {
-        while self.entries > entries || self.bytes > bytes {
-            // Rare and short: a cache has some hundred entries.
-            let by_bytes = self.bytes > bytes;
-            let weight = |tenant: &Tenant| match by_bytes {
-                true => tenant.bytes,
-                false => tenant.known.len(),
-            };
-            let greatest = self.tenants.iter().max_by_key(|(_, t)| weight(t));
-            let (db, tenant) = greatest.expect("what is too much belongs to somebody");
-            let oldest = tenant.known.iter().min_by_key(|(_, entry)| entry.used);
-            let (hash, _) = oldest.expect("a tenant without entries is removed");
-            let (db, hash) = (*db, *hash);
-            self.forget(db, hash);
-            self.evictions += 1;
+            evictions: shelf.evictions(),
+            entries: shelf.len(),
+            bytes: shelf.bytes(),
         }
     }
 }
@@ -255,18 +170,12 @@ mod tests {
     fn an_equal_hash_is_no_equal_descriptor() {
         let cache = cache(9);
         assert!(!known(&cache, 1, b"a"));
-        let hash = cache.hasher.hash_one(&b"a"[..]);
-        let state = &mut *cache.state.lock();
-        let found = |state: &mut State, bytes: &'static [u8]| {
-            state.get(DbId(1), hash, &Bytes::from_static(bytes))
-        };
-        assert!(found(state, b"a").is_some());
-        assert!(found(state, b"b").is_none());
-        assert!(
-            state
-                .get(DbId(2), hash, &Bytes::from_static(b"a"))
-                .is_none()
-        );
+        let hash = cache.hasher.hash_one(&b"b"[..]);
+        let other = (Bytes::from_static(b"a"), Arc::new(OnceCell::new()));
+        other.1.set(Err("not taken".into())).unwrap_or_default();
+        cache.shelf.lock().put(DbId(1), hash, other, 1);
+        assert!(!known(&cache, 1, b"b"), "it was taken for another");
+        assert!(known(&cache, 1, b"b"));
     }
 
     #[test]

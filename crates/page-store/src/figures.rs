@@ -36,6 +36,8 @@ pub struct Figures {
     pub ndp: NdpFigures,
     /// The cache of descriptors.
     pub descriptors: DescriptorFigures,
+    /// The cache of run-time filters.
+    pub filters: FilterFigures,
 }
 
 /// A slice.
@@ -132,6 +134,25 @@ pub struct DescriptorFigures {
     /// Descriptors that made room for others.
     pub evictions: u64,
     /// Descriptors that are known.
+    pub entries: usize,
+    /// Memory they take, about.
+    pub bytes: usize,
+}
+
+/// The filter cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FilterFigures {
+    /// Filters of requests that were known.
+    pub hits: u64,
+    /// Filters that came with their content and were decoded.
+    pub misses: u64,
+    /// Filters that requests named, and that were not there.
+    pub missing: u64,
+    /// Filters that were found wanting.
+    pub refused: u64,
+    /// Filters that made room for others.
+    pub evictions: u64,
+    /// Filters that are known.
     pub entries: usize,
     /// Memory they take, about.
     pub bytes: usize,
@@ -235,6 +256,7 @@ mod tests {
                 cpu_nanos: 5,
                 compiled: true,
             },
+            filters: None,
         });
         let figures = counters.figures();
         assert_eq!(figures.pages_reduced, 7);

@@ -31,6 +31,7 @@ mod dump;
 mod failstop;
 mod figures;
 mod files;
+mod filters;
 mod fragment;
 mod frame;
 mod identity;
@@ -47,13 +48,15 @@ mod read;
 mod recover;
 mod segment;
 mod service;
+mod shelf;
 mod slice;
 mod worker;
 
 pub use config::Config;
 pub use dump::{SliceDump, dump_slice, read_page};
 pub use figures::{
-    DECLINE_REASONS, DescriptorFigures, Figures, LogFigures, NdpFigures, PoolFigures, SliceFigures,
+    DECLINE_REASONS, DescriptorFigures, Figures, FilterFigures, LogFigures, NdpFigures,
+    PoolFigures, SliceFigures,
 };
 pub use offline::{OfflinePage, OfflineSlice, OfflineStore};
 pub use plugin::{NdpPlugin, NdpProgram, NdpRun, PageOutcome, PerigeePlugin};

@@ -32,6 +32,7 @@ use tokio::sync::mpsc::{OwnedPermit, Sender};
 
 use crate::config::Config;
 use crate::figures::NdpFigures;
+use crate::filters::Ready;
 use crate::ndp_run::{Chunk, Partial};
 use crate::plugin::NdpProgram;
 use crate::priority::step_back;
@@ -56,6 +57,10 @@ pub(crate) struct Job {
     pub lsn: Lsn,
     pub pages: Vec<PageId>,
     pub program: Arc<dyn NdpProgram>,
+    /// Those of the request's filters that the store has.
+    pub filters: Vec<Ready>,
+    /// Their numbers in the request, of so many.
+    pub filter_numbers: (Vec<usize>, usize),
     pub sender: Sender<Reply>,
     /// Chunks of `pages` that this job has: the rest was declined.
     pub chunks: usize,

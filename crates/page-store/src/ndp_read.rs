@@ -13,19 +13,31 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use perigee_page_api::{
-    NdpDecline, NdpItem, NdpRead, NdpReply, NdpStream, NdpUsage, PageError, ReadPages,
+    FilterHash, NdpDecline, NdpFilter, NdpItem, NdpRead, NdpReply, NdpStream, NdpUsage, PageError,
+    ReadPages,
 };
-use perigee_types::PAGE_SIZE;
+use perigee_types::{DbId, PAGE_SIZE};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::descriptors::Prepared;
+use crate::filters;
 use crate::ndp::{CHUNK, Job, Reply};
 use crate::service::Store;
 
 /// Too many descriptors wait for being prepared.
 struct TooMany;
+
+/// What a store has of a request's filters.
+#[derive(Default)]
+struct Known {
+    ready: Vec<filters::Ready>,
+    /// Their numbers in the request.
+    numbers: Vec<usize>,
+    /// Numbers of those whose content it wants.
+    missing: Vec<u32>,
+}
 
 /// How long a request keeps others from sending declined pages, at most.
 const LONGEST_TURN: Duration = Duration::from_millis(50);
@@ -56,12 +68,16 @@ impl Store {
         let Some(program) = program.filter(|_| taken > 0) else {
             return Ok(self.counted(declined).boxed());
         };
+        let known = self.filters(&read).await;
+        let missing = known.missing;
         let (sender, receiver) = mpsc::channel(REPLIES_AHEAD);
         self.ndp.submit(Job {
             slice,
             lsn: read.lsn,
             pages: read.pages,
             program,
+            filters: known.ready,
+            filter_numbers: (known.numbers, read.filters.len()),
             sender,
             chunks: taken,
             next: AtomicUsize::new(0),
@@ -70,7 +86,65 @@ impl Store {
         let reduced = stream::unfold(receiver, |mut receiver| async move {
             Some((receiver.recv().await?, receiver))
         });
+        let reduced = reduced.map(move |reply: Reply| -> Reply {
+            let mut reply = reply?;
+            if let Some(filters) = &mut reply.filters {
+                filters.missing.clone_from(&missing);
+            }
+            Ok(reply)
+        });
         Ok(self.counted(stream::select(reduced, declined)).boxed())
+    }
+
+    /// The request's filters, as far as the store has them now.
+    async fn filters(&self, read: &NdpRead) -> Known {
+        let mut known = Known::default();
+        for (number, filter) in read.filters.iter().enumerate() {
+            match self.filter(read.slice.db, filter).await {
+                Some(Ok(ready)) => {
+                    known.ready.push(ready);
+                    known.numbers.push(number);
+                }
+                Some(Err(why)) => tracing::debug!("filter of {} not taken: {why}", read.slice),
+                None => known.missing.push(number as u32),
+            }
+        }
+        known
+    }
+
+    /// A filter from the cache, or made of its content; `None` if neither is there.
+    async fn filter(&self, db: DbId, filter: &NdpFilter) -> Option<filters::Prepared> {
+        if let Some(prepared) = self.filters.get(db, filter.hash) {
+            return Some(prepared);
+        }
+        let Some(content) = filter.content.clone() else {
+            self.filters.is_missing();
+            return None;
+        };
+        let (plugin, hash, len) = (self.plugin.clone(), filter.hash, content.len());
+        let (sender, receiver) = oneshot::channel();
+        let queued = self.ndp.prepare(db, move || {
+            if sender.is_closed() {
+                return;
+            }
+            let is_right = FilterHash::of(&content) == hash;
+            let prepared = is_right.then(|| plugin.prepare_filter(&content));
+            // An error: the client left in the meantime.
+            drop(sender.send(prepared));
+        });
+        // Too many wait: the request goes without, and the next one tries again.
+        if !queued {
+            return None;
+        }
+        match receiver.await {
+            Ok(Some(prepared)) => {
+                let prepared = prepared.map_err(Arc::from);
+                self.filters.put(db, hash, prepared.clone(), len);
+                Some(prepared)
+            }
+            Ok(None) => Some(Err("its content is not what its hash says".into())),
+            Err(_) => Some(Err("its preparation panicked".into())),
+        }
     }
 
     /// The replies, counted as they are handed over.
@@ -167,6 +241,7 @@ fn whole(first: usize, reason: NdpDecline, pages: Vec<Bytes>) -> NdpReply {
     NdpReply {
         items: items.collect(),
         usage,
+        filters: None,
     }
 }
 

@@ -2,7 +2,9 @@
 //! over their pages, and gathers results until there is enough to send.
 
 use bytes::Bytes;
-use perigee_page_api::{NdpDecline, NdpItem, NdpReply, NdpUsage, PageError, give_way};
+use perigee_page_api::{
+    NdpDecline, NdpFilterUse, NdpItem, NdpReply, NdpUsage, PageError, give_way,
+};
 use perigee_types::PAGE_SIZE;
 
 use crate::ndp::{CHUNK, Job};
@@ -41,7 +43,7 @@ impl<'a> Partial<'a> {
     pub(crate) fn new(job: &'a Job) -> Self {
         Self {
             job,
-            run: job.program.run(),
+            run: job.program.run(&job.filters),
             taken: 0,
             items: Vec::new(),
             usage: NdpUsage::default(),
@@ -131,6 +133,24 @@ impl<'a> Partial<'a> {
         NdpReply {
             items: std::mem::take(&mut self.items),
             usage: std::mem::take(&mut self.usage),
+            filters: Some(NdpFilterUse {
+                missing: Vec::new(),
+                dropped: self.dropped(),
+            }),
         }
+    }
+
+    /// Rows that each filter of the request left out; nothing if none has.
+    fn dropped(&mut self) -> Vec<u64> {
+        let counts = self.run.dropped();
+        if counts.is_empty() {
+            return counts;
+        }
+        let (numbers, all) = &self.job.filter_numbers;
+        let mut dropped = vec![0; *all];
+        for (number, count) in numbers.iter().zip(counts) {
+            dropped[*number] = count;
+        }
+        dropped
     }
 }

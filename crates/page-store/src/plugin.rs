@@ -1,12 +1,16 @@
 //! What interprets NDP descriptors. To the store itself a descriptor is an untyped byte string
 //! (taurus-ndp section IV.D); [`PerigeePlugin`] is Perigee's own interpreter, `perigee_ndp`.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use perigee_ndp::{Backend, Descriptor, Execution, NdpError, Scanner};
+use perigee_ndp::{
+    Backend, DESCRIPTOR_VERSION, Descriptor, EXPRESSION_VERSION, Execution, FILTER_VERSION, Filter,
+    Filters, NdpError, Scanner,
+};
 use perigee_page::PageRef;
-use perigee_page_api::give_way;
+use perigee_page_api::{Capabilities, give_way};
 
 /// Makes programs of descriptors. One instance serves all threads.
 pub trait NdpPlugin: Send + Sync + 'static {
@@ -17,12 +21,27 @@ pub trait NdpPlugin: Send + Sync + 'static {
     /// Why the descriptor is not taken: its version, its form, or what it asks for. The store
     /// declines every page of the request then.
     fn prepare(&self, descriptor: &Bytes) -> Result<Arc<dyn NdpProgram>, String>;
+
+    /// What it knows.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::OLDEST
+    }
+
+    /// Decodes and checks a run-time filter. The store keeps what it gets and asks again only when it has
+    /// forgotten it.
+    ///
+    /// # Errors
+    /// Why the filter is not taken; requests go without it then.
+    fn prepare_filter(&self, _filter: &Bytes) -> Result<Arc<dyn Any + Send + Sync>, String> {
+        Err("run-time filters are not known".to_owned())
+    }
 }
 
 /// A descriptor made ready to run.
 pub trait NdpProgram: Send + Sync + 'static {
-    /// A run over some pages of one request, by one thread.
-    fn run(&self) -> Box<dyn NdpRun>;
+    /// A run over some pages of one request, by one thread, with filters that the plugin prepared. It goes
+    /// without those that are not for this descriptor.
+    fn run(&self, filters: &[Arc<dyn Any + Send + Sync>]) -> Box<dyn NdpRun>;
 
     /// True if it runs machine code.
     fn is_compiled(&self) -> bool;
@@ -52,6 +71,11 @@ pub trait NdpRun {
 
     /// Bytes of memory that these rows take, about.
     fn bytes(&self) -> usize;
+
+    /// Records that each filter left out since the last call; nothing if none has.
+    fn dropped(&mut self) -> Vec<u64> {
+        Vec::new()
+    }
 
     /// The result for the pages since the last call; the run goes on with nothing.
     fn take(&mut self) -> Bytes;
@@ -89,14 +113,51 @@ impl NdpPlugin for PerigeePlugin {
             .map_err(|error| error.to_string())?;
         Ok(Arc::new(PerigeeProgram(Arc::new(scanner))))
     }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            descriptor: DESCRIPTOR_VERSION.into(),
+            expression: EXPRESSION_VERSION.into(),
+            filter: FILTER_VERSION.into(),
+        }
+    }
+
+    fn prepare_filter(&self, filter: &Bytes) -> Result<Arc<dyn Any + Send + Sync>, String> {
+        match Filter::decode(filter) {
+            Ok(filter) => Ok(Arc::new(filter)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
 }
 
 struct PerigeeProgram(Arc<Scanner>);
 
 impl NdpProgram for PerigeeProgram {
-    fn run(&self) -> Box<dyn NdpRun> {
-        let run = Execution::new(self.0.clone());
-        Box::new(PerigeeRun(run.pausing(give_way)))
+    fn run(&self, filters: &[Arc<dyn Any + Send + Sync>]) -> Box<dyn NdpRun> {
+        let mut run = Execution::new(self.0.clone()).pausing(give_way);
+        let layout = &self.0.descriptor().layout;
+        let mut bound = Vec::new();
+        let mut places = Vec::new();
+        for (place, filter) in filters.iter().enumerate() {
+            let filter = filter.clone().downcast::<Filter>();
+            let filter = filter.expect("the store gives back what it got");
+            match filter.check(layout) {
+                Ok(()) => {
+                    bound.push(filter);
+                    places.push(place);
+                }
+                Err(error) => tracing::debug!("filter left out: {error}"),
+            }
+        }
+        if !bound.is_empty() {
+            let filters = Filters::bind(layout, &bound);
+            run.set_filters(filters.expect("they were checked"));
+        }
+        Box::new(PerigeeRun {
+            run,
+            places,
+            filters: filters.len(),
+        })
     }
 
     fn is_compiled(&self) -> bool {
@@ -104,12 +165,18 @@ impl NdpProgram for PerigeeProgram {
     }
 }
 
-struct PerigeeRun(Execution);
+struct PerigeeRun {
+    run: Execution,
+    /// Which of the filters it runs,
+    places: Vec<usize>,
+    /// of so many.
+    filters: usize,
+}
 
 impl NdpRun for PerigeeRun {
     fn page(&mut self, index: u32, page: &[u8]) -> PageOutcome {
         let taken = match PageRef::new(page) {
-            Ok(page) => self.0.page(index, page),
+            Ok(page) => self.run.page(index, page),
             Err(_) => return PageOutcome::Declined,
         };
         match taken {
@@ -124,19 +191,31 @@ impl NdpRun for PerigeeRun {
 
     fn announce(&mut self, page: &[u8]) {
         if let Ok(page) = page.try_into() {
-            self.0.announce(page);
+            self.run.announce(page);
         }
     }
 
     fn rows(&self) -> usize {
-        self.0.rows()
+        self.run.rows()
     }
 
     fn bytes(&self) -> usize {
-        self.0.bytes()
+        self.run.bytes()
+    }
+
+    fn dropped(&mut self) -> Vec<u64> {
+        let counts = self.run.take_dropped();
+        if counts.iter().all(|count| *count == 0) {
+            return Vec::new();
+        }
+        let mut dropped = vec![0; self.filters];
+        for (place, count) in self.places.iter().zip(counts) {
+            dropped[*place] = count;
+        }
+        dropped
     }
 
     fn take(&mut self) -> Bytes {
-        self.0.take().encode()
+        self.run.take().encode()
     }
 }

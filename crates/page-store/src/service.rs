@@ -14,8 +14,8 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
 use perigee_crash::{Point, reach};
 use perigee_page_api::{
-    Fragment, MAX_PAGES, NdpRead, NdpStream, PageError, PageStore, ReadPages, SliceKey,
-    SliceStatus, StoreStatus,
+    Capabilities, Fragment, MAX_PAGES, NdpRead, NdpStream, PageError, PageStore, ReadPages,
+    SliceKey, SliceStatus, StoreStatus,
 };
 use perigee_reserve::Reserve;
 use perigee_types::{DbId, Lsn, PAGE_SIZE, PageId, SliceId};
@@ -27,6 +27,7 @@ use crate::descriptors::DescriptorCache;
 use crate::failstop::{FailStop, disk};
 use crate::figures::{Figures, LogCounters, LogFigures, NdpCounters, SliceFigures};
 use crate::files::OpenFiles;
+use crate::filters::FilterCache;
 use crate::fragment::LogCache;
 use crate::identity::{self, SliceLabel};
 use crate::ndp::NdpPool;
@@ -52,6 +53,7 @@ pub(crate) struct Store {
     shared: Arc<Shared>,
     pub(crate) plugin: Arc<dyn NdpPlugin>,
     pub(crate) descriptors: DescriptorCache,
+    pub(crate) filters: FilterCache,
     pub(crate) ndp: NdpPool,
     pub(crate) ndp_counters: NdpCounters,
     /// Turns to have declined pages read and sent.
@@ -137,6 +139,7 @@ impl PageStoreService {
                 config.descriptor_cache,
                 config.descriptor_cache_bytes,
             ),
+            filters: FilterCache::new(config.filter_cache, config.filter_cache_bytes),
             ndp: ndp.map_err(no_threads)?,
             ndp_counters: NdpCounters::default(),
             declined_reads: Arc::new(Semaphore::new(config.ndp_threads.max(1))),
@@ -382,6 +385,7 @@ impl Store {
             },
             ndp,
             descriptors: self.descriptors.figures(),
+            filters: self.filters.figures(),
         }
     }
 
@@ -475,5 +479,8 @@ impl PageStore for PageStoreService {
     async fn has_room(&self) -> Result<bool, PageError> {
         let has_room = |store: &Store| Ok(store.shared.reserve.has_room());
         self.store.blocking(has_room).await
+    }
+    async fn capabilities(&self) -> Result<Capabilities, PageError> {
+        Ok(self.store.plugin.capabilities())
     }
 }

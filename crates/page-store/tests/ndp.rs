@@ -13,13 +13,15 @@ use arrow_array::types::{Decimal128Type, Int32Type};
 use bytes::Bytes;
 use futures::StreamExt;
 use perigee_expr::{AggregateFunction, Comparison, Node, NodeId, Program, Type};
-use perigee_ndp::{Aggregate, Backend, Descriptor, NdpBatch, Scanner};
+use perigee_ndp::{Aggregate, Backend, Descriptor, Filter, KeySet, NdpBatch, Scanner};
 use perigee_page::{PageKind, RecordHeader};
 use perigee_page_api::{
-    ClientConfig, NdpDecline, NdpItem, NdpRead, NdpReply, NdpUsage, PageStore, PageStoreClient,
-    incoming, serve, transport,
+    Capabilities, ClientConfig, FilterHash, NdpDecline, NdpFilter, NdpItem, NdpRead, NdpReply,
+    NdpUsage, PageStore, PageStoreClient, incoming, serve, transport,
 };
-use perigee_page_store::{Config, DECLINE_REASONS};
+use perigee_page_store::{
+    Config, DECLINE_REASONS, NdpPlugin, NdpProgram, PageStoreService, PerigeePlugin,
+};
 use perigee_redo::Op;
 use perigee_types::{DbId, IndexId, PAGE_SIZE, PageId, RollPtr, TrxId};
 use perigee_value::{ColumnType, Datum, RowLayout, encode_row};
@@ -139,6 +141,7 @@ fn request(model: &Model, pages: &[u64], descriptor: &Descriptor) -> NdpRead {
         lsn: model.lsn,
         pages: pages.iter().map(|p| PageId(*p)).collect(),
         descriptor: descriptor.encode(),
+        filters: Vec::new(),
     }
 }
 
@@ -149,6 +152,10 @@ struct Answer {
     declined: Vec<(u32, NdpDecline, Bytes)>,
     usage: NdpUsage,
     replies: usize,
+    /// Numbers of filters that the store lacks.
+    missing: Vec<u32>,
+    /// Rows that each filter left out.
+    dropped: Vec<u64>,
 }
 
 async fn ask(store: &dyn PageStore, read: NdpRead) -> Answer {
@@ -157,7 +164,19 @@ async fn ask(store: &dyn PageStore, read: NdpRead) -> Answer {
     let mut answer = Answer::default();
     let mut seen = vec![0; n];
     while let Some(reply) = replies.next().await {
-        let NdpReply { items, usage } = reply.unwrap();
+        let NdpReply {
+            items,
+            usage,
+            filters,
+        } = reply.unwrap();
+        let used = filters.unwrap_or_default();
+        answer.missing = used.missing;
+        answer
+            .dropped
+            .resize(used.dropped.len().max(answer.dropped.len()), 0);
+        for (sum, rows) in answer.dropped.iter_mut().zip(used.dropped) {
+            *sum += rows;
+        }
         answer.usage.pages += usage.pages;
         answer.usage.bytes_read += usage.bytes_read;
         answer.usage.cpu_nanos += usage.cpu_nanos;
@@ -389,6 +408,7 @@ async fn figures_follow_consolidation() {
         lsn: model.lsn,
         pages: (1..=100).map(PageId).collect(),
         descriptor: Bytes::from_static(b"no descriptor"),
+        filters: Vec::new(),
     };
     let answer = ask(&store, read).await;
     assert!(
@@ -459,6 +479,7 @@ async fn descriptors_of_other_tenants_reduce_nothing() {
     newer[4..].fill(0xff);
     let read = NdpRead {
         descriptor: newer.into(),
+        filters: Vec::new(),
         ..request(&model, &pages, &other)
     };
     let answer = ask(&store, read).await;
@@ -468,4 +489,169 @@ async fn descriptors_of_other_tenants_reduce_nothing() {
             .iter()
             .all(|(_, reason, _)| *reason == NdpDecline::Descriptor)
     );
+}
+
+/// A filter for rows with these keys, of the store's table.
+fn key_filter(keys: &[i64]) -> Filter {
+    let mut set = KeySet::new(&[INT]).unwrap();
+    for key in keys {
+        let mut encoded = Vec::new();
+        let key = Datum::Int(*key);
+        perigee_value::key::encode_part(INT, false, key.as_ref(), &mut encoded).unwrap();
+        set.insert(&encoded);
+    }
+    set.filter(&[0]).unwrap()
+}
+
+fn sent(content: Bytes) -> NdpFilter {
+    NdpFilter {
+        hash: FilterHash::of(&content),
+        content: Some(content),
+    }
+}
+
+fn by_hash(filter: &NdpFilter) -> NdpFilter {
+    NdpFilter {
+        content: None,
+        ..filter.clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn filters_come_once_and_are_known_by_their_hash() {
+    let dir = tempdir();
+    let store = Arc::new(open(dir.path(), small()));
+    let mut model = Model::new(SLICE);
+    load(&*store, &mut model, 100).await;
+    let pages: Vec<u64> = (1..=100).collect();
+    let descriptor = filter(SLICE.db, 500);
+    let read = |filters| NdpRead {
+        filters,
+        ..request(&model, &pages, &descriptor)
+    };
+    let all = expected(1..=100, 500);
+    let few = sent(key_filter(&[3, 400, 777, 2001]).encode());
+    let passing = vec![3, 400, 2001];
+
+    let unknown = ask(&*store, read(vec![by_hash(&few)])).await;
+    assert_eq!(unknown.missing, [0], "it was never sent");
+    assert_eq!(keys(&descriptor, unknown.batches), all);
+    for filter in [few.clone(), by_hash(&few)] {
+        let answer = ask(&*store, read(vec![filter])).await;
+        assert!(answer.missing.is_empty());
+        assert_eq!(answer.dropped, [(all.len() - passing.len()) as u64]);
+        assert_eq!(keys(&descriptor, answer.batches), passing);
+    }
+    // A later batch brings a second, tighter one; one that it cannot run changes nothing.
+    let tighter = sent(key_filter(&[400, 401]).encode());
+    let broken = sent(Bytes::from_static(b"no filter"));
+    let both = vec![by_hash(&few), broken, tighter];
+    let answer = ask(&*store, read(both)).await;
+    assert!(answer.missing.is_empty());
+    assert_eq!(answer.dropped, [(all.len() - passing.len()) as u64, 0, 2]);
+    assert_eq!(keys(&descriptor, answer.batches), [400]);
+
+    let figures = store.figures().filters;
+    assert_eq!(
+        (figures.misses, figures.refused, figures.missing),
+        (3, 1, 1)
+    );
+    assert_eq!(figures.entries, 3);
+    // A store that was restarted has forgotten it, says so, and goes on with its content.
+    drop(store);
+    let store = open(dir.path(), small());
+    let answer = ask(&store, read(vec![by_hash(&few)])).await;
+    assert_eq!(answer.missing, [0]);
+    assert_eq!(keys(&descriptor, answer.batches), all);
+    let answer = ask(&store, read(vec![few])).await;
+    assert_eq!(keys(&descriptor, answer.batches), passing);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn filters_that_are_not_what_they_say_are_left_out() {
+    let dir = tempdir();
+    let store = Arc::new(open(dir.path(), small()));
+    let mut model = Model::new(SLICE);
+    load(&*store, &mut model, 10).await;
+    let other = perigee_page_api::SliceKey {
+        db: DbId(SLICE.db.0 + 1),
+        ..SLICE
+    };
+    let mut other = Model::new(other);
+    load(&*store, &mut other, 10).await;
+    let pages: Vec<u64> = (1..=10).collect();
+    let read = |model: &Model, sent| NdpRead {
+        filters: vec![sent],
+        ..request(model, &pages, &filter(model.slice.db, 1000))
+    };
+    let descriptor = filter(SLICE.db, 1000);
+    let all = expected(1..=10, 1000);
+    let right = sent(key_filter(&[5]).encode());
+    let changed = NdpFilter {
+        content: Some(key_filter(&[6]).encode()),
+        ..right.clone()
+    };
+    let answer = ask(&*store, read(&model, changed)).await;
+    assert_eq!(
+        keys(&descriptor, answer.batches),
+        all,
+        "it has another hash"
+    );
+    let answer = ask(&*store, read(&model, right.clone())).await;
+    assert_eq!(
+        keys(&descriptor, answer.batches),
+        [5],
+        "the wrong one was not kept"
+    );
+    let answer = ask(&*store, read(&other, by_hash(&right))).await;
+    assert_eq!(answer.missing, [0], "it is another tenant's");
+    // Over columns that the records do not have.
+    let foreign = KeySet::new(&[INT]).unwrap().filter(&[7]).unwrap();
+    let answer = ask(&*store, read(&model, sent(foreign.encode()))).await;
+    assert_eq!(keys(&descriptor, answer.batches), all);
+    let mut newer = key_filter(&[5]).encode().to_vec();
+    newer[8] = 9;
+    let crc = perigee_types::checksum(&newer[8..]);
+    newer[4..8].copy_from_slice(&crc.to_le_bytes());
+    let answer = ask(&*store, read(&model, sent(newer.into()))).await;
+    assert_eq!(
+        keys(&descriptor, answer.batches),
+        all,
+        "its version is unknown"
+    );
+}
+
+/// NDP as it was before there were filters.
+struct Older(PerigeePlugin);
+
+impl NdpPlugin for Older {
+    fn prepare(&self, descriptor: &Bytes) -> Result<Arc<dyn NdpProgram>, String> {
+        self.0.prepare(descriptor)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_says_what_it_knows() {
+    let dirs = [tempdir(), tempdir()];
+    let newer = open(dirs[0].path(), small());
+    let plugin = Arc::new(Older(PerigeePlugin::default()));
+    let older = PageStoreService::open_with_plugin(dirs[1].path(), small(), plugin).unwrap();
+    let known = newer.capabilities().await.unwrap();
+    assert_eq!((known.descriptor, known.filter), (1, 1));
+    assert_eq!(older.capabilities().await.unwrap(), Capabilities::OLDEST);
+    assert_eq!(
+        known.common(Capabilities::OLDEST),
+        Capabilities::OLDEST,
+        "a database is planned for with what all its stores know"
+    );
+    let mut model = Model::new(SLICE);
+    load(&older, &mut model, 10).await;
+    let pages: Vec<u64> = (1..=10).collect();
+    let descriptor = filter(SLICE.db, 1000);
+    let read = NdpRead {
+        filters: vec![sent(key_filter(&[5]).encode())],
+        ..request(&model, &pages, &descriptor)
+    };
+    let answer = ask(&older, read).await;
+    assert_eq!(keys(&descriptor, answer.batches), expected(1..=10, 1000));
 }

@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -83,7 +84,7 @@ impl NdpPlugin for Slow {
 }
 
 impl NdpProgram for Slow {
-    fn run(&self) -> Box<dyn NdpRun> {
+    fn run(&self, _: &[Arc<dyn Any + Send + Sync>]) -> Box<dyn NdpRun> {
         Box::new(self.clone())
     }
     fn is_compiled(&self) -> bool {
@@ -153,6 +154,7 @@ fn request(model: &Model, descriptor: &'static [u8]) -> NdpRead {
         lsn: model.lsn,
         pages: (1..=PAGES).map(PageId).collect(),
         descriptor: Bytes::from_static(descriptor),
+        filters: Vec::new(),
     }
 }
 

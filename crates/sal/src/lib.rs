@@ -19,11 +19,13 @@
 //!
 //! It does not know what pages mean beyond the superblock's geometry, and it caches nothing.
 
+mod capabilities;
 mod config;
 mod cv;
 mod distribute;
 mod error;
 mod fence;
+mod filters;
 mod flush;
 mod geometry;
 mod log_buffer;
@@ -43,6 +45,7 @@ mod waiters;
 
 pub use config::SalConfig;
 pub use error::SalError;
+pub use filters::SentFilter;
 pub use geometry::Geometry;
 pub use outage::Outage;
 pub use read::{NdpPart, NdpParts};

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use crate::retry::once;
 use crate::sal::Shared;
 use crate::slice::Slice;
-use crate::{SalError, retire, room};
+use crate::{SalError, capabilities, retire, room};
 
 /// Log that is written between two rounds, as a share of the database's pages: what it replaces takes
 /// space until the next one, in the Log Store and in the Page Stores.
@@ -30,7 +30,11 @@ const BACKLOG_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs until the layer ends. What fails here is tried again in the next round.
 pub(crate) async fn run(shared: Arc<Shared>) {
-    tokio::join!(keep_house(&shared), room::run(&shared));
+    tokio::join!(
+        keep_house(&shared),
+        room::run(&shared),
+        capabilities::run(&shared)
+    );
 }
 
 async fn keep_house(shared: &Shared) {

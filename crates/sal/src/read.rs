@@ -12,14 +12,17 @@ use bytes::Bytes;
 use futures::future::try_join_all;
 use futures::stream::{BoxStream, SelectAll, select_all};
 use futures::{StreamExt, stream};
-use perigee_page_api::{NdpRead, NdpReply, NdpStream, PageError, ReadPages};
+use perigee_page_api::{
+    Capabilities, NdpFilter, NdpRead, NdpReply, NdpStream, PageError, ReadPages,
+};
 use perigee_types::{Lsn, PageId};
 use tokio::sync::mpsc;
 
-use crate::SalError;
+use crate::filters::{self, SentFilter};
 use crate::retry::{Patience, once, retry};
 use crate::sal::{Sal, Shared};
 use crate::slice::Slice;
+use crate::{SalError, capabilities};
 
 /// One message of the answer to an NDP read, or the end of one slice's answer by an error.
 #[derive(Debug)]
@@ -43,7 +46,30 @@ struct Share {
     pages: Vec<PageId>,
 }
 
+/// What Page Stores are to do with pages.
+struct Work {
+    descriptor: Bytes,
+    filters: Arc<[Arc<SentFilter>]>,
+}
+
+impl Work {
+    /// The filters as a store is told of them: not at all, if it does not know any.
+    fn filters_for(&self, shared: &Shared, store: usize) -> Vec<NdpFilter> {
+        let known = shared.stores[store].known.get();
+        match known.is_some_and(|known| known.filter == 0) {
+            true => Vec::new(),
+            false => self.filters.iter().map(|f| f.for_store(store)).collect(),
+        }
+    }
+}
+
 impl Sal {
+    /// What near-data processing all Page Stores know; `None` as long as none of them has said.
+    #[must_use]
+    pub fn capabilities(&self) -> Option<Capabilities> {
+        capabilities::common(&self.shared)
+    }
+
     /// Reads pages as of `lsn` ([`LATEST`](crate::LATEST) for the newest there is); answers are in
     /// the order of `pages`. Checksum and identity are for the caller to verify.
     ///
@@ -66,7 +92,8 @@ impl Sal {
     }
 
     /// Reads pages as of `lsn` with near-data processing: the sub-batches of all slices are sent
-    /// now, and their messages come interleaved. Must be called on the runtime.
+    /// now, and their messages come interleaved. Stores that know them also run the filters. Must be called
+    /// on the runtime.
     ///
     /// # Errors
     /// If a page lies in a slice that does not exist, or storage has stopped; all else is told in
@@ -76,10 +103,18 @@ impl Sal {
         pages: &[PageId],
         lsn: Lsn,
         descriptor: Bytes,
+        filters: &[Arc<SentFilter>],
     ) -> Result<NdpParts, SalError> {
         self.check()?;
         let shares = split(&self.shared, pages)?;
-        let parts = |share| ndp_parts(self.shared.clone(), share, lsn, descriptor.clone());
+        let filters: Arc<[_]> = filters.into();
+        let parts = |share| {
+            let work = Work {
+                descriptor: descriptor.clone(),
+                filters: filters.clone(),
+            };
+            ndp_parts(self.shared.clone(), share, lsn, work)
+        };
         Ok(select_all(shares.into_iter().map(parts)))
     }
 }
@@ -155,7 +190,7 @@ fn ndp_parts(
     shared: Arc<Shared>,
     share: Share,
     lsn: Lsn,
-    descriptor: Bytes,
+    work: Work,
 ) -> BoxStream<'static, NdpPart> {
     // A reply covers a page at least; the rest is for an error.
     let (replies, mut parts) = mpsc::channel(share.pages.len() + 1);
@@ -163,7 +198,7 @@ fn ndp_parts(
     tokio::spawn(async move {
         tokio::select! {
             () = replies.closed() => {}
-            () = ndp_replies(&shared, &share, lsn, descriptor, &replies) => {}
+            () = ndp_replies(&shared, &share, lsn, &work, &replies) => {}
         }
     });
     stream::poll_fn(move |cx| parts.poll_recv(cx))
@@ -179,11 +214,11 @@ async fn ndp_replies(
     shared: &Shared,
     share: &Share,
     lsn: Lsn,
-    descriptor: Bytes,
+    work: &Work,
     to: &mpsc::Sender<Result<NdpReply, PageError>>,
 ) {
     let limit = shared.config.call_timeout;
-    let (mut reply, mut rest) = match first_reply(shared, share, lsn, descriptor).await {
+    let (mut reply, mut rest) = match first_reply(shared, share, lsn, work).await {
         Ok(Some((first, rest))) => (Ok(first), rest),
         Ok(None) => return,
         Err(e) => {
@@ -192,6 +227,13 @@ async fn ndp_replies(
         }
     };
     loop {
+        if let Ok(NdpReply {
+            filters: Some(used),
+            ..
+        }) = &reply
+        {
+            filters::note(&work.filters, share.slice.store, used);
+        }
         let last = reply.is_err();
         if to.send(reply).await.is_err() || last {
             return;
@@ -211,7 +253,7 @@ async fn first_reply(
     shared: &Shared,
     share: &Share,
     lsn: Lsn,
-    descriptor: Bytes,
+    work: &Work,
 ) -> Result<Option<(NdpReply, NdpStream)>, PageError> {
     let api = &shared.stores[share.slice.store].api;
     let config = &shared.config;
@@ -230,7 +272,8 @@ async fn first_reply(
             epoch: shared.epoch,
             lsn: lsn.min(share.slice.persistent()),
             pages: share.pages.clone(),
-            descriptor: descriptor.clone(),
+            descriptor: work.descriptor.clone(),
+            filters: work.filters_for(shared, share.slice.store),
         };
         moved_on_is_unavailable(async {
             let mut replies = api.ndp_read(request).await?;

@@ -24,7 +24,7 @@ use crate::retry::{Patience, retry};
 use crate::room::Room;
 use crate::slice::Slice;
 use crate::waiters::Waiters;
-use crate::{Geometry, SalConfig, SalError};
+use crate::{Geometry, SalConfig, SalError, capabilities};
 
 /// As the LSN of a read: the newest version that the Page Stores have.
 pub const LATEST: Lsn = Lsn(u64::MAX);
@@ -77,6 +77,8 @@ pub(crate) struct Store {
     pub in_flight: tokio::sync::Semaphore,
     /// Why slices cannot be made on it, if they cannot.
     pub outage: OutageWatch,
+    /// What near-data processing it knows.
+    pub known: capabilities::Known,
 }
 
 /// State with which a [`Shared`] begins.
@@ -100,6 +102,7 @@ impl Shared {
             api,
             in_flight: tokio::sync::Semaphore::new(permits),
             outage: OutageWatch::new(format!("page store {number}")),
+            known: capabilities::Known::default(),
         };
         let progress = Progress {
             durable: start.last,

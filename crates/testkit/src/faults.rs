@@ -9,8 +9,8 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use perigee_log_api::{Append, LogEntry, LogError, LogStore, PlogInfo, PlogKey};
 use perigee_page_api::{
-    Fragment, NdpRead, NdpStream, PageError, PageStore, ReadPages, SliceKey, SliceStatus,
-    StoreStatus,
+    Capabilities, Fragment, NdpRead, NdpStream, PageError, PageStore, ReadPages, SliceKey,
+    SliceStatus, StoreStatus,
 };
 use perigee_types::{DbId, Lsn};
 use tokio::sync::watch;
@@ -355,6 +355,12 @@ impl<S: PageStore> PageStore for Faulty<S> {
     async fn status(&self) -> Result<StoreStatus, PageError> {
         self.faults
             .apply(self.store.status(), PageError::Unavailable)
+            .await
+    }
+
+    async fn capabilities(&self) -> Result<Capabilities, PageError> {
+        self.faults
+            .apply(self.store.capabilities(), PageError::Unavailable)
             .await
     }
 

@@ -228,6 +228,7 @@ impl PageStore for ReplayPageStore {
             Ok(NdpReply {
                 items,
                 usage: NdpUsage::default(),
+                filters: None,
             })
         };
         let replies: Vec<_> = pages.into_iter().enumerate().map(reply).collect();

@@ -50,6 +50,8 @@ counters! {
     pages_read,
     /// Records that storage returned whole.
     ambiguous_records,
+    /// Rows that run-time filters left out, in storage and here.
+    rows_filtered,
     /// Bytes of pages that storage went through.
     bytes_read_in_storage,
     /// Bytes of results and pages that came from storage.

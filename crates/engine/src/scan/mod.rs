@@ -3,6 +3,7 @@
 mod ahead;
 mod counters;
 mod cpu;
+mod filter;
 mod held;
 mod long;
 mod lookup;
@@ -16,6 +17,7 @@ mod source;
 
 pub use crate::btree::{KeySpan, KeySpans};
 pub use counters::ScanCounters;
+pub use filter::{FilterRun, ScanFilter};
 pub use lookup::{Lookup, Lookups};
 pub use records::Records;
 pub use request::{CancelToken, LookupRequest, ScanRequest};

@@ -7,6 +7,7 @@ use perigee_expr::Program;
 use perigee_ndp::Aggregate;
 use tokio::sync::Notify;
 
+use super::ScanFilter;
 use crate::btree::KeySpans;
 use crate::catalog::Table;
 use crate::txn::ReadView;
@@ -103,6 +104,8 @@ pub struct ScanRequest {
     pub projection: Vec<u16>,
     /// Only rows for which this is true; its columns are those of the index layout.
     pub predicate: Option<Program>,
+    /// Filters that come while the scan runs; each leaves out rows that the caller leaves out as well.
+    pub filters: Vec<Arc<ScanFilter>>,
     /// Partial aggregation; the output is partial states.
     pub aggregate: Option<Aggregate>,
     /// Let the Page Stores reduce the pages; otherwise whole pages are read and the same work is

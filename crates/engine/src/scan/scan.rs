@@ -19,6 +19,7 @@ use super::ScanRequest;
 use super::ahead::Ahead;
 use super::counters::{ScanCounters, add};
 use super::cpu::Timed;
+use super::filter::{Incoming, Taken};
 use super::held::{Held, Holding, bytes_of};
 use super::long::LongColumns;
 use super::resolve::resolve;
@@ -49,6 +50,7 @@ pub(super) struct Shared {
     pub scanner: Arc<Scanner>,
     long: Option<LongColumns>,
     pub descriptor: Bytes,
+    incoming: Incoming,
     pub look_ahead: usize,
     /// Parts of the range that no worker has begun.
     parts: OnceCell<Mutex<Ahead>>,
@@ -97,6 +99,17 @@ impl Shared {
             parts.extend(self.tree.partition(span, most / spans.len()).await?);
         }
         Ok(parts)
+    }
+
+    /// The filters that have come by now.
+    pub fn filters(&self) -> Arc<Taken> {
+        self.incoming.take(&self.scanner.descriptor().layout)
+    }
+
+    /// Counts rows that filters left out.
+    pub fn count_dropped(&self, filters: &Taken, dropped: &[u64]) {
+        filters.count(dropped);
+        add(&self.counters.rows_filtered, dropped.iter().sum());
     }
 
     /// What all that is scanned lies in.
@@ -174,6 +187,7 @@ impl ScanHandle {
         let held = Held::new(request.ndp.then(|| engine.pool.clone()));
         let shared = Shared {
             look_ahead,
+            incoming: Incoming::new(request.filters.clone()),
             engine,
             request,
             tree,
@@ -299,6 +313,8 @@ type Finished = (RecordBatch, Arc<Holding>);
 struct Partition {
     shared: Arc<Shared>,
     execution: Execution,
+    /// The filters that it runs.
+    filters: Arc<Taken>,
     incoming: Receiver<Result<Part, EngineError>>,
     /// What is finished of the batch read at hand, with its place; an ordered scan only.
     collected: Vec<(u32, Finished)>,
@@ -318,6 +334,7 @@ impl Partition {
         let reading = Timed::new(Box::pin(reader(parts)), shared.counters.clone());
         Self {
             execution: Execution::new(shared.scanner.clone()),
+            filters: Arc::default(),
             shared,
             incoming,
             collected: Vec::new(),
@@ -383,6 +400,7 @@ impl Partition {
         match part {
             Part::Reduced(batch, _held) => self.finish(batch).await,
             Part::Pages(pages, _held) => {
+                self.take_filters();
                 for (index, page) in &pages {
                     self.take_page(*index, page).await?;
                 }
@@ -399,6 +417,21 @@ impl Partition {
             }
             Part::EndOfBatch => Ok(()),
         }
+    }
+
+    /// Runs the filters that have come by now over the pages that follow.
+    fn take_filters(&mut self) {
+        let now = self.shared.filters();
+        if !Arc::ptr_eq(&now, &self.filters) {
+            self.count_dropped();
+            self.execution.set_filters(now.bound.clone());
+            self.filters = now;
+        }
+    }
+
+    fn count_dropped(&mut self) {
+        let dropped = self.execution.take_dropped();
+        self.shared.count_dropped(&self.filters, &dropped);
     }
 
     async fn take_page(&mut self, index: u32, page: &Page) -> Result<(), EngineError> {
@@ -418,6 +451,7 @@ impl Partition {
 
     /// Finishes what the frontend's own execution has.
     async fn flush(&mut self) -> Result<(), EngineError> {
+        self.count_dropped();
         let batch = self.execution.take();
         if batch.rows == 0 && batch.ambiguous.is_empty() {
             return Ok(());
@@ -431,7 +465,10 @@ impl Partition {
             batch.ambiguous.len() as u64,
         );
         let resolved = resolve(&self.shared, &batch).await?;
-        let finished = self.shared.scanner.finish(batch, &resolved)?;
+        // Storage cannot run them over what it returned whole.
+        let filters = self.shared.filters();
+        let scanner = &self.shared.scanner;
+        let finished = scanner.finish_filtered(batch, &resolved, &filters.bound)?;
         if finished.batch.num_rows() == 0 {
             return Ok(());
         }

@@ -315,10 +315,10 @@ async fn read_reduced(
 ) -> Result<bool, EngineError> {
     let ids: Vec<_> = pages.iter().map(|(_, id)| *id).collect();
     let mut covered = vec![false; pages.len()];
-    let mut replies = shared
-        .engine
-        .sal
-        .ndp_read(&ids, lsn, shared.descriptor.clone())?;
+    let filters = shared.filters();
+    let descriptor = shared.descriptor.clone();
+    let sal = &shared.engine.sal;
+    let mut replies = sal.ndp_read(&ids, lsn, descriptor, &filters.sent)?;
     while let Some(NdpPart {
         pages: places,
         reply,
@@ -335,6 +335,9 @@ async fn read_reduced(
             }
         };
         shared.counters.used(&reply);
+        if let Some(used) = &reply.filters {
+            shared.count_dropped(&filters, &used.dropped);
+        }
         for item in reply.items {
             let part = take_item(shared, item, &places, pages, &mut covered)?;
             if !hand_over(shared, part, parts).await {

@@ -236,6 +236,7 @@ async fn rows(engine: &Arc<Engine>, table: &Arc<Table>) -> BTreeMap<i64, u64> {
             predicate: None,
             aggregate: None,
             ndp: true,
+            filters: Vec::new(),
             view: engine.read_view(),
             workers: 1,
             limit: None,

@@ -5,6 +5,7 @@
 mod between;
 mod collations;
 mod ddl;
+mod filters;
 mod history;
 mod large;
 mod long;
@@ -127,6 +128,7 @@ fn request(engine: &Engine, table: &Arc<Table>, ndp: bool) -> ScanRequest {
         predicate: None,
         aggregate: None,
         ndp,
+        filters: Vec::new(),
         view: engine.read_view(),
         workers: 1,
         limit: None,

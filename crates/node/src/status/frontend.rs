@@ -201,6 +201,11 @@ fn ndp(metrics: &mut Metrics, scans: &ScanCounters) {
             get(&scans.ambiguous_records),
         )
         .counter(
+            "perigee_frontend_ndp_filtered_rows_total",
+            "Rows that run-time filters left out",
+            get(&scans.rows_filtered),
+        )
+        .counter(
             "perigee_frontend_ndp_storage_read_bytes_total",
             "Bytes of pages that storage went through",
             get(&scans.bytes_read_in_storage),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use perigee_page_api::TransportBytes;
 use perigee_page_store::{
-    DECLINE_REASONS, DescriptorFigures, Figures, LogFigures, NdpFigures, PageStoreService,
-    PoolFigures, SliceFigures,
+    DECLINE_REASONS, DescriptorFigures, Figures, FilterFigures, LogFigures, NdpFigures,
+    PageStoreService, PoolFigures, SliceFigures,
 };
 use perigee_status::{Kind, Metrics, Value};
 
@@ -41,6 +41,7 @@ pub(super) fn metrics(figures: &Figures) -> Metrics {
     let mut metrics = Metrics::default();
     ndp(&mut metrics, &figures.ndp);
     descriptors(&mut metrics, &figures.descriptors);
+    filters(&mut metrics, &figures.filters);
     slices(&mut metrics, &figures.slices);
     log(&mut metrics, &figures.log);
     pool(&mut metrics, &figures.pool);
@@ -164,6 +165,46 @@ fn descriptors(metrics: &mut Metrics, descriptors: &DescriptorFigures) {
             "perigee_page_store_descriptor_memory_bytes",
             "Memory they take, about",
             descriptors.bytes,
+        );
+}
+
+fn filters(metrics: &mut Metrics, filters: &FilterFigures) {
+    metrics
+        .section("Filter cache")
+        .counter(
+            "perigee_page_store_filter_hits_total",
+            "Run-time filters of requests that were known",
+            filters.hits,
+        )
+        .counter(
+            "perigee_page_store_filter_misses_total",
+            "Filters that came with their content and were decoded",
+            filters.misses,
+        )
+        .counter(
+            "perigee_page_store_filter_missing_total",
+            "Filters that requests named and that were not there",
+            filters.missing,
+        )
+        .counter(
+            "perigee_page_store_filter_refused_total",
+            "Filters that were found wanting",
+            filters.refused,
+        )
+        .counter(
+            "perigee_page_store_filter_evictions_total",
+            "Filters that made room for others",
+            filters.evictions,
+        )
+        .gauge(
+            "perigee_page_store_filter_entries",
+            "Filters that are known",
+            filters.entries,
+        )
+        .gauge(
+            "perigee_page_store_filter_memory_bytes",
+            "Memory they take, about",
+            filters.bytes,
         );
 }
 

@@ -212,6 +212,7 @@ impl PageStore for MemoryPageStore {
                     page,
                 }],
                 usage: NdpUsage::default(),
+                filters: None,
             })
         });
         Ok(futures::stream::iter(replies.collect::<Vec<_>>()).boxed())

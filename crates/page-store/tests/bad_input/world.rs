@@ -260,6 +260,7 @@ impl World {
             lsn: self.model.lsn,
             pages,
             descriptor,
+            filters: Vec::new(),
         };
         for line in lines {
             let number = || line.value.parse::<u32>().expect("a number");

@@ -347,6 +347,7 @@ impl PageScanExec {
             projection,
             predicate: self.predicate()?,
             aggregate: self.aggregate.as_ref().map(|a| a.aggregate.clone()),
+            filters: Vec::new(),
             ndp: self.ndp.any(),
             view,
             workers: self.workers(),

@@ -119,7 +119,7 @@ async fn ndp_parts_say_which_pages_of_the_request_they_mean() {
     cluster.pages[2].faults.reject(2);
     let wanted: Vec<_> = ids.iter().rev().map(|id| PageId(*id)).collect();
     let mut parts = sal
-        .ndp_read(&wanted, lsn, Bytes::from_static(b"?"))
+        .ndp_read(&wanted, lsn, Bytes::from_static(b"?"), &[])
         .unwrap();
     let mut seen = vec![0; wanted.len()];
     while let Some(part) = parts.next().await {
@@ -139,7 +139,7 @@ async fn ndp_parts_say_which_pages_of_the_request_they_mean() {
 
     cluster.pages[1].faults.reject(1_000_000);
     let parts = sal
-        .ndp_read(&wanted, lsn, Bytes::from_static(b"?"))
+        .ndp_read(&wanted, lsn, Bytes::from_static(b"?"), &[])
         .unwrap();
     let parts: Vec<_> = parts.collect().await;
     for part in &parts {

@@ -42,6 +42,7 @@ async fn descriptors_that_cannot_be_right_are_declined() {
             lsn,
             pages: pages.clone(),
             descriptor: descriptor.into(),
+            filters: Vec::new(),
         };
         let mut replies = store.ndp_read(read).await.unwrap();
         let mut came = vec![None; pages.len()];
