@@ -64,7 +64,7 @@ impl Bloom {
     /// The block of a hash: by its upper half.
     #[inline(always)]
     fn block(&self, hash: u64) -> usize {
-        ((hash >> 32) * self.blocks.len() as u64 >> 32) as usize
+        (((hash >> 32) * self.blocks.len() as u64) >> 32) as usize
     }
 
     /// False if the hash is certainly not in the set.
