@@ -115,7 +115,7 @@ fn a_filtered_scan_is_the_same_wherever_the_filter_runs() {
                 // A list, a Bloom filter with bounds, and nothing at all.
                 let few = Arc::new(ScanFilter::default());
                 few.set(few.begin(), of_ids((0..ROWS).step_by(301)));
-                let scan = filtered(&engine, &table, ndp, &[few.clone()]);
+                let scan = filtered(&engine, &table, ndp, std::slice::from_ref(&few));
                 let found = ids(&run(&engine, scan).await);
                 assert_eq!(found, wanted(|id| id % 301 == 0), "mode {mode}, ndp {ndp}");
                 // Ambiguous records are left out here, and not counted.
@@ -164,7 +164,7 @@ fn a_scan_takes_filters_up_while_it_runs() {
             let filter = Arc::new(ScanFilter::default());
             let request = ScanRequest {
                 look_ahead: Some(8),
-                ..filtered(&engine, &table, ndp, &[filter.clone()])
+                ..filtered(&engine, &table, ndp, std::slice::from_ref(&filter))
             };
             let mut rows = engine.scan(request).unwrap().partition();
             let mut found = ids(&[rows.next().await.unwrap().unwrap()]);
@@ -231,7 +231,7 @@ fn stores_of_two_versions_serve_a_filtered_scan() {
         let pass = |id: i64| id % 301 == 0;
         let filter = Arc::new(ScanFilter::default());
         filter.set(filter.begin(), of_ids((0..ROWS).filter(|id| pass(*id))));
-        let scan = filtered(&engine, &table, true, &[filter.clone()]);
+        let scan = filtered(&engine, &table, true, std::slice::from_ref(&filter));
         let found = ids(&run(&engine, scan).await);
         // The older store leaves nothing out; whoever made the filter does, above the scan.
         let (all, least) = (wanted(|_| true), wanted(pass));
