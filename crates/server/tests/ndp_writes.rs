@@ -11,7 +11,11 @@ mod statements {
     pub mod changes;
     pub mod compare;
     pub mod expressions;
+    pub mod extremes;
+    pub mod joined_changes;
+    pub mod joins;
     pub mod queries;
+    pub mod ranges;
     pub mod tables;
 }
 
@@ -104,6 +108,7 @@ fn long_query(rng: &mut Rng) -> Query {
         sql: (*rng.choose(&everything(&[On::L]))).to_owned(),
         columns: vec![Compared::Exactly; 4],
         order: Order::Rows,
+        made: None,
     }
 }
 
