@@ -412,10 +412,10 @@ fn damaged_filters_are_refused_or_run() {
             return false;
         };
         assert!(filter.encode() == bytes, "one filter, one form");
-        assert!(filter.bytes() <= 1 << 20 | 64 * bytes.len());
+        assert!(filter.bytes() <= (1 << 20) | (64 * bytes.len()));
         let filter = Arc::new(filter);
         for table in &tables {
-            let Ok(filters) = Filters::bind(&table.layout, &[filter.clone()]) else {
+            let Ok(filters) = Filters::bind(&table.layout, std::slice::from_ref(&filter)) else {
                 continue;
             };
             bound += 1;
