@@ -9,6 +9,7 @@
 //! There is one definition of what each operation does, in [`operations`]; `docs/expressions.md`
 //! states it in a table together with the differences from MySQL.
 
+pub mod functions;
 pub mod limits;
 pub mod operations;
 

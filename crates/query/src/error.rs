@@ -227,6 +227,8 @@ registry! {
     incorrect_value(1366, "HY000", kind, value, column, row) => "Incorrect {kind} value: '{value}' for column '{column}' at row {row}";
     /// A column without value and default.
     no_default(1364, "HY000", column) => "Field '{column}' doesn't have a default value";
+    /// An argument that is no value for a function.
+    wrong_value_for_function(1411, "HY000", kind, value, function) => "Incorrect {kind} value: '{value}' for function {function}";
     /// A parameter that is no value of its type.
     illegal_value(1367, "22007", kind, value) => "Illegal {kind} '{value}' value found during parsing";
     /// A prepared statement with more parameters than the protocol counts.

@@ -35,6 +35,11 @@ impl Drop for Watch {
     }
 }
 
+/// The token of the statement that the thread computes for.
+pub(crate) fn token() -> Option<CancelToken> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
 /// True if the thread computes for a statement.
 pub(crate) fn is_watched() -> bool {
     CURRENT.with_borrow(Option::is_some)

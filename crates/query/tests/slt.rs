@@ -239,6 +239,7 @@ files!(
     enums,
     lists,
     signs,
+    functions,
 );
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -357,7 +357,7 @@ fn fraction(unit: Unit, count: &DataType) -> u8 {
 }
 
 /// Numbers of seconds as numbers of microseconds.
-fn micros_of(seconds: &ArrayRef) -> DfResult<ArrayRef> {
+pub(super) fn micros_of(seconds: &ArrayRef) -> DfResult<ArrayRef> {
     let seconds = match is_string(seconds.data_type()) {
         true => convert(seconds, Target::Double, 0)?,
         false => Arc::clone(seconds),

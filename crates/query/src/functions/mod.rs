@@ -1,8 +1,8 @@
 //! Scalar functions with MySQL's meaning, for DataFusion plans.
 //!
 //! Users never name them: the rewriter maps MySQL's functions and operators to these, and refuses
-//! every function it does not know. What they compute rests on `perigee_value`, as the expression
-//! programs in storage do.
+//! every function it does not know. Most are those of `perigee_expr` ([`library`]); what the others compute rests on
+//! `perigee_value`, as the expression programs in storage do.
 
 pub mod arithmetic;
 pub mod cast;
@@ -16,11 +16,12 @@ pub mod expansion;
 pub mod in_list;
 pub mod json;
 pub mod kernels;
+pub mod library;
 pub mod like;
 pub mod moment;
 pub mod null_safe;
 pub mod nullable;
-pub mod rows;
+mod results;
 pub mod stored;
 pub mod sum_argument;
 pub mod sum_double;
@@ -56,7 +57,7 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
     ];
     let operators = arithmetic::OPERATORS.into_iter();
     functions.extend(operators.map(|op| arithmetic::ArithmeticFunction::new(op).into()));
-    functions.extend(rows::all().map(ScalarUDF::from));
+    functions.extend(library::all().map(ScalarUDF::from));
     functions.extend(exact::all().map(ScalarUDF::from));
     functions.extend(json::all().map(ScalarUDF::from));
     functions.into_iter().map(Arc::new).collect()

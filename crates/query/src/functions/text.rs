@@ -12,6 +12,7 @@ use datafusion::arrow::datatypes::{
     Int64Type, TimestampMicrosecondType, UInt64Type,
 };
 use datafusion::common::Result as DfResult;
+pub use perigee_expr::functions::leading_number;
 use perigee_value::{ColumnType, Units, ValueRef, format_value};
 
 use super::wide;
@@ -19,38 +20,6 @@ use crate::error::SqlError;
 
 /// Key of the field metadata that holds a DATETIME's digits of fractional seconds.
 pub const FSP_KEY: &str = "mysql.fsp";
-
-/// The number a text begins with, as MySQL converts strings: 0 if there is none.
-#[must_use]
-pub fn leading_number(text: &str) -> f64 {
-    let text = text.trim_start();
-    let bytes = text.as_bytes();
-    let digits = |from: usize| {
-        bytes[from..]
-            .iter()
-            .take_while(|b| b.is_ascii_digit())
-            .count()
-    };
-    let sign = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
-    let before = digits(sign);
-    let mut end = sign + before;
-    let mut after = 0;
-    if bytes.get(end) == Some(&b'.') {
-        after = digits(end + 1);
-        end += 1 + after;
-    }
-    if before + after == 0 {
-        return 0.0;
-    }
-    if matches!(bytes.get(end), Some(b'e' | b'E')) {
-        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
-        let exponent = digits(end + 1 + sign);
-        if exponent > 0 {
-            end += 1 + sign + exponent;
-        }
-    }
-    text[..end].parse().unwrap_or(0.0)
-}
 
 /// Numbers that strings begin with.
 pub fn to_double(array: &ArrayRef) -> DfResult<ArrayRef> {
@@ -197,28 +166,4 @@ fn format_all<T: datafusion::arrow::array::ArrowPrimitiveType>(
         }
     }
     out.finish()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::leading_number;
-
-    #[test]
-    fn strings_begin_with_numbers() {
-        let cases = [
-            ("5x", 5.0),
-            ("x", 0.0),
-            (" -1.5e2z", -150.0),
-            ("1e", 1.0),
-            (".5", 0.5),
-            ("", 0.0),
-            ("5.", 5.0),
-            ("+7", 7.0),
-            ("-", 0.0),
-            ("1e+", 1.0),
-        ];
-        for (text, number) in cases {
-            assert_eq!(leading_number(text), number, "{text:?}");
-        }
-    }
 }

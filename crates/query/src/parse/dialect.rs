@@ -13,7 +13,7 @@
 
 use std::any::TypeId;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -83,6 +83,11 @@ impl Dialect for Grammar {
         supports_key_column_option,
     );
 
+    /// The units of two fields, YEAR_MONTH for example.
+    fn allow_extract_custom(&self) -> bool {
+        true
+    }
+
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
         MYSQL.parse_statement(parser)
     }
@@ -99,6 +104,8 @@ impl Dialect for Grammar {
             Token::Word(word) if word.keyword == Keyword::FROM && word.quote_style.is_none() => {
                 Some(parser.expected("an expression", token))
             }
+            Token::Minus => Some(unary(parser, UnaryOperator::Minus)),
+            Token::Tilde => Some(unary(parser, UnaryOperator::BitwiseNot)),
             _ => None,
         }
     }
@@ -130,6 +137,8 @@ impl Dialect for Grammar {
             Token::Word(word) if word.keyword == Keyword::XOR => return Some(Ok(XOR)),
             Token::Word(word) if word.keyword == Keyword::MOD => Precedence::MulDivModOp,
             Token::Arrow | Token::LongArrow => return Some(Ok(PATH)),
+            Token::Caret => return Some(Ok(CARET)),
+            Token::ShiftLeft | Token::ShiftRight => return Some(Ok(SHIFT)),
             _ => return None,
         };
         Some(Ok(self.prec_value(precedence)))
@@ -144,8 +153,21 @@ impl Dialect for Grammar {
     }
 }
 
+/// An operator before its operand.
+fn unary(parser: &mut Parser<'_>, op: UnaryOperator) -> Result<Expr, ParserError> {
+    parser.next_token();
+    let expr = Box::new(parser.parse_subexpr(CARET)?);
+    Ok(Expr::UnaryOp { op, expr })
+}
+
 /// Between OR (10) and AND (20).
 const XOR: u8 = 15;
+
+/// Between `&` (46) and `+` (60).
+const SHIFT: u8 = 50;
+
+/// `^` binds tighter than `*` (80), but not than COLLATE (84), and signs bind tighter.
+const CARET: u8 = 83;
 
 /// `column->path` binds tighter than any operator (at most 100).
 const PATH: u8 = 120;
@@ -211,6 +233,12 @@ mod tests {
             ("-a->'$.b' IS NULL", "((- (a -> '$.b')) IS NULL)"),
             ("a = b MEMBER OF (c)", "(a = (b MEMBER OF c))"),
             ("a - b - c * -d", "((a - b) - (c * (- d)))"),
+            ("2 * 3 ^ 1 + 1", "((2 * (3 ^ 1)) + 1)"),
+            ("-a ^ b", "((- a) ^ b)"),
+            ("~a * b", "((~ a) * b)"),
+            ("a + 1 << 2 & b | c", "((((a + 1) << 2) & b) | c)"),
+            ("a & b << 1 = c", "((a & (b << 1)) = c)"),
+            ("- - a", "(- (- a))"),
         ] {
             // `&&` may be shown as either spelling.
             assert_eq!(

@@ -10,8 +10,8 @@ use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::functions_aggregate::planner::AggregateFunctionPlanner;
-use datafusion::functions_aggregate::{count, first_last, sum};
-use datafusion::functions_window::{rank, row_number};
+use datafusion::functions_aggregate::{bit_and_or_xor, count, first_last, stddev, sum, variance};
+use datafusion::functions_window::{cume_dist, lead_lag, nth_value, ntile, rank, row_number};
 use datafusion::logical_expr::{AggregateUDF, LogicalPlan};
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -104,6 +104,15 @@ pub fn template(
     aggregates.extend(extremes);
     // Any value of a group, without ONLY_FULL_GROUP_BY.
     aggregates.push(first_last::first_value_udaf());
+    aggregates.extend([
+        stddev::stddev_udaf(),
+        stddev::stddev_pop_udaf(),
+        variance::var_samp_udaf(),
+        variance::var_pop_udaf(),
+        bit_and_or_xor::bit_and_udaf(),
+        bit_and_or_xor::bit_or_udaf(),
+        bit_and_or_xor::bit_xor_udaf(),
+    ]);
     SessionStateBuilder::new()
         .with_config(config(partitions, memory))
         .with_runtime_env(runtime)
@@ -120,6 +129,14 @@ pub fn template(
             row_number::row_number_udwf(),
             rank::rank_udwf(),
             rank::dense_rank_udwf(),
+            rank::percent_rank_udwf(),
+            cume_dist::cume_dist_udwf(),
+            ntile::ntile_udwf(),
+            lead_lag::lag_udwf(),
+            lead_lag::lead_udwf(),
+            nth_value::first_value_udwf(),
+            nth_value::last_value_udwf(),
+            nth_value::nth_value_udwf(),
         ])
         .with_analyzer_rule(Arc::new(NullSafe))
         .with_optimizer_rules(optimizer_rules())

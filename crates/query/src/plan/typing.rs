@@ -36,7 +36,7 @@ use crate::functions::types::{
 };
 use crate::functions::wide::{self, SumInRange};
 use crate::functions::{
-    cast as casts, choice, enumeration, exact, in_list, json, like as patterns, nullable, rows,
+    cast as casts, choice, enumeration, exact, in_list, json, library, like as patterns, nullable,
 };
 use crate::interrupt;
 use crate::parse::{MAX_TERMS, halves};
@@ -185,9 +185,7 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
             let function = Expr::ScalarFunction(function);
             Ok(Transformed::yes(common.with_digits(function)))
         }
-        Expr::ScalarFunction(function) if function.func.name() == rows::LOCATE => {
-            lower_locate(function, schema)
-        }
+        Expr::ScalarFunction(function) => lower_library(function, schema),
         Expr::AggregateFunction(mut aggregate) => {
             check_extreme(aggregate.func.name(), &aggregate.params.args, schema)?;
             aggregate.func = choice::extreme(aggregate.func);
@@ -245,7 +243,7 @@ fn takes_number(function: &ScalarFunction, argument: usize) -> bool {
             argument == 0 && target.is_some_and(casts::Target::is_number)
         }
         (name, _) if exact::accepts(name, function.args.len()) == Some(true) => argument == 0,
-        (name, _) => rows::takes_number(name, argument),
+        (name, _) => library::takes_number(name, argument),
     }
 }
 
@@ -256,10 +254,7 @@ fn lower_numbers(mut function: ScalarFunction, schema: &DFSchema) -> DfResult<Tr
             function.args[argument] = unrounded(as_number(value, schema)?, schema)?;
         }
     }
-    match function.func.name() {
-        rows::LOCATE => lower_locate(function, schema),
-        _ => Ok(Transformed::yes(Expr::ScalarFunction(function))),
-    }
+    lower_library(function, schema).map(|lowered| Transformed::yes(lowered.data))
 }
 
 /// Makes the arguments of COUNT(*) those of COUNT(1), which is the same.
@@ -520,16 +515,30 @@ fn extreme_of_text(aggregate: &AggregateFunction, schema: &DFSchema) -> DfResult
 }
 
 /// LOCATE of strings that compare by weights is another function. Bytes have none.
-fn lower_locate(mut function: ScalarFunction, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let texts = &function.args[..2];
-    let types: Vec<DataType> = texts
-        .iter()
-        .map(|text| text.get_type(schema))
-        .collect::<DfResult<_>>()?;
-    let weighed = !types.iter().any(is_bytes)
-        && collation::common_of_all(texts, schema)? == Collation::UTF8MB4_GENERAL_CI;
-    if let Some(by_weights) = rows::named(rows::LOCATE_WEIGHTS).filter(|_| weighed) {
-        function.func = Arc::new(by_weights.into());
+/// A function of the library gets what it has to know of its place in the statement: the collation in which its
+/// arguments compare, and a memory of its own.
+fn lower_library(mut function: ScalarFunction, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Some(entry) = library::of_plan(function.func.name()) else {
+        return Ok(Transformed::no(Expr::ScalarFunction(function)));
+    };
+    if ["greatest", "least"].contains(&entry.name()) {
+        let common = branches::common_of(&function.args, schema)?;
+        for value in &mut function.args {
+            *value = common.convert(std::mem::take(value), schema)?;
+        }
+    }
+    if entry.collates {
+        let mut has_bytes = false;
+        for argument in &function.args {
+            has_bytes |= is_bytes(&argument.get_type(schema)?);
+        }
+        let collation = match has_bytes {
+            true => Collation::BINARY,
+            false => collation::common_of_all(&function.args, schema)?,
+        };
+        function.func = library::instance(entry, collation);
+    } else if !entry.deterministic {
+        function.func = library::instance(entry, Collation::UTF8MB4_BIN);
     }
     Ok(Transformed::yes(Expr::ScalarFunction(function)))
 }

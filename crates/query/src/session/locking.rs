@@ -22,7 +22,7 @@ use super::select::{self, Reading, Special};
 use super::transaction::Work;
 use crate::error::{Result, SqlError};
 use crate::plan::level::any_expr;
-use crate::plan::rewrite::Rewritten;
+use crate::plan::rewrite::{Rewritten, is_aggregate_name};
 use crate::plan::union;
 use crate::result::{ResultSink, column_of};
 
@@ -324,7 +324,7 @@ fn aggregates(select: &Select) -> bool {
         };
         let name = function.name.to_string();
         let name = name.trim_matches('"').to_ascii_lowercase();
-        function.over.is_none() && ["count", "sum", "avg", "min", "max"].contains(&name.as_str())
+        function.over.is_none() && is_aggregate_name(&name)
     };
     let mut items = select.projection.iter();
     items.any(|item| any_expr(item, is_aggregate))

@@ -13,8 +13,21 @@ use crate::plan::level::any_expr;
 /// The aggregate function.
 pub const ANY_VALUE: &str = "first_value";
 
-/// Aggregate functions, whose arguments are all rows.
-const AGGREGATES: &[&str] = &["count", "sum", "avg", "min", "max"];
+/// Aggregate functions of plans, whose arguments are all rows.
+const AGGREGATES: &[&str] = &[
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "stddev_pop",
+    "stddev",
+    "var_pop",
+    "var",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+];
 
 /// Gives the columns of a rewritten SELECT, and of what it is ordered by, any value of their group.
 pub fn any_values(select: &mut Select, order_by: &mut [OrderByExpr]) {

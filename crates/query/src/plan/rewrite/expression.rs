@@ -228,6 +228,23 @@ impl Rewriter<'_> {
                 };
                 self.expr(expr)
             }
+            Expr::RLike {
+                negated,
+                expr: inner,
+                pattern,
+                ..
+            } => {
+                let (mut inner, mut pattern, negated) = (take(inner), take(pattern), *negated);
+                self.expr(&mut inner)?;
+                self.expr(&mut pattern)?;
+                let found = binary(
+                    call("mysql_regexp_like", vec![inner, pattern]),
+                    BinaryOperator::NotEq,
+                    number(0),
+                );
+                *expr = negate(nested(found), negated);
+                Ok(())
+            }
             Expr::Collate {
                 expr: inner,
                 collation,
@@ -264,11 +281,12 @@ impl Rewriter<'_> {
                 field, expr: inner, ..
             } => {
                 let field = field.to_string().to_lowercase();
-                if dates::field_named(&field).is_none() {
-                    return unsupported(format!("EXTRACT({field})"));
-                }
+                let function = match dates::field_named(&field) {
+                    Some(_) => dates::EXTRACT,
+                    None => "mysql_extract_fields",
+                };
                 self.expr(inner)?;
-                *expr = call(dates::EXTRACT, vec![string(field), take(inner)]);
+                *expr = call(function, vec![string(field), take(inner)]);
             }
             Expr::Substring {
                 expr: inner,
@@ -518,6 +536,15 @@ impl Rewriter<'_> {
                     _ => (call(json::UNQUOTE, vec![part]), false),
                 })
             }
+            Op::BitwiseAnd
+            | Op::BitwiseOr
+            | Op::BitwiseXor
+            | Op::PGBitwiseShiftLeft
+            | Op::PGBitwiseShiftRight => {
+                self.expr(right)?;
+                let name = format!("mysql_{op}");
+                Ok((call(&name, vec![left, take(right)]), false))
+            }
             other => unsupported(format!("the operator {other}")),
         }
     }
@@ -599,6 +626,11 @@ impl Rewriter<'_> {
                 }
                 self.operand(inner)?;
                 *expr = negative(take(inner));
+                Ok(())
+            }
+            UnaryOperator::BitwiseNot => {
+                self.expr(inner)?;
+                *expr = call("mysql_~", vec![take(inner)]);
                 Ok(())
             }
             other => unsupported(format!("the operator {other}")),
@@ -825,6 +857,7 @@ fn is_truth(expr: &Expr) -> bool {
         | Expr::AnyOp { .. }
         | Expr::AllOp { .. }
         | Expr::Exists { .. }
+        | Expr::RLike { .. }
         | Expr::Like { .. } => true,
         Expr::Function(function) => function.name.to_string().eq_ignore_ascii_case("isnull"),
         _ => false,

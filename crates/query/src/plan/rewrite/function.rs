@@ -2,52 +2,22 @@
 //! implementation with MySQL's meaning. Others are refused.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Interval,
-    Value, WindowFrame, WindowFrameBound, WindowType,
+    BinaryOperator, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Interval, Value, WindowFrame, WindowFrameBound,
+    WindowType,
 };
+
+use perigee_expr::functions;
 
 use super::expression::{binary, call, cast_call, literal, nested, string};
 use super::{Rewriter, refuse, unsupported};
 use crate::error::{Result, SqlError};
 use crate::functions::cast::Target;
 use crate::functions::choice::{CASE, COALESCE};
-use crate::functions::{dates, exact, json, rows, sum_argument};
+use crate::functions::{dates, exact, json, library, sum_argument};
 
-/// MySQL's name and ours, for functions that only need another name.
-const RENAMED: &[(&str, &str)] = &[
-    ("concat", "mysql_concat"),
-    ("substring", "mysql_substring"),
-    ("substr", "mysql_substring"),
-    ("mid", "mysql_substring"),
-    ("left", "mysql_left"),
-    ("right", "mysql_right"),
-    ("length", "mysql_length"),
-    ("octet_length", "mysql_length"),
-    ("char_length", "mysql_char_length"),
-    ("character_length", "mysql_char_length"),
-    ("upper", "mysql_upper"),
-    ("ucase", "mysql_upper"),
-    ("lower", "mysql_lower"),
-    ("lcase", "mysql_lower"),
-    ("ltrim", "mysql_ltrim"),
-    ("rtrim", "mysql_rtrim"),
-    ("reverse", "mysql_reverse"),
-    ("replace", "mysql_replace"),
-    ("locate", "mysql_locate"),
-    ("lpad", "mysql_lpad"),
-    ("rpad", "mysql_rpad"),
-    ("ascii", "mysql_ascii"),
-    ("datediff", "mysql_datediff"),
-    ("dayofweek", "mysql_dayofweek"),
-    ("weekday", "mysql_weekday"),
-    ("dayofyear", "mysql_dayofyear"),
-    ("sqrt", "mysql_sqrt"),
-    ("exp", "mysql_exp"),
-    ("ln", "mysql_ln"),
-    ("log2", "mysql_log2"),
-    ("log10", "mysql_log10"),
-    ("pow", "mysql_power"),
-    ("power", "mysql_power"),
+/// MySQL's name and ours, for functions whose results have the type of their argument.
+const EXACT: &[(&str, &str)] = &[
     ("abs", "mysql_abs"),
     ("sign", "mysql_sign"),
     ("floor", "mysql_floor"),
@@ -57,8 +27,42 @@ const RENAMED: &[(&str, &str)] = &[
     ("truncate", "mysql_truncate"),
 ];
 
-/// Window functions that DataFusion computes as MySQL does.
-const WINDOW_FUNCTIONS: &[&str] = &["row_number", "rank", "dense_rank"];
+/// Window functions that DataFusion computes as MySQL does, and how many arguments they take.
+const WINDOW_FUNCTIONS: &[(&str, std::ops::RangeInclusive<usize>)] = &[
+    ("row_number", 0..=0),
+    ("rank", 0..=0),
+    ("dense_rank", 0..=0),
+    ("percent_rank", 0..=0),
+    ("cume_dist", 0..=0),
+    ("ntile", 1..=1),
+    ("lag", 1..=3),
+    ("lead", 1..=3),
+    ("first_value", 1..=1),
+    ("last_value", 1..=1),
+    ("nth_value", 2..=2),
+];
+
+/// Aggregate functions over DOUBLEs, by MySQL's names and DataFusion's.
+const STATISTICS: &[(&str, &str)] = &[
+    ("std", "stddev_pop"),
+    ("stddev", "stddev_pop"),
+    ("stddev_pop", "stddev_pop"),
+    ("stddev_samp", "stddev"),
+    ("variance", "var_pop"),
+    ("var_pop", "var_pop"),
+    ("var_samp", "var"),
+];
+
+/// Aggregate functions over bits, and what they give for no rows.
+const BITS: &[(&str, &str)] = &[("bit_and", "-1"), ("bit_or", "0"), ("bit_xor", "0")];
+
+/// True for MySQL's name of an aggregate function.
+pub(crate) fn is_aggregate_name(name: &str) -> bool {
+    let is = |known: &(&str, &str)| known.0 == name;
+    matches!(name, "count" | "sum" | "avg" | "min" | "max")
+        || STATISTICS.iter().any(is)
+        || BITS.iter().any(is)
+}
 
 /// Functions of EXTRACT's fields.
 const FIELDS: &[(&str, &str)] = &[
@@ -111,8 +115,11 @@ impl Rewriter<'_> {
                 *expr = self.aggregate(&name, function)?;
                 return Ok(());
             }
-            name if WINDOW_FUNCTIONS.contains(&name) && function.over.is_some() => {
-                function.name = plain_name(name);
+            name if function.over.is_some() && self.window_function(name, function)? => {
+                return Ok(());
+            }
+            name if is_aggregate_name(name) => {
+                *expr = self.of_numbers(name, function)?;
                 return Ok(());
             }
             _ => refuse(function.over.is_some(), &format!("{name} OVER"))?,
@@ -178,6 +185,50 @@ impl Rewriter<'_> {
             BinaryOperator::Divide,
             with_name("count"),
         )))
+    }
+
+    /// True for a window function, whose arguments are rewritten.
+    fn window_function(&mut self, name: &str, function: &mut Function) -> Result<bool> {
+        let Some((_, counts)) = WINDOW_FUNCTIONS.iter().find(|(known, _)| *known == name) else {
+            return Ok(false);
+        };
+        let args = std::mem::replace(&mut function.args, FunctionArguments::None);
+        let mut args = plain_arguments(name, args)?;
+        if !counts.contains(&args.len()) {
+            return Err(SqlError::syntax(")", 1));
+        }
+        for arg in &mut args {
+            self.expr(arg)?;
+        }
+        function.name = plain_name(name);
+        function.args = arguments(args);
+        Ok(true)
+    }
+
+    /// An aggregate function whose argument is made a number of one type.
+    fn of_numbers(&mut self, name: &str, function: &mut Function) -> Result<Expr> {
+        let args = std::mem::replace(&mut function.args, FunctionArguments::None);
+        let mut args = plain_arguments(name, args)?;
+        let [argument] = &mut args[..] else {
+            return Err(SqlError::wrong_arguments(name.to_uppercase()));
+        };
+        self.expr(argument)?;
+        let mut argument = std::mem::replace(argument, literal(Value::Null));
+        if let Some((_, ours)) = STATISTICS.iter().find(|(mysql, _)| *mysql == name) {
+            argument = cast_call(argument, Target::Double);
+            function.name = plain_name(ours);
+            function.args = arguments(vec![argument]);
+            return Ok(Expr::Function(function.clone()));
+        }
+        function.name = plain_name(name);
+        function.args = arguments(vec![cast_call(argument, Target::Unsigned)]);
+        let known = BITS.iter().find(|(known, _)| *known == name);
+        let neutral = known.map_or("0", |(_, neutral)| neutral);
+        let neutral = cast_call(string(neutral), Target::Unsigned);
+        Ok(call(
+            COALESCE,
+            vec![Expr::Function(function.clone()), neutral],
+        ))
     }
 
     /// Functions whose value the session or the clock gives.
@@ -247,6 +298,19 @@ impl Rewriter<'_> {
                 };
                 return self.date_add(date, interval, minus);
             }
+            ("timestampadd", 3) => {
+                let (mut date, count) = (args.remove(2), args.remove(1));
+                self.expr(&mut date)?;
+                let unit =
+                    word(&args[0]).ok_or_else(|| SqlError::wrong_arguments("TIMESTAMPADD"))?;
+                return self.date_add(date, interval_of(count, &unit)?, false);
+            }
+            ("timestampdiff" | "get_format", 2..) => {
+                // A keyword, no column.
+                if let Some(word) = word(&args[0]) {
+                    args[0] = string(word);
+                }
+            }
             ("if", 3) => {
                 self.condition(&mut args[0])?;
                 for branch in &mut args[1..] {
@@ -265,12 +329,17 @@ impl Rewriter<'_> {
             }
             return Ok(call(dates::EXTRACT, vec![string(*field), args.remove(0)]));
         }
-        if let Some((_, ours)) = RENAMED.iter().find(|(mysql, _)| *mysql == name) {
-            let fits = rows::accepts(ours, args.len()).or_else(|| exact::accepts(ours, args.len()));
-            if fits == Some(false) {
-                return wrong();
-            }
-            return Ok(call(ours, args));
+        if let Some((_, ours)) = EXACT.iter().find(|(mysql, _)| *mysql == name) {
+            return match exact::accepts(ours, args.len()) {
+                Some(true) => Ok(call(ours, args)),
+                _ => wrong(),
+            };
+        }
+        if let Some(function) = functions::named(name) {
+            return match function.accepts(args.len()) {
+                true => Ok(call(&library::name_of(function), args)),
+                false => wrong(),
+            };
         }
         match json::named(name, args.len()) {
             Some((ours, true)) => Ok(call(ours, args)),
@@ -294,16 +363,9 @@ impl Rewriter<'_> {
             ("isnull", 1) => Expr::IsNull(Box::new(nested(next()))),
             ("mod", 2) => nested(binary(next(), BinaryOperator::Modulo, next())),
             ("date", 1) => cast_call(next(), Target::Date),
-            ("pi", 0) => cast_call(string(format!("{}", std::f64::consts::PI)), Target::Double),
-            ("instr", 2) => {
-                let (text, what) = (next(), next());
-                call("mysql_locate", vec![what, text])
-            }
-            ("log", 1) => call("mysql_ln", vec![next()]),
-            ("space", 1) => call("mysql_rpad", vec![string(""), next(), string(" ")]),
             (
-                "ifnull" | "coalesce" | "nullif" | "isnull" | "mod" | "date" | "pi" | "instr"
-                | "space" | "if" | "date_add" | "date_sub" | "adddate" | "subdate",
+                "ifnull" | "coalesce" | "nullif" | "isnull" | "mod" | "date" | "if" | "date_add"
+                | "date_sub" | "adddate" | "subdate" | "timestampadd",
                 _,
             ) => return Err(SqlError::wrong_arguments(name.to_uppercase())),
             _ => return unsupported(format!("the function {}", name.to_uppercase())),
@@ -322,10 +384,39 @@ fn has_interval(frame: &WindowFrame) -> bool {
     })
 }
 
+/// A word that stands for itself, in lower case and without the prefix of ODBC.
+fn word(expr: &Expr) -> Option<String> {
+    let Expr::Identifier(ident) = expr else {
+        return None;
+    };
+    let word = ident.value.to_ascii_lowercase();
+    Some(word.strip_prefix("sql_tsi_").unwrap_or(&word).to_owned())
+}
+
+/// `INTERVAL count unit`.
+fn interval_of(count: Expr, unit: &str) -> Result<Interval> {
+    let unit = match unit {
+        "microsecond" => DateTimeField::Microsecond,
+        "second" => DateTimeField::Second,
+        "minute" => DateTimeField::Minute,
+        "hour" => DateTimeField::Hour,
+        "day" => DateTimeField::Day,
+        "week" => DateTimeField::Week(None),
+        "month" => DateTimeField::Month,
+        "quarter" => DateTimeField::Quarter,
+        "year" => DateTimeField::Year,
+        other => return unsupported(format!("TIMESTAMPADD({other}, …)")),
+    };
+    Ok(Interval {
+        leading_field: Some(unit),
+        ..day_interval(count)
+    })
+}
+
 fn day_interval(days: Expr) -> Interval {
     Interval {
         value: Box::new(days),
-        leading_field: Some(datafusion::sql::sqlparser::ast::DateTimeField::Day),
+        leading_field: Some(DateTimeField::Day),
         leading_precision: None,
         last_field: None,
         fractional_seconds_precision: None,
@@ -337,6 +428,17 @@ fn plain_name(name: &str) -> datafusion::sql::sqlparser::ast::ObjectName {
     ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote(
         '"', name,
     ))])
+}
+
+fn arguments(args: Vec<Expr>) -> FunctionArguments {
+    let args = args
+        .into_iter()
+        .map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
+    FunctionArguments::List(FunctionArgumentList {
+        duplicate_treatment: None,
+        args: args.collect(),
+        clauses: Vec::new(),
+    })
 }
 
 /// The arguments of a scalar function.

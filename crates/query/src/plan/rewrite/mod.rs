@@ -23,6 +23,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use expansion::{Common, Expansion, MAX_TABLES};
 pub(crate) use expression::{call, check_collation, text_collation};
+pub(crate) use function::is_aggregate_name;
 use scope::Scope;
 pub use source::{SelectLists, Source};
 
