@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use crate::adapter::WireFrontend;
 use crate::error::LISTEN;
-use crate::ready::{announce, told_to_stop};
+use crate::ready::announce;
 use crate::status::{self, FrontendPart, LogStorePart, PageStorePart, Part, Shown};
 use crate::stores::page_store_config;
 use crate::{EmbeddedSettings, FrontendSettings, NodeError, memory};
@@ -216,9 +216,9 @@ async fn serve(
         started,
     });
     let _showing = status::show(status_listener, &shown);
-    announce(&settings.serving, "frontend", server.address())?;
+    let signals = announce(&settings.serving, "frontend", server.address())?;
     tokio::select! {
-        () = told_to_stop() => {}
+        () = signals.told() => {}
         failed = shown.failed() => {
             // Whoever is connected is told that the server ends.
             server.shutdown(FAILED_PATIENCE).await;

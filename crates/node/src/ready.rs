@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::error::LISTEN;
@@ -20,11 +20,17 @@ pub async fn listen(serving: &Serving) -> Result<(TcpListener, SocketAddr), Node
     Ok((listener, address))
 }
 
-/// Says on the log and in the ready file that the role serves.
-pub fn announce(serving: &Serving, role: &str, address: SocketAddr) -> Result<(), NodeError> {
+/// Says on the log and in the ready file that the role serves. The signals to stop are caught from before
+/// that on: who has read it may stop the process in order.
+pub fn announce(
+    serving: &Serving,
+    role: &str,
+    address: SocketAddr,
+) -> Result<StopSignals, NodeError> {
+    let signals = StopSignals::catch();
     tracing::info!("{role} serves on {address}");
     let Some(path) = &serving.ready_file else {
-        return Ok(());
+        return Ok(signals);
     };
     let fail = |cause| NodeError::File {
         path: path.clone(),
@@ -33,7 +39,8 @@ pub fn announce(serving: &Serving, role: &str, address: SocketAddr) -> Result<()
     // Readers must never see half an address.
     let partial = path.with_extension("partial");
     std::fs::write(&partial, address.to_string()).map_err(fail)?;
-    std::fs::rename(&partial, path).map_err(fail)
+    std::fs::rename(&partial, path).map_err(fail)?;
+    Ok(signals)
 }
 
 /// How long calls to a store that stops may take to end.
@@ -46,11 +53,12 @@ pub type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// end in time, because their client does not take the answer, are dropped: that is safe at any
 /// point.
 pub async fn serve_until_told<E: std::fmt::Display>(
+    signals: StopSignals,
     serve: impl AsyncFnOnce(Stop) -> Result<(), E>,
 ) -> Result<(), NodeError> {
     let (told, telling) = oneshot::channel();
     let stop = async move {
-        told_to_stop().await;
+        signals.told().await;
         let _ = told.send(()); // nobody listens if serving has failed
     };
     let overdue = async move {
@@ -68,21 +76,33 @@ pub async fn serve_until_told<E: std::fmt::Display>(
     }
 }
 
-/// Returns when the process is told to stop: SIGTERM or SIGINT.
-pub async fn told_to_stop() {
-    let (mut terminate, mut interrupt) = match (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-    ) {
-        (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
-        (Err(e), _) | (_, Err(e)) => {
-            tracing::error!("signals cannot be caught ({e}); only kill -9 stops this process");
-            return std::future::pending().await;
+/// The signals that tell the process to stop: SIGTERM and SIGINT. Once caught, they no longer kill it.
+pub struct StopSignals {
+    /// `None` if they cannot be caught.
+    caught: Option<(Signal, Signal)>,
+}
+
+impl StopSignals {
+    fn catch() -> Self {
+        let caught = signal(SignalKind::terminate())
+            .and_then(|terminate| Ok((terminate, signal(SignalKind::interrupt())?)))
+            .inspect_err(|e| {
+                tracing::error!("signals cannot be caught ({e}); only kill -9 stops this process");
+            });
+        Self {
+            caught: caught.ok(),
         }
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
     }
-    tracing::info!("told to stop");
+
+    /// Returns when the process is told to stop.
+    pub async fn told(self) {
+        let Some((mut terminate, mut interrupt)) = self.caught else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("told to stop");
+    }
 }

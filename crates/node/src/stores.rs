@@ -39,13 +39,13 @@ pub fn run_log_store(settings: LogStoreSettings) -> LocalBoxFuture<'static, Resu
             started,
         });
         let _showing = status::show(status, &shown);
-        announce(&settings.serving, "log store", address)?;
+        let signals = announce(&settings.serving, "log store", address)?;
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let router =
             perigee_log_api::transport().add_service(perigee_log_api::serve(Arc::new(store)));
         let serve = async |stop| router.serve_with_incoming_shutdown(incoming, stop).await;
         tokio::select! {
-            served = serve_until_told(serve) => served,
+            served = serve_until_told(signals, serve) => served,
             failed = shown.failed() => Err(failed),
         }
     })
@@ -89,13 +89,13 @@ pub fn run_page_store(
             started,
         });
         let _showing = status::show(status, &shown);
-        announce(&settings.serving, "page store", address)?;
+        let signals = announce(&settings.serving, "page store", address)?;
         let ndp = NdpRuntime::start().map_err(NodeError::component)?;
         let serve = async |stop| {
             perigee_page_api::serve_apart(store, listener, bytes, ndp.handle(), stop).await
         };
         tokio::select! {
-            served = serve_until_told(serve) => served,
+            served = serve_until_told(signals, serve) => served,
             failed = shown.failed() => Err(failed),
         }
     })
