@@ -132,7 +132,8 @@ async fn pages_that_come_and_go_are_what_they_were_at_every_lsn() {
         drop(store);
         let store = open(dir.path(), small());
         assert_eq!(store.status().await.unwrap().live_bytes, 0, "seed {seed}");
-        shrinks_to(dir.path(), 1200 << 10, "nothing is left").await;
+        // A page segment that is open, garbage that is not worth a rewrite, and some log.
+        shrinks_to(dir.path(), 1536 << 10, "nothing is left").await;
         let pages = store.figures().slices[0].pages;
         assert_eq!(pages, 0, "seed {seed}");
     }

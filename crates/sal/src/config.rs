@@ -46,6 +46,8 @@ pub struct SalConfig {
     /// How often the recycle LSN is forwarded and the log truncated, at the least: sooner when much was
     /// written. Page versions that were made since the last time take space.
     pub maintenance_interval: Duration,
+    /// Log that may be written between two such rounds, at the least, before one comes sooner.
+    pub maintenance_log_bytes: u64,
 }
 
 impl SalConfig {
@@ -70,6 +72,7 @@ impl SalConfig {
             open_timeout: Duration::from_secs(30),
             empty_slice_after: Duration::from_secs(5),
             maintenance_interval: Duration::from_millis(500),
+            maintenance_log_bytes: 1 << 20,
         }
     }
 }

@@ -19,9 +19,6 @@ use crate::{SalError, capabilities, retire, room};
 /// space until the next one, in the Log Store and in the Page Stores.
 const LOG_SHARE: u64 = 8;
 
-/// Log that always may be.
-const LEAST_LOG: u64 = 1 << 20;
-
 /// Rounds are no closer to each other than this: each takes some syncs in every store.
 const SHORTEST: Duration = Duration::from_millis(50);
 
@@ -73,7 +70,7 @@ impl Shared {
     pub fn wrote_much(&self) -> bool {
         let round = self.log_at_round.load(Ordering::Relaxed);
         let written = self.log_bytes.load(Ordering::Relaxed).saturating_sub(round);
-        written >= LEAST_LOG && written >= self.live_bytes() / LOG_SHARE
+        written >= self.config.maintenance_log_bytes && written >= self.live_bytes() / LOG_SHARE
     }
 }
 

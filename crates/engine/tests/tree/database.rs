@@ -98,7 +98,9 @@ pub fn config() -> SalConfig {
         slice_pages: 256,
         log_flush_interval: ms(1),
         slice_flush_interval: ms(0),
+        // All log is kept, to be replayed.
         maintenance_interval: Duration::from_secs(3600),
+        maintenance_log_bytes: u64::MAX,
         throttle_timeout: Duration::from_secs(3),
         ..SalConfig::new(DB)
     }
