@@ -357,8 +357,12 @@ async fn idle_restarts_after_kills_lose_nothing() {
     for round in 0..4 * rounds() {
         // The first INSERT of a process makes its PLog: most kills hit something near that.
         let client = server.client(Some("c")).await.unwrap();
-        let (done, _) = watch::channel(0);
+        let (done, mut first) = watch::channel(0);
         let inserts = tokio::spawn(insert_until_failure(client, told.next_insert, done));
+        if round == 0 {
+            // On a busy machine no other round may come so far.
+            first.changed().await.unwrap();
+        }
         let moment = moments.next() / 40;
         tokio::time::sleep(moment).await;
         drop(server); // kill -9
