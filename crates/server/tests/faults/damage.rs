@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perigee_bench::{Client, Role};
+use perigee_bench::{Client, Cluster, Role};
 use perigee_log_api::LogStoreClient;
 use perigee_page_api::{PageError, PageStore, PageStoreClient};
 use perigee_types::{DbId, Lsn};
@@ -157,13 +157,20 @@ async fn a_damaged_plog_is_refused_and_other_databases_are_served() {
     assert_named(&[stderr(&dump)], &hit, &["at byte"]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_page_store_lost_comes_again_and_what_the_log_lost_is_told() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut cluster = cluster(dir.path(), 1, &[]);
+/// A cluster with the two tables, of which the log is all there: each opening begins another PLog, and the ones
+/// before may go.
+async fn opened_once(dir: &Path) -> Cluster {
+    let cluster = cluster(dir, 1, &[]);
     good_and_bad(&cluster).await;
+    cluster
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_page_store_lost_comes_again() {
     // Half of each: page versions are made of log again, log comes from the Log Store again.
     for prefix in ["pages-", "log-"] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut cluster = opened_once(dir.path()).await;
         cluster.stop(Role::Frontend).unwrap();
         cluster.stop(Role::PageStore(0)).unwrap();
         truncate(&dir.path().join("page-store-0"), prefix);
@@ -176,6 +183,12 @@ async fn what_a_page_store_lost_comes_again_and_what_the_log_lost_is_told() {
         consolidated(&mut client).await;
         client.close().await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_log_store_lost_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = opened_once(dir.path()).await;
     cluster.stop(Role::Frontend).unwrap();
     cluster.stop(Role::LogStore).unwrap();
     truncate(&dir.path().join("log-store"), "plog-");
