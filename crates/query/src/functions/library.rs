@@ -52,9 +52,7 @@ pub struct LibraryFunction {
 }
 
 impl LibraryFunction {
-    /// The function with strings compared as a collation says.
-    #[must_use]
-    pub fn new(function: &'static Function, collation: Collation) -> Self {
+    fn new(function: &'static Function, collation: Collation, cancel: Option<CancelToken>) -> Self {
         let volatility = match function.deterministic {
             true => Volatility::Immutable,
             false => Volatility::Volatile,
@@ -72,7 +70,7 @@ impl LibraryFunction {
             function,
             collation,
             signature,
-            cancel: interrupt::token(),
+            cancel,
             memo: Mutex::default(),
         }
     }
@@ -100,9 +98,9 @@ impl Hash for LibraryFunction {
     }
 }
 
-/// All functions of the library, with strings compared as `utf8mb4_bin` does.
+/// All functions of the library, of no statement, with strings compared as `utf8mb4_bin` does.
 pub fn all() -> impl Iterator<Item = LibraryFunction> {
-    functions::all().map(|function| LibraryFunction::new(function, Collation::UTF8MB4_BIN))
+    functions::all().map(|function| LibraryFunction::new(function, Collation::UTF8MB4_BIN, None))
 }
 
 /// The name of a function in plans.
@@ -118,10 +116,10 @@ pub fn of_plan(name: &str) -> Option<&'static Function> {
     (function.name() == &name[PREFIX.len()..]).then_some(function)
 }
 
-/// The function of a plan, with its collation and a memory of its own.
+/// The function of a plan, with its collation, a memory of its own, and what stops its statement.
 #[must_use]
 pub fn instance(function: &'static Function, collation: Collation) -> Arc<ScalarUDF> {
-    Arc::new(LibraryFunction::new(function, collation).into())
+    Arc::new(LibraryFunction::new(function, collation, interrupt::token()).into())
 }
 
 /// True for arguments of the library's functions that are numbers.
@@ -218,11 +216,13 @@ struct Rows<'r> {
 impl Rows<'_> {
     fn evaluate(&self, memo: &Memo, rows: usize, ty: &DataType) -> DfResult<ArrayRef> {
         let mut out = results::Results::new(ty, rows, self.over_bytes)?;
+        let mut values = Vec::with_capacity(self.columns.len());
         for row in 0..rows {
             let columns = self.columns.iter().zip(self.constant);
-            let values =
-                columns.map(|(column, constant)| column.get(if *constant { 0 } else { row }));
-            let values: Vec<_> = values.collect();
+            values.clear();
+            values.extend(
+                columns.map(|(column, constant)| column.get(if *constant { 0 } else { row })),
+            );
             let call = Call {
                 name: self.function.name(),
                 arguments: &values,

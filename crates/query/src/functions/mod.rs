@@ -29,13 +29,18 @@ pub mod text;
 pub mod types;
 pub mod wide;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use datafusion::logical_expr::ScalarUDF;
 
-/// All functions, for a session's registry.
+/// All functions, for a statement's registry. They are made once for the process.
 #[must_use]
 pub fn all() -> Vec<Arc<ScalarUDF>> {
+    static ALL: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(make);
+    ALL.clone()
+}
+
+fn make() -> Vec<Arc<ScalarUDF>> {
     let mut functions: Vec<ScalarUDF> = vec![
         cast::Cast::default().into(),
         chain::Chain::default().into(),
