@@ -305,6 +305,14 @@ registry! {
     deadlock(1213, "40001") => "Deadlock found when trying to get lock; try restarting transaction";
     /// A table was changed by DDL since the statement began.
     table_changed(1412, "HY000") => "Table definition has changed, please retry transaction";
+    /// A ROWS frame with a distance that is not a whole number.
+    frame_bound(3586, "HY000") => "Window '<unnamed window>': frame start or end is negative, NULL or of non-integral type";
+    /// A RANGE frame with a distance, over a type that has no distances or over several expressions.
+    frame_order_type(3587, "HY000") => "Window '<unnamed window>' with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type";
+    /// A RANGE frame over dates whose distance is a number.
+    frame_of_dates(3588, "HY000") => "Window '<unnamed window>' with RANGE frame has ORDER BY expression of datetime type. Only INTERVAL bound value allowed.";
+    /// A RANGE frame over numbers whose distance is an interval.
+    frame_of_numbers(3589, "HY000") => "Window '<unnamed window>' with RANGE frame has ORDER BY expression of numeric type, INTERVAL bound value not allowed.";
     /// NOWAIT, and a row is locked.
     locked_no_wait(3572, "HY000") => "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";
     /// A store, or this node, has no room on its disk.

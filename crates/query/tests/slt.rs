@@ -240,6 +240,7 @@ files!(
     lists,
     signs,
     functions,
+    windows,
 );
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,6 +6,7 @@ pub mod collation;
 mod constants;
 mod field;
 mod fractions;
+mod frames;
 pub mod level;
 mod lists;
 mod membership;

@@ -43,7 +43,7 @@ use crate::parse::{MAX_TERMS, halves};
 use crate::plan::fractions::{extreme_digits, window_digits, with_digits};
 use crate::plan::operators::{as_number, call, cast_to, compare, without_padding};
 use crate::plan::quotients::{lower_arithmetic, unrounded};
-use crate::plan::{branches, collation, constants, membership, metadata, union};
+use crate::plan::{branches, collation, constants, frames, membership, metadata, union};
 use crate::result::flags::PRIMARY_KEY;
 use crate::result::{TEXT_CHARS, type_of};
 
@@ -71,6 +71,7 @@ fn node_types(node: LogicalPlan, weighed: bool) -> DfResult<LogicalPlan> {
     let names = NamePreserver::new(&node);
     let outputs = matches!(node, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
     let selects = matches!(node, LogicalPlan::Projection(_));
+    let has_distances = frames::have_distances(&node);
     let node = node
         .map_expressions(|expr| {
             let saved = names.save(&expr);
@@ -82,7 +83,10 @@ fn node_types(node: LogicalPlan, weighed: bool) -> DfResult<LogicalPlan> {
                 true => declared(&expr, &schema)?,
                 false => None,
             };
-            let lowered = expr.transform_up(|expr| lower(expr, &schema))?;
+            let mut lowered = expr.transform_up(|expr| lower(expr, &schema))?;
+            if has_distances {
+                lowered = lowered.transform_data(|expr| frames::widened(expr, &schema))?;
+            }
             let lowered = lowered.update_data(|expr| saved.restore(expr));
             let lowered = lowered.update_data(|expr| declaring(expr, declared));
             match said {
@@ -214,6 +218,7 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
                 let what = "MIN and MAX over a window in this collation";
                 return Err(SqlError::not_supported(what).into_df());
             }
+            frames::check(&window.params, schema)?;
             for part in &mut window.params.partition_by {
                 *part = collated(part.clone(), schema)?;
             }

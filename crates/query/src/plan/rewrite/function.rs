@@ -3,14 +3,13 @@
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Interval, Value, WindowFrame, WindowFrameBound,
-    WindowType,
+    FunctionArgumentList, FunctionArguments, Interval, Value, WindowType,
 };
 
 use perigee_expr::functions;
 
 use super::expression::{binary, call, cast_call, literal, nested, string};
-use super::{Rewriter, refuse, unsupported};
+use super::{Rewriter, frame, refuse, unsupported};
 use crate::error::{Result, SqlError};
 use crate::functions::cast::Target;
 use crate::functions::choice::{CASE, COALESCE};
@@ -103,10 +102,9 @@ impl Rewriter<'_> {
                 self.expr(part)?;
             }
             self.order_exprs(&mut spec.order_by)?;
-            refuse(
-                spec.window_frame.as_ref().is_some_and(has_interval),
-                "a frame that is an INTERVAL long",
-            )?;
+            if let Some(frame) = &mut spec.window_frame {
+                frame::frame(frame, spec.order_by.len())?;
+            }
         } else {
             refuse(function.over.is_some(), "WINDOW")?;
         }
@@ -371,17 +369,6 @@ impl Rewriter<'_> {
             _ => return unsupported(format!("the function {}", name.to_uppercase())),
         })
     }
-}
-
-/// True if a bound of a frame is a span of time away.
-fn has_interval(frame: &WindowFrame) -> bool {
-    let mut bounds = std::iter::once(&frame.start_bound).chain(&frame.end_bound);
-    bounds.any(|bound| match bound {
-        WindowFrameBound::Preceding(Some(length)) | WindowFrameBound::Following(Some(length)) => {
-            matches!(length.as_ref(), Expr::Interval(_))
-        }
-        _ => false,
-    })
 }
 
 /// A word that stands for itself, in lower case and without the prefix of ODBC.

@@ -8,7 +8,9 @@
 mod any_value;
 mod expansion;
 pub(crate) mod expression;
+mod frame;
 mod function;
+mod having;
 mod scope;
 mod source;
 
@@ -432,6 +434,7 @@ impl Rewriter<'_> {
             // HIGH_PRIORITY and SQL_NO_CACHE have no meaning in MySQL 8 either.
         }
         interrupt::check()?;
+        having::as_filter(select, !self.scopes.is_empty())?;
         self.selects += 1;
         self.expansion.selects += 1;
         let outer = (
