@@ -10,6 +10,7 @@ use perigee_engine::scan::ScanCounters;
 
 use super::exec::{PageScanExec, as_page_scan};
 use super::index_join::IndexJoinExec;
+use super::join_filter::JoinFilter;
 use super::residual::Residual;
 
 /// One row of EXPLAIN.
@@ -31,6 +32,8 @@ pub struct AccessRow {
     pub extra: String,
     /// What it did, if it ran: name and value of each counter.
     pub counters: Vec<(&'static str, u64)>,
+    /// What each filter of a join did, if it ran.
+    pub join_filters: Vec<String>,
 }
 
 /// The table accesses of a plan, in the order in which they are written in it.
@@ -104,7 +107,26 @@ fn row(scan: &PageScanExec) -> AccessRow {
         filtered: (100.0 * scan.estimated_rows() / visited.max(1.0)).min(100.0),
         extra: extra(scan),
         counters: scan.counters().map(|c| c.snapshot()).unwrap_or_default(),
+        join_filters: scan.join_filters.iter().map(|f| effect(scan, f)).collect(),
     }
+}
+
+/// What a filter of a join was, and what it left out.
+fn effect(scan: &PageScanExec, JoinFilter { filter, columns }: &JoinFilter) -> String {
+    let columns = columns.join(", ");
+    let Some(kind) = filter.kind() else {
+        return format!("join filter on ({columns}): none came");
+    };
+    let width = |column: &usize| {
+        let stats = scan.stats.columns.get(*column);
+        stats.map_or(8.0, |stats| f64::from(stats.average_width))
+    };
+    let rows = filter.rows();
+    let spared = rows as f64 * scan.projection.iter().map(width).sum::<f64>();
+    let bytes = filter.bytes();
+    format!(
+        "join filter on ({columns}): {kind}, {bytes} bytes, left out {rows} rows of about {spared:.0} bytes"
+    )
 }
 
 fn access_type(scan: &PageScanExec) -> &'static str {
@@ -137,6 +159,12 @@ fn extra(scan: &PageScanExec) -> String {
     }
     if scan.ndp.aggregate {
         parts.push("Using pushed NDP aggregate".to_owned());
+    }
+    for filter in &scan.join_filters {
+        parts.push(format!(
+            "Using join filter on ({})",
+            filter.columns.join(", ")
+        ));
     }
     if !scan.ndp.any() {
         if let Some(condition) = condition(scan) {
@@ -214,6 +242,9 @@ pub fn analyze(plan: &Arc<dyn ExecutionPlan>) -> String {
         let counters = access.counters.iter().filter(|(name, _)| *name != "scans");
         for (name, value) in counters {
             let _ = writeln!(out, "    {name}: {value}");
+        }
+        for filter in &access.join_filters {
+            let _ = writeln!(out, "    {filter}");
         }
         if access.counters.iter().any(|(name, _)| *name == "lookups") {
             continue; // joins compile for each request

@@ -37,6 +37,7 @@ use super::convert::{Binding, convert_all};
 use super::cost::CostModel;
 use super::engine_error;
 use super::estimate::conjunction_factor;
+use super::join_filter::JoinFilter;
 use super::paths::{AccessPath, Wanted};
 use super::stats::table_statistics;
 use super::{AccessContext, Reason};
@@ -53,6 +54,8 @@ pub struct NdpChoice {
     pub columns: bool,
     /// The aggregation.
     pub aggregate: bool,
+    /// Filters of joins that it takes part in.
+    pub join_filters: bool,
     /// Why nothing is pushed, or why a part is not.
     pub reasons: Vec<Reason>,
 }
@@ -70,7 +73,7 @@ impl NdpChoice {
     /// True if the access is an NDP scan.
     #[must_use]
     pub fn any(&self) -> bool {
-        self.filter || self.columns || self.aggregate
+        self.filter || self.columns || self.aggregate || self.join_filters
     }
 }
 
@@ -100,6 +103,7 @@ pub struct PageScanExec {
     pub(super) order: Option<ScanOrder>,
     pub(super) aggregate: Option<ScanAggregate>,
     pub(super) ndp: NdpChoice,
+    pub(super) join_filters: Vec<JoinFilter>,
     properties: Arc<PlanProperties>,
     run: Arc<Run>,
 }
@@ -160,10 +164,48 @@ impl PageScanExec {
             order: None,
             aggregate: None,
             ndp: NdpChoice::default(),
+            join_filters: Vec::new(),
             run: Arc::default(),
         };
         exec.path = exec.wanted(&exec.needed()).cheapest(&exec.cost_model());
         Ok(exec.rebuilt())
+    }
+
+    /// True if filters of joins may leave out rows: where storage may do a part of the work, and no rows are
+    /// counted or locked.
+    pub(super) fn takes_join_filters(&self) -> bool {
+        let settings = &self.context.settings;
+        let may_be_pushed = self.ndp.any() || self.ndp.reasons.iter().all(Reason::is_for_a_part);
+        let forced = settings.join_filter_hint == Some(true);
+        settings.takes_join_filters()
+            && (may_be_pushed || forced)
+            && self.limit.is_none()
+            && !self.path.fetch
+            && self.context.locker.is_none()
+    }
+
+    /// The access with a filter of a join, which storage runs, too, if it may do anything.
+    pub(super) fn with_join_filter(&self, filter: JoinFilter) -> Self {
+        let mut scan = self.clone();
+        scan.join_filters.push(filter);
+        let reasons = &scan.ndp.reasons;
+        scan.ndp.join_filters = scan.ndp.any() || reasons.iter().all(Reason::is_for_a_part);
+        scan.rebuilt()
+    }
+
+    /// The access, saying once why storage does not do something.
+    pub(super) fn with_reason(&self, reason: Reason) -> Self {
+        let mut scan = self.clone();
+        if !scan.ndp.reasons.contains(&reason) {
+            scan.ndp.reasons.push(reason);
+        }
+        scan
+    }
+
+    /// Name of a table's column.
+    pub(super) fn column_name(&self, column: u16) -> String {
+        let def = self.table.def.columns.get(usize::from(column));
+        def.map_or_else(|| "row_id".to_owned(), |def| def.name.clone())
     }
 
     /// Table columns that filters and output need.
@@ -347,7 +389,7 @@ impl PageScanExec {
             projection,
             predicate: self.predicate()?,
             aggregate: self.aggregate.as_ref().map(|a| a.aggregate.clone()),
-            filters: Vec::new(),
+            filters: self.join_filters.iter().map(|f| f.filter.clone()).collect(),
             ndp: self.ndp.any(),
             view,
             workers: self.workers(),
@@ -510,6 +552,9 @@ impl DisplayAs for PageScanExec {
                 f,
                 ", ndp=[filter={filter}, columns={columns}, aggregate={aggregate}]"
             )?;
+        }
+        for filter in &self.join_filters {
+            write!(f, ", join_filter=({})", filter.columns.join(", "))?;
         }
         if let Some(limit) = self.limit {
             write!(f, ", fetch={limit}")?;

@@ -185,6 +185,19 @@ impl IndexJoinExec {
         )
     }
 
+    /// The column of the outer rows that a column of the result is, if it is one.
+    pub(super) fn column_of_outer(&self, output: usize) -> Option<usize> {
+        let outer = self.combine.outer;
+        let (left, right) = sides(outer, self.input.schema(), self.inner.schema.clone());
+        let (_, columns) = build_join_schema(&left, &right, &self.join_type);
+        let at = match &self.projection {
+            Some(projection) => *projection.get(output)?,
+            None => output,
+        };
+        let column = columns.get(at).filter(|column| column.side == outer)?;
+        Some(column.index)
+    }
+
     /// The inner table, with the index as its path.
     #[must_use]
     pub fn inner(&self) -> &PageScanExec {

@@ -7,12 +7,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinSide, NullEquality, Result as DfResult};
 use datafusion::config::ConfigOptions;
-use datafusion::physical_expr::expressions::{CastExpr, Column};
-use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
@@ -20,14 +19,13 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use perigee_engine::catalog::HIDDEN_ROW_ID;
-use perigee_value::{Collation, ColumnType};
 
 use super::Reason;
 use super::cost::{CostModel, rows_per_key};
 use super::exec::{NdpChoice, PageScanExec, as_page_scan};
 use super::index_join::{IndexJoinExec, InnerSide, JoinParts, KeyPart, Step};
+use super::join_key::{Around, same_key};
 use super::paths::AccessPath;
-use crate::functions::collation;
 
 /// Lookups must be expected to cost at most one part in so many of the access they replace: the
 /// cost of a scan is known, the number of outer rows is only estimated, in joins of several tables
@@ -79,7 +77,7 @@ fn replace(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn Executi
 }
 
 /// Rows that a plan is expected to deliver.
-fn rows(plan: &Arc<dyn ExecutionPlan>) -> DfResult<Option<f64>> {
+pub(super) fn rows(plan: &Arc<dyn ExecutionPlan>) -> DfResult<Option<f64>> {
     let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new())?;
     Ok(statistics.num_rows.get_value().map(|rows| *rows as f64))
 }
@@ -206,71 +204,25 @@ fn table_below(plan: &Arc<dyn ExecutionPlan>) -> Option<(&PageScanExec, Vec<Step
 /// have the same key.
 fn key_column(scan: &PageScanExec, steps: &[Step], expr: &Arc<dyn PhysicalExpr>) -> Option<u16> {
     let mut around = Around::default();
-    let output = around.look_below(steps, expr)?;
+    let output = look_below(&mut around, steps, expr)?;
     let column = *scan.projection.get(output)? as u16;
     let def = scan.table.def.columns.get(usize::from(column))?;
     let stored = scan.table_schema.field(usize::from(column)).data_type();
-    let same_key = match def.ty {
-        // An integer is the same in a wider type.
-        ColumnType::Int { .. } => !around.padded && around.casts.iter().all(|t| widens(stored, t)),
-        ColumnType::Decimal { .. }
-        | ColumnType::Date
-        | ColumnType::DateTime { .. }
-        | ColumnType::Timestamp { .. }
-        | ColumnType::Time { .. }
-        | ColumnType::Year => !around.padded && around.casts.is_empty(),
-        // Trailing spaces are not part of keys; weights are, if the column compares by them.
-        ColumnType::Char { .. } | ColumnType::Varchar { .. } => {
-            let by_weights = def.ty.collation() == Some(Collation::UTF8MB4_GENERAL_CI);
-            let is_text = def.ty.collation().is_some_and(Collation::is_text);
-            is_text && around.weighed == by_weights && around.casts.is_empty()
-        }
-        ColumnType::Float | ColumnType::Double | ColumnType::Long { .. } | ColumnType::Json => {
-            false
-        }
-    };
-    same_key.then_some(column)
+    same_key(&around, def.ty, stored).then_some(column)
 }
 
-/// What is done to a column of the table before the join compares it.
-#[derive(Default)]
-struct Around {
-    padded: bool,
-    weighed: bool,
-    casts: Vec<DataType>,
-}
-
-impl Around {
-    /// Follows an expression over the result of the steps to the scan's output column.
-    fn look_below(&mut self, steps: &[Step], expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
-        if let Some(function) = expr.downcast_ref::<ScalarFunctionExpr>() {
-            self.padded = true;
-            self.weighed |= function.name() == collation::WEIGHTS;
-            let is_pad = [collation::PAD, collation::WEIGHTS].contains(&function.name());
-            return is_pad.then(|| self.look_below(steps, &function.args()[0]))?;
-        }
-        if let Some(cast) = expr.downcast_ref::<CastExpr>() {
-            self.casts.push(cast.cast_type().clone());
-            return self.look_below(steps, cast.expr());
-        }
-        let index = expr.downcast_ref::<Column>()?.index();
-        match steps.split_last() {
-            None => Some(index),
-            Some((Step::Project(exprs, _), below)) => self.look_below(below, &exprs[index]),
-            Some((Step::Filter(_, columns), below)) => {
-                let index = columns.as_ref().map_or(index, |columns| columns[index]);
-                let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new("", index));
-                self.look_below(below, &column)
-            }
+/// Follows an expression over the result of the steps to the scan's output column, noting what is done to it.
+fn look_below(around: &mut Around, steps: &[Step], expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+    let index = around.column(expr)?.index();
+    match steps.split_last() {
+        None => Some(index),
+        Some((Step::Project(exprs, _), below)) => look_below(around, below, &exprs[index]),
+        Some((Step::Filter(_, columns), below)) => {
+            let index = columns.as_ref().map_or(index, |columns| columns[index]);
+            let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new("", index));
+            look_below(around, below, &column)
         }
     }
-}
-
-/// True if every integer of one type is one of the other.
-fn widens(from: &DataType, to: &DataType) -> bool {
-    let same_sign = (from.is_signed_integer() && to.is_signed_integer())
-        || (from.is_unsigned_integer() && to.is_unsigned_integer());
-    same_sign && from.primitive_width() <= to.primitive_width()
 }
 
 /// The leading key columns of an index that the join compares, and for each comparison whether

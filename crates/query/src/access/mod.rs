@@ -7,6 +7,8 @@ mod describe;
 mod estimate;
 mod exec;
 mod index_join;
+mod join_filter;
+mod join_key;
 mod join_rule;
 mod key_values;
 mod ndp_rule;

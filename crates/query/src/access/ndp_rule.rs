@@ -27,6 +27,7 @@ use perigee_value::ColumnType;
 use super::convert::{Binding, convert, convert_key};
 use super::cost::at_ends;
 use super::exec::{NdpChoice, PageScanExec, ScanAggregate, as_page_scan};
+use super::join_filter::JoinFilterRule;
 use super::join_rule::IndexJoinRule;
 use super::order_rule::{IndexOrderRule, above};
 use super::residual::obstacle;
@@ -61,6 +62,8 @@ pub fn physical_rules(
         }
     }
     assert!(placed, "Q5: the planner has no filter pushdown to replace");
+    // Last: its nodes stand between a join and its input, where other rules do not look through them.
+    out.push(Arc::new(JoinFilterRule));
     out
 }
 

@@ -58,6 +58,8 @@ pub enum Reason {
         /// `ndp_min_rows_per_group`.
         least: f64,
     },
+    /// A join could filter the access, and a Page Store of an older version does not know filters.
+    OlderStore,
 }
 
 impl Reason {
@@ -72,6 +74,16 @@ impl Reason {
                 | Self::AggregateResidual
                 | Self::ManyGroups { .. }
         )
+    }
+
+    /// True if storage may do other parts of the access.
+    #[must_use]
+    pub fn is_for_a_part(&self) -> bool {
+        let others = matches!(
+            self,
+            Self::NoCondition | Self::FilterFactor { .. } | Self::Width { .. } | Self::OlderStore
+        );
+        others || self.is_of_aggregate()
     }
 
     /// The counter of accesses with this reason.
@@ -90,6 +102,7 @@ impl Reason {
             Self::AggregateExpression(_) => &counters.ndp_not_pushed_aggregate_expression,
             Self::AggregateResidual => &counters.ndp_not_pushed_aggregate_residual,
             Self::ManyGroups { .. } => &counters.ndp_not_pushed_aggregate_groups,
+            Self::OlderStore => &counters.ndp_not_pushed_join_filter,
         }
     }
 }
@@ -123,6 +136,9 @@ impl fmt::Display for Reason {
                 write!(f, "aggregate: storage has no {function}")
             }
             Self::AggregateExpression(obstacle) => write!(f, "aggregate: {obstacle}"),
+            Self::OlderStore => {
+                f.write_str("join filter: a Page Store of an older version does not know filters")
+            }
             Self::AggregateResidual => {
                 f.write_str("aggregate: a part of the condition is not pushed")
             }
@@ -167,6 +183,8 @@ counters! {
     ndp_pushed_columns,
     /// Accesses whose rows storage aggregated.
     ndp_pushed_aggregate,
+    /// Accesses that storage ran filters of joins over.
+    ndp_pushed_join_filter,
     /// Accesses that were not pushed because of `ndp_mode`.
     ndp_not_pushed_mode,
     /// Accesses that were not pushed because of a hint.
@@ -192,6 +210,8 @@ counters! {
     ndp_not_pushed_aggregate_residual,
     /// Accesses that could be pushed, below an aggregation with too many groups.
     ndp_not_pushed_aggregate_groups,
+    /// Accesses that filters of joins could reduce, with a Page Store that does not know filters.
+    ndp_not_pushed_join_filter,
 }
 
 impl NdpCounters {
@@ -205,6 +225,7 @@ impl NdpCounters {
         add(&self.ndp_pushed_filter, choice.filter);
         add(&self.ndp_pushed_columns, choice.columns);
         add(&self.ndp_pushed_aggregate, choice.aggregate);
+        add(&self.ndp_pushed_join_filter, choice.join_filters);
         for reason in &choice.reasons {
             add(reason.counter(self), true);
         }

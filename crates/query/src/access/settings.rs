@@ -39,6 +39,10 @@ pub struct NdpSettings {
     pub min_rows_per_group: f64,
     /// What a hint says: to push, or not to.
     pub hint: Option<bool>,
+    /// `ndp_join_filters`: the keys of a join's build side leave out rows of scans on its probe side.
+    pub join_filters: bool,
+    /// What a hint says: that they do, or that they do not.
+    pub join_filter_hint: Option<bool>,
     /// `ndp_max_pages_look_ahead`; `None` for the engine's.
     pub look_ahead: Option<usize>,
 }
@@ -52,6 +56,8 @@ impl Default for NdpSettings {
             min_width_reduction: 0.1,
             min_rows_per_group: 8.0,
             hint: None,
+            join_filters: true,
+            join_filter_hint: None,
             look_ahead: None,
         }
     }
@@ -75,6 +81,12 @@ impl NdpSettings {
             },
             false => Self { hint, ..self },
         }
+    }
+
+    /// True if joins may filter the table.
+    #[must_use]
+    pub fn takes_join_filters(&self) -> bool {
+        self.join_filter_hint.unwrap_or(self.join_filters)
     }
 
     /// Why nothing may be pushed, if nothing may.

@@ -285,6 +285,8 @@ fn settings(session: &Session) -> NdpSettings {
         min_width_reduction: variables.number("ndp_min_width_reduction"),
         min_rows_per_group: variables.number("ndp_min_rows_per_group"),
         hint: None,
+        join_filters: variables.is_on("ndp_join_filters"),
+        join_filter_hint: None,
         look_ahead: match variables.integer("ndp_max_pages_look_ahead") {
             0 => None,
             pages => usize::try_from(pages).ok(),
@@ -370,6 +372,7 @@ impl SchemaProvider for StatementTables {
         if let Some(push) = reference.ndp_hint {
             context.settings = context.settings.hinted(push);
         }
+        context.settings.join_filter_hint = reference.join_filter_hint;
         let mut access = TableAccess::new(context, table);
         if special.row_id {
             access = access.with_row_id();

@@ -7,6 +7,7 @@ mod collations;
 mod common;
 mod decisions;
 mod enums;
+mod join_filters;
 mod memory;
 mod ranges;
 mod rewrites;

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use perigee_page_api::{
-    Fragment, NdpRead, NdpStream, PageError, PageStore, ReadPages, SliceKey, SliceStatus,
-    StoreStatus,
+    Capabilities, Fragment, NdpRead, NdpStream, PageError, PageStore, ReadPages, SliceKey,
+    SliceStatus, StoreStatus,
 };
 use perigee_page_store::PageStoreService;
 use perigee_types::{DbId, Lsn};
@@ -18,6 +18,8 @@ pub type Meanwhile = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 pub struct Interrupted {
     pub store: PageStoreService,
     pub meanwhile: Option<Meanwhile>,
+    /// It does not know run-time filters.
+    pub older: bool,
 }
 
 #[async_trait]
@@ -38,7 +40,10 @@ impl PageStore for Interrupted {
         self.store.read_pages(read).await
     }
 
-    async fn ndp_read(&self, read: NdpRead) -> Result<NdpStream, PageError> {
+    async fn ndp_read(&self, mut read: NdpRead) -> Result<NdpStream, PageError> {
+        if self.older {
+            read.filters.clear();
+        }
         if let Some(meanwhile) = &self.meanwhile {
             meanwhile().await;
         }
@@ -55,5 +60,12 @@ impl PageStore for Interrupted {
 
     async fn status(&self) -> Result<StoreStatus, PageError> {
         self.store.status().await
+    }
+
+    async fn capabilities(&self) -> Result<Capabilities, PageError> {
+        match self.older {
+            true => Ok(Capabilities::OLDEST),
+            false => self.store.capabilities().await,
+        }
     }
 }

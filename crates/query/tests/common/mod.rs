@@ -39,6 +39,8 @@ pub struct Setup {
     pub pages: perigee_page_store::Config,
     /// What happens between an NDP batch request and its answer.
     pub meanwhile: Option<Meanwhile>,
+    /// The first Page Store is of a version that does not know run-time filters.
+    pub older_store: bool,
 }
 
 impl Fixture {
@@ -56,7 +58,12 @@ impl Fixture {
         for store in ["pages-0", "pages-1"] {
             let store = PageStoreService::open(dir.join(store), setup.pages.clone()).unwrap();
             let meanwhile = setup.meanwhile.clone();
-            stores.push(Arc::new(Interrupted { store, meanwhile }));
+            let older = setup.older_store && stores.is_empty();
+            stores.push(Arc::new(Interrupted {
+                store,
+                meanwhile,
+                older,
+            }));
         }
         let sal = Sal::open(SalConfig::new(DbId(1)), Arc::new(log), stores)
             .await

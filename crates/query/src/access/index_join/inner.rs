@@ -5,17 +5,16 @@ use std::sync::{Arc, OnceLock};
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use datafusion::arrow::compute::{filter, filter_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::{Result as DfResult, ScalarValue, internal_datafusion_err};
+use datafusion::common::Result as DfResult;
 use datafusion::physical_expr::PhysicalExpr;
 use perigee_engine::scan::{KeySpan, Lookups};
 use perigee_engine::txn::ReadView;
-use perigee_value::{ColumnType, Datum, ValueErrorKind, key};
+use perigee_value::ColumnType;
 
 use super::{LONG_BYTES, LONG_BYTES_PER_REQUEST, ROWS_PER_REQUEST};
-use crate::access::convert::constant;
 use crate::access::engine_error;
 use crate::access::exec::PageScanExec;
-use crate::functions::wide;
+use crate::access::join_key::encode_value;
 
 /// What the plan does between the table and the join, from the table upwards.
 #[derive(Clone, Debug)]
@@ -90,20 +89,8 @@ impl InnerSide {
     fn encode(&self, values: &[ArrayRef], row: usize) -> DfResult<Option<Vec<u8>>> {
         let mut out = Vec::new();
         for (part, values) in self.key.iter().zip(values) {
-            let scalar = ScalarValue::try_from_array(values, row)?;
-            let datum = match scalar {
-                ScalarValue::Decimal256(value, ..) => Some(wide::datum(value)),
-                _ => constant(&scalar).map(|(datum, _)| datum),
-            };
-            let datum =
-                datum.ok_or_else(|| internal_datafusion_err!("Q8: a join key {scalar:?}"))?;
-            if datum == Datum::Null {
+            if !encode_value((part.ty, part.nullable), values, row, &mut out)? {
                 return Ok(None);
-            }
-            match key::encode_part(part.ty, part.nullable, datum.as_ref(), &mut out) {
-                Ok(()) => {}
-                Err(error) if error.kind == ValueErrorKind::OutOfRange => return Ok(None),
-                Err(error) => return Err(internal_datafusion_err!("Q8: a join key: {error}")),
             }
         }
         Ok(Some(out))

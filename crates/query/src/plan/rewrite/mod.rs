@@ -73,6 +73,8 @@ pub struct TableAccess {
     pub alias: String,
     /// What a hint says about near-data processing.
     pub ndp_hint: Option<bool>,
+    /// What a hint says about filters of joins.
+    pub join_filter_hint: Option<bool>,
 }
 
 /// The outcome.
@@ -99,6 +101,20 @@ pub struct OutputNames {
 
 /// The hint that limits a statement's time.
 pub(crate) const TIME_LIMIT: &str = "MAX_EXECUTION_TIME";
+
+/// What a hint for a table is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HintKind {
+    Pushdown,
+    JoinFilter,
+}
+
+/// A hint for a table of a SELECT.
+struct TableHint {
+    table: String,
+    kind: HintKind,
+    yes: bool,
+}
 
 /// Separates the table's name and the number of the reference in names that DataFusion sees. A
 /// table name cannot contain it.
@@ -155,7 +171,7 @@ struct Rewriter<'a> {
     /// Spelling of aliases.
     aliases: HashMap<String, String>,
     /// Hints of the SELECT at hand: table (lower case), push or not.
-    hints: Vec<(String, bool)>,
+    hints: Vec<TableHint>,
     /// Names of the tables in the FROM at hand.
     tables: Vec<String>,
     /// What the FROM at hand delivers, and those of the queries around it, the outermost first.
@@ -457,7 +473,8 @@ impl Rewriter<'_> {
         }
         self.scopes.pop();
         self.scopes.push(from);
-        if let Some((table, _)) = self.hints.first() {
+        if let Some(hint) = self.hints.first() {
+            let table = &hint.table;
             let text = format!("a hint for '{table}', which this SELECT does not read");
             return unsupported(text);
         }
@@ -482,6 +499,13 @@ impl Rewriter<'_> {
         output.from = self.scopes.pop().unwrap_or_default();
         self.output = output;
         Ok(())
+    }
+
+    /// What a hint of the SELECT says about a table that it reads; each says it once.
+    fn take_hint(&mut self, table: &str, kind: HintKind) -> Option<bool> {
+        let is_it = |hint: &TableHint| hint.table == table && hint.kind == kind;
+        let at = self.hints.iter().position(is_it)?;
+        Some(self.hints.swap_remove(at).yes)
     }
 
     /// Gives every expression of the select list a name that is its own, and remembers the name
@@ -739,8 +763,8 @@ impl Rewriter<'_> {
         };
         let columns = self.environment.columns(&schema, &table)?;
         let scope = Scope::of_table(&alias_name, columns);
-        let hint = self.hints.iter().position(|(name, _)| *name == alias_name);
-        let ndp_hint = hint.map(|at| self.hints.swap_remove(at).1);
+        let ndp_hint = self.take_hint(&alias_name, HintKind::Pushdown);
+        let join_filter_hint = self.take_hint(&alias_name, HintKind::JoinFilter);
         let number = self.accesses.len();
         let unique = format!("{table}{ACCESS_SEPARATOR}{number}");
         *name = ObjectName(vec![
@@ -760,6 +784,7 @@ impl Rewriter<'_> {
             table,
             alias: alias_name,
             ndp_hint,
+            join_filter_hint,
         });
         Ok(scope)
     }
@@ -830,17 +855,20 @@ fn qualified_wildcard(kind: &mut SelectItemQualifiedWildcardKind) -> Result<()> 
 
 /// The hints NDP_PUSHDOWN(t) and NO_NDP_PUSHDOWN(t); others than these and MAX_EXECUTION_TIME(n), which the
 /// session looks for, are refused.
-fn hints(select: &Select) -> Result<Vec<(String, bool)>> {
+fn hints(select: &Select) -> Result<Vec<TableHint>> {
     let mut found = Vec::new();
     for (name, tables) in hints_of(select)? {
-        let push = match name.as_str() {
-            "NDP_PUSHDOWN" => true,
-            "NO_NDP_PUSHDOWN" => false,
+        let (kind, yes) = match name.as_str() {
+            "NDP_PUSHDOWN" => (HintKind::Pushdown, true),
+            "NO_NDP_PUSHDOWN" => (HintKind::Pushdown, false),
+            "NDP_JOIN_FILTER" => (HintKind::JoinFilter, true),
+            "NO_NDP_JOIN_FILTER" => (HintKind::JoinFilter, false),
             TIME_LIMIT if tables.trim().parse::<u64>().is_ok() => continue,
             other => return unsupported(format!("the hint {other}")),
         };
         for table in tables.split(',') {
-            found.push((table.trim().trim_matches('`').to_lowercase(), push));
+            let table = table.trim().trim_matches('`').to_lowercase();
+            found.push(TableHint { table, kind, yes });
         }
     }
     Ok(found)
