@@ -25,8 +25,9 @@ use crate::{NdpError, visibility};
 pub struct Execution {
     scanner: Arc<Scanner>,
     filters: Filters,
-    /// Records that each filter left out.
-    dropped: Vec<u64>,
+    progress: filter::Progress,
+    /// Rows that are given out make later ones superfluous, if a filter says so.
+    remembers: bool,
     pages: Vec<PageRun>,
     /// Rows in `columns`.
     rows: usize,
@@ -88,7 +89,8 @@ impl Execution {
         let mut new = Self {
             scanner,
             filters: Filters::default(),
-            dropped: Vec::new(),
+            progress: filter::Progress::default(),
+            remembers: false,
             pages: Vec::new(),
             rows: 0,
             columns: Vec::new(),
@@ -109,17 +111,27 @@ impl Execution {
         Self { pause, ..self }
     }
 
+    /// The same, which leaves out rows behind the best ones that a filter asks for ([`crate::Best`]): for runs
+    /// whose pages are all of one point in time, so that no row is seen twice.
+    #[must_use]
+    pub fn remembering(self) -> Self {
+        Self {
+            remembers: true,
+            ..self
+        }
+    }
+
     /// From now on only records that pass these filters, bound to the descriptor's layout, are taken in.
     /// Records that the predicate fails over, and ambiguous ones, are returned whatever their key is.
     pub fn set_filters(&mut self, filters: Filters) {
-        self.dropped = vec![0; filters.len()];
+        self.progress = filters.begin(self.remembers);
         self.filters = filters;
     }
 
     /// How many records each filter left out since the last call.
     pub fn take_dropped(&mut self) -> Vec<u64> {
         let none = vec![0; self.filters.len()];
-        std::mem::replace(&mut self.dropped, none)
+        std::mem::replace(&mut self.progress.dropped, none)
     }
 
     /// Tells which page comes after the next one: it is brought closer meanwhile, if there is enough to do
@@ -222,13 +234,18 @@ impl Execution {
         let pass = Conditions {
             scanner,
             filters: &self.filters,
-            dropped: &mut self.dropped,
+            progress: &mut self.progress,
             keys: &mut scratch.keys,
             pause: self.pause,
         }
         .passing(records.base, visible, (pass, failed));
         self.ahead.step();
         let rows = self.absorb(records, pass, failed).ok_or(broken)?;
+        // Not before the page is known to be taken in.
+        if self.remembers && self.aggregation.is_none() {
+            let (filters, keys) = (&self.filters, &mut scratch.keys);
+            filters.note(records.base, pass, keys, &mut self.progress);
+        }
         let run = PageRun {
             index,
             rows,
@@ -354,7 +371,7 @@ impl Execution {
         let pass = Conditions {
             scanner: &scanner,
             filters: &self.filters,
-            dropped: &mut self.dropped,
+            progress: &mut self.progress,
             keys: &mut self.scratch.keys,
             pause: self.pause,
         }
@@ -450,7 +467,7 @@ impl Scratch {
 struct Conditions<'a> {
     scanner: &'a Scanner,
     filters: &'a Filters,
-    dropped: &'a mut [u64],
+    progress: &'a mut filter::Progress,
     keys: &'a mut filter::Scratch,
     pause: fn(),
 }
@@ -476,7 +493,7 @@ impl Conditions<'_> {
             None if self.filters.is_empty() => return records,
             None => pass.extend_from_slice(records),
         }
-        self.filters.retain(base, pass, self.keys, self.dropped);
+        self.filters.retain(base, pass, self.keys, self.progress);
         pass
     }
 }

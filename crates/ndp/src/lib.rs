@@ -39,7 +39,9 @@ pub use descriptor::{
 pub use error::NdpError;
 pub use execution::Execution;
 pub use expression::Backend;
-pub use filter::{FILTER_VERSION, Filter, Filters, KeySet, MAX_FILTER_LEN, MAX_LISTED_KEYS};
+pub use filter::{
+    Best, FILTER_VERSION, Filter, Filters, KeySet, MAX_BEST, MAX_FILTER_LEN, MAX_LISTED_KEYS,
+};
 pub use finish::Finished;
 pub use perigee_expr::PROGRAM_VERSION as EXPRESSION_VERSION;
 pub use scanner::Scanner;

@@ -134,7 +134,9 @@ struct PerigeeProgram(Arc<Scanner>);
 
 impl NdpProgram for PerigeeProgram {
     fn run(&self, filters: &[Arc<dyn Any + Send + Sync>]) -> Box<dyn NdpRun> {
-        let mut run = Execution::new(self.0.clone()).pausing(give_way);
+        let mut run = Execution::new(self.0.clone())
+            .pausing(give_way)
+            .remembering();
         let layout = &self.0.descriptor().layout;
         let mut bound = Vec::new();
         let mut places = Vec::new();

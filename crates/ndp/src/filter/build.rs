@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use perigee_value::ColumnType;
 
 use super::bloom::Bloom;
+use super::bounds::Bounds;
 use super::form::{KeyForm, hash_bytes, hash_number, number};
 use super::members::{List, Members};
 use super::{Filter, MAX_FILTER_COLUMNS, MAX_LISTED_KEYS};
@@ -201,8 +202,16 @@ impl KeySet {
         Some(Filter {
             columns: columns.iter().copied().zip(self.types).collect(),
             form: self.form,
-            bounds: self.bounds,
+            bounds: match self.bounds {
+                None => Bounds::default(),
+                Some((least, most)) => Bounds {
+                    least: Some(least),
+                    most: Some(most),
+                },
+            },
             members,
+            nulls: false,
+            best: None,
         })
     }
 }

@@ -7,9 +7,14 @@
 //!
 //! A key is the encoding of the columns' values one after the other ([`perigee_value::key`]): values
 //! that SQL calls equal have equal bytes, in every type and collation, and keys order as the values do.
-//! A record with a NULL among the columns passes no filter.
+//! A record with a NULL among the columns passes no filter but one that says so.
+//!
+//! The threshold of a sort that keeps the first so many rows is a filter as well, and so is the wish for the first so
+//! many ([`Best`]).
 
+mod best;
 mod bloom;
+mod bounds;
 mod build;
 mod form;
 mod members;
@@ -20,15 +25,17 @@ use perigee_types::{DecodeError, Reader, Writer, checksum};
 use perigee_value::{ColumnType, RowLayout};
 
 use crate::NdpError;
+pub use best::{Best, MAX_BEST};
 use bloom::Bloom;
+use bounds::Bounds;
 pub use build::KeySet;
 use form::KeyForm;
 use members::{List, Members};
 pub use read::Filters;
-pub(crate) use read::Scratch;
+pub(crate) use read::{Progress, Scratch};
 
-/// Version of the wire form; 1 is the first.
-pub const FILTER_VERSION: u8 = 1;
+/// Version of the wire form: 1 had no [`Best`], no open bounds and no NULLs that pass.
+pub const FILTER_VERSION: u8 = 2;
 const MAGIC: [u8; 4] = *b"PNDF";
 /// Magic, checksum, version.
 const HEADER_LEN: usize = 9;
@@ -44,12 +51,51 @@ pub const MAX_LISTED_KEYS: usize = 1024;
 pub struct Filter {
     columns: Vec<(u16, ColumnType)>,
     form: KeyForm,
-    /// The least and the greatest key that pass.
-    bounds: Option<(Vec<u8>, Vec<u8>)>,
+    bounds: Bounds,
     members: Members,
+    /// Records with a NULL among the columns pass.
+    nulls: bool,
+    /// Of those that pass, only the best so many are needed of a run.
+    best: Option<Best>,
 }
 
 impl Filter {
+    /// The filter of a sort that keeps the first rows in the order of these columns of a layout: only so many rows
+    /// are wanted of a run, and none behind `threshold`, if that is known, a key that as many rows of the sort
+    /// come before or have. NULL comes before all values. `None` if storage cannot compare one of the columns.
+    ///
+    /// # Panics
+    /// If more rows are wanted than [`MAX_BEST`], or none.
+    #[must_use]
+    pub fn top(
+        columns: &[(u16, ColumnType)],
+        best: Best,
+        threshold: Option<&[u8]>,
+    ) -> Option<Self> {
+        assert!(
+            (1..=MAX_BEST).contains(&best.rows),
+            "N14: what a run remembers is bounded"
+        );
+        let count = columns.len();
+        if count == 0 || count > MAX_FILTER_COLUMNS || columns.iter().any(|(_, ty)| ty.is_long()) {
+            return None;
+        }
+        let end = threshold.map(<[u8]>::to_vec);
+        let (least, most) = match best.greatest {
+            true => (end, None),
+            false => (None, end),
+        };
+        Some(Self {
+            columns: columns.to_vec(),
+            form: KeyForm::of(columns.iter().map(|(_, ty)| *ty)),
+            // Rows enough are known to come before NULL if NULL is last.
+            nulls: !best.greatest || threshold.is_none(),
+            bounds: Bounds { least, most },
+            members: Members::Any,
+            best: Some(best),
+        })
+    }
+
     /// The columns of the key, by their numbers in the layout, with their types.
     #[must_use]
     pub fn columns(&self) -> &[(u16, ColumnType)] {
@@ -59,33 +105,26 @@ impl Filter {
     /// What it is made of, in words.
     #[must_use]
     pub fn kind(&self) -> &'static str {
-        match (&self.members, &self.bounds) {
-            (Members::List(list), _) if list.is_empty() => "nothing",
-            (Members::List(_), _) => "list",
-            (Members::Bloom(_), _) => "bloom",
-            (Members::Any, _) => "range",
+        match &self.members {
+            Members::List(list) if list.is_empty() => "nothing",
+            Members::List(_) => "list",
+            Members::Bloom(_) => "bloom",
+            Members::Any if self.bounds.are_open() => "top",
+            Members::Any => "range",
         }
     }
 
     /// Bytes of memory that it takes, about.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let bounds = self
-            .bounds
-            .iter()
-            .map(|(least, most)| least.len() + most.len());
-        size_of::<Self>() + bounds.sum::<usize>() + self.members.bytes()
+        size_of::<Self>() + self.bounds.bytes() + self.members.bytes()
     }
 
     /// True if a key passes; its parts are encoded as [`perigee_value::key::encode_part`] does for
     /// columns that are not nullable.
     #[must_use]
     pub fn passes(&self, key: &[u8]) -> bool {
-        let inside = self
-            .bounds
-            .as_ref()
-            .is_none_or(|(least, most)| **least <= *key && *key <= **most);
-        inside
+        self.bounds.have(key)
             && match self.form {
                 KeyForm::Packed { .. } => self.members.has_number(form::number(key)),
                 KeyForm::Bytes => self.members.has_bytes(key),
@@ -117,10 +156,9 @@ impl Filter {
             w.u16(*column);
             ty.encode(&mut w);
         }
-        w.u8(u8::from(self.bounds.is_some()));
-        if let Some((least, most)) = &self.bounds {
-            w.bytes(least).bytes(most);
-        }
+        w.u8(u8::from(self.nulls));
+        self.bounds.encode(&mut w);
+        Best::encode(self.best, &mut w);
         match &self.members {
             Members::Any => {
                 w.u8(0);
@@ -173,16 +211,15 @@ impl Filter {
             return Err(DecodeError::new("filter: a long column"));
         }
         let form = KeyForm::of(columns.iter().map(|(_, ty)| *ty));
-        let bounds = match r.u8()? {
-            0 => None,
-            1 => Some((form.decode_key(&mut r)?, form.decode_key(&mut r)?)),
-            _ => return Err(DecodeError::new("filter: bounds")),
+        let nulls = match r.u8()? {
+            0 => false,
+            1 => true,
+            _ => return Err(DecodeError::new("filter: NULLs")),
         };
-        if bounds.as_ref().is_some_and(|(least, most)| least > most) {
-            return Err(DecodeError::new("filter: bounds that nothing is between"));
-        }
+        let bounds = Bounds::decode(form, &mut r)?;
+        let best = Best::decode(&mut r)?;
         let members = match r.u8()? {
-            0 if bounds.is_some() => Members::Any,
+            0 if !bounds.are_open() || best.is_some() => Members::Any,
             1 => Members::List(List::decode(form, &mut r)?),
             2 => Members::Bloom(Bloom::decode(&mut r)?),
             _ => return Err(DecodeError::new("filter: members")),
@@ -193,6 +230,8 @@ impl Filter {
             form,
             bounds,
             members,
+            nulls,
+            best,
         })
     }
 }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use perigee_value::{ColumnType, Place, RowLayout, ValueRef, key};
 
+use super::Filter;
+use super::best::BestKeys;
 use super::form::{KeyForm, hash_number};
 use super::members::Members;
-use super::{Filter, form};
 use crate::NdpError;
 use crate::gather::Gather;
 
@@ -25,6 +26,15 @@ pub struct Filters {
 struct Bound {
     filter: Arc<Filter>,
     columns: Vec<KeyColumn>,
+}
+
+/// What a run has done with its filters.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Records that each left out.
+    pub dropped: Vec<u64>,
+    /// The best keys of each that asks for some; of none if the run does not remember any.
+    best: Vec<Option<BestKeys>>,
 }
 
 /// Where a column of a key is in a record.
@@ -98,62 +108,148 @@ impl Filters {
         self.bound.is_empty()
     }
 
-    /// Removes the records that do not pass, one filter after the other, and adds to `dropped` how many
-    /// each left out.
+    /// The beginning of a run, which remembers the best keys or does not.
+    pub(crate) fn begin(&self, remembers: bool) -> Progress {
+        let best = self.bound.iter().map(|bound| {
+            let best = bound.filter.best.filter(|_| remembers)?;
+            Some(BestKeys::new(best, bound.filter.form))
+        });
+        Progress {
+            dropped: vec![0; self.bound.len()],
+            best: best.collect(),
+        }
+    }
+
+    /// Removes the records that do not pass, one filter after the other, and counts how many each left out.
     pub(crate) fn retain(
         &self,
         base: &[u8],
         records: &mut Vec<u16>,
         scratch: &mut Scratch,
-        dropped: &mut [u64],
+        progress: &mut Progress,
     ) {
-        for (bound, dropped) in self.bound.iter().zip(dropped) {
+        let Progress { dropped, best } = progress;
+        for ((bound, dropped), best) in self.bound.iter().zip(dropped).zip(best) {
             let before = records.len();
-            for (offset, mask) in bound.columns.iter().filter_map(|column| column.null) {
-                keep(records, |_, at| base[usize::from(at) + offset] & mask == 0);
-            }
-            match bound.filter.form {
-                KeyForm::Packed { .. } => bound.retain_numbers(base, records, &mut scratch.numbers),
-                KeyForm::Bytes => bound.retain_bytes(base, records, &mut scratch.key),
-            }
+            bound.retain(base, records, scratch, best.as_ref());
             *dropped += (before - records.len()) as u64;
+        }
+    }
+
+    /// Remembers the keys of records that passed and were given out.
+    pub(crate) fn note(
+        &self,
+        base: &[u8],
+        records: &[u16],
+        scratch: &mut Scratch,
+        progress: &mut Progress,
+    ) {
+        for (bound, best) in self.bound.iter().zip(&mut progress.best) {
+            if let Some(best) = best {
+                bound.note(base, records, scratch, best);
+            }
         }
     }
 }
 
 impl Bound {
-    fn retain_numbers(&self, base: &[u8], records: &mut Vec<u16>, keys: &mut Vec<u64>) {
-        keys.clear();
-        keys.resize(records.len(), 0);
-        for column in &self.columns {
-            column.pack(base, records, keys);
+    fn retain(
+        &self,
+        base: &[u8],
+        records: &mut Vec<u16>,
+        scratch: &mut Scratch,
+        best: Option<&BestKeys>,
+    ) {
+        let has_nulls = self.columns.iter().any(|column| column.null.is_some());
+        let nulls_pass = self.filter.nulls && best.is_none_or(BestKeys::wants_null);
+        if has_nulls && !nulls_pass {
+            keep(records, |_, at| !self.is_null(base, at));
         }
-        if let Some((least, most)) = &self.filter.bounds {
-            let (least, most) = (form::number(least), form::number(most));
+        let or_null = |at| has_nulls && nulls_pass && self.is_null(base, at);
+        match self.filter.form {
+            KeyForm::Packed { .. } => {
+                self.retain_numbers(base, records, &mut scratch.numbers, best, or_null);
+            }
+            KeyForm::Bytes => keep(records, |_, at| {
+                // A string that is not text is none of the keys' either; it is left to who looks closer.
+                or_null(at)
+                    || !self.key(base, at, &mut scratch.key)
+                    || (self.filter.passes(&scratch.key)
+                        && best.is_none_or(|best| best.wants(&scratch.key)))
+            }),
+        }
+    }
+
+    fn retain_numbers(
+        &self,
+        base: &[u8],
+        records: &mut Vec<u16>,
+        keys: &mut Vec<u64>,
+        best: Option<&BestKeys>,
+        or_null: impl Fn(u16) -> bool,
+    ) {
+        self.numbers(base, records, keys);
+        let (mut least, mut most) = self.filter.bounds.numbers();
+        if let Some((from, to)) = best.map(BestKeys::numbers) {
+            (least, most) = (least.max(from), most.min(to));
+        }
+        if (least, most) != (0, u64::MAX) {
             let mut kept = 0;
             for i in 0..records.len() {
                 (records[kept], keys[kept]) = (records[i], keys[i]);
-                kept += usize::from(least <= keys[i] && keys[i] <= most);
+                let passes = (least <= keys[i] && keys[i] <= most) || or_null(records[i]);
+                kept += usize::from(passes);
             }
             records.truncate(kept);
         }
         match &self.filter.members {
             Members::Any => {}
-            Members::Bloom(bloom) => keep(records, |i, _| bloom.may_have(hash_number(keys[i]))),
-            members => keep(records, |i, _| members.has_number(keys[i])),
+            Members::Bloom(bloom) => keep(records, |i, at| {
+                bloom.may_have(hash_number(keys[i])) || or_null(at)
+            }),
+            members => keep(records, |i, at| members.has_number(keys[i]) || or_null(at)),
         }
     }
 
-    fn retain_bytes(&self, base: &[u8], records: &mut Vec<u16>, key: &mut Vec<u8>) {
-        keep(records, |_, at| {
-            key.clear();
-            let columns = self.columns.iter();
-            // A string that is not text is none of the keys' either; it is left to who looks closer.
-            columns
-                .map(|c| c.append(base, at, key))
-                .any(|done| done.is_none())
-                || self.filter.passes(key)
-        });
+    fn note(&self, base: &[u8], records: &[u16], scratch: &mut Scratch, best: &mut BestKeys) {
+        let has_nulls = self.columns.iter().any(|column| column.null.is_some());
+        let counts = |at| !has_nulls || !self.is_null(base, at);
+        match self.filter.form {
+            KeyForm::Packed { .. } => {
+                self.numbers(base, records, &mut scratch.numbers);
+                let keys = records.iter().zip(&scratch.numbers);
+                keys.filter(|(at, _)| counts(**at))
+                    .for_each(|(_, key)| best.note_number(*key));
+            }
+            KeyForm::Bytes => {
+                for at in records.iter().copied().filter(|at| counts(*at)) {
+                    if self.key(base, at, &mut scratch.key) {
+                        best.note(&scratch.key);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The packed keys of records; that of one with a NULL means nothing.
+    fn numbers(&self, base: &[u8], records: &[u16], keys: &mut Vec<u64>) {
+        keys.clear();
+        keys.resize(records.len(), 0);
+        for column in &self.columns {
+            column.pack(base, records, keys);
+        }
+    }
+
+    /// The key of a record; false if what it holds cannot be encoded.
+    fn key(&self, base: &[u8], at: u16, key: &mut Vec<u8>) -> bool {
+        key.clear();
+        let mut columns = self.columns.iter();
+        columns.all(|column| column.append(base, at, key).is_some())
+    }
+
+    fn is_null(&self, base: &[u8], at: u16) -> bool {
+        let mut nulls = self.columns.iter().filter_map(|column| column.null);
+        nulls.any(|(offset, mask)| base[usize::from(at) + offset] & mask != 0)
     }
 }
 
