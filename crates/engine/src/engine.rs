@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use perigee_crash::{Point, reach};
+use perigee_ndp::FILTER_VERSION;
 use perigee_page::{PageKind, PageRef, RecordShape};
 use perigee_redo::Op;
 use perigee_sal::Sal;
@@ -251,10 +252,11 @@ impl Engine {
         ScanHandle::new(self.clone(), request)
     }
 
-    /// True unless a Page Store has said that it does not know run-time filters.
+    /// True unless a Page Store has said that it does not know run-time filters as they are made here.
     #[must_use]
     pub fn storage_knows_filters(&self) -> bool {
-        self.sal.capabilities().is_none_or(|known| known.filter > 0)
+        let known = self.sal.capabilities();
+        known.is_none_or(|known| known.filter >= FILTER_VERSION.into())
     }
 
     /// Pages of an index that are in the buffer pool.

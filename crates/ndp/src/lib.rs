@@ -41,6 +41,7 @@ pub use execution::Execution;
 pub use expression::Backend;
 pub use filter::{
     Best, FILTER_VERSION, Filter, Filters, KeySet, MAX_BEST, MAX_FILTER_LEN, MAX_LISTED_KEYS,
+    TopKeys,
 };
 pub use finish::Finished;
 pub use perigee_expr::PROGRAM_VERSION as EXPRESSION_VERSION;

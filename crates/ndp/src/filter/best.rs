@@ -9,14 +9,19 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use perigee_types::{DecodeError, Reader, Writer};
+use perigee_value::ColumnType;
 
-use super::form::KeyForm;
+use super::Filter;
+use super::form::{KeyForm, number};
 
 /// Most rows that a filter may ask for.
 pub const MAX_BEST: u32 = 10_000;
 
 /// Longer keys are not remembered, so that ten megabytes are the most that a run remembers.
 const LONGEST: usize = 1 << 10;
+
+/// Memory of a key besides its bytes.
+const KEY_BYTES: usize = size_of::<Vec<u8>>();
 
 /// How many rows are wanted, in which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,5 +152,102 @@ fn push<K: Ord>(keys: &mut BinaryHeap<K>, most: usize, key: K) {
         && key < *worst
     {
         *worst = key;
+    }
+}
+
+/// The best keys among the rows that a sort has got so far; the worst of them is the threshold of later rows.
+#[derive(Debug)]
+pub struct TopKeys {
+    types: Vec<ColumnType>,
+    best: Best,
+    keys: BestKeys,
+    form: KeyForm,
+}
+
+impl TopKeys {
+    /// No key yet, of columns of these types; `None` if storage cannot compare one of them.
+    ///
+    /// # Panics
+    /// If more rows are wanted than [`MAX_BEST`], or none.
+    #[must_use]
+    pub fn new(types: &[ColumnType], best: Best) -> Option<Self> {
+        let columns: Vec<_> = (0..).zip(types.iter().copied()).collect();
+        Filter::top(&columns, best, None)?;
+        let form = KeyForm::of(types.iter().copied());
+        Some(Self {
+            types: types.to_vec(),
+            best,
+            keys: BestKeys::new(best, form),
+            form,
+        })
+    }
+
+    /// Adds the key of a row: its parts encoded as [`perigee_value::key::encode_part`] does for columns that are not
+    /// nullable. True if the threshold may have changed.
+    pub fn insert(&mut self, key: &[u8]) -> bool {
+        match self.form {
+            KeyForm::Packed { .. } => {
+                let (key, (least, most)) = (number(key), self.keys.numbers());
+                self.keys.note_number(key);
+                least <= key && key <= most
+            }
+            KeyForm::Bytes => {
+                let wanted = self.keys.wants(key);
+                self.keys.note(key);
+                wanted
+            }
+        }
+    }
+
+    /// Bytes of memory that it takes, about.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match &self.keys.kept {
+            Kept::Numbers(keys) => keys.len() * size_of::<u64>(),
+            Kept::Least(keys) => keys.iter().map(|key| KEY_BYTES + key.len()).sum(),
+            Kept::Greatest(keys) => keys.iter().map(|key| KEY_BYTES + key.0.len()).sum(),
+        }
+    }
+
+    /// The filter over these columns of a layout, which have the types of the keys. A run that `remembers` leaves out
+    /// rows that others of it come before, too: where each row that the filter is run over gets to the sort. `None`
+    /// if it would let everything pass.
+    ///
+    /// # Panics
+    /// If there are not as many columns as types.
+    #[must_use]
+    pub fn filter(&self, columns: &[u16], remembers: bool) -> Option<Filter> {
+        assert_eq!(
+            columns.len(),
+            self.types.len(),
+            "N1: each column has a type"
+        );
+        let threshold = self.threshold();
+        if threshold.is_none() && !remembers {
+            return None;
+        }
+        let columns: Vec<_> = columns.iter().copied().zip(self.types.clone()).collect();
+        let mut filter = Filter::top(&columns, self.best, threshold.as_deref())?;
+        if !remembers {
+            filter.best = None;
+        }
+        Some(filter)
+    }
+
+    /// A key that as many rows as are wanted come before or have.
+    fn threshold(&self) -> Option<Vec<u8>> {
+        if !self.keys.is_full() {
+            return None;
+        }
+        match (&self.keys.kept, self.form) {
+            (Kept::Numbers(keys), KeyForm::Packed { width }) => {
+                let worst = keys.peek()?;
+                let worst = if self.best.greatest { !worst } else { *worst };
+                Some(worst.to_be_bytes()[size_of::<u64>() - width..].to_vec())
+            }
+            (Kept::Least(keys), _) => keys.peek().cloned(),
+            (Kept::Greatest(keys), _) => keys.peek().map(|key| key.0.clone()),
+            (Kept::Numbers(_), KeyForm::Bytes) => None,
+        }
     }
 }

@@ -25,7 +25,7 @@ use perigee_types::{DecodeError, Reader, Writer, checksum};
 use perigee_value::{ColumnType, RowLayout};
 
 use crate::NdpError;
-pub use best::{Best, MAX_BEST};
+pub use best::{Best, MAX_BEST, TopKeys};
 use bloom::Bloom;
 use bounds::Bounds;
 pub use build::KeySet;

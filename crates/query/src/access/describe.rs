@@ -9,8 +9,8 @@ use perigee_engine::catalog::HIDDEN_ROW_ID;
 use perigee_engine::scan::ScanCounters;
 
 use super::exec::{PageScanExec, as_page_scan};
+use super::filters::RunTimeFilter;
 use super::index_join::IndexJoinExec;
-use super::join_filter::JoinFilter;
 use super::residual::Residual;
 
 /// One row of EXPLAIN.
@@ -32,8 +32,8 @@ pub struct AccessRow {
     pub extra: String,
     /// What it did, if it ran: name and value of each counter.
     pub counters: Vec<(&'static str, u64)>,
-    /// What each filter of a join did, if it ran.
-    pub join_filters: Vec<String>,
+    /// What each run-time filter did, if it ran.
+    pub filters: Vec<String>,
 }
 
 /// The table accesses of a plan, in the order in which they are written in it.
@@ -107,15 +107,20 @@ fn row(scan: &PageScanExec) -> AccessRow {
         filtered: (100.0 * scan.estimated_rows() / visited.max(1.0)).min(100.0),
         extra: extra(scan),
         counters: scan.counters().map(|c| c.snapshot()).unwrap_or_default(),
-        join_filters: scan.join_filters.iter().map(|f| effect(scan, f)).collect(),
+        filters: scan
+            .run_time_filters
+            .iter()
+            .map(|f| effect(scan, f))
+            .collect(),
     }
 }
 
-/// What a filter of a join was, and what it left out.
-fn effect(scan: &PageScanExec, JoinFilter { filter, columns }: &JoinFilter) -> String {
-    let columns = columns.join(", ");
+/// What a run-time filter was, and what it left out.
+fn effect(scan: &PageScanExec, filter: &RunTimeFilter) -> String {
+    let name = filter;
+    let filter = &filter.filter;
     let Some(kind) = filter.kind() else {
-        return format!("join filter on ({columns}): none came");
+        return format!("{name}: none came");
     };
     let width = |column: &usize| {
         let stats = scan.stats.columns.get(*column);
@@ -124,9 +129,7 @@ fn effect(scan: &PageScanExec, JoinFilter { filter, columns }: &JoinFilter) -> S
     let rows = filter.rows();
     let spared = rows as f64 * scan.projection.iter().map(width).sum::<f64>();
     let bytes = filter.bytes();
-    format!(
-        "join filter on ({columns}): {kind}, {bytes} bytes, left out {rows} rows of about {spared:.0} bytes"
-    )
+    format!("{name}: {kind}, {bytes} bytes, left out {rows} rows of about {spared:.0} bytes")
 }
 
 fn access_type(scan: &PageScanExec) -> &'static str {
@@ -160,11 +163,8 @@ fn extra(scan: &PageScanExec) -> String {
     if scan.ndp.aggregate {
         parts.push("Using pushed NDP aggregate".to_owned());
     }
-    for filter in &scan.join_filters {
-        parts.push(format!(
-            "Using join filter on ({})",
-            filter.columns.join(", ")
-        ));
+    for filter in &scan.run_time_filters {
+        parts.push(format!("Using {filter}"));
     }
     if !scan.ndp.any() {
         if let Some(condition) = condition(scan) {
@@ -243,7 +243,7 @@ pub fn analyze(plan: &Arc<dyn ExecutionPlan>) -> String {
         for (name, value) in counters {
             let _ = writeln!(out, "    {name}: {value}");
         }
-        for filter in &access.join_filters {
+        for filter in &access.filters {
             let _ = writeln!(out, "    {filter}");
         }
         if access.counters.iter().any(|(name, _)| *name == "lookups") {

@@ -37,7 +37,8 @@ use super::convert::{Binding, convert_all};
 use super::cost::CostModel;
 use super::engine_error;
 use super::estimate::conjunction_factor;
-use super::join_filter::JoinFilter;
+use super::filters::{FilterOrigin, RunTimeFilter};
+use super::join_key::ScanColumn;
 use super::paths::{AccessPath, Wanted};
 use super::stats::table_statistics;
 use super::{AccessContext, Reason};
@@ -54,8 +55,10 @@ pub struct NdpChoice {
     pub columns: bool,
     /// The aggregation.
     pub aggregate: bool,
-    /// Filters of joins that it takes part in.
+    /// Filters of joins.
     pub join_filters: bool,
+    /// Thresholds of sorts.
+    pub top_filters: bool,
     /// Why nothing is pushed, or why a part is not.
     pub reasons: Vec<Reason>,
 }
@@ -73,7 +76,7 @@ impl NdpChoice {
     /// True if the access is an NDP scan.
     #[must_use]
     pub fn any(&self) -> bool {
-        self.filter || self.columns || self.aggregate || self.join_filters
+        self.filter || self.columns || self.aggregate || self.join_filters || self.top_filters
     }
 }
 
@@ -103,7 +106,7 @@ pub struct PageScanExec {
     pub(super) order: Option<ScanOrder>,
     pub(super) aggregate: Option<ScanAggregate>,
     pub(super) ndp: NdpChoice,
-    pub(super) join_filters: Vec<JoinFilter>,
+    pub(super) run_time_filters: Vec<RunTimeFilter>,
     properties: Arc<PlanProperties>,
     run: Arc<Run>,
 }
@@ -164,33 +167,45 @@ impl PageScanExec {
             order: None,
             aggregate: None,
             ndp: NdpChoice::default(),
-            join_filters: Vec::new(),
+            run_time_filters: Vec::new(),
             run: Arc::default(),
         };
         exec.path = exec.wanted(&exec.needed()).cheapest(&exec.cost_model());
         Ok(exec.rebuilt())
     }
 
-    /// True if filters of joins may leave out rows: where storage may do a part of the work, and no rows are
-    /// counted or locked.
-    pub(super) fn takes_join_filters(&self) -> bool {
-        let settings = &self.context.settings;
+    /// True if run-time filters may leave out rows: where storage may do a part of the work, or a hint demands it,
+    /// and no rows are counted or locked.
+    pub(super) fn takes_filters(&self, hint: Option<bool>) -> bool {
         let may_be_pushed = self.ndp.any() || self.ndp.reasons.iter().all(Reason::is_for_a_part);
-        let forced = settings.join_filter_hint == Some(true);
-        settings.takes_join_filters()
-            && (may_be_pushed || forced)
+        (may_be_pushed || hint == Some(true))
             && self.limit.is_none()
             && !self.path.fetch
             && self.context.locker.is_none()
     }
 
-    /// The access with a filter of a join, which storage runs, too, if it may do anything.
-    pub(super) fn with_join_filter(&self, filter: JoinFilter) -> Self {
+    /// The access with a run-time filter, which storage runs, too, if it may do anything.
+    pub(super) fn with_filter(&self, filter: RunTimeFilter) -> Self {
         let mut scan = self.clone();
-        scan.join_filters.push(filter);
-        let reasons = &scan.ndp.reasons;
-        scan.ndp.join_filters = scan.ndp.any() || reasons.iter().all(Reason::is_for_a_part);
+        let pushed = scan.ndp.any() || scan.ndp.reasons.iter().all(Reason::is_for_a_part);
+        match filter.origin {
+            FilterOrigin::Join => scan.ndp.join_filters |= pushed,
+            FilterOrigin::Sort => scan.ndp.top_filters |= pushed,
+        }
+        scan.run_time_filters.push(filter);
         scan.rebuilt()
+    }
+
+    /// Names of columns.
+    pub(super) fn names(&self, columns: &[ScanColumn]) -> Vec<String> {
+        let names = columns.iter().map(|column| self.column_name(column.number));
+        names.collect()
+    }
+
+    /// True if a column may be NULL.
+    pub(super) fn is_nullable(&self, column: &ScanColumn) -> bool {
+        let def = self.table.def.columns.get(usize::from(column.number));
+        def.is_none_or(|def| def.nullable)
     }
 
     /// The access, saying once why storage does not do something.
@@ -389,7 +404,11 @@ impl PageScanExec {
             projection,
             predicate: self.predicate()?,
             aggregate: self.aggregate.as_ref().map(|a| a.aggregate.clone()),
-            filters: self.join_filters.iter().map(|f| f.filter.clone()).collect(),
+            filters: self
+                .run_time_filters
+                .iter()
+                .map(|f| f.filter.clone())
+                .collect(),
             ndp: self.ndp.any(),
             view,
             workers: self.workers(),
@@ -553,8 +572,8 @@ impl DisplayAs for PageScanExec {
                 ", ndp=[filter={filter}, columns={columns}, aggregate={aggregate}]"
             )?;
         }
-        for filter in &self.join_filters {
-            write!(f, ", join_filter=({})", filter.columns.join(", "))?;
+        for filter in &self.run_time_filters {
+            write!(f, ", {filter}")?;
         }
         if let Some(limit) = self.limit {
             write!(f, ", fetch={limit}")?;

@@ -27,7 +27,7 @@ use perigee_value::ColumnType;
 use super::convert::{Binding, convert, convert_key};
 use super::cost::at_ends;
 use super::exec::{NdpChoice, PageScanExec, ScanAggregate, as_page_scan};
-use super::join_filter::JoinFilterRule;
+use super::filters::{JoinFilterRule, TopFilterRule};
 use super::join_rule::IndexJoinRule;
 use super::order_rule::{IndexOrderRule, above};
 use super::residual::obstacle;
@@ -62,8 +62,9 @@ pub fn physical_rules(
         }
     }
     assert!(placed, "Q5: the planner has no filter pushdown to replace");
-    // Last: its nodes stand between a join and its input, where other rules do not look through them.
+    // Last: their nodes stand between a join or a sort and its input, where other rules do not look through them.
     out.push(Arc::new(JoinFilterRule));
+    out.push(Arc::new(TopFilterRule));
     out
 }
 

@@ -58,7 +58,7 @@ pub enum Reason {
         /// `ndp_min_rows_per_group`.
         least: f64,
     },
-    /// A join could filter the access, and a Page Store of an older version does not know filters.
+    /// A join or a sort could filter the access, and a Page Store of an older version does not know such filters.
     OlderStore,
 }
 
@@ -102,7 +102,7 @@ impl Reason {
             Self::AggregateExpression(_) => &counters.ndp_not_pushed_aggregate_expression,
             Self::AggregateResidual => &counters.ndp_not_pushed_aggregate_residual,
             Self::ManyGroups { .. } => &counters.ndp_not_pushed_aggregate_groups,
-            Self::OlderStore => &counters.ndp_not_pushed_join_filter,
+            Self::OlderStore => &counters.ndp_not_pushed_filter,
         }
     }
 }
@@ -137,7 +137,7 @@ impl fmt::Display for Reason {
             }
             Self::AggregateExpression(obstacle) => write!(f, "aggregate: {obstacle}"),
             Self::OlderStore => {
-                f.write_str("join filter: a Page Store of an older version does not know filters")
+                f.write_str("run-time filter: a Page Store of an older version does not know it")
             }
             Self::AggregateResidual => {
                 f.write_str("aggregate: a part of the condition is not pushed")
@@ -185,6 +185,8 @@ counters! {
     ndp_pushed_aggregate,
     /// Accesses that storage ran filters of joins over.
     ndp_pushed_join_filter,
+    /// Accesses that storage ran thresholds of sorts over.
+    ndp_pushed_top_filter,
     /// Accesses that were not pushed because of `ndp_mode`.
     ndp_not_pushed_mode,
     /// Accesses that were not pushed because of a hint.
@@ -210,8 +212,8 @@ counters! {
     ndp_not_pushed_aggregate_residual,
     /// Accesses that could be pushed, below an aggregation with too many groups.
     ndp_not_pushed_aggregate_groups,
-    /// Accesses that filters of joins could reduce, with a Page Store that does not know filters.
-    ndp_not_pushed_join_filter,
+    /// Accesses that run-time filters could reduce, with a Page Store that does not know them.
+    ndp_not_pushed_filter,
 }
 
 impl NdpCounters {
@@ -226,6 +228,7 @@ impl NdpCounters {
         add(&self.ndp_pushed_columns, choice.columns);
         add(&self.ndp_pushed_aggregate, choice.aggregate);
         add(&self.ndp_pushed_join_filter, choice.join_filters);
+        add(&self.ndp_pushed_top_filter, choice.top_filters);
         for reason in &choice.reasons {
             add(reason.counter(self), true);
         }

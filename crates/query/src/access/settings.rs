@@ -43,6 +43,8 @@ pub struct NdpSettings {
     pub join_filters: bool,
     /// What a hint says: that they do, or that they do not.
     pub join_filter_hint: Option<bool>,
+    /// `ndp_top_filters`: the threshold of a sort with a limit leaves out rows of the scans below it.
+    pub top_filters: bool,
     /// `ndp_max_pages_look_ahead`; `None` for the engine's.
     pub look_ahead: Option<usize>,
 }
@@ -58,6 +60,7 @@ impl Default for NdpSettings {
             hint: None,
             join_filters: true,
             join_filter_hint: None,
+            top_filters: true,
             look_ahead: None,
         }
     }
@@ -81,12 +84,6 @@ impl NdpSettings {
             },
             false => Self { hint, ..self },
         }
-    }
-
-    /// True if joins may filter the table.
-    #[must_use]
-    pub fn takes_join_filters(&self) -> bool {
-        self.join_filter_hint.unwrap_or(self.join_filters)
     }
 
     /// Why nothing may be pushed, if nothing may.

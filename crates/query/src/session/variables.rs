@@ -148,6 +148,7 @@ static DEFINITIONS: &[Definition] = &[
     both("ndp_min_rows_per_group", Kind::Number(0.0, 1e9), "8"),
     both("ndp_min_width_reduction", Kind::Number(0.0, 1.0), "0.1"),
     both("ndp_mode", Kind::Word(&["OFF", "ON", "REPLICA_ON"]), "ON"),
+    both("ndp_top_filters", Kind::Switch, "ON"),
     both("net_buffer_length", Kind::Integer(1024, 1 << 20), "16384"),
     both("net_read_timeout", Kind::Integer(1, DAYS), "30"),
     both("net_write_timeout", Kind::Integer(1, DAYS), "60"),

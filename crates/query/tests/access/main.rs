@@ -12,6 +12,7 @@ mod memory;
 mod ranges;
 mod rewrites;
 mod statistics;
+mod top_filters;
 
 use common::{Fixture, Setup, rows_of};
 use perigee_engine::EngineConfig;

@@ -7,16 +7,14 @@ use datafusion::common::{JoinType, NullEquality, Result as DfResult};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalExprRef};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
-use datafusion::physical_plan::{ExecutionPlan, ReplaceChildrenOptions};
-use perigee_engine::scan::ScanFilter;
-use perigee_value::ColumnType;
 
-use super::JoinFilter;
-use super::collect::{KeyCollectExec, Target};
+use super::join_keys::JoinKeys;
+use super::target::Target;
 use super::trace::{Part, below};
+use super::{FilterOrigin, RunTimeFilter, WatchExec, with_children};
 use crate::access::exec::{PageScanExec, as_page_scan};
 use crate::access::join_key::{ScanColumn, scan_column};
 use crate::access::join_rule::rows;
@@ -80,7 +78,10 @@ fn filtering(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn Execu
     }
     let left = match build.targets.is_empty() {
         true => join.left().clone(),
-        false => Arc::new(KeyCollectExec::new(join.left().clone(), build.targets)),
+        false => {
+            let keys = JoinKeys::new(build.targets);
+            Arc::new(WatchExec::new(join.left().clone(), Arc::new(keys)))
+        }
     };
     Ok(Transformed::yes(with_children(&node, vec![left, probe])?))
 }
@@ -97,14 +98,6 @@ fn drops_unmatched_probe_rows(join: &HashJoinExec) -> bool {
         JoinType::Right | JoinType::Full | JoinType::RightAnti | JoinType::RightMark => false,
     };
     by_type && join.null_equality() == NullEquality::NullEqualsNothing && !join.null_aware
-}
-
-fn with_children(
-    node: &Arc<dyn ExecutionPlan>,
-    children: Vec<Arc<dyn ExecutionPlan>>,
-) -> DfResult<Arc<dyn ExecutionPlan>> {
-    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    node.clone().replace_children(children, options)
 }
 
 /// The build side of a join, and the scans that its keys filter.
@@ -146,7 +139,9 @@ impl Build {
 
     /// The scan with a filter, if it has columns that are parts of the key and it pays.
     fn filtered(&mut self, scan: &PageScanExec, parts: &[Part]) -> Option<PageScanExec> {
-        if !scan.takes_join_filters() {
+        let settings = &scan.context.settings;
+        let hint = settings.join_filter_hint;
+        if !hint.unwrap_or(settings.join_filters) || !scan.takes_filters(hint) {
             return None;
         }
         let (mut columns, mut keys) = (Vec::<ScanColumn>::new(), Vec::new());
@@ -161,18 +156,17 @@ impl Build {
         if columns.is_empty() || !self.pays(scan, &columns) {
             return None;
         }
-        let forced = scan.context.settings.join_filter_hint == Some(true);
-        if !forced && !scan.context.engine.storage_knows_filters() {
+        if hint != Some(true) && !scan.context.engine.storage_knows_filters() {
             return Some(scan.with_reason(Reason::OlderStore));
         }
-        let filter = Arc::new(ScanFilter::default());
-        let types: Vec<ColumnType> = columns.iter().map(|column| column.ty).collect();
-        let places = columns.iter().map(|column| column.place).collect();
-        self.targets
-            .push(Target::new(keys, types, places, filter.clone())?);
-        let names = columns.iter().map(|column| scan.column_name(column.number));
-        let columns = names.collect();
-        Some(scan.with_join_filter(JoinFilter { filter, columns }))
+        let target = Target::new(keys, &columns)?;
+        let filter = RunTimeFilter {
+            origin: FilterOrigin::Join,
+            filter: target.filter().clone(),
+            columns: scan.names(&columns),
+        };
+        self.targets.push(target);
+        Some(scan.with_filter(filter))
     }
 
     /// True if few enough of the scan's rows are expected to pass: each key of the build side is taken for

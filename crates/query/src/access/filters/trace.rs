@@ -1,9 +1,9 @@
-//! From the key of a join down to the scans that it comes from, column by column, by place: names are not unique in
+//! From what a join or a sort compares down to the scans that it comes from, column by column, by place: names are not unique in
 //! a physical plan.
 //!
 //! A node lets a condition on its output through to an input if dropping the rows of the input for which
 //! it is not true drops exactly the rows of the output for which it is not true, or more of those that the
-//! join above drops.
+//! join or the sort above drops.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::update_expr;
 use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -23,9 +24,8 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use super::KeyCollectExec;
+use super::WatchExec;
 use crate::access::IndexJoinExec;
 
 /// A part of a key: its number among the join's comparisons, and what it is over the rows of a node.
@@ -72,7 +72,7 @@ pub(super) fn below(plan: &Arc<dyn ExecutionPlan>, parts: &[Part]) -> Vec<Vec<Pa
         || plan.is::<CooperativeExec>()
         || plan.is::<SortExec>()
         || plan.is::<SortPreservingMergeExec>()
-        || plan.is::<KeyCollectExec>();
+        || plan.is::<WatchExec>();
     match is_plain {
         true => vec![parts.to_vec()],
         false => nothing(),
@@ -207,9 +207,4 @@ fn once(parts: Vec<Part>) -> Vec<Part> {
         }
     }
     out
-}
-
-/// Streams of rows that a node gives out.
-pub(super) fn partitions(plan: &Arc<dyn ExecutionPlan>) -> usize {
-    plan.output_partitioning().partition_count()
 }
