@@ -81,7 +81,7 @@ fn interval(interval: &mut Interval) -> Result<()> {
         Some((rest, smaller)) => (format!("{count} {unit} {rest}"), smaller),
         None => (count.to_string(), unit),
     };
-    interval.value = Box::new(literal(Value::SingleQuotedString(value)));
+    *interval.value = literal(Value::SingleQuotedString(value));
     interval.leading_field = Some(unit);
     Ok(())
 }
