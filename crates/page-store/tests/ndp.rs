@@ -637,7 +637,7 @@ async fn a_store_says_what_it_knows() {
     let plugin = Arc::new(Older(PerigeePlugin::default()));
     let older = PageStoreService::open_with_plugin(dirs[1].path(), small(), plugin).unwrap();
     let known = newer.capabilities().await.unwrap();
-    assert_eq!((known.descriptor, known.filter), (1, 1));
+    assert_eq!((known.descriptor, known.filter), (1, 2));
     assert_eq!(older.capabilities().await.unwrap(), Capabilities::OLDEST);
     assert_eq!(
         known.common(Capabilities::OLDEST),
