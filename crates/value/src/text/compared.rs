@@ -108,7 +108,19 @@ mod tests {
             compared_moment_of_number(100_000),
             Some(micros("2010-01-01") - 1)
         );
-        for number in [-20_200_229, 0, 1, 100, 991_232, 2_147_483_647] {
+        for number in [
+            -20_200_229,
+            0,
+            1,
+            100,
+            991_232,
+            2_147_483_647,
+            700_100,
+            8_400_000,
+            1_230_405,
+            10_000_100,
+            100_000_000,
+        ] {
             assert_eq!(compared_moment_of_number(number), None, "{number}");
         }
     }

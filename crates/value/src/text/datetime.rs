@@ -1,6 +1,8 @@
 //! DATE and DATETIME literals, by MySQL's rules: digits with punctuation between them or packed
 //! digits; two-digit years mean 1970 to 2069.
 
+use std::ops::RangeInclusive;
+
 use crate::date::{self, Civil};
 
 /// What a date with a time says: months up to 12 and days up to 31, both perhaps 0, and a time that there is.
@@ -147,9 +149,21 @@ pub(super) fn from_number(number: i128) -> Option<i64> {
     parts_of_number(number)?.micros()
 }
 
+/// Numbers between the dates of a form and of the next one: after 69-12-31 and before 70-01-01, after 99-12-31 and before
+/// 1000-01-01, and the same with a time.
+const NO_DATES: [RangeInclusive<u64>; 4] = [
+    691_232..=700_100,
+    991_232..=10_000_100,
+    99_991_232..=100_999_999,
+    691_231_235_960..=700_100_999_999,
+];
+
 /// What an integer says of which [`from_number`] makes a point in time.
 pub(super) fn parts_of_number(number: i128) -> Option<Parts> {
     let number = u64::try_from(number).ok().filter(|n| *n >= 101)?;
+    if NO_DATES.iter().any(|gap| gap.contains(&number)) {
+        return None;
+    }
     // 6 and 12 digits with a two-digit year may have lost leading zeros.
     let (date, clock) = match number {
         101..=99_991_231 => (number, 0),
