@@ -187,6 +187,9 @@ impl Common {
             ColumnType::Time { fsp } => cast_to(expr, Target::Time(fsp)),
             ColumnType::Json => cast_to(expr, Target::Json),
             ColumnType::Char { .. } | ColumnType::Varchar { .. } | ColumnType::Long { .. } => {
+                if is_bytes(from) {
+                    return Ok(as_bytes(expr, from));
+                }
                 if is_bytes(&self.data_type) {
                     let text = as_text(expr, &field);
                     return Ok(as_bytes(text, &DataType::Utf8View));
