@@ -243,6 +243,7 @@ files!(
     signs,
     functions,
     windows,
+    between,
 );
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -17,6 +17,7 @@ mod statements {
     pub mod queries;
     pub mod ranges;
     pub mod tables;
+    pub mod windows;
 }
 
 use std::sync::Arc;

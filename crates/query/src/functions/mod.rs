@@ -5,6 +5,7 @@
 //! `perigee_value`, as the expression programs in storage do.
 
 pub mod arithmetic;
+pub mod between;
 pub mod cast;
 pub mod chain;
 pub mod choice;
@@ -50,6 +51,7 @@ fn make() -> Vec<Arc<ScalarUDF>> {
         arithmetic::Negate::default().into(),
         choice::Conditional::default().into(),
         choice::Coalesce::default().into(),
+        between::Between::default().into(),
         in_list::In::default().into(),
         null_safe::NullSafeKey::default().into(),
         nullable::Nullable::default().into(),

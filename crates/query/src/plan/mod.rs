@@ -1,5 +1,6 @@
 //! From a SELECT's syntax tree to a DataFusion plan with MySQL's meaning.
 
+mod between;
 pub mod branches;
 mod clause;
 pub mod collation;

@@ -605,7 +605,7 @@ fn fit_wide(value: &ScalarValue, other: &DataType) -> Option<ScalarValue> {
 }
 
 /// A string as the number it begins with; exact if the literal is an exact number.
-fn string_as_number(expr: Expr) -> Expr {
+pub(super) fn string_as_number(expr: Expr) -> Expr {
     let Expr::Literal(value, metadata) = &expr else {
         return cast_to(expr, casts::Target::Double);
     };

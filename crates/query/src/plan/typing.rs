@@ -28,6 +28,7 @@ use perigee_value::{Collation, ColumnType, LikePattern, Members};
 
 use crate::error::SqlError;
 use crate::functions::arithmetic;
+use crate::functions::between::BETWEEN;
 use crate::functions::collation::Latin;
 use crate::functions::sum_argument::{SUM_ARGUMENT, sum_type};
 use crate::functions::sum_double::sum_of_doubles;
@@ -43,7 +44,7 @@ use crate::parse::{MAX_TERMS, halves};
 use crate::plan::fractions::{extreme_digits, window_digits, with_digits};
 use crate::plan::operators::{as_number, call, cast_to, compare, without_padding};
 use crate::plan::quotients::{lower_arithmetic, unrounded};
-use crate::plan::{branches, collation, constants, frames, membership, metadata, union};
+use crate::plan::{between, branches, collation, constants, frames, membership, metadata, union};
 use crate::result::flags::PRIMARY_KEY;
 use crate::result::{TEXT_CHARS, type_of};
 
@@ -169,6 +170,9 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         Expr::ScalarFunction(function) if function.func.name() == in_list::IN_LIST => {
             Ok(Transformed::yes(lower_in(function.args, schema)?))
         }
+        Expr::ScalarFunction(function) if function.func.name() == BETWEEN => {
+            Ok(Transformed::yes(between::lowered(function.args, schema)?))
+        }
         Expr::Like(like) => lower_like(like, schema),
         Expr::ScalarSubquery(subquery) => Ok(Transformed::yes(nullable::subquery(subquery))),
         Expr::InSubquery(subquery) => lower_in_subquery(subquery, schema),
@@ -293,6 +297,7 @@ fn sum_argument(arg: Expr, schema: &DFSchema) -> DfResult<Expr> {
         from if *from == to => arg,
         DataType::Boolean => cast(cast(arg, DataType::Int64), to),
         from if is_string(from) => cast_to(arg, casts::Target::Double),
+        from if has_more_digits(from) => cast(call(SumInRange::default().into(), vec![arg]), to),
         _ => cast(arg, to),
     })
 }
@@ -673,15 +678,17 @@ fn group_by(aggregate: Aggregate) -> DfResult<LogicalPlan> {
 
 /// Checks sums of wide decimals, which DataFusion gives more digits than a DECIMAL has.
 fn sums_in_range(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    let is_longer =
-        |ty: &DataType| matches!(ty, DataType::Decimal256(p, _) if *p > MAX_WIDE_PRECISION);
-    let mut fields = plan.schema().fields().iter();
-    if !fields.any(|field| is_longer(field.data_type())) {
+    let outputs = plan.schema().fields().iter().zip(are_sums(&plan));
+    let are_longer: Vec<bool> = outputs
+        .map(|(field, is_sum)| is_sum && has_more_digits(field.data_type()))
+        .collect();
+    if !are_longer.contains(&true) {
         return Ok(plan);
     }
-    let columns = plan.schema().iter().map(|(relation, field)| {
+    let columns = plan.schema().iter().zip(are_longer);
+    let columns = columns.map(|((relation, field), is_longer)| {
         let column = Expr::Column(Column::new(relation.cloned(), field.name()));
-        match is_longer(field.data_type()) {
+        match is_longer {
             true => call(SumInRange::default().into(), vec![column])
                 .alias_qualified(relation.cloned(), field.name()),
             false => column,
@@ -692,6 +699,26 @@ fn sums_in_range(plan: LogicalPlan) -> DfResult<LogicalPlan> {
         columns,
         Arc::new(plan),
     )?))
+}
+
+/// True for decimals of more digits than a DECIMAL has.
+fn has_more_digits(ty: &DataType) -> bool {
+    matches!(ty, DataType::Decimal256(p, _) if *p > MAX_WIDE_PRECISION)
+}
+
+/// Which outputs of an aggregation, or of the projection that [`group_by`] lays over it, are sums.
+fn are_sums(plan: &LogicalPlan) -> Vec<bool> {
+    let aggregate = match plan {
+        LogicalPlan::Projection(projection) => projection.input.as_ref(),
+        plan => plan,
+    };
+    let LogicalPlan::Aggregate(aggregate) = aggregate else {
+        return vec![false; plan.schema().fields().len()];
+    };
+    let is_sum = |expr: &Expr| matches!(expr.unalias_ref(), Expr::AggregateFunction(function) if function.func.name() == "sum");
+    let groups = vec![false; aggregate.group_expr_len().unwrap_or_default()];
+    let sums = aggregate.aggr_expr.iter().map(is_sum);
+    groups.into_iter().chain(sums).collect()
 }
 
 /// The tables whose whole primary key is grouped by. Their other columns have one value in a group,

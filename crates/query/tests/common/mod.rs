@@ -152,8 +152,12 @@ fn cell(array: &ArrayRef, row: usize, ty: Option<ColumnType>) -> String {
             ValueRef::Decimal(array.as_primitive::<Decimal128Type>().value(row))
         }
         DataType::Decimal256(..) => {
-            let units = array.as_primitive::<Decimal256Type>().value(row);
-            ValueRef::Wide(Wide::from_le_bytes(units.to_le_bytes()).unwrap())
+            let units = array.as_primitive::<Decimal256Type>();
+            match Wide::from_le_bytes(units.value(row).to_le_bytes()) {
+                Some(wide) => ValueRef::Wide(wide),
+                // More digits than a column has.
+                None => return units.value_as_string(row),
+            }
         }
         DataType::Float32 => {
             ValueRef::Double(f64::from(array.as_primitive::<Float32Type>().value(row)))

@@ -34,6 +34,16 @@ const COMPARISONS: &[&str] = &[
     "p.$A NOT BETWEEN q.$B AND q.$B",
 ];
 
+/// Conditions on two and a third column, of another type than most.
+const THREE: &[&str] = &[
+    "p.$A BETWEEN q.$B AND q.i",
+    "p.$A NOT BETWEEN q.da AND q.$B",
+    "p.v BETWEEN q.$A AND q.$B",
+    "p.$A BETWEEN q.$B AND q.c",
+    "p.$A BETWEEN p.id AND q.$B",
+    "p.$A IN (q.$B, q.d, q.v)",
+];
+
 /// Queries whose rows come from both.
 const UNIONS: &[&str] = &[
     "SELECT $A AS k FROM m UNION ALL SELECT $B FROM m",
@@ -56,7 +66,7 @@ pub fn cases(a: &Typed, b: &Typed) -> Vec<Case> {
         is_lenient: false,
     };
     let mut cases = Vec::new();
-    for form in CHOICES.iter().chain(COMPARISONS) {
+    for form in CHOICES.iter().chain(COMPARISONS).chain(THREE) {
         let value = filled(form);
         cases.push(select(format!("SELECT p.id, q.id, {value} FROM m p, m q")));
     }

@@ -52,6 +52,32 @@ pub fn normal(rows: &Rows, query: &Query) -> Rows {
     rows
 }
 
+/// MySQL's error for a number that is out of range.
+const OUT_OF_RANGE: u16 = 1690;
+
+/// The greatest DECIMAL(65,30). MariaDB cuts a DECIMAL with more integer digits to it, where another branch of a CASE or
+/// UNION has 30 digits after the decimal point; here the value keeps its digits, or is an error where it cannot.
+const GREATEST: &str = "99999999999999999999999999999999999.999999999999999999999999999999";
+
+/// True if an answer of MariaDB has values that it cut.
+pub fn is_cut(
+    query: &Query,
+    ours: &Result<Rows, BenchError>,
+    theirs: &Result<Rows, BenchError>,
+) -> bool {
+    let is_greatest = |cell: &Option<String>| {
+        let cell = cell.as_deref().unwrap_or_default();
+        cell.trim_start_matches('-') == GREATEST
+    };
+    let text = [query.made.as_deref().unwrap_or_default(), &query.sql];
+    let has = |column: &str| text.iter().any(|sql| sql.contains(column));
+    match (ours, theirs) {
+        (_, Ok(theirs)) if theirs.iter().flatten().any(is_greatest) => true,
+        (Err(ours), Ok(_)) => errno(ours) == OUT_OF_RANGE && has(".big") && has(".fine"),
+        _ => false,
+    }
+}
+
 /// The columns that rows are sorted by, in the order in which they came; strings that are equal in
 /// their collation may come in any order.
 pub fn keys(rows: &Rows, query: &Query) -> Rows {

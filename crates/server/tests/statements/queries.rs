@@ -2,7 +2,7 @@
 
 use super::expressions::{Expressions, Typed};
 use super::tables::{Column, Kind, S, T};
-use super::{extremes, joins};
+use super::{extremes, joins, windows};
 use perigee_testkit::Rng;
 
 /// How far a column of the result is compared.
@@ -69,7 +69,8 @@ pub fn scope(alias: &str, key: &[&str], columns: &[Column]) -> Vec<Typed> {
 
 /// One random SELECT, and perhaps a table that it needs.
 pub fn query(rng: &mut Rng) -> Query {
-    match rng.between(0, 19) {
+    match rng.between(0, 20) {
+        20 => windows::query(rng),
         13..=16 => joins::join(rng),
         17 => joins::using(rng),
         18 => extremes::query(rng),

@@ -13,7 +13,7 @@ use crate::functions::cast::{self, Target};
 use crate::functions::choice::CASE;
 use crate::functions::collation::COLLATE;
 use crate::functions::types::{MAX_PRECISION, MAX_SCALE, MAX_WIDE_PRECISION};
-use crate::functions::{chain, dates, in_list, json};
+use crate::functions::{between, chain, dates, in_list, json};
 use crate::interrupt;
 use crate::parse::binary::{binary_literal, bytes_of};
 use crate::parse::{MAX_TERMS, halves};
@@ -637,7 +637,8 @@ impl Rewriter<'_> {
         }
     }
 
-    /// As two comparisons, so that each gets its own conversions.
+    /// As a function of all operands, until their types are known. What is between the bounds is in it twice, as it will
+    /// be in the two comparisons that it becomes.
     fn between(&mut self, expr: &mut Expr) -> Result<()> {
         let Expr::Between {
             expr: inner,
@@ -653,10 +654,8 @@ impl Rewriter<'_> {
         self.operand(high)?;
         let negated = *negated;
         let (inner, low, high) = (take(inner), take(low), take(high));
-        let above = binary(self.copy(&inner)?, BinaryOperator::GtEq, low);
-        let below = binary(inner, BinaryOperator::LtEq, high);
-        let both = nested(binary(above, BinaryOperator::And, below));
-        *expr = negate(both, negated);
+        let args = vec![self.copy(&inner)?, low, inner, high];
+        *expr = negate(call(between::BETWEEN, args), negated);
         Ok(())
     }
 
