@@ -15,7 +15,7 @@ use super::convert::constant;
 use crate::functions::collation;
 
 /// Share of rows for conditions nothing is known about.
-const UNKNOWN: f64 = 0.33;
+pub(super) const UNKNOWN: f64 = 0.33;
 
 /// Share of rows that match a LIKE pattern, or what follows its first characters.
 const LIKE: f64 = 0.1;

@@ -30,7 +30,7 @@ use super::paths::AccessPath;
 /// Lookups must be expected to cost at most one part in so many of the access they replace: the
 /// cost of a scan is known, the number of outer rows is only estimated, in joins of several tables
 /// to be wrong by such a factor.
-const SAFETY: f64 = 3.0;
+pub(super) const SAFETY: f64 = 3.0;
 
 /// The rule.
 #[derive(Debug)]

@@ -45,6 +45,8 @@ pub struct NdpSettings {
     pub join_filter_hint: Option<bool>,
     /// `ndp_top_filters`: the threshold of a sort with a limit leaves out rows of the scans below it.
     pub top_filters: bool,
+    /// `optimizer_join_order`: inner joins are joined in the cheapest order, not in that of FROM.
+    pub join_order: bool,
     /// `ndp_max_pages_look_ahead`; `None` for the engine's.
     pub look_ahead: Option<usize>,
 }
@@ -61,6 +63,7 @@ impl Default for NdpSettings {
             join_filters: true,
             join_filter_hint: None,
             top_filters: true,
+            join_order: true,
             look_ahead: None,
         }
     }

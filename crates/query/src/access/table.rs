@@ -87,7 +87,7 @@ fn flags(table: &Table, column: u16) -> u16 {
 }
 
 /// One table, for one statement.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TableAccess {
     context: AccessContext,
     table: Arc<Table>,
@@ -115,6 +115,34 @@ impl TableAccess {
             self.schema = Arc::new(Schema::new(fields));
         }
         self
+    }
+
+    /// The table.
+    pub(super) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The access that delivers these columns of the rows for which the filters are true.
+    pub(super) fn plan(
+        &self,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DfResult<PageScanExec> {
+        let all = || (0..self.schema.fields().len()).collect();
+        let projection = projection.cloned().unwrap_or_else(all);
+        let filters = filters
+            .iter()
+            .map(|f| self.physical(f))
+            .collect::<DfResult<Vec<_>>>()?;
+        PageScanExec::plan(
+            self.context.clone(),
+            self.table.clone(),
+            self.schema.clone(),
+            projection,
+            filters,
+            limit,
+        )
     }
 
     /// A filter over the table's columns as a physical expression.
@@ -197,20 +225,7 @@ impl TableProvider for TableAccess {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let all = || (0..self.schema.fields().len()).collect();
-        let projection = projection.cloned().unwrap_or_else(all);
-        let filters = filters
-            .iter()
-            .map(|f| self.physical(f))
-            .collect::<DfResult<Vec<_>>>()?;
-        let exec = PageScanExec::plan(
-            self.context.clone(),
-            self.table.clone(),
-            self.schema.clone(),
-            projection,
-            filters,
-            limit,
-        )?;
+        let exec = self.plan(projection, filters, limit)?;
         Ok(Arc::new(exec))
     }
 }

@@ -21,6 +21,7 @@ use super::lists::Simplify;
 use super::null_safe::NullSafe;
 use super::operators::MysqlOperators;
 use super::union::Unions;
+use crate::access::JoinOrder;
 use crate::functions::{self, choice::Extreme};
 use crate::interrupt;
 
@@ -56,7 +57,10 @@ fn config(partitions: usize, memory: usize) -> SessionConfig {
     config
 }
 
-/// DataFusion's rules, with its simplification as we need it.
+/// DataFusion's rule behind which joins are ordered.
+const PUSH_DOWN_FILTER: &str = "push_down_filter";
+
+/// DataFusion's rules, with its simplification as we need it, and the order of joins.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let simplify: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(Simplify::default());
     let rules = Optimizer::new().rules.into_iter();
@@ -64,8 +68,14 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         true => Arc::clone(&simplify),
         false => rule,
     });
-    ours.flat_map(|rule| [Arc::new(Interruptible) as _, rule])
-        .collect()
+    ours.flat_map(|rule| {
+        // Filters have to be at their tables by then, and no columns left out between joins yet.
+        let order = (rule.name() == PUSH_DOWN_FILTER).then(|| Arc::new(JoinOrder) as _);
+        [Arc::new(Interruptible) as _, rule]
+            .into_iter()
+            .chain(order)
+    })
+    .collect()
 }
 
 /// Stands between two rules, and looks whether the statement was stopped.

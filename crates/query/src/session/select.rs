@@ -288,6 +288,7 @@ fn settings(session: &Session) -> NdpSettings {
         join_filters: variables.is_on("ndp_join_filters"),
         join_filter_hint: None,
         top_filters: variables.is_on("ndp_top_filters"),
+        join_order: variables.is_on("optimizer_join_order"),
         look_ahead: match variables.integer("ndp_max_pages_look_ahead") {
             0 => None,
             pages => usize::try_from(pages).ok(),

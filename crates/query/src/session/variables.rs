@@ -152,6 +152,7 @@ static DEFINITIONS: &[Definition] = &[
     both("net_buffer_length", Kind::Integer(1024, 1 << 20), "16384"),
     both("net_read_timeout", Kind::Integer(1, DAYS), "30"),
     both("net_write_timeout", Kind::Integer(1, DAYS), "60"),
+    both("optimizer_join_order", Kind::Switch, "ON"),
     both("parallel_default_dop", Kind::Integer(0, 1024), "0"),
     never("performance_schema", Kind::Switch, "OFF"),
     never("protocol_version", Kind::Integer(10, 10), "10"),

@@ -8,6 +8,7 @@ mod common;
 mod decisions;
 mod enums;
 mod join_filters;
+mod join_orders;
 mod memory;
 mod ranges;
 mod rewrites;

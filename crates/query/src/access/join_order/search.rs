@@ -1,0 +1,332 @@
+//! The search for the cheapest order.
+//!
+//! Up to [`EXHAUSTIVE`] relations that conditions connect are searched by dynamic programming over their sets; of
+//! more, the two that give the fewest rows are joined again and again. Parts that nothing connects are joined last,
+//! from the smallest one on.
+
+use std::sync::Arc;
+
+use datafusion::common::Result as DfResult;
+
+use super::BETTER;
+use super::estimate::{Edge, Relation, edges, only, other_share};
+use super::graph::{Graph, Set, Tree};
+use crate::access::cost::rows_per_key;
+use crate::access::join_rule::SAFETY;
+use crate::interrupt;
+
+/// Most relations whose orders are all searched.
+const EXHAUSTIVE: usize = 12;
+
+/// Putting a row into a join's table.
+const BUILD: f64 = 0.1;
+
+/// Looking for a row's partners in it.
+const PROBE: f64 = 0.05;
+
+/// A row that comes out of a join.
+const OUT: f64 = 0.05;
+
+/// The order that is expected to cost less than the one written, if there is one.
+pub(super) fn better(graph: &Graph) -> DfResult<Option<Tree>> {
+    let search = Search::new(graph);
+    if !search.is_wanted() {
+        return Ok(None);
+    }
+    let best = search.best()?;
+    let (best_cost, written) = (search.cost(&best), search.cost(graph.written()));
+    Ok((best_cost < BETTER * written).then_some(best))
+}
+
+/// The sizes of everything in a graph.
+struct Search {
+    relations: Vec<Relation>,
+    edges: Vec<Edge>,
+    /// The other conditions: their relations, and the share of rows for which they are true.
+    others: Vec<(Set, f64)>,
+}
+
+/// The best way known to join a set of relations.
+#[derive(Clone)]
+struct Found {
+    tree: Arc<Shape>,
+    cost: f64,
+    rows: f64,
+}
+
+/// A tree whose parts are shared with others.
+enum Shape {
+    Leaf(usize),
+    Join(Arc<Shape>, Arc<Shape>),
+}
+
+impl Shape {
+    fn tree(&self) -> Tree {
+        match self {
+            Self::Leaf(relation) => Tree::Leaf(*relation),
+            Self::Join(left, right) => Tree::join(left.tree(), right.tree()),
+        }
+    }
+}
+
+impl Search {
+    fn new(graph: &Graph) -> Self {
+        let relations: Vec<_> = graph.relations().iter().map(Relation::of).collect();
+        let edges = edges(graph, &relations);
+        let is_edge = |set: Set| {
+            let mut edges = edges.iter();
+            edges.any(|edge| edge.set() == set)
+        };
+        let others = graph
+            .conditions
+            .iter()
+            .filter(|condition| condition.set.count_ones() > 1 && !is_edge(condition.set))
+            .map(|condition| (condition.set, other_share(condition)))
+            .collect();
+        Self {
+            relations,
+            edges,
+            others,
+        }
+    }
+
+    /// True unless the session wants the order of FROM.
+    fn is_wanted(&self) -> bool {
+        let mut scans = self
+            .relations
+            .iter()
+            .filter_map(|relation| relation.scan.as_ref());
+        scans
+            .next()
+            .is_some_and(|scan| scan.context.settings.join_order)
+    }
+
+    /// Rows of some relations joined: the same in whatever order.
+    fn rows(&self, set: Set) -> f64 {
+        let inside = |part: Set| part & !set == 0;
+        let relations = self.relations.iter().enumerate();
+        let all: f64 = relations
+            .filter(|(number, _)| inside(1 << number))
+            .map(|(_, relation)| relation.rows)
+            .product();
+        let edges = self.edges.iter().filter(|edge| inside(edge.set()));
+        let others = self.others.iter().filter(|(part, _)| inside(*part));
+        let share: f64 = edges
+            .map(|edge| edge.share)
+            .chain(others.map(|(_, share)| *share))
+            .product();
+        (all * share).max(1.0)
+    }
+
+    /// True if a condition connects two sets.
+    fn connects(&self, left: Set, right: Set) -> bool {
+        let both = |set: Set| set & left != 0 && set & right != 0 && set & !(left | right) == 0;
+        let mut others = self.others.iter();
+        self.edges.iter().any(|edge| both(edge.set())) || others.any(|(set, _)| both(*set))
+    }
+
+    fn leaf(&self, relation: usize) -> Found {
+        Found {
+            tree: Arc::new(Shape::Leaf(relation)),
+            cost: self.relations[relation].scan_cost(),
+            rows: self.relations[relation].rows,
+        }
+    }
+
+    fn joined(
+        &self,
+        (left, of_left): (&Found, Set),
+        (right, of_right): (&Found, Set),
+        rows: f64,
+    ) -> Found {
+        let (build, probe) = (left.rows.min(right.rows), left.rows.max(right.rows));
+        let mut cost = left.cost + right.cost + BUILD * build + PROBE * probe;
+        for ((outer, of_outer), of_inner) in
+            [((left, of_left), of_right), ((right, of_right), of_left)]
+        {
+            if let Some(lookups) =
+                only(of_inner).and_then(|inner| self.lookups(outer.rows, of_outer, inner))
+            {
+                cost = cost.min(outer.cost + lookups);
+            }
+        }
+        // The smaller side first, whose rows a hash join keeps.
+        let (first, second) = match left.rows <= right.rows {
+            true => (left, right),
+            false => (right, left),
+        };
+        Found {
+            tree: Arc::new(Shape::Join(first.tree.clone(), second.tree.clone())),
+            cost: cost + OUT * rows,
+            rows,
+        }
+    }
+
+    /// Cost of looking up the rows of a table for each of so many rows of a set, if an index has them and that is what
+    /// would be done.
+    fn lookups(&self, rows: f64, outer: Set, inner: usize) -> Option<f64> {
+        let scan = self.relations[inner].scan.as_ref()?;
+        let compared: Vec<u16> = self
+            .edges
+            .iter()
+            .filter_map(|edge| {
+                let side = edge
+                    .relations
+                    .iter()
+                    .position(|relation| *relation == inner)?;
+                let other = edge.relations[1 - side];
+                (outer & (1 << other) != 0).then_some((edge, side))
+            })
+            .flat_map(|(edge, side)| edge.columns.iter().filter_map(move |columns| columns[side]))
+            .collect();
+        let model = scan.cost_model();
+        let indexes = scan.table.indexes.iter().enumerate();
+        let costs = indexes.filter_map(|(number, index)| {
+            let key = index.layout.key[..index.key_columns].iter();
+            let key = key.map(|place| index.columns[usize::from(*place)]);
+            let columns = key.take_while(|column| compared.contains(column)).count();
+            let matches = rows_per_key(&scan.stats, index, columns);
+            (columns > 0).then(|| model.lookups(number, number > 0, rows, matches))
+        });
+        let lookups = costs.reduce(f64::min)?;
+        (SAFETY * lookups <= scan.cost()).then_some(lookups)
+    }
+
+    /// Cost of an order.
+    fn cost(&self, tree: &Tree) -> f64 {
+        self.measured(tree).cost
+    }
+
+    fn measured(&self, tree: &Tree) -> Found {
+        match tree {
+            Tree::Leaf(relation) => self.leaf(*relation),
+            Tree::Join(left, right) => {
+                let rows = self.rows(tree.set());
+                let sets = [left.set(), right.set()];
+                let (left, right) = (self.measured(left), self.measured(right));
+                self.joined((&left, sets[0]), (&right, sets[1]), rows)
+            }
+        }
+    }
+
+    /// The best order found.
+    fn best(&self) -> DfResult<Tree> {
+        let mut parts = Vec::new();
+        for set in self.components() {
+            parts.push(match set.count_ones() as usize <= EXHAUSTIVE {
+                true => (self.exhaustive(set)?, set),
+                false => (self.greedy(set)?, set),
+            });
+        }
+        parts.sort_by(|(a, _), (b, _)| b.rows.total_cmp(&a.rows));
+        let (mut all, mut set) = parts.pop().expect("there are relations");
+        while let Some((part, of_part)) = parts.pop() {
+            let rows = self.rows(set | of_part);
+            all = self.joined((&all, set), (&part, of_part), rows);
+            set |= of_part;
+        }
+        Ok(all.tree.tree())
+    }
+
+    /// The largest sets that conditions connect.
+    fn components(&self) -> Vec<Set> {
+        let mut components: Vec<Set> = (0..self.relations.len()).map(|n| 1 << n).collect();
+        let edges = self.edges.iter().map(Edge::set);
+        for connected in edges.chain(self.others.iter().map(|(set, _)| *set)) {
+            let (touched, rest): (Vec<Set>, Vec<Set>) =
+                components.iter().partition(|part| **part & connected != 0);
+            components = rest;
+            components.push(touched.into_iter().fold(0, |all, part| all | part));
+        }
+        components
+    }
+
+    /// The best of all orders of a set without cross products, as far as conditions of two relations connect it.
+    fn exhaustive(&self, set: Set) -> DfResult<Found> {
+        let relations: Vec<usize> = (0..self.relations.len())
+            .filter(|n| set & (1 << n) != 0)
+            .collect();
+        // Bit i of a number stands for the i-th of these.
+        let spread = |numbers: usize| -> Set {
+            let bits = relations.iter().enumerate();
+            bits.filter(|(i, _)| numbers & (1 << i) != 0)
+                .fold(0, |set, (_, relation)| set | (1 << relation))
+        };
+        let count = 1 << relations.len();
+        let sets: Vec<Set> = (0..count).map(spread).collect();
+        let mut best: Vec<Option<Found>> = vec![None; count];
+        for numbers in 1_usize..count {
+            if numbers.is_power_of_two() {
+                let relation = relations[numbers.trailing_zeros() as usize];
+                best[numbers] = Some(self.leaf(relation));
+                continue;
+            }
+            if numbers.is_multiple_of(64) {
+                interrupt::check_df()?;
+            }
+            let rows = self.rows(sets[numbers]);
+            let mut left = (numbers - 1) & numbers;
+            let mut found: Option<Found> = None;
+            while left > numbers & !left {
+                let right = numbers & !left;
+                if let (Some(one), Some(other)) = (&best[left], &best[right])
+                    && self.connects(sets[left], sets[right])
+                {
+                    let joined = self.joined((one, sets[left]), (other, sets[right]), rows);
+                    if found.as_ref().is_none_or(|found| joined.cost < found.cost) {
+                        found = Some(joined);
+                    }
+                }
+                left = (left - 1) & numbers;
+            }
+            best[numbers] = found;
+        }
+        match best.pop().flatten() {
+            Some(found) => Ok(found),
+            // Conditions of three relations and more connect it.
+            None => self.greedy(set),
+        }
+    }
+
+    /// Joins the two parts that give the fewest rows, again and again.
+    fn greedy(&self, set: Set) -> DfResult<Found> {
+        let relations = (0..self.relations.len()).filter(|n| set & (1 << n) != 0);
+        let mut parts: Vec<(Found, Set)> = relations.map(|n| (self.leaf(n), 1 << n)).collect();
+        while parts.len() > 1 {
+            interrupt::check_df()?;
+            let mut next: Option<(bool, f64, usize, usize)> = None;
+            for a in 0..parts.len() {
+                for b in a + 1..parts.len() {
+                    let crosses = !self.connects(parts[a].1, parts[b].1);
+                    let rows = self.rows(parts[a].1 | parts[b].1);
+                    let better = next.is_none_or(|(x, least, ..)| (crosses, rows) < (x, least));
+                    if better {
+                        next = Some((crosses, rows, a, b));
+                    }
+                }
+            }
+            let Some((_, rows, a, b)) = next else { break };
+            let (right, of_right) = parts.swap_remove(b);
+            let (left, of_left) = parts.swap_remove(a);
+            let joined = self.joined((&left, of_left), (&right, of_right), rows);
+            parts.push((joined, of_left | of_right));
+        }
+        Ok(parts.pop().expect("there are relations").0)
+    }
+}
+
+impl Edge {
+    fn set(&self) -> Set {
+        self.relations
+            .iter()
+            .fold(0, |set, relation| set | (1 << relation))
+    }
+}
+
+impl Relation {
+    fn scan_cost(&self) -> f64 {
+        self.scan
+            .as_ref()
+            .map_or(OUT * self.rows, |scan| scan.cost())
+    }
+}
