@@ -2,7 +2,8 @@
 //! is accounted for, by `perigee inspect space`.
 //!
 //! `PERIGEE_SPACE_ROUNDS` sets how often the server is killed at the least, `PERIGEE_SPACE_SECONDS` for
-//! how long it goes on, `PERIGEE_SPACE_SEED` what happens.
+//! how long it goes on, `PERIGEE_SPACE_SEED` what happens. `PERIGEE_SPACE_MB` sets how large the table is that is updated
+//! without end, `PERIGEE_SPACE_UPDATES` for how many seconds.
 #![allow(clippy::unwrap_used, reason = "test code")]
 
 mod support;
@@ -268,4 +269,116 @@ async fn a_table_gives_its_space_back_while_the_server_runs() {
     assert_eq!(space["stray"], 0, "{space:#}");
     let disk = space["disk_bytes"].as_u64().unwrap();
     println!("{disk} bytes on disk");
+}
+
+/// Bytes of the files below a directory.
+fn disk_bytes(dir: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        // It was deleted meanwhile.
+        return 0;
+    };
+    let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(data) if data.is_dir() => disk_bytes(&entry.path()),
+        #[cfg(unix)]
+        Ok(data) => 512 * std::os::unix::fs::MetadataExt::blocks(&data),
+        Err(_) => 0,
+    };
+    entries.filter_map(Result::ok).map(bytes).sum()
+}
+
+/// What the disk may have under endless updates beside twice what is live (`docs/space.md`): log that waits, in each
+/// slice and in the Log Store.
+fn under_way(live: u64, slices: u64) -> u64 {
+    constant(slices as usize) + slices * (2 << 20) + live / 8
+}
+
+/// Looks at the disk twice a second for some time; the greatest share of what is allowed, and of what is live.
+async fn watched(client: &mut Client, data: &Path, slices: u64, time: Duration) -> (f64, f64) {
+    let (begun, mut most) = (Instant::now(), (0.0_f64, 0.0_f64));
+    while begun.elapsed() < time {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let live = "SHOW STATUS LIKE 'perigee_page_store_live_bytes'";
+        let live = client.number(live).await.unwrap();
+        let disk = disk_bytes(data) as f64;
+        let allowed = 2.0 * live + under_way(live as u64, slices) as f64;
+        most = (most.0.max(disk / allowed), most.1.max(disk / live));
+    }
+    most
+}
+
+/// Updates rows here and there until the server goes.
+async fn update_without_end(mut client: Client, mut rng: Rng, rows: u64) {
+    loop {
+        let first = rng.between(1, rows as i64);
+        let (a, last) = (rng.between(0, 1000), first + rng.between(1, 50));
+        let sql = format!(
+            "UPDATE t SET a = {a}, s = CONCAT(SUBSTRING(s, 2), '{a}') WHERE id BETWEEN {first} AND {last}"
+        );
+        // Another one may have changed the row first.
+        if client.execute(&sql).await.is_err() && client.query("SELECT 1").await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_disk_has_twice_what_is_live_under_endless_updates() {
+    let megabytes = setting("PERIGEE_SPACE_MB", 6);
+    let time = Duration::from_secs(setting("PERIGEE_SPACE_UPDATES", 6));
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("serve");
+    let slice = (megabytes / 4).max(2);
+    let options = args(&["--slice-size", &format!("{slice}MiB")]);
+    let mut server = Embedded::start(&binary(), dir.path(), &options).unwrap();
+    let mut client = server.client(None).await.unwrap();
+    for sql in [
+        "CREATE DATABASE space",
+        "USE space",
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT, s VARCHAR(400), KEY by_a (a))",
+    ] {
+        client.execute(sql).await.unwrap();
+    }
+    let rows = megabytes * 4000;
+    let mut text = String::new();
+    for id in 1..=rows {
+        writeln!(text, "{id}\t{}\t{}", id * 7919 % 1009, "long ".repeat(42)).unwrap();
+    }
+    let file = dir.path().join("rows");
+    std::fs::write(&file, text).unwrap();
+    let load = format!("LOAD DATA LOCAL INFILE '{}' INTO TABLE t", file.display());
+    client.execute(&load).await.unwrap();
+    std::fs::remove_file(&file).unwrap();
+    // The index takes half as much as the rows, undo some more.
+    let slices = 2 + 2 * megabytes / slice;
+    for worker in 0..2 {
+        let client = server.client(Some("space")).await.unwrap();
+        tokio::spawn(update_without_end(client, Rng(worker + 1), rows));
+    }
+    let (allowed, live) = watched(&mut client, &data, slices, time).await;
+    println!("under updates: at most {allowed:.2} of what is allowed, {live:.2} of what is live");
+    assert!(allowed <= 1.0, "{allowed} of what is allowed under updates");
+    let mut reader = server.client(Some("space")).await.unwrap();
+    let snapshot = "START TRANSACTION WITH CONSISTENT SNAPSHOT";
+    reader.execute(snapshot).await.unwrap();
+    let sum = "SELECT SUM(a) FROM t";
+    let before = reader.number(sum).await.unwrap();
+    let (allowed, live) = watched(&mut client, &data, slices, time).await;
+    println!("beside an old snapshot: {allowed:.2} of what is allowed, {live:.2} of what is live");
+    assert!(
+        allowed <= 1.0,
+        "{allowed} of what is allowed beside a snapshot"
+    );
+    assert_eq!(
+        reader.number(sum).await.unwrap(),
+        before,
+        "the snapshot changed"
+    );
+    reader.execute("COMMIT").await.unwrap();
+    let (allowed, _) = watched(&mut client, &data, slices, time).await;
+    assert!(
+        allowed <= 1.0,
+        "{allowed} of what is allowed after the snapshot"
+    );
+    server.stop().unwrap();
+    small_disk(dir.path(), "after endless updates").await;
 }
