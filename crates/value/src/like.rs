@@ -3,19 +3,35 @@
 //! `%` stands for any number of characters, `_` for one; the character after the escape character
 //! stands for itself. There is no padding: `'a '` is not LIKE `'a'`.
 
+use memchr::memmem::Finder;
+
 use crate::Collation;
 use crate::collation::{compared_by, weight};
 use crate::string::starts_char;
 
-/// A compiled LIKE pattern. Matching takes time at most proportional to text length times
-/// pattern length and allocates for nothing but weights.
+/// Stands for `%` in a compiled pattern: a byte that UTF-8 does not have.
+const ANY: u8 = 0xFF;
+
+/// Stands for `_`.
+const ONE: u8 = 0xFE;
+
+/// Literals between `%` for which searches are prepared. A prepared search takes more memory than most literals, and
+/// a pattern may have millions of them.
+const PREPARED: usize = 16;
+
+/// Steps of matching between two looks whether to go on: some hundred microseconds.
+const STEPS: u32 = 1 << 16;
+
+/// A compiled LIKE pattern, of about its text's size. Matching allocates for nothing but weights. It takes time
+/// proportional to the text's length, or with `_` inside of a piece between two `%` at most to text length times
+/// the piece's length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LikePattern {
     shape: Shape,
     collation: Collation,
 }
 
-/// The frequent forms, which need no backtracking, and the rest.
+/// The frequent forms, which need no wildcards while matching, and the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Shape {
     /// `abc`
@@ -25,29 +41,43 @@ enum Shape {
     /// `%abc`
     Suffix(Box<[u8]>),
     /// `%abc%`
-    Contains(Box<[u8]>),
-    /// Literals separated by `%`: `a%b%c`, every one without `_`.
+    Contains(Needle),
+    /// Some literals separated by `%`: `a%b%c`, every one without `_`.
     Pieces {
         /// What the text begins with.
         prefix: Box<[u8]>,
         /// What follows in this order, without overlap.
-        middle: Box<[Box<[u8]>]>,
+        middle: Box<[Needle]>,
         /// What the text ends with.
         suffix: Box<[u8]>,
     },
-    /// Anything with `_`.
-    Tokens(Box<[Token]>),
+    /// Anything else: literals with [`ANY`] and [`ONE`].
+    Wild(Box<[u8]>),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
-    /// These bytes.
-    Literal(Box<[u8]>),
-    /// `_`
-    One,
-    /// `%`
-    Any,
+/// What is searched for in a text, in time proportional to the text's length.
+#[derive(Clone, Debug)]
+struct Needle(Finder<'static>);
+
+impl Needle {
+    fn new(literal: &[u8]) -> Self {
+        Self(Finder::new(literal).into_owned())
+    }
+
+    /// What follows the first occurrence.
+    fn behind<'t>(&self, text: &'t [u8]) -> Option<&'t [u8]> {
+        let at = self.0.find(text)?;
+        Some(&text[at + self.0.needle().len()..])
+    }
 }
+
+impl PartialEq for Needle {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.needle() == other.0.needle()
+    }
+}
+
+impl Eq for Needle {}
 
 impl LikePattern {
     /// Compiles a pattern for texts that compare character by character.
@@ -65,7 +95,7 @@ impl LikePattern {
             _ => |char| char,
         };
         Self {
-            shape: Shape::new(tokenize(pattern, escape, weigh)),
+            shape: Shape::new(compile(pattern, escape, weigh)),
             collation,
         }
     }
@@ -73,7 +103,14 @@ impl LikePattern {
     /// True if `text` is LIKE the pattern.
     #[must_use]
     pub fn matches(&self, text: &[u8]) -> bool {
-        self.shape.matches(&compared_by(self.collation, text))
+        let always = &mut || true;
+        self.matches_while(text, always).unwrap_or_default()
+    }
+
+    /// As [`LikePattern::matches`]; `None` if `go_on`, which is asked now and then, said no before that was known.
+    pub fn matches_while(&self, text: &[u8], go_on: &mut impl FnMut() -> bool) -> Option<bool> {
+        let text = compared_by(self.collation, text);
+        self.shape.matches(&text, go_on)
     }
 
     /// What every matching text, or its weights, begins with (for key ranges).
@@ -84,142 +121,196 @@ impl LikePattern {
 }
 
 impl Shape {
-    fn new(tokens: Vec<Token>) -> Self {
-        if tokens.contains(&Token::One) {
-            return Self::Tokens(tokens.into());
+    fn new(compiled: Vec<u8>) -> Self {
+        let pieces: Vec<&[u8]> = split(&compiled, ANY).take(PREPARED + 3).collect();
+        if compiled.contains(&ONE) || pieces.len() > PREPARED + 2 {
+            return Self::Wild(compiled.into());
         }
-        let mut pieces = vec![Vec::new()];
-        for token in tokens {
-            match token {
-                Token::Literal(bytes) => pieces.last_mut().expect("never empty").extend(bytes),
-                _ => pieces.push(Vec::new()),
-            }
-        }
-        let suffix = pieces.pop().expect("never empty").into_boxed_slice();
-        if pieces.is_empty() {
-            return Self::Exact(suffix);
-        }
-        let prefix = pieces.remove(0).into_boxed_slice();
-        let middle: Box<[Box<[u8]>]> = pieces.into_iter().map(Vec::into_boxed_slice).collect();
-        match (prefix.is_empty(), &*middle, suffix.is_empty()) {
-            (_, [], true) => Self::Prefix(prefix),
-            (true, [], false) => Self::Suffix(suffix),
-            (true, [_], true) => Self::Contains(middle[0].clone()),
+        let (prefix, middle, suffix) = match pieces[..] {
+            [prefix, ref middle @ .., suffix] => (prefix, middle, suffix),
+            _ => return Self::Exact(compiled.into()),
+        };
+        match (prefix.is_empty(), middle, suffix.is_empty()) {
+            (_, [], true) => Self::Prefix(prefix.into()),
+            (true, [], false) => Self::Suffix(suffix.into()),
+            (true, [only], true) => Self::Contains(Needle::new(only)),
             _ => Self::Pieces {
-                prefix,
-                middle,
-                suffix,
+                prefix: prefix.into(),
+                middle: middle.iter().map(|piece| Needle::new(piece)).collect(),
+                suffix: suffix.into(),
             },
         }
     }
 
-    fn matches(&self, text: &[u8]) -> bool {
-        match self {
+    fn matches(&self, text: &[u8], go_on: &mut impl FnMut() -> bool) -> Option<bool> {
+        Some(match self {
             Self::Exact(literal) => text == &**literal,
             Self::Prefix(literal) => text.starts_with(literal),
             Self::Suffix(literal) => text.ends_with(literal),
-            Self::Contains(literal) => find(text, literal).is_some(),
+            Self::Contains(needle) => needle.behind(text).is_some(),
             Self::Pieces {
                 prefix,
                 middle,
                 suffix,
             } => {
                 let inner = text.strip_prefix(&**prefix);
-                let Some(mut rest) = inner.and_then(|rest| rest.strip_suffix(&**suffix)) else {
-                    return false;
-                };
-                middle.iter().all(|piece| match find(rest, piece) {
-                    Some(at) => {
-                        rest = &rest[at + piece.len()..];
-                        true
-                    }
-                    None => false,
-                })
+                let inner = inner.and_then(|rest| rest.strip_suffix(&**suffix));
+                let mut pieces = middle.iter();
+                let rest = inner
+                    .and_then(|inner| pieces.try_fold(inner, |rest, piece| piece.behind(rest)));
+                rest.is_some()
             }
-            Self::Tokens(tokens) => matches_tokens(text, tokens),
-        }
+            Self::Wild(compiled) => {
+                let mut walk = Walk { go_on, steps: 0 };
+                return walk.matches(text, compiled).ok();
+            }
+        })
     }
 
     fn literal_prefix(&self) -> &[u8] {
         match self {
             Self::Exact(literal) | Self::Prefix(literal) => literal,
             Self::Pieces { prefix, .. } => prefix,
-            Self::Tokens(tokens) => match tokens.first() {
-                Some(Token::Literal(literal)) => literal,
-                _ => &[],
-            },
+            Self::Wild(compiled) => {
+                let mut literals = compiled.split(|byte| matches!(*byte, ANY | ONE));
+                literals.next().unwrap_or_default()
+            }
             Self::Suffix(_) | Self::Contains(_) => &[],
         }
     }
 }
 
-/// Splits into literals, whose characters `weigh` replaces, `_` and `%`; adjacent `%` become one.
-fn tokenize(pattern: &str, escape: char, weigh: fn(char) -> char) -> Vec<Token> {
-    let mut tokens = Vec::new();
-    let mut literal = String::new();
+/// A pattern as its literals, whose characters `weigh` replaces, [`ONE`] and [`ANY`], of which adjacent ones become one.
+fn compile(pattern: &str, escape: char, weigh: fn(char) -> char) -> Vec<u8> {
+    let mut compiled = Vec::with_capacity(pattern.len());
+    let literal = |compiled: &mut Vec<u8>, character: char| {
+        let mut bytes = [0; 4];
+        compiled.extend_from_slice(weigh(character).encode_utf8(&mut bytes).as_bytes());
+    };
     let mut chars = pattern.chars();
     while let Some(next) = chars.next() {
         // The escape character comes first: it may be `%` or `_` itself. At the end of the
         // pattern it stands for itself.
-        let wildcard = match next {
-            _ if next == escape => {
-                literal.push(weigh(chars.next().unwrap_or(next)));
-                continue;
-            }
-            '%' => Token::Any,
-            '_' => Token::One,
-            _ => {
-                literal.push(weigh(next));
-                continue;
-            }
-        };
-        if !literal.is_empty() {
-            tokens.push(Token::Literal(
-                std::mem::take(&mut literal).into_bytes().into(),
-            ));
-        }
-        if wildcard != Token::Any || tokens.last() != Some(&Token::Any) {
-            tokens.push(wildcard);
+        match next {
+            _ if next == escape => literal(&mut compiled, chars.next().unwrap_or(next)),
+            '%' if compiled.last() == Some(&ANY) => {}
+            '%' => compiled.push(ANY),
+            '_' => compiled.push(ONE),
+            _ => literal(&mut compiled, next),
         }
     }
-    if !literal.is_empty() {
-        tokens.push(Token::Literal(literal.into_bytes().into()));
-    }
-    tokens
+    compiled
 }
 
-/// Matches from left to right; after a failure only the last `%` takes one character more, which
-/// is enough, because an earlier one could not do better.
-fn matches_tokens(text: &[u8], tokens: &[Token]) -> bool {
-    let (mut at, mut token) = (0, 0);
-    let mut retry: Option<(usize, usize)> = None;
-    loop {
-        let step = match tokens.get(token) {
-            None if at == text.len() => return true,
-            None => None,
-            Some(Token::Any) => {
-                if token + 1 == tokens.len() {
-                    return true;
-                }
-                retry = Some((at, token));
-                Some(0)
-            }
-            Some(Token::One) => (at < text.len()).then(|| char_len(&text[at..])),
-            Some(Token::Literal(bytes)) => text[at..].starts_with(bytes).then_some(bytes.len()),
-        };
-        match (step, retry) {
-            (Some(step), _) => {
-                at += step;
-                token += 1;
-            }
-            (None, Some((from, any))) if from < text.len() => {
-                at = from + char_len(&text[from..]);
-                retry = Some((at, any));
-                token = any + 1;
-            }
-            (None, _) => return false,
+/// What is between the places of a byte.
+fn split(bytes: &[u8], at: u8) -> impl Iterator<Item = &[u8]> {
+    bytes.split(move |byte| *byte == at)
+}
+
+/// The statement does not need the answer any more.
+struct Stopped;
+
+/// Matching a text with a pattern that has wildcards.
+struct Walk<'g, F> {
+    go_on: &'g mut F,
+    steps: u32,
+}
+
+impl<F: FnMut() -> bool> Walk<'_, F> {
+    fn step(&mut self) -> Result<(), Stopped> {
+        self.steps = self.steps.wrapping_add(1);
+        match self.steps.is_multiple_of(STEPS) && !(self.go_on)() {
+            true => Err(Stopped),
+            false => Ok(()),
         }
     }
+
+    /// True if the text matches. From left to right each piece is taken where it is found first: a later place
+    /// leaves less to the pieces that follow.
+    fn matches(&mut self, text: &[u8], compiled: &[u8]) -> Result<bool, Stopped> {
+        let Some(last) = compiled.iter().rposition(|byte| *byte == ANY) else {
+            let rest = self.behind_prefix(text, compiled)?;
+            return Ok(rest.is_some_and(<[u8]>::is_empty));
+        };
+        let (pieces, last) = (&compiled[..last], &compiled[last + 1..]);
+        let mut pieces = split(pieces, ANY);
+        let first = pieces.next().unwrap_or_default();
+        let Some(mut rest) = self.behind_prefix(text, first)? else {
+            return Ok(false);
+        };
+        for piece in pieces {
+            match self.behind(rest, piece)? {
+                Some(behind) => rest = behind,
+                None => return Ok(false),
+            }
+        }
+        let Some(end) = last_chars(rest, characters(last)) else {
+            return Ok(false);
+        };
+        let rest = self.behind_prefix(end, last)?;
+        Ok(rest.is_some_and(<[u8]>::is_empty))
+    }
+
+    /// What follows a piece that the text begins with.
+    fn behind_prefix<'t>(
+        &mut self,
+        text: &'t [u8],
+        piece: &[u8],
+    ) -> Result<Option<&'t [u8]>, Stopped> {
+        let mut rest = text;
+        for (i, literal) in split(piece, ONE).enumerate() {
+            self.step()?;
+            if i > 0 {
+                match rest.is_empty() {
+                    true => return Ok(None),
+                    false => rest = &rest[char_len(rest)..],
+                }
+            }
+            match rest.strip_prefix(literal) {
+                Some(behind) => rest = behind,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(rest))
+    }
+
+    /// What follows the first place of a piece.
+    fn behind<'t>(&mut self, text: &'t [u8], piece: &[u8]) -> Result<Option<&'t [u8]>, Stopped> {
+        let ones = piece.iter().take_while(|byte| **byte == ONE).count();
+        let Some(mut rest) = self.behind_prefix(text, &piece[..ones])? else {
+            return Ok(None);
+        };
+        let piece = &piece[ones..];
+        let literal = split(piece, ONE).next().unwrap_or_default();
+        let tail = &piece[literal.len()..];
+        let search = Finder::new(literal);
+        loop {
+            self.step()?;
+            let Some(at) = search.find(rest) else {
+                return Ok(None);
+            };
+            let found = self.behind_prefix(&rest[at + literal.len()..], tail)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            rest = &rest[at + char_len(&rest[at..])..];
+        }
+    }
+}
+
+/// Characters that a piece stands for.
+fn characters(piece: &[u8]) -> usize {
+    piece.iter().filter(|byte| starts_char(**byte)).count()
+}
+
+/// So many characters at the end of a text.
+fn last_chars(text: &[u8], count: usize) -> Option<&[u8]> {
+    let Some(before) = count.checked_sub(1) else {
+        return Some(&[]);
+    };
+    let places = text.iter().enumerate().rev();
+    let mut starts = places.filter(|(_, byte)| starts_char(**byte));
+    starts.nth(before).map(|(at, _)| &text[at..])
 }
 
 /// Bytes of the character that `text`, which is not empty, begins with.
@@ -228,23 +319,6 @@ fn char_len(text: &[u8]) -> usize {
         .iter()
         .position(|byte| starts_char(*byte))
         .map_or(text.len(), |next| next + 1)
-}
-
-/// Offset of the first occurrence of `literal`.
-fn find(text: &[u8], literal: &[u8]) -> Option<usize> {
-    let Some((first, rest)) = literal.split_first() else {
-        return Some(0);
-    };
-    let last = text.len().checked_sub(literal.len())?;
-    let mut from = 0;
-    while from <= last {
-        let at = from + text[from..=last].iter().position(|byte| byte == first)?;
-        if text[at + 1..].starts_with(rest) {
-            return Some(at);
-        }
-        from = at + 1;
-    }
-    None
 }
 
 #[cfg(test)]
@@ -268,6 +342,45 @@ mod tests {
         assert!(like("xayb", "%a_b%") && like("aab", "a%b") && !like("ab", "a%_b"));
         assert!(!like("a ", "a") && !like("ab", "ab%b"));
         assert!(like("aXbXc", "a%X%c") && !like("aXc", "a%X%X%c"));
+    }
+
+    #[test]
+    fn wildcards_between_and_around_literals() {
+        assert!(like("xxaéby", "%a_b_") && !like("xxaéb", "%a_b_") && !like("xxaéby", "%a_b"));
+        assert!(like("aab", "%a_") && like("aaxb", "%a_b") && !like("ab", "%a_b%"));
+        assert!(like("abcabd", "%ab_%abd") && !like("abcabd", "%ab__%abd"));
+        assert!(like("€€a", "__%a") && !like("€a", "__%a") && like("a€€", "a%__"));
+        assert!(like("a-b-c", "a_b%_c") && !like("a-b", "a_b%_b"));
+        let many = "%x".repeat(2 * PREPARED);
+        assert!(like(&"yx".repeat(2 * PREPARED), &many));
+        assert!(!like(&"yx".repeat(2 * PREPARED - 1), &many));
+        assert!(!like(&"yx".repeat(2 * PREPARED - 1), &format!("{many}%")));
+    }
+
+    #[test]
+    fn matching_stops_when_it_is_told_to() {
+        let text = "x".repeat(4000);
+        let pattern = LikePattern::new(&format!("%{}y%", "x_".repeat(1000)), '\\');
+        let mut asked = 0;
+        let go_on = &mut || {
+            asked += 1;
+            asked < 3
+        };
+        assert_eq!(pattern.matches_while(text.as_bytes(), go_on), None);
+        assert_eq!(asked, 3);
+        assert!(!pattern.matches(text.as_bytes()));
+    }
+
+    #[test]
+    fn a_pattern_takes_no_more_than_its_text() {
+        for pattern in ["%x_", "%x", "_", "x"] {
+            let pattern = pattern.repeat(1000);
+            let bytes = match LikePattern::new(&pattern, '\\').shape {
+                Shape::Wild(bytes) | Shape::Exact(bytes) => bytes,
+                shape => panic!("{shape:?}"),
+            };
+            assert!(bytes.len() <= pattern.len());
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
 };
 use perigee_value::LikePattern;
 
+use crate::error::SqlError;
 use crate::interrupt;
 
 /// Its name.
@@ -72,9 +73,8 @@ impl ScalarUDFImpl for Like {
             let pattern = pattern.try_as_str().flatten();
             let pattern = pattern.map(|pattern| LikePattern::new(pattern, ESCAPE));
             for text in text.iter() {
-                interrupt::check_df()?;
                 out.append_option(match (text, &pattern) {
-                    (Some(text), Some(pattern)) => Some(pattern.matches(text.as_bytes())),
+                    (Some(text), Some(pattern)) => Some(matches(pattern, text)?),
                     _ => None,
                 });
             }
@@ -82,10 +82,9 @@ impl ScalarUDFImpl for Like {
             let pattern = cast(&pattern.to_array(args.number_rows)?, &DataType::Utf8View)?;
             let pattern = as_string_view_array(&pattern)?;
             for (text, pattern) in text.iter().zip(pattern.iter()) {
-                interrupt::check_df()?;
                 out.append_option(match (text, pattern) {
                     (Some(text), Some(pattern)) => {
-                        Some(LikePattern::new(pattern, ESCAPE).matches(text.as_bytes()))
+                        Some(matches(&LikePattern::new(pattern, ESCAPE), text)?)
                     }
                     _ => None,
                 });
@@ -93,4 +92,12 @@ impl ScalarUDFImpl for Like {
         }
         Ok(ColumnarValue::Array(Arc::new(out.finish())))
     }
+}
+
+/// True if a text is LIKE a pattern; 1317 if the statement was stopped before that was known.
+fn matches(pattern: &LikePattern, text: &str) -> DfResult<bool> {
+    interrupt::check_df()?;
+    let go_on = &mut || interrupt::check().is_ok();
+    let found = pattern.matches_while(text.as_bytes(), go_on);
+    found.ok_or_else(|| SqlError::interrupted().into_df())
 }
