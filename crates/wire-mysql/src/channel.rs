@@ -103,11 +103,16 @@ impl Receiver {
     /// From here on the client's packets come in envelopes.
     pub(crate) fn expect_envelopes(&mut self) {
         self.envelopes = Some(std::mem::take(&mut self.buf));
+        self.frames.expect_envelopes();
     }
 
-    /// The sequence id of the frame that follows.
+    /// The sequence id of the frame that follows. With compression it is that of the envelope that follows,
+    /// however many frames are in one.
     pub(crate) fn next_seq(&self) -> u8 {
-        self.frames.next_seq()
+        match self.envelopes {
+            Some(_) => self.transport.envelope(),
+            None => self.frames.next_seq(),
+        }
     }
 
     /// Sets the sequence id of the frame that follows.

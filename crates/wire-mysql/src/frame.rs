@@ -6,7 +6,7 @@
 //! Pure: bytes in a buffer become payloads and back; sockets and deadlines are in [`crate::channel`].
 //!
 //! Invariants
-//! - A payload is handed out only when all its frames are there and numbered without a gap.
+//! - A payload is handed out only when all its frames are there and, without compression, numbered without a gap.
 //! - Memory for a payload is taken only for bytes that have arrived, and never beyond the limit the
 //!   caller gives: a header that announces more is refused before its body is read.
 
@@ -56,6 +56,8 @@ pub(crate) enum FilePart {
 #[derive(Debug, Default)]
 pub(crate) struct FrameDecoder {
     next_seq: u8,
+    /// Frames come in numbered envelopes, and their own numbers say nothing.
+    in_envelopes: bool,
     /// Frames of a payload that goes on.
     assembled: BytesMut,
     /// Bytes of the current frame of a file not yet handed out.
@@ -76,6 +78,12 @@ impl FrameDecoder {
         self.next_seq = seq;
     }
 
+    /// From here on frames come in envelopes. Clients number the frames inside as they like: some from 0
+    /// at each command, some from the envelope's number.
+    pub(crate) fn expect_envelopes(&mut self) {
+        self.in_envelopes = true;
+    }
+
     /// True if part of a payload was taken and its rest is awaited.
     pub(crate) fn is_inside_payload(&self) -> bool {
         !self.assembled.is_empty()
@@ -86,7 +94,7 @@ impl FrameDecoder {
         let Some([a, b, c, found]) = buf.first_chunk::<HEADER>() else {
             return Ok(None);
         };
-        if *found != self.next_seq {
+        if *found != self.next_seq && !self.in_envelopes {
             return Err(FrameError::OutOfOrder {
                 expected: self.next_seq,
                 found: *found,

@@ -4,6 +4,7 @@
 
 mod cancel;
 mod client;
+mod compress;
 mod files;
 mod limits;
 mod login;
