@@ -233,6 +233,8 @@ registry! {
     illegal_value(1367, "22007", kind, value) => "Illegal {kind} '{value}' value found during parsing";
     /// A prepared statement with more parameters than the protocol counts.
     too_many_placeholders(1390, "HY000") => "Prepared statement contains too many placeholders";
+    /// A statement with too many parentheses or CASEs, one inside the other.
+    too_nested(1436, "HY000", limit) => "Thread stack overrun: parentheses or CASEs of more than {limit} levels, one inside the other";
     /// A statement that is nested too deep.
     too_deep(1436, "HY000", limit) => "Thread stack overrun: an expression of more than {limit} operators, one inside the other";
     /// A statement with too many terms or branches.

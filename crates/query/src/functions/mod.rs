@@ -19,6 +19,7 @@ pub mod json;
 pub mod kernels;
 pub mod library;
 pub mod like;
+pub mod long_list;
 pub mod moment;
 pub mod null_safe;
 pub mod nullable;

@@ -1,6 +1,7 @@
 //! How deep and how long a statement may be, found from its tokens: before anything that recurses has seen it.
 //!
-//! The parser bounds what nests by parentheses ([`super::MAX_DEPTH`]). Chains of operators it reads in a loop,
+//! What nests by parentheses or CASE is bounded here, too: the parser's own bound ([`super::MAX_DEPTH`]) is for
+//! what it reads in other ways, and where a word may be a name it takes the bound for an error of syntax. Chains of operators it reads in a loop,
 //! and makes a tree of them that is as deep as the chain is long. Chains of AND, of OR and of UNION are made
 //! shallow by [`super::balance`], and may be long. Other operators are not associative (`+` may
 //! overflow), so their number is bounded here, for each path through the tree.
@@ -18,6 +19,9 @@ pub const MAX_OPERATORS: usize = 2000;
 /// ([`crate::functions::chain`]). DataFusion names an expression after all that is in it, at each of its levels and
 /// in each of its passes: time grows with the third power of this.
 pub const MAX_LEVELS: usize = 250;
+
+/// Parentheses and CASEs, one inside the other. The parser counts a few levels more: the statement, its query.
+pub const MAX_NESTED: usize = super::MAX_DEPTH - 10;
 
 /// ANDs and ORs of one condition, and branches of one UNION.
 pub const MAX_TERMS: usize = 20_000;
@@ -61,6 +65,9 @@ pub fn check(tokens: &[TokenWithSpan]) -> Result<()> {
                 top(&mut levels).arithmetic();
             }
             _ => top(&mut levels).operator(),
+        }
+        if levels.len() > MAX_NESTED {
+            return Err(SqlError::too_nested(MAX_NESTED));
         }
         top(&mut levels).check()?;
         after_period = *token == Token::Period;
@@ -267,6 +274,37 @@ mod tests {
         assert_eq!(errno(&format!("SELECT 1{}", "=a".repeat(251))), Some(1436));
         let nested = format!("SELECT {}1{}", "(1+1+1+".repeat(400), "+1+1+1)".repeat(400));
         assert_eq!(errno(&nested), Some(1436));
+    }
+
+    #[test]
+    fn nesting_is_bounded_before_the_parser_misreads_it() {
+        for (open, inner, close) in [
+            ("(", "1", ")"),
+            ("CASE WHEN a THEN 1 ELSE ", "2", " END"),
+            ("CASE ", "a", " WHEN 1 THEN 2 END"),
+            ("CAST(", "1", " AS SIGNED)"),
+            ("IF(1, 2, ", "3", ")"),
+        ] {
+            let text = |levels: usize| {
+                format!(
+                    "SELECT {}{inner}{}",
+                    open.repeat(levels),
+                    close.repeat(levels)
+                )
+            };
+            for (levels, expected) in [
+                (80, None),
+                (91, Some(1436)),
+                (98, Some(1436)),
+                (5000, Some(1436)),
+            ] {
+                let text = text(levels);
+                let script = Script::new(&text).unwrap();
+                let piece = script.pieces().next().unwrap();
+                let found = piece.parse().err().map(|error| error.errno);
+                assert_eq!(found, expected, "{levels} levels of {open}");
+            }
+        }
     }
 
     #[test]

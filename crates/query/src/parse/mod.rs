@@ -11,9 +11,11 @@ mod ddl;
 mod dialect;
 mod footprint;
 mod load;
+mod long_lists;
 mod more_rows;
 mod names;
 mod prepared;
+mod scan;
 mod settings;
 mod show;
 mod transaction;
@@ -34,6 +36,7 @@ pub use ddl::{Clause, Ddl, Position};
 pub use dialect::Grammar;
 pub use footprint::Footprint;
 pub use load::{Fields, Lines, LoadData};
+pub use long_lists::{LongLists, values as list_values};
 pub use more_rows::MoreRows;
 pub use prepared::PreparedText;
 pub use settings::{Assignment, Scope, Target, Value};
@@ -86,6 +89,8 @@ pub struct Script<'a> {
     pieces: Vec<std::ops::Range<usize>>,
     /// Rows of the first statement that are not in the text.
     more_rows: MoreRows<'a>,
+    /// Lists that are not in the text.
+    lists: Vec<&'a str>,
 }
 
 /// One statement of a script.
@@ -97,6 +102,8 @@ pub struct Piece<'a> {
     pub tokens: &'a [TokenWithSpan],
     /// Rows that an INSERT has besides those of its tokens.
     pub more_rows: MoreRows<'a>,
+    /// Lists that names among the tokens stand for.
+    pub lists: LongLists<'a>,
 }
 
 /// How EXPLAIN shows a plan.
@@ -195,24 +202,29 @@ impl<'a> Script<'a> {
     /// # Errors
     /// 1064 for what is no token (an unterminated string).
     pub fn new(text: &'a str) -> Result<Self> {
-        Self::of(Cow::Borrowed(text), MoreRows::default())
+        Self::of(Cow::Borrowed(text), MoreRows::default(), Vec::new())
     }
 
-    /// Splits a text if `admit` lets it take what its statements need; most rows of a long INSERT that it begins
-    /// with are left to the statement.
+    /// Splits a text if `admit` lets it take what its statements need. Most rows of a long INSERT that it begins
+    /// with are left to the statement, and the values of long lists to its rewriting.
     ///
     /// # Errors
     /// As [`Script::new`], and those of `admit`.
     pub fn streamed(text: &'a str, admit: impl FnOnce(Footprint) -> Result<()>) -> Result<Self> {
-        let (text, more_rows) = match more_rows::cut(text) {
-            Some((remaining, more_rows)) => (Cow::Owned(remaining), more_rows),
-            None => (Cow::Borrowed(text), MoreRows::default()),
+        if let Some((remaining, more_rows)) = more_rows::cut(text) {
+            admit(Footprint::of(&remaining))?;
+            return Self::of(Cow::Owned(remaining), more_rows, Vec::new());
+        }
+        let (remaining, lists) = match long_lists::cut(text) {
+            Some((remaining, lists)) => (Cow::Owned(remaining), lists),
+            None => (Cow::Borrowed(text), Vec::new()),
         };
-        admit(Footprint::of(&text))?;
-        Self::of(text, more_rows)
+        let listed = lists.iter().map(|list| list.len()).sum();
+        admit(Footprint::of(&remaining).with(listed))?;
+        Self::of(remaining, MoreRows::default(), lists)
     }
 
-    fn of(text: Cow<'a, str>, more_rows: MoreRows<'a>) -> Result<Self> {
+    fn of(text: Cow<'a, str>, more_rows: MoreRows<'a>, lists: Vec<&'a str>) -> Result<Self> {
         let tokens = Tokenizer::new(&Grammar, &text)
             .tokenize_with_location()
             .map_err(|e| syntax_error(&text, e.location))?;
@@ -235,6 +247,7 @@ impl<'a> Script<'a> {
             tokens,
             pieces,
             more_rows,
+            lists,
         })
     }
 
@@ -248,19 +261,15 @@ impl<'a> Script<'a> {
                 0 => self.more_rows,
                 _ => MoreRows::default(),
             },
+            lists: LongLists::new(&self.lists),
         })
     }
 }
 
 /// Error 1064 at a place of the text.
 pub(crate) fn syntax_error(text: &str, at: Location) -> SqlError {
-    let offset = crate::plan::rewrite::Source { text, tokens: &[] }.offset(at);
+    let offset = crate::plan::rewrite::Source::of(text).offset(at);
     SqlError::syntax(near(&text[offset.min(text.len())..]), at.line.max(1))
-}
-
-/// The error of a statement that nests too deeply.
-fn too_deep() -> SqlError {
-    SqlError::not_supported(format!("nesting of more than {MAX_DEPTH} levels"))
 }
 
 /// As much of a text as an error shows.
@@ -381,7 +390,7 @@ impl<'a> Piece<'a> {
     /// sqlparser's error at its place.
     fn error(self, error: &ParserError) -> SqlError {
         match error {
-            ParserError::RecursionLimitExceeded => too_deep(),
+            ParserError::RecursionLimitExceeded => SqlError::too_nested(MAX_DEPTH),
             ParserError::ParserError(text) | ParserError::TokenizerError(text) => {
                 match location(text) {
                     Some(at) => syntax_error(self.text, at),

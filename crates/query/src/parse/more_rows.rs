@@ -9,7 +9,8 @@ use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
 
-use super::{Footprint, Grammar, MAX_DEPTH, Piece, location, names, near, too_deep};
+use super::scan::Scan;
+use super::{Footprint, Grammar, LongLists, MAX_DEPTH, Piece, location, names, near};
 use crate::error::{Result, SqlError};
 use crate::plan::rewrite::Source;
 
@@ -49,6 +50,7 @@ impl<'a> Block<'a> {
             text: self.text,
             tokens: &[],
             more_rows: MoreRows::default(),
+            lists: LongLists::default(),
         }
     }
 }
@@ -96,7 +98,7 @@ impl<'a> MoreRows<'a> {
     /// Parses the next rows, if `admit` lets them take what they need; `None` behind the last one.
     ///
     /// # Errors
-    /// 1064 and 1235 as for a whole statement, and those of `admit`.
+    /// 1064 and 1436 as for a whole statement, and those of `admit`.
     pub fn next_block(
         &mut self,
         admit: impl FnOnce(Footprint) -> Result<()>,
@@ -124,9 +126,9 @@ impl<'a> MoreRows<'a> {
             return Some(Err(error));
         }
         let parsed = values(text).map_err(|at| match at {
-            Wrong::At(at) => self.syntax_error(start + Source { text, tokens: &[] }.offset(at)),
+            Wrong::At(at) => self.syntax_error(start + Source::of(text).offset(at)),
             Wrong::AtEnd => self.syntax_error(end),
-            Wrong::Nested => too_deep(),
+            Wrong::Nested => SqlError::too_nested(MAX_DEPTH),
         });
         Some(parsed.map(|rows| Block { text, rows }))
     }
@@ -187,42 +189,7 @@ fn values(text: &str) -> std::result::Result<Vec<Vec<Expr>>, Wrong> {
     Ok(values.rows.into_iter().map(|row| row.content).collect())
 }
 
-/// A place in a text of plain tokens.
-struct Scan<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Scan<'a> {
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    fn skip(&mut self, is_part: impl Fn(u8) -> bool) {
-        while self.peek().is_some_and(&is_part) {
-            self.at += 1;
-        }
-    }
-
-    fn white(&mut self) {
-        self.skip(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
-    }
-
-    /// Passes over a word, which may be empty.
-    fn word(&mut self) -> &'a str {
-        let start = self.at;
-        self.skip(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        &self.text[start..self.at]
-    }
-
-    /// Passes over a comma that is next.
-    fn comma(&mut self) -> bool {
-        self.white();
-        let found = self.peek() == Some(b',');
-        self.at += usize::from(found);
-        found
-    }
-
+impl Scan<'_> {
     /// Passes over what is in front of the rows: verb, table and columns.
     fn head(&mut self) -> Option<()> {
         self.white();
@@ -283,19 +250,6 @@ impl<'a> Scan<'a> {
                 b' ' | b'\t' | b'\n' | b'\r' | b',' | b'.' | b'+' | b'-' | b'*' | b'/' | b'%'
                 | b'=' | b'<' | b'>' | b'!' | b'&' | b'|' | b'^' | b'~' => {}
                 _ => return None,
-            }
-        }
-    }
-
-    /// Passes over the rest of a string. A doubled quote ends it and begins another.
-    fn string(&mut self, quote: u8) -> Option<()> {
-        loop {
-            let byte = self.peek()?;
-            self.at += 1;
-            match byte {
-                b'\\' => self.at += 1,
-                byte if byte == quote => return Some(()),
-                _ => {}
             }
         }
     }
@@ -409,6 +363,6 @@ mod tests {
         );
         let deep = long(&format!("({}1{}, 2)", "(".repeat(200), ")".repeat(200)), "");
         let (_, more) = cut(&deep).unwrap();
-        assert_eq!(more.check().unwrap_err().errno, 1235);
+        assert_eq!(more.check().unwrap_err().errno, 1436);
     }
 }

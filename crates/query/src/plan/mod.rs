@@ -10,6 +10,7 @@ mod fractions;
 mod frames;
 pub mod level;
 mod lists;
+mod long_lists;
 mod membership;
 pub mod metadata;
 mod moments;

@@ -14,7 +14,7 @@ use super::clause;
 use super::metadata;
 use super::rewrite::{OutputNames, Rewritten};
 use super::typing;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::interrupt;
 
 /// A typed logical plan with the names of its columns.
@@ -26,14 +26,18 @@ pub struct Planned {
     pub names: Vec<String>,
 }
 
+/// Columns of a SELECT, as many as MySQL's tables have. A row of literals may have more.
+const MAX_COLUMNS: usize = 4096;
+
 /// Plans a rewritten query.
 ///
 /// # Errors
-/// Unknown columns, types that do not go together, what is not supported.
+/// Unknown columns, types that do not go together, what is not supported; 1117 for too many columns.
 pub async fn plan(state: &SessionState, rewritten: Rewritten) -> Result<Planned> {
     let query = rewritten.query;
     let plan = match literals(&query) {
         Some(literals) => row_of(state, literals)?,
+        None if rewritten.columns > MAX_COLUMNS => return Err(SqlError::too_many_columns()),
         None => {
             let statement = DfStatement::Statement(Box::new(Statement::Query(query.clone())));
             let plan = state.statement_to_plan(statement).await;

@@ -130,8 +130,8 @@ async fn run(sql: &str) -> Result<(Vec<String>, Vec<String>)> {
         panic!("not a query: {sql}");
     };
     let source = Source {
-        text: sql,
         tokens: &tokens,
+        ..Source::of(sql)
     };
     let rewritten = rewrite(query, source, &Fixture)?;
     let session = session();
@@ -330,8 +330,8 @@ async fn hints_reach_their_table() {
     let rewritten = rewrite(
         query,
         Source {
-            text: sql,
             tokens: &tokens,
+            ..Source::of(sql)
         },
         &Fixture,
     )

@@ -44,7 +44,9 @@ use crate::parse::{MAX_TERMS, halves};
 use crate::plan::fractions::{extreme_digits, window_digits, with_digits};
 use crate::plan::operators::{as_number, call, cast_to, compare, without_padding};
 use crate::plan::quotients::{lower_arithmetic, unrounded};
-use crate::plan::{between, branches, collation, constants, frames, membership, metadata, union};
+use crate::plan::{
+    between, branches, collation, constants, frames, long_lists, membership, metadata, union,
+};
 use crate::result::flags::PRIMARY_KEY;
 use crate::result::{TEXT_CHARS, type_of};
 
@@ -172,6 +174,11 @@ fn lower(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         }
         Expr::ScalarFunction(function) if function.func.name() == BETWEEN => {
             Ok(Transformed::yes(between::lowered(function.args, schema)?))
+        }
+        Expr::ScalarFunction(mut function) if long_lists::is_one(&function) => {
+            let operand = function.args.swap_remove(0);
+            let listed = long_lists::lowered(&function.func, operand, schema)?;
+            Ok(Transformed::yes(listed))
         }
         Expr::Like(like) => lower_like(like, schema),
         Expr::ScalarSubquery(subquery) => Ok(Transformed::yes(nullable::subquery(subquery))),
@@ -304,7 +311,7 @@ fn sum_argument(arg: Expr, schema: &DFSchema) -> DfResult<Expr> {
 
 /// `x IN (…)` as DataFusion's list if every comparison is `x' = constant` with one `x'`; otherwise as
 /// a disjunction. A NULL stands beside the list: DataFusion takes values out of lists.
-fn lower_in(mut args: Vec<Expr>, schema: &DFSchema) -> DfResult<Expr> {
+pub(super) fn lower_in(mut args: Vec<Expr>, schema: &DFSchema) -> DfResult<Expr> {
     let operand = args.remove(0);
     let (nulls, values): (Vec<_>, Vec<_>) = args
         .into_iter()
@@ -319,7 +326,11 @@ fn lower_in(mut args: Vec<Expr>, schema: &DFSchema) -> DfResult<Expr> {
 }
 
 /// The list of the constants that one operand is compared with, if that is all and they are of one type.
-fn list_of(operand: &Expr, values: &[Expr], schema: &DFSchema) -> DfResult<Option<InList>> {
+pub(super) fn list_of(
+    operand: &Expr,
+    values: &[Expr],
+    schema: &DFSchema,
+) -> DfResult<Option<InList>> {
     let mut compared: Option<(Box<Expr>, DataType)> = None;
     let mut list = Vec::with_capacity(values.len());
     for value in values {

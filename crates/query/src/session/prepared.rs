@@ -29,8 +29,8 @@ use super::{Frontend, Session, analyze, select, statement};
 use crate::error::{Result, SqlError};
 use crate::memory::Charge;
 use crate::parse::{
-    Cursor, Footprint, MoreRows, Piece, PreparedText, Script, Statement, TransactionStatement,
-    syntax_error,
+    Cursor, Footprint, LongLists, MoreRows, Piece, PreparedText, Script, Statement,
+    TransactionStatement, syntax_error,
 };
 use crate::result::{NoFile, OkResult, ResultColumn, ResultSink};
 
@@ -237,6 +237,7 @@ impl Template {
             text: &self.text,
             tokens,
             more_rows: MoreRows::default(),
+            lists: LongLists::default(),
         }
     }
 

@@ -170,6 +170,7 @@ pub(super) fn rewritten(
     let source = Source {
         text: piece.text,
         tokens: piece.tokens,
+        lists: piece.lists,
     };
     rewrite(query, source, session)
 }
@@ -256,7 +257,8 @@ async fn logical(
         },
     };
     let mut state = statement_state(session, &context, &accesses, reading.special);
-    for function in reading.functions {
+    let functions = reading.functions.into_iter();
+    for function in functions.chain(rewritten.functions.iter().cloned()) {
         state.register_udf(function)?;
     }
     let planned = select::plan(&state, rewritten).await?;

@@ -9,6 +9,7 @@ mod decisions;
 mod enums;
 mod join_filters;
 mod join_orders;
+mod long_lists;
 mod memory;
 mod ranges;
 mod rewrites;

@@ -1,5 +1,8 @@
 //! Expressions.
 
+use std::sync::Arc;
+
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, CeilFloorKind, DataType, ExactNumberInfo, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Interval,
@@ -12,11 +15,12 @@ use crate::error::{Result, SqlError};
 use crate::functions::cast::{self, Target};
 use crate::functions::choice::CASE;
 use crate::functions::collation::COLLATE;
+use crate::functions::long_list::LongList;
 use crate::functions::types::{MAX_PRECISION, MAX_SCALE, MAX_WIDE_PRECISION};
 use crate::functions::{between, chain, dates, in_list, json};
 use crate::interrupt;
 use crate::parse::binary::{binary_literal, bytes_of};
-use crate::parse::{MAX_TERMS, halves};
+use crate::parse::{LongLists, MAX_TERMS, halves, list_values};
 use crate::plan::operators::{self, CASE_WHEN, NEGATIVE};
 use perigee_value::Collation;
 
@@ -690,6 +694,15 @@ impl Rewriter<'_> {
             *expr = negate(nested(any), negated);
             return Ok(());
         }
+        if let Some(values) = long_list(self.source.lists(), &list) {
+            let mut operand = inner;
+            self.operand(&mut operand)?;
+            let list = LongList::new(self.functions.len(), list_values(values)?);
+            let function = ScalarUDF::from(list);
+            *expr = negate(call(function.name(), vec![operand]), negated);
+            self.functions.push(Arc::new(function));
+            return Ok(());
+        }
         let mut args = vec![inner];
         args.extend(list);
         for arg in &mut args {
@@ -814,6 +827,14 @@ fn negate(expr: Expr, negated: bool) -> Expr {
         };
     }
     expr
+}
+
+/// The text of the long list that stands for a list.
+fn long_list<'a>(lists: LongLists<'a>, list: &[Expr]) -> Option<&'a str> {
+    match list {
+        [Expr::Identifier(ident)] => lists.named(&ident.value),
+        _ => None,
+    }
 }
 
 fn is_row(expr: &Expr) -> bool {

@@ -15,7 +15,9 @@ mod scope;
 mod source;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{
     Cte, Distinct, Expr, GroupByExpr, Ident, Join, LimitClause, LockClause, ObjectName,
     ObjectNamePart, Offset, OffsetRows, OrderBy, OrderByExpr, OrderByKind, Query, Select,
@@ -88,6 +90,10 @@ pub struct Rewritten {
     pub names: OutputNames,
     /// FOR UPDATE and FOR SHARE of the whole query, which DataFusion does not see.
     pub locks: Vec<LockClause>,
+    /// Columns of the widest SELECT, GROUP BY or ORDER BY.
+    pub columns: usize,
+    /// Functions of this statement: one for each long list.
+    pub functions: Vec<Arc<ScalarUDF>>,
 }
 
 /// Names of result columns.
@@ -143,6 +149,8 @@ pub fn rewrite(
         scopes: Vec::new(),
         hidden: HashSet::new(),
         output: Output::default(),
+        columns: 0,
+        functions: Vec::new(),
     };
     let locks = std::mem::take(&mut query.locks);
     rewriter.query(&mut query)?;
@@ -156,6 +164,8 @@ pub fn rewrite(
         accesses: rewriter.accesses,
         names,
         locks,
+        columns: rewriter.columns,
+        functions: rewriter.functions,
     })
 }
 
@@ -180,6 +190,10 @@ struct Rewriter<'a> {
     hidden: HashSet<String>,
     /// What the SELECT seen last delivers.
     output: Output,
+    /// Columns of the widest SELECT, GROUP BY or ORDER BY.
+    columns: usize,
+    /// Functions of the long lists.
+    functions: Vec<Arc<ScalarUDF>>,
 }
 
 /// What a SELECT delivers.
@@ -365,6 +379,7 @@ impl Rewriter<'_> {
     }
 
     fn order_exprs(&mut self, exprs: &mut [OrderByExpr]) -> Result<()> {
+        self.columns = self.columns.max(exprs.len());
         for OrderByExpr {
             expr,
             options,
@@ -486,6 +501,7 @@ impl Rewriter<'_> {
             GroupByExpr::All(_) => return unsupported("GROUP BY ALL"),
             GroupByExpr::Expressions(exprs, modifiers) => {
                 refuse(!modifiers.is_empty(), "WITH ROLLUP")?;
+                self.columns = self.columns.max(exprs.len());
                 for expr in exprs {
                     self.expr(expr)?;
                 }
@@ -515,6 +531,7 @@ impl Rewriter<'_> {
         let items = std::mem::take(&mut select.projection);
         let mut output = Output::default();
         let mut used = self.starred(&items, select.from.is_empty(), &mut output)?;
+        self.columns = self.columns.max(self.width(&items));
         let mut numbers: HashMap<String, usize> = HashMap::new();
         for (i, mut item) in items.into_iter().enumerate() {
             let (expr, name) = match &mut item {
@@ -541,7 +558,9 @@ impl Rewriter<'_> {
                     (expr, alias.value.clone())
                 }
                 SelectItem::UnnamedExpr(expr) => {
-                    let name = shown_name(expr, texts.get(i).copied().unwrap_or_default());
+                    let text = texts.get(i).copied().unwrap_or_default();
+                    let name = shown_name(expr, text);
+                    let name = self.source.lists().written(&name).unwrap_or(name);
                     (expr, name)
                 }
             };
@@ -573,6 +592,28 @@ impl Rewriter<'_> {
             });
         }
         Ok(output)
+    }
+
+    /// Columns of a select list.
+    fn width(&self, items: &[SelectItem]) -> usize {
+        let from = self.scopes.last();
+        let of_star = |table: Option<&str>| {
+            let columns = from.iter().flat_map(|from| &from.columns);
+            columns
+                .filter(|c| table.is_none_or(|t| t == c.table))
+                .count()
+        };
+        let of_item = |item: &SelectItem| match item {
+            SelectItem::Wildcard(_) => of_star(None),
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                let table = parts(name).ok().and_then(|idents| idents.last().copied());
+                of_star(Some(
+                    &table.map(|ident| normal(ident).value).unwrap_or_default(),
+                ))
+            }
+            _ => 1,
+        };
+        items.iter().map(of_item).sum()
     }
 
     /// The names that the `*` of a select list stand for, which go into its output.

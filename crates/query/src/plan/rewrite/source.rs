@@ -6,6 +6,8 @@ use std::ops::Range;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
+use crate::parse::LongLists;
+
 /// A statement's text with its tokens (white space included).
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
@@ -13,9 +15,21 @@ pub struct Source<'a> {
     pub text: &'a str,
     /// Its tokens.
     pub tokens: &'a [TokenWithSpan],
+    /// Lists that names among them stand for.
+    pub lists: LongLists<'a>,
 }
 
 impl<'a> Source<'a> {
+    /// A text without its tokens.
+    #[must_use]
+    pub fn of(text: &'a str) -> Self {
+        Self {
+            text,
+            tokens: &[],
+            lists: LongLists::default(),
+        }
+    }
+
     /// Byte offset of a location (line and column, in characters, from 1).
     #[must_use]
     pub fn offset(&self, location: Location) -> usize {
@@ -96,6 +110,12 @@ impl<'a> SelectLists<'a> {
             source,
             places: OnceCell::new(),
         }
+    }
+
+    /// Lists that names in the statement stand for.
+    #[must_use]
+    pub fn lists(&self) -> LongLists<'a> {
+        self.source.lists
     }
 
     /// The texts of the items of the SELECT whose keyword is at `select`.
@@ -185,8 +205,8 @@ mod tests {
         let tokens = Tokenizer::new(&Grammar, text).tokenize_with_location();
         let tokens = tokens.expect("it is SQL");
         let source = Source {
-            text,
             tokens: &tokens,
+            ..Source::of(text)
         };
         let first = tokens[0].span.start;
         assert_eq!(
