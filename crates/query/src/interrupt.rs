@@ -5,9 +5,14 @@
 //! DataFusion's, which only calls us back: for each operator, each function's type, between two of its
 //! rules.
 
+use std::any::Any;
 use std::cell::RefCell;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use datafusion::common::Result as DfResult;
+use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
+use futures::future::BoxFuture;
 use perigee_engine::scan::CancelToken;
 
 use crate::error::{Result, SqlError};
@@ -38,6 +43,60 @@ impl Drop for Watch {
 /// The token of the statement that the thread computes for.
 pub(crate) fn token() -> Option<CancelToken> {
     CURRENT.with_borrow(Clone::clone)
+}
+
+/// A future that computes for a statement.
+pub(crate) struct Watched<'a, T> {
+    future: BoxFuture<'a, T>,
+    token: CancelToken,
+}
+
+impl<'a, T> Watched<'a, T> {
+    /// What a future does from now on is done for the statement.
+    pub(crate) fn new(future: BoxFuture<'a, T>, token: CancelToken) -> Self {
+        Self { future, token }
+    }
+}
+
+impl<T> Future for Watched<'_, T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let _watch = Watch::new(&self.token);
+        self.future.as_mut().poll(cx)
+    }
+}
+
+/// Makes the tasks that DataFusion starts for a statement know its token.
+pub(crate) fn watch_tasks() {
+    // There is only one way to set it, so whoever was first did the same.
+    let _ = set_join_set_tracer(&Tasks);
+}
+
+struct Tasks;
+
+type Outcome = Box<dyn Any + Send>;
+
+impl JoinSetTracer for Tasks {
+    fn trace_future(&self, task: BoxFuture<'static, Outcome>) -> BoxFuture<'static, Outcome> {
+        match token() {
+            Some(token) => Box::pin(Watched::new(task, token)),
+            None => task,
+        }
+    }
+
+    fn trace_block(
+        &self,
+        work: Box<dyn FnOnce() -> Outcome + Send>,
+    ) -> Box<dyn FnOnce() -> Outcome + Send> {
+        match token() {
+            Some(token) => Box::new(move || {
+                let _watch = Watch::new(&token);
+                work()
+            }),
+            None => work,
+        }
+    }
 }
 
 /// True if the thread computes for a statement.

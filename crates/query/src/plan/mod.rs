@@ -25,6 +25,7 @@ pub mod stoppable;
 pub mod typing;
 pub mod unify;
 pub mod union;
+mod wide_union;
 
 #[cfg(test)]
 mod tests;

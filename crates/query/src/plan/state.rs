@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result as DfResult;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryLimit;
@@ -15,12 +16,14 @@ use datafusion::functions_window::{cume_dist, lead_lag, nth_value, ntile, rank, 
 use datafusion::logical_expr::{AggregateUDF, LogicalPlan};
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionConfig;
 
 use super::lists::Simplify;
 use super::null_safe::NullSafe;
 use super::operators::MysqlOperators;
 use super::union::Unions;
+use super::wide_union::WideUnions;
 use crate::access::JoinOrder;
 use crate::functions::{self, choice::Extreme};
 use crate::interrupt;
@@ -33,6 +36,9 @@ pub const BATCH_ROWS: usize = 8192;
 
 /// Most bytes that each partition of a sort keeps back for merging what it spilled.
 const MERGE_BYTES: usize = 10 << 20;
+
+/// Rules for operators, in their order.
+type PhysicalRules = Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>;
 
 /// The settings, for a statement that may use so many bytes of memory.
 fn config(partitions: usize, memory: usize) -> SessionConfig {
@@ -97,13 +103,40 @@ impl OptimizerRule for Interruptible {
     }
 }
 
+impl PhysicalOptimizerRule for Interruptible {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        interrupt::check_df()?;
+        Ok(plan)
+    }
+
+    fn name(&self) -> &str {
+        "interruptible"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The rules for operators.
+fn physical_rules(rules: PhysicalRules) -> PhysicalRules {
+    let ours: Arc<dyn PhysicalOptimizerRule + Send + Sync> = Arc::new(WideUnions);
+    let rules = std::iter::once(ours).chain(rules);
+    let interruptible = rules.flat_map(|rule| [Arc::new(Interruptible) as _, rule]);
+    interruptible.collect()
+}
+
 /// The state that sessions copy for each statement.
 #[must_use]
 pub fn template(
     partitions: usize,
     runtime: Arc<RuntimeEnv>,
     catalogs: Arc<dyn CatalogProviderList>,
-    rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
+    rules: PhysicalRules,
 ) -> SessionState {
     let memory = match runtime.memory_pool.memory_limit() {
         MemoryLimit::Finite(bytes) => bytes,
@@ -150,6 +183,6 @@ pub fn template(
         ])
         .with_analyzer_rule(Arc::new(NullSafe))
         .with_optimizer_rules(optimizer_rules())
-        .with_physical_optimizer_rules(rules)
+        .with_physical_optimizer_rules(physical_rules(rules))
         .build()
 }

@@ -1,5 +1,10 @@
 //! Running plans, on threads of their own: a plan that computes without a pause must not keep
 //! connections, KILL and storage waiting.
+//!
+//! Nor may it keep other plans waiting. An evaluation holds its thread until it pauses, which may take seconds for
+//! values of megabytes. So there are [`THREADS`] threads for each processor, and the operating system shares the
+//! processors out among them. Other plans wait only when that many evaluations that do not pause run at a time;
+//! these end with their statement, whose token the threads know ([`crate::interrupt`]).
 
 use std::io;
 use std::pin::Pin;
@@ -11,6 +16,7 @@ use datafusion::common::Result as DfResult;
 use datafusion::common::utils::memory::get_record_batch_memory_size;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
 use perigee_engine::scan::ScanCounters;
 use tokio::runtime::{Builder, Runtime};
@@ -19,11 +25,15 @@ use tokio::task::JoinHandle;
 
 use crate::access::count_scans;
 use crate::error::SqlError;
+use crate::interrupt::{self, Watched};
 use crate::memory::{Charge, ProcessMemory};
 
 /// Batches that wait for the session. Each is some thousand rows: the plan computes the next while
 /// one is sent.
 const BATCHES_WAITING: usize = 2;
+
+/// Threads for each processor. Most are idle: a query has one task a processor in each of its stages.
+const THREADS: usize = 16;
 
 /// Stack of a thread that plans run on: conditions are as deep as statements may make them. Memory is taken
 /// when it is used.
@@ -33,9 +43,11 @@ const STACK: usize = 64 << 20;
 pub(super) struct Workers(Option<Runtime>);
 
 impl Workers {
-    pub(super) fn start(threads: usize) -> io::Result<Self> {
+    /// Starts the threads for so many processors.
+    pub(super) fn start(processors: usize) -> io::Result<Self> {
+        interrupt::watch_tasks();
         let runtime = Builder::new_multi_thread()
-            .worker_threads(threads.max(1))
+            .worker_threads(THREADS * processors.max(1))
             .thread_name("query")
             .thread_stack_size(STACK)
             .enable_all()
@@ -68,6 +80,10 @@ impl Workers {
             }
         };
         let runtime = self.0.as_ref().expect("it is there until the drop");
+        let run: BoxFuture<'static, ()> = match interrupt::token() {
+            Some(token) => Box::pin(Watched::new(Box::pin(run), token)),
+            None => Box::pin(run),
+        };
         Running {
             batches,
             task: runtime.spawn(run),

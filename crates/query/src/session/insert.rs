@@ -29,6 +29,7 @@ use super::select::{self, Reading};
 use super::transaction::Work;
 use super::{Session, set};
 use crate::error::{Result, SqlError};
+use crate::interrupt;
 use crate::parse::{Footprint, Piece};
 use crate::plan::rewrite::Rewritten;
 use crate::result::OkResult;
@@ -283,6 +284,9 @@ impl Writer<'_> {
                 more.check()?;
                 return Err(error);
             }
+            interrupt::check()?;
+            // Other statements take their turns between two blocks.
+            tokio::task::yield_now().await;
         }
         self.insert(&mut rows.rows).await
     }

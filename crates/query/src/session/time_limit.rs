@@ -1,9 +1,7 @@
 //! `max_execution_time`: a SELECT that runs longer ends with error 3024, also while it is planned.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use datafusion::sql::sqlparser::ast::{Query, SetExpr};
@@ -13,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::Session;
 use crate::error::{Result, SqlError};
-use crate::interrupt::Watch;
+use crate::interrupt::Watched;
 use crate::plan::rewrite::{TIME_LIMIT, hints_of};
 
 /// A time that runs out.
@@ -56,10 +54,7 @@ impl TimeLimit {
 
     /// Runs the statement, and says why it ended.
     pub(super) async fn run(self, statement: BoxFuture<'_, Result<()>>) -> Result<()> {
-        let watched = Watched {
-            statement,
-            token: self.token(),
-        };
+        let watched = Watched::new(statement, self.token());
         watched.await.map_err(|error| {
             let interrupted = error.errno == SqlError::interrupted().errno;
             match interrupted && self.is_over.load(Ordering::Relaxed) {
@@ -73,21 +68,6 @@ impl TimeLimit {
 impl Drop for TimeLimit {
     fn drop(&mut self) {
         self.timer.abort();
-    }
-}
-
-/// A statement that computes with the token of its limit.
-struct Watched<'a> {
-    statement: BoxFuture<'a, Result<()>>,
-    token: CancelToken,
-}
-
-impl Future for Watched<'_> {
-    type Output = Result<()>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        let _watch = Watch::new(&self.token);
-        self.statement.as_mut().poll(cx)
     }
 }
 
