@@ -107,6 +107,14 @@ impl Embedded {
         self.process.memory()
     }
 
+    /// Makes the present resident memory the peak, so that [`Embedded::memory`] gives that of what follows.
+    ///
+    /// # Errors
+    /// If the process is gone.
+    pub fn reset_peak(&self) -> Result<(), BenchError> {
+        self.process.reset_peak()
+    }
+
     /// Stops it in the orderly way.
     ///
     /// # Errors
@@ -519,10 +527,20 @@ impl Process {
         Ok((field("VmRSS:").unwrap_or(0), field("VmHWM:").unwrap_or(0)))
     }
 
+    fn reset_peak(&self) -> Result<(), BenchError> {
+        // The kernel's number for "the peak of resident memory".
+        fs::write(self.proc_path("clear_refs"), "5")
+            .map_err(BenchError::io(format!("reset the peak of {}", self.name)))
+    }
+
     fn proc_file(&self, name: &str) -> Result<String, BenchError> {
-        let pid = self.child.as_ref().map_or(0, Child::id);
-        fs::read_to_string(format!("/proc/{pid}/{name}"))
+        fs::read_to_string(self.proc_path(name))
             .map_err(BenchError::io(format!("read the {name} of {}", self.name)))
+    }
+
+    fn proc_path(&self, name: &str) -> String {
+        let pid = self.child.as_ref().map_or(0, Child::id);
+        format!("/proc/{pid}/{name}")
     }
 }
 

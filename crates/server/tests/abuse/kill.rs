@@ -1,8 +1,14 @@
 //! KILL QUERY and `max_execution_time` reach a statement at any moment, while it is planned too.
+//!
+//! `PERIGEE_ABUSE_KILLS=n` kills each of the worst statements so often, and `PERIGEE_ABUSE_MILLIS` is the time within
+//! which they must end.
 
 use std::time::{Duration, Instant};
 
-use super::start;
+use perigee_bench::Client;
+use perigee_testkit::Rng;
+
+use super::{shapes, start, variable};
 
 /// A statement whose planning alone takes a good while.
 fn long() -> String {
@@ -10,37 +16,90 @@ fn long() -> String {
     format!("SELECT COUNT(*) FROM t WHERE a = 7{terms}")
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_statement_is_killed_while_it_is_planned() {
-    let (mut server, _dir, mut other) = start().await;
-    let mut client = server.client(Some("q")).await.unwrap();
+/// The statements that are planned longest, as a shape and how often its terms.
+const WORST: [(&str, usize); 12] = [
+    ("OR", 100),
+    ("AND and OR", 100),
+    ("UNION", 200),
+    ("UNION ALL", 500),
+    ("columns added", 10),
+    ("comparisons of comparisons", 4),
+    ("nested BETWEEN", 2),
+    ("long CASE", 50),
+    ("joins", 10),
+    ("columns", 30),
+    ("aggregates", 50),
+    ("IN of several types", 100),
+];
+
+/// Kills a statement after some time. Gives how soon it ended then, if it had not ended before.
+async fn killed(
+    mut client: Client,
+    killer: &mut Client,
+    sql: &str,
+    after: Duration,
+) -> (Client, Option<Duration>) {
     let id = client.number("SELECT CONNECTION_ID()").await.unwrap();
-    let begun = Instant::now();
-    client.query(&long()).await.unwrap();
-    let whole = begun.elapsed();
-    // At several moments of its life.
-    for part in 1..4 {
-        let delay = whole * part / 6;
-        let sql = long();
-        let running = tokio::spawn(async move {
-            let outcome = client.query(&sql).await;
-            (client, outcome.map(drop), Instant::now())
-        });
-        tokio::time::sleep(delay).await;
-        let killed = Instant::now();
-        other.execute(&format!("KILL QUERY {id}")).await.unwrap();
-        let outcome;
-        let ended;
-        (client, outcome, ended) = running.await.unwrap();
-        let took = ended.saturating_duration_since(killed);
-        println!("killed after {delay:.1?} of {whole:.1?}: ended within {took:.1?}");
-        if let Err(error) = outcome {
+    let sql = sql.to_owned();
+    let running = tokio::spawn(async move {
+        let outcome = client.query(&sql).await.map(drop);
+        (client, outcome, Instant::now())
+    });
+    tokio::time::sleep(after).await;
+    let killed = Instant::now();
+    killer.execute(&format!("KILL QUERY {id}")).await.unwrap();
+    let (client, outcome, ended) = running.await.unwrap();
+    let took = ended.saturating_duration_since(killed);
+    match outcome {
+        Ok(()) => (client, None),
+        Err(error) => {
             assert!(error.to_string().contains("1317"), "{error}");
-            assert!(took < Duration::from_secs(3), "it ended after {took:.1?}");
+            (client, Some(took))
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_is_killed_at_any_moment_of_its_planning() {
+    let kills: u64 = variable("PERIGEE_ABUSE_KILLS", "2").parse().unwrap();
+    let wait = variable("PERIGEE_ABUSE_MILLIS", "3000").parse().unwrap();
+    let only = variable("PERIGEE_ABUSE_ONLY", "");
+    let wait = Duration::from_millis(wait);
+    let (mut server, _dir, mut killer) = start().await;
+    let mut client = server.client(Some("q")).await.unwrap();
+    let mut rng = Rng(1);
+    let mut statements = vec![("a long condition", long())];
+    for (name, times) in WORST {
+        let shape = shapes::all().into_iter().find(|shape| shape.name == name);
+        let shape = shape.unwrap();
+        statements.push((name, (shape.text)(shape.terms * times)));
+    }
+    let mut late = Vec::new();
+    for (name, sql) in statements.iter().filter(|(name, _)| name.contains(&only)) {
+        let begun = Instant::now();
+        client
+            .query(sql)
+            .await
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        let whole = begun.elapsed();
+        let (mut longest, mut hits) = (Duration::ZERO, 0);
+        for _ in 0..kills {
+            let after = whole.mul_f64(rng.between(0, 1000) as f64 / 1000.0);
+            let took;
+            (client, took) = killed(client, &mut killer, sql, after).await;
+            if let Some(took) = took {
+                hits += 1;
+                longest = longest.max(took);
+            }
+        }
+        println!("{name}: takes {whole:.1?}; {hits} of {kills} killed, within {longest:.1?}");
+        if longest > wait {
+            late.push(*name);
+        }
+    }
+    assert!(late.is_empty(), "{late:?}");
     client.close().await.unwrap();
-    other.close().await.unwrap();
+    killer.close().await.unwrap();
     server.stop().unwrap();
 }
 

@@ -1,11 +1,13 @@
 //! Statements that are a thousand times as long or as deep as they should be. Each is answered or refused,
-//! meanwhile another connection is answered quickly, KILL works, and the process lives on.
+//! meanwhile another connection is answered quickly, KILL works, and the process lives on within its memory.
 //!
 //! `PERIGEE_ABUSE=1,10,100,1000` are the sizes, `PERIGEE_ABUSE_MILLIS=100` the time that the other connection may
 //! wait, and `PERIGEE_ABUSE_ONLY=name` picks a shape.
 #![allow(clippy::unwrap_used, reason = "test code")]
 
 mod kill;
+mod large;
+mod many;
 mod shapes;
 #[path = "../support/mod.rs"]
 mod support;
@@ -27,6 +29,16 @@ const WAIT: u64 = 5000;
 /// How long a statement may take. The largest ones in the build of the tests take a tenth of it.
 const LONGEST: Duration = Duration::from_secs(100);
 
+/// Memory that a statement may have by its limit.
+const STATEMENT: u64 = 512 << 20;
+
+/// Memory of the pools for pages: the engine's and the Page Store's.
+const POOLS: u64 = 64 << 20;
+
+/// Memory that the process may take besides: what it holds without any statement, the text of a statement with its
+/// copies on the way, and what the allocator keeps.
+const BESIDES: u64 = 384 << 20;
+
 fn variable(name: &str, default: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| default.to_owned())
 }
@@ -34,7 +46,17 @@ fn variable(name: &str, default: &str) -> String {
 /// A server with a small table `t` and an empty one, `big`.
 async fn start() -> (Embedded, TempDir, Client) {
     let dir = tempfile::tempdir().unwrap();
-    let server = Embedded::start(&support::binary(), dir.path(), &[]).unwrap();
+    let (statement, pool) = (STATEMENT.to_string(), (POOLS / 2).to_string());
+    let arguments = [
+        "--query-memory",
+        &statement,
+        "--buffer-pool",
+        &pool,
+        "--pool",
+        &pool,
+    ];
+    let arguments = support::args(&arguments);
+    let server = Embedded::start(&support::binary(), dir.path(), &arguments).unwrap();
     let mut client = server.client(None).await.unwrap();
     for sql in [
         "CREATE DATABASE q",
@@ -120,12 +142,18 @@ async fn send(client: &mut Client, door: Door, sql: &str) -> Result<(), String> 
     }
 }
 
-/// Errors that a statement may be refused with: not supported, out of memory, too many tables, too long, too deep;
-/// and that of the syntax, which the parser's bound is in some places.
+/// Errors that a statement may be refused with: not supported, out of memory, too many tables or columns, too
+/// long, too deep.
 fn is_refusal(error: &str) -> bool {
-    ["1235", "1038", "1116", "1153", "1436", "1064"]
+    ["1235", "1038", "1116", "1117", "1153", "1436", "3170"]
         .iter()
         .any(|number| error.contains(number))
+}
+
+/// Asserts the bound on the memory of the process.
+fn check_peak(peak: u64, what: &str) {
+    let bound = STATEMENT + POOLS + BESIDES;
+    assert!(peak <= bound, "{what}: {} MiB", peak >> 20);
 }
 
 async fn abuse(server: &Embedded, shape: &Shape, size: usize, watch: &Watch, wait: u64) {
@@ -138,6 +166,7 @@ async fn abuse(server: &Embedded, shape: &Shape, size: usize, watch: &Watch, wai
         let what = format!("{} × {size}, {door:?}", shape.name);
         let mut client = server.client(Some("q")).await.unwrap();
         watch.longest();
+        server.reset_peak().unwrap();
         let begun = Instant::now();
         let answer = tokio::time::timeout(LONGEST, send(&mut client, *door, &sql)).await;
         let took = begun.elapsed();
@@ -147,12 +176,17 @@ async fn abuse(server: &Embedded, shape: &Shape, size: usize, watch: &Watch, wai
             Ok(Err(error)) => error.chars().take(110).collect(),
             Err(_) => "no answer".to_owned(),
         };
-        println!("{what}: {took:.1?}, others waited {waited} ms: {shown}");
+        let (_, peak) = server.memory().unwrap();
+        println!(
+            "{what}: {took:.1?}, others waited {waited} ms, {} MiB: {shown}",
+            peak >> 20
+        );
         let answer = answer.unwrap_or_else(|_| panic!("{what}: no answer"));
         if let Err(error) = answer {
             assert!(size > 1 && is_refusal(&error), "{what}: {error}");
         }
         assert!(waited <= wait, "{what}: others waited {waited} ms");
+        check_peak(peak, &what);
         client.close().await.unwrap();
     }
 }

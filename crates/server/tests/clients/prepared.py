@@ -1,5 +1,5 @@
 """What MySQL Connector/Python sees of Perigee's prepared statements, with its own code and with that
-of the C library: run with the port. Every function named check_… is a check of its own with a
+of the C library, each with and without compression: run with the port. Every function named check_… is a check of its own with a
 connection of its own; the first failure ends the run."""
 
 import datetime
@@ -159,6 +159,18 @@ def check_again(connection):
     assert ("types",) in rows_of(cursor)
 
 
+def check_long(connection):
+    """Texts of more than an envelope of the compressed protocol holds, there and back."""
+    plain = connection.cursor()
+    plain.execute("DROP TABLE IF EXISTS long_values")
+    plain.execute("CREATE TABLE long_values (id INT PRIMARY KEY, v LONGTEXT)")
+    texts = ["", "short", "x" * 20_000_000, "".join(str(i) for i in range(300_000))]
+    for i, text in enumerate(texts):
+        plain.execute("INSERT INTO long_values VALUES (%s, %s)", (i, text))
+    plain.execute("SELECT v FROM long_values ORDER BY id")
+    assert [row[0] for row in rows_of(plain)] == texts
+
+
 def check_errors(connection):
     cursor = connection.cursor(prepared=True)
     fails(1064, cursor, "SELEC ?", (1,))
@@ -177,11 +189,11 @@ def check_errors(connection):
 def main():
     with connect(True) as connection:
         connection.cursor().execute("CREATE DATABASE p")
-    for pure in [True, False]:
+    for pure, compress in [(True, False), (False, False), (True, True), (False, True)]:
         for name, check in list(globals().items()):
             if name.startswith("check_"):
-                print(name, "pure" if pure else "C", flush=True)
-                with connect(pure, database="p") as connection:
+                print(name, "pure" if pure else "C", "compressed" if compress else "", flush=True)
+                with connect(pure, database="p", compress=compress) as connection:
                     check(connection)
     print("all checks passed")
 
