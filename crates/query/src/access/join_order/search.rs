@@ -4,6 +4,7 @@
 //! more, the two that give the fewest rows are joined again and again. Parts that nothing connects are joined last,
 //! from the smallest one on.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use datafusion::common::Result as DfResult;
@@ -291,28 +292,68 @@ impl Search {
     /// Joins the two parts that give the fewest rows, again and again.
     fn greedy(&self, set: Set) -> DfResult<Found> {
         let relations = (0..self.relations.len()).filter(|n| set & (1 << n) != 0);
-        let mut parts: Vec<(Found, Set)> = relations.map(|n| (self.leaf(n), 1 << n)).collect();
+        let mut parts: Vec<Part> = relations.map(|n| (self.leaf(n), 1 << n)).collect();
+        // What joining each part with each of those before it gives.
+        let mut pairs: Vec<Vec<Pair>> = (0..parts.len())
+            .map(|n| {
+                parts[..n]
+                    .iter()
+                    .map(|other| self.pair(&parts[n], other))
+                    .collect()
+            })
+            .collect();
         while parts.len() > 1 {
             interrupt::check_df()?;
-            let mut next: Option<(bool, f64, usize, usize)> = None;
-            for a in 0..parts.len() {
-                for b in a + 1..parts.len() {
-                    let crosses = !self.connects(parts[a].1, parts[b].1);
-                    let rows = self.rows(parts[a].1 | parts[b].1);
-                    let better = next.is_none_or(|(x, least, ..)| (crosses, rows) < (x, least));
-                    if better {
-                        next = Some((crosses, rows, a, b));
-                    }
-                }
-            }
-            let Some((_, rows, a, b)) = next else { break };
-            let (right, of_right) = parts.swap_remove(b);
-            let (left, of_left) = parts.swap_remove(a);
+            let all = pairs.iter().enumerate();
+            let all =
+                all.flat_map(|(a, row)| row.iter().enumerate().map(move |(b, pair)| (pair, a, b)));
+            let least = all.min_by(|(one, ..), (other, ..)| one.order(other));
+            let Some((&Pair { rows, .. }, a, b)) = least else {
+                break;
+            };
+            // `b` comes before `a`, so that taking `a` leaves it in its place.
+            let (left, of_left) = forget(&mut parts, &mut pairs, a);
+            let (right, of_right) = forget(&mut parts, &mut pairs, b);
             let joined = self.joined((&left, of_left), (&right, of_right), rows);
-            parts.push((joined, of_left | of_right));
+            let part = (joined, of_left | of_right);
+            pairs.push(parts.iter().map(|other| self.pair(&part, other)).collect());
+            parts.push(part);
         }
         Ok(parts.pop().expect("there are relations").0)
     }
+
+    fn pair(&self, (_, one): &Part, (_, other): &Part) -> Pair {
+        Pair {
+            crosses: !self.connects(*one, *other),
+            rows: self.rows(one | other),
+        }
+    }
+}
+
+/// Some relations, and how they are joined.
+type Part = (Found, Set);
+
+/// What joining two parts gives.
+struct Pair {
+    /// No condition connects them.
+    crosses: bool,
+    rows: f64,
+}
+
+impl Pair {
+    fn order(&self, other: &Self) -> Ordering {
+        let connected = self.crosses.cmp(&other.crosses);
+        connected.then(self.rows.total_cmp(&other.rows))
+    }
+}
+
+/// Takes a part out, with what it gives with others.
+fn forget(parts: &mut Vec<Part>, pairs: &mut Vec<Vec<Pair>>, part: usize) -> Part {
+    pairs.remove(part);
+    for row in &mut pairs[part..] {
+        row.remove(part);
+    }
+    parts.remove(part)
 }
 
 impl Edge {
