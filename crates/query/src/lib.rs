@@ -10,6 +10,7 @@ mod parse;
 mod plan;
 mod result;
 mod session;
+mod texts;
 mod values;
 
 pub use error::{REGISTRY, Result, SqlError};

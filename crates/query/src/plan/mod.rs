@@ -2,12 +2,14 @@
 
 mod between;
 pub mod branches;
+mod charged_window;
 mod clause;
 pub mod collation;
 mod constants;
 mod field;
 mod fractions;
 mod frames;
+mod held_rows;
 pub mod level;
 mod lists;
 mod long_lists;

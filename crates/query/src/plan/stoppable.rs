@@ -4,7 +4,8 @@
 //! above them ends, or lets others run, within milliseconds. A join may compare for hours between
 //! two looks at its inputs, and give out nothing, or so much that what takes it never pauses. So its
 //! output gets pauses ([`CooperativeExec`]), and its condition a look at the cancel token. The left input
-//! of a nested-loop join becomes one that it may execute again ([`RepeatableExec`]).
+//! of a nested-loop join becomes one that it may execute again ([`RepeatableExec`]). Window operators become ones
+//! that are charged for what they hold ([`ChargedWindowExec`]).
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -26,6 +27,7 @@ use datafusion::physical_plan::joins::{
 use perigee_engine::scan::CancelToken;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+use super::charged_window::ChargedWindowExec;
 use super::repeatable::RepeatableExec;
 use crate::access::IndexJoinExec;
 use crate::error::SqlError;
@@ -40,11 +42,16 @@ pub fn stoppable(
     plan: Arc<dyn ExecutionPlan>,
     cancel: &CancelToken,
 ) -> DfResult<Arc<dyn ExecutionPlan>> {
-    let changed = plan.transform_up(|node| match join(&node, cancel)? {
-        Some(join) => Ok(Transformed::yes(
-            Arc::new(CooperativeExec::new(join)) as Arc<dyn ExecutionPlan>
-        )),
-        None => Ok(Transformed::no(node)),
+    let changed = plan.transform_up(|node| {
+        if let Some(window) = ChargedWindowExec::of(&node) {
+            return Ok(Transformed::yes(window));
+        }
+        match join(&node, cancel)? {
+            Some(join) => Ok(Transformed::yes(
+                Arc::new(CooperativeExec::new(join)) as Arc<dyn ExecutionPlan>
+            )),
+            None => Ok(Transformed::no(node)),
+        }
     })?;
     Ok(changed.data)
 }

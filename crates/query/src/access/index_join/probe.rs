@@ -6,20 +6,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, GenericByteViewArray, RecordBatch, RecordBatchOptions,
-    UInt32Array,
+    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array,
 };
 use datafusion::arrow::compute::{kernels::cmp, take};
-use datafusion::arrow::datatypes::{ByteViewType, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::utils::memory::RecordBatchMemoryCounter;
 use datafusion::common::{JoinSide, Result as DfResult};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
 
 use super::inner::Matches;
-
-/// Bytes of buffers up to which a column of output is not copied to let them go.
-const SPARSE: usize = 64 << 10;
+use crate::texts::compact;
 
 /// What becomes of an outer row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,26 +273,6 @@ impl Probe {
         };
         columns.iter().map(column).collect()
     }
-}
-
-/// The values of a column without the buffers of others. Few strings may keep all buffers alive that they
-/// were taken from, and operators above count those again for each batch.
-fn compact(column: ArrayRef) -> ArrayRef {
-    fn is_sparse<T: ByteViewType>(views: &GenericByteViewArray<T>) -> bool {
-        let buffers: usize = views.data_buffers().iter().map(|b| b.capacity()).sum();
-        buffers > SPARSE && buffers > 2 * views.total_buffer_bytes_used()
-    }
-    if let Some(views) = column.as_string_view_opt()
-        && is_sparse(views)
-    {
-        return Arc::new(views.gc());
-    }
-    if let Some(views) = column.as_binary_view_opt()
-        && is_sparse(views)
-    {
-        return Arc::new(views.gc());
-    }
-    column
 }
 
 impl Pairs {

@@ -1,15 +1,19 @@
-//! How much memory long statements take: counted by the allocator, in multiples of their text.
+//! How much memory statements take, counted by the allocator: long ones in multiples of their text, and each operator
+//! that holds rows in multiples of the statement's limit.
 //!
 //! `PERIGEE_FOOTPRINT=n` makes the texts n times as long.
 #![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod operators;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Fixture, Setup, rows_of};
 use perigee_query::Session;
+use tokio::sync::Mutex;
 
 /// The system's allocator, which counts the bytes that are in use, and the most that were.
 struct Counting {
@@ -122,9 +126,12 @@ const KINDS: [Kind; 5] = [
     },
 ];
 
-/// One test, because the allocator counts for all.
+/// One test at a time, because the allocator counts for all.
+static TURN: Mutex<()> = Mutex::const_new(());
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn statements_take_a_stated_multiple_of_their_text_or_are_refused() {
+    let _turn = TURN.lock().await;
     multiples().await;
     texts_beyond_the_limit_are_refused_before_they_are_parsed().await;
 }
