@@ -33,6 +33,7 @@ use perigee_engine::txn::ReadView;
 use perigee_expr::Program;
 use tokio::sync::OnceCell;
 
+use super::charged_values::charged;
 use super::convert::{Binding, convert_all};
 use super::cost::CostModel;
 use super::engine_error;
@@ -482,7 +483,14 @@ impl PageScanExec {
         let columns = columns
             .into_iter()
             .zip(schema.fields())
-            .map(|(column, field)| with_type(column, field.data_type()))
+            .enumerate()
+            .map(|(at, (column, field))| {
+                let column = with_type(column, field.data_type())?;
+                match self.is_long(at) {
+                    true => charged(&column, &self.context.memory),
+                    false => Ok(column),
+                }
+            })
             .collect::<DfResult<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         Ok(RecordBatch::try_new_with_options(
@@ -490,6 +498,13 @@ impl PageScanExec {
             columns,
             &options,
         )?)
+    }
+
+    /// True if a column that is delivered has long values.
+    fn is_long(&self, at: usize) -> bool {
+        let column = self.projection.get(at).copied();
+        let column = column.and_then(|column| self.table.def.columns.get(column));
+        self.aggregate.is_none() && column.is_some_and(|column| column.ty.is_long())
     }
 
     /// Lookups in the path's index that deliver the access's columns.

@@ -1,6 +1,7 @@
 //! Table access: the engine's tables in DataFusion's terms, the choice of access paths, and
 //! near-data processing as a step after planning (taurus-ndp section IV.B).
 
+mod charged_values;
 mod convert;
 mod cost;
 mod describe;

@@ -8,6 +8,7 @@ use perigee_engine::txn::{RangeLocker, ReadView};
 use perigee_engine::{Engine, EngineError};
 
 use super::{NdpStatus, Reason};
+use crate::memory::ProcessMemory;
 
 /// `ndp_mode` (SPEC's N17).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +121,8 @@ pub struct AccessContext {
     pub alias: Option<String>,
     /// Counts what is pushed.
     pub status: NdpStatus,
+    /// What long values are charged to.
+    pub memory: Arc<ProcessMemory>,
 }
 
 impl AccessContext {

@@ -255,6 +255,7 @@ async fn logical(
             session: session.ndp_counters.clone(),
             global: session.frontend.ndp_counters.clone(),
         },
+        memory: session.frontend.memory.clone(),
     };
     let mut state = statement_state(session, &context, &accesses, reading.special);
     let functions = reading.functions.into_iter();

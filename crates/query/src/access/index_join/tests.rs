@@ -44,6 +44,7 @@ use crate::access::{
     AccessContext, NdpMode, NdpSettings, NdpStatus, PageScanExec, describe, physical_rules,
     schema_provider, table_schema,
 };
+use crate::memory::ProcessMemory;
 use crate::plan::state;
 
 const INT: ColumnType = ColumnType::Int {
@@ -152,6 +153,7 @@ fn context(engine: &Arc<Engine>) -> AccessContext {
         settings: NdpSettings::default(),
         alias: None,
         status: NdpStatus::default(),
+        memory: ProcessMemory::new(1 << 30),
     }
 }
 
