@@ -115,6 +115,14 @@ impl Embedded {
         self.process.reset_peak()
     }
 
+    /// Its process id.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn pid(&self) -> Result<u32, BenchError> {
+        self.process.pid()
+    }
+
     /// Stops it in the orderly way.
     ///
     /// # Errors

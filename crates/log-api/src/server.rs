@@ -3,15 +3,16 @@
 //! It translates and checks messages and knows no files. A client that goes away, or whose deadline
 //! passes, drops the call; by the contract of [`LogStore`] that is safe at any point.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::{self, BoxStream};
+use futures::stream::{self, BoxStream, Stream};
 use futures::{StreamExt, TryFutureExt};
 use perigee_types::{DbId, Lsn, PlogId, checksum};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
 use crate::proto::log_store_server;
@@ -26,6 +27,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// Calls one connection may have running at once; more wait in the client.
 const CALLS_PER_CONNECTION: u32 = 256;
+
+/// Pause after a failure to accept: too many files are open, for example.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// HTTP/2 window of one call and, doubled, of one connection: at 1 GiB/s over a round trip of
 /// 8 ms, 8 MiB are on their way.
@@ -58,8 +62,20 @@ pub fn transport() -> Server {
 
 /// The connections that `listener` accepts, for [`Server`]'s `serve_with_incoming`. Answers are
 /// sent at once: held back to be joined with later ones, an append would take 40 ms.
-pub fn connections(listener: TcpListener) -> TcpIncoming {
-    TcpIncoming::from(listener).with_nodelay(Some(true))
+pub fn connections(
+    listener: TcpListener,
+) -> impl Stream<Item = io::Result<TcpStream>> + Send + 'static {
+    stream::unfold(listener, async |listener| {
+        loop {
+            match listener.accept().await {
+                Ok((socket, _)) => {
+                    let socket = socket.set_nodelay(true).map(|()| socket);
+                    return Some((socket, listener));
+                }
+                Err(_) => sleep(ACCEPT_PAUSE).await,
+            }
+        }
+    })
 }
 
 /// Translates between messages and the trait.

@@ -8,7 +8,6 @@ use perigee_log_store::LogStoreService;
 use perigee_page_api::TransportBytes;
 use perigee_page_store::{NdpRuntime, PageStoreService};
 use tokio::task::spawn_blocking;
-use tonic::transport::server::TcpIncoming;
 
 use crate::ready::{announce, listen, serve_until_told};
 use crate::status::{self, LogStorePart, PageStorePart, Shown};
@@ -40,7 +39,7 @@ pub fn run_log_store(settings: LogStoreSettings) -> LocalBoxFuture<'static, Resu
         });
         let _showing = status::show(status, &shown);
         let signals = announce(&settings.serving, "log store", address)?;
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let incoming = perigee_log_api::connections(listener);
         let router =
             perigee_log_api::transport().add_service(perigee_log_api::serve(Arc::new(store)));
         let serve = async |stop| router.serve_with_incoming_shutdown(incoming, stop).await;

@@ -14,11 +14,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use perigee_bench::{Client, Cluster, Role};
-use support::{address, binary, cluster};
+use perigee_bench::{Client, Cluster, Embedded, Role};
+use support::{address, binary, cluster, limit_files};
 
 /// Longest time after an outage until a statement succeeds: connections that were dead are noticed.
 const BACK: Duration = Duration::from_secs(45);
+
+/// Pause of a writer between two transactions: during an outage it may be refused at once.
+const BETWEEN: Duration = Duration::from_millis(5);
 
 /// How soon a client is told that its statement was stopped, on a loaded machine.
 const TOLD: Duration = Duration::from_secs(3);
@@ -41,6 +44,13 @@ impl Dice {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % limit.max(1)
+    }
+
+    /// How long an outage lasts, of at most so many seconds: most are short, one in twenty is nearly as long
+    /// as it may be.
+    fn outage(&mut self, seconds: u64) -> Duration {
+        let part = self.below(1 << 20) as f64 / f64::from(1 << 20);
+        Duration::from_millis(1) + Duration::from_secs(seconds).mul_f64(part * part)
     }
 }
 
@@ -162,8 +172,7 @@ async fn stores_that_stand_still_or_are_away_lose_nothing_and_come_back() {
         let roles = [Role::LogStore, Role::PageStore(0), Role::PageStore(1)];
         let role = roles[((round + dice.below(2)) % 3) as usize];
         let is_paused = dice.below(2) == 0;
-        let lasts =
-            Duration::from_millis(1 + dice.below(1000 * if is_paused { stopped } else { away }));
+        let lasts = dice.outage(if is_paused { stopped } else { away });
         let done = Arc::new(AtomicBool::new(false));
         let address = cluster.address();
         let writing: Vec<_> = writers
@@ -174,6 +183,7 @@ async fn stores_that_stand_still_or_are_away_lose_nothing_and_come_back() {
                     let mut written = 0;
                     while !done.load(Ordering::Relaxed) {
                         written += u64::from(writer.write(address).await);
+                        tokio::time::sleep(BETWEEN).await;
                     }
                     (writer, written)
                 })
@@ -312,24 +322,6 @@ async fn kill_one_that_hangs(
     panic!("no statement needs the store");
 }
 
-/// Sets how many files a process may have open.
-fn limit_files(pid: u32, files: u64) {
-    let limit = libc::rlimit {
-        rlim_cur: files,
-        rlim_max: 4096,
-    };
-    // SAFETY: the call reads `limit` and writes nothing.
-    let done = unsafe {
-        libc::prlimit(
-            pid as libc::pid_t,
-            libc::RLIMIT_NOFILE,
-            &raw const limit,
-            std::ptr::null_mut(),
-        )
-    };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn too_many_open_files_are_waited_for() {
     let dir = tempfile::tempdir().unwrap();
@@ -349,12 +341,85 @@ async fn too_many_open_files_are_waited_for() {
             }
         });
         tokio::time::sleep(Duration::from_millis(1500)).await;
-        limit_files(cluster.pid(role).unwrap(), 4096);
+        limit_files(cluster.pid(role).unwrap(), u64::MAX);
         busy.await.unwrap();
         in_time(&mut client, "UPDATE o.t SET v = v + 1 WHERE id = 99").await;
         let all = client.number("SELECT COUNT(*) FROM o.t").await.unwrap();
         assert_eq!(all, 100.0, "{role:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_cannot_open_files_goes_on_with_those_it_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Embedded::start(&binary(), dir.path(), &[]).unwrap();
+    let mut client = server.client(None).await.unwrap();
+    create(&mut client).await;
+    let mut writer = server.client(Some("o")).await.unwrap();
+    let mut sorter = server.client(Some("o")).await.unwrap();
+    sorter
+        .execute("SET query_memory_limit = 8388608")
+        .await
+        .unwrap();
+    limit_files(server.pid().unwrap(), 3);
+    let address = server.address();
+    let late = tokio::spawn(async move { Client::connect(address, None).await });
+    let writing = tokio::spawn(async move {
+        for n in 1..=20 {
+            let sql = format!("UPDATE t SET v = {n} WHERE id < 90");
+            drop(writer.execute(&sql).await);
+        }
+    });
+    // It needs a file for what does not fit.
+    let spill =
+        "SELECT CONCAT(LEFT(a.pad, 40), b.id) AS x FROM t a, t b, t c WHERE c.id < 5 ORDER BY x";
+    let error = sorter.query(spill).await.unwrap_err().to_string();
+    assert!(error.contains("Too many open files"), "{error}");
+    let all = client.number("SELECT COUNT(*) FROM o.t").await;
+    assert_eq!(all.unwrap(), 100.0);
+    let cpu = busy(async || server.cpu().unwrap()).await;
+    assert!(cpu < AT_REST, "{cpu:?} of CPU a second");
+    assert!(!late.is_finished(), "there is no file for another client");
+    limit_files(server.pid().unwrap(), u64::MAX);
+    writing.await.unwrap();
+    in_time(&mut client, "UPDATE o.t SET v = v + 1 WHERE id = 99").await;
+    let mut late = late.await.unwrap().unwrap();
+    assert_eq!(
+        late.number("SELECT COUNT(*) FROM o.t").await.unwrap(),
+        100.0
+    );
+    assert_eq!(sorter.query(spill).await.unwrap().len(), 50_000);
+    server.stop().unwrap();
+}
+
+/// CPU that a process uses in a second at most if it only waits.
+const AT_REST: Duration = Duration::from_millis(500);
+
+/// CPU that is used in a second.
+async fn busy(cpu: impl AsyncFn() -> Duration) -> Duration {
+    let before = cpu().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    cpu().await.saturating_sub(before)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stores_that_cannot_accept_connections_wait_without_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = cluster(dir.path(), 1, &[]);
+    for (role, name) in [
+        (Role::LogStore, "log-store"),
+        (Role::PageStore(0), "page-store-0"),
+    ] {
+        limit_files(cluster.pid(role).unwrap(), 3);
+        let address = address(dir.path(), name);
+        let waits = tokio::net::TcpStream::connect(address).await.unwrap();
+        let cpu = busy(async || cluster.cpu(role).unwrap()).await;
+        limit_files(cluster.pid(role).unwrap(), u64::MAX);
+        assert!(cpu < AT_REST, "{role:?}: {cpu:?} of CPU a second");
+        drop(waits);
+    }
+    let mut client = cluster.client(None).await.unwrap();
+    create(&mut client).await;
 }
 
 /// A second frontend of the cluster in `dir`, until it is killed.

@@ -50,6 +50,34 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// Sets how many files a process may have open, at most as many as it may ask for itself.
+pub fn limit_files(pid: u32, files: u64) {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    let pid = libc::pid_t::try_from(pid).unwrap();
+    // SAFETY: the call writes `limit` only.
+    let read = unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, std::ptr::null(), &raw mut limit) };
+    assert_eq!(read, 0, "{}", std::io::Error::last_os_error());
+    limit.rlim_cur = files.min(limit.rlim_max);
+    // SAFETY: the call reads `limit` only.
+    let set = unsafe {
+        libc::prlimit(
+            pid,
+            libc::RLIMIT_NOFILE,
+            &raw const limit,
+            std::ptr::null_mut(),
+        )
+    };
+    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// Lets this process have as many files open as it may.
+pub fn raise_files() {
+    limit_files(std::process::id(), u64::MAX);
+}
+
 /// Waits until the Page Stores have made pages of all log.
 pub async fn consolidated(client: &mut Client) {
     let (end, mut idle) = (Instant::now() + Duration::from_secs(20), 0);
