@@ -57,11 +57,11 @@ enum Shape {
 
 /// What is searched for in a text, in time proportional to the text's length.
 #[derive(Clone, Debug)]
-struct Needle(Finder<'static>);
+struct Needle(Box<Finder<'static>>);
 
 impl Needle {
     fn new(literal: &[u8]) -> Self {
-        Self(Finder::new(literal).into_owned())
+        Self(Box::new(Finder::new(literal).into_owned()))
     }
 
     /// What follows the first occurrence.
