@@ -196,7 +196,7 @@ pub fn values(list: &str) -> Result<ArrayRef> {
     }
     let mut numbers = Int64Builder::new();
     for number in list.split(',') {
-        if numbers.values_slice().len() % LEAST == 0 {
+        if numbers.values_slice().len().is_multiple_of(LEAST) {
             interrupt::check()?;
         }
         numbers.append_option(number.trim().parse().ok());
