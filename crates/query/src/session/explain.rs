@@ -1,16 +1,17 @@
 //! EXPLAIN: a row a table in MySQL's form, the plan as a tree, or the plan that was run.
 
 use datafusion::physical_plan::{ExecutionPlan, displayable};
-use perigee_engine::scan::CancelToken;
+use perigee_engine::scan::{CancelToken, ScanCounters};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::dml::{Kind, ReadPhase};
+use super::money::Prices;
 use super::rowset::{Rowset, text};
 use super::select::{self, Prepared, Reading, guarded};
 use super::{Session, insert, show::number};
-use crate::access::{analyze, describe};
+use crate::access::{analyze, count_scans, describe};
 use crate::error::{Result, SqlError};
 use crate::parse::{ExplainForm, Piece, Statement};
 use crate::result::ResultSink;
@@ -104,8 +105,11 @@ async fn analyzed(session: &Session, prepared: &Prepared, cancel: &CancelToken) 
         rows += batch.num_rows();
     }
     let elapsed = began.elapsed().as_secs_f64() * 1e3;
+    let scans = ScanCounters::default();
+    count_scans(&prepared.plan, &scans);
+    let cost = Prices::of(&session.variables).cost(&scans);
     Ok(tree(format!(
-        "{rows} rows in {elapsed:.1} ms\n\n{}\n{}",
+        "{rows} rows in {elapsed:.1} ms\n{cost}\n\n{}\n{}",
         measured_text(&prepared.plan),
         analyze(&prepared.plan)
     )))

@@ -16,6 +16,7 @@ mod insert;
 mod load;
 mod locking;
 mod memory;
+mod money;
 mod parameter;
 mod prepared;
 mod restart;

@@ -9,6 +9,7 @@ use perigee_types::PAGE_SIZE;
 use perigee_value::Collation;
 
 use super::Session;
+use super::money::Prices;
 use super::rowset::{Rowset, text};
 use super::show::number;
 use crate::error::Result;
@@ -66,11 +67,13 @@ pub(super) async fn status(
             .sum();
         all.push((shipped.to_owned(), pages));
     }
-    let shown = match scope {
-        Scope::Global => scans,
-        Scope::Session | Scope::NextTransaction => session.scans.snapshot(),
+    let counted = match scope {
+        Scope::Global => frontend.engine.scan_counters(),
+        Scope::Session | Scope::NextTransaction => &session.scans,
     };
-    let shown = shown.into_iter();
+    let cost = Prices::of(&session.variables).cost(counted);
+    all.push(("ndp_cost_microdollars".to_owned(), cost.micros()));
+    let shown = counted.snapshot().into_iter();
     all.extend(shown.map(|(name, value)| (format!("ndp_{name}"), value)));
     all.extend(from_source);
     all.sort_by_key(|(name, _)| name.to_lowercase());

@@ -155,6 +155,11 @@ static DEFINITIONS: &[Definition] = &[
     both("optimizer_join_order", Kind::Switch, "ON"),
     both("parallel_default_dop", Kind::Integer(0, 1024), "0"),
     never("performance_schema", Kind::Switch, "OFF"),
+    both("price_gib_returned", Kind::Number(0.0, 1e6), "0.0007"),
+    both("price_gib_scanned", Kind::Number(0.0, 1e6), "0.002"),
+    both("price_hour_of_frontend", Kind::Number(0.0, 1e6), "0.0665"),
+    both("price_hour_of_storage", Kind::Number(0.0, 1e6), "0.0665"),
+    both("price_thousand_requests", Kind::Number(0.0, 1e6), "0.0004"),
     never("protocol_version", Kind::Integer(10, 10), "10"),
     both(
         "query_memory_limit",

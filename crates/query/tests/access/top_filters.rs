@@ -128,4 +128,17 @@ async fn few_rows_are_shipped() {
     let without = answer(&fixture, session, analyze).await.join("\n");
     assert!(!without.contains("top-k"), "{without}");
     assert!(10 * shipped(&with) < shipped(&without), "{with}\n{without}");
+    // What comes back costs as much less.
+    let returned = |text: &str| -> f64 {
+        let (_, rest) = text.split_once("returned ").unwrap();
+        rest.split_once(',').unwrap().0.parse().unwrap()
+    };
+    set(&fixture, session, "price_gib_returned = 1000").await;
+    let expensive = answer(&fixture, session, analyze).await.join("\n");
+    let ratio = returned(&expensive) / (shipped(&expensive) as f64 / 1.073_741_824);
+    assert!((0.99..1.01).contains(&ratio), "{expensive}");
+    let counted = "SHOW STATUS LIKE 'ndp_cost_microdollars'";
+    let counted = answer(&fixture, session, counted).await.join("");
+    let micros: f64 = counted.rsplit('|').next().unwrap().parse().unwrap();
+    assert!(micros >= returned(&expensive).floor(), "{counted}");
 }
