@@ -12,7 +12,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, DurationMicrosecondArra
 use datafusion::arrow::datatypes::{DataType, Decimal128Type};
 use datafusion::common::Result as DfResult;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 use perigee_value::{
     compared_moment, compared_moment_of_number, compared_time, compared_time_of_number,
@@ -60,6 +60,12 @@ impl ScalarUDFImpl for Moment {
 
     fn signature(&self) -> &Signature {
         &self.signature
+    }
+
+    /// With the type: a join may compare one column with dates and with times.
+    fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
+        let args: Vec<_> = args.iter().map(ToString::to_string).collect();
+        Ok(format!("{}({},{})", self.name(), args.join(","), self.to))
     }
 
     fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {

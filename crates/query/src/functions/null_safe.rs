@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float
 use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::Result as DfResult;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::kernels;
@@ -38,6 +38,13 @@ impl ScalarUDFImpl for NullSafeKey {
 
     fn signature(&self) -> &Signature {
         &self.signature
+    }
+
+    /// With the casts in the argument, which names of columns leave out: a join may have keys of one column by several
+    /// types, each in a column of its own.
+    fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
+        let args: Vec<_> = args.iter().map(ToString::to_string).collect();
+        Ok(format!("{NULL_SAFE}({})", args.join(",")))
     }
 
     fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
