@@ -25,7 +25,7 @@ const PAIRS: usize = 20;
 const JOINS: usize = 8;
 
 /// Failures that are shown.
-const SHOWN: usize = 60;
+const SHOWN: usize = 200;
 
 /// MySQL's error for what a server does not do.
 const NOT_SUPPORTED: &str = "ERROR 1235";
@@ -55,6 +55,15 @@ fn normal(answer: &Result<Rows, BenchError>, is_float: bool) -> Result<Rows, Str
             Err(text[at..].chars().take(NOT_SUPPORTED.len()).collect())
         }
     }
+}
+
+/// The rows of an answer that another one does not have.
+fn without(answer: &Result<Rows, String>, other: &Result<Rows, String>) -> Result<Rows, String> {
+    let (Ok(rows), Ok(others)) = (answer, other) else {
+        return answer.clone();
+    };
+    let rows = rows.iter().filter(|row| !others.contains(row));
+    Ok(rows.cloned().collect())
 }
 
 async fn answer(client: &mut Client, case: &Case) -> Result<Rows, BenchError> {
@@ -163,7 +172,8 @@ async fn every_pair_of_types_means_what_it_means_in_mariadb() {
         wrong.len()
     );
     for (sql, got, expected) in wrong.iter().take(SHOWN) {
-        println!("\n{sql}\n  here:  {got:?}\n  there: {expected:?}");
+        let (here, there) = (without(got, expected), without(expected, got));
+        println!("\n{sql}\n  only here:  {here:?}\n  only there: {there:?}");
     }
     ours.close().await.unwrap();
     server.stop().unwrap();

@@ -10,6 +10,7 @@ mod field;
 mod fractions;
 mod frames;
 mod held_rows;
+mod keys;
 pub mod level;
 mod lists;
 mod long_lists;

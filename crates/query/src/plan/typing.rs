@@ -41,11 +41,11 @@ use crate::functions::{
 };
 use crate::interrupt;
 use crate::parse::{MAX_TERMS, halves};
-use crate::plan::fractions::{extreme_digits, window_digits, with_digits};
+use crate::plan::fractions::{extreme_digits, with_digits};
 use crate::plan::operators::{as_number, call, cast_to, compare, without_padding};
 use crate::plan::quotients::{lower_arithmetic, unrounded};
 use crate::plan::{
-    between, branches, collation, constants, frames, long_lists, membership, metadata, union,
+    between, branches, collation, constants, frames, keys, long_lists, membership, metadata, union,
 };
 use crate::result::flags::PRIMARY_KEY;
 use crate::result::{TEXT_CHARS, type_of};
@@ -110,7 +110,7 @@ fn node_types(node: LogicalPlan, weighed: bool) -> DfResult<LogicalPlan> {
         LogicalPlan::Aggregate(aggregate) => sums_in_range(group_by(aggregate)?),
         LogicalPlan::Sort(sort) => order_by(sort),
         LogicalPlan::Distinct(Distinct::All(input)) => distinct(input),
-        LogicalPlan::Window(window) => window_digits(window),
+        LogicalPlan::Window(window) => keys::windowed(window),
         node => Ok(node),
     }?
     // Its inputs and expressions may tell more of their values now.
@@ -817,11 +817,11 @@ fn order_by(sort: Sort) -> DfResult<LogicalPlan> {
             nulls_first,
         });
     }
-    Ok(LogicalPlan::Sort(Sort {
+    keys::sorted(Sort {
         expr: sorted,
         input,
         fetch,
-    }))
+    })
 }
 
 /// DISTINCT over strings is GROUP BY of all columns.

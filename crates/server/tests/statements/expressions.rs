@@ -430,6 +430,11 @@ impl Expressions<'_> {
         match self.rng.between(0, 13) {
             0..=2 => {
                 let ((a, _), (b, _)) = (self.number(below), self.number(0));
+                // MariaDB looks for -1 in a key where -0.9 is compared with its column.
+                let a = match a.parse::<f64>() {
+                    Ok(number) => number.trunc().to_string(),
+                    Err(_) => a,
+                };
                 let b = match self.rng.chance(9) {
                     true => big_literal(self.rng),
                     false => b,

@@ -51,13 +51,15 @@ fn window(e: &mut Expressions<'_>) -> (String, Compared) {
     let spec = match e.rng.chance(2) {
         true => format!("ORDER BY t.id{direction} ROWS {}", bounds(e, false)),
         false => {
-            let (key, _) = loop {
+            let (key, kind) = loop {
                 let key = e.column_of(&[Kind::Int, Kind::Decimal, Kind::Double]);
                 if !key.0.ends_with(".yr") {
                     break key;
                 }
             };
-            format!("ORDER BY {key}{direction} RANGE {}", bounds(e, true))
+            // MariaDB rounds a distance from an integer to an integer.
+            let bounds = bounds(e, kind != Kind::Int);
+            format!("ORDER BY {key}{direction} RANGE {bounds}")
         }
     };
     (format!("{function} OVER ({partition}{spec})"), compared)
@@ -77,8 +79,8 @@ fn function(e: &mut Expressions<'_>) -> (String, Compared) {
 }
 
 /// The bounds of a frame, the first one not behind the last one.
-fn bounds(e: &mut Expressions<'_>, is_range: bool) -> String {
-    let mut distance = || match is_range && e.rng.chance(3) {
+fn bounds(e: &mut Expressions<'_>, has_fractions: bool) -> String {
+    let mut distance = || match has_fractions && e.rng.chance(3) {
         true => format!("{}.{}", e.rng.between(0, 9), e.rng.between(0, 99)),
         false => e.rng.between(0, 12).to_string(),
     };
