@@ -1,10 +1,11 @@
 //! How deep and how long a statement may be, found from its tokens: before anything that recurses has seen it.
 //!
 //! What nests by parentheses or CASE is bounded here, too: the parser's own bound ([`super::MAX_DEPTH`]) is for
-//! what it reads in other ways, and where a word may be a name it takes the bound for an error of syntax. Chains of operators it reads in a loop,
-//! and makes a tree of them that is as deep as the chain is long. Chains of AND, of OR and of UNION are made
-//! shallow by [`super::balance`], and may be long. Other operators are not associative (`+` may
-//! overflow), so their number is bounded here, for each path through the tree.
+//! what it reads in other ways, and where a word may be a name it takes the bound for an error of syntax.
+//!
+//! Chains of operators it reads in a loop, and makes a tree of them that is as deep as the chain is long. Chains
+//! of AND, of OR and of UNION are made shallow by [`super::balance`], and may be long. Other operators are not
+//! associative (`+` may overflow), so their number is bounded here, for each path through the tree.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};

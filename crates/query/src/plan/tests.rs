@@ -191,6 +191,11 @@ async fn names() {
         names("SELECT 1+1, COUNT( * ), 'abc', NULL, id AS Foo FROM t GROUP BY id").await,
         ["1+1", "COUNT( * )", "abc", "NULL", "Foo"]
     );
+    let long = "é".repeat(200);
+    let sql = format!("SELECT '{long}', LENGTH('{long}') FROM t");
+    let shown = run(&sql).await.unwrap().0;
+    assert_eq!(shown[0], "é".repeat(128));
+    assert_eq!(shown[1], format!("LENGTH('{}", "é".repeat(124)));
     assert_eq!(
         names("SELECT *, ID, 1 FROM t").await,
         ["Id", "d", "v", "c", "day", "ID", "1"]

@@ -561,7 +561,7 @@ impl Rewriter<'_> {
                     let text = texts.get(i).copied().unwrap_or_default();
                     let name = shown_name(expr, text);
                     let name = self.source.lists().written(&name).unwrap_or(name);
-                    (expr, name)
+                    (expr, shortened(name))
                 }
             };
             let column = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
@@ -881,6 +881,15 @@ fn shown_name(expr: &Expr, text: &str) -> String {
         },
         _ => text.to_owned(),
     }
+}
+
+/// Bytes of the name of a column that was given none: as many as MySQL has. Clients keep no room for more.
+const MAX_SHOWN: usize = 256;
+
+/// As much of a name as is shown.
+fn shortened(mut name: String) -> String {
+    name.truncate(name.floor_char_boundary(MAX_SHOWN));
+    name
 }
 
 fn qualified_wildcard(kind: &mut SelectItemQualifiedWildcardKind) -> Result<()> {
