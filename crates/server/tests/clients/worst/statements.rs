@@ -41,8 +41,8 @@ pub fn statement(rng: &mut Rng, most: usize) -> Statement {
         _ => return shape(rng, most),
     };
     Statement {
+        preparable: preparable && kind != 1 && !sql.starts_with("PREPARE"),
         sql,
-        preparable: preparable && kind != 1,
     }
 }
 
