@@ -6,6 +6,7 @@
 //! number, under which the catalog finds its alias and hints.
 
 mod any_value;
+mod casts;
 mod expansion;
 pub(crate) mod expression;
 mod frame;
