@@ -180,9 +180,20 @@ fn difference(
                     .collect();
                 shown(&rows)
             };
+            let at = mine
+                .iter()
+                .zip(&yours)
+                .position(|(mine, yours)| mine != yours);
+            let around = |rows: &Rows| {
+                let from = at.unwrap_or(0).saturating_sub(1);
+                let rows: Rows = rows.iter().skip(from).take(6).cloned().collect();
+                shown(&rows)
+            };
             (!same).then(|| {
                 format!(
-                    "only here:\n{}only there:\n{}",
+                    "from the first difference on, here:\n{}there:\n{}only here:\n{}only there:\n{}",
+                    around(&mine),
+                    around(&yours),
                     only(&mine, &yours),
                     only(&yours, &mine)
                 )

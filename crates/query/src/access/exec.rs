@@ -672,7 +672,7 @@ impl ExecutionPlan for PageScanExec {
             return Ok(Arc::new(Statistics::new_unknown(&self.schema())));
         }
         let factor = self.filter_factor();
-        let stats = table_statistics(&self.stats, &self.table_schema, &self.projection, factor);
+        let stats = table_statistics(&self.stats, &self.projection, factor);
         Ok(Arc::new(stats))
     }
 

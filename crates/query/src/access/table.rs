@@ -190,7 +190,7 @@ impl TableProvider for TableAccess {
     fn statistics(&self) -> Option<Statistics> {
         let columns: Vec<_> = (0..self.schema.fields().len()).collect();
         let stats = self.table.stats();
-        Some(table_statistics(&stats, &self.schema, &columns, 1.0))
+        Some(table_statistics(&stats, &columns, 1.0))
     }
 
     /// What storage can evaluate is taken over exactly: the scan gives only rows for which it is
