@@ -10,7 +10,7 @@ use perigee_value::RecordView;
 use super::distinct::PageValues;
 use super::{SAMPLE_PAGES, WHOLE_PAGES};
 use crate::EngineError;
-use crate::btree::{BatchRequest, KeySpan, LeafState, Tree};
+use crate::btree::{BatchRequest, KeySpan, LeafState, Tree, within_part};
 use crate::catalog::{ColumnStats, MAX_BUCKETS, Table, TableStats};
 use crate::engine::Engine;
 use crate::load::{Collector, hash_column};
@@ -228,8 +228,7 @@ fn place(part: usize, parts: usize) -> f64 {
     let within = match part {
         0 => 0.0,
         part if part + 1 == parts => 1.0,
-        // Anywhere, so that nothing which repeats itself is always met at the same point.
-        part => (part as f64 * 0.618_033_988_749_895).fract(),
+        part => within_part(part),
     };
     (part as f64 + within) / parts as f64
 }

@@ -70,16 +70,20 @@ impl Tree {
     #[must_use]
     pub fn estimate_share(&self, span: &KeySpan) -> f64 {
         let _tree = self.latch.read();
-        let upper = span
-            .upper
-            .as_ref()
-            .map_or(1.0, |upper| self.position(upper));
-        let lower = if span.lower.is_empty() {
-            0.0
-        } else {
-            self.position(&span.lower)
-        };
+        let (lower, upper) = self.places_of(span);
         (upper - lower).max(0.0)
+    }
+
+    /// Where a span begins and ends, 0 to 1 from the first record of the tree to the last. The caller holds the
+    /// tree latch.
+    pub(super) fn places_of(&self, span: &KeySpan) -> (f64, f64) {
+        let upper = span.upper.as_ref();
+        let upper = upper.map_or(1.0, |upper| self.position(upper));
+        let lower = match span.lower.is_empty() {
+            true => 0.0,
+            false => self.position(&span.lower),
+        };
+        (lower, upper)
     }
 
     /// Share of the tree's records with keys below `key`. The caller holds the tree latch.

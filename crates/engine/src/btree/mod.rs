@@ -60,6 +60,7 @@ pub use cursor::{Cursor, LeafRun};
 pub use descend::{LeafView, Target};
 pub use estimate::TreeSize;
 pub use lookup::Finder;
+pub(crate) use sample::within_part;
 pub use span::KeySpan;
 pub use spans::KeySpans;
 pub use verify::TreeStats;

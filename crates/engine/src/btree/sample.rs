@@ -1,11 +1,11 @@
 //! Some leaves from all over a tree, and how many there are.
 
-use perigee_types::PageId;
+use perigee_types::{Lsn, PageId};
 
 use super::descend::Stop;
 use super::{BatchRequest, KeySpan, Tree};
 use crate::EngineError;
-use crate::buffer::{Access, PageLoad};
+use crate::buffer::{Access, Page, PageLoad};
 
 /// Leaves at some places of a tree.
 #[derive(Debug)]
@@ -17,7 +17,52 @@ pub(crate) struct SampledLeaves {
     pub widths: Vec<f64>,
 }
 
+/// Some leaves of a part of a tree.
+#[derive(Debug)]
+pub(crate) struct ChosenLeaves<P> {
+    /// As of it, they hold what was there under the latch.
+    pub lsn: Lsn,
+    /// What pins it.
+    pub _pin: P,
+    /// The leaves in the order of their keys, with the pages of those that are in the pool.
+    pub leaves: Vec<(PageId, Option<Page>)>,
+}
+
 impl Tree {
+    /// At most so many leaves of a part of the tree, spread evenly over it. `pin` is as for
+    /// [`Tree::leaf_batch`].
+    ///
+    /// # Errors
+    /// What storage says.
+    pub(crate) async fn leaves_of<P>(
+        &self,
+        span: &KeySpan,
+        most: usize,
+        mut pin: impl FnMut() -> (Lsn, P),
+    ) -> Result<ChosenLeaves<P>, EngineError> {
+        self.run(|| {
+            let _tree = self.latch.read();
+            let (from, to) = self.places_of(span);
+            let mut pages = Vec::with_capacity(most);
+            for part in 0..most {
+                let place = (part as f64 + within_part(part)) / most as f64;
+                pages.push(self.leaf_at(from + (to - from) * place)?.0);
+            }
+            pages.dedup();
+            let (lsn, pin) = pin();
+            let state = |page: PageId| {
+                let frame = self.pool.get_resident(page, Access::Scan);
+                (page, frame.map(|frame| frame.page()))
+            };
+            Ok(ChosenLeaves {
+                lsn,
+                _pin: pin,
+                leaves: pages.into_iter().map(state).collect(),
+            })
+        })
+        .await
+    }
+
     /// The leaves at some places, each 0 to 1 from the first leaf to the last.
     ///
     /// # Errors
@@ -87,4 +132,10 @@ impl Tree {
         }
         Ok(count)
     }
+}
+
+/// A place in a part of a tree, another one in each, so that nothing which repeats itself is always met at the same
+/// point.
+pub(crate) fn within_part(part: usize) -> f64 {
+    (part as f64 * 0.618_033_988_749_895).fract()
 }

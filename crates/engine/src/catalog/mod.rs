@@ -5,6 +5,7 @@ mod def;
 mod histogram;
 mod journal;
 mod numbers;
+mod samples;
 mod stats;
 mod store;
 mod table;
@@ -14,6 +15,8 @@ pub use histogram::{Bucket, Histogram, MAX_BUCKETS, STRING_BYTES};
 pub(crate) use histogram::{compare, cut, kept};
 pub(crate) use journal::Changes;
 pub use numbers::{Numbers, Step, positive};
+pub use samples::Sample;
+pub(crate) use samples::Samples;
 pub use stats::{ColumnStats, TableStats};
 pub(crate) use store::{
     CATALOG_ROOT, Catalog, Schemas, catalog_shape, decode_catalog, no_stats, number_key,

@@ -11,7 +11,7 @@ use perigee_value::{
 };
 use tokio::sync::OnceCell;
 
-use super::{Numbers, TableDef, TableStats, positive};
+use super::{Numbers, Sample, Samples, TableDef, TableStats, positive};
 use crate::EngineError;
 use crate::btree::TreeSize;
 use crate::engine::Engine;
@@ -116,6 +116,8 @@ pub struct Table {
     /// Explicit locks.
     pub(crate) locks: TableLocks,
     stats: RwLock<Arc<TableStats>>,
+    /// What samples said of conditions; they go with the statistics.
+    samples: Samples,
     /// Set once the statistics are those of the trees as they are.
     sized: OnceCell<()>,
     added_rows: AtomicI64,
@@ -173,6 +175,7 @@ impl Table {
             retired: AtomicU64::new(0),
             most_changed: AtomicU64::new(most_changed(&stats)),
             stats: RwLock::new(Arc::new(stats)),
+            samples: Samples::default(),
             sized: OnceCell::from(()),
             added_rows: AtomicI64::new(0),
             changed_rows: AtomicU64::new(0),
@@ -265,11 +268,22 @@ impl Table {
         }
     }
 
+    /// What a sample said that was asked for so, if that is known.
+    pub(crate) fn sampled(&self, asked: &[u8]) -> Option<Sample> {
+        self.samples.get(asked)
+    }
+
+    /// Keeps what a sample said until the statistics are gathered anew.
+    pub(crate) fn keep_sample(&self, asked: &[u8], sample: Sample) {
+        self.samples.keep(asked, sample);
+    }
+
     /// Replaces the statistics by new ones.
     fn set_stats(&self, stats: TableStats) {
         let most = most_changed(&stats);
         self.most_changed.store(most, Ordering::Relaxed);
         *self.stats.write() = Arc::new(stats);
+        self.samples.clear();
         self.added_rows.store(0, Ordering::Relaxed);
     }
 

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use perigee_page_api::{NdpDecline, NdpItem, NdpReply};
 
+use crate::catalog::Sample;
+
 macro_rules! counters {
     ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
         /// Counters of a scan, or of all scans of an engine.
@@ -62,6 +64,10 @@ counters! {
     frontend_cpu_nanos,
     /// Rows, or partial aggregate states, that the scan delivered.
     rows,
+    /// Samples that were taken for estimates.
+    samples,
+    /// Leaf pages of these samples.
+    pages_sampled,
 }
 
 impl ScanCounters {
@@ -74,6 +80,12 @@ impl ScanCounters {
             NdpDecline::Forced => &self.pages_declined_forced,
         };
         add(counter, 1);
+    }
+
+    /// Counts a sample.
+    pub fn count_sample(&self, sample: &Sample) {
+        add(&self.samples, 1);
+        add(&self.pages_sampled, sample.pages);
     }
 
     /// Counts what storage says its work for a reply took.

@@ -17,6 +17,7 @@ mod source;
 
 pub use crate::btree::{KeySpan, KeySpans};
 pub use counters::ScanCounters;
+pub(crate) use counters::add;
 pub use filter::{FilterRun, ScanFilter};
 pub use lookup::{Lookup, Lookups};
 pub use records::Records;

@@ -14,6 +14,7 @@ mod memory;
 mod merges;
 mod mvcc;
 mod outage;
+mod samples;
 mod short;
 mod shrink;
 mod space;

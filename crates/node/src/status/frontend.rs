@@ -206,6 +206,16 @@ fn ndp(metrics: &mut Metrics, scans: &ScanCounters) {
             get(&scans.rows_filtered),
         )
         .counter(
+            "perigee_frontend_ndp_samples_total",
+            "Samples of pages that were taken for estimates",
+            get(&scans.samples),
+        )
+        .counter(
+            "perigee_frontend_ndp_pages_sampled_total",
+            "Leaf pages of these samples",
+            get(&scans.pages_sampled),
+        )
+        .counter(
             "perigee_frontend_ndp_storage_read_bytes_total",
             "Bytes of pages that storage went through",
             get(&scans.bytes_read_in_storage),

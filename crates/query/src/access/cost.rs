@@ -110,6 +110,12 @@ impl<'a> CostModel<'a> {
         keys * LOOKUP + found * FOUND + read + if fetch { self.fetches(found) } else { 0.0 }
     }
 
+    /// Cost of looking at so many pages to tell what a condition lets through: storage is asked twice.
+    #[must_use]
+    pub fn sample(pages: f64) -> f64 {
+        2.0 * (ROUND_TRIP + pages * NDP_PAGE)
+    }
+
     /// Cost of joining with rows delivered by a scan instead, beyond that scan: they are hashed.
     #[must_use]
     pub fn hashed(rows: f64) -> f64 {

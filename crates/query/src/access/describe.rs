@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
-use perigee_engine::catalog::HIDDEN_ROW_ID;
+use perigee_engine::catalog::{HIDDEN_ROW_ID, Sample};
 use perigee_engine::scan::ScanCounters;
 
 use super::exec::{PageScanExec, as_page_scan};
@@ -174,6 +174,16 @@ fn extra(scan: &PageScanExec) -> String {
     } else if !reasons.is_empty() {
         parts.push(format!("not pushed: {}", reasons.join(", ")));
     }
+    if let Some(sampled) = &scan.sampled {
+        let Sample {
+            pages,
+            matching_pages,
+            ..
+        } = sampled.sample;
+        parts.push(format!(
+            "rows estimated from a sample of {pages} pages, {matching_pages} with a match"
+        ));
+    }
     if scan.path.spans.len() > 1 {
         parts.push(format!("{} ranges", scan.path.spans.len()));
     }
@@ -238,8 +248,10 @@ pub fn analyze(plan: &Arc<dyn ExecutionPlan>) -> String {
             .iter()
             .find(|(name, _)| *name == "pages_compiled")
             .map_or(0, |c| c.1);
-        // Each access is one scan.
-        let counters = access.counters.iter().filter(|(name, _)| *name != "scans");
+        // Each access is one scan, and samples are taken before there is one.
+        let other = ["scans", "samples", "pages_sampled"];
+        let counters = access.counters.iter();
+        let counters = counters.filter(|(name, _)| !other.contains(name));
         for (name, value) in counters {
             let _ = writeln!(out, "    {name}: {value}");
         }

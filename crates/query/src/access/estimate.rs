@@ -58,6 +58,54 @@ pub fn filter_factor(expr: &Arc<dyn PhysicalExpr>, stats: &TableStats) -> f64 {
     UNKNOWN
 }
 
+/// True if statistics tell for which share of the rows `expr` is true: it compares a column of which something is
+/// known with constants.
+#[must_use]
+pub fn is_certain(expr: &Arc<dyn PhysicalExpr>, stats: &TableStats) -> bool {
+    let node: &dyn PhysicalExpr = &**expr;
+    let is_known = |expr| column(expr).is_some_and(|column| stats.columns.len() > column);
+    if let Some(binary) = node.downcast_ref::<BinaryExpr>() {
+        return match binary.op() {
+            Operator::And | Operator::Or => {
+                is_certain(binary.left(), stats) && is_certain(binary.right(), stats)
+            }
+            Operator::Eq | Operator::NotEq => {
+                column_against_constant(binary).is_some_and(|(c, ..)| stats.columns.len() > c)
+            }
+            _ => column_against_constant(binary).is_some_and(|(column, _, value)| {
+                let known = stats.columns.get(column);
+                known.is_some_and(|known| known.below(&value).is_some())
+            }),
+        };
+    }
+    if let Some(not) = node.downcast_ref::<NotExpr>() {
+        return is_certain(not.arg(), stats);
+    }
+    if let Some(in_list) = node.downcast_ref::<InListExpr>() {
+        let mut items = in_list.list().iter();
+        return is_known(in_list.expr()) && items.all(|item| literal(item).is_some());
+    }
+    if let Some(like) = node.downcast_ref::<LikeExpr>() {
+        return is_prefix(like) && prefix_share(like, stats).is_some();
+    }
+    if let Some(is_null) = node.downcast_ref::<IsNullExpr>() {
+        return is_known(is_null.arg());
+    }
+    if let Some(is_not_null) = node.downcast_ref::<IsNotNullExpr>() {
+        return is_known(is_not_null.arg());
+    }
+    literal(expr).is_some()
+}
+
+/// True if nothing but a string's first characters counts.
+fn is_prefix(like: &LikeExpr) -> bool {
+    let Some(Datum::String(pattern)) = literal(like.pattern()) else {
+        return false;
+    };
+    let pattern = std::str::from_utf8(&pattern);
+    pattern.is_ok_and(|pattern| ["", "%"].contains(&prefix_of(pattern).1))
+}
+
 /// Shares of one column each that exclude one another: their sum for each column.
 #[derive(Default)]
 struct Sums(Vec<(usize, f64)>);

@@ -41,6 +41,7 @@ use super::estimate::conjunction_factor;
 use super::filters::{FilterOrigin, RunTimeFilter};
 use super::join_key::ScanColumn;
 use super::paths::{AccessPath, Wanted};
+use super::sampling::{SampledShare, Wish};
 use super::stats::table_statistics;
 use super::{AccessContext, Reason};
 
@@ -102,6 +103,8 @@ pub struct PageScanExec {
     pub(super) projection: Vec<usize>,
     /// A conjunction over table columns; all of it is evaluated by the scan.
     pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// What a sample says of the filters.
+    pub(super) sampled: Option<SampledShare>,
     pub(super) limit: Option<usize>,
     /// Rows in key order, perhaps backwards.
     pub(super) order: Option<ScanOrder>,
@@ -164,6 +167,7 @@ impl PageScanExec {
             path: AccessPath::all_of(0, false),
             projection,
             filters,
+            sampled: None,
             limit,
             order: None,
             aggregate: None,
@@ -171,8 +175,16 @@ impl PageScanExec {
             run_time_filters: Vec::new(),
             run: Arc::default(),
         };
-        exec.path = exec.wanted(&exec.needed()).cheapest(&exec.cost_model());
+        exec.path = exec.cheapest_path();
+        exec.sampled = Wish::of(&exec).and_then(|wish| wish.known());
+        if exec.sampled.is_some() {
+            exec.path = exec.cheapest_path();
+        }
         Ok(exec.rebuilt())
+    }
+
+    fn cheapest_path(&self) -> AccessPath {
+        self.wanted(&self.needed()).cheapest(&self.cost_model())
     }
 
     /// True if run-time filters may leave out rows: where storage may do a part of the work, or a hint demands it,
@@ -251,6 +263,7 @@ impl PageScanExec {
             stats: &self.stats,
             filters: &self.filters,
             needed,
+            factor: self.filter_factor(),
         }
     }
 
@@ -339,9 +352,26 @@ impl PageScanExec {
         .ok_or_else(|| internal_datafusion_err!("Q2: a filter was accepted and cannot be run"))
     }
 
+    /// A conjunction of some of the filters as a program over the clustered index.
+    pub(super) fn program_of(&self, filters: &[Arc<dyn PhysicalExpr>]) -> Option<Program> {
+        let index = self.table.clustered();
+        let fields = 0..self.table_schema.fields().len();
+        let positions: Vec<_> = fields
+            .map(|field| index.position(self.column(field)))
+            .collect();
+        let binding = Binding {
+            layout: &index.layout,
+            positions: &positions,
+        };
+        convert_all(filters, &binding)
+    }
+
     /// Share of the table's rows that is expected to pass the filters.
     pub(super) fn filter_factor(&self) -> f64 {
-        conjunction_factor(&self.filters, &self.stats)
+        match &self.sampled {
+            Some(sampled) => sampled.share,
+            None => conjunction_factor(&self.filters, &self.stats),
+        }
     }
 
     /// Rows the access is expected to deliver.

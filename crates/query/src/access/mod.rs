@@ -18,6 +18,7 @@ mod order_rule;
 mod paths;
 mod reason;
 mod residual;
+mod sampling;
 mod settings;
 mod stats;
 mod table;
@@ -29,6 +30,7 @@ pub use index_join::IndexJoinExec;
 pub use join_order::JoinOrder;
 pub use ndp_rule::physical_rules;
 pub use reason::{NdpCounters, NdpStatus, Reason};
+pub use sampling::sample;
 pub use settings::{AccessContext, NdpMode, NdpSettings};
 pub use table::{ROW_ID, TableAccess, schema_provider, table_schema};
 

@@ -467,6 +467,7 @@ fn width_reduction(scan: &PageScanExec) -> f64 {
 /// The access without its filter, and the filter above it.
 fn filter_above(mut scan: PageScanExec) -> DfResult<Arc<dyn ExecutionPlan>> {
     let filters = std::mem::take(&mut scan.filters);
+    scan.sampled = None;
     let wanted = scan.projection.len();
     let predicate = conjunction(filters);
     for column in collect_columns(&predicate) {

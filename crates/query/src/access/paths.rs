@@ -65,13 +65,15 @@ pub struct Wanted<'a> {
     pub stats: &'a TableStats,
     pub filters: &'a [Arc<dyn PhysicalExpr>],
     pub needed: &'a [u16],
+    /// Share of the rows that is expected to pass the conjunction.
+    pub factor: f64,
 }
 
 impl Wanted<'_> {
     /// The cheapest path.
     #[must_use]
     pub fn cheapest(&self, model: &CostModel<'_>) -> AccessPath {
-        let delivered = self.stats.rows as f64 * conjunction_factor(self.filters, self.stats);
+        let delivered = self.stats.rows as f64 * self.factor;
         let mut best: Option<(f64, AccessPath)> = None;
         let mut possible = Vec::new();
         for path in self.paths() {

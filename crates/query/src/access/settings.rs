@@ -1,6 +1,7 @@
 //! What a statement brings along to its table accesses, and the variables that steer them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::{CancelToken, KeySpans};
@@ -48,6 +49,10 @@ pub struct NdpSettings {
     pub top_filters: bool,
     /// `optimizer_join_order`: inner joins are joined in the cheapest order, not in that of FROM.
     pub join_order: bool,
+    /// `optimizer_sample_pages`: most leaf pages of a sample; none is taken if it is 0.
+    pub sample_pages: usize,
+    /// `optimizer_sample_time`: a sample that is not complete by then is used as it is.
+    pub sample_time: Duration,
     /// `ndp_max_pages_look_ahead`; `None` for the engine's.
     pub look_ahead: Option<usize>,
 }
@@ -65,6 +70,8 @@ impl Default for NdpSettings {
             join_filter_hint: None,
             top_filters: true,
             join_order: true,
+            sample_pages: 64,
+            sample_time: Duration::from_millis(100),
             look_ahead: None,
         }
     }

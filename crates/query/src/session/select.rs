@@ -26,7 +26,9 @@ use perigee_engine::txn::{RangeLocker, ReadView};
 
 use super::dml::CurrentRows;
 use super::{Session, locking};
-use crate::access::{AccessContext, NdpMode, NdpSettings, NdpStatus, TableAccess, physical_rules};
+use crate::access::{
+    AccessContext, NdpMode, NdpSettings, NdpStatus, TableAccess, physical_rules, sample,
+};
 use crate::error::{Result, SqlError};
 use crate::functions::enumeration;
 use crate::functions::types::is_bytes;
@@ -212,8 +214,12 @@ pub(super) async fn plan(
     let accesses = rewritten.accesses.clone();
     let cancel = reading.cancel.clone();
     let (state, planned) = logical(session, rewritten, reading).await?;
-    let optimized = state.optimize(&planned.plan)?;
+    let mut optimized = state.optimize(&planned.plan)?;
     interrupt::check()?;
+    if sample(&optimized, &session.scans).await? {
+        optimized = state.optimize(&planned.plan)?;
+        interrupt::check()?;
+    }
     let physical = state.create_physical_plan(&optimized).await?;
     interrupt::check()?;
     let physical = stoppable(physical, &cancel)?;
@@ -292,6 +298,8 @@ fn settings(session: &Session) -> NdpSettings {
         join_filter_hint: None,
         top_filters: variables.is_on("ndp_top_filters"),
         join_order: variables.is_on("optimizer_join_order"),
+        sample_pages: variables.integer("optimizer_sample_pages") as usize, // the variable's range is small
+        sample_time: Duration::from_millis(variables.integer("optimizer_sample_time")),
         look_ahead: match variables.integer("ndp_max_pages_look_ahead") {
             0 => None,
             pages => usize::try_from(pages).ok(),

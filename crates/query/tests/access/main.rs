@@ -13,6 +13,7 @@ mod long_lists;
 mod memory;
 mod ranges;
 mod rewrites;
+mod samples;
 mod statistics;
 mod top_filters;
 
