@@ -21,11 +21,12 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use perigee_engine::catalog::HIDDEN_ROW_ID;
 
 use super::Reason;
-use super::cost::{CostModel, rows_per_key};
+use super::cost::CostModel;
 use super::exec::{NdpChoice, PageScanExec, as_page_scan};
 use super::index_join::{IndexJoinExec, InnerSide, JoinParts, KeyPart, Step};
 use super::join_key::{Around, same_key};
 use super::paths::AccessPath;
+use super::skew::{rows_per_probe, spread_of};
 
 /// Lookups must be expected to cost at most one part in so many of the access they replace: the
 /// cost of a scan is known, the number of outer rows is only estimated, in joins of several tables
@@ -148,7 +149,10 @@ pub(super) fn candidates(join: &HashJoinExec, outer: JoinSide) -> Vec<Candidate>
                 possible,
                 ..AccessPath::all_of(index, fetch)
             };
-            let matches = rows_per_key(&scan.stats, &scan.table.indexes[index], key.len());
+            let probing = outer_plan(join, outer);
+            let probes: Vec<_> = key.iter().map(|k| spread_of(probing, &k.value)).collect();
+            let inner_index = &scan.table.indexes[index];
+            let matches = rows_per_probe(&scan.table, &scan.stats, inner_index, &probes);
             let mut lookup = scan.clone();
             lookup.path = path;
             lookup.ndp = NdpChoice::not(Reason::Lookup);

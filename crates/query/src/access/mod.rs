@@ -20,6 +20,7 @@ mod reason;
 mod residual;
 mod sampling;
 mod settings;
+mod skew;
 mod stats;
 mod table;
 

@@ -29,10 +29,10 @@ use super::WatchExec;
 use crate::access::IndexJoinExec;
 
 /// A part of a key: its number among the join's comparisons, and what it is over the rows of a node.
-pub(super) type Part = (usize, Arc<dyn PhysicalExpr>);
+pub type Part = (usize, Arc<dyn PhysicalExpr>);
 
 /// The parts over the rows of each input of a node; none for inputs that a condition does not get through to.
-pub(super) fn below(plan: &Arc<dyn ExecutionPlan>, parts: &[Part]) -> Vec<Vec<Part>> {
+pub fn below(plan: &Arc<dyn ExecutionPlan>, parts: &[Part]) -> Vec<Vec<Part>> {
     let inputs = plan.children().len();
     let nothing = || vec![Vec::new(); inputs];
     // Other rows would be among the first so many.

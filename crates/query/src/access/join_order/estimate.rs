@@ -11,6 +11,7 @@ use datafusion::logical_expr::{Expr, FetchType, LogicalPlan, SkipType};
 use super::graph::{Condition, ConditionKind, Graph, Set};
 use crate::access::estimate::UNKNOWN;
 use crate::access::exec::PageScanExec;
+use crate::access::skew::Spread;
 use crate::access::table::TableAccess;
 
 /// Share of the rows of a relation that make groups, or have a partner in a semi join.
@@ -35,6 +36,11 @@ impl Relation {
         }
     }
 
+    /// The values of a column among its rows, if it is a table.
+    pub fn spread(&self, column: u16) -> Option<Spread> {
+        Spread::of_access(self.scan.as_ref()?, column)
+    }
+
     /// Rows of the table, before its conditions.
     fn all_rows(&self) -> f64 {
         let scan = self.scan.as_ref();
@@ -53,10 +59,50 @@ pub(super) struct Edge {
     pub columns: Vec<[Option<u16>; 2]>,
 }
 
+/// A side of an equality between two relations.
+struct Side {
+    column: Option<u16>,
+    /// Different values that are expected.
+    distinct: f64,
+    /// The values, if the relation is a table.
+    spread: Option<Spread>,
+}
+
+impl Side {
+    fn of(plan: &LogicalPlan, relation: &Relation, expr: &Expr) -> Self {
+        let base = base_column(plan, expr);
+        let rows = relation.rows;
+        // Of keys that nothing is known of each is taken for another one.
+        let distinct = base.as_ref().map_or(rows, |(access, column)| {
+            let stats = access.table().stats();
+            let known = stats.columns.get(usize::from(*column));
+            known.map_or(rows, |known| (known.distinct as f64).min(rows))
+        });
+        let column = base.map(|(_, column)| column);
+        Self {
+            column,
+            distinct: distinct.max(1.0),
+            spread: column.and_then(|column| relation.spread(column)),
+        }
+    }
+
+    /// Share of pairs for which the sides are equal.
+    fn equal(&self, other: &Self) -> f64 {
+        let spreads = self.spread.as_ref().zip(other.spread.as_ref());
+        let met = spreads.and_then(|(one, other)| one.meets(other));
+        met.unwrap_or(1.0 / self.distinct.max(other.distinct))
+    }
+
+    fn is_restricted(&self) -> bool {
+        self.spread.as_ref().is_some_and(Spread::is_restricted)
+    }
+}
+
 /// The pairs of relations that equalities connect.
 pub(super) fn edges(graph: &Graph, relations: &[Relation]) -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
     let mut shares: Vec<Vec<f64>> = Vec::new();
+    let mut restricted = Vec::new();
     for Condition { kind, .. } in &graph.conditions {
         let ConditionKind::Equal { sides, sets } = kind else {
             continue;
@@ -69,19 +115,13 @@ pub(super) fn edges(graph: &Graph, relations: &[Relation]) -> Vec<Edge> {
             false => ([b, a], [&sides[1], &sides[0]]),
         };
         let [of_a, of_b] = [(pair[0], of_a), (pair[1], of_b)].map(|(relation, expr)| {
-            let plan = &graph.relations()[relation];
-            let base = base_column(plan, expr);
-            let rows = relations[relation].rows;
-            // Of keys that nothing is known of each is taken for another one.
-            let distinct = base.as_ref().map_or(rows, |(access, column)| {
-                let stats = access.table().stats();
-                let known = stats.columns.get(usize::from(*column));
-                known.map_or(rows, |known| (known.distinct as f64).min(rows))
-            });
-            (base.map(|(_, column)| column), distinct.max(1.0))
+            Side::of(&graph.relations()[relation], &relations[relation], expr)
         });
-        let share = 1.0 / of_a.1.max(of_b.1);
-        let columns = [of_a.0, of_b.0];
+        let share = of_a.equal(&of_b);
+        let columns = [of_a.column, of_b.column];
+        if of_a.is_restricted() || of_b.is_restricted() {
+            restricted.push(pair);
+        }
         match edges.iter().position(|edge| edge.relations == pair) {
             Some(at) => {
                 edges[at].columns.push(columns);
@@ -98,9 +138,10 @@ pub(super) fn edges(graph: &Graph, relations: &[Relation]) -> Vec<Edge> {
         }
     }
     for (edge, shares) in edges.iter_mut().zip(shares) {
-        edge.share = edge
-            .by_unique_key(relations)
-            .unwrap_or_else(|| together(shares));
+        // Conditions on what is compared tell which rows meet.
+        let told = shares.len() == 1 && restricted.contains(&edge.relations);
+        let by_key = edge.by_unique_key(relations).filter(|_| !told);
+        edge.share = by_key.unwrap_or_else(|| together(shares));
     }
     edges
 }

@@ -1,0 +1,308 @@
+//! Which values the rows of a column have: frequent ones by themselves, as histograms know them, all others as if
+//! each were as frequent as any other. What joins give depends on it: where both columns are skewed, the frequent
+//! values meet.
+
+use std::sync::Arc;
+
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use perigee_engine::catalog::{ColumnStats, Index, Table, TableStats};
+use perigee_value::{ColumnType, Datum, key};
+
+use super::cost::rows_per_key;
+use super::estimate::conjunction_factor;
+use super::exec::{PageScanExec, as_page_scan};
+use super::filters::below;
+use super::join_key::scan_column;
+use super::key_values::{KeyColumn, Values};
+
+/// Conditions with more values are taken for none: each would have to be looked up.
+const MOST_POINTS: usize = 256;
+
+/// The values of a column among some rows of its table, NULLs left out.
+#[derive(Clone)]
+pub(super) struct Spread {
+    stats: Arc<TableStats>,
+    column: KeyColumn,
+    /// What conditions on the column let through.
+    only: Option<Values>,
+    /// Share of the values that this is.
+    passing: f64,
+}
+
+impl Spread {
+    /// The values in all rows of a table.
+    pub fn of_table(table: &Table, stats: &Arc<TableStats>, column: u16) -> Option<Self> {
+        let number = usize::from(column);
+        let def = table.def.columns.get(number)?;
+        stats.columns.get(number)?;
+        Some(Self {
+            stats: stats.clone(),
+            column: KeyColumn {
+                number,
+                ty: def.ty,
+                nullable: false,
+            },
+            only: None,
+            passing: 1.0,
+        })
+    }
+
+    /// The values in the rows of an access.
+    pub fn of_access(scan: &PageScanExec, column: u16) -> Option<Self> {
+        let all = Self::of_table(&scan.table, &scan.stats, column)?;
+        let is_about = |filter: &&Arc<dyn PhysicalExpr>| all.column.of(filter).is_some();
+        let about: Vec<_> = scan.filters.iter().filter(is_about).cloned().collect();
+        let only = all.column.of_all(&about);
+        let few = match &only {
+            Some(Values::Points(points)) => points.len() <= MOST_POINTS,
+            _ => true,
+        };
+        Some(match few {
+            true => Self {
+                passing: conjunction_factor(&about, &scan.stats).max(f64::MIN_POSITIVE),
+                only,
+                ..all
+            },
+            false => all,
+        })
+    }
+
+    /// True if conditions are on the column.
+    pub fn is_restricted(&self) -> bool {
+        self.only.is_some()
+    }
+
+    /// The probability that a value of the one and a value of the other, each taken from any row, are the same;
+    /// `None` if they cannot be compared here.
+    pub fn meets(&self, other: &Self) -> Option<f64> {
+        if !comparable(self.column.ty, other.column.ty) {
+            return None;
+        }
+        let mut frequent = self.frequent();
+        for value in other.frequent() {
+            if !frequent.contains(&value) {
+                frequent.push(value);
+            }
+        }
+        let (mut met, mut mine, mut others) = (0.0, 0.0, 0.0);
+        for value in &frequent {
+            let (one, another) = (self.share(value), other.share(value));
+            met += one * another;
+            mine += one;
+            others += another;
+        }
+        let rest = (1.0 - f64::min(mine, 1.0)) * (1.0 - f64::min(others, 1.0));
+        let values = self.distinct().max(other.distinct()) - frequent.len() as f64;
+        Some((met + rest / values.max(1.0)).min(1.0))
+    }
+
+    fn known(&self) -> &ColumnStats {
+        &self.stats.columns[self.column.number]
+    }
+
+    /// About how many different values there are.
+    fn distinct(&self) -> f64 {
+        let all = self.known().distinct.max(1) as f64;
+        match &self.only {
+            Some(Values::Points(points)) => points.len() as f64,
+            Some(_) => (all * self.passing).max(1.0),
+            None => all,
+        }
+    }
+
+    /// Values whose share is known by itself.
+    fn frequent(&self) -> Vec<Datum> {
+        if let Some(Values::Points(points)) = &self.only {
+            let KeyColumn { ty, nullable, .. } = self.column;
+            let values = points.iter();
+            let values = values.filter_map(|point| key::decode_part(ty, nullable, point).ok());
+            return values.map(|(value, _)| value).collect();
+        }
+        let histogram = self.known().histogram.iter();
+        let uppers = histogram.flat_map(|histogram| histogram.buckets());
+        let uppers = uppers.map(|bucket| bucket.upper.clone());
+        uppers.filter(|value| self.share(value) > 0.0).collect()
+    }
+
+    /// Share of the rows that have a value.
+    fn share(&self, value: &Datum) -> f64 {
+        match self.lets_through(value) {
+            true => (self.known().equal(value) / self.passing).min(1.0),
+            false => 0.0,
+        }
+    }
+
+    fn lets_through(&self, value: &Datum) -> bool {
+        let Some(only) = &self.only else { return true };
+        let KeyColumn { ty, nullable, .. } = self.column;
+        let mut encoded = Vec::new();
+        if key::encode_part(ty, nullable, value.as_ref(), &mut encoded).is_err() {
+            return false;
+        }
+        let point = Values::Points(vec![encoded]);
+        matches!(point.and(only), Values::Points(left) if !left.is_empty())
+    }
+}
+
+/// True if equal values of two columns are the same here.
+fn comparable(one: ColumnType, other: ColumnType) -> bool {
+    let is_integer = |ty| matches!(ty, ColumnType::Int { .. });
+    one == other || one.is_string() && other.is_string() || is_integer(one) && is_integer(other)
+}
+
+/// Rows of a table that are expected to have the key of a row that is looked up, given what is known of the values
+/// that are looked up in each of the leading key columns of an index.
+pub(super) fn rows_per_probe(
+    table: &Table,
+    stats: &Arc<TableStats>,
+    index: &Index,
+    probes: &[Option<Spread>],
+) -> f64 {
+    let average = rows_per_key(stats, index, probes.len());
+    if index.unique && probes.len() >= index.key_columns {
+        return average;
+    }
+    let rows = (stats.rows as f64).max(1.0);
+    let (mut matches, mut most) = (average, rows);
+    for (place, probe) in index.layout.key.iter().zip(probes) {
+        let column = index.columns[usize::from(*place)];
+        let own = Spread::of_table(table, stats, column);
+        let Some((own, probe)) = own.zip(probe.as_ref()) else {
+            continue;
+        };
+        if let Some(share) = own.meets(probe) {
+            // As many times as many as for a value that is as frequent as the average.
+            matches *= share * own.distinct();
+            most = most.min(share * rows);
+        }
+    }
+    matches.min(most)
+}
+
+/// The values that an expression over the rows of a plan has, if it is a column of a table as joins compare it.
+pub(super) fn spread_of(
+    plan: &Arc<dyn ExecutionPlan>,
+    expr: &Arc<dyn PhysicalExpr>,
+) -> Option<Spread> {
+    if let Some(scan) = as_page_scan(plan) {
+        let column = scan_column(scan, expr).filter(|_| scan.aggregate.is_none())?;
+        return Spread::of_access(scan, column.number);
+    }
+    // Groups have each value once.
+    if plan.is::<AggregateExec>() {
+        return None;
+    }
+    let inputs = plan.children().into_iter();
+    let mut inputs = inputs.zip(below(plan, &[(0, expr.clone())]));
+    inputs.find_map(|(input, parts)| spread_of(input, &parts.first()?.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use perigee_engine::catalog::Histogram;
+
+    use super::*;
+
+    const INT: ColumnType = ColumnType::Int {
+        bytes: 4,
+        unsigned: false,
+    };
+
+    /// A column with these values in its rows.
+    fn column(mut values: Vec<i64>) -> Spread {
+        values.sort_unstable();
+        let mut distinct = values.clone();
+        distinct.dedup();
+        let distinct = distinct.len() as u64;
+        let sample: Vec<_> = values.iter().map(|value| Datum::Int(*value)).collect();
+        let stats = TableStats {
+            rows: values.len() as u64,
+            columns: vec![ColumnStats {
+                distinct,
+                histogram: Histogram::of(&sample, distinct, 64),
+                ..ColumnStats::default()
+            }],
+            leaf_pages: vec![100],
+        };
+        Spread {
+            stats: Arc::new(stats),
+            column: KeyColumn {
+                number: 0,
+                ty: INT,
+                nullable: false,
+            },
+            only: None,
+            passing: 1.0,
+        }
+    }
+
+    fn only(values: &[i64], spread: &Spread) -> Spread {
+        let encoded = values.iter().map(|value| {
+            let mut out = Vec::new();
+            key::encode_part(INT, false, Datum::Int(*value).as_ref(), &mut out).unwrap();
+            out
+        });
+        let equal = |value: &i64| spread.known().equal(&Datum::Int(*value));
+        Spread {
+            only: Some(Values::Points(encoded.collect())),
+            passing: values.iter().map(equal).sum(),
+            ..spread.clone()
+        }
+    }
+
+    /// The probability itself.
+    fn truth(one: &[i64], other: &[i64]) -> f64 {
+        let met = one
+            .iter()
+            .map(|value| other.iter().filter(|v| *v == value).count());
+        met.sum::<usize>() as f64 / (one.len() * other.len()) as f64
+    }
+
+    /// Half of the rows have the value 7, a quarter 8, the others are different.
+    fn skewed() -> Vec<i64> {
+        let value = |n: i64| match n % 4 {
+            0 | 1 => 7,
+            2 => 8,
+            _ => n,
+        };
+        (0..2000).map(value).collect()
+    }
+
+    #[test]
+    fn frequent_values_meet() {
+        let even: Vec<i64> = (0..2000).map(|n| n % 500).collect();
+        for (one, other) in [
+            (skewed(), skewed()),
+            (skewed(), even.clone()),
+            (even.clone(), even.clone()),
+        ] {
+            let truth = truth(&one, &other);
+            let share = column(one).meets(&column(other)).unwrap();
+            assert!((share / truth - 1.0).abs() < 0.35, "{share} of {truth}");
+        }
+        let average = 1.0 / column(skewed()).distinct();
+        let share = column(skewed()).meets(&column(skewed())).unwrap();
+        assert!(share > 100.0 * average, "{share}");
+    }
+
+    #[test]
+    fn conditions_on_the_column_count() {
+        let spread = column(skewed());
+        let share = |one: &[i64], other: &Spread| only(one, &spread).meets(other).unwrap();
+        assert!((share(&[7], &spread) - 0.5).abs() < 0.01);
+        assert!(share(&[11], &spread) < 0.002);
+        assert!((share(&[7], &only(&[7], &spread)) - 1.0).abs() < 1e-6);
+        assert!(share(&[7], &only(&[8], &spread)) < 1e-6);
+        // Two thirds and one third of what is left.
+        assert!((share(&[7, 8], &spread) - (1.0 / 3.0 + 0.25 / 3.0)).abs() < 0.01);
+    }
+
+    #[test]
+    fn values_of_other_kinds_are_not_compared() {
+        let mut dates = column(skewed());
+        dates.column.ty = ColumnType::Date;
+        assert_eq!(column(skewed()).meets(&dates), None);
+    }
+}
