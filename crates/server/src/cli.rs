@@ -59,6 +59,9 @@ enum Bench {
     Paper(BenchArgs),
     /// The 22 queries in one process, against DataFusion over Parquet files of the same data
     Peers(BenchArgs),
+    /// Joins of four to ten tables over skewed data in one process: the plan chosen against the best one found
+    /// by trying other orders of the tables
+    Joins(BenchArgs),
     /// Bulk load and size, against MariaDB with InnoDB
     Load(BenchArgs),
     /// sysbench in one process, against MariaDB with InnoDB; NDP scans beside it
@@ -525,6 +528,10 @@ async fn run_bench(bench: Bench) -> Result<(), String> {
         Bench::Peers(args) => {
             let figures = commands::peers(&options(&args)?).await.map_err(text)?;
             print_figures(args.json, &figures, None)
+        }
+        Bench::Joins(args) => {
+            let figures = commands::joins(&options(&args)?).await.map_err(text)?;
+            print_figures(args.json, &figures, Some(figures.table()))
         }
         Bench::Load(args) => {
             let figures = commands::load(&options(&args)?).await.map_err(text)?;

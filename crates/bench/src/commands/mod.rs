@@ -3,6 +3,7 @@
 
 mod innodb;
 mod isolation;
+mod joins;
 mod load;
 mod paper;
 mod peers;
@@ -13,6 +14,7 @@ mod sysbench;
 mod tpch;
 
 pub use isolation::{IsolationOptions, Subject, isolation};
+pub use joins::{JoinFigure, JoinFigures, joins};
 pub use load::{LoadFigures, load};
 pub use paper::{LinkFigures, MicroFigures, PaperFigures, PqReduction, TotalFigures, paper};
 pub use peers::{PeerFigures, peers};
