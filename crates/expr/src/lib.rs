@@ -12,6 +12,7 @@
 pub mod functions;
 pub mod limits;
 pub mod operations;
+pub mod scalar;
 
 #[cfg(feature = "arbitrary")]
 pub mod arbitrary;

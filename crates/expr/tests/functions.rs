@@ -5,10 +5,6 @@
 //! said in [`differs`].
 #![allow(clippy::unwrap_used, reason = "test code")]
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::io::Write as _;
-use std::process::Stdio;
 use std::time::Duration;
 
 use perigee_expr::functions::{
@@ -584,58 +580,6 @@ fn normal(answer: &[u8]) -> String {
     }
 }
 
-/// MariaDB's answers to numbered calls: those that are missing are errors, of which the numbers are given.
-fn theirs(mariadb: &MariaDb, calls: &[String]) -> Vec<Result<Option<Vec<u8>>, u16>> {
-    let mut script = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES', time_zone = '+00:00';\n\
-                      SET NAMES utf8mb4 COLLATE utf8mb4_bin;\n"
-        .to_owned();
-    for (number, call) in calls.iter().enumerate() {
-        let _ = writeln!(script, "SELECT {number}, HEX(CONCAT('', {call}));");
-    }
-    let mut child = mariadb
-        .client()
-        .args(["--batch", "--force", "-N"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let writer = std::thread::spawn(move || input.write_all(script.as_bytes()));
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap().unwrap();
-    let mut answers = HashMap::new();
-    for line in String::from_utf8(output.stdout).unwrap().lines() {
-        let (number, digits) = line.split_once('\t').unwrap();
-        let answer = (digits != "NULL").then(|| {
-            let pairs = digits.as_bytes().chunks(2);
-            pairs
-                .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-                .collect::<Vec<u8>>()
-        });
-        answers.insert(number.parse::<usize>().unwrap(), answer);
-    }
-    let mut errors = HashMap::new();
-    for line in String::from_utf8_lossy(&output.stderr).lines() {
-        // "ERROR 1690 (22003) at line 12: …"; two lines come before the calls.
-        let mut words = line.split(' ');
-        if words.next() == Some("ERROR") {
-            let errno: u16 = words.next().unwrap().parse().unwrap();
-            let at = line
-                .split("at line ")
-                .nth(1)
-                .and_then(|rest| rest.split(':').next());
-            let at: usize = at.unwrap().parse().unwrap();
-            errors.insert(at - 3, errno);
-        }
-    }
-    let answer = |number: usize| match answers.remove(&number) {
-        Some(answer) => Ok(answer),
-        None => Err(errors[&number]),
-    };
-    (0..calls.len()).map(answer).collect()
-}
-
 fn number_of(variable: &str, default: usize) -> usize {
     let text = std::env::var(variable).ok();
     text.and_then(|n| n.parse().ok()).unwrap_or(default)
@@ -679,7 +623,7 @@ fn every_function_answers_as_mariadb() {
             left_out.push(function.name());
         }
     }
-    let theirs = theirs(&mariadb, &calls);
+    let theirs = mariadb.answers(&calls).unwrap();
     let (mut equal, mut fail, mut wrong) = (0, 0, Vec::new());
     for ((call, ours), theirs) in calls.iter().zip(&answers).zip(&theirs) {
         let same = match (ours, theirs) {

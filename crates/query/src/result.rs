@@ -153,8 +153,7 @@ impl LocalFile for NoFile {
     }
 }
 
-/// Length that is told for strings of expressions, in characters.
-pub const TEXT_CHARS: u16 = 16_383;
+pub use perigee_sql_type::TEXT_CHARS;
 
 /// Describes a field of a plan's output.
 #[must_use]

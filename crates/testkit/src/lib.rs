@@ -1,5 +1,6 @@
 //! What tests and measurements compare Perigee with, stores to test it on, and inputs for fuzzing.
 
+mod answers;
 mod bignum;
 mod binary;
 mod exposition;
@@ -9,6 +10,7 @@ mod mariadb;
 mod replay;
 mod rng;
 
+pub use answers::Answer;
 pub use bignum::Big;
 pub use binary::tested_binary;
 pub use exposition::{Exposition, Labels};

@@ -10,7 +10,9 @@ use serde_json::Value;
 /// `(from, to, why)`: no package of `from` may reach a package of `to`.
 const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
     (
-        &["types", "page", "redo", "value", "expr", "jit", "ndp"],
+        &[
+            "types", "page", "redo", "value", "sql-type", "expr", "jit", "ndp", "sql-bind",
+        ],
         &["tokio", "tonic"],
         "formats and near-data programs are pure: no I/O, no runtime",
     ),
@@ -71,10 +73,22 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
             "page-store",
             "sal",
             "engine",
+            "sql-type",
+            "sql-bind",
             "wire-mysql",
         ],
         &["datafusion"],
-        "only the SQL layer builds on DataFusion",
+        "only plans build on DataFusion",
+    ),
+    (
+        &["sql-type", "expr"],
+        &["sqlparser"],
+        "what expressions mean does not depend on how they are written",
+    ),
+    (
+        &["sql-bind"],
+        &["perigee-engine", "perigee-query"],
+        "binding is given what surrounds an expression",
     ),
     (
         &["wire-mysql"],

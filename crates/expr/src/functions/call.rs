@@ -1,6 +1,6 @@
 //! A call of a function for one row, and how it can fail.
 
-use std::cell::RefCell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use perigee_value::Collation;
@@ -78,8 +78,20 @@ pub const MAX_RESULT: usize = 64 << 20;
 /// What a place in a statement keeps from row to row: things that are made of constant arguments once.
 #[derive(Default)]
 pub struct Memo {
-    pub(super) regex: RefCell<Option<Compiled>>,
-    pub(super) sequence: RefCell<Option<Sequence>>,
+    regex: Mutex<Option<Compiled>>,
+    sequence: Mutex<Option<Sequence>>,
+}
+
+impl Memo {
+    /// The regular expression of the last row.
+    pub(super) fn regex(&self) -> MutexGuard<'_, Option<Compiled>> {
+        self.regex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The sequence of random numbers of a constant seed.
+    pub(super) fn sequence(&self) -> MutexGuard<'_, Option<Sequence>> {
+        self.sequence.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A call of a function for one row.

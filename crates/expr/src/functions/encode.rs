@@ -14,6 +14,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Ok(match &c.arguments[0] {
                 Value::Text(text) => hexadecimal(c, text.as_bytes()),
                 Value::Bytes(bytes) => hexadecimal(c, bytes),
+                temporal @ (Value::Date(_) | Value::DateTime(_) | Value::Time(_)) => {
+                    hexadecimal(c, temporal.temporal_text(c.types[0].fsp()).as_bytes())
+                }
                 number => Value::or_null(
                     super::number_text::integer_bits(number).map(|v| Value::text(format!("{v:X}"))),
                 ),

@@ -84,7 +84,7 @@ fn rand<'a>(c: &Call<'a>) -> Outcome<'a> {
     if !c.constant[0] {
         return Ok(Value::Double(Sequence::new(seed).next()));
     }
-    let mut sequence = c.memo.sequence.borrow_mut();
+    let mut sequence = c.memo.sequence();
     let sequence = sequence.get_or_insert_with(|| Sequence::new(seed));
     Ok(Value::Double(sequence.next()))
 }

@@ -99,7 +99,7 @@ fn with_regex<'a>(
     compute: impl FnOnce(&Regex) -> Outcome<'a>,
 ) -> Outcome<'a> {
     let (pattern, flags) = (c.text(1), Flags::of(c, flags)?);
-    let mut memo = c.memo.regex.borrow_mut();
+    let mut memo = c.memo.regex();
     let known = memo
         .take()
         .filter(|known| known.pattern == pattern && known.flags == flags);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use perigee_value::Units;
+use perigee_value::{ColumnType, Units, ValueRef, format_value};
 
 /// One value of a row, as a body sees it.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +50,42 @@ impl<'a> Value<'a> {
     #[must_use]
     pub fn or_null(value: Option<Self>) -> Self {
         value.unwrap_or(Self::Null)
+    }
+
+    /// The same value, which owns its bytes.
+    #[must_use]
+    pub fn into_owned<'o>(self) -> Value<'o> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Int(v) => Value::Int(v),
+            Self::UInt(v) => Value::UInt(v),
+            Self::Double(v) => Value::Double(v),
+            Self::Decimal(units, scale) => Value::Decimal(units, scale),
+            Self::Text(text) => Value::text(text.into_owned()),
+            Self::Bytes(bytes) => Value::bytes(bytes.into_owned()),
+            Self::Date(v) => Value::Date(v),
+            Self::DateTime(v) => Value::DateTime(v),
+            Self::Time(v) => Value::Time(v),
+        }
+    }
+
+    /// The text of a date or a time with so many digits of fractional seconds; empty for anything else.
+    #[must_use]
+    pub fn temporal_text(&self, fsp: u8) -> String {
+        let mut text = String::new();
+        match *self {
+            Self::Date(v) => format_value(ColumnType::Date, ValueRef::Date(v), &mut text),
+            Self::DateTime(v) => {
+                format_value(
+                    ColumnType::DateTime { fsp },
+                    ValueRef::DateTime(v),
+                    &mut text,
+                );
+            }
+            Self::Time(v) => format_value(ColumnType::Time { fsp }, ValueRef::Time(v), &mut text),
+            _ => {}
+        }
+        text
     }
 
     /// True for SQL NULL.

@@ -230,7 +230,7 @@ impl Rows<'_> {
                 constant: self.constant,
                 collation: self.collation,
                 over_bytes: self.over_bytes,
-                environment: &Statement(self.cancel),
+                environment: &Running(self.cancel),
                 memo,
             };
             let value = self.function.evaluate(&call);
@@ -240,10 +240,18 @@ impl Rows<'_> {
     }
 }
 
-/// What functions know of the process and of the statement.
-struct Statement<'a>(Option<&'a CancelToken>);
+/// What functions know of the process and of the statement that runs.
+pub struct Running<'a>(Option<&'a CancelToken>);
 
-impl Environment for Statement<'_> {
+impl<'a> Running<'a> {
+    /// Of a statement that the token stops.
+    #[must_use]
+    pub fn new(cancel: Option<&'a CancelToken>) -> Self {
+        Self(cancel)
+    }
+}
+
+impl Environment for Running<'_> {
     fn now(&self) -> i64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         now.map_or(0, |now| now.as_micros() as i64)

@@ -23,7 +23,7 @@ use super::{kernels, text};
 use crate::error::SqlError;
 
 /// Greatest precision of Arrow's type, which sums and operands of comparisons may have.
-pub const ARROW_PRECISION: u8 = 76;
+pub use perigee_sql_type::LONGEST_DECIMAL as ARROW_PRECISION;
 
 /// True for the type of wide decimals.
 #[must_use]

@@ -3,7 +3,6 @@
 
 mod analyze;
 mod balance;
-pub mod binary;
 mod bounds;
 mod change;
 mod cursor;

@@ -1,4 +1,4 @@
-//! Several values of which one is the result, in plans: their common type ([`super::unify`]) as a field, and
+//! Several values of which one is the result, in plans: their common type ([`perigee_sql_type::unify`]) as a field, and
 //! what makes each of them one of that type. Nothing is left for DataFusion's own coercion to decide.
 
 use std::collections::HashMap;
@@ -7,9 +7,9 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, cast};
 use perigee_engine::ndp::column_data_type;
+use perigee_sql_type::unify::{Clash, Part, unify};
 use perigee_value::{Collation, ColumnType};
 
-use super::unify::{Clash, Part, unify};
 use super::{collation, metadata};
 use crate::error::SqlError;
 use crate::functions::cast::Target;

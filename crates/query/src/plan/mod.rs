@@ -26,7 +26,6 @@ pub mod select;
 pub mod state;
 pub mod stoppable;
 pub mod typing;
-pub mod unify;
 pub mod union;
 mod wide_union;
 

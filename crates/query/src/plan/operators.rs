@@ -26,10 +26,10 @@ use crate::functions::types::{
 };
 use crate::functions::{cast as casts, enumeration, json, text, wide};
 use crate::interrupt;
-use crate::parse::binary::number_of;
 use crate::plan::field::{field_of, type_of};
 use crate::plan::moments::{as_time, moments};
 use crate::plan::{collation, metadata};
+use perigee_sql_bind::binary::number_of;
 
 /// What an integer literal is.
 pub(super) const BIGINT: ColumnType = ColumnType::Int {

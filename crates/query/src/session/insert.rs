@@ -19,6 +19,7 @@ use datafusion::sql::sqlparser::ast::{
 use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{DuplicateRow, LockMode, LockWait, RowLock, Written};
+use perigee_expr::scalar::to_datum;
 use perigee_value::{ColumnType, Datum};
 
 use super::auto_increment::Generator;
@@ -27,7 +28,7 @@ use super::environment::micros_now;
 use super::locking::lock_mode;
 use super::select::{self, Reading};
 use super::transaction::Work;
-use super::{Session, set};
+use super::{Session, scalars, set};
 use crate::error::{Result, SqlError};
 use crate::interrupt;
 use crate::parse::{Footprint, Piece};
@@ -372,6 +373,9 @@ impl Writer<'_> {
 
     /// The value of an expression without columns.
     async fn evaluate(&mut self, expr: &Expr, piece: Piece<'_>) -> Result<(Datum, ColumnType)> {
+        if let Some((value, ty)) = scalars::value_of(self.session, expr, self.now, self.cancel)? {
+            return Ok(to_datum(value, &ty));
+        }
         let query = set::query_of(vec![expr.clone()])?;
         let rewritten = select::rewritten(self.session, query, piece)?;
         let reading = match rewritten.accesses.is_empty() {

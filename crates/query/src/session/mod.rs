@@ -21,6 +21,7 @@ mod parameter;
 mod prepared;
 mod restart;
 mod rowset;
+mod scalars;
 mod select;
 mod set;
 mod show;

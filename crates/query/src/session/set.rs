@@ -1,13 +1,17 @@
 //! SET.
 
+use std::borrow::Cow;
+
 use datafusion::arrow::array::Array;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 use perigee_engine::scan::CancelToken;
+use perigee_expr::scalar::to_text as to_shown;
 
+use super::environment::micros_now;
 use super::select::Reading;
 use super::transaction::Work;
 use super::variables::{Variables, charset};
-use super::{Session, select};
+use super::{Session, scalars, select};
 use crate::error::{Result, SqlError};
 use crate::functions::text::to_text;
 use crate::parse::{Assignment, Piece, Scope, Script, Statement, Target, Value};
@@ -129,8 +133,11 @@ pub(super) async fn evaluate(
     piece: Piece<'_>,
     reading: Reading,
 ) -> Result<Option<String>> {
-    let query = query_of(vec![expr])?;
     let cancel = reading.cancel.clone();
+    if let Some((value, ty)) = scalars::value_of(session, &expr, micros_now(), &cancel)? {
+        return Ok(to_shown(&value, &ty).map(Cow::into_owned));
+    }
+    let query = query_of(vec![expr])?;
     let prepared = select::prepare(session, query, piece, reading).await?;
     let mut stream = session.frontend.start(&prepared);
     while let Some(batch) = select::guarded(&mut stream, &cancel).await? {

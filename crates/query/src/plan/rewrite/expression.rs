@@ -20,9 +20,9 @@ use crate::functions::long_list::LongList;
 use crate::functions::types::{MAX_PRECISION, MAX_SCALE, MAX_WIDE_PRECISION};
 use crate::functions::{between, chain, dates, in_list, json};
 use crate::interrupt;
-use crate::parse::binary::{binary_literal, bytes_of};
 use crate::parse::{LongLists, MAX_TERMS, halves, list_values};
 use crate::plan::operators::{self, CASE_WHEN, NEGATIVE};
+use perigee_sql_bind::binary::{binary_literal, bytes_of};
 use perigee_value::Collation;
 
 /// A call of one of our functions in the syntax tree.

@@ -23,13 +23,13 @@ use crate::access::table_schema;
 use crate::error::{Result, SqlError};
 use crate::functions::stored::{PREFIX, Stored};
 use crate::parse::Piece;
-use crate::parse::binary::binary_literal;
 use crate::plan::rewrite::call;
 use crate::session::insert::number_for;
 use crate::session::select::{self, Prepared, Reading, Special};
 use crate::session::transaction::Work;
 use crate::session::{Session, set};
 use crate::values::Column;
+use perigee_sql_bind::binary::binary_literal;
 
 /// Begins the names of the columns with the values that an INSERT would have inserted.
 const NEW: &str = "/@new.";

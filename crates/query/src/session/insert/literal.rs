@@ -6,7 +6,7 @@ use perigee_value::{ColumnType, Datum, ValueRef, format_value};
 
 use super::errors::value_error;
 use crate::error::{Result, SqlError};
-use crate::parse::binary::{bytes_of, number_of};
+use perigee_sql_bind::binary::{bytes_of, number_of};
 
 /// A value that needs no evaluation.
 pub(super) enum Simple {

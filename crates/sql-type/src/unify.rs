@@ -19,8 +19,7 @@
 
 use perigee_value::{Collation, ColumnType};
 
-use crate::functions::wide::ARROW_PRECISION;
-use crate::result::TEXT_CHARS;
+use crate::{LONGEST_DECIMAL, TEXT_CHARS};
 
 /// One of the values, as far as its type decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,8 +187,8 @@ fn exact(a: Part, b: Part) -> ColumnType {
     });
     let scale = s.max(t);
     ColumnType::Decimal {
-        // A value that has no place among Arrow's digits is an error when it comes.
-        precision: ((p - s).max(q - t) + scale).min(ARROW_PRECISION),
+        // A value of more digits is an error when it comes.
+        precision: ((p - s).max(q - t) + scale).min(LONGEST_DECIMAL),
         scale,
     }
 }

@@ -1,8 +1,9 @@
 //! Binary literals, X'4D79' and 0x4D79: strings of bytes, and numbers where a number is wanted.
 
-use datafusion::sql::sqlparser::ast::{Expr, Value};
+use sqlparser::ast::{Expr, Value};
 
 /// The bytes of an expression that is a binary literal.
+#[must_use]
 pub fn binary_literal(expr: &Expr) -> Option<Vec<u8>> {
     match expr {
         Expr::Nested(inner) => binary_literal(inner),
@@ -15,6 +16,7 @@ pub fn binary_literal(expr: &Expr) -> Option<Vec<u8>> {
 }
 
 /// The bytes that pairs of digits stand for; a single first digit is a byte, too.
+#[must_use]
 pub fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.as_bytes();
     let (first, pairs) = digits.split_at(digits.len() % 2);
@@ -24,6 +26,7 @@ pub fn bytes_of(digits: &str) -> Option<Vec<u8>> {
 }
 
 /// The number that bytes are; `None` beyond 64 bits.
+#[must_use]
 pub fn number_of(bytes: &[u8]) -> Option<u64> {
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     let digits = &bytes[zeros..];

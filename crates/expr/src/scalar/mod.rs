@@ -1,0 +1,240 @@
+//! Expressions whose meaning is decided, a row at a time: types, conversions and collations are in the tree, so that
+//! evaluating it decides nothing. The frontend binds SQL text to them.
+//!
+//! [`Scalar::evaluate`] is what an expression means; faster evaluators of a part of it (programs in storage, columns
+//! in plans) agree with it.
+
+mod cast;
+mod compare;
+mod computed;
+mod evaluate;
+mod number;
+mod print;
+mod round;
+mod values;
+
+use std::sync::Arc;
+
+use perigee_sql_type::{Number, SqlType};
+use perigee_value::{LikePattern, Members};
+
+use crate::functions::{Function, Kind, Memo, Value};
+use crate::{Arithmetic, Comparison, DateField};
+
+pub use cast::{Target, cast, is_castable};
+pub use compare::{Domain, order};
+pub use evaluate::{Context, Failure, Nowhere, Outcome, value_type};
+pub use number::{arithmetic_type, unrounded_type};
+pub use round::{Rounding, rounded_type};
+pub use values::{of_datum, to_datum, to_text};
+
+/// An expression.
+#[derive(Debug)]
+pub struct Scalar {
+    /// What it computes.
+    pub node: Node,
+    /// The type of its values.
+    pub ty: SqlType,
+}
+
+/// What an expression computes. Operands have the types that the binder gave them: no node converts anything that it
+/// does not say.
+#[derive(Debug)]
+pub enum Node {
+    /// A value that is known before there are rows.
+    Constant(Value<'static>),
+    /// A value of the row, by its place.
+    Column(usize),
+    /// CAST.
+    Cast(Box<Scalar>, Target),
+    /// A value as one of those that a comparison of a domain takes.
+    Comparable(Box<Scalar>, Domain),
+    /// Each byte of a string as the character with its number.
+    Latin(Box<Scalar>),
+    /// The number of a value of an ENUM.
+    MemberNumber(Box<Scalar>, Arc<Members>),
+    /// Operators of arithmetic, one after the other.
+    Arithmetic(Box<Scalar>, Vec<Step>),
+    /// `-x`, a number with a sign.
+    Negate(Box<Scalar>),
+    /// ABS, SIGN, FLOOR, CEIL, ROUND, TRUNCATE, to so many places.
+    Round(Rounding, Box<Scalar>, i64),
+    /// Two values of a domain.
+    Compare(Comparison, Domain, Box<[Scalar; 2]>),
+    /// True if any of them is equal to the first operand.
+    In(Domain, Box<Scalar>, Vec<Scalar>),
+    /// LIKE.
+    Like(Box<[Scalar; 2]>, LikeKind),
+    /// All are true.
+    And(Vec<Scalar>),
+    /// One is true.
+    Or(Vec<Scalar>),
+    /// One of two is true.
+    Xor(Box<[Scalar; 2]>),
+    /// NOT.
+    Not(Box<Scalar>),
+    /// IS NULL.
+    IsNull(Box<Scalar>),
+    /// IS TRUE, IS FALSE: never NULL.
+    Is(Box<Scalar>, bool),
+    /// The value behind the first condition that is true, otherwise the last one.
+    Case(Vec<(Scalar, Scalar)>, Option<Box<Scalar>>),
+    /// The first that is not NULL.
+    Coalesce(Vec<Scalar>),
+    /// A field of a date or a time.
+    Extract(DateField, Box<Scalar>),
+    /// A date and an interval.
+    DateAdd(Box<[Scalar; 2]>, Interval),
+    /// A function of the library.
+    Call(Box<Call>),
+    /// An expression that stands in several places.
+    Shared(Arc<Scalar>),
+}
+
+/// An operator of a chain.
+#[derive(Debug)]
+pub struct Step {
+    /// Which one.
+    pub op: Arithmetic,
+    /// Its right operand.
+    pub operand: Scalar,
+    /// The type of the result as it is shown.
+    pub shown: Number,
+    /// The type in which it is computed; it may have more digits.
+    pub to: Number,
+}
+
+/// How LIKE compares.
+#[derive(Debug)]
+pub struct LikeKind {
+    /// Characters that are alike.
+    pub collation: perigee_value::Collation,
+    /// The escape character.
+    pub escape: char,
+    /// The pattern, if it is a constant.
+    pub pattern: Option<LikePattern>,
+}
+
+/// What the units of an interval are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    /// So many days each.
+    Days(i64),
+    /// So many months each.
+    Months(i64),
+    /// So many microseconds each.
+    Micros(i64),
+}
+
+/// A call of a function of the library.
+pub struct Call {
+    /// The function.
+    pub function: &'static Function,
+    /// Its arguments before they are converted.
+    pub arguments: Vec<Scalar>,
+    /// Collation in which strings compare.
+    pub collation: perigee_value::Collation,
+    /// Each byte of texts is a character.
+    pub over_bytes: bool,
+    /// What the call keeps from row to row.
+    pub memo: Memo,
+}
+
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct(self.function.name())
+            .field("arguments", &self.arguments)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Call {
+    /// The kind of the parameter of an argument.
+    #[must_use]
+    pub fn kind(&self, argument: usize) -> Kind {
+        self.function.parameter(argument)
+    }
+}
+
+impl Scalar {
+    /// An expression of a type.
+    #[must_use]
+    pub fn new(node: Node, ty: SqlType) -> Self {
+        Self { node, ty }
+    }
+
+    /// NULL.
+    #[must_use]
+    pub fn null() -> Self {
+        Self::new(Node::Constant(Value::Null), SqlType::NULL)
+    }
+
+    /// The value, if it is known before there are rows.
+    #[must_use]
+    pub fn constant(&self) -> Option<&Value<'static>> {
+        match &self.node {
+            Node::Constant(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The expression twice.
+    #[must_use]
+    pub fn shared(self) -> [Self; 2] {
+        let ty = self.ty.clone();
+        let shared = match self.node {
+            Node::Column(place) => {
+                return [(); 2].map(|()| Self::new(Node::Column(place), ty.clone()));
+            }
+            Node::Constant(value) => {
+                return [(); 2].map(|()| Self::new(Node::Constant(value.clone()), ty.clone()));
+            }
+            Node::Shared(shared) => shared,
+            node => Arc::new(Self::new(node, self.ty)),
+        };
+        [(); 2].map(|()| Self::new(Node::Shared(shared.clone()), ty.clone()))
+    }
+
+    /// The operands.
+    #[must_use]
+    pub fn operands(&self) -> Vec<&Self> {
+        match &self.node {
+            Node::Constant(_) | Node::Column(_) => Vec::new(),
+            Node::Cast(one, _)
+            | Node::Comparable(one, _)
+            | Node::Latin(one)
+            | Node::MemberNumber(one, _)
+            | Node::Negate(one)
+            | Node::Round(_, one, _)
+            | Node::Not(one)
+            | Node::IsNull(one)
+            | Node::Is(one, _)
+            | Node::Extract(_, one) => vec![one],
+            Node::Arithmetic(first, steps) => {
+                let rest = steps.iter().map(|step| &step.operand);
+                std::iter::once(&**first).chain(rest).collect()
+            }
+            Node::Compare(_, _, two)
+            | Node::Like(two, _)
+            | Node::Xor(two)
+            | Node::DateAdd(two, _) => two.iter().collect(),
+            Node::In(_, one, list) => std::iter::once(&**one).chain(list).collect(),
+            Node::And(all) | Node::Or(all) | Node::Coalesce(all) => all.iter().collect(),
+            Node::Case(branches, otherwise) => {
+                let branches = branches.iter().flat_map(|(when, then)| [when, then]);
+                branches.chain(otherwise.as_deref()).collect()
+            }
+            Node::Call(call) => call.arguments.iter().collect(),
+            Node::Shared(one) => vec![one],
+        }
+    }
+
+    /// True if equal operands give equal values.
+    #[must_use]
+    pub fn is_deterministic(&self) -> bool {
+        match &self.node {
+            Node::Call(call) => call.function.deterministic,
+            _ => true,
+        }
+    }
+}

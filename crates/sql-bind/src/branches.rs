@@ -1,0 +1,114 @@
+//! CASE, IF, COALESCE, NULLIF, GREATEST: several values of which one is the result.
+
+use perigee_expr::Comparison;
+use perigee_expr::scalar::{Node, Scalar, Target};
+use perigee_sql_type::SqlType;
+use perigee_value::ColumnType;
+use sqlparser::ast::{CaseWhen, Expr};
+
+use crate::cast::cast_to;
+use crate::error::unsupported;
+use crate::{Binder, Result};
+
+impl Binder<'_> {
+    pub(crate) fn case(
+        &self,
+        operand: Option<&Expr>,
+        conditions: &[CaseWhen],
+        otherwise: Option<&Expr>,
+    ) -> Result<Scalar> {
+        let mut operand = operand.map(|operand| self.operand(operand)).transpose()?;
+        let mut whens = Vec::with_capacity(conditions.len());
+        let mut values = Vec::with_capacity(conditions.len() + 1);
+        for CaseWhen { condition, result } in conditions {
+            let when = match operand.take() {
+                Some(shared) => {
+                    let [one, rest] = shared.shared();
+                    operand = Some(rest);
+                    self.compare(Comparison::Equal, one, self.operand(condition)?)?
+                }
+                None => self.condition(condition)?,
+            };
+            whens.push(when);
+            values.push(self.expression(result)?);
+        }
+        if let Some(otherwise) = otherwise {
+            values.push(self.expression(otherwise)?);
+        }
+        self.chosen(whens, values)
+    }
+
+    /// The value behind the first condition that is true, otherwise the one behind all of them.
+    pub(crate) fn chosen(&self, whens: Vec<Scalar>, values: Vec<Scalar>) -> Result<Scalar> {
+        let has_otherwise = values.len() > whens.len();
+        let (mut values, ty) = unified(values)?;
+        let ty = match has_otherwise {
+            true => ty,
+            false => ty.nullable(true),
+        };
+        let otherwise = match has_otherwise {
+            true => values.pop().map(Box::new),
+            false => None,
+        };
+        let branches = whens.into_iter().zip(values).collect();
+        Ok(Scalar::new(Node::Case(branches, otherwise), ty))
+    }
+
+    pub(crate) fn coalesce(&self, values: Vec<Scalar>) -> Result<Scalar> {
+        let nullable = values.iter().all(|value| value.ty.nullable);
+        let (values, ty) = unified(values)?;
+        Ok(Scalar::new(Node::Coalesce(values), ty.nullable(nullable)))
+    }
+
+    /// `NULLIF(a, b)`: NULL if they are equal, otherwise `a`.
+    pub(crate) fn null_if(&self, a: Scalar, b: Scalar) -> Result<Scalar> {
+        let [compared, value] = a.shared();
+        let equal = self.compare(Comparison::Equal, compared, b)?;
+        self.chosen(vec![equal], vec![Scalar::null(), value])
+    }
+}
+
+/// Values as ones of their common type, and that.
+pub(crate) fn unified(values: Vec<Scalar>) -> Result<(Vec<Scalar>, SqlType)> {
+    let ty = SqlType::one_of(values.iter().map(|value| &value.ty))?;
+    let values = values.into_iter().map(|value| converted(value, &ty));
+    Ok((values.collect::<Result<_>>()?, ty))
+}
+
+/// A value as one of a type that has it.
+fn converted(value: Scalar, ty: &SqlType) -> Result<Scalar> {
+    let (Some(from), Some(to)) = (value.ty.column, ty.column) else {
+        return Ok(value);
+    };
+    if value.ty.is_json() || ty.is_json() {
+        return match from == to {
+            true => Ok(value),
+            false => unsupported("JSON beside other values"),
+        };
+    }
+    let target = match to {
+        ColumnType::Int { unsigned: true, .. } => Target::Unsigned,
+        ColumnType::Int { .. } => Target::Signed,
+        ColumnType::Year => Target::Year,
+        ColumnType::Decimal { precision, scale } => Target::Decimal(precision, scale),
+        ColumnType::Float => Target::Float,
+        ColumnType::Double => Target::Double,
+        ColumnType::Date => Target::Date,
+        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => Target::DateTime(6),
+        ColumnType::Time { .. } => Target::Time(6),
+        _ if ty.is_bytes() => Target::Binary(None),
+        _ => Target::Char(None),
+    };
+    let is_one = match (from, to) {
+        (ColumnType::Int { unsigned: a, .. }, ColumnType::Int { unsigned: b, .. }) => a == b,
+        (ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }, _) => ty.is_moment(),
+        (ColumnType::Time { .. }, ColumnType::Time { .. }) => true,
+        _ if value.ty.is_text() => ty.is_text(),
+        _ if value.ty.is_bytes() => ty.is_bytes(),
+        (from, to) => from == to,
+    };
+    match is_one {
+        true => Ok(value),
+        false => cast_to(value, target),
+    }
+}

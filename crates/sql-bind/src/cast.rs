@@ -1,0 +1,204 @@
+//! CAST, CONVERT, COLLATE, and literals of dates and times.
+
+use perigee_expr::functions::Value;
+use perigee_expr::scalar::{Node, Scalar, Target, is_castable};
+use perigee_sql_type::{Coercibility, Number, SqlType, TEXT_CHARS};
+use perigee_value::{Collation, ColumnType, Datum, parse_text};
+use sqlparser::ast::{
+    CastKind, CharacterLength, DataType, ExactNumberInfo, Expr, TimezoneInfo, TypedString,
+};
+
+use crate::arithmetic::{as_number, unrounded};
+use crate::error::unsupported;
+use crate::{BindError, Binder, Result};
+
+impl Binder<'_> {
+    pub(crate) fn casts(&self, expr: &Expr) -> Result<Scalar> {
+        match expr {
+            Expr::Cast {
+                kind: CastKind::Cast,
+                expr: inner,
+                data_type,
+                array: false,
+                format: None,
+            } => cast_to(self.expression(inner)?, target(data_type)?),
+            Expr::Convert {
+                expr: inner,
+                data_type: Some(data_type),
+                charset: None,
+                styles,
+                ..
+            } if styles.is_empty() => cast_to(self.expression(inner)?, target(data_type)?),
+            Expr::TypedString(literal) => temporal_literal(literal),
+            _ => unsupported("this form of CAST"),
+        }
+    }
+}
+
+/// `CAST(scalar AS target)`; a constant becomes one now.
+pub(crate) fn cast_to(scalar: Scalar, target: Target) -> Result<Scalar> {
+    if !is_castable(&scalar.ty, target) {
+        return unsupported(format_args!("CAST AS {target} of this type"));
+    }
+    let to_number = matches!(
+        target,
+        Target::Signed | Target::Unsigned | Target::Decimal(..) | Target::Double | Target::Float
+    );
+    let scalar = match to_number {
+        true => unrounded(as_number(scalar)?),
+        false => scalar,
+    };
+    // Strings that are no dates become NULL.
+    let is_string = scalar.ty.is_text() || scalar.ty.is_bytes();
+    let may_fail =
+        is_string || !to_number && !matches!(target, Target::Char(_) | Target::Binary(_));
+    let ty = type_of(target, &scalar.ty).nullable(scalar.ty.nullable || may_fail);
+    Ok(Scalar::new(Node::Cast(Box::new(scalar), target), ty))
+}
+
+fn type_of(target: Target, from: &SqlType) -> SqlType {
+    let chars = |length: Option<u32>| {
+        let own = match from.column {
+            Some(ColumnType::Char { chars, .. } | ColumnType::Varchar { chars, .. }) => chars,
+            _ => TEXT_CHARS,
+        };
+        length.map_or(own, |length| u16::try_from(length).unwrap_or(TEXT_CHARS))
+    };
+    SqlType::of(match target {
+        Target::Signed | Target::Micros => return SqlType::int(),
+        Target::Unsigned => return SqlType::uint(),
+        Target::Decimal(precision, scale) => ColumnType::Decimal { precision, scale },
+        Target::Double => ColumnType::Double,
+        Target::Float => ColumnType::Float,
+        Target::Char(length) => ColumnType::Varchar {
+            chars: chars(length),
+            collation: Collation::UTF8MB4_BIN,
+        },
+        Target::Binary(length) => ColumnType::Varchar {
+            chars: chars(length),
+            collation: Collation::BINARY,
+        },
+        Target::Date => ColumnType::Date,
+        Target::DateTime(fsp) => ColumnType::DateTime { fsp },
+        Target::Time(fsp) => ColumnType::Time { fsp },
+        Target::Year => ColumnType::Year,
+    })
+}
+
+/// A value as the text that is shown, or as its bytes.
+pub(crate) fn as_text(scalar: Scalar, over_bytes: bool) -> Result<Scalar> {
+    if scalar.ty.is_null() {
+        return Ok(scalar);
+    }
+    match over_bytes {
+        true => latin(scalar),
+        false if scalar.ty.is_text() => Ok(scalar),
+        false => cast_to(scalar, Target::Char(None)),
+    }
+}
+
+/// Each byte of a string as the character with its number.
+fn latin(scalar: Scalar) -> Result<Scalar> {
+    let ty = SqlType::text(Collation::UTF8MB4_BIN).nullable(scalar.ty.nullable);
+    let latin = Scalar::new(Node::Latin(Box::new(scalar)), ty);
+    Ok(latin.converted_constant().unwrap_or(latin))
+}
+
+/// `scalar COLLATE name`.
+pub(crate) fn collated(scalar: Scalar, name: &str) -> Result<Scalar> {
+    let name = name.trim_matches(['`', '\'', '"']);
+    let collation = Collation::named(name).filter(|collation| collation.is_text());
+    let Some(collation) = collation else {
+        return unsupported(format_args!("COLLATE {}", name.to_ascii_lowercase()));
+    };
+    let Scalar { node, mut ty } = scalar;
+    ty.column = match ty.column {
+        Some(ColumnType::Char { chars, .. } | ColumnType::Varchar { chars, .. }) => {
+            Some(ColumnType::Varchar { chars, collation })
+        }
+        Some(ColumnType::Long { prefix, .. }) => Some(ColumnType::Long { prefix, collation }),
+        _ => return unsupported("COLLATE of this type"),
+    };
+    ty.coercibility = Coercibility::Explicit;
+    ty.members = None;
+    Ok(Scalar::new(node, ty))
+}
+
+/// What CAST to a type means.
+fn target(ty: &DataType) -> Result<Target> {
+    Ok(match ty {
+        DataType::Signed | DataType::SignedInteger => Target::Signed,
+        DataType::Unsigned | DataType::UnsignedInteger => Target::Unsigned,
+        DataType::Decimal(info) | DataType::Dec(info) => match *info {
+            ExactNumberInfo::None => Target::Decimal(10, 0),
+            ExactNumberInfo::Precision(p) => decimal(p, 0)?,
+            ExactNumberInfo::PrecisionAndScale(p, s) => decimal(p, s)?,
+        },
+        DataType::Double(_) | DataType::Real => Target::Double,
+        DataType::Char(length) => Target::Char(char_length(length)?),
+        DataType::Date => Target::Date,
+        DataType::Datetime(fsp) => Target::DateTime(fsp_of(*fsp)?),
+        DataType::Time(fsp, TimezoneInfo::None) => Target::Time(fsp_of(*fsp)?),
+        other => return unsupported(format_args!("CAST AS {other}")),
+    })
+}
+
+fn decimal(precision: u64, scale: i64) -> Result<Target> {
+    let precision = if precision == 0 { 10 } else { precision };
+    let scale = u8::try_from(scale)
+        .ok()
+        .filter(|scale| *scale <= Number::MAX_SCALE);
+    let precision = u8::try_from(precision).ok();
+    let precision = precision.filter(|precision| *precision <= ColumnType::MAX_PRECISION);
+    match (precision, scale) {
+        (Some(precision), Some(scale)) if scale <= precision => {
+            Ok(Target::Decimal(precision, scale))
+        }
+        _ => unsupported("a DECIMAL of so many digits"),
+    }
+}
+
+fn char_length(length: &Option<CharacterLength>) -> Result<Option<u32>> {
+    match length {
+        None => Ok(None),
+        Some(CharacterLength::IntegerLength { length, unit: None }) => {
+            match u16::try_from(*length) {
+                Ok(length) => Ok(Some(length.into())),
+                Err(_) => unsupported("CHAR of more than 65535 characters"),
+            }
+        }
+        Some(other) => unsupported(format_args!("CHAR({other})")),
+    }
+}
+
+fn fsp_of(fsp: Option<u64>) -> Result<u8> {
+    match u8::try_from(fsp.unwrap_or(0)).ok().filter(|fsp| *fsp <= 6) {
+        Some(fsp) => Ok(fsp),
+        None => unsupported("more than 6 digits of fractional seconds"),
+    }
+}
+
+/// `DATE '…'`, `TIMESTAMP '…'`, `TIME '…'`: checked now, as MySQL does.
+fn temporal_literal(literal: &TypedString) -> Result<Scalar> {
+    let Some(text) = literal.value.value.clone().into_string() else {
+        return unsupported("this literal");
+    };
+    let fraction = text.rsplit_once('.');
+    let fsp = fraction.map_or(0, |(_, digits)| digits.trim().len().min(6)) as u8;
+    let (kind, column) = match literal.data_type {
+        DataType::Date => ("DATE", ColumnType::Date),
+        DataType::Timestamp(..) | DataType::Datetime(_) => {
+            ("DATETIME", ColumnType::DateTime { fsp })
+        }
+        DataType::Time(..) => ("TIME", ColumnType::Time { fsp }),
+        _ => return unsupported(format_args!("the literal {} '{text}'", literal.data_type)),
+    };
+    let value = match parse_text(column, text.as_bytes()) {
+        Ok(Datum::Date(v)) => Value::Date(v),
+        Ok(Datum::DateTime(v)) => Value::DateTime(v),
+        Ok(Datum::Time(v)) => Value::Time(v),
+        _ => return Err(BindError::IncorrectLiteral { kind, value: text }),
+    };
+    let ty = SqlType::of(column).nullable(false);
+    Ok(Scalar::new(Node::Constant(value), ty))
+}

@@ -1,0 +1,309 @@
+//! Comparisons: in which domain two values are compared, and what makes them values of it.
+
+use std::sync::Arc;
+
+use perigee_expr::Comparison;
+use perigee_expr::functions::{Value, leading_number};
+use perigee_expr::scalar::{Domain, Node, Scalar};
+use perigee_sql_type::SqlType;
+use perigee_value::{ColumnType, Datum, ValueRef, parse_text, parse_text_ref};
+use sqlparser::ast::Expr;
+
+use crate::arithmetic::as_number;
+use crate::error::unsupported;
+use crate::expression::{joined, text_of_binary};
+use crate::literal::number_of_binary;
+use crate::{BindError, Binder, Result};
+
+/// Two values and the domain in which they are compared.
+pub(crate) struct Compared {
+    pub domain: Domain,
+    pub both: [Scalar; 2],
+}
+
+impl Binder<'_> {
+    /// `left op right` with MySQL's rules for operands of different types.
+    pub(crate) fn compare(&self, op: Comparison, left: Scalar, right: Scalar) -> Result<Scalar> {
+        let Compared { domain, both } = self.compared(left, right)?;
+        // `truth <> 0`, which conditions are wrapped in, is the truth value itself.
+        let is_zero = matches!(both[1].constant(), Some(Value::Int(0)));
+        if both[0].ty.truth && op == Comparison::NotEqual && is_zero {
+            let [left, _] = both;
+            return Ok(left);
+        }
+        let nullable = op != Comparison::NullSafeEqual && both.iter().any(|one| one.ty.nullable);
+        let ty = SqlType::truth().nullable(nullable);
+        Ok(Scalar::new(Node::Compare(op, domain, Box::new(both)), ty))
+    }
+
+    /// Two values as ones of a domain.
+    pub(crate) fn compared(&self, left: Scalar, right: Scalar) -> Result<Compared> {
+        let [left, right] = resolved(left, right)?;
+        let left = as_year(left, &right);
+        let right = as_year(right, &left);
+        let [left, right] = enum_numbers(left, right)?;
+        if left.ty.is_json() || right.ty.is_json() {
+            return unsupported("a comparison of JSON");
+        }
+        let (left, right) = (number_of_text(left, &right.ty), right);
+        let right = number_of_text(right, &left.ty);
+        check_moment(&left, &right.ty)?;
+        check_moment(&right, &left.ty)?;
+        let domain = domain(&left.ty, &right.ty)?;
+        let both = [left, right].map(|one| comparable(one, domain));
+        Ok(Compared { domain, both })
+    }
+
+    /// `x IN (…)`.
+    pub(crate) fn in_list(&self, operand: &Expr, list: &[Expr]) -> Result<Scalar> {
+        if let Expr::Tuple(row) = operand {
+            return self.row_in(row, list);
+        }
+        if list.is_empty() {
+            return unsupported("an empty IN list");
+        }
+        let mut rest = self.operand(operand)?;
+        let mut equal: Vec<Compared> = Vec::with_capacity(list.len());
+        for item in list {
+            self.environment.check()?;
+            let [operand, others] = rest.shared();
+            rest = others;
+            equal.push(self.compared(operand, self.operand(item)?)?);
+        }
+        let nullable = equal
+            .iter()
+            .any(|one| one.both.iter().any(|one| one.ty.nullable));
+        let ty = SqlType::truth().nullable(nullable);
+        let first = equal[0].domain;
+        let is_same = |one: &Compared| one.domain == first && same(&one.both[0], &equal[0].both[0]);
+        if equal.iter().all(is_same) {
+            let mut operand = None;
+            let items = equal.into_iter().map(|one| {
+                let [left, right] = one.both;
+                operand.get_or_insert(left);
+                right
+            });
+            let items = items.collect();
+            let operand = Box::new(operand.unwrap_or_else(Scalar::null));
+            return Ok(Scalar::new(Node::In(first, operand, items), ty));
+        }
+        let equal = equal.into_iter().map(|Compared { domain, both }| {
+            Scalar::new(
+                Node::Compare(Comparison::Equal, domain, Box::new(both)),
+                ty.clone(),
+            )
+        });
+        let any = equal.reduce(|left, right| joined(left, right, false));
+        Ok(any.unwrap_or_else(Scalar::null))
+    }
+
+    fn row_in(&self, row: &[Expr], list: &[Expr]) -> Result<Scalar> {
+        let mut any: Option<Scalar> = None;
+        for item in list {
+            let Expr::Tuple(item) = item else {
+                return Err(BindError::OperandColumns(row.len()));
+            };
+            let equal = self.row_equality(row, item)?;
+            any = Some(match any {
+                Some(any) => joined(any, equal, false),
+                None => equal,
+            });
+        }
+        any.ok_or_else(|| BindError::NotSupported("an empty IN list".into()))
+    }
+}
+
+/// True for one expression that was made comparable twice.
+fn same(left: &Scalar, right: &Scalar) -> bool {
+    match (&left.node, &right.node) {
+        (Node::Shared(left), Node::Shared(right)) => Arc::ptr_eq(left, right),
+        (Node::Column(left), Node::Column(right)) => left == right,
+        (Node::Constant(left), Node::Constant(right)) => left == right,
+        (Node::Comparable(left, one), Node::Comparable(right, other)) => {
+            one == other && same(left, right)
+        }
+        (Node::MemberNumber(left, _), Node::MemberNumber(right, _)) => same(left, right),
+        _ => false,
+    }
+}
+
+/// Binary literals as the number or the text that the other side wants.
+fn resolved(left: Scalar, right: Scalar) -> Result<[Scalar; 2]> {
+    let resolve = |one: Scalar, other: &SqlType| match other.is_number() {
+        true => number_of_binary(one),
+        false => Ok(text_of_binary(one)),
+    };
+    let left = resolve(left, &right.ty)?;
+    let right = resolve(right, &left.ty)?;
+    Ok([left, right])
+}
+
+/// A constant that is compared with a YEAR column, as the year that would be stored: 94 is 1994.
+fn as_year(scalar: Scalar, other: &Scalar) -> Scalar {
+    const BIGINT: ColumnType = ColumnType::Int {
+        bytes: 8,
+        unsigned: false,
+    };
+    let is_column = matches!(other.node, Node::Column(_));
+    if !scalar.ty.literal || !is_column || other.ty.column != Some(ColumnType::Year) {
+        return scalar;
+    }
+    let year = match scalar.constant() {
+        Some(Value::Text(text)) => parse_text(ColumnType::Year, text.as_bytes()),
+        Some(Value::Int(number)) => ColumnType::Year.coerce(Datum::Int(*number), BIGINT),
+        _ => return scalar,
+    };
+    match year {
+        Ok(Datum::UInt(year)) => crate::literal::int(i64::try_from(year).unwrap_or(0)),
+        // A value that is no year is compared as the number that it is.
+        _ => scalar,
+    }
+}
+
+/// Values of ENUMs by their numbers, where the other side is a number.
+fn enum_numbers(left: Scalar, right: Scalar) -> Result<[Scalar; 2]> {
+    let is_enum = |one: &Scalar| one.ty.members.is_some();
+    Ok(match (is_enum(&left), is_enum(&right)) {
+        (true, false) if right.ty.is_number() => [as_number(left)?, right],
+        (false, true) if left.ty.is_number() => [left, as_number(right)?],
+        _ => [left, right],
+    })
+}
+
+/// A literal text beside a number is the number it begins with, exact if it is an integer.
+fn number_of_text(scalar: Scalar, other: &SqlType) -> Scalar {
+    if !scalar.ty.literal || !other.is_number() {
+        return scalar;
+    }
+    let Some(Value::Text(text)) = scalar.constant() else {
+        return scalar;
+    };
+    match text.trim().parse::<i64>() {
+        Ok(integer) => crate::literal::int(integer),
+        Err(_) => Scalar::new(
+            Node::Constant(Value::Double(leading_number(text))),
+            SqlType::of(ColumnType::Double).literal(),
+        ),
+    }
+}
+
+/// A literal beside a date or a time must be one.
+fn check_moment(scalar: &Scalar, other: &SqlType) -> Result<()> {
+    const BIGINT: ColumnType = ColumnType::Int {
+        bytes: 8,
+        unsigned: false,
+    };
+    if !scalar.ty.literal || !(other.is_moment() || other.is_time()) {
+        return Ok(());
+    }
+    let (kind, column) = match other.column {
+        Some(ColumnType::Date) => ("DATE", ColumnType::DateTime { fsp: 6 }),
+        Some(ColumnType::Time { .. }) => ("TIME", ColumnType::Time { fsp: 6 }),
+        _ => ("DATETIME", ColumnType::DateTime { fsp: 6 }),
+    };
+    let (is_one, value) = match scalar.constant() {
+        Some(Value::Text(text)) => {
+            let parsed = parse_text_ref(column, text.as_bytes());
+            let is_one = matches!(parsed, Ok(ValueRef::DateTime(_) | ValueRef::Time(_)));
+            (is_one, text.to_string())
+        }
+        Some(Value::Int(number)) => {
+            let is_one = column.coerce(Datum::Int(*number), BIGINT).is_ok();
+            (is_one, number.to_string())
+        }
+        _ => return Ok(()),
+    };
+    match is_one {
+        true => Ok(()),
+        false => Err(BindError::IncorrectLiteral { kind, value }),
+    }
+}
+
+/// The domain in which values of two types are compared.
+pub(crate) fn domain(left: &SqlType, right: &SqlType) -> Result<Domain> {
+    if left.is_null() || right.is_null() {
+        let typed = if left.is_null() { right } else { left };
+        return Ok(own_domain(typed));
+    }
+    let either = |is: fn(&SqlType) -> bool| is(left) || is(right);
+    let both = |is: fn(&SqlType) -> bool| is(left) && is(right);
+    let is_year = |ty: &SqlType| ty.column == Some(ColumnType::Year);
+    if either(SqlType::is_time) {
+        return match either(SqlType::is_moment) || either(is_year) {
+            true => mixed(left, right),
+            false => Ok(Domain::Time),
+        };
+    }
+    if either(SqlType::is_moment) {
+        return match either(is_year) {
+            true => mixed(left, right),
+            false => Ok(Domain::Moment),
+        };
+    }
+    if both(SqlType::is_number) {
+        return Ok(match both(is_exact) {
+            true => Domain::Exact,
+            false => Domain::Double,
+        });
+    }
+    if either(SqlType::is_number) {
+        return Ok(Domain::Double);
+    }
+    if either(SqlType::is_bytes) {
+        return Ok(Domain::Bytes);
+    }
+    Ok(Domain::Text(left.common_collation(right)?))
+}
+
+/// The domain in which values of a type are compared with each other.
+fn own_domain(ty: &SqlType) -> Domain {
+    match () {
+        () if ty.is_null() => Domain::Exact,
+        () if ty.is_number() && is_exact(ty) => Domain::Exact,
+        () if ty.is_number() => Domain::Double,
+        () if ty.is_moment() => Domain::Moment,
+        () if ty.is_time() => Domain::Time,
+        () if ty.is_bytes() => Domain::Bytes,
+        () => Domain::Text(ty.collation()),
+    }
+}
+
+fn is_exact(ty: &SqlType) -> bool {
+    ty.is_number() && !matches!(ty.column, Some(ColumnType::Float | ColumnType::Double))
+}
+
+fn mixed<T>(left: &SqlType, right: &SqlType) -> Result<T> {
+    let name = |ty: &SqlType| {
+        ty.column
+            .map_or("NULL".to_owned(), |column| column.to_string())
+    };
+    unsupported(format_args!(
+        "comparison of {} with {}",
+        name(left),
+        name(right)
+    ))
+}
+
+/// A value as one of a domain; a constant becomes one now.
+pub(crate) fn comparable(scalar: Scalar, domain: Domain) -> Scalar {
+    let natural = match domain {
+        Domain::Exact => is_exact(&scalar.ty),
+        Domain::Double => matches!(
+            scalar.ty.column,
+            Some(ColumnType::Float | ColumnType::Double)
+        ),
+        Domain::Text(_) => scalar.ty.is_text(),
+        Domain::Bytes => scalar.ty.is_bytes(),
+        Domain::Moment => scalar.ty.is_moment() && scalar.ty.column != Some(ColumnType::Date),
+        Domain::Time => scalar.ty.is_time(),
+    };
+    if natural || scalar.ty.is_null() {
+        return scalar;
+    }
+    let ty = scalar.ty.clone();
+    let comparable = Scalar::new(Node::Comparable(Box::new(scalar), domain), ty);
+    match comparable.converted_constant() {
+        Some(constant) => constant,
+        None => comparable,
+    }
+}

@@ -1,0 +1,58 @@
+//! Why an expression means nothing.
+
+use perigee_sql_type::MixOfCollations;
+use perigee_value::ColumnType;
+
+/// What binding gives.
+pub type Result<T> = std::result::Result<T, BindError>;
+
+/// An expression that has no meaning, or none here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BindError {
+    /// What MySQL does and this crate does not (MySQL 1235).
+    #[error("{0} is not supported")]
+    NotSupported(String),
+    /// A name that is that of no column (MySQL 1054).
+    #[error("unknown column {0}")]
+    UnknownColumn(String),
+    /// A function that does not take so many arguments (MySQL 1582).
+    #[error("wrong arguments to {0}")]
+    WrongArguments(String),
+    /// A row where a value is wanted, or rows of different lengths (MySQL 1241).
+    #[error("operand should contain {0} columns")]
+    OperandColumns(usize),
+    /// Strings with COLLATE clauses of different collations (MySQL 1267).
+    #[error("illegal mix of collations")]
+    MixOfCollations(MixOfCollations),
+    /// A constant beside a date or time that is none (MySQL 1525).
+    #[error("incorrect {kind} value: {value}")]
+    IncorrectLiteral {
+        /// What it should be.
+        kind: &'static str,
+        /// The constant.
+        value: String,
+    },
+    /// No type has the values of both.
+    #[error("one value of {0} or {1}")]
+    NoCommonType(ColumnType, ColumnType),
+    /// The statement is to stop, or is nested too deeply; the environment says which.
+    #[error("the statement is to stop")]
+    Stopped,
+}
+
+impl From<MixOfCollations> for BindError {
+    fn from(mix: MixOfCollations) -> Self {
+        Self::MixOfCollations(mix)
+    }
+}
+
+impl From<perigee_sql_type::unify::Clash> for BindError {
+    fn from(clash: perigee_sql_type::unify::Clash) -> Self {
+        Self::NoCommonType(clash.0, clash.1)
+    }
+}
+
+/// [`BindError::NotSupported`].
+pub(crate) fn unsupported<T>(what: impl std::fmt::Display) -> Result<T> {
+    Err(BindError::NotSupported(what.to_string()))
+}

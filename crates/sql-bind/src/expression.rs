@@ -1,0 +1,407 @@
+//! Expressions: what each node of a syntax tree means.
+
+use perigee_expr::functions::Value;
+use perigee_expr::scalar::{LikeKind, Node, Scalar};
+use perigee_expr::{Arithmetic, Comparison};
+use perigee_sql_type::SqlType;
+use perigee_value::{Collation, LikePattern};
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value as Literal, ValueWithSpan};
+
+use crate::error::unsupported;
+use crate::{BindError, Environment, Result};
+
+/// Binds expressions to a row.
+pub struct Binder<'e> {
+    pub(crate) environment: &'e dyn Environment,
+}
+
+/// Stack that is left when it grows.
+const RED_ZONE: usize = 128 << 10;
+
+/// Bytes by which it grows.
+const STACK: usize = 1 << 20;
+
+/// Escape character of LIKE without ESCAPE.
+const ESCAPE: char = '\\';
+
+impl<'e> Binder<'e> {
+    /// A binder of expressions that such an environment surrounds.
+    #[must_use]
+    pub fn new(environment: &'e dyn Environment) -> Self {
+        Self { environment }
+    }
+
+    /// The meaning of an expression.
+    ///
+    /// # Errors
+    /// [`BindError`].
+    pub fn expression(&self, expr: &Expr) -> Result<Scalar> {
+        stacker::maybe_grow(RED_ZONE, STACK, || self.bound(expr).map(text_of_binary))
+    }
+
+    /// The meaning of an expression in the place of a condition: anything but a truth value is compared with zero.
+    ///
+    /// # Errors
+    /// [`BindError`].
+    pub fn condition(&self, expr: &Expr) -> Result<Scalar> {
+        self.truth(self.expression(expr)?)
+    }
+
+    /// An operand that may be a number or a string: a binary literal stays what it is until the type of the other side
+    /// is known.
+    pub(crate) fn operand(&self, expr: &Expr) -> Result<Scalar> {
+        stacker::maybe_grow(RED_ZONE, STACK, || self.bound(expr))
+    }
+
+    pub(crate) fn truth(&self, scalar: Scalar) -> Result<Scalar> {
+        match scalar.ty.truth {
+            true => Ok(scalar),
+            false => self.compare(Comparison::NotEqual, scalar, crate::literal::int(0)),
+        }
+    }
+
+    fn bound(&self, expr: &Expr) -> Result<Scalar> {
+        self.environment.check()?;
+        match expr {
+            Expr::Value(value) => crate::literal::bound(&value.value),
+            Expr::Nested(inner) => self.operand(inner),
+            Expr::Identifier(ident) => {
+                if ident.value.starts_with('@') && ident.quote_style.is_none() {
+                    return self.at_variable(&[&ident.value]);
+                }
+                self.column(std::slice::from_ref(ident))
+            }
+            Expr::CompoundIdentifier(idents) => {
+                if idents[0].value.starts_with('@') && idents[0].quote_style.is_none() {
+                    let names: Vec<&str> = idents.iter().map(|ident| &*ident.value).collect();
+                    return self.at_variable(&names);
+                }
+                self.column(idents)
+            }
+            Expr::BinaryOp { .. } => self.operators(expr),
+            Expr::UnaryOp { op, expr: inner } => self.unary(op, inner),
+            Expr::IsNull(inner) => Ok(is_null(self.expression(inner)?, false)),
+            Expr::IsNotNull(inner) => Ok(is_null(self.expression(inner)?, true)),
+            Expr::IsTrue(inner) => self.is(inner, true, false),
+            Expr::IsNotTrue(inner) => self.is(inner, true, true),
+            Expr::IsFalse(inner) => self.is(inner, false, false),
+            Expr::IsNotFalse(inner) => self.is(inner, false, true),
+            Expr::IsUnknown(inner) => Ok(is_null(self.condition(inner)?, false)),
+            Expr::IsNotUnknown(inner) => Ok(is_null(self.condition(inner)?, true)),
+            Expr::Between {
+                expr: inner,
+                negated,
+                low,
+                high,
+            } => Ok(negate(self.between(inner, low, high)?, *negated)),
+            Expr::InList {
+                expr: inner,
+                list,
+                negated,
+            } => Ok(negate(self.in_list(inner, list)?, *negated)),
+            Expr::Like {
+                negated,
+                any: false,
+                expr: inner,
+                pattern,
+                escape_char,
+            } => {
+                let escape = escape(escape_char.as_ref())?;
+                let like = self.like(inner, pattern, escape)?;
+                Ok(negate(like, *negated))
+            }
+            Expr::RLike {
+                negated,
+                expr: inner,
+                pattern,
+                ..
+            } => {
+                let arguments = vec![self.expression(inner)?, self.expression(pattern)?];
+                let found = self.truth(self.library("regexp_like", arguments)?)?;
+                Ok(negate(found, *negated))
+            }
+            Expr::Case {
+                operand,
+                conditions,
+                else_result,
+                ..
+            } => self.case(operand.as_deref(), conditions, else_result.as_deref()),
+            Expr::Cast { .. } | Expr::Convert { .. } | Expr::TypedString(_) => self.casts(expr),
+            Expr::Collate {
+                expr: inner,
+                collation,
+            } => {
+                let inner = self.expression(inner)?;
+                crate::cast::collated(inner, &collation.to_string())
+            }
+            Expr::Tuple(_) => Err(BindError::OperandColumns(1)),
+            Expr::Function(function) => self.function(function),
+            Expr::Prefixed { prefix, value } => {
+                let known = ["_utf8mb4", "_utf8", "_utf8mb3"];
+                match known.contains(&prefix.value.to_ascii_lowercase().as_str()) {
+                    true => self.expression(value),
+                    false => unsupported(format_args!("the introducer {prefix}")),
+                }
+            }
+            _ => self.syntax_function(expr),
+        }
+    }
+
+    fn column(&self, name: &[sqlparser::ast::Ident]) -> Result<Scalar> {
+        let column = self.environment.column(name)?;
+        Ok(Scalar::new(Node::Column(column.place), column.ty))
+    }
+
+    /// `@name`, `@@name`, `@@session.name`, `@@global.name`.
+    fn at_variable(&self, names: &[&str]) -> Result<Scalar> {
+        let first = names[0].to_lowercase();
+        let literal = match (first.strip_prefix("@@"), names) {
+            (None, _) => self.environment.user_variable(&first[1..]),
+            (Some(name), [_]) => self.environment.variable(None, name)?,
+            (Some("session" | "local"), [_, name]) => self
+                .environment
+                .variable(Some("session"), &name.to_lowercase())?,
+            (Some("global"), [_, name]) => self
+                .environment
+                .variable(Some("global"), &name.to_lowercase())?,
+            _ => return unsupported(format_args!("the variable {}", names.join("."))),
+        };
+        self.expression(&literal)
+    }
+
+    /// Operators. Chains such as `a OR b OR …` lean to the left and may be long, so the left side is walked in a loop.
+    fn operators(&self, expr: &Expr) -> Result<Scalar> {
+        let mut pending = Vec::new();
+        let mut current = expr;
+        loop {
+            match current {
+                Expr::BinaryOp { left, op, right } => {
+                    pending.push((op, &**right));
+                    current = left;
+                }
+                // `(a + b) + c` is `a + b + c`.
+                Expr::Nested(inner) if matches!(**inner, Expr::BinaryOp { .. }) => current = inner,
+                _ => break,
+            }
+        }
+        let mut left = match current {
+            Expr::Interval(interval) => return self.interval_first(interval, pending),
+            Expr::Tuple(_) => None,
+            other => Some(self.operand(other)?),
+        };
+        while let Some((op, right)) = pending.pop() {
+            self.environment.check()?;
+            let operator = match left.take() {
+                Some(left) => self.operator(left, op, right)?,
+                None => self.rows(op, current, right)?,
+            };
+            left = Some(operator);
+        }
+        left.ok_or(BindError::OperandColumns(1))
+    }
+
+    fn operator(&self, left: Scalar, op: &BinaryOperator, right: &Expr) -> Result<Scalar> {
+        use BinaryOperator as Op;
+        if let Some(op) = comparison(op) {
+            if matches!(right, Expr::Tuple(row) if row.len() != 1) {
+                return Err(BindError::OperandColumns(1));
+            }
+            return self.compare(op, left, self.operand(right)?);
+        }
+        if let Expr::Interval(interval) = right
+            && matches!(op, Op::Plus | Op::Minus)
+        {
+            return self.date_add(text_of_binary(left), interval, *op == Op::Minus);
+        }
+        if let Some(op) = arithmetic(op) {
+            return self.arithmetic(left, op, self.operand(right)?);
+        }
+        let left = text_of_binary(left);
+        match op {
+            Op::And | Op::PGOverlap | Op::Or | Op::StringConcat => {
+                let (left, right) = (self.truth(left)?, self.condition(right)?);
+                // `&&` is AND, `||` is OR.
+                let all = matches!(op, Op::And | Op::PGOverlap);
+                Ok(joined(left, right, all))
+            }
+            Op::Xor => {
+                let both = [self.truth(left)?, self.condition(right)?];
+                let nullable = both.iter().any(|one| one.ty.nullable);
+                let ty = SqlType::truth().nullable(nullable);
+                Ok(Scalar::new(Node::Xor(Box::new(both)), ty))
+            }
+            Op::BitwiseAnd
+            | Op::BitwiseOr
+            | Op::BitwiseXor
+            | Op::PGBitwiseShiftLeft
+            | Op::PGBitwiseShiftRight => {
+                let right = self.expression(right)?;
+                self.library(&op.to_string(), vec![left, right])
+            }
+            other => unsupported(format_args!("the operator {other}")),
+        }
+    }
+
+    /// `(a, b) = (c, d)`.
+    fn rows(&self, op: &BinaryOperator, left: &Expr, right: &Expr) -> Result<Scalar> {
+        match (left, op, right) {
+            (Expr::Tuple(left), BinaryOperator::Eq, Expr::Tuple(right)) => {
+                self.row_equality(left, right)
+            }
+            (Expr::Tuple(_), BinaryOperator::Eq, _) => Err(BindError::OperandColumns(1)),
+            _ => unsupported("this comparison of rows"),
+        }
+    }
+
+    pub(crate) fn row_equality(&self, left: &[Expr], right: &[Expr]) -> Result<Scalar> {
+        if left.len() != right.len() {
+            return Err(BindError::OperandColumns(left.len()));
+        }
+        let pairs = left.iter().zip(right);
+        let equal = pairs.map(|(left, right)| {
+            self.compare(Comparison::Equal, self.operand(left)?, self.operand(right)?)
+        });
+        let equal = equal.collect::<Result<Vec<_>>>()?;
+        let all = equal
+            .into_iter()
+            .reduce(|left, right| joined(left, right, true));
+        all.ok_or_else(|| BindError::NotSupported("an empty row".into()))
+    }
+
+    fn unary(&self, op: &UnaryOperator, inner: &Expr) -> Result<Scalar> {
+        match op {
+            UnaryOperator::Not | UnaryOperator::BangNot => Ok(negate(self.condition(inner)?, true)),
+            UnaryOperator::Plus => self.expression(inner),
+            UnaryOperator::Minus => match inner {
+                Expr::Value(value) if crate::literal::is_plain_number(&value.value) => {
+                    crate::literal::negative(&value.value)
+                }
+                _ => self.negative(self.operand(inner)?),
+            },
+            UnaryOperator::BitwiseNot => {
+                let inner = self.expression(inner)?;
+                self.library("~", vec![inner])
+            }
+            other => unsupported(format_args!("the operator {other}")),
+        }
+    }
+
+    fn is(&self, inner: &Expr, wanted: bool, negated: bool) -> Result<Scalar> {
+        let condition = self.condition(inner)?;
+        let is = Node::Is(Box::new(condition), wanted);
+        Ok(negate(
+            Scalar::new(is, SqlType::truth().nullable(false)),
+            negated,
+        ))
+    }
+
+    fn like(&self, text: &Expr, pattern: &Expr, escape: char) -> Result<Scalar> {
+        let (text, pattern) = (self.expression(text)?, self.expression(pattern)?);
+        let over_bytes = text.ty.is_bytes() || pattern.ty.is_bytes();
+        let collation = match over_bytes {
+            true => Collation::UTF8MB4_BIN,
+            false => text.ty.common_collation(&pattern.ty)?,
+        };
+        let nullable = text.ty.nullable || pattern.ty.nullable;
+        let as_text = |scalar| crate::cast::as_text(scalar, over_bytes);
+        let both = [as_text(text)?, as_text(pattern)?];
+        let constant = match both[1].constant() {
+            Some(Value::Text(pattern)) => Some(LikePattern::collated(pattern, escape, collation)),
+            _ => None,
+        };
+        let kind = LikeKind {
+            collation,
+            escape,
+            pattern: constant,
+        };
+        let ty = SqlType::truth().nullable(nullable);
+        Ok(Scalar::new(Node::Like(Box::new(both), kind), ty))
+    }
+}
+
+/// The character behind ESCAPE; without one nothing is escaped.
+fn escape(clause: Option<&ValueWithSpan>) -> Result<char> {
+    let Some(clause) = clause else {
+        return Ok(ESCAPE);
+    };
+    match &clause.value {
+        Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
+            let mut chars = text.chars();
+            match (chars.next(), chars.next()) {
+                (Some(escape), None) => Ok(escape),
+                // A character that no pattern has.
+                (None, _) => unsupported("LIKE … ESCAPE ''"),
+                _ => Err(BindError::WrongArguments("ESCAPE".into())),
+            }
+        }
+        other => unsupported(format_args!("LIKE … ESCAPE {other}")),
+    }
+}
+
+/// A binary literal in the place of a string is a text, if it is one.
+pub(crate) fn text_of_binary(scalar: Scalar) -> Scalar {
+    match (&scalar.node, scalar.ty.literal) {
+        (Node::Constant(Value::Bytes(bytes)), true) => match std::str::from_utf8(bytes) {
+            Ok(text) => crate::literal::text(text),
+            Err(_) => scalar,
+        },
+        _ => scalar,
+    }
+}
+
+/// Two conditions of which both (`all`) or one is true.
+pub(crate) fn joined(left: Scalar, right: Scalar, all: bool) -> Scalar {
+    let nullable = left.ty.nullable || right.ty.nullable;
+    let mut operands = match (left.node, all) {
+        (Node::And(operands), true) | (Node::Or(operands), false) => operands,
+        (node, _) => vec![Scalar::new(node, left.ty)],
+    };
+    operands.push(right);
+    let node = if all {
+        Node::And(operands)
+    } else {
+        Node::Or(operands)
+    };
+    Scalar::new(node, SqlType::truth().nullable(nullable))
+}
+
+pub(crate) fn negate(scalar: Scalar, negated: bool) -> Scalar {
+    if !negated {
+        return scalar;
+    }
+    let ty = SqlType::truth().nullable(scalar.ty.nullable);
+    Scalar::new(Node::Not(Box::new(scalar)), ty)
+}
+
+fn is_null(scalar: Scalar, negated: bool) -> Scalar {
+    let is_null = Node::IsNull(Box::new(scalar));
+    negate(
+        Scalar::new(is_null, SqlType::truth().nullable(false)),
+        negated,
+    )
+}
+
+fn comparison(op: &BinaryOperator) -> Option<Comparison> {
+    Some(match op {
+        BinaryOperator::Eq => Comparison::Equal,
+        BinaryOperator::NotEq => Comparison::NotEqual,
+        BinaryOperator::Lt => Comparison::Less,
+        BinaryOperator::LtEq => Comparison::LessOrEqual,
+        BinaryOperator::Gt => Comparison::Greater,
+        BinaryOperator::GtEq => Comparison::GreaterOrEqual,
+        BinaryOperator::Spaceship => Comparison::NullSafeEqual,
+        _ => return None,
+    })
+}
+
+fn arithmetic(op: &BinaryOperator) -> Option<Arithmetic> {
+    Some(match op {
+        BinaryOperator::Plus => Arithmetic::Add,
+        BinaryOperator::Minus => Arithmetic::Subtract,
+        BinaryOperator::Multiply => Arithmetic::Multiply,
+        BinaryOperator::Divide => Arithmetic::Divide,
+        BinaryOperator::MyIntegerDivide => Arithmetic::IntDivide,
+        BinaryOperator::Modulo => Arithmetic::Modulo,
+        _ => return None,
+    })
+}

@@ -1,0 +1,21 @@
+//! From syntax trees to expressions whose meaning is decided: names, types, conversions and collations, each decided
+//! once. The crate knows no plans and no execution; what it gives evaluates by itself
+//! ([`perigee_expr::scalar::Scalar`]).
+
+pub mod binary;
+
+mod arithmetic;
+mod between;
+mod branches;
+mod cast;
+mod comparison;
+mod environment;
+mod error;
+mod expression;
+mod function;
+mod interval;
+mod literal;
+
+pub use environment::{ColumnOf, Environment};
+pub use error::{BindError, Result};
+pub use expression::Binder;

@@ -1,0 +1,175 @@
+//! What the binder decides, as its expressions print themselves: domains of comparisons, conversions, types.
+#![allow(clippy::unwrap_used, reason = "test code")]
+
+use std::sync::Arc;
+
+use perigee_sql_bind::{BindError, Binder, ColumnOf, Environment, Result};
+use perigee_sql_type::SqlType;
+use perigee_value::{Collation, ColumnType, Members};
+use sqlparser::ast::{Expr, Ident, Value};
+use sqlparser::dialect::MySqlDialect;
+use sqlparser::parser::Parser;
+
+/// A row of a table of one column of each kind.
+struct Table(Vec<(&'static str, SqlType)>);
+
+fn table() -> Table {
+    let varchar = |collation| {
+        SqlType::of(ColumnType::Varchar {
+            chars: 20,
+            collation,
+        })
+    };
+    let members = Members::new(vec!["x".into(), "y".into()], Collation::UTF8MB4_BIN).unwrap();
+    Table(vec![
+        ("i", SqlType::int()),
+        ("u", SqlType::uint()),
+        (
+            "d",
+            SqlType::of(ColumnType::Decimal {
+                precision: 5,
+                scale: 2,
+            }),
+        ),
+        ("f", SqlType::of(ColumnType::Double)),
+        ("s", varchar(Collation::UTF8MB4_BIN)),
+        ("c", varchar(Collation::UTF8MB4_GENERAL_CI)),
+        ("b", varchar(Collation::BINARY)),
+        ("day", SqlType::of(ColumnType::Date)),
+        ("at", SqlType::of(ColumnType::DateTime { fsp: 0 })),
+        ("t", SqlType::of(ColumnType::Time { fsp: 0 })),
+        ("y", SqlType::of(ColumnType::Year)),
+        ("e", SqlType::of_members(Arc::new(members))),
+    ])
+}
+
+impl Environment for Table {
+    fn column(&self, name: &[Ident]) -> Result<ColumnOf> {
+        let name = &name[name.len() - 1].value;
+        let place = self.0.iter().position(|(known, _)| known == name);
+        let place = place.ok_or_else(|| BindError::UnknownColumn(name.clone()))?;
+        let ty = self.0[place].1.clone();
+        Ok(ColumnOf { place, ty })
+    }
+
+    fn variable(&self, _: Option<&str>, name: &str) -> Result<Expr> {
+        Err(BindError::NotSupported(name.to_owned()))
+    }
+
+    fn user_variable(&self, _: &str) -> Expr {
+        Expr::value(Value::Null)
+    }
+
+    fn session_function(&self, _: &str) -> Option<Expr> {
+        None
+    }
+
+    fn now(&self) -> i64 {
+        0
+    }
+
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The expression as it prints itself, and its type.
+fn meaning(sql: &str) -> String {
+    let mut parser = Parser::new(&MySqlDialect {}).try_with_sql(sql).unwrap();
+    let expr = parser.parse_expr().unwrap();
+    match Binder::new(&table()).expression(&expr) {
+        Ok(scalar) => {
+            let ty = scalar
+                .ty
+                .column
+                .map_or("null".to_owned(), |ty| ty.to_string());
+            format!("{scalar} : {ty}")
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn meanings() {
+    let cases = [
+        ("i = 1", "(#0 = 1 by exact) : bigint"),
+        ("i = '7'", "(#0 = 7 by exact) : bigint"),
+        ("i = '7x'", "(#0::double = 7e0 by double) : bigint"),
+        ("s = 7", "(#4::double = 7e0 by double) : bigint"),
+        ("s = c", "(#4 = #5 by utf8mb4_bin) : bigint"),
+        ("c = 'a'", "(#5 = 'a' by utf8mb4_general_ci) : bigint"),
+        ("s = b", "(#4::bytes = #6 by bytes) : bigint"),
+        (
+            "day = '2020-01-31'",
+            "(#7::datetime = '2020-01-31 00:00:00' by datetime) : bigint",
+        ),
+        ("day = 'x'", "incorrect DATE value: x"),
+        ("at > day", "(#8 > #7::datetime by datetime) : bigint"),
+        ("y = 94", "(#10 = 1994 by exact) : bigint"),
+        ("e = 1", "(number(#11) = 1 by exact) : bigint"),
+        ("e = 'x'", "(#11 = 'x' by utf8mb4_bin) : bigint"),
+        (
+            "i IN (1, 2, NULL)",
+            "(#0 in (1, 2, null) by exact) : bigint",
+        ),
+        (
+            "i IN (1, 's')",
+            "((#0 = 1 by exact) or (#0::double = 0e0 by double)) : bigint",
+        ),
+        ("d + 1 / 3", "(#2 + (1 / 3)) : decimal(8,4)"),
+        ("i + u", "(#0 + #1) : bigint unsigned"),
+        ("-u", "-#1 : bigint"),
+        (
+            "IF(i, d, 0)",
+            "case when (#0 <> 0 by exact) then #2 else cast(0 as decimal(5,2)) end : decimal(5,2)",
+        ),
+        (
+            "COALESCE(i, s)",
+            "coalesce(cast(#0 as char), #4) : varchar(20)",
+        ),
+        ("s LIKE 'a%'", "(#4 like 'a%' by utf8mb4_bin) : bigint"),
+        (
+            "day + INTERVAL 1 MONTH",
+            "(cast(#7 as date) + cast(1 as signed) × 1 months) : date",
+        ),
+        ("NOT i", "not (#0 <> 0 by exact) : bigint"),
+        (
+            "UPPER(c) = 'A'",
+            "(upper(#5) = 'A' by utf8mb4_general_ci) : bigint",
+        ),
+        (
+            "(i, s) = (1, 'a')",
+            "((#0 = 1 by exact) and (#4 = 'a' by utf8mb4_bin)) : bigint",
+        ),
+        ("(i, s)", "operand should contain 1 columns"),
+        ("nowhere", "unknown column nowhere"),
+    ];
+    let wrong: Vec<_> = cases
+        .iter()
+        .filter(|(sql, expected)| meaning(sql) != *expected)
+        .map(|(sql, expected)| format!("{sql}\n  is       {}\n  expected {expected}", meaning(sql)))
+        .collect();
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn long_and_deep_expressions_are_bound_in_linear_time() {
+    let chain = |op: &str| vec!["i"; 100_000].join(op);
+    for op in ["+", " OR ", " AND "] {
+        let text = chain(op);
+        let mut parser = Parser::new(&MySqlDialect {})
+            .with_recursion_limit(1 << 20)
+            .try_with_sql(&text)
+            .unwrap();
+        let expr = stacker::grow(1 << 30, || parser.parse_expr().unwrap());
+        let begin = std::time::Instant::now();
+        let scalar = Binder::new(&table()).expression(&expr).unwrap();
+        assert!(
+            begin.elapsed().as_secs() < 20,
+            "{op} took {:?}",
+            begin.elapsed()
+        );
+        drop(scalar);
+        stacker::grow(1 << 30, || drop(expr));
+    }
+}
