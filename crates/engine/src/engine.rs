@@ -259,6 +259,19 @@ impl Engine {
         known.is_none_or(|known| known.filter >= FILTER_VERSION.into())
     }
 
+    /// True unless a Page Store has said that it does not know sorted groups and sums of doubles.
+    #[must_use]
+    pub fn storage_knows_sorting(&self) -> bool {
+        let known = self.sal.capabilities();
+        known.is_none_or(|known| known.descriptor >= 2)
+    }
+
+    /// Leaf pages of a batch read, unless a scan asks for another number.
+    #[must_use]
+    pub fn look_ahead(&self) -> usize {
+        self.config.look_ahead
+    }
+
     /// Pages of an index that are in the buffer pool.
     #[must_use]
     pub fn resident_pages(&self, index: &Index) -> u64 {

@@ -26,8 +26,8 @@ pub mod txn;
 /// What of near-data processing the façade's types mention.
 pub mod ndp {
     pub use perigee_ndp::{
-        Aggregate, AggregateBudget, Best, FILTER_VERSION, Filter, KeyRange, KeySet, MAX_AGGREGATES,
-        MAX_BEST, TopKeys, column_data_type, value_data_type,
+        Aggregate, Best, FILTER_VERSION, Filter, GroupMethod, Grouping, KeyRange, KeySet,
+        MAX_AGGREGATES, MAX_BEST, TopKeys, column_data_type, value_data_type,
     };
 }
 

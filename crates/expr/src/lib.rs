@@ -21,6 +21,7 @@ mod builder;
 mod codec;
 mod error;
 mod evaluator;
+mod exact_sum;
 mod interpreter;
 mod program;
 mod render;
@@ -30,6 +31,7 @@ pub use builder::Builder;
 pub use codec::PROGRAM_VERSION;
 pub use error::{EvalError, ExprError};
 pub use evaluator::{Evaluator, Lanes, Vector};
+pub use exact_sum::ExactSum;
 pub use interpreter::Interpreter;
 pub use program::{
     AggregateFunction, Arithmetic, Comparison, DateField, Node, NodeId, Program, Type,

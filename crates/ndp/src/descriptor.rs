@@ -1,6 +1,7 @@
 //! [`Descriptor`]: what a scan sends so that a Page Store can reduce pages (taurus-ndp section
 //! IV.C.1). To everyone but this crate it is an untyped byte string.
 
+use std::num::NonZeroU64;
 use std::ops::Bound;
 
 use bytes::Bytes;
@@ -18,6 +19,37 @@ pub struct Aggregate {
     pub group_by: Vec<Program>,
     /// Functions with their argument; `CountAll` has none.
     pub functions: Vec<(AggregateFunction, Option<Program>)>,
+}
+
+/// How storage finds the group of a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupMethod {
+    /// A table of groups: the fewest steps for each row while all groups fit.
+    #[default]
+    Hash,
+    /// Runs of rows are sorted by their key and merged, in each phase with equal keys merged: more steps for each
+    /// row, less memory for each group, and partial rows come in the order of their keys.
+    Sort,
+}
+
+/// How storage groups, in how much memory. It changes what a scan costs and never its groups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grouping {
+    /// How the group of a row is found.
+    pub method: GroupMethod,
+    /// Most bytes for the groups of a request, if not all that a store has for one.
+    pub memory: Option<NonZeroU64>,
+}
+
+impl Grouping {
+    /// Bytes for the groups of a request where there are so many.
+    #[must_use]
+    pub fn memory_of(&self, most: usize) -> usize {
+        let asked = self
+            .memory
+            .and_then(|asked| usize::try_from(asked.get()).ok());
+        asked.map_or(most, |asked| asked.min(most))
+    }
 }
 
 /// A range of encoded keys. The bounds are prefixes: an included upper bound takes in every key
@@ -49,6 +81,8 @@ pub struct Descriptor {
     pub predicate: Option<Program>,
     /// Deliver partial aggregate states instead of rows.
     pub aggregate: Option<Aggregate>,
+    /// How the aggregate's groups are found.
+    pub grouping: Grouping,
     /// Low watermark of the read view: transactions below it are visible, whatever they did.
     pub watermark: TrxId,
 }
@@ -61,8 +95,8 @@ impl KeyRange {
     };
 }
 
-/// Version of the wire form; 1 is the first.
-pub const DESCRIPTOR_VERSION: u8 = 1;
+/// Greatest version of the wire form: 1 groups by hashing in what memory the store has, and sums no doubles.
+pub const DESCRIPTOR_VERSION: u8 = 2;
 const MAGIC: [u8; 4] = *b"PNDD";
 /// Magic, checksum, version.
 const HEADER_LEN: usize = 9;
@@ -84,7 +118,18 @@ impl Descriptor {
             projection: Vec::new(),
             predicate: None,
             aggregate: None,
+            grouping: Grouping::default(),
             watermark,
+        }
+    }
+
+    /// The least version of the wire form that says all of it, which is the one that it is written in.
+    #[must_use]
+    pub fn version(&self) -> u8 {
+        let sums_doubles = self.aggregate.iter().any(Aggregate::sums_doubles);
+        match sums_doubles || self.grouping != Grouping::default() {
+            true => 2,
+            false => 1,
         }
     }
 
@@ -104,7 +149,8 @@ impl Descriptor {
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut w = Writer::new();
-        w.raw(&MAGIC).u32(0).u8(DESCRIPTOR_VERSION);
+        let version = self.version();
+        w.raw(&MAGIC).u32(0).u8(version);
         w.u32(self.db.0).u32(self.index.0).u64(self.watermark.0);
         w.u8(u8::from(self.reverse));
         self.layout.encode(&mut w);
@@ -130,6 +176,13 @@ impl Descriptor {
                 encode_program(argument.as_ref(), &mut w);
             }
         }
+        if version >= 2 {
+            w.u8(match self.grouping.method {
+                GroupMethod::Hash => 1,
+                GroupMethod::Sort => 2,
+            });
+            w.u64(self.grouping.memory.map_or(0, NonZeroU64::get));
+        }
         let mut bytes = w.into_bytes();
         let crc = checksum(&bytes[8..]);
         bytes[4..8].copy_from_slice(&crc.to_le_bytes());
@@ -154,21 +207,26 @@ impl Descriptor {
         if bytes[4..8] != checksum(&bytes[8..]).to_le_bytes() {
             return Err(invalid("checksum does not match"));
         }
-        if bytes[8] != DESCRIPTOR_VERSION {
+        let version = bytes[8];
+        if !(1..=DESCRIPTOR_VERSION).contains(&version) {
             return Err(NdpError::UnknownVersion {
-                found: bytes[8],
+                found: version,
                 known: DESCRIPTOR_VERSION,
             });
         }
-        let decoded = Self::decode_body(&bytes[HEADER_LEN..]);
+        let decoded = Self::decode_body(version, &bytes[HEADER_LEN..]);
         let descriptor = decoded.map_err(|e| NdpError::Descriptor {
             what: e.to_string(),
         })?;
         descriptor.validate()?;
+        // A batch names the descriptor by the hash of its bytes, so there is one way to write it.
+        if descriptor.version() != version {
+            return Err(invalid("it is not of the version that it says"));
+        }
         Ok(descriptor)
     }
 
-    fn decode_body(bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn decode_body(version: u8, bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut r = Reader::new(bytes, "descriptor");
         let (db, index) = (DbId(r.u32()?), IndexId(r.u32()?));
         let watermark = TrxId(r.u64()?);
@@ -196,6 +254,10 @@ impl Descriptor {
         } else {
             None
         };
+        let grouping = match version {
+            1 => Grouping::default(),
+            _ => decode_grouping(&mut r)?,
+        };
         r.finish()?;
         Ok(Self {
             db,
@@ -206,6 +268,7 @@ impl Descriptor {
             projection,
             predicate,
             aggregate,
+            grouping,
             watermark,
         })
     }
@@ -240,6 +303,10 @@ impl Descriptor {
         {
             return invalid("its predicate is no condition".to_owned());
         }
+        let groups = |aggregate: &Aggregate| !aggregate.group_by.is_empty();
+        if self.grouping != Grouping::default() && !self.aggregate.as_ref().is_some_and(groups) {
+            return invalid("it says how to group and has no groups".to_owned());
+        }
         self.aggregate.as_ref().map_or(Ok(()), Aggregate::validate)
     }
 
@@ -260,6 +327,13 @@ pub fn hash_bytes(encoded: &[u8]) -> u64 {
 }
 
 impl Aggregate {
+    fn sums_doubles(&self) -> bool {
+        self.functions.iter().any(|(function, argument)| {
+            let ty = argument.as_ref().map(Program::result_type);
+            *function == AggregateFunction::Sum && ty == Some(Type::Double)
+        })
+    }
+
     fn validate(&self) -> Result<(), NdpError> {
         let invalid = |what: String| Err(NdpError::Descriptor { what });
         let (groups, functions) = (self.group_by.len(), self.functions.len());
@@ -274,10 +348,10 @@ impl Aggregate {
                 (AggregateFunction::CountAll, argument) => argument.is_none(),
                 (_, None) => false,
                 (AggregateFunction::Count, _) => true,
-                // Doubles only with an accumulation that does not depend on the order of rows.
-                (AggregateFunction::Sum, Some(ty)) => {
-                    matches!(ty, Type::Int | Type::UInt | Type::Decimal { .. })
-                }
+                (AggregateFunction::Sum, Some(ty)) => matches!(
+                    ty,
+                    Type::Int | Type::UInt | Type::Decimal { .. } | Type::Double
+                ),
                 (AggregateFunction::Min | AggregateFunction::Max, Some(_)) => true,
             };
             if !fits {
@@ -309,6 +383,16 @@ fn decode_function(r: &mut Reader<'_>) -> Result<AggregateFunction, DecodeError>
         5 => AggregateFunction::Max,
         _ => return Err(DecodeError::new("descriptor: aggregate function")),
     })
+}
+
+fn decode_grouping(r: &mut Reader<'_>) -> Result<Grouping, DecodeError> {
+    let method = match r.u8()? {
+        1 => GroupMethod::Hash,
+        2 => GroupMethod::Sort,
+        _ => return Err(DecodeError::new("descriptor: grouping")),
+    };
+    let memory = NonZeroU64::new(r.u64()?);
+    Ok(Grouping { method, memory })
 }
 
 fn encode_program(program: Option<&Program>, w: &mut Writer) {

@@ -7,7 +7,7 @@ use perigee_expr::AggregateFunction;
 
 use crate::batch::{AmbiguousKind, Column, NdpBatch};
 use crate::chunk::Values;
-use crate::{Descriptor, KeyRange};
+use crate::{Descriptor, GroupMethod, Grouping, KeyRange};
 
 impl Descriptor {
     /// The descriptor as text: one line per part, columns named `c` and their number.
@@ -67,6 +67,15 @@ impl Descriptor {
                         .iter()
                         .map(|program| program.display(&names));
                     line(format!("group by {}", list(keys)));
+                }
+                if self.grouping != Grouping::default() {
+                    let Grouping { method, memory } = self.grouping;
+                    let method = match method {
+                        GroupMethod::Hash => "hashing",
+                        GroupMethod::Sort => "sorting",
+                    };
+                    let memory = memory.map_or(String::new(), |bytes| format!(" in {bytes} bytes"));
+                    line(format!("group by {method}{memory}"));
                 }
             }
         }

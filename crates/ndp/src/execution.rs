@@ -13,7 +13,7 @@ use perigee_expr::Vector;
 use perigee_page::PageRef;
 use perigee_types::PAGE_SIZE;
 
-use crate::aggregate::Aggregation;
+use crate::aggregate::{AggregateBudget, Aggregation, GroupMemory};
 use crate::ahead::Ahead;
 use crate::batch::{Ambiguous, AmbiguousKind, Column, MAX_ROWS, NdpBatch, PageRun};
 use crate::filter::{self, Filters};
@@ -82,10 +82,21 @@ impl Execution {
     /// A run that has seen no page yet.
     #[must_use]
     pub fn new(scanner: Arc<Scanner>) -> Self {
+        let budget = scanner.budget;
+        Self::charged(scanner, budget, None)
+    }
+
+    /// The same, with a budget for the groups, which are charged to `memory`.
+    #[must_use]
+    pub fn charged(
+        scanner: Arc<Scanner>,
+        budget: AggregateBudget,
+        memory: Option<Arc<dyn GroupMemory>>,
+    ) -> Self {
         let aggregation = scanner
             .aggregate
             .as_ref()
-            .map(|p| Aggregation::new(p, scanner.budget));
+            .map(|plan| Aggregation::new(plan, budget, memory));
         let mut new = Self {
             scanner,
             filters: Filters::default(),
@@ -148,11 +159,14 @@ impl Execution {
         &self.scanner
     }
 
-    /// Rows ready to be taken. With an aggregate these are the groups that left the table because
-    /// it was full: those still in it become rows when the batch is taken.
+    /// Rows that are worth being taken. Of an aggregation there are none: taking them would give out the groups
+    /// that go on being aggregated as well. What left these for want of memory counts as bytes.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.rows
+        match self.aggregation {
+            Some(_) => 0,
+            None => self.rows,
+        }
     }
 
     /// Bytes of memory that the rows and records take that are ready to be taken.

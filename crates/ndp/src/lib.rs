@@ -30,11 +30,11 @@ mod scanner;
 mod schema;
 mod visibility;
 
-pub use aggregate::AggregateBudget;
+pub use aggregate::{AggregateBudget, GroupMemory};
 pub use batch::{Ambiguous, AmbiguousKind, MAX_COLUMNS, MAX_ROWS, NdpBatch, PageRun};
 pub use descriptor::{
-    Aggregate, DESCRIPTOR_VERSION, Descriptor, KeyRange, MAX_AGGREGATES, MAX_DESCRIPTOR_LEN,
-    hash_bytes,
+    Aggregate, DESCRIPTOR_VERSION, Descriptor, GroupMethod, Grouping, KeyRange, MAX_AGGREGATES,
+    MAX_DESCRIPTOR_LEN, hash_bytes,
 };
 pub use error::NdpError;
 pub use execution::Execution;

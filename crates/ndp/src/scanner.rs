@@ -36,18 +36,21 @@ impl Scanner {
         Self::with_budget(descriptor, backend, AggregateBudget::DEFAULT)
     }
 
-    /// As [`Scanner::new`], with a memory budget for the groups of each execution.
+    /// As [`Scanner::new`], with a memory budget for the groups of each execution, unless the descriptor asks
+    /// for less.
     pub fn with_budget(
         descriptor: Descriptor,
         backend: Backend,
-        budget: AggregateBudget,
+        mut budget: AggregateBudget,
     ) -> Result<Self, NdpError> {
         descriptor.validate()?;
+        budget.bytes = descriptor.grouping.memory_of(budget.bytes);
         let layout = &descriptor.layout;
         let predicate = descriptor.predicate.as_ref();
         let predicate = predicate.map(|p| Expression::new(p, layout, backend));
         let aggregate = descriptor.aggregate.as_ref();
-        let aggregate = aggregate.map(|a| AggregatePlan::new(a, layout, backend));
+        let aggregate =
+            aggregate.map(|a| AggregatePlan::new(a, descriptor.grouping.method, layout, backend));
         let projection = match aggregate {
             Some(_) => Vec::new(),
             None => descriptor

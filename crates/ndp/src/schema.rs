@@ -140,6 +140,8 @@ fn state_data_type(function: AggregateFunction, argument: Option<Type>) -> (Data
         (AggregateFunction::Sum, Some(Type::Decimal { scale, .. })) => {
             (decimal(MAX_PRECISION, scale), true)
         }
+        // What makes up an exact sum ([`perigee_expr::ExactSum`]).
+        (AggregateFunction::Sum, Some(Type::Double)) => (DataType::BinaryView, true),
         (AggregateFunction::Sum, Some(_)) => (decimal(MAX_PRECISION, 0), true),
         (AggregateFunction::Min | AggregateFunction::Max, Some(ty)) => (value_data_type(ty), true),
         _ => (DataType::Int64, false),

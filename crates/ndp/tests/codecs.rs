@@ -12,7 +12,8 @@ use bytes::Bytes;
 use perigee_expr::arbitrary::Generator;
 use perigee_expr::{AggregateFunction, Program, Type};
 use perigee_ndp::{
-    Aggregate, Backend, Descriptor, Execution, KeyRange, MAX_ROWS, NdpBatch, NdpError, Scanner,
+    Aggregate, Backend, Descriptor, Execution, GroupMethod, KeyRange, MAX_ROWS, NdpBatch, NdpError,
+    Scanner,
 };
 use perigee_page::PageRef;
 use perigee_types::{TrxId, checksum};
@@ -73,10 +74,45 @@ fn random_batch(seed: u64) -> (Arc<Scanner>, NdpBatch) {
 #[test]
 fn an_unknown_version_is_told_apart() {
     let mut bytes = random_descriptor(1).encode().to_vec();
-    bytes[8] = 2;
+    bytes[8] = 3;
     seal(&mut bytes);
     let error = Descriptor::decode(&bytes).unwrap_err();
-    assert_eq!(error, NdpError::UnknownVersion { found: 2, known: 1 });
+    assert_eq!(error, NdpError::UnknownVersion { found: 3, known: 2 });
+}
+
+#[test]
+fn a_descriptor_is_written_in_the_least_version_and_in_no_other() {
+    let layout = RowLayout::clustered(&[(INT, false), (ColumnType::Double, true)], &[0]).unwrap();
+    let column = |index, ty| Program {
+        nodes: vec![perigee_expr::Node::Column { index, ty }],
+    };
+    let mut plain = descriptor(&layout, 5);
+    assert_eq!(plain.encode()[8], 1);
+    plain.aggregate = Some(Aggregate {
+        group_by: vec![column(0, Type::Int)],
+        functions: Vec::new(),
+    });
+    assert_eq!(plain.encode()[8], 1);
+    let mut sorted = plain.clone();
+    sorted.grouping.method = GroupMethod::Sort;
+    let mut summing = plain.clone();
+    let sum = (AggregateFunction::Sum, Some(column(1, Type::Double)));
+    summing.aggregate.as_mut().unwrap().functions.push(sum);
+    for newer in [sorted, summing] {
+        let encoded = newer.encode();
+        assert_eq!(encoded[8], 2);
+        assert_eq!(Descriptor::decode(&encoded).unwrap(), newer);
+    }
+    // The same in the words of version 2 has another hash, so it is not the same.
+    let mut wordy = plain.encode().to_vec();
+    wordy[8] = 2;
+    wordy.push(1);
+    wordy.extend_from_slice(&[0; 8]);
+    seal(&mut wordy);
+    assert!(Descriptor::decode(&wordy).is_err());
+    let mut ungrouped = descriptor(&layout, 5);
+    ungrouped.grouping.method = GroupMethod::Sort;
+    assert!(ungrouped.validate().is_err());
 }
 
 #[test]
@@ -93,7 +129,15 @@ fn a_damaged_byte_is_found_by_the_checksum() {
 
 #[test]
 fn descriptors_that_ask_for_too_much_are_refused() {
-    let layout = RowLayout::clustered(&[(INT, false), (ColumnType::Double, true)], &[0]).unwrap();
+    let layout = RowLayout::clustered(
+        &[
+            (INT, false),
+            (ColumnType::Double, true),
+            (ColumnType::Date, true),
+        ],
+        &[0],
+    )
+    .unwrap();
     let column = |index, ty| Program {
         nodes: vec![perigee_expr::Node::Column { index, ty }],
     };
@@ -110,7 +154,7 @@ fn descriptors_that_ask_for_too_much_are_refused() {
         functions: Vec::new(),
     });
     let double = Some(column(1, Type::Double));
-    let sum = aggregate(AggregateFunction::Sum, double.clone());
+    let sum = aggregate(AggregateFunction::Sum, Some(column(2, Type::Date)));
     let count = aggregate(AggregateFunction::CountAll, double);
     let least = aggregate(AggregateFunction::Min, None);
     let with_predicate = |predicate| Descriptor {
@@ -125,7 +169,7 @@ fn descriptors_that_ask_for_too_much_are_refused() {
         (
             "a column",
             Descriptor {
-                projection: vec![0, 2],
+                projection: vec![0, 3],
                 ..valid.clone()
             },
         ),
@@ -139,7 +183,7 @@ fn descriptors_that_ask_for_too_much_are_refused() {
             },
         ),
         ("nothing", with_aggregate(empty)),
-        ("a sum of doubles", with_aggregate(sum)),
+        ("a sum of dates", with_aggregate(sum)),
         ("an argument", with_aggregate(count)),
         ("no argument", with_aggregate(least)),
     ];

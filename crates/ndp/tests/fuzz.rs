@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use perigee_expr::arbitrary::Generator;
 use perigee_expr::{AggregateFunction, Type};
-use perigee_ndp::{Aggregate, Backend, Descriptor, Execution, MAX_ROWS, NdpBatch, Scanner};
+use perigee_ndp::{
+    Aggregate, Backend, Descriptor, Execution, GroupMethod, MAX_ROWS, NdpBatch, Scanner,
+};
 use perigee_page::{HEADER_LEN, PageRef};
 use perigee_testkit::Fuzz;
 use perigee_types::{PAGE_SIZE, TrxId, checksum};
@@ -74,6 +76,9 @@ fn random_table(seed: u64) -> (Arc<Scanner>, Vec<PageBytes>) {
             group_by,
             functions,
         });
+        if r.chance(50) {
+            d.grouping.method = GroupMethod::Sort;
+        }
     }
     let pages = records
         .chunks(20)

@@ -9,15 +9,18 @@
 mod support;
 
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU64;
 use std::ops::Bound;
 
 use bytes::Bytes;
 use perigee_expr::arbitrary::Generator;
 use perigee_expr::{
-    AggregateFunction, Arithmetic, Builder, Comparison, Interpreter, NodeId, Program, Type,
+    AggregateFunction, Arithmetic, Builder, Comparison, ExactSum, Interpreter, NodeId, Program,
+    Type,
 };
 use perigee_ndp::{
-    Aggregate, AggregateBudget, Backend, Descriptor, Execution, KeyRange, NdpError, Scanner,
+    Aggregate, AggregateBudget, Backend, Descriptor, Execution, GroupMethod, Grouping, KeyRange,
+    NdpError, Scanner,
 };
 use perigee_page::PageRef;
 use perigee_types::TrxId;
@@ -159,16 +162,16 @@ fn random_aggregate(r: &mut Random, layout: &RowLayout) -> Option<Aggregate> {
     };
     let functions = (0..r.below(6)).filter_map(|_| {
         let argument = random_value_program(r, layout)?;
-        let exact = matches!(
+        let summed = matches!(
             argument.result_type(),
-            Type::Int | Type::UInt | Type::Decimal { .. }
+            Type::Int | Type::UInt | Type::Decimal { .. } | Type::Double
         );
         Some(match r.below(5) {
             0 => (AggregateFunction::CountAll, None),
             1 => (AggregateFunction::Count, Some(argument)),
             2 => (AggregateFunction::Min, Some(argument)),
             3 => (AggregateFunction::Max, Some(argument)),
-            _ if exact => (AggregateFunction::Sum, Some(argument)),
+            _ if summed => (AggregateFunction::Sum, Some(argument)),
             _ => (AggregateFunction::Count, Some(argument)),
         })
     });
@@ -208,8 +211,8 @@ impl Case {
         let mut case = Self {
             descriptor: descriptor(&layout, watermark),
             budget: AggregateBudget {
-                groups: 1 + r.below(6),
-                bytes: 1 << 20,
+                groups: *r.pick(&[1, 2, 3, 6, usize::MAX]),
+                bytes: *r.pick(&[1, 200, 2000, 1 << 20]),
             },
             pages: Vec::new(),
             records: vec![Vec::new(); PAGES],
@@ -265,6 +268,13 @@ impl Case {
             .collect();
         if r.chance(50) {
             case.descriptor.aggregate = random_aggregate(r, &layout);
+            let groups = |a: &Aggregate| !a.group_by.is_empty();
+            if case.descriptor.aggregate.as_ref().is_some_and(groups) {
+                case.descriptor.grouping = Grouping {
+                    method: *r.pick(&[GroupMethod::Hash, GroupMethod::Sort]),
+                    memory: NonZeroU64::new(*r.pick(&[0, 1, 1000])),
+                };
+            }
         }
         case
     }
@@ -407,15 +417,32 @@ fn expected_rows(case: &Case, versions: &[Vec<Bytes>]) -> Vec<Vec<Datum>> {
 }
 
 /// State of a function: a count, a sum in two halves, or an extreme.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 enum State {
     Count(i64),
     Sum(Option<(i128, i128)>),
+    Doubles(Option<ExactSum>),
     Extreme(Datum, Collation),
 }
 
 fn halves(value: i128) -> (i128, i128) {
     (value >> 64, value & i128::from(u64::MAX))
+}
+
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Count(a), Self::Count(b)) => a == b,
+            (Self::Sum(a), Self::Sum(b)) => a == b,
+            // One sum can be made up in several ways.
+            (Self::Doubles(a), Self::Doubles(b)) => {
+                let bits = |sum: &Option<ExactSum>| sum.as_ref().map(|s| s.value().to_bits());
+                bits(a) == bits(b)
+            }
+            (Self::Extreme(a, _), Self::Extreme(b, _)) => a == b,
+            _ => false,
+        }
+    }
 }
 
 impl State {
@@ -429,6 +456,16 @@ impl State {
         match function {
             AggregateFunction::CountAll => Self::Count(1),
             AggregateFunction::Count => Self::Count(i64::from(!value.is_null())),
+            AggregateFunction::Sum if argument.unwrap().result_type() == Type::Double => {
+                Self::Doubles(match *value {
+                    Datum::Double(term) => {
+                        let mut sum = ExactSum::default();
+                        sum.add(term);
+                        Some(sum)
+                    }
+                    _ => None,
+                })
+            }
             AggregateFunction::Sum => Self::Sum((!value.is_null()).then(|| halves(number))),
             _ => {
                 let ty = argument.unwrap().result_type();
@@ -444,6 +481,9 @@ impl State {
             (AggregateFunction::CountAll | AggregateFunction::Count, Datum::Int(n)) => {
                 Self::Count(*n)
             }
+            (AggregateFunction::Sum, Datum::String(bytes)) => {
+                Self::Doubles(Some(ExactSum::from_bytes(bytes).unwrap()))
+            }
             _ => Self::of(function, argument, value),
         }
     }
@@ -456,6 +496,11 @@ impl State {
                     let (h, l) = a.unwrap_or_default();
                     let (carry, low) = halves(l + low);
                     *a = Some((h + high + carry, low));
+                }
+            }
+            (Self::Doubles(a), Self::Doubles(b)) => {
+                if let Some(b) = b {
+                    a.get_or_insert_default().merge(&b);
                 }
             }
             (Self::Extreme(a, collation), Self::Extreme(b, _)) => {

@@ -73,7 +73,7 @@ pub fn run_frontend<'a>(
 /// If the address or the directory cannot be used.
 pub fn run_embedded(settings: EmbeddedSettings) -> LocalBoxFuture<'static, Result<(), NodeError>> {
     Box::pin(async move {
-        let config = page_store_config(settings.pool_bytes, None, settings.decline_every);
+        let config = page_store_config(settings.pool_bytes, None, None, settings.decline_every);
         let data = settings.data.clone();
         let plugin = if settings.frontend.interpret {
             PerigeePlugin::interpreting()

@@ -47,6 +47,8 @@ pub struct PageStoreSettings {
     pub pool_bytes: usize,
     /// Threads for near-data processing; `None` for one a core.
     pub ndp_threads: Option<usize>,
+    /// Memory for the groups of one NDP read, in bytes; `None` for the default.
+    pub ndp_group_bytes: Option<usize>,
     /// Declines every n-th page of NDP reads, for tests.
     pub decline_every: Option<u32>,
 }

@@ -65,6 +65,7 @@ pub fn run_page_store(
         let config = page_store_config(
             settings.pool_bytes,
             settings.ndp_threads,
+            settings.ndp_group_bytes,
             settings.decline_every,
         );
         let store = spawn_blocking(move || PageStoreService::open(dir, config))
@@ -104,12 +105,17 @@ pub fn run_page_store(
 pub(crate) fn page_store_config(
     pool_bytes: usize,
     ndp_threads: Option<usize>,
+    ndp_group_bytes: Option<usize>,
     decline_every: Option<u32>,
 ) -> perigee_page_store::Config {
     let default = perigee_page_store::Config::default();
+    let ndp_group_bytes = ndp_group_bytes.unwrap_or(default.ndp_group_bytes);
     perigee_page_store::Config {
         pool_bytes,
         ndp_threads: ndp_threads.unwrap_or(default.ndp_threads),
+        ndp_group_bytes,
+        // Of so many requests at the same time.
+        ndp_group_bytes_tenant: 4 * ndp_group_bytes,
         decline_every,
         ..default
     }

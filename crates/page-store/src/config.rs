@@ -42,6 +42,10 @@ pub struct Config {
     /// How long near-data processing waits for a client that does not take its results, before it
     /// gives up the rest of the request.
     pub ndp_patience: Duration,
+    /// Memory for the groups of one NDP read's aggregation; its threads share it in equal parts.
+    pub ndp_group_bytes: usize,
+    /// Memory for the groups of all NDP reads of a database together.
+    pub ndp_group_bytes_tenant: usize,
     /// Descriptors that are kept ready to run,
     pub descriptor_cache: usize,
     /// and memory that they may take.
@@ -74,6 +78,9 @@ impl Default for Config {
             ndp_threads: cores,
             ndp_queue: 4096,
             ndp_patience: Duration::from_secs(60),
+            // As much as the pages of a batch read by default: their groups are no larger.
+            ndp_group_bytes: 16 << 20,
+            ndp_group_bytes_tenant: 64 << 20,
             descriptor_cache: 256,
             descriptor_cache_bytes: 128 << 20,
             filter_cache: 1024,

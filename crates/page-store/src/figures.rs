@@ -116,6 +116,8 @@ pub struct NdpFigures {
     pub threads_at_work: usize,
     /// Threads there are.
     pub threads: usize,
+    /// Memory that groups of aggregations take.
+    pub group_bytes: usize,
 }
 
 /// The cache of descriptors.

@@ -34,6 +34,7 @@ mod files;
 mod filters;
 mod fragment;
 mod frame;
+mod group_memory;
 mod identity;
 mod materialize;
 mod ndp;
@@ -59,6 +60,6 @@ pub use figures::{
     PoolFigures, SliceFigures,
 };
 pub use offline::{OfflinePage, OfflineSlice, OfflineStore};
-pub use plugin::{NdpPlugin, NdpProgram, NdpRun, PageOutcome, PerigeePlugin};
+pub use plugin::{NdpPlugin, NdpProgram, NdpRun, PageOutcome, PerigeePlugin, RunResources};
 pub use priority::{NdpRuntime, answer_at_once};
 pub use service::PageStoreService;

@@ -24,6 +24,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use perigee_ndp::GroupMemory;
 use perigee_page_api::{NdpReply, PageError, thread_cpu_nanos};
 use perigee_types::{DbId, Lsn, PageId};
 use tokio::runtime::Handle;
@@ -61,6 +62,12 @@ pub(crate) struct Job {
     pub filters: Vec<Ready>,
     /// Their numbers in the request, of so many.
     pub filter_numbers: (Vec<usize>, usize),
+    /// Memory for the groups of the threads that work on it,
+    pub group_bytes: usize,
+    /// of which there are so many at most,
+    pub workers: usize,
+    /// and whom they are charged to.
+    pub memory: Arc<dyn GroupMemory>,
     pub sender: Sender<Reply>,
     /// Chunks of `pages` that this job has: the rest was declined.
     pub chunks: usize,
@@ -159,6 +166,11 @@ impl NdpPool {
             *queue.waiting.entry(db).or_default() += taken;
         }
         taken
+    }
+
+    /// Threads that may work on a request of so many chunks at a time.
+    pub(crate) fn workers(&self, chunks: usize) -> usize {
+        self.threads.len().min(chunks).max(1)
     }
 
     /// Lets an NDP thread prepare a descriptor of a database; false if too many wait.

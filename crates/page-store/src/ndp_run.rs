@@ -8,7 +8,7 @@ use perigee_page_api::{
 use perigee_types::PAGE_SIZE;
 
 use crate::ndp::{CHUNK, Job};
-use crate::plugin::{NdpRun, PageOutcome};
+use crate::plugin::{NdpRun, PageOutcome, RunResources};
 use crate::pool::Use;
 
 /// A result is sent when it has this many rows,
@@ -43,7 +43,12 @@ impl<'a> Partial<'a> {
     pub(crate) fn new(job: &'a Job) -> Self {
         Self {
             job,
-            run: job.program.run(&job.filters),
+            run: job.program.run(RunResources {
+                filters: &job.filters,
+                group_bytes: job.group_bytes,
+                runs: job.workers,
+                memory: job.memory.clone(),
+            }),
             taken: 0,
             items: Vec::new(),
             usage: NdpUsage::default(),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use perigee_ndp::{
-    Backend, DESCRIPTOR_VERSION, Descriptor, EXPRESSION_VERSION, Execution, FILTER_VERSION, Filter,
-    Filters, NdpError, Scanner,
+    AggregateBudget, Backend, DESCRIPTOR_VERSION, Descriptor, EXPRESSION_VERSION, Execution,
+    FILTER_VERSION, Filter, Filters, GroupMemory, NdpError, Scanner,
 };
 use perigee_page::PageRef;
 use perigee_page_api::{Capabilities, give_way};
@@ -37,11 +37,23 @@ pub trait NdpPlugin: Send + Sync + 'static {
     }
 }
 
+/// What a run gets from the store.
+pub struct RunResources<'a> {
+    /// Filters that the plugin prepared.
+    pub filters: &'a [Arc<dyn Any + Send + Sync>],
+    /// Bytes of memory that the groups of all runs of the request may take,
+    pub group_bytes: usize,
+    /// of which there are so many at a time,
+    pub runs: usize,
+    /// and whom they are charged to.
+    pub memory: Arc<dyn GroupMemory>,
+}
+
 /// A descriptor made ready to run.
 pub trait NdpProgram: Send + Sync + 'static {
-    /// A run over some pages of one request, by one thread, with filters that the plugin prepared. It goes
-    /// without those that are not for this descriptor.
-    fn run(&self, filters: &[Arc<dyn Any + Send + Sync>]) -> Box<dyn NdpRun>;
+    /// A run over some pages of one request, by one thread. It goes without filters that are not for this
+    /// descriptor.
+    fn run(&self, resources: RunResources<'_>) -> Box<dyn NdpRun>;
 
     /// True if it runs machine code.
     fn is_compiled(&self) -> bool;
@@ -133,8 +145,16 @@ impl NdpPlugin for PerigeePlugin {
 struct PerigeeProgram(Arc<Scanner>);
 
 impl NdpProgram for PerigeeProgram {
-    fn run(&self, filters: &[Arc<dyn Any + Send + Sync>]) -> Box<dyn NdpRun> {
-        let mut run = Execution::new(self.0.clone())
+    fn run(&self, resources: RunResources<'_>) -> Box<dyn NdpRun> {
+        let RunResources {
+            filters,
+            group_bytes,
+            runs,
+            memory,
+        } = resources;
+        let grouping = &self.0.descriptor().grouping;
+        let budget = AggregateBudget::of(grouping.memory_of(group_bytes) / runs.max(1));
+        let mut run = Execution::charged(self.0.clone(), budget, Some(memory))
             .pausing(give_way)
             .remembering();
         let layout = &self.0.descriptor().layout;

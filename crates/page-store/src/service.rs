@@ -29,6 +29,7 @@ use crate::figures::{Figures, LogCounters, LogFigures, NdpCounters, SliceFigures
 use crate::files::OpenFiles;
 use crate::filters::FilterCache;
 use crate::fragment::LogCache;
+use crate::group_memory::GroupLedger;
 use crate::identity::{self, SliceLabel};
 use crate::ndp::NdpPool;
 use crate::plugin::{NdpPlugin, PerigeePlugin};
@@ -54,6 +55,9 @@ pub(crate) struct Store {
     pub(crate) plugin: Arc<dyn NdpPlugin>,
     pub(crate) descriptors: DescriptorCache,
     pub(crate) filters: FilterCache,
+    pub(crate) groups: Arc<GroupLedger>,
+    /// Memory for the groups of one request.
+    pub(crate) group_bytes: usize,
     pub(crate) ndp: NdpPool,
     pub(crate) ndp_counters: NdpCounters,
     /// Turns to have declined pages read and sent.
@@ -140,6 +144,8 @@ impl PageStoreService {
                 config.descriptor_cache_bytes,
             ),
             filters: FilterCache::new(config.filter_cache, config.filter_cache_bytes),
+            groups: GroupLedger::new(config.ndp_group_bytes_tenant),
+            group_bytes: config.ndp_group_bytes,
             ndp: ndp.map_err(no_threads)?,
             ndp_counters: NdpCounters::default(),
             declined_reads: Arc::new(Semaphore::new(config.ndp_threads.max(1))),
@@ -372,6 +378,7 @@ impl Store {
         let slices = slices.iter().map(slice).collect();
         let mut ndp = self.ndp_counters.figures();
         self.ndp.add_to(&mut ndp);
+        ndp.group_bytes = self.groups.bytes();
         Figures {
             slices,
             pool: pool.figures(),

@@ -4,16 +4,19 @@
 
 mod support;
 
+use std::collections::HashMap;
+use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::time::Duration;
 
-use std::sync::Arc;
-
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal128Type, Int32Type};
+use arrow_array::types::{Decimal128Type, Int32Type, Int64Type};
 use bytes::Bytes;
 use futures::StreamExt;
 use perigee_expr::{AggregateFunction, Comparison, Node, NodeId, Program, Type};
-use perigee_ndp::{Aggregate, Backend, Descriptor, Filter, KeySet, NdpBatch, Scanner};
+use perigee_ndp::{
+    Aggregate, Backend, Descriptor, Filter, GroupMethod, Grouping, KeySet, NdpBatch, Scanner,
+};
 use perigee_page::{PageKind, RecordHeader};
 use perigee_page_api::{
     Capabilities, ClientConfig, FilterHash, NdpDecline, NdpFilter, NdpItem, NdpRead, NdpReply,
@@ -318,6 +321,74 @@ async fn aggregates_are_merged_over_the_pages_of_a_worker() {
             .value(0);
     }
     assert_eq!(total, 64 * (0..1000).sum::<i128>());
+}
+
+/// Rows of each value, of 1,000.
+fn counts(db: DbId, grouping: Grouping) -> Descriptor {
+    let value = Program {
+        nodes: vec![column(1)],
+    };
+    Descriptor {
+        aggregate: Some(Aggregate {
+            group_by: vec![value],
+            functions: vec![(AggregateFunction::CountAll, None)],
+        }),
+        grouping,
+        ..Descriptor::new(db, IndexId(1), layout(), WATERMARK)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_take_as_much_memory_as_the_store_and_the_request_allow() {
+    let kib = |n: u64| NonZeroU64::new(n << 10);
+    let (mut model, pages) = (Model::new(SLICE), (1..=640).collect::<Vec<_>>());
+    let default = Config::default();
+    let (request_bytes, tenant_bytes) = (default.ndp_group_bytes, default.ndp_group_bytes_tenant);
+    let dir = tempdir();
+    let first = open(dir.path(), small());
+    load(&first, &mut model, 640).await;
+    settle(&first, SLICE).await;
+    drop(first);
+    for (ndp_group_bytes, ndp_group_bytes_tenant, memory, enough) in [
+        (request_bytes, tenant_bytes, None, true),
+        (request_bytes, tenant_bytes, kib(1 << 20), true),
+        (request_bytes, tenant_bytes, kib(10), false),
+        (20 << 10, tenant_bytes, None, false),
+        // What each run may hold in any case.
+        (request_bytes, 0, None, false),
+    ] {
+        let config = Config {
+            ndp_group_bytes,
+            ndp_group_bytes_tenant,
+            ..small()
+        };
+        let store = open(dir.path(), config);
+        for method in [GroupMethod::Hash, GroupMethod::Sort] {
+            let descriptor = counts(SLICE.db, Grouping { method, memory });
+            let answer = ask(&store, request(&model, &pages, &descriptor)).await;
+            assert!(answer.declined.is_empty());
+            let scanner = Arc::new(Scanner::new(descriptor, Backend::Interpreter).unwrap());
+            let (mut rows, mut of_value) = (0, HashMap::<i32, i64>::new());
+            for batch in answer.batches {
+                rows += batch.rows;
+                let states = scanner.finish(batch, &[]).unwrap().batch;
+                let values = states.column(0).as_primitive::<Int32Type>().values().iter();
+                let counts = states.column(1).as_primitive::<Int64Type>().values();
+                for (value, count) in values.zip(counts) {
+                    *of_value.entry(*value).or_default() += count;
+                }
+            }
+            assert!((0..1000).all(|value| of_value[&value] == 64), "{method:?}");
+            let few = rows <= 1000 * small().ndp_threads;
+            // Sorted groups take less: those of a small part of the memory still fit.
+            let fit = enough || (method == GroupMethod::Sort && ndp_group_bytes_tenant == 0);
+            assert_eq!(
+                few, fit,
+                "{rows} rows by {method:?} in {ndp_group_bytes}, {memory:?}"
+            );
+            assert_eq!(store.figures().ndp.group_bytes, 0, "all is given back");
+        }
+    }
 }
 
 #[tokio::test]
@@ -637,7 +708,7 @@ async fn a_store_says_what_it_knows() {
     let plugin = Arc::new(Older(PerigeePlugin::default()));
     let older = PageStoreService::open_with_plugin(dirs[1].path(), small(), plugin).unwrap();
     let known = newer.capabilities().await.unwrap();
-    assert_eq!((known.descriptor, known.filter), (1, 2));
+    assert_eq!((known.descriptor, known.filter), (2, 2));
     assert_eq!(older.capabilities().await.unwrap(), Capabilities::OLDEST);
     assert_eq!(
         known.common(Capabilities::OLDEST),

@@ -4,7 +4,6 @@
 
 mod support;
 
-use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,7 +18,7 @@ use perigee_page_api::{
     SliceKey, serve_apart,
 };
 use perigee_page_store::{
-    Config, NdpPlugin, NdpProgram, NdpRun, NdpRuntime, PageOutcome, PageStoreService,
+    Config, NdpPlugin, NdpProgram, NdpRun, NdpRuntime, PageOutcome, PageStoreService, RunResources,
     answer_at_once,
 };
 use perigee_redo::Op;
@@ -84,7 +83,7 @@ impl NdpPlugin for Slow {
 }
 
 impl NdpProgram for Slow {
-    fn run(&self, _: &[Arc<dyn Any + Send + Sync>]) -> Box<dyn NdpRun> {
+    fn run(&self, _: RunResources<'_>) -> Box<dyn NdpRun> {
         Box::new(self.clone())
     }
     fn is_compiled(&self) -> bool {

@@ -414,6 +414,9 @@ struct PageStore {
     /// Threads for near-data processing; one a core if not given
     #[arg(long, value_name = "N")]
     ndp_threads: Option<usize>,
+    /// Memory for the groups of one request's aggregation; a database has four times as much for all its requests
+    #[arg(long, value_name = "SIZE", default_value = "16MiB")]
+    ndp_group_memory: Size,
     /// Decline every n-th page of NDP reads
     #[arg(long, value_name = "N", hide = true)]
     decline_every: Option<u32>,
@@ -490,6 +493,7 @@ async fn dispatch(command: Command) -> Result<(), String> {
                 data: store.data,
                 pool_bytes: store.pool.0 as usize,
                 ndp_threads: store.ndp_threads,
+                ndp_group_bytes: Some(store.ndp_group_memory.0 as usize),
                 decline_every: store.decline_every,
             };
             perigee_node::run_page_store(settings)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use perigee_expr::Program;
-use perigee_ndp::Aggregate;
+use perigee_ndp::{Aggregate, Grouping};
 use tokio::sync::Notify;
 
 use super::ScanFilter;
@@ -108,6 +108,8 @@ pub struct ScanRequest {
     pub filters: Vec<Arc<ScanFilter>>,
     /// Partial aggregation; the output is partial states.
     pub aggregate: Option<Aggregate>,
+    /// How its groups are found.
+    pub grouping: Grouping,
     /// Let the Page Stores reduce the pages; otherwise whole pages are read and the same work is
     /// done here.
     pub ndp: bool,

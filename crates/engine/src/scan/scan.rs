@@ -32,6 +32,9 @@ use crate::engine::Engine;
 /// Rows of a batch that is made in the frontend.
 const ROWS_PER_BATCH: usize = 8192;
 
+/// Bytes of a batch that is made in the frontend, of an aggregation: what left its groups for want of memory.
+const BYTES_PER_BATCH: usize = 4 << 20;
+
 /// Parts of the range for each worker, so that one that meets more work than the others takes fewer.
 const PARTS_PER_WORKER: usize = 8;
 
@@ -163,6 +166,7 @@ impl ScanHandle {
         descriptor.projection.clone_from(&request.projection);
         descriptor.predicate.clone_from(&request.predicate);
         descriptor.aggregate.clone_from(&request.aggregate);
+        descriptor.grouping = request.grouping;
         let encoded = if request.ndp {
             descriptor.encode()
         } else {
@@ -442,7 +446,8 @@ impl Partition {
             }
             done => done?,
         }
-        if self.execution.rows() >= ROWS_PER_BATCH {
+        let execution = &self.execution;
+        if execution.rows() >= ROWS_PER_BATCH || execution.bytes() >= BYTES_PER_BATCH {
             self.flush().await
         } else {
             Ok(())

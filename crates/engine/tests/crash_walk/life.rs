@@ -235,6 +235,7 @@ async fn rows(engine: &Arc<Engine>, table: &Arc<Table>) -> BTreeMap<i64, u64> {
             projection: columns.to_vec(),
             predicate: None,
             aggregate: None,
+            grouping: perigee_engine::ndp::Grouping::default(),
             ndp: true,
             filters: Vec::new(),
             view: engine.read_view(),

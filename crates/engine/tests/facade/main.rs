@@ -31,7 +31,7 @@ use arrow_array::types::{Decimal128Type, Int32Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use futures::TryStreamExt;
 use perigee_engine::catalog::{ColumnDef, IndexDef, Table, TableDef};
-use perigee_engine::ndp::{Aggregate, KeyRange};
+use perigee_engine::ndp::{Aggregate, Grouping, KeyRange};
 use perigee_engine::scan::{CancelToken, KeySpan, KeySpans, ScanRequest};
 use perigee_engine::txn::TransactionOptions;
 use perigee_engine::{Engine, EngineConfig, EngineError};
@@ -128,6 +128,7 @@ fn request(engine: &Engine, table: &Arc<Table>, ndp: bool) -> ScanRequest {
         projection: vec![0, 1, 2],
         predicate: None,
         aggregate: None,
+        grouping: Grouping::default(),
         ndp,
         filters: Vec::new(),
         view: engine.read_view(),

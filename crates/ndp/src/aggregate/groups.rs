@@ -8,29 +8,14 @@ use std::ops::Range;
 use perigee_expr::Vector;
 
 use crate::aggregate::keys::{KeyPart, KeyValues, RowCodes};
-
-/// How much a table may hold before it is flushed into the output as partial rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AggregateBudget {
-    /// Greatest number of groups.
-    pub groups: usize,
-    /// Greatest number of bytes of keys and states; at least one group is kept whatever it takes.
-    pub bytes: usize,
-}
-
-impl AggregateBudget {
-    /// 65,536 groups and 8 MiB: a worker's share of a Page Store's memory, and about what the
-    /// second-level cache of a core can still serve.
-    pub const DEFAULT: Self = Self {
-        groups: 1 << 16,
-        bytes: 8 << 20,
-    };
-}
+use crate::aggregate::memory::Held;
 
 /// Groups seen since the last flush.
 pub(crate) struct GroupTable {
     parts: Vec<KeyPart>,
-    budget: AggregateBudget,
+    /// Greatest number of groups.
+    most: usize,
+    held: Held,
     /// Key values of each group.
     keys: Vec<Vector>,
     rows: RowCodes,
@@ -43,6 +28,8 @@ pub(crate) struct GroupTable {
     key_bytes: usize,
     /// Bytes a group takes beside its key.
     state_bytes: usize,
+    /// Bytes that states have taken beside that.
+    heap_bytes: usize,
 }
 
 struct PackedCode {
@@ -69,11 +56,13 @@ impl GroupTable {
         parts: Vec<KeyPart>,
         keys: Vec<Vector>,
         state_bytes: usize,
-        budget: AggregateBudget,
+        most: usize,
+        held: Held,
     ) -> Self {
         Self {
             parts,
-            budget,
+            most,
+            held,
             keys,
             rows: RowCodes::default(),
             packed: Slots::new(),
@@ -83,6 +72,7 @@ impl GroupTable {
             long_bytes: Vec::new(),
             key_bytes: 0,
             state_bytes,
+            heap_bytes: 0,
         }
     }
 
@@ -104,6 +94,11 @@ impl GroupTable {
     /// Begins a run of rows with these keys.
     pub(crate) fn load(&mut self, keys: &[KeyValues<'_>], rows: usize) {
         self.rows.load(&self.parts, keys, rows);
+    }
+
+    /// Says how many bytes the states take beside what is counted for each group.
+    pub(crate) fn set_heap_bytes(&mut self, bytes: usize) {
+        self.heap_bytes = bytes;
     }
 
     /// Puts the groups of the loaded rows from `from` on into `out`, adding new ones. Stops before
@@ -225,8 +220,8 @@ impl GroupTable {
     fn add(&mut self, keys: &[KeyValues<'_>], row: usize, code_bytes: usize) -> Option<u32> {
         // A key takes about as much as its code.
         let bytes = self.key_bytes + 2 * code_bytes + (self.len() + 1) * self.state_bytes;
-        let full = self.len() >= self.budget.groups || bytes > self.budget.bytes;
-        if self.len() > 0 && full {
+        let fits = self.len() < self.most && self.held.may_hold(bytes + self.heap_bytes);
+        if self.len() > 0 && !fits {
             return None;
         }
         self.key_bytes += 2 * code_bytes;
@@ -245,6 +240,7 @@ impl GroupTable {
         self.long_bytes.clear();
         self.long_codes.clear();
         self.key_bytes = 0;
+        self.heap_bytes = 0;
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) enum Text {
 }
 
 impl Text {
-    fn of(self, text: &[u8]) -> Cow<'_, [u8]> {
+    pub(crate) fn of(self, text: &[u8]) -> Cow<'_, [u8]> {
         match self {
             Self::Bytes => Cow::Borrowed(text),
             Self::Trimmed => Cow::Borrowed(string::trim_end(text)),
@@ -140,7 +140,7 @@ const NOT_NULL: u8 = 1;
 impl KeyValues<'_> {
     /// The string of a row; `None` if it is NULL.
     #[inline]
-    fn string(&self, row: usize) -> Option<&[u8]> {
+    pub(crate) fn string(&self, row: usize) -> Option<&[u8]> {
         match self {
             Self::Items {
                 gather,

@@ -2,25 +2,30 @@
 //! (taurus-ndp section V.C).
 //!
 //! [`AggregatePlan`] is what can be known from the descriptor alone; [`Aggregation`] is one
-//! execution's state. Memory is bounded: when the table of groups is full its states go into the
-//! output as partial rows and the table starts anew, which is never an error.
+//! execution's state. Groups are found by hashing ([`groups`]) or by sorting ([`sort`]). Memory is bounded: what
+//! exceeds it goes into the output as partial rows, which is never an error.
 
 mod groups;
 mod keys;
+mod memory;
+mod sort;
 mod state;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use perigee_expr::{AggregateFunction, Lanes, Program, Type, Vector};
 use perigee_value::{Collation, ColumnType, RowLayout};
 
-pub use groups::AggregateBudget;
 use groups::GroupTable;
 use keys::{KeyPart, KeyValues, Text};
+use memory::Held;
+pub use memory::{AggregateBudget, GroupMemory};
+use sort::{Overflow, SortTable};
 use state::{FEW, Groups, Leftover, State, count_few, extend_validity};
 
-use crate::Aggregate;
 use crate::expression::{Backend, Operand};
+use crate::{Aggregate, GroupMethod};
 
 /// What to compute: distinct operands, distinct states, and which state each function shows.
 pub(crate) struct AggregatePlan {
@@ -30,6 +35,7 @@ pub(crate) struct AggregatePlan {
     states: Vec<StatePlan>,
     /// State of each function of the descriptor.
     outputs: Vec<usize>,
+    method: GroupMethod,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,8 +45,14 @@ struct StatePlan {
 }
 
 impl AggregatePlan {
-    pub(crate) fn new(aggregate: &Aggregate, layout: &RowLayout, backend: Backend) -> Self {
+    pub(crate) fn new(
+        aggregate: &Aggregate,
+        method: GroupMethod,
+        layout: &RowLayout,
+        backend: Backend,
+    ) -> Self {
         let mut plan = Self {
+            method,
             keys: Vec::new(),
             parts: Vec::new(),
             arguments: Vec::new(),
@@ -98,6 +110,15 @@ impl AggregatePlan {
         self.states.len() - 1
     }
 
+    /// States of no groups.
+    fn empty_states(&self) -> Vec<State> {
+        let state = |state: &StatePlan| {
+            let argument = state.argument.map(|i| self.arguments[i].result_type());
+            State::new(state.function, argument)
+        };
+        self.states.iter().map(state).collect()
+    }
+
     /// True if no expression is interpreted.
     pub(crate) fn is_compiled(&self) -> bool {
         self.keys
@@ -149,9 +170,25 @@ fn key_part(key: &Operand, layout: &RowLayout) -> KeyPart {
     }
 }
 
+/// The groups of an execution.
+enum Table {
+    Hash(GroupTable),
+    Sort(SortTable),
+}
+
+impl Table {
+    fn len(&self) -> usize {
+        match self {
+            Self::Hash(table) => table.len(),
+            Self::Sort(table) => table.len(),
+        }
+    }
+}
+
 /// Running aggregation of one execution.
 pub(crate) struct Aggregation {
-    table: Option<GroupTable>,
+    table: Option<Table>,
+    /// Of all groups of a hash table; of a page's groups if they are sorted.
     states: Vec<State>,
     /// Rows taken in since the last flush.
     rows: u64,
@@ -161,20 +198,27 @@ pub(crate) struct Aggregation {
 }
 
 impl Aggregation {
-    pub(crate) fn new(plan: &AggregatePlan, budget: AggregateBudget) -> Self {
-        let states: Vec<_> = plan
-            .states
-            .iter()
-            .map(|state| {
-                let argument = state.argument.map(|i| plan.arguments[i].result_type());
-                State::new(state.function, argument)
-            })
-            .collect();
+    pub(crate) fn new(
+        plan: &AggregatePlan,
+        budget: AggregateBudget,
+        memory: Option<Arc<dyn GroupMemory>>,
+    ) -> Self {
+        let states = plan.empty_states();
         let vectors = |operands: &[Operand]| operands.iter().map(Operand::vector).collect();
         let keys: Vec<Vector> = vectors(&plan.keys);
         let state_bytes = states.iter().map(State::group_bytes).sum();
-        let table = (!keys.is_empty())
-            .then(|| GroupTable::new(plan.parts.clone(), keys.clone(), state_bytes, budget));
+        let held = Held::new(budget.bytes, memory);
+        let (parts, most) = (plan.parts.clone(), budget.groups);
+        let table = match (plan.keys.is_empty(), plan.method) {
+            (true, _) => None,
+            (_, GroupMethod::Hash) => {
+                let table = GroupTable::new(parts, keys.clone(), state_bytes, most, held);
+                Some(Table::Hash(table))
+            }
+            (_, GroupMethod::Sort) => {
+                Some(Table::Sort(SortTable::new(parts, state_bytes, most, held)))
+            }
+        };
         Self {
             table,
             states,
@@ -210,7 +254,7 @@ impl Aggregation {
 
     /// Number of groups that are not in the output yet.
     pub(crate) fn groups(&self) -> usize {
-        self.table.as_ref().map_or(1, GroupTable::len)
+        self.table.as_ref().map_or(1, Table::len)
     }
 
     /// Evaluates keys and arguments of records; returns the positions that failed, sorted and
@@ -266,24 +310,59 @@ impl Aggregation {
                 None => KeyValues::Lanes(vector),
             })
             .collect();
-        table.load(&keys, rows);
+        let flushed = match &mut table {
+            Table::Hash(table) => self.hash_rows(plan, table, &keys, rows, &mut groups, out),
+            Table::Sort(table) => self.sort_rows(plan, table, &keys, rows, out),
+        };
+        self.keys = vectors;
+        self.groups = groups;
+        self.table = Some(table);
+        flushed
+    }
+
+    fn hash_rows(
+        &mut self,
+        plan: &AggregatePlan,
+        table: &mut GroupTable,
+        keys: &[KeyValues<'_>],
+        rows: usize,
+        groups: &mut Vec<u32>,
+        out: &mut [Vector],
+    ) -> usize {
+        table.load(keys, rows);
         let (mut done, mut flushed) = (0, 0);
         while done < rows {
-            let upto = table.assign(&keys, done, rows, &mut groups);
-            self.update_groups(plan, done..upto, table.len(), &groups);
+            table.set_heap_bytes(self.states.iter().map(State::heap_bytes).sum());
+            let upto = table.assign(keys, done, rows, groups);
+            self.update_groups(plan, done..upto, table.len(), groups);
             if upto < rows {
                 assert!(
                     table.len() > 0,
                     "N8: an empty table takes at least one group"
                 );
-                flushed += self.flush_table(plan, &mut table, out);
+                flushed += self.flush_table(plan, table, out);
             }
             done = upto;
         }
-        self.keys = vectors;
-        self.groups = groups;
-        self.table = Some(table);
         flushed
+    }
+
+    fn sort_rows(
+        &mut self,
+        plan: &AggregatePlan,
+        table: &mut SortTable,
+        keys: &[KeyValues<'_>],
+        rows: usize,
+        out: &mut [Vector],
+    ) -> usize {
+        if rows == 0 {
+            return 0;
+        }
+        let sorted = table.sort(keys, rows);
+        self.update_groups(plan, 0..rows, sorted.len(), &sorted.groups);
+        let states = std::mem::replace(&mut self.states, plan.empty_states());
+        let overflow = table.add(sorted, states, &|| plan.empty_states());
+        flush_sorted(plan, table, overflow, out)
     }
 
     fn update_groups(
@@ -323,12 +402,19 @@ impl Aggregation {
     pub(crate) fn flush(&mut self, plan: &AggregatePlan, out: &mut [Vector]) -> usize {
         match self.table.take() {
             Some(mut table) => {
-                let rows = self.flush_table(plan, &mut table, out);
+                let rows = match &mut table {
+                    Table::Hash(table) => self.flush_table(plan, table, out),
+                    Table::Sort(table) => {
+                        let all = table.take(&|| plan.empty_states());
+                        flush_sorted(plan, table, all, out)
+                    }
+                };
                 self.table = Some(table);
+                self.rows = 0;
                 rows
             }
-            None if self.rows == 0 => 0,
-            None => 1 + self.flush_states(plan, out, |_| ()),
+            None if std::mem::take(&mut self.rows) == 0 => 0,
+            None => 1 + flush_states(plan, &mut self.states, out, |_| ()),
         }
     }
 
@@ -346,7 +432,7 @@ impl Aggregation {
         for (column, values) in keys.iter_mut().zip(table.keys()) {
             append(column, values);
         }
-        let more = self.flush_states(plan, functions, |group| {
+        let more = flush_states(plan, &mut self.states, functions, |group| {
             for ((column, values), part) in keys.iter_mut().zip(table.keys()).zip(table.parts()) {
                 KeyValues::Lanes(values).push(part, group, column);
             }
@@ -354,49 +440,66 @@ impl Aggregation {
         table.clear();
         groups + more
     }
+}
 
-    /// Moves the states into the columns of the functions; parts of sums that do not fit the row
-    /// of their group get rows of their own, for which `push_key` is called with the group.
-    /// Returns the number of those.
-    fn flush_states(
-        &mut self,
-        plan: &AggregatePlan,
-        functions: &mut [Vector],
-        mut push_key: impl FnMut(usize),
-    ) -> usize {
-        self.rows = 0;
-        let mut leftovers: Vec<(usize, Leftover)> = Vec::new();
-        for i in 0..self.states.len() {
-            let state = &mut self.states[i];
-            let mut shown = state.vector();
-            let mut rest = Vec::new();
-            state.emit(&mut shown, &mut rest);
-            for (column, _) in functions
-                .iter_mut()
-                .zip(&plan.outputs)
-                .filter(|(_, o)| **o == i)
-            {
-                append(column, &shown);
-            }
-            leftovers.extend(rest.into_iter().map(|leftover| (i, leftover)));
-        }
-        for (state, Leftover { group, value }) in &leftovers {
-            push_key(*group);
-            for (column, output) in functions.iter_mut().zip(&plan.outputs) {
-                let other = &mut self.states[*output];
-                let mut row = other.vector();
-                if output == state {
-                    row.lanes = Lanes::I128(vec![*value]);
-                } else {
-                    // As of a group that has seen nothing.
-                    other.resize(1);
-                    other.emit(&mut row, &mut Vec::new());
-                }
-                append(column, &row);
-            }
-        }
-        leftovers.len()
+/// Moves groups that leave a sorted table into `out` as partial rows; returns their number.
+fn flush_sorted(
+    plan: &AggregatePlan,
+    table: &SortTable,
+    pieces: Vec<Overflow>,
+    out: &mut [Vector],
+) -> usize {
+    let (keys, functions) = out.split_at_mut(plan.keys.len());
+    let mut rows = 0;
+    for mut groups in pieces {
+        groups.give_out_keys(table, keys);
+        let mut states = std::mem::take(groups.states());
+        rows += groups.len();
+        rows += flush_states(plan, &mut states, functions, |group| {
+            groups.give_out_key(table, group, keys);
+        });
     }
+    rows
+}
+
+/// Moves states into the columns of the functions; parts of sums that do not fit the row of their group
+/// get rows of their own, for which `push_key` is called with the group. Returns the number of those.
+fn flush_states(
+    plan: &AggregatePlan,
+    states: &mut [State],
+    functions: &mut [Vector],
+    mut push_key: impl FnMut(usize),
+) -> usize {
+    let mut leftovers: Vec<(usize, Leftover)> = Vec::new();
+    for (i, state) in states.iter_mut().enumerate() {
+        let mut shown = state.vector();
+        let mut rest = Vec::new();
+        state.emit(&mut shown, &mut rest);
+        for (column, _) in functions
+            .iter_mut()
+            .zip(&plan.outputs)
+            .filter(|(_, o)| **o == i)
+        {
+            append(column, &shown);
+        }
+        leftovers.extend(rest.into_iter().map(|leftover| (i, leftover)));
+    }
+    for (state, Leftover { group, value }) in &leftovers {
+        push_key(*group);
+        for (column, output) in functions.iter_mut().zip(&plan.outputs) {
+            let other = &mut states[*output];
+            let mut row = other.vector();
+            if output == state {
+                row.lanes = Lanes::I128(vec![*value]);
+            } else {
+                // As of a group that has seen nothing.
+                other.resize(1);
+                other.emit(&mut row, &mut Vec::new());
+            }
+            append(column, &row);
+        }
+    }
+    leftovers.len()
 }
 
 /// Appends all rows of `from`.

@@ -3,12 +3,13 @@
 //! Sums are exact. Those of 64-bit lanes cannot leave 128 bits; those of 128-bit lanes are kept as
 //! high and low halves and, should a total not fit the decimal that carries it, are given out in
 //! several partial rows. So no sum fails in storage; whether the grand total is representable is
-//! for the frontend to say.
+//! for the frontend to say. Sums of doubles are kept exactly and given out as what makes them up
+//! ([`ExactSum`]), so that no order of rows or of partial rows changes a bit of the total.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use perigee_expr::{AggregateFunction, Lanes, Type, Vector};
+use perigee_expr::{AggregateFunction, ExactSum, Lanes, Type, Vector};
 use perigee_value::{Collation, collation};
 
 /// Greatest magnitude of a partial sum: what a decimal of 38 digits holds.
@@ -45,6 +46,7 @@ pub(crate) enum State {
     Count(Vec<i64>),
     Sum { sums: Vec<i128>, seen: Vec<u8> },
     WideSum { sums: Vec<WideSum>, seen: Vec<u8> },
+    Doubles { sums: Vec<ExactSum>, seen: Vec<u8> },
     I64(Extremes<i64>),
     U64(Extremes<u64>),
     I128(Extremes<i128>),
@@ -64,6 +66,8 @@ pub(crate) struct Extremes<T> {
     max: bool,
     values: Vec<T>,
     seen: Vec<u8>,
+    /// Bytes that the values take beside themselves.
+    heap: usize,
 }
 
 impl State {
@@ -81,6 +85,10 @@ impl State {
                 seen: Vec::new(),
             },
             (AggregateFunction::Sum, Some(Lanes::I128(_))) => Self::WideSum {
+                sums: Vec::new(),
+                seen: Vec::new(),
+            },
+            (AggregateFunction::Sum, Some(Lanes::F64(_))) => Self::Doubles {
                 sums: Vec::new(),
                 seen: Vec::new(),
             },
@@ -104,9 +112,19 @@ impl State {
             Self::Count(_) => 8,
             Self::Sum { .. } => 17,
             Self::WideSum { .. } => 33,
+            // Most sums are of two or three doubles.
+            Self::Doubles { .. } => size_of::<ExactSum>() + 33,
             Self::I64(_) | Self::U64(_) | Self::F64(_) => 9,
             Self::I128(_) => 17,
             Self::Bytes(..) => 33,
+        }
+    }
+
+    /// Bytes that the groups take beside [`State::group_bytes`]: those of strings.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Bytes(extremes, _) => extremes.heap,
+            _ => 0,
         }
     }
 
@@ -120,6 +138,10 @@ impl State {
             }
             Self::WideSum { sums, seen } => {
                 sums.resize(groups, WideSum::default());
+                seen.resize(groups, 0);
+            }
+            Self::Doubles { sums, seen } => {
+                sums.resize(groups, ExactSum::default());
                 seen.resize(groups, 0);
             }
             Self::I64(extremes) => extremes.resize(groups),
@@ -162,6 +184,12 @@ impl State {
                 });
             }
             (Self::WideSum { sums, seen }, Some(Lanes::I128(lanes))) => {
+                each(rows, groups, valid, |row, group| {
+                    seen[group] = 1;
+                    sums[group].add(lanes[row]);
+                });
+            }
+            (Self::Doubles { sums, seen }, Some(Lanes::F64(lanes))) => {
                 each(rows, groups, valid, |row, group| {
                     seen[group] = 1;
                     sums[group].add(lanes[row]);
@@ -256,6 +284,79 @@ impl State {
         true
     }
 
+    /// Takes in the groups of another state of the same function: its group `i` goes to group `into[i]`.
+    ///
+    /// # Panics
+    /// If the states are of different functions.
+    pub(crate) fn absorb(&mut self, other: Self, into: &[u32]) {
+        let pairs = || into.iter().map(|group| *group as usize).enumerate();
+        match (self, other) {
+            (Self::Count(own), Self::Count(other)) => {
+                pairs().for_each(|(from, to)| own[to] += other[from]);
+            }
+            (Self::Sum { sums, seen }, Self::Sum { sums: s, seen: n }) => {
+                for (from, to) in pairs() {
+                    seen[to] |= n[from];
+                    sums[to] = sums[to].wrapping_add(s[from]);
+                }
+            }
+            (Self::WideSum { sums, seen }, Self::WideSum { sums: s, seen: n }) => {
+                for (from, to) in pairs() {
+                    seen[to] |= n[from];
+                    sums[to].merge(s[from]);
+                }
+            }
+            (Self::Doubles { sums, seen }, Self::Doubles { sums: s, seen: n }) => {
+                for ((from, to), sum) in pairs().zip(s) {
+                    match seen[to] {
+                        0 => sums[to] = sum,
+                        _ => sums[to].merge(&sum),
+                    }
+                    seen[to] |= n[from];
+                }
+            }
+            (Self::I64(own), Self::I64(other)) => own.absorb(&other, into, i64::cmp),
+            (Self::U64(own), Self::U64(other)) => own.absorb(&other, into, u64::cmp),
+            (Self::I128(own), Self::I128(other)) => own.absorb(&other, into, i128::cmp),
+            (Self::F64(own), Self::F64(other)) => own.absorb(&other, into, f64::total_cmp),
+            (Self::Bytes(own, collation), Self::Bytes(other, _)) => {
+                for (from, to) in pairs().filter(|(from, _)| other.seen[*from] != 0) {
+                    own.take_bytes(to, &other.values[from], *collation);
+                }
+            }
+            _ => panic!("N8: states of one function are merged"),
+        }
+    }
+
+    /// Takes away the groups from `at` on.
+    pub(crate) fn split_off(&mut self, at: usize) -> Self {
+        match self {
+            Self::Count(counts) => Self::Count(counts.split_off(at)),
+            Self::Sum { sums, seen } => Self::Sum {
+                sums: sums.split_off(at),
+                seen: seen.split_off(at),
+            },
+            Self::WideSum { sums, seen } => Self::WideSum {
+                sums: sums.split_off(at),
+                seen: seen.split_off(at),
+            },
+            Self::Doubles { sums, seen } => Self::Doubles {
+                sums: sums.split_off(at),
+                seen: seen.split_off(at),
+            },
+            Self::I64(extremes) => Self::I64(extremes.split_off(at)),
+            Self::U64(extremes) => Self::U64(extremes.split_off(at)),
+            Self::I128(extremes) => Self::I128(extremes.split_off(at)),
+            Self::F64(extremes) => Self::F64(extremes.split_off(at)),
+            Self::Bytes(extremes, collation) => {
+                let mut tail = extremes.split_off(at);
+                tail.heap = tail.values.iter().map(Vec::len).sum();
+                extremes.heap -= tail.heap;
+                Self::Bytes(tail, *collation)
+            }
+        }
+    }
+
     /// Appends the state of every group to `out` and forgets all groups.
     pub(crate) fn emit(&mut self, out: &mut Vector, leftovers: &mut Vec<Leftover>) {
         match (self, &mut out.lanes) {
@@ -274,6 +375,15 @@ impl State {
                     let mut pieces = sum.pieces();
                     lanes.extend(pieces.next());
                     leftovers.extend(pieces.map(|value| Leftover { group, value }));
+                }
+                extend_validity(out, seen);
+            }
+            (Self::Doubles { sums, seen }, Lanes::Bytes { ends, data }) => {
+                for (sum, seen) in sums.drain(..).zip(&*seen) {
+                    if *seen != 0 {
+                        data.extend_from_slice(&sum.to_bytes());
+                    }
+                    ends.push(data.len() as u32);
                 }
                 extend_validity(out, seen);
             }
@@ -298,6 +408,7 @@ impl State {
                     data.extend_from_slice(&value);
                     ends.push(data.len() as u32);
                 }
+                extremes.heap = 0;
                 extend_validity(out, &mut extremes.seen);
             }
             _ => panic!("N1: a state is given out in the lanes of its type"),
@@ -311,7 +422,7 @@ impl State {
             Self::Sum { .. } | Self::WideSum { .. } | Self::I128(_) => Lanes::I128(Vec::new()),
             Self::U64(_) => Lanes::U64(Vec::new()),
             Self::F64(_) => Lanes::F64(Vec::new()),
-            Self::Bytes(..) => Lanes::Bytes {
+            Self::Bytes(..) | Self::Doubles { .. } => Lanes::Bytes {
                 ends: Vec::new(),
                 data: Vec::new(),
             },
@@ -449,6 +560,12 @@ impl WideSum {
         self.top += i64::from(carry) + (value >> 127) as i64;
     }
 
+    fn merge(&mut self, other: Self) {
+        let (low, carry) = self.low.overflowing_add(other.low);
+        self.low = low;
+        self.top += other.top + i64::from(carry);
+    }
+
     /// Values of at most [`MAX_SUM`] in magnitude whose sum is this one; at least one.
     fn pieces(self) -> impl Iterator<Item = i128> {
         let mut rest = Some(self);
@@ -473,6 +590,16 @@ impl<T: Clone + Default> Extremes<T> {
             max,
             values: Vec::new(),
             seen: Vec::new(),
+            heap: 0,
+        }
+    }
+
+    fn split_off(&mut self, at: usize) -> Self {
+        Self {
+            max: self.max,
+            values: self.values.split_off(at),
+            seen: self.seen.split_off(at),
+            heap: 0,
         }
     }
 
@@ -502,6 +629,16 @@ impl<T: Copy + Default> Extremes<T> {
     }
 }
 
+impl<T: Copy + Default> Extremes<T> {
+    fn absorb(&mut self, other: &Self, into: &[u32], compare: fn(&T, &T) -> Ordering) {
+        for ((group, value), seen) in into.iter().zip(&other.values).zip(&other.seen) {
+            if *seen != 0 {
+                self.take(*group as usize, *value, compare);
+            }
+        }
+    }
+}
+
 impl Extremes<Vec<u8>> {
     /// Of strings that are equal in the collation the one that is first in byte order is the least, so
     /// that the result does not depend on the order of the rows.
@@ -510,6 +647,7 @@ impl Extremes<Vec<u8>> {
         if self.seen[group] == 0
             || self.wanted(collation::compare(collation, value, best).then_with(|| value.cmp(best)))
         {
+            self.heap = self.heap + value.len() - best.len();
             self.values[group].clear();
             self.values[group].extend_from_slice(value);
             self.seen[group] = 1;

@@ -6,6 +6,7 @@
     reason = "shared by test binaries, of which none uses everything"
 )]
 
+use std::num::NonZeroU64;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ use bytes::Bytes;
 use perigee_expr::arbitrary::Generator;
 use perigee_expr::{AggregateFunction, Type};
 use perigee_ndp::{
-    Aggregate, Backend, Descriptor, Execution, Finished, NdpBatch, NdpError, Scanner,
+    Aggregate, Backend, Descriptor, Execution, Finished, GroupMethod, Grouping, NdpBatch, NdpError,
+    Scanner,
 };
 use perigee_page::{PageKind, PageMut, PageRef, RecordFlags, RecordHeader};
 use perigee_types::{DbId, IndexId, PAGE_SIZE, PageId, RollPtr, TrxId};
@@ -136,7 +138,13 @@ pub fn random_descriptor(seed: u64) -> Descriptor {
         );
         let least = (AggregateFunction::Min, Some(g.program(&layout)));
         let functions = vec![(AggregateFunction::CountAll, None), counted, summed, least];
-        let group_by = (0..r.below(3)).map(|_| g.program(&layout)).collect();
+        let group_by: Vec<_> = (0..r.below(3)).map(|_| g.program(&layout)).collect();
+        if r.chance(50) && !group_by.is_empty() {
+            d.grouping = Grouping {
+                method: *r.pick(&[GroupMethod::Hash, GroupMethod::Sort]),
+                memory: NonZeroU64::new(r.next() >> r.below(64)),
+            };
+        }
         d.aggregate = Some(Aggregate {
             group_by,
             functions,

@@ -120,7 +120,12 @@ fn ndp(metrics: &mut Metrics, ndp: &NdpFigures) {
             "NDP threads at work",
             ndp.threads_at_work,
         )
-        .gauge("perigee_page_store_ndp_threads", "NDP threads", ndp.threads);
+        .gauge("perigee_page_store_ndp_threads", "NDP threads", ndp.threads)
+        .gauge(
+            "perigee_page_store_ndp_group_memory_bytes",
+            "Memory that groups of aggregations take",
+            ndp.group_bytes,
+        );
 }
 
 fn descriptors(metrics: &mut Metrics, descriptors: &DescriptorFigures) {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use perigee_engine::catalog::{HIDDEN_ROW_ID, Sample};
+use perigee_engine::ndp::GroupMethod;
 use perigee_engine::scan::ScanCounters;
 
-use super::exec::{PageScanExec, as_page_scan};
+use super::exec::{PageScanExec, ScanAggregate, as_page_scan};
 use super::filters::RunTimeFilter;
 use super::index_join::IndexJoinExec;
 use super::residual::Residual;
@@ -161,7 +162,12 @@ fn extra(scan: &PageScanExec) -> String {
         parts.push("Using pushed NDP columns".to_owned());
     }
     if scan.ndp.aggregate {
-        parts.push("Using pushed NDP aggregate".to_owned());
+        let sorted = |a: &ScanAggregate| a.grouping.method == GroupMethod::Sort;
+        let how = match scan.aggregate.as_ref().is_some_and(sorted) {
+            true => ", groups sorted",
+            false => "",
+        };
+        parts.push(format!("Using pushed NDP aggregate{how}"));
     }
     for filter in &scan.run_time_filters {
         parts.push(format!("Using {filter}"));

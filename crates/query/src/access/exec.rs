@@ -27,7 +27,7 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 use perigee_engine::catalog::{HIDDEN_ROW_ID, Table, TableStats};
-use perigee_engine::ndp::Aggregate;
+use perigee_engine::ndp::{Aggregate, Grouping};
 use perigee_engine::scan::{LookupRequest, Lookups, ScanCounters, ScanHandle, ScanRequest};
 use perigee_engine::txn::ReadView;
 use perigee_expr::Program;
@@ -87,6 +87,8 @@ impl NdpChoice {
 pub struct ScanAggregate {
     /// Programs over the index's layout.
     pub aggregate: Aggregate,
+    /// How storage finds the groups.
+    pub grouping: Grouping,
     /// Columns that a partial aggregation of DataFusion would deliver.
     pub schema: SchemaRef,
 }
@@ -385,6 +387,14 @@ impl PageScanExec {
         self.cost_model().pages(&self.path)
     }
 
+    /// Rows that one batch read is expected to deliver.
+    pub(super) fn rows_of_a_read(&self) -> f64 {
+        let (settings, engine) = (&self.context.settings, &self.context.engine);
+        let pages = settings.look_ahead.unwrap_or(engine.look_ahead()).max(1);
+        let of_a_page = self.estimated_rows() / self.estimated_pages().max(1.0);
+        pages as f64 * of_a_page
+    }
+
     /// True if several workers are not worth their start.
     fn is_small(&self) -> bool {
         self.estimated_pages() < PAGES_TO_SHARE
@@ -435,6 +445,10 @@ impl PageScanExec {
             projection,
             predicate: self.predicate()?,
             aggregate: self.aggregate.as_ref().map(|a| a.aggregate.clone()),
+            grouping: self
+                .aggregate
+                .as_ref()
+                .map_or_else(Grouping::default, |a| a.grouping),
             filters: self
                 .run_time_filters
                 .iter()

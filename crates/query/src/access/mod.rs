@@ -8,6 +8,7 @@ mod describe;
 mod estimate;
 mod exec;
 mod filters;
+mod groups;
 mod index_join;
 mod join_key;
 mod join_order;

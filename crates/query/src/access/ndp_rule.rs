@@ -20,7 +20,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use perigee_engine::ndp::{Aggregate, AggregateBudget, MAX_AGGREGATES};
+use perigee_engine::ndp::{Aggregate, MAX_AGGREGATES};
 use perigee_expr::{AggregateFunction, Program, Type};
 use perigee_value::ColumnType;
 
@@ -28,6 +28,7 @@ use super::convert::{Binding, convert, convert_key};
 use super::cost::at_ends;
 use super::exec::{NdpChoice, PageScanExec, ScanAggregate, as_page_scan};
 use super::filters::{JoinFilterRule, TopFilterRule};
+use super::groups::grouping_of;
 use super::join_rule::IndexJoinRule;
 use super::order_rule::{IndexOrderRule, above};
 use super::residual::obstacle;
@@ -209,18 +210,21 @@ fn aggregating_scan(aggregate: &AggregateExec, below: &Below<'_>) -> Result<Page
         .zip(&keys)
         .map(|(group, key)| group_key(group, key, &binding))
         .collect::<Result<Vec<_>, _>>()?;
+    let knows_version_2 = scan.context.engine.storage_knows_sorting();
     let functions = aggregate
         .aggr_expr()
         .iter()
-        .map(|function| function_of(function, &binding, &inline))
+        .map(|function| function_of(function, &binding, &inline, knows_version_2))
         .collect::<Result<Vec<_>, _>>()?;
-    check_groups(scan, &keys)?;
+    let aggregated = Aggregate {
+        group_by,
+        functions,
+    };
+    let grouping = grouping_of(scan, &keys, &aggregated)?;
     let mut aggregating = scan.clone();
     aggregating.aggregate = Some(ScanAggregate {
-        aggregate: Aggregate {
-            group_by,
-            functions,
-        },
+        aggregate: aggregated,
+        grouping,
         schema: aggregate.schema(),
     });
     Ok(aggregating.rebuilt())
@@ -271,6 +275,7 @@ fn function_of(
     function: &AggregateFunctionExpr,
     binding: &Binding<'_>,
     inline: &impl Fn(&Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>, Reason>,
+    knows_doubles: bool,
 ) -> Result<Function, Reason> {
     let name = function.fun().name();
     let unknown = |what: &str| {
@@ -308,9 +313,8 @@ fn function_of(
     if scale.is_some_and(|scale| !has_scale(scale)) {
         return Err(unknown(" of a converted number"));
     }
-    // A sum of doubles depends on the order of its terms (N11).
-    if kind == AggregateFunction::Sum && program.result_type() == Type::Double {
-        return Err(unknown(" of doubles, which depends on their order"));
+    if kind == AggregateFunction::Sum && program.result_type() == Type::Double && !knows_doubles {
+        return Err(unknown(" of doubles: a Page Store is of an older version"));
     }
     Ok((kind, Some(program)))
 }
@@ -325,61 +329,6 @@ fn as_stored(argument: Arc<dyn PhysicalExpr>) -> (Arc<dyn PhysicalExpr>, Option<
         DataType::Decimal256(_, scale) => (cast.expr().clone(), Some(*scale)),
         _ => (argument, None),
     }
-}
-
-/// Checks that aggregating in the scan leaves far fewer rows, or costs no table.
-fn check_groups(scan: &PageScanExec, groups: &[Arc<dyn PhysicalExpr>]) -> Result<(), Reason> {
-    let rows = scan.estimated_rows().max(1.0);
-    let mut count = 1.0;
-    let mut columns = Vec::new();
-    for group in groups {
-        for column in collect_columns(group) {
-            let table_column = scan.projection.get(column.index());
-            let table_column = table_column.ok_or(Reason::AggregateForm("a projection"))?;
-            let distinct = scan
-                .stats
-                .columns
-                .get(*table_column)
-                .map_or(rows, |c| c.distinct as f64);
-            count *= distinct.max(1.0);
-            columns.push(*table_column as u16);
-        }
-    }
-    let index = &scan.table.indexes[scan.path.index];
-    let by_index = !columns.is_empty()
-        && groups
-            .iter()
-            .all(|group| group.downcast_ref::<Column>().is_some())
-        && index
-            .layout
-            .key
-            .iter()
-            .take(columns.len())
-            .all(|key| columns.contains(&index.columns[usize::from(*key)]));
-    let least = scan.context.settings.min_rows_per_group;
-    let expected = count.min(rows);
-    let of_rows = rows_per_group(expected, rows);
-    if by_index || groups.is_empty() || of_rows >= least {
-        return Ok(());
-    }
-    Err(Reason::ManyGroups {
-        groups: expected,
-        of_rows,
-        least,
-    })
-}
-
-/// How many rows storage makes one of, if they come in any order: when its table is full of groups, all of
-/// them are given out.
-fn rows_per_group(groups: f64, rows: f64) -> f64 {
-    let table = AggregateBudget::DEFAULT.groups as f64;
-    let all = rows / groups.max(1.0);
-    if groups <= table {
-        return all;
-    }
-    // Rows until so many of the groups have been seen.
-    let until_full = -groups * (1.0 - table / groups).ln();
-    all.min(until_full / table)
 }
 
 impl NdpRule {
@@ -492,19 +441,4 @@ fn filter_above(mut scan: PageScanExec) -> DfResult<Arc<dyn ExecutionPlan>> {
     let filter = FilterExecBuilder::new(predicate, Arc::new(scan.rebuilt()))
         .apply_projection(Some((0..wanted).collect()))?;
     Ok(Arc::new(filter.build()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn groups_that_do_not_fit_a_table_are_made_of_few_rows() {
-        assert_eq!(rows_per_group(4.0, 6e6), 1.5e6);
-        assert_eq!(rows_per_group(65_536.0, 655_360.0), 10.0);
-        let of_twice_as_many = rows_per_group(131_072.0, 1e9);
-        assert!((of_twice_as_many - 2.0 * 2_f64.ln()).abs() < 1e-9);
-        let of_rows_alone = rows_per_group(1e6, 1e6);
-        assert!((1.0..1.05).contains(&of_rows_alone), "{of_rows_alone}");
-    }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use perigee_engine::catalog::Table;
+use perigee_engine::ndp::GroupMethod;
 use perigee_engine::scan::{CancelToken, KeySpans};
 use perigee_engine::txn::{RangeLocker, ReadView};
 use perigee_engine::{Engine, EngineError};
@@ -22,6 +23,9 @@ pub enum NdpMode {
     ReplicaOn,
 }
 
+/// Bytes that a Page Store has for the groups of a request, unless it was given another limit.
+pub const GROUP_MEMORY: u64 = 16 << 20;
+
 /// Variables that decide whether an access is pushed (taurus-ndp section IV.B).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NdpSettings {
@@ -39,6 +43,10 @@ pub struct NdpSettings {
     /// `ndp_min_rows_per_group`: an access aggregates its rows only if storage is expected to make a
     /// group of at least so many, or if the index delivers the groups one after the other.
     pub min_rows_per_group: f64,
+    /// `ndp_group_method`: how storage groups; `None` for the cheaper way.
+    pub group_method: Option<GroupMethod>,
+    /// `ndp_group_memory`: bytes for the groups of one request to a Page Store, which has a limit of its own.
+    pub group_memory: u64,
     /// What a hint says: to push, or not to.
     pub hint: Option<bool>,
     /// `ndp_join_filters`: the keys of a join's build side leave out rows of scans on its probe side.
@@ -65,6 +73,8 @@ impl Default for NdpSettings {
             max_filter_factor: 0.9,
             min_width_reduction: 0.1,
             min_rows_per_group: 8.0,
+            group_method: None,
+            group_memory: GROUP_MEMORY,
             hint: None,
             join_filters: true,
             join_filter_hint: None,

@@ -13,7 +13,6 @@ pub mod collation;
 pub mod dates;
 pub mod enumeration;
 pub mod exact;
-pub mod expansion;
 pub mod in_list;
 pub mod json;
 pub mod kernels;

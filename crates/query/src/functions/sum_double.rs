@@ -1,4 +1,4 @@
-//! SUM of doubles, exact until it is rounded once at the end ([`super::expansion`]): near-data processing, the
+//! SUM of doubles, exact until it is rounded once at the end ([`perigee_expr::ExactSum`]): near-data processing, the
 //! number of workers and the order of the rows change nothing.
 
 use std::collections::HashSet;
@@ -16,8 +16,8 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
 };
 
-use super::expansion::ExactSum;
 use crate::error::SqlError;
+use perigee_expr::ExactSum;
 
 /// `sum(x)` of doubles.
 #[derive(Debug, PartialEq, Eq, Hash)]

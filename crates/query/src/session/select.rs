@@ -21,6 +21,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
+use perigee_engine::ndp::GroupMethod;
 use perigee_engine::scan::{CancelToken, ScanCounters};
 use perigee_engine::txn::{RangeLocker, ReadView};
 
@@ -293,6 +294,12 @@ fn settings(session: &Session) -> NdpSettings {
         max_filter_factor: variables.number("ndp_max_filter_factor"),
         min_width_reduction: variables.number("ndp_min_width_reduction"),
         min_rows_per_group: variables.number("ndp_min_rows_per_group"),
+        group_method: match variables.get("ndp_group_method") {
+            Ok(Some("HASH")) => Some(GroupMethod::Hash),
+            Ok(Some("SORT")) => Some(GroupMethod::Sort),
+            _ => None,
+        },
+        group_memory: variables.integer("ndp_group_memory"),
         hint: None,
         join_filters: variables.is_on("ndp_join_filters"),
         join_filter_hint: None,

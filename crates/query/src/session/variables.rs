@@ -141,6 +141,12 @@ static DEFINITIONS: &[Definition] = &[
         Kind::Integer(0, 4_194_304),
         "16382",
     ),
+    both("ndp_group_memory", Kind::Integer(1024, 1 << 30), "16777216"),
+    both(
+        "ndp_group_method",
+        Kind::Word(&["AUTO", "HASH", "SORT"]),
+        "AUTO",
+    ),
     both("ndp_join_filters", Kind::Switch, "ON"),
     both("ndp_max_filter_factor", Kind::Number(0.0, 1.0), "0.9"),
     both("ndp_max_pages_look_ahead", Kind::Integer(0, 65_536), "0"),

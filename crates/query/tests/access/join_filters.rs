@@ -138,7 +138,7 @@ const QUERIES: &[(&str, Option<&str>)] = &[
     ),
 ];
 
-async fn sorted(fixture: &Fixture, session: &mut Session, sql: &str) -> Vec<String> {
+pub(super) async fn sorted(fixture: &Fixture, session: &mut Session, sql: &str) -> Vec<String> {
     let mut rows = answer(fixture, session, sql).await;
     rows.sort_unstable();
     rows

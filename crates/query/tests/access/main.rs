@@ -7,6 +7,7 @@ mod collations;
 mod common;
 mod decisions;
 mod enums;
+mod grouping;
 mod join_filters;
 mod join_orders;
 mod long_lists;

@@ -105,6 +105,12 @@ fn grow(parts: &mut Vec<f64>, mut term: f64) {
             false => (term, part),
         };
         let sum = more + less;
+        // No value is infinite or not a number; of a damaged page one may be.
+        if !sum.is_finite() {
+            parts.clear();
+            parts.push(f64::INFINITY);
+            return;
+        }
         let rest = less - (sum - more);
         if rest != 0.0 {
             parts[kept] = rest;
@@ -193,5 +199,18 @@ mod tests {
             assert_eq!(merged.value(), sum(left));
         }
         assert_eq!(ExactSum::from_bytes(&[1, 0]), None);
+    }
+
+    #[test]
+    fn terms_that_are_no_values_take_no_room() {
+        for term in [f64::NAN, f64::INFINITY, -f64::INFINITY] {
+            let mut sum = ExactSum::default();
+            for _ in 0..100 {
+                sum.add(1.5);
+                sum.add(term);
+            }
+            assert!(sum.size() < 200, "{} bytes", sum.size());
+            assert!(!sum.value().is_finite());
+        }
     }
 }
