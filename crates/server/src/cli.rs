@@ -54,6 +54,8 @@ enum Bench {
     Scan(BenchArgs),
     /// The 22 queries of TPC-H with NDP off and on, on a cluster of processes: bytes, CPU, time
     Tpch(BenchArgs),
+    /// Q6, Q13, Q14 and grouping in little memory of the Page Stores: sorting against hashing
+    Columnburst(BenchArgs),
     /// The experiments of the NDP paper, E1 to E3, with a report of its figures and ours; as root also over
     /// networks of 10 and 1 Gbit/s
     Paper(BenchArgs),
@@ -522,6 +524,12 @@ async fn run_bench(bench: Bench) -> Result<(), String> {
         Bench::Scan(args) => print_figures(args.json, &commands::scan().map_err(text)?, None),
         Bench::Tpch(args) => {
             let figures = commands::tpch(&options(&args)?).await.map_err(text)?;
+            print_figures(args.json, &figures, Some(figures.table()))
+        }
+        Bench::Columnburst(args) => {
+            let figures = commands::columnburst(&options(&args)?)
+                .await
+                .map_err(text)?;
             print_figures(args.json, &figures, Some(figures.table()))
         }
         Bench::Paper(args) => {

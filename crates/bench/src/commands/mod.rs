@@ -1,6 +1,7 @@
 //! `perigee bench …`: each command measures ratios in one run and returns them under the names that
 //! its JSON output has.
 
+mod columnburst;
 mod innodb;
 mod isolation;
 mod joins;
@@ -13,6 +14,7 @@ mod setup;
 mod sysbench;
 mod tpch;
 
+pub use columnburst::{BurstQuery, ColumnBurstFigures, GroupingFigures, columnburst};
 pub use isolation::{IsolationOptions, Subject, isolation};
 pub use joins::{JoinFigure, JoinFigures, joins};
 pub use load::{LoadFigures, load};
