@@ -111,19 +111,38 @@ impl Collector {
             Datum::String(text) => Datum::String(cut(&text).to_vec()),
             other => other,
         };
+        let (min, max) = (min.map(short), max.map(short));
+        let sample = with_ends(self.sample.into_sorted(), &min, &max);
         ColumnStats {
             distinct,
             nulls: (self.nulls as f64 * factor).round() as u64,
-            min: min.map(short),
-            max: max.map(short),
+            min,
+            max,
             average_width: if seen > 0 {
                 self.bytes as f32 / seen as f32
             } else {
                 0.0
             },
-            histogram: Histogram::of(&self.sample.into_sorted(), distinct, buckets),
+            histogram: Histogram::of(&sample, distinct, buckets),
         }
     }
+}
+
+/// A sample, in order, with the least and the greatest value, which are known whether they are in it or not: otherwise
+/// a histogram would say that there is nothing at either end.
+fn with_ends(mut sample: Vec<Datum>, min: &Option<Datum>, max: &Option<Datum>) -> Vec<Datum> {
+    let differ = |one: &Datum, other: &Datum| compare(one.as_ref(), other.as_ref()).is_ne();
+    if let (Some(min), Some(first)) = (min, sample.first())
+        && differ(min, first)
+    {
+        sample.insert(0, min.clone());
+    }
+    if let (Some(max), Some(last)) = (max, sample.last())
+        && differ(max, last)
+    {
+        sample.push(max.clone());
+    }
+    sample
 }
 
 fn width(value: ValueRef<'_>) -> u64 {

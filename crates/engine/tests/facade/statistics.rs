@@ -214,3 +214,24 @@ async fn gathering_is_in_nobodys_way() {
     until(&table, |stats| stats.columns.len() == 3).await;
     assert_eq!(table.stats().rows, 3000);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn histograms_of_loads_have_the_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path(), EngineConfig::default()).await;
+    engine.create_schema("test").await.unwrap();
+    let table = engine.create_table(definition("t")).await.unwrap();
+    // Many more rows than samples have, each with another id.
+    let rows = 30_000;
+    load(&engine, &table, 0..rows).await;
+    let stats = table.stats();
+    let ids = &stats.columns[0];
+    for end in [0, rows - 1] {
+        assert!(ids.equal(&Datum::Int(end)) > 0.0, "{end}");
+    }
+    for outside in [-1, rows] {
+        assert_eq!(ids.equal(&Datum::Int(outside)), 0.0, "{outside}");
+    }
+    let below = ids.below(&Datum::Int(20)).unwrap();
+    assert!((1e-4..3e-3).contains(&below), "{below}");
+}
