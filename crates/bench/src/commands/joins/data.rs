@@ -66,7 +66,7 @@ impl Table {
         let mut rng = Rng(0x9e37_79b9 ^ self.name.len() as u64);
         let mut text = String::new();
         for id in 0..self.rows(scale) {
-            let _ = writeln!(text, "{id}|{}", (self.row)(&sizes, &mut rng, id));
+            let _ = writeln!(text, "{id}|{}|", (self.row)(&sizes, &mut rng, id));
         }
         let path = crate::load::file(dir, self.name);
         fs::write(&path, text).map_err(BenchError::io(format!("write {}", path.display())))

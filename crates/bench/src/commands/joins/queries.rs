@@ -194,7 +194,7 @@ pub static QUERIES: &[Query] = &[
     query(
         ALL_OF_CUSTOMER,
         ALL_OF_CUSTOMER_ON,
-        "c.id = 17 AND r.stars = 5",
+        "c.id = 17 AND r.stars = 5 AND o.day = 17 AND v.day = 5",
     ),
     query(ALL_OF_CUSTOMER, ALL_OF_CUSTOMER_ON, "c.id = 20000"),
     query(
@@ -211,7 +211,7 @@ pub static QUERIES: &[Query] = &[
     query(
         CIRCLE,
         CIRCLE_ON,
-        "c.id < 300 AND g.budget < 100 AND l.quantity > 20",
+        "c.id BETWEEN 1000 AND 1300 AND g.budget < 100 AND l.quantity > 20",
     ),
     query(CIRCLE, CIRCLE_ON, "v.day = 1 AND c.segment = 1"),
     query(
