@@ -26,7 +26,7 @@ use super::exec::{NdpChoice, PageScanExec, as_page_scan};
 use super::index_join::{IndexJoinExec, InnerSide, JoinParts, KeyPart, Step};
 use super::join_key::{Around, same_key};
 use super::paths::AccessPath;
-use super::skew::{rows_per_probe, spread_of};
+use super::skew::{Found, rows_per_probe, spread_of};
 
 /// Lookups must be expected to cost at most one part in so many of the access they replace: the
 /// cost of a scan is known, the number of outer rows is only estimated, in joins of several tables
@@ -150,9 +150,16 @@ pub(super) fn candidates(join: &HashJoinExec, outer: JoinSide) -> Vec<Candidate>
                 ..AccessPath::all_of(index, fetch)
             };
             let probing = outer_plan(join, outer);
-            let probes: Vec<_> = key.iter().map(|k| spread_of(probing, &k.value)).collect();
             let inner_index = &scan.table.indexes[index];
-            let matches = rows_per_probe(&scan.table, &scan.stats, inner_index, &probes);
+            let columns = inner_index.layout.key.iter().zip(&key);
+            let found: Vec<_> = columns
+                .map(|(place, part)| {
+                    let column = inner_index.columns[usize::from(*place)];
+                    let probe = spread_of(probing, &part.value)?;
+                    Found::of(&scan.table, &scan.stats, column, &probe)
+                })
+                .collect();
+            let matches = rows_per_probe(&scan.stats, inner_index, &found);
             let mut lookup = scan.clone();
             lookup.path = path;
             lookup.ndp = NdpChoice::not(Reason::Lookup);

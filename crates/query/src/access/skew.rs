@@ -55,18 +55,24 @@ impl Spread {
         let is_about = |filter: &&Arc<dyn PhysicalExpr>| all.column.of(filter).is_some();
         let about: Vec<_> = scan.filters.iter().filter(is_about).cloned().collect();
         let only = all.column.of_all(&about);
-        let few = match &only {
-            Some(Values::Points(points)) => points.len() <= MOST_POINTS,
-            _ => true,
+        let restricted = Self {
+            passing: conjunction_factor(&about, &scan.stats).max(f64::MIN_POSITIVE),
+            only,
+            ..all.clone()
         };
-        Some(match few {
-            true => Self {
-                passing: conjunction_factor(&about, &scan.stats).max(f64::MIN_POSITIVE),
-                only,
-                ..all
-            },
-            false => all,
+        Some(match &restricted.only {
+            Some(Values::Points(points)) if points.len() > MOST_POINTS => all,
+            Some(Values::Points(_)) => restricted.of_points(),
+            _ => restricted,
         })
+    }
+
+    /// With the shares of the only values that there are adding up to 1: statistics need not know each.
+    fn of_points(mut self) -> Self {
+        let values = self.frequent();
+        self.passing = values.iter().map(|value| self.alone(value)).sum();
+        self.passing = self.passing.max(f64::MIN_POSITIVE);
+        self
     }
 
     /// True if conditions are on the column.
@@ -129,8 +135,17 @@ impl Spread {
     /// Share of the rows that have a value.
     fn share(&self, value: &Datum) -> f64 {
         match self.lets_through(value) {
-            true => (self.known().equal(value) / self.passing).min(1.0),
+            true => (self.alone(value) / self.passing).min(1.0),
             false => 0.0,
+        }
+    }
+
+    /// Share of the rows of the table that have a value; a value that has to be there is.
+    fn alone(&self, value: &Datum) -> f64 {
+        let share = self.known().equal(value);
+        match self.only {
+            Some(Values::Points(_)) => share.max(1e-3 / self.known().distinct.max(1) as f64),
+            _ => share,
         }
     }
 
@@ -152,33 +167,41 @@ fn comparable(one: ColumnType, other: ColumnType) -> bool {
     one == other || one.is_string() && other.is_string() || is_integer(one) && is_integer(other)
 }
 
-/// Rows of a table that are expected to have the key of a row that is looked up, given what is known of the values
-/// that are looked up in each of the leading key columns of an index.
-pub(super) fn rows_per_probe(
-    table: &Table,
-    stats: &Arc<TableStats>,
-    index: &Index,
-    probes: &[Option<Spread>],
-) -> f64 {
-    let average = rows_per_key(stats, index, probes.len());
-    if index.unique && probes.len() >= index.key_columns {
+/// What looking up values in a column of a table finds, compared with looking up any of its values.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    /// So many times as many rows as one of its values has on average.
+    times: f64,
+    /// Rows, each with the value that is looked up.
+    rows: f64,
+}
+
+impl Found {
+    /// What looking up the values of `probe` in all rows of a table finds.
+    pub fn of(table: &Table, stats: &Arc<TableStats>, column: u16, probe: &Spread) -> Option<Self> {
+        let own = Spread::of_table(table, stats, column)?;
+        let share = own.meets(probe)?;
+        Some(Self {
+            times: share * own.distinct(),
+            rows: share * (stats.rows as f64).max(1.0),
+        })
+    }
+}
+
+/// Rows of a table that are expected to have the key of a row that is looked up, given what is known of each of the
+/// leading key columns of an index.
+pub(super) fn rows_per_probe(stats: &TableStats, index: &Index, found: &[Option<Found>]) -> f64 {
+    let average = rows_per_key(stats, index, found.len());
+    if index.unique && found.len() >= index.key_columns {
         return average;
     }
-    let rows = (stats.rows as f64).max(1.0);
-    let (mut matches, mut most) = (average, rows);
-    for (place, probe) in index.layout.key.iter().zip(probes) {
-        let column = index.columns[usize::from(*place)];
-        let own = Spread::of_table(table, stats, column);
-        let Some((own, probe)) = own.zip(probe.as_ref()) else {
-            continue;
-        };
-        if let Some(share) = own.meets(probe) {
-            // As many times as many as for a value that is as frequent as the average.
-            matches *= share * own.distinct();
-            most = most.min(share * rows);
-        }
-    }
-    matches.min(most)
+    let found = found.iter().flatten();
+    let most = found
+        .clone()
+        .fold(f64::INFINITY, |most, found| most.min(found.rows));
+    found
+        .fold(average, |rows, found| rows * found.times)
+        .min(most)
 }
 
 /// The values that an expression over the rows of a plan has, if it is a column of a table as joins compare it.
@@ -244,12 +267,11 @@ mod tests {
             key::encode_part(INT, false, Datum::Int(*value).as_ref(), &mut out).unwrap();
             out
         });
-        let equal = |value: &i64| spread.known().equal(&Datum::Int(*value));
-        Spread {
+        let restricted = Spread {
             only: Some(Values::Points(encoded.collect())),
-            passing: values.iter().map(equal).sum(),
             ..spread.clone()
-        }
+        };
+        restricted.of_points()
     }
 
     /// The probability itself.
@@ -297,6 +319,9 @@ mod tests {
         assert!(share(&[7], &only(&[8], &spread)) < 1e-6);
         // Two thirds and one third of what is left.
         assert!((share(&[7, 8], &spread) - (1.0 / 3.0 + 0.25 / 3.0)).abs() < 0.01);
+        // The only value, though the histogram does not have it.
+        let unknown = only(&[-5], &spread);
+        assert!((unknown.meets(&unknown).unwrap() - 1.0).abs() < 1e-6);
     }
 
     #[test]

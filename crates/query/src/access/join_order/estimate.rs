@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, FetchType, LogicalPlan, SkipType};
 use super::graph::{Condition, ConditionKind, Graph, Set};
 use crate::access::estimate::UNKNOWN;
 use crate::access::exec::PageScanExec;
-use crate::access::skew::Spread;
+use crate::access::skew::{Found, Spread};
 use crate::access::table::TableAccess;
 
 /// Share of the rows of a relation that make groups, or have a partner in a semi join.
@@ -55,8 +55,17 @@ pub(super) struct Edge {
     pub relations: [usize; 2],
     /// Share of pairs for which they are true.
     pub share: f64,
-    /// Columns of the two tables that are compared, where they are columns.
-    pub columns: Vec<[Option<u16>; 2]>,
+    /// Its equalities.
+    pub compared: Vec<[Compared; 2]>,
+}
+
+/// A side of an equality as far as lookups in a table are concerned.
+#[derive(Clone, Copy)]
+pub(super) struct Compared {
+    /// The column, if it is one.
+    pub column: Option<u16>,
+    /// What looking up the values of the other side in it finds.
+    pub found: Option<Found>,
 }
 
 /// A side of an equality between two relations.
@@ -93,6 +102,22 @@ impl Side {
         met.unwrap_or(1.0 / self.distinct.max(other.distinct))
     }
 
+    fn compared_with(&self, other: &Self, relation: &Relation) -> Compared {
+        let found = || {
+            let scan = relation.scan.as_ref()?;
+            Found::of(
+                &scan.table,
+                &scan.stats,
+                self.column?,
+                other.spread.as_ref()?,
+            )
+        };
+        Compared {
+            column: self.column,
+            found: found(),
+        }
+    }
+
     fn is_restricted(&self) -> bool {
         self.spread.as_ref().is_some_and(Spread::is_restricted)
     }
@@ -118,20 +143,23 @@ pub(super) fn edges(graph: &Graph, relations: &[Relation]) -> Vec<Edge> {
             Side::of(&graph.relations()[relation], &relations[relation], expr)
         });
         let share = of_a.equal(&of_b);
-        let columns = [of_a.column, of_b.column];
+        let compared = [
+            of_a.compared_with(&of_b, &relations[pair[0]]),
+            of_b.compared_with(&of_a, &relations[pair[1]]),
+        ];
         if of_a.is_restricted() || of_b.is_restricted() {
             restricted.push(pair);
         }
         match edges.iter().position(|edge| edge.relations == pair) {
             Some(at) => {
-                edges[at].columns.push(columns);
+                edges[at].compared.push(compared);
                 shares[at].push(share);
             }
             None => {
                 edges.push(Edge {
                     relations: pair,
                     share: 1.0,
-                    columns: vec![columns],
+                    compared: vec![compared],
                 });
                 shares.push(vec![share]);
             }
@@ -153,7 +181,11 @@ impl Edge {
             .filter_map(|side| {
                 let relation = &relations[self.relations[side]];
                 let scan = relation.scan.as_ref()?;
-                let compared = |column: &u16| self.columns.iter().any(|c| c[side] == Some(*column));
+                let compared = |column: &u16| {
+                    self.compared
+                        .iter()
+                        .any(|c| c[side].column == Some(*column))
+                };
                 let mut indexes = scan.table.indexes.iter().filter(|index| index.unique);
                 let is_key = indexes.any(|index| {
                     let key = &index.layout.key[..index.key_columns];

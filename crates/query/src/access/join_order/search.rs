@@ -10,7 +10,7 @@ use std::sync::Arc;
 use datafusion::common::Result as DfResult;
 
 use super::BETTER;
-use super::estimate::{Edge, Relation, edges, only, other_share};
+use super::estimate::{Compared, Edge, Relation, edges, only, other_share};
 use super::graph::{Graph, Set, Tree};
 use crate::access::join_rule::SAFETY;
 use crate::access::skew::rows_per_probe;
@@ -167,32 +167,24 @@ impl Search {
     /// would be done.
     fn lookups(&self, rows: f64, outer: Set, inner: usize) -> Option<f64> {
         let scan = self.relations[inner].scan.as_ref()?;
-        // Columns of the table, and what they are compared with.
-        let mut compared: Vec<(u16, usize, Option<u16>)> = Vec::new();
+        let mut compared: Vec<Compared> = Vec::new();
         for edge in &self.edges {
             let side = edge.relations.iter().position(|n| *n == inner);
-            let Some(side) = side.filter(|side| outer & (1 << edge.relations[1 - side]) != 0)
-            else {
-                continue;
-            };
-            let other = edge.relations[1 - side];
-            let columns = edge.columns.iter();
-            compared.extend(columns.filter_map(|c| Some((c[side]?, other, c[1 - side]))));
+            if let Some(side) = side.filter(|side| outer & (1 << edge.relations[1 - side]) != 0) {
+                compared.extend(edge.compared.iter().map(|sides| sides[side]));
+            }
         }
         let model = scan.cost_model();
         let indexes = scan.table.indexes.iter().enumerate();
         let costs = indexes.filter_map(|(number, index)| {
             let key = index.layout.key[..index.key_columns].iter();
             let key = key.map(|place| index.columns[usize::from(*place)]);
-            let with = |column| compared.iter().find(|(compared, ..)| *compared == column);
-            let probe = |(_, other, column): &(u16, usize, Option<u16>)| {
-                self.relations[*other].spread((*column)?)
-            };
-            let probes: Vec<_> = key.map_while(with).map(probe).collect();
-            if probes.is_empty() {
+            let with = |column| compared.iter().find(|side| side.column == Some(column));
+            let found: Vec<_> = key.map_while(with).map(|side| side.found).collect();
+            if found.is_empty() {
                 return None;
             }
-            let matches = rows_per_probe(&scan.table, &scan.stats, index, &probes);
+            let matches = rows_per_probe(&scan.stats, index, &found);
             Some(model.lookups(number, number > 0, rows, matches))
         });
         let lookups = costs.reduce(f64::min)?;
