@@ -100,7 +100,11 @@ impl Binder<'_> {
     /// ABS, ROUND and their like.
     pub(crate) fn rounded(&self, kind: Rounding, operand: Scalar, places: i64) -> Result<Scalar> {
         let operand = unrounded(as_number(operand)?);
-        let ty = type_of(rounded_type(kind, Number::of(&operand.ty), places));
+        let from = match kind {
+            Rounding::Round | Rounding::Truncate => computed_type(&operand),
+            _ => Number::of(&operand.ty),
+        };
+        let ty = type_of(rounded_type(kind, from, places));
         let ty = ty.nullable(operand.ty.nullable);
         Ok(Scalar::new(
             Node::Round(kind, Box::new(operand), places),

@@ -117,6 +117,8 @@ fn meanings() {
             "((#0 = 1 by exact) or (#0::double = 0e0 by double)) : bigint",
         ),
         ("d + 1 / 3", "(#2 + (1 / 3)) : decimal(8,4)"),
+        ("ROUND(2 / 3, 8)", "round((2 / 3), 8) : decimal(10,8)"),
+        ("ABS(2 / 3)", "abs((2 / 3), 0) : decimal(5,4)"),
         ("i + u", "(#0 + #1) : bigint unsigned"),
         ("-u", "-#1 : bigint"),
         (

@@ -301,7 +301,8 @@ fn value_type(field: &Field) -> DfResult<ValueType> {
 }
 
 /// The Arrow type of a result.
-fn data_type(ty: ValueType) -> DataType {
+#[must_use]
+pub fn data_type(ty: ValueType) -> DataType {
     match ty {
         ValueType::Null => DataType::Null,
         ValueType::Int => DataType::Int64,

@@ -22,7 +22,7 @@ pub mod long_list;
 pub mod moment;
 pub mod null_safe;
 pub mod nullable;
-mod results;
+pub mod results;
 pub mod stored;
 pub mod sum_argument;
 pub mod sum_double;

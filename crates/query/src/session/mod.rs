@@ -20,6 +20,7 @@ mod money;
 mod parameter;
 mod prepared;
 mod restart;
+mod rowless;
 mod rowset;
 mod scalars;
 mod select;

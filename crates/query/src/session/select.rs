@@ -26,7 +26,7 @@ use perigee_engine::scan::{CancelToken, ScanCounters};
 use perigee_engine::txn::{RangeLocker, ReadView};
 
 use super::dml::CurrentRows;
-use super::{Session, locking};
+use super::{Session, locking, rowless};
 use crate::access::{
     AccessContext, NdpMode, NdpSettings, NdpStatus, TableAccess, physical_rules, sample,
 };
@@ -112,11 +112,22 @@ pub(super) async fn run(
     out: &mut dyn ResultSink,
     cancel: &CancelToken,
 ) -> Result<()> {
+    let rowless = rowless::expressions(&query);
     let rewritten = rewritten(session, query, piece)?;
     if !rewritten.locks.is_empty() && !rewritten.accesses.is_empty() {
         return locking::run(session, rewritten, out, cancel).await;
     }
     let mut work = session.begin_reading(!rewritten.accesses.is_empty(), cancel);
+    if let (Some(exprs), Some(names)) = (rowless, &rewritten.names.by_position) {
+        let outcome = match rowless::row(session, &exprs, cancel) {
+            Ok(Some(row)) => Some(rowless::deliver(session, row, names, out).await),
+            Ok(None) => None,
+            Err(error) => Some(Err(error)),
+        };
+        if let Some(outcome) = outcome {
+            return session.end_reading(work, outcome).await;
+        }
+    }
     let reading = session.reading(&mut work, cancel).await;
     let outcome = deliver(session, rewritten, reading, out).await;
     session.end_reading(work, outcome).await
