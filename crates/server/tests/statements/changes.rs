@@ -80,8 +80,9 @@ pub fn everything(tables: &[On]) -> Vec<&'static str> {
             "SELECT n, id FROM l WHERE n > -100 ORDER BY n, id",
             "SELECT id, LENGTH(words), n FROM l WHERE n BETWEEN 1 AND 3 ORDER BY id",
             "SELECT id FROM l WHERE words LIKE '%1%' OR bytes LIKE 'b_' ORDER BY id",
-            "SELECT SUBSTRING(words, 2, 4), COUNT(*), SUM(LENGTH(bytes)) FROM l \
-             GROUP BY SUBSTRING(words, 2, 4) ORDER BY 1, 2, 3",
+            // Which of the values that are equal but for trailing spaces is shown is not defined.
+            "SELECT RTRIM(SUBSTRING(words, 2, 4)), COUNT(*), SUM(LENGTH(bytes)) FROM l \
+             GROUP BY RTRIM(SUBSTRING(words, 2, 4)) ORDER BY 1, 2, 3",
             "SELECT DISTINCT SUBSTRING(bytes, 1, 900) FROM l ORDER BY 1 LIMIT 3",
             "SELECT COUNT(DISTINCT words), COUNT(*), MAX(bytes) FROM l",
             "SELECT a.id, LENGTH(b.words) FROM l a JOIN l b ON b.n = a.n AND b.id > a.id \
