@@ -1,9 +1,9 @@
-//! Expressions without tables: bound and evaluated here. No plan is made for them.
+//! Expressions over at most one row, bound and evaluated here: no plan is made for them.
 
 use datafusion::sql::sqlparser::ast::{Expr, Ident};
 use perigee_engine::scan::CancelToken;
 use perigee_expr::functions::Value;
-use perigee_expr::scalar::{Context, Failure};
+use perigee_expr::scalar::{Context, Failure, Scalar};
 use perigee_sql_bind::{BindError, Binder, ColumnOf};
 use perigee_sql_type::SqlType;
 
@@ -13,16 +13,21 @@ use crate::functions::library::Running;
 use crate::interrupt;
 use crate::plan::rewrite::Environment;
 
+/// The column of a row that a name means.
+pub(super) type Columns<'c> = &'c dyn Fn(&[Ident]) -> Option<ColumnOf>;
+
 /// What surrounds an expression of a statement that began at a point in time.
 struct Around<'s> {
     session: &'s Session,
     now: i64,
+    columns: Columns<'s>,
 }
 
 impl perigee_sql_bind::Environment for Around<'_> {
     fn column(&self, name: &[Ident]) -> perigee_sql_bind::Result<ColumnOf> {
-        let parts: Vec<_> = name.iter().map(|part| part.value.as_str()).collect();
-        Err(BindError::UnknownColumn(parts.join(".")))
+        let parts = || name.iter().map(|part| part.value.as_str());
+        let unknown = || BindError::UnknownColumn(parts().collect::<Vec<_>>().join("."));
+        (self.columns)(name).ok_or_else(unknown)
     }
 
     fn variable(&self, scope: Option<&str>, name: &str) -> perigee_sql_bind::Result<Expr> {
@@ -47,7 +52,38 @@ impl perigee_sql_bind::Environment for Around<'_> {
     }
 }
 
-/// The value of an expression of constants; `None` if it needs a plan, which then says what is wrong with it, too.
+/// The meaning of an expression over a row; `None` if it needs a plan, which then says what is wrong with it, too.
+pub(super) fn bound(
+    session: &Session,
+    expr: &Expr,
+    now: i64,
+    columns: Columns<'_>,
+) -> Option<Scalar> {
+    let around = Around {
+        session,
+        now,
+        columns,
+    };
+    Binder::new(&around).expression(expr).ok()
+}
+
+/// The value of an expression for a row.
+///
+/// # Errors
+/// Those of evaluation.
+pub(super) fn evaluated(
+    scalar: &Scalar,
+    row: &[Value<'_>],
+    cancel: &CancelToken,
+) -> Result<Value<'static>> {
+    let running = Running::new(Some(cancel));
+    let context = Context {
+        environment: &running,
+    };
+    Ok(scalar.evaluate(row, &context)?.into_owned())
+}
+
+/// The value of an expression of constants, and its type; `None` if it needs a plan.
 ///
 /// # Errors
 /// Those of evaluation.
@@ -57,15 +93,10 @@ pub(super) fn value_of(
     now: i64,
     cancel: &CancelToken,
 ) -> Result<Option<(Value<'static>, SqlType)>> {
-    let around = Around { session, now };
-    let Ok(scalar) = Binder::new(&around).expression(expr) else {
+    let Some(scalar) = bound(session, expr, now, &|_| None) else {
         return Ok(None);
     };
-    let running = Running::new(Some(cancel));
-    let context = Context {
-        environment: &running,
-    };
-    let value = scalar.evaluate(&[], &context)?.into_owned();
+    let value = evaluated(&scalar, &[], cancel)?;
     Ok(Some((value, scalar.ty)))
 }
 

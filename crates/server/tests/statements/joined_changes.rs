@@ -150,8 +150,12 @@ pub fn change(rng: &mut Rng, tables: &[On]) -> Option<String> {
             let (of_a, of_b) = (assignments_of(rng, a, "a."), assignments_of(rng, b, "b."));
             // MariaDB changes the row of one table while it looks for those of the other, which its new values decide.
             let decides = |assigned: &str| {
-                let columns = assigned.split(", ").filter_map(|one| one.split(" = ").next());
-                columns.into_iter().any(|column| from.contains(column) || filter.contains(column))
+                let columns = assigned
+                    .split(", ")
+                    .filter_map(|one| one.split(" = ").next());
+                columns
+                    .into_iter()
+                    .any(|column| from.contains(column) || filter.contains(column))
             };
             match decides(&of_a) || decides(&of_b) {
                 true => format!("UPDATE {from} SET {of_b}{filter}"),

@@ -17,6 +17,7 @@ use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_engine::scan::CancelToken;
 use perigee_value::{Collation, Datum};
 
+use super::one_row::OneRow;
 use super::target::{HIDDEN, Target, ident, select_of, targets};
 use super::{Converter, CurrentRows};
 use crate::access::table_schema;
@@ -32,7 +33,7 @@ use crate::values::Column;
 use perigee_sql_bind::binary::binary_literal;
 
 /// Begins the names of the columns with the values that an INSERT would have inserted.
-const NEW: &str = "/@new.";
+pub(super) const NEW: &str = "/@new.";
 
 /// Bytes of a wrong string that an error shows.
 const SHOWN: usize = 6;
@@ -47,7 +48,7 @@ pub(super) struct Assigned {
     /// The value.
     pub value: Given,
     /// What a binary literal is for this column.
-    literal: Option<Value>,
+    pub literal: Option<Value>,
 }
 
 /// What is assigned.
@@ -391,12 +392,19 @@ pub(in crate::session) fn touch(
 pub(in crate::session) struct OnDuplicate {
     targets: Vec<Target>,
     assigned: Vec<Assigned>,
-    rows: Arc<CurrentRows>,
-    prepared: Prepared,
+    evaluation: Evaluation,
+}
+
+/// How its expressions are evaluated.
+enum Evaluation {
+    /// One after the other.
+    Bound(OneRow),
+    /// By a plan over both rows.
+    Planned(Arc<CurrentRows>, Prepared),
 }
 
 impl OnDuplicate {
-    /// Plans the assignments.
+    /// Binds or plans the assignments.
     ///
     /// # Errors
     /// Unknown columns, expressions that are not supported.
@@ -419,10 +427,18 @@ impl OnDuplicate {
                 return Err(error);
             }
         }
+        let expressions = unresolved.expressions.clone();
         let query = unresolved.query(vec![table_of(name.clone())])?;
         let mut rewritten = select::rewritten(session, query, piece)?;
         let targets = targets(session, &rewritten)?;
         let assigned = unresolved.resolve(&targets, now)?;
+        if let Some(bound) = OneRow::new(session, &targets[0], &assigned, &expressions, now) {
+            return Ok(Self {
+                targets,
+                assigned,
+                evaluation: Evaluation::Bound(bound),
+            });
+        }
         let functions = left_to_right(select_of(&mut rewritten.query)?, &assigned, &targets)?;
         let rows = CurrentRows::new(both_rows(table));
         let mut reading = match rewritten.accesses.len() {
@@ -435,11 +451,11 @@ impl OnDuplicate {
             ..Special::default()
         };
         reading.special.insert(0, special);
+        let prepared = select::plan(session, rewritten, reading).await?;
         Ok(Self {
-            prepared: select::plan(session, rewritten, reading).await?,
             targets,
             assigned,
-            rows,
+            evaluation: Evaluation::Planned(rows, prepared),
         })
     }
 
@@ -454,12 +470,20 @@ impl OnDuplicate {
         (number, converter): (u64, &mut Converter),
         cancel: &CancelToken,
     ) -> Result<Vec<(usize, Datum)>> {
-        self.rows.set(&[existing, new].concat())?;
-        self.prepared.plan = reset_plan_states(self.prepared.plan.clone())?;
-        let mut stream = session.frontend.start(&self.prepared);
+        let (rows, prepared) = match &mut self.evaluation {
+            Evaluation::Bound(bound) => {
+                let table = &self.targets[0].table;
+                let (rows, given) = ((existing, new), (number, converter));
+                return bound.values(table, &self.assigned, rows, given, cancel);
+            }
+            Evaluation::Planned(rows, prepared) => (rows, prepared),
+        };
+        rows.set(&[existing, new].concat())?;
+        prepared.plan = reset_plan_states(prepared.plan.clone())?;
+        let mut stream = session.frontend.start(prepared);
         while let Some(batch) = select::guarded(&mut stream, cancel).await? {
             if batch.num_rows() > 0 {
-                let schema = &self.prepared.schema;
+                let schema = &prepared.schema;
                 let values = Values::new(&self.targets, &self.assigned, &batch, schema)?;
                 return values.row(0, 0, number, converter);
             }

@@ -10,6 +10,7 @@ mod assign;
 mod change;
 mod convert;
 mod current;
+mod one_row;
 mod point;
 mod target;
 
