@@ -61,7 +61,7 @@ fn pages(layout: &RowLayout, groups: u64) -> Vec<PageBytes> {
                 if group == 1 {
                     Datum::Null
                 } else {
-                    Datum::String(name.into_bytes().into())
+                    Datum::String(name.into_bytes())
                 },
                 Datum::Double(1.0 / (1.0 + id as f64)),
             ];
@@ -270,7 +270,7 @@ fn strings_that_are_kept_are_counted() {
         let values = vec![
             Datum::Int(id),
             Datum::Int(id),
-            Datum::String(text.into()),
+            Datum::String(text),
             Datum::Double(0.0),
         ];
         encode(

@@ -223,6 +223,7 @@ pub(super) fn spread_of(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use perigee_engine::catalog::Histogram;
 

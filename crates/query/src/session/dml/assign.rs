@@ -400,7 +400,7 @@ enum Evaluation {
     /// One after the other.
     Bound(OneRow),
     /// By a plan over both rows.
-    Planned(Arc<CurrentRows>, Prepared),
+    Planned(Arc<CurrentRows>, Box<Prepared>),
 }
 
 impl OnDuplicate {
@@ -455,7 +455,7 @@ impl OnDuplicate {
         Ok(Self {
             targets,
             assigned,
-            evaluation: Evaluation::Planned(rows, prepared),
+            evaluation: Evaluation::Planned(rows, Box::new(prepared)),
         })
     }
 
