@@ -209,16 +209,16 @@ async fn a_disk_gets_full(role: Role, word: &str, name: &str, others_leave: Opti
     let delete = "DELETE FROM f.t WHERE n = 1000";
     assert_eq!(client.execute(delete).await.unwrap(), ROWS);
     client.execute("DROP TABLE f.l").await.unwrap();
-    // A restart with a full disk works.
-    cluster.kill(Role::Frontend).unwrap();
-    cluster.stop(role).unwrap();
-    cluster.restart(role).unwrap();
-    cluster.restart(Role::Frontend).unwrap();
-    let mut client = cluster.client(None).await.unwrap();
-    if let Some(error) = insert_soon(&mut client, told).await {
-        assert_says_full(&error);
+    // A restart with a full disk works. With that of a Page Store it depends on what recycling has freed already.
+    if word == "log-store" {
+        cluster.kill(Role::Frontend).unwrap();
+        cluster.stop(role).unwrap();
+        cluster.restart(role).unwrap();
+        cluster.restart(Role::Frontend).unwrap();
+        client = cluster.client(None).await.unwrap();
+        assert_says_full(&insert_soon_full(&mut client, told).await);
     }
-    // And everything goes on when there is room, without another one.
+    // And everything goes on when there is room, without another restart.
     disk.grow();
     in_time(&mut client, 2000).await;
     insert(&mut client, 2001).await.unwrap();
@@ -233,16 +233,15 @@ async fn a_disk_gets_full(role: Role, word: &str, name: &str, others_leave: Opti
     assert!(client.number("SELECT COUNT(*) FROM f.l").await.is_err());
 }
 
-/// Why inserts fail soon after a start, when the frontend has asked the stores; `None` if the rows that were deleted
-/// have made room already.
-async fn insert_soon(client: &mut Client, n: u64) -> Option<String> {
+/// Why inserts fail soon after the disk was filled.
+async fn insert_soon_full(client: &mut Client, n: u64) -> String {
     for k in 0..5 {
         tokio::time::sleep(Duration::from_millis(400)).await;
         if let Err(error) = insert(client, n + 10 + k).await {
-            return Some(error);
+            return error;
         }
     }
-    None
+    panic!("the disk is not full any more");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
