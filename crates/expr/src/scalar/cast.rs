@@ -165,7 +165,8 @@ fn unsigned(value: &Value<'_>, from: &SqlType) -> u64 {
 }
 
 /// The integer a text begins with.
-fn leading_integer(text: &str) -> i128 {
+#[must_use]
+pub fn leading_integer(text: &str) -> i128 {
     let text = text.trim_start();
     let sign = usize::from(text.starts_with(['+', '-']));
     let digits = text[sign..].bytes().take_while(u8::is_ascii_digit).count();

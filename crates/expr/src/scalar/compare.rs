@@ -30,7 +30,7 @@ pub enum Domain {
 }
 
 /// Before every date.
-const NO_DATE: i64 = i64::MIN;
+pub const NO_DATE: i64 = i64::MIN;
 
 /// Digits of numbers after the decimal point that are looked at for a time.
 const SCALE: u8 = 10;
@@ -103,7 +103,9 @@ fn micros(value: &Value<'_>, from: &SqlType) -> i128 {
     units.map_or(limit, |units| units.clamp(-limit, limit)) / MICRO
 }
 
-fn moment_of(micros: i128) -> i64 {
+/// A number such as 20200101101112.5, in millionths, as a point in time; one that is no date is before all of them.
+#[must_use]
+pub fn moment_of(micros: i128) -> i64 {
     match compared_moment_of_number(micros / SECOND).filter(|_| micros >= 0) {
         None => NO_DATE,
         // Before a date.
@@ -112,7 +114,9 @@ fn moment_of(micros: i128) -> i64 {
     }
 }
 
-fn time_of(micros: i128) -> i64 {
+/// A number such as 101112.5, in millionths, as a time; 0 of one that is none.
+#[must_use]
+pub fn time_of(micros: i128) -> i64 {
     let (whole, fraction) = (micros / SECOND, (micros % SECOND) as i64);
     match compared_time_of_number(whole) {
         0 if whole != 0 => 0,

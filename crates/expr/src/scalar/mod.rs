@@ -21,8 +21,8 @@ use perigee_value::{LikePattern, Members};
 use crate::functions::{Function, Kind, Memo, Value};
 use crate::{Arithmetic, Comparison, DateField};
 
-pub use cast::{Target, cast, is_castable};
-pub use compare::{Domain, order};
+pub use cast::{Target, cast, is_castable, leading_integer};
+pub use compare::{Domain, NO_DATE, moment_of, order, time_of};
 pub use evaluate::{Context, Failure, Nowhere, Outcome, value_type};
 pub use number::{arithmetic_type, unrounded_type};
 pub use round::{Rounding, rounded_type};

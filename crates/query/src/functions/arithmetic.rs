@@ -17,19 +17,13 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 use perigee_expr::Arithmetic;
+use perigee_expr::scalar::{arithmetic_type, unrounded_type};
 use perigee_value::decimal;
 
-use super::types::{
-    MAX_PRECISION, MAX_SCALE, MAX_WIDE_PRECISION, Number, decimal_type, is_string, most_digits,
-    mysql_name,
-};
+use super::types::{Number, decimal_type, is_string, mysql_name, number_of, number_of_operand};
 use super::{kernels, text, wide};
 use crate::error::SqlError;
 use crate::interrupt;
-
-/// Most digits behind the point that are computed and not shown: two groups, as MySQL has them of quotients of
-/// integers by quotients.
-const MOST_UNROUNDED: u8 = 18;
 
 /// One operator as a scalar function of two arguments of any numeric types.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -117,25 +111,11 @@ impl ArithmeticFunction {
         right: &DataType,
         shown: &DataType,
     ) -> Option<DataType> {
-        let Some(Number::Decimal(p, s)) = Number::of(shown).filter(|_| !is_string(shown)) else {
-            return None;
-        };
-        let (left, right) = (Number::of(left)?, Number::of(right)?);
-        let ((p1, s1), (_, s2)) = (left.exact()?, right.exact()?);
-        let (digits, scale) = match op {
-            Arithmetic::Divide => {
-                // What is divided must have its digits in 256 bits, and what it is multiplied by in 128.
-                let most = wide::ARROW_PRECISION.saturating_sub(p1 + s2) + s1;
-                let most = most.min((MAX_PRECISION + s1).saturating_sub(s2));
-                (p - s, decimal::quotient_digits(s1, s2).min(most))
-            }
-            _ => match Self::result_type(op, left, right) {
-                DataType::Decimal128(p, s) | DataType::Decimal256(p, s) => (p - s as u8, s as u8),
-                _ => return None,
-            },
-        };
-        let scale = scale.min(MOST_UNROUNDED).min(MAX_WIDE_PRECISION - digits);
-        (scale > s).then(|| decimal_type(digits + scale, scale))
+        let shown = number_of(shown).filter(|_| !is_string(shown))?;
+        match unrounded_type(op, number_of(left)?, number_of(right)?, shown)? {
+            Number::Decimal(precision, scale) => Some(decimal_type(precision, scale)),
+            _ => None,
+        }
     }
 
     /// Type of the result over operands of these types.
@@ -143,35 +123,12 @@ impl ArithmeticFunction {
     /// # Errors
     /// 1235 for operands that are no numbers.
     pub fn result_type(op: Arithmetic, left: Number, right: Number) -> DataType {
-        use Arithmetic::{Add, Divide, IntDivide, Modulo, Multiply, Subtract};
-        use Number::{Decimal, Double, UInt};
-        let (exact_left, exact_right) = (left.exact(), right.exact());
-        let unsigned = matches!(left, UInt(_)) || (matches!(right, UInt(_)) && op != Modulo);
-        let integer = || {
-            if unsigned {
-                DataType::UInt64
-            } else {
-                DataType::Int64
-            }
-        };
-        if op == IntDivide {
-            return integer();
+        match arithmetic_type(op, left, right) {
+            Number::Decimal(precision, scale) => decimal_type(precision, scale),
+            Number::Double => DataType::Float64,
+            Number::UInt(_) => DataType::UInt64,
+            _ => DataType::Int64,
         }
-        let (Some((p1, s1)), Some((p2, s2))) = (exact_left, exact_right) else {
-            return DataType::Float64;
-        };
-        debug_assert!(left != Double && right != Double);
-        let decimals = matches!(left, Decimal(..)) || matches!(right, Decimal(..));
-        let (precision, scale) = match op {
-            Add | Subtract | Multiply | Modulo if !decimals => return integer(),
-            Add | Subtract => ((p1 - s1).max(p2 - s2) + s1.max(s2) + 1, s1.max(s2)),
-            Multiply => (p1 + p2, s1 + s2),
-            Modulo => ((p1 - s1).max(p2 - s2) + s1.max(s2), s1.max(s2)),
-            Divide | IntDivide => (p1 + s2 + 4, s1 + 4),
-        };
-        let scale = scale.min(MAX_SCALE);
-        let most = most_digits(p1.max(p2));
-        decimal_type(precision.clamp(scale.max(1), most), scale)
     }
 }
 
@@ -271,7 +228,7 @@ impl ScalarUDFImpl for Negate {
 
 fn numeric(ty: Option<&DataType>, literal: Option<&ScalarValue>) -> DfResult<Number> {
     let ty = ty.unwrap_or(&DataType::Null);
-    Number::of_operand(ty, literal).ok_or_else(|| {
+    number_of_operand(ty, literal).ok_or_else(|| {
         SqlError::not_supported(format!("arithmetic with {}", mysql_name(ty))).into_df()
     })
 }
@@ -425,7 +382,7 @@ fn int_divide_doubles(
 }
 
 fn is_double(value: &ColumnarValue) -> bool {
-    Number::of(&value.data_type()) == Some(Number::Double)
+    number_of(&value.data_type()) == Some(Number::Double)
 }
 
 fn to_double(value: &ColumnarValue) -> DfResult<kernels::Operand<Float64Type>> {

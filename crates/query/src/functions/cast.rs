@@ -12,12 +12,13 @@ use datafusion::common::{Result as DfResult, ScalarValue, internal_datafusion_er
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+use perigee_expr::scalar::leading_integer;
 use perigee_value::time::{round_time, time_number};
 use perigee_value::{ColumnType, Datum, ValueRef, date, decimal, parse_text_ref};
 
 use super::types::{
-    self, MAX_PRECISION, Number, datetime, decimal_type, is_bytes, is_json, is_string, is_time,
-    mysql_name, time,
+    self, MAX_PRECISION, datetime, decimal_type, is_bytes, is_json, is_string, is_time, mysql_name,
+    number_of, time,
 };
 use super::{json, kernels, text, wide};
 use crate::error::SqlError;
@@ -403,30 +404,13 @@ fn to_integer(array: &ArrayRef, target: Target) -> DfResult<ArrayRef> {
     }
 }
 
-/// The integer a text begins with.
-fn leading_integer(text: &str) -> i128 {
-    let text = text.trim_start();
-    let sign = usize::from(text.starts_with(['+', '-']));
-    let digits = text[sign..].bytes().take_while(u8::is_ascii_digit).count();
-    let magnitude: i128 = match text[sign..sign + digits].parse() {
-        Ok(v) => v,
-        Err(_) if digits == 0 => 0,
-        Err(_) => i128::MAX,
-    };
-    if text.starts_with('-') {
-        -magnitude
-    } else {
-        magnitude
-    }
-}
-
 fn to_decimal(array: &ArrayRef, precision: u8, scale: u8) -> DfResult<ArrayRef> {
     let from = array.data_type().clone();
     if is_string(&from) {
         return strings_to_decimal(array, precision, scale);
     }
     if precision > MAX_PRECISION || wide::is_wide(&from) {
-        return match Number::of(&from) {
+        return match number_of(&from) {
             Some(_) => wide::to_decimal(array, (precision, scale)),
             None => Err(unsupported(&from, "DECIMAL")),
         };

@@ -14,7 +14,9 @@ use datafusion::logical_expr::{
 };
 use perigee_value::{Units, decimal};
 
-use super::types::{MAX_PRECISION, MAX_SCALE, Number, decimal_type, most_digits, mysql_name};
+use super::types::{
+    MAX_PRECISION, MAX_SCALE, Number, decimal_type, most_digits, mysql_name, number_of,
+};
 use super::{cast as casts, kernels, wide};
 use crate::error::SqlError;
 
@@ -76,7 +78,7 @@ fn places(args: &[Option<&ScalarValue>]) -> DfResult<i64> {
 
 impl ExactFunction {
     fn result_type(&self, from: &DataType, places: i64) -> DfResult<DataType> {
-        let number = Number::of(from).ok_or_else(|| {
+        let number = number_of(from).ok_or_else(|| {
             SqlError::not_supported(format!("{} of {}", self.name(), mysql_name(from))).into_df()
         })?;
         Ok(match (self.kind, number) {
@@ -139,7 +141,7 @@ impl ScalarUDFImpl for ExactFunction {
             _ => 0,
         };
         let to = args.return_field.data_type();
-        let array = match Number::of(array.data_type()) {
+        let array = match number_of(array.data_type()) {
             Some(Number::Double) => self.doubles(&array, digits, to)?,
             _ if wide::is_wide(array.data_type()) => self.wide(&array, digits, to)?,
             _ => self.units(&array, digits, to)?,

@@ -14,25 +14,18 @@ use datafusion::common::Result as DfResult;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
-use perigee_value::{
-    compared_moment, compared_moment_of_number, compared_time, compared_time_of_number,
-};
+use perigee_expr::scalar::{NO_DATE, moment_of, time_of};
+use perigee_value::{compared_moment, compared_time};
 
 use super::cast::{self, Target};
 use super::types::{MAX_PRECISION, is_bytes, is_string, is_time};
 use super::{kernels, text};
-
-/// Before every date: 0000-00-00.
-const NO_DATE: i64 = i64::MIN;
 
 /// Digits of numbers behind the point that are looked at.
 const SCALE: u8 = 10;
 
 /// A microsecond in units of such numbers.
 const MICRO: i128 = 10_i128.pow(SCALE as u32 - 6);
-
-/// Microseconds of a second.
-const SECOND: i128 = 1_000_000;
 
 /// `mysql_moment(x)`.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -106,22 +99,4 @@ fn micros(array: &ArrayRef) -> DfResult<Vec<Option<i128>>> {
     let units = cast::convert(array, Target::Decimal(MAX_PRECISION, SCALE), 0)?;
     let units = units.as_primitive::<Decimal128Type>();
     Ok(units.iter().map(|v| v.map(|v| v / MICRO)).collect())
-}
-
-fn moment_of(micros: i128) -> i64 {
-    match compared_moment_of_number(micros / SECOND).filter(|_| micros >= 0) {
-        None => NO_DATE,
-        // Before a date.
-        Some(moment) if moment % SECOND as i64 != 0 => moment,
-        Some(moment) => moment + (micros % SECOND) as i64,
-    }
-}
-
-fn time_of(micros: i128) -> i64 {
-    let (whole, fraction) = (micros / SECOND, (micros % SECOND) as i64);
-    match compared_time_of_number(whole) {
-        0 if whole != 0 => 0,
-        time if time % SECOND as i64 != 0 => time,
-        time => time + fraction,
-    }
 }

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::types::{MAX_PRECISION, MAX_WIDE_PRECISION, Number, mysql_name};
+use super::types::{MAX_PRECISION, MAX_WIDE_PRECISION, Number, mysql_name, number_of};
 use super::{cast, kernels};
 use crate::error::SqlError;
 
@@ -36,7 +36,7 @@ const MAX_NARROW: u8 = MAX_PRECISION - 10;
 
 /// Type of the values that SUM adds up for arguments of type `ty`.
 pub fn sum_type(ty: &DataType) -> DfResult<DataType> {
-    Ok(match Number::of(ty) {
+    Ok(match number_of(ty) {
         // 20 digits hold every BIGINT; the sum gets ten more.
         Some(Number::Int(_) | Number::UInt(_)) => DataType::Decimal128(20, 0),
         // Ten digits more come from the sum itself: 22 in all, as in MySQL.

@@ -2,6 +2,7 @@
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
+pub use perigee_sql_type::Number;
 use perigee_value::{ColumnType, decimal};
 
 /// Greatest precision of what is computed from decimals of no more digits. Only wide operands have
@@ -34,70 +35,42 @@ pub fn most_digits(precision: u8) -> u8 {
     }
 }
 
-/// What an operand counts as in arithmetic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Number {
-    /// Signed integer of so many digits.
-    Int(u8),
-    /// Unsigned integer of so many digits.
-    UInt(u8),
-    /// Exact decimal.
-    Decimal(u8, u8),
-    /// DOUBLE; strings count as such.
-    Double,
-    /// The literal NULL.
-    Null,
+/// What a value of an Arrow type counts as; `None` for dates, which MySQL would turn into
+/// numbers such as 19940131.
+#[must_use]
+pub fn number_of(ty: &DataType) -> Option<Number> {
+    Some(match ty {
+        DataType::Boolean => Number::Int(1),
+        DataType::Int8 => Number::Int(3),
+        DataType::Int16 => Number::Int(5),
+        DataType::Int32 => Number::Int(10),
+        DataType::Int64 => Number::Int(19),
+        DataType::UInt8 => Number::UInt(3),
+        DataType::UInt16 => Number::UInt(5),
+        DataType::UInt32 => Number::UInt(10),
+        DataType::UInt64 => Number::UInt(20),
+        DataType::Decimal128(p, s) => Number::Decimal(*p, u8::try_from(*s).ok()?),
+        // Arrow's sums have digits that no number uses.
+        DataType::Decimal256(p, s) => {
+            Number::Decimal((*p).min(MAX_WIDE_PRECISION), u8::try_from(*s).ok()?)
+        }
+        DataType::Float32 | DataType::Float64 => Number::Double,
+        DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => Number::Double,
+        DataType::Null => Number::Null,
+        _ => return None,
+    })
 }
 
-impl Number {
-    /// What a value of an Arrow type counts as; `None` for dates, which MySQL would turn into
-    /// numbers such as 19940131.
-    #[must_use]
-    pub fn of(ty: &DataType) -> Option<Self> {
-        Some(match ty {
-            DataType::Boolean => Self::Int(1),
-            DataType::Int8 => Self::Int(3),
-            DataType::Int16 => Self::Int(5),
-            DataType::Int32 => Self::Int(10),
-            DataType::Int64 => Self::Int(19),
-            DataType::UInt8 => Self::UInt(3),
-            DataType::UInt16 => Self::UInt(5),
-            DataType::UInt32 => Self::UInt(10),
-            DataType::UInt64 => Self::UInt(20),
-            DataType::Decimal128(p, s) => Self::Decimal(*p, u8::try_from(*s).ok()?),
-            // Arrow's sums have digits that no number uses.
-            DataType::Decimal256(p, s) => {
-                Self::Decimal((*p).min(MAX_WIDE_PRECISION), u8::try_from(*s).ok()?)
-            }
-            DataType::Float32 | DataType::Float64 => Self::Double,
-            DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => Self::Double,
-            DataType::Null => Self::Null,
-            _ => return None,
-        })
-    }
-
-    /// As [`Number::of`]; an integer literal has the digits of its value.
-    #[must_use]
-    pub fn of_operand(ty: &DataType, literal: Option<&ScalarValue>) -> Option<Self> {
-        let digits = |v: u64| v.checked_ilog10().unwrap_or(0) as u8 + 1;
-        match (Self::of(ty)?, literal) {
-            (Self::Int(_), Some(ScalarValue::Int64(Some(v)))) => {
-                Some(Self::Int(digits(v.unsigned_abs())))
-            }
-            (Self::UInt(_), Some(ScalarValue::UInt64(Some(v)))) => Some(Self::UInt(digits(*v))),
-            (number, _) => Some(number),
+/// As [`number_of`]; an integer literal has the digits of its value.
+#[must_use]
+pub fn number_of_operand(ty: &DataType, literal: Option<&ScalarValue>) -> Option<Number> {
+    let digits = |v: u64| v.checked_ilog10().unwrap_or(0) as u8 + 1;
+    match (number_of(ty)?, literal) {
+        (Number::Int(_), Some(ScalarValue::Int64(Some(v)))) => {
+            Some(Number::Int(digits(v.unsigned_abs())))
         }
-    }
-
-    /// Precision and scale as an exact number; `None` for DOUBLE.
-    #[must_use]
-    pub fn exact(self) -> Option<(u8, u8)> {
-        match self {
-            Self::Int(digits) | Self::UInt(digits) => Some((digits, 0)),
-            Self::Decimal(p, s) => Some((p, s)),
-            Self::Null => Some((1, 0)),
-            Self::Double => None,
-        }
+        (Number::UInt(_), Some(ScalarValue::UInt64(Some(v)))) => Some(Number::UInt(digits(*v))),
+        (number, _) => Some(number),
     }
 }
 

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 use perigee_expr::Arithmetic;
 use perigee_value::{ColumnType, Datum, Units, ValueRef, Wide, decimal, parse_text_ref};
 
-use super::types::{MAX_SCALE, MAX_WIDE_PRECISION, Number, decimal_type};
+use super::types::{MAX_SCALE, MAX_WIDE_PRECISION, Number, decimal_type, number_of};
 use super::{kernels, text};
 use crate::error::SqlError;
 
@@ -34,7 +34,7 @@ pub fn is_wide(ty: &DataType) -> bool {
 /// The type that has all digits of exact numbers of two types, if there is one.
 #[must_use]
 pub fn common_type(left: &DataType, right: &DataType) -> Option<DataType> {
-    let exact = |ty| Number::of(ty).and_then(Number::exact);
+    let exact = |ty| number_of(ty).and_then(Number::exact);
     let ((p, s), (q, t)) = (exact(left)?, exact(right)?);
     let scale = s.max(t);
     let precision = (p - s).max(q - t) + scale;

@@ -13,7 +13,7 @@ use super::metadata;
 use super::operators::is_number;
 use super::typing::UnaliasRef;
 use crate::error::SqlError;
-use crate::functions::types::{Number, datetime, is_temporal, is_time};
+use crate::functions::types::{datetime, is_temporal, is_time, number_of};
 
 /// Greatest precision of a `Decimal128`, less a digit for the distance and one for the sum.
 const NARROW_PRECISION: u8 = 36;
@@ -112,7 +112,7 @@ fn wide_type(ty: &DataType) -> Option<DataType> {
         // Hours cannot be added to a day.
         return Some(datetime());
     }
-    let number = Number::of(ty).filter(|_| is_number(ty))?;
+    let number = number_of(ty).filter(|_| is_number(ty))?;
     Some(match number.exact() {
         None => DataType::Float64,
         Some((precision, scale)) if precision <= NARROW_PRECISION => {

@@ -22,14 +22,15 @@ use crate::functions::arithmetic::{ArithmeticFunction, Negate};
 use crate::functions::chain::CHAIN;
 use crate::functions::collation::COLLATE;
 use crate::functions::types::{
-    MAX_PRECISION, Number, datetime, is_bytes, is_json, is_string, is_temporal, is_time, mysql_name,
+    MAX_PRECISION, Number, datetime, is_bytes, is_json, is_string, is_temporal, is_time,
+    mysql_name, number_of,
 };
 use crate::functions::{cast as casts, enumeration, json, text, wide};
 use crate::interrupt;
 use crate::plan::field::{field_of, type_of};
 use crate::plan::moments::{as_time, moments};
 use crate::plan::{collation, metadata};
-use perigee_sql_bind::binary::number_of;
+use perigee_sql_bind::binary;
 
 /// What an integer literal is.
 pub(super) const BIGINT: ColumnType = ColumnType::Int {
@@ -359,7 +360,7 @@ fn resolved(expr: Expr, as_number: bool) -> DfResult<Expr> {
         }
     } else {
         let wide = || SqlError::not_supported("binary numbers of more than 64 bits").into_df();
-        let number = number_of(&bytes).ok_or_else(wide)?;
+        let number = binary::number_of(&bytes).ok_or_else(wide)?;
         match i64::try_from(number) {
             Ok(number) => ScalarValue::Int64(Some(number)),
             Err(_) => ScalarValue::UInt64(Some(number)),
@@ -370,7 +371,7 @@ fn resolved(expr: Expr, as_number: bool) -> DfResult<Expr> {
 
 /// True for types of numbers; truth values are none.
 pub(super) fn is_number(ty: &DataType) -> bool {
-    Number::of(ty).is_some() && !is_string(ty)
+    number_of(ty).is_some() && !is_string(ty)
 }
 
 fn is_zero(expr: &Expr) -> bool {
@@ -501,11 +502,11 @@ pub fn without_padding(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
 /// Numbers that DataFusion compares as MySQL does: as DOUBLE if one is, otherwise by all digits of both.
 fn numbers(left: Expr, right: Expr, schema: &DFSchema) -> DfResult<(Expr, Expr)> {
     let types = [type_of(&left, schema)?, type_of(&right, schema)?];
-    let is_decimal = |ty: &DataType| matches!(Number::of(ty), Some(Number::Decimal(..)));
+    let is_decimal = |ty: &DataType| matches!(number_of(ty), Some(Number::Decimal(..)));
     if types[0] == types[1] || !types.iter().any(is_decimal) {
         return Ok((left, right));
     }
-    let is_exact = |ty| Number::of(ty).and_then(Number::exact).is_some();
+    let is_exact = |ty| number_of(ty).and_then(Number::exact).is_some();
     if !types.iter().all(is_exact) {
         let double = |expr| cast_to(expr, casts::Target::Double);
         return Ok((double(left), double(right)));

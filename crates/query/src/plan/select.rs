@@ -53,8 +53,9 @@ pub async fn plan(state: &SessionState, rewritten: Rewritten) -> Result<Planned>
 /// other, and drivers send as many parameters as the protocol has.
 const MANY_LITERALS: usize = 256;
 
-/// The select list of a query that selects nothing but many literals.
-fn literals(query: &Query) -> Option<&[SelectItem]> {
+/// The select list of a query that has nothing else: no table, no clause.
+#[must_use]
+pub fn bare_list(query: &Query) -> Option<&[SelectItem]> {
     let SetExpr::Select(select) = query.body.as_ref() else {
         return None;
     };
@@ -65,17 +66,24 @@ fn literals(query: &Query) -> Option<&[SelectItem]> {
     let has_more = query.with.is_some()
         || query.order_by.is_some()
         || query.limit_clause.is_some()
+        || !query.locks.is_empty()
         || select.distinct.is_some()
         || select.selection.is_some()
         || select.having.is_some()
         || is_grouped
         || !select.from.is_empty();
+    (!has_more).then_some(&select.projection)
+}
+
+/// The select list of a query that selects nothing but many literals.
+fn literals(query: &Query) -> Option<&[SelectItem]> {
     let is_literal = |item: &SelectItem| match item {
         SelectItem::ExprWithAlias { expr, .. } => matches!(expr, SqlExpr::Value(_)),
         _ => false,
     };
-    let items = &select.projection;
-    (items.len() >= MANY_LITERALS && !has_more && items.iter().all(is_literal)).then_some(items)
+    let are_literals =
+        |items: &&[SelectItem]| items.len() >= MANY_LITERALS && items.iter().all(is_literal);
+    bare_list(query).filter(are_literals)
 }
 
 /// The plan of one row of literals.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::{Field, Schema};
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Query, SelectItem, SetExpr};
+use datafusion::sql::sqlparser::ast::{Expr, Query, SelectItem};
 use perigee_engine::scan::CancelToken;
 use perigee_expr::functions::Value;
 use perigee_expr::scalar::value_type;
@@ -15,36 +15,18 @@ use super::{Session, scalars};
 use crate::error::{Result, SqlError};
 use crate::functions::library;
 use crate::functions::results::Results;
+use crate::plan::select::bare_list;
 use crate::result::{ResultColumn, ResultSink};
 
 /// The expressions of a query that selects nothing else.
 pub(super) fn expressions(query: &Query) -> Option<Vec<Expr>> {
-    let SetExpr::Select(select) = query.body.as_ref() else {
-        return None;
-    };
-    let is_grouped = match &select.group_by {
-        GroupByExpr::Expressions(exprs, _) => !exprs.is_empty(),
-        GroupByExpr::All(_) => true,
-    };
-    let has_more = query.with.is_some()
-        || query.order_by.is_some()
-        || query.limit_clause.is_some()
-        || !query.locks.is_empty()
-        || select.distinct.is_some()
-        || select.selection.is_some()
-        || select.having.is_some()
-        || is_grouped
-        || !select.from.is_empty();
-    if has_more {
-        return None;
-    }
     let expression = |item: &SelectItem| match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
             Some(expr.clone())
         }
         _ => None,
     };
-    select.projection.iter().map(expression).collect()
+    bare_list(query)?.iter().map(expression).collect()
 }
 
 /// A row and its types.
