@@ -38,6 +38,9 @@ pub enum BindError {
     /// The statement is to stop, or is nested too deeply; the environment says which.
     #[error("the statement is to stop")]
     Stopped,
+    /// A query that has no meaning.
+    #[error(transparent)]
+    Query(#[from] crate::query::QueryError),
 }
 
 impl From<MixOfCollations> for BindError {

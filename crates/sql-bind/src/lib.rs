@@ -1,8 +1,9 @@
 //! From syntax trees to expressions whose meaning is decided: names, types, conversions and collations, each decided
 //! once. The crate knows no plans and no execution; what it gives evaluates by itself
-//! ([`perigee_expr::scalar::Scalar`]).
+//! ([`perigee_expr::scalar::Scalar`]), and queries as trees of relational operators ([`query::Query`]).
 
 pub mod binary;
+pub mod query;
 
 mod arithmetic;
 mod between;

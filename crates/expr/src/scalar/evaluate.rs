@@ -37,9 +37,20 @@ pub enum Failure {
 pub struct Context<'c> {
     /// The session.
     pub environment: &'c dyn Environment,
+    /// The values of [`Node::Parameter`]s: those of the row around a subquery.
+    pub parameters: &'c [Value<'c>],
 }
 
-impl Context<'_> {
+impl<'c> Context<'c> {
+    /// A session, and no parameters.
+    #[must_use]
+    pub fn new(environment: &'c dyn Environment) -> Self {
+        Self {
+            environment,
+            parameters: &[],
+        }
+    }
+
     /// An error if the statement is to stop.
     fn check(&self) -> Result<(), Failure> {
         match self.environment.is_stopped() {
@@ -82,7 +93,7 @@ impl Scalar {
     /// [`Failure`].
     ///
     /// # Panics
-    /// If the row has not the columns that the expression was bound to.
+    /// If the row or the parameters are not those that the expression was bound to.
     pub fn evaluate<'v>(&'v self, row: &'v [Value<'v>], context: &Context<'_>) -> Outcome<'v> {
         match &self.node {
             Node::Constant(value) => Ok(borrowed(value)),
@@ -121,6 +132,7 @@ impl Scalar {
         Ok(match &self.node {
             Node::Constant(value) => borrowed(value),
             Node::Column(place) => borrowed(&row[*place]),
+            Node::Parameter(number) => context.parameters[*number].clone().into_owned(),
             Node::Cast(one, target) => cast(value(one)?, &one.ty, *target),
             Node::Comparable(one, domain) => comparable(value(one)?, &one.ty, *domain),
             Node::Latin(one) => latin(value(one)?, &one.ty),

@@ -45,6 +45,8 @@ pub enum Node {
     Constant(Value<'static>),
     /// A value of the row, by its place.
     Column(usize),
+    /// A value of the row around a subquery, by its place among those that the subquery is given.
+    Parameter(usize),
     /// CAST.
     Cast(Box<Scalar>, Target),
     /// A value as one of those that a comparison of a domain takes.
@@ -186,6 +188,9 @@ impl Scalar {
             Node::Column(place) => {
                 return [(); 2].map(|()| Self::new(Node::Column(place), ty.clone()));
             }
+            Node::Parameter(number) => {
+                return [(); 2].map(|()| Self::new(Node::Parameter(number), ty.clone()));
+            }
             Node::Constant(value) => {
                 return [(); 2].map(|()| Self::new(Node::Constant(value.clone()), ty.clone()));
             }
@@ -199,7 +204,7 @@ impl Scalar {
     #[must_use]
     pub fn operands(&self) -> Vec<&Self> {
         match &self.node {
-            Node::Constant(_) | Node::Column(_) => Vec::new(),
+            Node::Constant(_) | Node::Column(_) | Node::Parameter(_) => Vec::new(),
             Node::Cast(one, _)
             | Node::Comparable(one, _)
             | Node::Latin(one)

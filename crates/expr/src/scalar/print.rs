@@ -11,6 +11,7 @@ impl Display for Scalar {
         match &self.node {
             Node::Constant(value) => constant(value, self, f),
             Node::Column(place) => write!(f, "#{place}"),
+            Node::Parameter(number) => write!(f, "?{number}"),
             Node::Cast(one, target) => write!(f, "cast({one} as {target})"),
             Node::Comparable(one, domain) => write!(f, "{one}::{domain}"),
             Node::Latin(one) => write!(f, "latin({one})"),

@@ -77,9 +77,7 @@ pub(super) fn evaluated(
     cancel: &CancelToken,
 ) -> Result<Value<'static>> {
     let running = Running::new(Some(cancel));
-    let context = Context {
-        environment: &running,
-    };
+    let context = Context::new(&running);
     Ok(scalar.evaluate(row, &context)?.into_owned())
 }
 

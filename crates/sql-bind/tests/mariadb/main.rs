@@ -68,9 +68,7 @@ fn ours(sql: &str) -> Ours {
         Err(BindError::IncorrectLiteral { .. }) => return Ours::Answer(Err(1525)),
         Err(error) => return Ours::Refused(error.to_string()),
     };
-    let context = Context {
-        environment: &Nowhere,
-    };
+    let context = Context::new(&Nowhere);
     let value = match scalar.evaluate(&[], &context) {
         Ok(Value::Bytes(bytes)) => return Ours::Answer(Ok(Some(bytes.into_owned()))),
         Ok(value) => value,
