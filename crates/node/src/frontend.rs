@@ -147,6 +147,11 @@ async fn serve(
     } = stores;
     let config = SalConfig {
         slice_pages: (settings.slice_bytes / PAGE_SIZE as u64).max(1),
+        // Stores of this process serve no other.
+        least_opening: match stores.is_empty() {
+            true => perigee_sal::TAKE_OVER,
+            false => Duration::ZERO,
+        },
         ..SalConfig::new(settings.db)
     };
     let sal = Sal::open(config, log, pages)

@@ -34,6 +34,10 @@ const TOMBSTONE_PART: u64 = 8;
 /// [`GARBAGE_PERCENT`] on a disk that is short of room, where work is cheaper than space.
 const SCARCE_GARBAGE_PERCENT: u64 = 10;
 
+/// The least garbage in a segment that is worth a rewrite where log is refused for lack of room, as a percentage of the
+/// segment: the reserve does not grow with the disk, so [`SCARCE_GARBAGE_PERCENT`] of a large one may be more than all of it.
+const LEAST_GARBAGE_PERCENT: u64 = 2;
+
 /// Page versions that are moved with one append and one sync.
 const BATCH_PAGES: usize = 256;
 
@@ -125,6 +129,18 @@ impl Slice {
         let newest = self.directory.pages() * PAGE_FRAME;
         if size > live + newest * percent / 100 + SLACK {
             return worst.map(|(_, segment)| segment);
+        }
+        let least_live = (100 - LEAST_GARBAGE_PERCENT) as f64 / 100.0;
+        if let Some((share, segment)) = worst.filter(|(share, _)| *share < least_live)
+            && size > live + SLACK
+            && self.shared.reserve.is_used_up()
+        {
+            tracing::debug!(
+                "{}: {:.1} % is needed",
+                segment.path().display(),
+                share * 100.0
+            );
+            return Some(segment);
         }
         // Those that keep tombstones from going.
         let buried_in = worker.buried.front()?.0;

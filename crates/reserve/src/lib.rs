@@ -89,6 +89,25 @@ impl Reserve {
         self.low.load(Ordering::Relaxed)
     }
 
+    /// True while log is refused, or nearly so: then the store has to make room by itself, for nobody else can. Asks the
+    /// system only on a disk that was short of room, and no more often than once in [`FRESH`].
+    #[must_use]
+    pub fn is_used_up(&self) -> bool {
+        if !self.is_low() {
+            return false;
+        }
+        let known = *self.known.lock();
+        let known = match known.filter(|k| k.at.elapsed() < FRESH) {
+            Some(known) => known,
+            None => match self.look() {
+                Ok(known) => known,
+                Err(_) => return false,
+            },
+        };
+        let own = self.own(known.total);
+        known.left_after(0) < own + own / 2
+    }
+
     /// Takes note of `len` bytes of log that are to be written.
     ///
     /// # Errors
@@ -205,6 +224,18 @@ mod tests {
         written.check(100).unwrap();
         let known = written.known.lock().unwrap();
         assert!(known.free > 700 && known.written == 100);
+    }
+
+    #[test]
+    fn the_stores_own_half_is_used_up_only_where_room_is_short() {
+        let dir = tempfile::tempdir().unwrap();
+        let nearly = reserve(dir.path(), 749);
+        assert!(!nearly.is_used_up());
+        nearly.low.store(true, Ordering::Relaxed);
+        assert!(nearly.is_used_up());
+        let some = reserve(dir.path(), 750);
+        some.low.store(true, Ordering::Relaxed);
+        assert!(!some.is_used_up());
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub struct SalConfig {
     pub read_timeout: Duration,
     /// Opening waits this long for stores that cannot be reached.
     pub open_timeout: Duration,
+    /// Opening takes at least so long from the beginning of its epoch on: [`TAKE_OVER`](crate::TAKE_OVER) where an earlier
+    /// frontend may be running still.
+    pub least_opening: Duration,
     /// A slice without pages that got no log for this long is deleted.
     pub empty_slice_after: Duration,
     /// How often the recycle LSN is forwarded and the log truncated, at the least: sooner when much was
@@ -70,6 +73,7 @@ impl SalConfig {
             call_timeout: Duration::from_secs(30),
             read_timeout: Duration::from_secs(30),
             open_timeout: Duration::from_secs(30),
+            least_opening: Duration::ZERO,
             empty_slice_after: Duration::from_secs(5),
             maintenance_interval: Duration::from_millis(500),
             maintenance_log_bytes: 1 << 20,

@@ -45,6 +45,7 @@ mod waiters;
 
 pub use config::SalConfig;
 pub use error::SalError;
+pub use fence::TAKE_OVER;
 pub use filters::SentFilter;
 pub use geometry::Geometry;
 pub use outage::Outage;

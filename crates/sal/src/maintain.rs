@@ -1,6 +1,7 @@
 //! Housekeeping: the recycle LSN goes to the Page Stores, log that they all have is deleted, and
 //! the backlog of stores that are behind is looked at.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use perigee_crash::{Point, reach};
 use perigee_log_api::PlogKey;
 use perigee_types::Lsn;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::retry::once;
 use crate::sal::Shared;
@@ -46,7 +47,7 @@ async fn keep_house(shared: &Shared) {
         };
         if woken.is_ok() && last.elapsed() < shortest {
             look_at_backlog(shared).await;
-            tokio::time::sleep(BACKLOG_INTERVAL).await;
+            sleep(BACKLOG_INTERVAL).await;
             continue;
         }
         last = Instant::now();
@@ -107,6 +108,19 @@ async fn recycle(shared: &Shared, done: &mut Lsn) -> Result<(), SalError> {
     reach(Point::RecycleForwarded);
     *done = wanted;
     Ok(())
+}
+
+/// Forwards the recycle LSN while the log up to `last` is sent again: reads of earlier frontends are refused by now,
+/// and this one reads nothing older than `last`. On a full disk the log may need the room. Goes on until it is dropped.
+pub(crate) async fn recycle_while_opening(shared: &Shared, last: Lsn) -> Infallible {
+    shared.recycle.fetch_max(last.0, Ordering::Relaxed);
+    let mut recycled = Lsn(0);
+    loop {
+        if let Err(error) = recycle(shared, &mut recycled).await {
+            tracing::warn!("recycle LSN: {}", shared.seen(error));
+        }
+        sleep(shared.config.maintenance_interval).await;
+    }
 }
 
 /// Deletes PLogs of which every slice has everything (taurus-2020 section 4.3).

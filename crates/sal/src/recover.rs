@@ -12,6 +12,7 @@ use perigee_log_api::{LogEntry, LogError, LogStore, PlogInfo, PlogKey};
 use perigee_page_api::{PageError, PageStore, ReadPages, SliceKey, SliceStatus};
 use perigee_types::{Lsn, SliceId};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 
 use crate::distribute::{self, decode};
 use crate::log_buffer::Buffer;
@@ -63,6 +64,7 @@ pub(crate) async fn open(
     // Each opening has an epoch of its own, above the ids of all PLogs that there are: no earlier
     // writer makes, extends or deletes a PLog any more.
     let epoch = opening.begin_epoch().await?;
+    let serves = Instant::now() + opening.config.least_opening;
     reach(Point::EpochKnown);
     let plogs = opening.list().await?;
     let plogs = opening.seal(&plogs, epoch).await?;
@@ -102,9 +104,13 @@ pub(crate) async fn open(
         start,
     );
     let started = async {
-        opening.resend(&shared, &plogs, &found, last).await?;
+        tokio::select! {
+            resent = opening.resend(&shared, &plogs, &found, last) => resent?,
+            never = maintain::recycle_while_opening(&shared, last) => match never {},
+        }
         opening.check_unfilled(&shared, &unfilled, first)?;
         reach(Point::LogResent);
+        sleep_until(serves).await;
         opening.start(&shared, last).await
     };
     let started = started.await;
@@ -385,6 +391,7 @@ impl Opening {
         }
         let behind = found.iter().map(|(_, _, s)| s.persistent_lsn).min();
         let behind = behind.unwrap_or(Lsn(0));
+        shared.all_is_persistent(behind);
         let mut log = LogReader::new(self, plogs, behind);
         while let Some(entries) = log.next().await? {
             for entry in entries.into_iter().filter(|e| e.last_lsn > behind) {

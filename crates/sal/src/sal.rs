@@ -17,6 +17,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use crate::cv::CvTracker;
+use crate::fence::Pulse;
 use crate::log_buffer::LogBuffer;
 use crate::outage::OutageWatch;
 use crate::plogs::PlogList;
@@ -68,6 +69,8 @@ pub(crate) struct Shared {
     pub log_outage: OutageWatch,
     /// Whether the stores have room for more data.
     pub room: Room,
+    /// Whether the process has stood still.
+    pub pulse: Pulse,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -131,6 +134,7 @@ impl Shared {
             maintenance_wake: Notify::new(),
             log_outage: OutageWatch::new("the log"),
             room: Room::default(),
+            pulse: Pulse::default(),
             tasks: Mutex::default(),
         })
     }

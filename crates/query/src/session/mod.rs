@@ -440,7 +440,7 @@ impl Session {
         cancel: &'a CancelToken,
     ) -> BoxFuture<'a, Result<()>> {
         let execute = Box::pin(async move {
-            self.check_fence()?;
+            self.check_fence().await?;
             let answer = fast::text(self, text, out, cancel).await;
             if answer.inspect_err(|e| self.note_error(e))? == fast::Answer::Done {
                 return Ok(());
@@ -454,8 +454,8 @@ impl Session {
 
     /// Fails once another frontend has opened the database: what this one has in memory may be old,
     /// and must not be shown.
-    pub(crate) fn check_fence(&self) -> Result<()> {
-        match self.frontend.engine().sal().check() {
+    pub(crate) async fn check_fence(&self) -> Result<()> {
+        match self.frontend.engine().sal().confirm().await {
             Err(e) if e.is_fenced() => Err(perigee_engine::EngineError::from(e).into()),
             _ => Ok(()),
         }

@@ -443,7 +443,7 @@ impl Session {
         cancel: &'a CancelToken,
     ) -> BoxFuture<'a, Result<()>> {
         let execute = Box::pin(async move {
-            self.check_fence()?;
+            self.check_fence().await?;
             let outcome = match self.prepared.by_id.get(&id).cloned() {
                 Some(statement) => {
                     self.frontend.questions.fetch_add(1, Ordering::Relaxed);
