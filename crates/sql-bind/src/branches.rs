@@ -76,7 +76,7 @@ pub(crate) fn unified(values: Vec<Scalar>) -> Result<(Vec<Scalar>, SqlType)> {
 }
 
 /// A value as one of a type that has it.
-fn converted(value: Scalar, ty: &SqlType) -> Result<Scalar> {
+pub(crate) fn converted(value: Scalar, ty: &SqlType) -> Result<Scalar> {
     let (Some(from), Some(to)) = (value.ty.column, ty.column) else {
         return Ok(value);
     };

@@ -1,9 +1,13 @@
 //! What the binder asks of the session and of what surrounds an expression.
 
+use perigee_expr::Comparison;
+use perigee_expr::scalar::{Node, Scalar};
 use perigee_sql_type::SqlType;
-use sqlparser::ast::{Expr, Ident};
+use sqlparser::ast::{Expr, Function, Ident, Query};
 
 use crate::Result;
+use crate::error::unsupported;
+use crate::query::Quantifier;
 
 /// A column of the row that an expression is bound to.
 #[derive(Clone, Debug)]
@@ -21,6 +25,53 @@ pub trait Environment {
     /// # Errors
     /// If there is none, or several.
     fn column(&self, name: &[Ident]) -> Result<ColumnOf>;
+
+    /// What a name of one to three parts means, if that may be something else than a column of the row.
+    ///
+    /// # Errors
+    /// Those of [`Self::column`].
+    fn name(&self, name: &[Ident]) -> Result<Scalar> {
+        let column = self.column(name)?;
+        Ok(Scalar::new(Node::Column(column.place), column.ty))
+    }
+
+    /// An aggregate or window function; `None` for any other function.
+    ///
+    /// # Errors
+    /// If it may not stand here.
+    fn aggregate(&self, _function: &Function) -> Result<Option<Scalar>> {
+        Ok(None)
+    }
+
+    /// The columns of the only row of a subquery.
+    ///
+    /// # Errors
+    /// If there are no subqueries here, and those of binding it.
+    fn subquery(&self, _query: &Query) -> Result<Vec<Scalar>> {
+        unsupported("a subquery")
+    }
+
+    /// Whether a subquery has rows.
+    ///
+    /// # Errors
+    /// If there are no subqueries here, and those of binding it.
+    fn exists(&self, _query: &Query) -> Result<Scalar> {
+        unsupported("a subquery")
+    }
+
+    /// Whether a comparison is true for any row of a subquery, or for all of them.
+    ///
+    /// # Errors
+    /// If there are no subqueries here, and those of binding it.
+    fn quantified(
+        &self,
+        _left: Vec<Scalar>,
+        _comparison: Comparison,
+        _quantifier: Quantifier,
+        _query: &Query,
+    ) -> Result<Scalar> {
+        unsupported("a subquery")
+    }
 
     /// Value of a system variable as a literal; the scope is `global`, `session` or none.
     ///

@@ -135,7 +135,17 @@ impl<'e> Binder<'e> {
                 crate::cast::collated(inner, &collation.to_string())
             }
             Expr::Tuple(_) => Err(BindError::OperandColumns(1)),
-            Expr::Function(function) => self.function(function),
+            Expr::Subquery(query) => only(self.environment.subquery(query)?),
+            Expr::Exists { subquery, negated } => {
+                Ok(negate(self.environment.exists(subquery)?, *negated))
+            }
+            Expr::InSubquery { .. } | Expr::AnyOp { .. } | Expr::AllOp { .. } => {
+                self.quantified(expr)
+            }
+            Expr::Function(function) => match self.environment.aggregate(function)? {
+                Some(aggregate) => Ok(aggregate),
+                None => self.function(function),
+            },
             Expr::Prefixed { prefix, value } => {
                 let known = ["_utf8mb4", "_utf8", "_utf8mb3"];
                 match known.contains(&prefix.value.to_ascii_lowercase().as_str()) {
@@ -148,8 +158,7 @@ impl<'e> Binder<'e> {
     }
 
     fn column(&self, name: &[sqlparser::ast::Ident]) -> Result<Scalar> {
-        let column = self.environment.column(name)?;
-        Ok(Scalar::new(Node::Column(column.place), column.ty))
+        self.environment.name(name)
     }
 
     /// `@name`, `@@name`, `@@session.name`, `@@global.name`.
@@ -186,18 +195,17 @@ impl<'e> Binder<'e> {
         }
         let mut left = match current {
             Expr::Interval(interval) => return self.interval_first(interval, pending),
-            Expr::Tuple(_) => None,
-            other => Some(self.operand(other)?),
+            Expr::Tuple(_) | Expr::Subquery(_) if !pending.is_empty() => self.row(current)?,
+            other => vec![self.operand(other)?],
         };
         while let Some((op, right)) = pending.pop() {
             self.environment.check()?;
-            let operator = match left.take() {
-                Some(left) => self.operator(left, op, right)?,
-                None => self.rows(op, current, right)?,
-            };
-            left = Some(operator);
+            left = vec![match <[Scalar; 1]>::try_from(left) {
+                Ok([left]) => self.operator(left, op, right)?,
+                Err(row) => self.rows(op, row, right)?,
+            }];
         }
-        left.ok_or(BindError::OperandColumns(1))
+        only(left)
     }
 
     fn operator(&self, left: Scalar, op: &BinaryOperator, right: &Expr) -> Result<Scalar> {
@@ -240,32 +248,6 @@ impl<'e> Binder<'e> {
             }
             other => unsupported(format_args!("the operator {other}")),
         }
-    }
-
-    /// `(a, b) = (c, d)`.
-    fn rows(&self, op: &BinaryOperator, left: &Expr, right: &Expr) -> Result<Scalar> {
-        match (left, op, right) {
-            (Expr::Tuple(left), BinaryOperator::Eq, Expr::Tuple(right)) => {
-                self.row_equality(left, right)
-            }
-            (Expr::Tuple(_), BinaryOperator::Eq, _) => Err(BindError::OperandColumns(1)),
-            _ => unsupported("this comparison of rows"),
-        }
-    }
-
-    pub(crate) fn row_equality(&self, left: &[Expr], right: &[Expr]) -> Result<Scalar> {
-        if left.len() != right.len() {
-            return Err(BindError::OperandColumns(left.len()));
-        }
-        let pairs = left.iter().zip(right);
-        let equal = pairs.map(|(left, right)| {
-            self.compare(Comparison::Equal, self.operand(left)?, self.operand(right)?)
-        });
-        let equal = equal.collect::<Result<Vec<_>>>()?;
-        let all = equal
-            .into_iter()
-            .reduce(|left, right| joined(left, right, true));
-        all.ok_or_else(|| BindError::NotSupported("an empty row".into()))
     }
 
     fn unary(&self, op: &UnaryOperator, inner: &Expr) -> Result<Scalar> {
@@ -349,6 +331,14 @@ pub(crate) fn text_of_binary(scalar: Scalar) -> Scalar {
     }
 }
 
+/// The only column of a row.
+fn only(row: Vec<Scalar>) -> Result<Scalar> {
+    match <[Scalar; 1]>::try_from(row) {
+        Ok([one]) => Ok(one),
+        Err(_) => Err(BindError::OperandColumns(1)),
+    }
+}
+
 /// Two conditions of which both (`all`) or one is true.
 pub(crate) fn joined(left: Scalar, right: Scalar, all: bool) -> Scalar {
     let nullable = left.ty.nullable || right.ty.nullable;
@@ -381,7 +371,7 @@ fn is_null(scalar: Scalar, negated: bool) -> Scalar {
     )
 }
 
-fn comparison(op: &BinaryOperator) -> Option<Comparison> {
+pub(crate) fn comparison(op: &BinaryOperator) -> Option<Comparison> {
     Some(match op {
         BinaryOperator::Eq => Comparison::Equal,
         BinaryOperator::NotEq => Comparison::NotEqual,

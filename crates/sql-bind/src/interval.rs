@@ -15,7 +15,7 @@ use crate::{Binder, Result};
 const SECOND: i64 = 1_000_000;
 
 /// The unit of a name.
-fn unit_named(name: &str) -> Option<Unit> {
+pub(crate) fn unit_named(name: &str) -> Option<Unit> {
     Some(match name {
         "day" => Unit::Days(1),
         "week" => Unit::Days(7),

@@ -10,7 +10,9 @@ mod computed;
 mod evaluate;
 mod number;
 mod print;
+mod replace;
 mod round;
+mod same;
 mod values;
 
 use std::sync::Arc;
@@ -29,7 +31,7 @@ pub use round::{Rounding, rounded_type};
 pub use values::{of_datum, to_datum, to_text};
 
 /// An expression.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Scalar {
     /// What it computes.
     pub node: Node,
@@ -39,7 +41,7 @@ pub struct Scalar {
 
 /// What an expression computes. Operands have the types that the binder gave them: no node converts anything that it
 /// does not say.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Node {
     /// A value that is known before there are rows.
     Constant(Value<'static>),
@@ -94,7 +96,7 @@ pub enum Node {
 }
 
 /// An operator of a chain.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Step {
     /// Which one.
     pub op: Arithmetic,
@@ -107,7 +109,7 @@ pub struct Step {
 }
 
 /// How LIKE compares.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LikeKind {
     /// Characters that are alike.
     pub collation: perigee_value::Collation,
@@ -140,6 +142,19 @@ pub struct Call {
     pub over_bytes: bool,
     /// What the call keeps from row to row.
     pub memo: Memo,
+}
+
+impl Clone for Call {
+    /// The same call, which keeps nothing yet.
+    fn clone(&self) -> Self {
+        Self {
+            function: self.function,
+            arguments: self.arguments.clone(),
+            collation: self.collation,
+            over_bytes: self.over_bytes,
+            memo: Memo::default(),
+        }
+    }
 }
 
 impl std::fmt::Debug for Call {

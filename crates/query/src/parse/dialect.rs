@@ -83,6 +83,11 @@ impl Dialect for Grammar {
         supports_key_column_option,
     );
 
+    /// WITH ROLLUP.
+    fn supports_group_by_with_modifier(&self) -> bool {
+        true
+    }
+
     /// The units of two fields, YEAR_MONTH for example.
     fn allow_extract_custom(&self) -> bool {
         true

@@ -141,6 +141,18 @@ pub enum QueryError {
     /// MySQL 3569.
     #[error("table {0} appears in multiple locking clauses")]
     DuplicateLock(String),
+    /// MySQL 1117.
+    #[error("too many columns")]
+    TooManyColumns,
+    /// GROUP BY an aggregate function (MySQL 1056).
+    #[error("cannot group by {0}")]
+    CannotGroup(String),
+    /// A table of a part of a UNION in the ORDER BY of the whole (MySQL 1250).
+    #[error("table {0} in the order of a UNION")]
+    TableInGlobalOrder(String),
+    /// MySQL 3028.
+    #[error("an aggregate function in the order of a UNION")]
+    AggregateInGlobalOrder,
     /// MySQL 1436.
     #[error("a statement of more than {0} parts")]
     TooLarge(usize),
@@ -171,6 +183,10 @@ impl QueryError {
             Self::IllegalReference(..) => 1247,
             Self::DerivedAlias => 1248,
             Self::ColumnList => 1353,
+            Self::TooManyColumns => 1117,
+            Self::CannotGroup(_) => 1056,
+            Self::TableInGlobalOrder(_) => 1250,
+            Self::AggregateInGlobalOrder => 3028,
             Self::TooLarge(_) => 1436,
             Self::OrderNotInDistinct(_) => 3065,
             Self::GroupingArgument(_) => 3580,

@@ -5,10 +5,12 @@
 //! subquery of any clause is an [`Operator::Apply`] below the operator whose expression needs its value. The tree prints
 //! itself, and [`Query::check`] says whether it holds together.
 
+mod bind;
 mod catalog;
 mod error;
 mod tree;
 
+pub use bind::bind;
 pub use catalog::{Catalog, TableColumn, TableDefinition};
 pub use error::{Clause, QueryError};
 pub use tree::Relation;

@@ -6,7 +6,10 @@
 //! out. Each subquery numbers its parameters from 0.
 
 mod aggregate;
+mod check;
 mod facts;
+mod inputs;
+mod print;
 mod window;
 
 use std::sync::Arc;

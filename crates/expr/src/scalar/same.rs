@@ -1,0 +1,122 @@
+//! Expressions that are one: with equal values for every row.
+
+use std::sync::Arc;
+
+use super::{Call, Node, Scalar};
+
+/// Stack that is left when it grows.
+const RED_ZONE: usize = 128 << 10;
+
+/// Bytes by which it grows.
+const STACK: usize = 1 << 20;
+
+impl Scalar {
+    /// True if the other expression has the same operators and operands, and so the same value for each row, up to digits
+    /// that are not shown. A function with another value each time is not the same as itself.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let (this, other) = (self.unshared(), other.unshared());
+        std::ptr::eq(this, other) && this.is_deterministic()
+            || this.ty == other.ty
+                && have_one_operator(&this.node, &other.node)
+                && stacker::maybe_grow(RED_ZONE, STACK, || {
+                    let (these, others) = (this.operands(), other.operands());
+                    let mut both = these.iter().zip(&others);
+                    these.len() == others.len() && both.all(|(one, other)| one.is_same(other))
+                })
+    }
+
+    /// The expression that stands in several places.
+    fn unshared(&self) -> &Self {
+        let mut scalar = self;
+        while let Node::Shared(shared) = &scalar.node {
+            scalar = shared;
+        }
+        scalar
+    }
+}
+
+/// True if two nodes do the same with equal operands.
+fn have_one_operator(one: &Node, other: &Node) -> bool {
+    match (one, other) {
+        (Node::Constant(a), Node::Constant(b)) => a == b,
+        (Node::Column(a), Node::Column(b)) | (Node::Parameter(a), Node::Parameter(b)) => a == b,
+        (Node::Cast(_, a), Node::Cast(_, b)) => a == b,
+        (Node::Comparable(_, a), Node::Comparable(_, b)) => a == b,
+        (Node::MemberNumber(_, a), Node::MemberNumber(_, b)) => Arc::ptr_eq(a, b) || a == b,
+        (Node::Arithmetic(_, a), Node::Arithmetic(_, b)) => {
+            let mut steps = a.iter().zip(b);
+            a.len() == b.len() && steps.all(|(a, b)| (a.op, a.shown) == (b.op, b.shown))
+        }
+        (Node::Round(a, _, p), Node::Round(b, _, q)) => a == b && p == q,
+        (Node::Compare(a, c, _), Node::Compare(b, d, _)) => a == b && c == d,
+        (Node::In(a, ..), Node::In(b, ..)) => a == b,
+        (Node::Like(_, a), Node::Like(_, b)) => a.collation == b.collation && a.escape == b.escape,
+        (Node::Is(_, a), Node::Is(_, b)) => a == b,
+        (Node::Case(a, _), Node::Case(b, _)) => a.len() == b.len(),
+        (Node::Extract(a, _), Node::Extract(b, _)) => a == b,
+        (Node::DateAdd(_, a), Node::DateAdd(_, b)) => a == b,
+        (Node::Call(a), Node::Call(b)) => is_one_function(a, b),
+        (Node::Latin(_), Node::Latin(_))
+        | (Node::Negate(_), Node::Negate(_))
+        | (Node::And(_), Node::And(_))
+        | (Node::Or(_), Node::Or(_))
+        | (Node::Xor(_), Node::Xor(_))
+        | (Node::Not(_), Node::Not(_))
+        | (Node::IsNull(_), Node::IsNull(_))
+        | (Node::Coalesce(_), Node::Coalesce(_)) => true,
+        _ => false,
+    }
+}
+
+fn is_one_function(a: &Call, b: &Call) -> bool {
+    a.function.name() == b.function.name()
+        && a.function.deterministic
+        && a.collation == b.collation
+        && a.over_bytes == b.over_bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use perigee_sql_type::SqlType;
+
+    use super::*;
+
+    fn column(place: usize) -> Scalar {
+        Scalar::new(Node::Column(place), SqlType::int())
+    }
+
+    fn not(scalar: Scalar) -> Scalar {
+        Scalar::new(Node::Not(Box::new(scalar)), SqlType::truth())
+    }
+
+    #[test]
+    fn sameness_is_that_of_operators_and_operands() {
+        assert!(not(column(1)).is_same(&not(column(1))));
+        assert!(!not(column(1)).is_same(&not(column(2))));
+        assert!(!not(column(1)).is_same(&column(1)));
+        let [shared, twin] = not(column(3)).shared();
+        assert!(shared.is_same(&twin) && shared.is_same(&not(column(3))));
+    }
+
+    #[test]
+    fn what_stands_in_several_places_is_replaced_once() {
+        let [one, other] = not(column(1)).shared();
+        let both = Scalar::new(Node::And(vec![one, other]), SqlType::truth());
+        let mut count = 0;
+        let moved = both.replaced::<()>(&mut |scalar| {
+            Ok(match scalar.node {
+                Node::Column(place) => {
+                    count += 1;
+                    Some(column(place + 10))
+                }
+                _ => None,
+            })
+        });
+        assert_eq!(
+            moved.map(|scalar| scalar.to_string()),
+            Ok("(not #11 and not #11)".into())
+        );
+        assert_eq!(count, 1);
+    }
+}

@@ -1,0 +1,329 @@
+//! A SELECT while its clauses are bound: what names mean in them, and what its expressions use beside columns.
+//!
+//! Expressions of a block are bound over a row that no operator gives: the columns of the FROM, and behind them what
+//! subqueries, aggregate functions and windows give, in the order in which they are met ([`Extra`]). When the operators
+//! are made, [`super::stage`] moves the expressions to the rows that these have.
+
+use std::cell::{Cell, RefCell};
+
+use perigee_expr::Comparison;
+use perigee_expr::scalar::{Node, Scalar};
+use perigee_sql_type::SqlType;
+use sqlparser::ast::{self, Expr, Function, Ident};
+
+use super::super::{Aggregate, Applied, Clause, Quantifier, QueryError, Relation, Window};
+use super::scope::{Found, Scope, unknown, written};
+use super::statement::Statement;
+use crate::{Binder, ColumnOf, Environment, Result};
+
+/// A subquery, seen from inside: the block around it, and what it needs of its rows.
+pub(super) struct Frame<'q> {
+    pub block: &'q Block<'q>,
+    pub arguments: RefCell<Vec<Scalar>>,
+}
+
+/// Something that is computed beside the columns of the FROM.
+#[derive(Clone, Debug)]
+pub(super) struct Extra {
+    pub kind: ExtraKind,
+    pub ty: SqlType,
+}
+
+/// What computes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ExtraKind {
+    /// A column of what a subquery gives.
+    Applied { apply: usize },
+    /// An aggregate function.
+    Aggregate(usize),
+    /// A window function.
+    Window(usize),
+}
+
+/// A subquery that is to be applied.
+pub(super) struct Pending {
+    pub subquery: Relation,
+    pub arguments: Vec<Scalar>,
+    pub applied: Applied,
+    /// The place of its first column.
+    pub place: usize,
+    /// Columns that it gives.
+    pub width: usize,
+}
+
+/// What is computed beside the columns of the FROM, so far.
+#[derive(Default)]
+pub(super) struct Extras {
+    pub all: Vec<Extra>,
+    pub applies: Vec<Option<Pending>>,
+    pub aggregates: Vec<Option<Aggregate>>,
+    pub windows: Vec<Option<Window>>,
+}
+
+/// An expression of the select list.
+pub(super) struct Item {
+    /// Its name in lower case.
+    pub name: String,
+    /// The name is an alias, not a column's own.
+    pub is_alias: bool,
+    pub scalar: Scalar,
+}
+
+/// A SELECT.
+pub(super) struct Block<'q> {
+    pub statement: &'q Statement<'q>,
+    pub scope: Scope,
+    /// Columns of the FROM's row; extras have the places behind them.
+    pub width: usize,
+    /// The subquery that the block is in.
+    pub outer: Option<&'q Frame<'q>>,
+    pub clause: Cell<Clause>,
+    /// Aggregate functions around the expression at hand.
+    pub in_aggregate: Cell<bool>,
+    /// Window functions around it.
+    pub in_window: Cell<bool>,
+    /// True once names of the select list may be meant.
+    pub sees_items: Cell<bool>,
+    pub items: RefCell<Vec<Item>>,
+    /// Columns of the FROM that are grouped by, which HAVING may name.
+    pub grouped: RefCell<Vec<usize>>,
+    pub extras: RefCell<Extras>,
+    /// Windows with names.
+    pub windows: Vec<ast::NamedWindowDefinition>,
+}
+
+impl<'q> Block<'q> {
+    /// A block over the row of a FROM.
+    pub fn new(
+        statement: &'q Statement<'q>,
+        scope: Scope,
+        width: usize,
+        outer: Option<&'q Frame<'q>>,
+        clause: Clause,
+    ) -> Self {
+        Self {
+            statement,
+            scope,
+            width,
+            outer,
+            clause: Cell::new(clause),
+            in_aggregate: Cell::new(false),
+            in_window: Cell::new(false),
+            sees_items: Cell::new(false),
+            items: RefCell::default(),
+            grouped: RefCell::default(),
+            extras: RefCell::default(),
+            windows: Vec::new(),
+        }
+    }
+
+    /// The meaning of an expression of a clause.
+    pub fn expression(&self, expr: &Expr, clause: Clause) -> Result<Scalar> {
+        self.clause.set(clause);
+        Binder::new(self).expression(expr)
+    }
+
+    /// The meaning of a condition of a clause.
+    pub fn condition(&self, expr: &Expr, clause: Clause) -> Result<Scalar> {
+        self.clause.set(clause);
+        Binder::new(self).condition(expr)
+    }
+
+    /// What a name means here or further out; `None` if it means nothing.
+    pub fn resolve(&self, name: &[Ident]) -> Result<Option<Scalar>> {
+        if self.clause.get() == Clause::Having && !self.in_aggregate.get() {
+            if let Some(found) = self.in_having(name)? {
+                return Ok(Some(found));
+            }
+        } else {
+            match self.scope.find(name)? {
+                Found::One(column) => return Ok(Some(of_column(column))),
+                Found::Several => return Err(self.ambiguous(name)),
+                Found::Nobody => {}
+            }
+            if let Some(item) = self.item(name)? {
+                return Ok(Some(item));
+            }
+        }
+        self.outside(name)
+    }
+
+    /// What a name means further out, as a parameter.
+    fn outside(&self, name: &[Ident]) -> Result<Option<Scalar>> {
+        let Some(frame) = self.outer else {
+            return Ok(None);
+        };
+        let Some(argument) = frame.block.resolve(name)? else {
+            return Ok(None);
+        };
+        Ok(Some(frame.parameter(argument)))
+    }
+
+    /// The item of the select list that a name means, where the names of columns come first.
+    fn item(&self, name: &[Ident]) -> Result<Option<Scalar>> {
+        let [name] = name else {
+            return Ok(None);
+        };
+        if !self.sees_items.get() || self.in_aggregate.get() {
+            return Ok(None);
+        }
+        self.named_item(&name.value.to_lowercase())
+    }
+
+    /// The item of a name in lower case.
+    pub fn named_item(&self, name: &str) -> Result<Option<Scalar>> {
+        let items = self.items.borrow();
+        let mut found: Option<&Item> = None;
+        for item in items.iter().filter(|item| item.name == name) {
+            match found {
+                Some(first) if !first.scalar.is_same(&item.scalar) => {
+                    // An alias is meant before a column's own name.
+                    match (first.is_alias, item.is_alias) {
+                        (true, false) => continue,
+                        (false, true) => {}
+                        _ => {
+                            let clause = self.clause.get();
+                            let error = QueryError::AmbiguousColumn(name.to_owned(), clause);
+                            return Err(error.into());
+                        }
+                    }
+                }
+                _ => {}
+            }
+            found = Some(item);
+        }
+        Ok(found.map(|item| item.scalar.clone()))
+    }
+
+    /// HAVING names what the select list or GROUP BY has.
+    fn in_having(&self, name: &[Ident]) -> Result<Option<Scalar>> {
+        let column = match self.scope.find(name)? {
+            Found::One(column) => Some(of_column(column)),
+            Found::Several => None,
+            Found::Nobody => None,
+        };
+        let is_listed = |column: &Scalar| {
+            let place = match column.node {
+                Node::Column(place) => place,
+                _ => return false,
+            };
+            let items = self.items.borrow();
+            self.grouped.borrow().contains(&place)
+                || items
+                    .iter()
+                    .any(|item| matches!(item.scalar.node, Node::Column(at) if at == place))
+        };
+        let item = match name {
+            [name] => self.named_item(&name.value.to_lowercase())?,
+            _ => None,
+        };
+        match (item, column) {
+            (Some(_), Some(column)) if self.is_grouped(&column) => Ok(Some(column)),
+            (Some(item), _) => Ok(Some(item)),
+            (None, Some(column)) if is_listed(&column) => Ok(Some(column)),
+            _ => Ok(None),
+        }
+    }
+
+    fn is_grouped(&self, column: &Scalar) -> bool {
+        matches!(column.node, Node::Column(place) if self.grouped.borrow().contains(&place))
+    }
+
+    fn ambiguous(&self, name: &[Ident]) -> crate::BindError {
+        QueryError::AmbiguousColumn(written(name), self.clause.get()).into()
+    }
+
+    /// An extra of a type, as a column.
+    pub fn extra(&self, kind: ExtraKind, ty: SqlType) -> Scalar {
+        let mut extras = self.extras.borrow_mut();
+        let place = self.width + extras.all.len();
+        let extra = Extra {
+            kind,
+            ty: ty.clone(),
+        };
+        extras.all.push(extra);
+        Scalar::new(Node::Column(place), ty)
+    }
+}
+
+impl Frame<'_> {
+    /// The parameter with the value of an expression over the row around the subquery.
+    pub fn parameter(&self, argument: Scalar) -> Scalar {
+        let mut arguments = self.arguments.borrow_mut();
+        let mut ty = argument.ty.clone();
+        ty.literal = false;
+        let known = arguments.iter().position(|known| known.is_same(&argument));
+        let number = known.unwrap_or_else(|| {
+            arguments.push(argument);
+            arguments.len() - 1
+        });
+        Scalar::new(Node::Parameter(number), ty)
+    }
+}
+
+fn of_column(column: &super::scope::Named) -> Scalar {
+    Scalar::new(Node::Column(column.place), column.column.ty.clone())
+}
+
+impl Environment for Block<'_> {
+    fn column(&self, name: &[Ident]) -> Result<ColumnOf> {
+        let Scalar { node, ty } = self.name(name)?;
+        match node {
+            Node::Column(place) => Ok(ColumnOf { place, ty }),
+            _ => crate::error::unsupported("this name"),
+        }
+    }
+
+    fn name(&self, name: &[Ident]) -> Result<Scalar> {
+        if name[0].value.starts_with("/list@") {
+            return crate::error::unsupported("a long list");
+        }
+        let found = self.resolve(name)?;
+        found.ok_or_else(|| unknown(written(name), self.clause.get()))
+    }
+
+    fn aggregate(&self, function: &Function) -> Result<Option<Scalar>> {
+        match function.over {
+            Some(_) => self.window_function(function).map(Some),
+            None => self.aggregate_function(function),
+        }
+    }
+
+    fn subquery(&self, query: &ast::Query) -> Result<Vec<Scalar>> {
+        self.row_of(query)
+    }
+
+    fn exists(&self, query: &ast::Query) -> Result<Scalar> {
+        self.has_rows(query)
+    }
+
+    fn quantified(
+        &self,
+        left: Vec<Scalar>,
+        comparison: Comparison,
+        quantifier: Quantifier,
+        query: &ast::Query,
+    ) -> Result<Scalar> {
+        self.compared_with_rows(left, comparison, quantifier, query)
+    }
+
+    fn variable(&self, scope: Option<&str>, name: &str) -> Result<Expr> {
+        self.statement.environment.variable(scope, name)
+    }
+
+    fn user_variable(&self, name: &str) -> Expr {
+        self.statement.environment.user_variable(name)
+    }
+
+    fn session_function(&self, name: &str) -> Option<Expr> {
+        self.statement.environment.session_function(name)
+    }
+
+    fn now(&self) -> i64 {
+        self.statement.environment.now()
+    }
+
+    fn check(&self) -> Result<()> {
+        self.statement.environment.check()
+    }
+}

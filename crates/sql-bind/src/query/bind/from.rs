@@ -1,0 +1,386 @@
+//! FROM: tables, derived tables, common table expressions and their names.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use perigee_expr::scalar::{Node, Scalar};
+use sqlparser::ast::{
+    Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, TableIndexHintType,
+    TableIndexHints, TableWithJoins,
+};
+
+use super::super::{
+    Clause, Column, IndexHint, IndexUse, Operator, Origin, QueryError, Relation, Table,
+};
+use super::block::{Block, Frame};
+use super::hints::TableHint;
+use super::scope::{Named, Scope, Source};
+use super::statement::Statement;
+use crate::Result;
+use crate::error::unsupported;
+
+/// Most tables of a FROM, as in MySQL.
+const MAX_TABLES: usize = 61;
+
+/// Rows of a FROM or of an operand of a join, and what names mean in them.
+pub(super) struct FromItem {
+    pub relation: Relation,
+    pub scope: Scope,
+}
+
+/// A FROM that is being bound.
+pub(super) struct From<'q> {
+    pub statement: &'q Statement<'q>,
+    /// The number of its SELECT.
+    pub select: usize,
+    /// The subquery that it is in.
+    pub outer: Option<&'q Frame<'q>>,
+    /// Names of its tables.
+    pub names: RefCell<Vec<(Option<Arc<str>>, Arc<str>)>>,
+    /// Hints of the SELECT for tables that were not met yet.
+    pub hints: RefCell<Vec<TableHint>>,
+}
+
+/// The identifiers of a name.
+pub(super) fn parts(name: &ObjectName) -> Result<Vec<&Ident>> {
+    let parts = name.0.iter().map(|part| match part {
+        ObjectNamePart::Identifier(ident) => Ok(ident),
+        ObjectNamePart::Function(_) => unsupported("a function as a name"),
+    });
+    parts.collect()
+}
+
+/// True for `FROM DUAL`, which is no table.
+fn is_dual(from: &[TableWithJoins]) -> bool {
+    match from {
+        [
+            TableWithJoins {
+                relation:
+                    TableFactor::Table {
+                        name, alias: None, ..
+                    },
+                joins,
+            },
+        ] => joins.is_empty() && name.to_string().eq_ignore_ascii_case("dual"),
+        _ => false,
+    }
+}
+
+impl From<'_> {
+    /// The rows of a FROM; without one, a row without columns.
+    pub fn rows(&self, from: &[TableWithJoins]) -> Result<FromItem> {
+        let mut all: Option<FromItem> = None;
+        if !is_dual(from) {
+            for table in from {
+                all = Some(self.with_joins(all, table)?);
+            }
+        }
+        Ok(all.unwrap_or_else(|| FromItem {
+            relation: Relation::one(),
+            scope: Scope::default(),
+        }))
+    }
+
+    /// A table and what it is joined with, beside what stands before it.
+    fn with_joins(&self, before: Option<FromItem>, table: &TableWithJoins) -> Result<FromItem> {
+        let is_lateral = matches!(table.relation, TableFactor::Derived { lateral: true, .. });
+        if let (Some(left), true) = (before.as_ref(), is_lateral) {
+            let right = self.lateral(&table.relation, left)?;
+            if !table.joins.is_empty() {
+                return unsupported("a join of LATERAL behind a comma");
+            }
+            let left = before.ok_or_else(super::join::no_operand)?;
+            return self.applied(left, right, false, None);
+        }
+        let mut item = self.factor(&table.relation)?;
+        for join in &table.joins {
+            item = self.join(item, join)?;
+        }
+        match before {
+            Some(left) => Ok(super::join::beside(left, item)),
+            None => Ok(item),
+        }
+    }
+
+    pub fn factor(&self, factor: &TableFactor) -> Result<FromItem> {
+        match factor {
+            TableFactor::Table { .. } => self.table(factor),
+            TableFactor::Derived {
+                subquery,
+                alias,
+                sample: None,
+                ..
+            } => self.derived(subquery, alias.as_ref(), self.outer),
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias: None,
+            } => self.with_joins(None, table_with_joins),
+            _ => unsupported("this kind of table"),
+        }
+    }
+
+    /// A derived table that sees what stands before it.
+    pub fn lateral(
+        &self,
+        factor: &TableFactor,
+        left: &FromItem,
+    ) -> Result<(FromItem, Vec<Scalar>)> {
+        let TableFactor::Derived {
+            subquery,
+            alias,
+            sample: None,
+            ..
+        } = factor
+        else {
+            return unsupported("this kind of table");
+        };
+        let width = left.relation.columns.len();
+        let scope = left.scope.clone();
+        let block = Block::new(self.statement, scope, width, self.outer, Clause::From);
+        let frame = Frame {
+            block: &block,
+            arguments: RefCell::default(),
+        };
+        let item = self.derived(subquery, alias.as_ref(), Some(&frame))?;
+        Ok((item, frame.arguments.into_inner()))
+    }
+
+    fn derived(
+        &self,
+        query: &Query,
+        alias: Option<&TableAlias>,
+        outer: Option<&Frame<'_>>,
+    ) -> Result<FromItem> {
+        let Some(alias) = alias else {
+            return Err(QueryError::DerivedAlias.into());
+        };
+        let name: Arc<str> = alias.name.value.to_lowercase().into();
+        self.add_name(None, &name)?;
+        let relation = self.statement.query(query, outer)?;
+        let columns = renamed(&relation.columns, Some(alias), &name)?;
+        let scope = scope_of(&name, &columns);
+        let relation = Relation {
+            columns,
+            ..relation
+        };
+        Ok(FromItem { relation, scope })
+    }
+
+    /// Notes the name of a table.
+    fn add_name(&self, schema: Option<&Arc<str>>, name: &Arc<str>) -> Result<()> {
+        let mut names = self.names.borrow_mut();
+        let is_it =
+            |known: &(Option<Arc<str>>, Arc<str>)| known.1 == *name && known.0.as_ref() == schema;
+        if names.iter().any(is_it) {
+            return Err(QueryError::DuplicateAlias(name.to_string()).into());
+        }
+        if names.len() == MAX_TABLES {
+            return Err(QueryError::TooManyTables(MAX_TABLES).into());
+        }
+        names.push((schema.cloned(), Arc::clone(name)));
+        Ok(())
+    }
+
+    fn table(&self, factor: &TableFactor) -> Result<FromItem> {
+        let TableFactor::Table {
+            name,
+            alias,
+            args: None,
+            with_hints,
+            version: None,
+            with_ordinality: false,
+            partitions,
+            json_path: None,
+            sample: None,
+            index_hints,
+        } = factor
+        else {
+            return unsupported("this kind of table");
+        };
+        if !with_hints.is_empty() || !partitions.is_empty() {
+            return unsupported("WITH (…), PARTITION");
+        }
+        if let Some(alias) = alias
+            && (!alias.columns.is_empty() || alias.at.is_some())
+        {
+            return unsupported("column names of a table's alias");
+        }
+        let (schema, table) = match parts(name)?[..] {
+            [table] => (None, table.value.to_lowercase()),
+            [schema, table] => (
+                Some(schema.value.to_lowercase()),
+                table.value.to_lowercase(),
+            ),
+            _ => return unsupported("names of three parts"),
+        };
+        let own: Arc<str> = match alias {
+            Some(alias) => alias.name.value.to_lowercase().into(),
+            None => table.as_str().into(),
+        };
+        if schema.is_none()
+            && let Some(common) = self.statement.common(&table, self.outer)?
+        {
+            self.add_name(None, &own)?;
+            let columns = renamed(&common.columns, None, &own)?;
+            return Ok(FromItem {
+                scope: scope_of(&own, &columns),
+                relation: Relation {
+                    operator: Operator::Shared(common.number),
+                    columns,
+                },
+            });
+        }
+        let current = self.statement.catalog.current_schema();
+        let schema: Arc<str> = match (schema, current) {
+            (Some(schema), _) => schema.into(),
+            (None, Some(schema)) => schema.to_lowercase().into(),
+            (None, None) => return Err(QueryError::NoSchemaSelected.into()),
+        };
+        self.add_name(Some(&schema), &own)?;
+        self.stored(schema, table.into(), own, index_hints)
+    }
+
+    /// A table of the catalog.
+    fn stored(
+        &self,
+        schema: Arc<str>,
+        name: Arc<str>,
+        alias: Arc<str>,
+        index_hints: &[TableIndexHints],
+    ) -> Result<FromItem> {
+        let definition = self.statement.catalog.table(&schema, &name)?;
+        let hints = index_hints.iter();
+        let hints = hints.map(|hint| index_hint(hint, &definition.indexes, &alias));
+        let index_hints = hints.collect::<Result<_>>()?;
+        let mut tables = self.statement.tables.borrow_mut();
+        let reference = tables.len();
+        let mut own_hints = Vec::new();
+        self.hints.borrow_mut().retain(|hint| {
+            let is_it = hint.table == *alias;
+            if is_it {
+                own_hints.push((hint.kind, hint.wanted));
+            }
+            !is_it
+        });
+        let columns = definition.columns.iter().enumerate();
+        let columns = columns.map(|(column, known)| Column {
+            name: Arc::clone(&known.name),
+            table: Some(Arc::clone(&alias)),
+            origin: Some(Origin { reference, column }),
+            ty: known.ty.clone(),
+        });
+        let columns: Arc<[Column]> = columns.collect();
+        let named = columns.iter().enumerate();
+        let named = named.map(|(place, column)| Named {
+            name: column.name.to_lowercase().into(),
+            place,
+            column: column.clone(),
+            visible: definition.columns[place].visible,
+        });
+        let scope = Scope::of(Source {
+            alias: Arc::clone(&alias),
+            schema: Some(Arc::clone(&schema)),
+            reference: Some(reference),
+            columns: named.collect(),
+        });
+        let table = Arc::new(Table {
+            reference,
+            select: self.select,
+            schema,
+            name,
+            alias,
+            definition,
+            index_hints,
+            hints: own_hints,
+        });
+        tables.push(Arc::clone(&table));
+        Ok(FromItem {
+            relation: Relation {
+                operator: Operator::Table(table),
+                columns,
+            },
+            scope,
+        })
+    }
+}
+
+fn index_hint(hint: &TableIndexHints, indexes: &[String], table: &str) -> Result<IndexHint> {
+    if hint.for_clause.is_some() {
+        return unsupported("an index hint FOR a clause");
+    }
+    let places = hint.index_names.iter().map(|name| {
+        let lower = name.value.to_lowercase();
+        let place = indexes.iter().position(|index| *index == lower);
+        let unknown = || QueryError::UnknownKey(name.value.clone(), table.to_owned());
+        place.ok_or_else(|| unknown().into())
+    });
+    Ok(IndexHint {
+        kind: match hint.hint_type {
+            TableIndexHintType::Use => IndexUse::Use,
+            TableIndexHintType::Force => IndexUse::Force,
+            TableIndexHintType::Ignore => IndexUse::Ignore,
+        },
+        indexes: places.collect::<Result<_>>()?,
+    })
+}
+
+/// The columns of a derived table, with the names that its alias gives them.
+///
+/// # Errors
+/// 1060, 1353.
+pub(super) fn renamed(
+    columns: &Arc<[Column]>,
+    alias: Option<&TableAlias>,
+    table: &Arc<str>,
+) -> Result<Arc<[Column]>> {
+    let names = alias.map_or(&[][..], |alias| &alias.columns);
+    if !names.is_empty() && names.len() != columns.len() {
+        return Err(QueryError::ColumnList.into());
+    }
+    if names.iter().any(|name| name.data_type.is_some()) {
+        return unsupported("types of alias columns");
+    }
+    let mut seen = std::collections::HashSet::new();
+    let mut renamed = Vec::with_capacity(columns.len());
+    for (place, column) in columns.iter().enumerate() {
+        let name: Arc<str> = match names.get(place) {
+            Some(name) => name.name.value.as_str().into(),
+            None => Arc::clone(&column.name),
+        };
+        if !seen.insert(name.to_lowercase()) {
+            return Err(QueryError::DuplicateColumn(name.to_string()).into());
+        }
+        let mut ty = column.ty.clone();
+        ty.literal = false;
+        if ty.column.is_some_and(|column| column.is_string()) {
+            ty.coercibility = perigee_sql_type::Coercibility::Implicit;
+        }
+        renamed.push(Column {
+            name,
+            table: Some(Arc::clone(table)),
+            origin: column.origin,
+            ty,
+        });
+    }
+    Ok(renamed.into())
+}
+
+fn scope_of(alias: &Arc<str>, columns: &[Column]) -> Scope {
+    let columns = columns.iter().enumerate().map(|(place, column)| Named {
+        name: column.name.to_lowercase().into(),
+        place,
+        column: column.clone(),
+        visible: true,
+    });
+    Scope::of(Source {
+        alias: Arc::clone(alias),
+        schema: None,
+        reference: None,
+        columns: columns.collect(),
+    })
+}
+
+/// A column of a row.
+pub(super) fn column(named: &Named) -> Scalar {
+    Scalar::new(Node::Column(named.place), named.column.ty.clone())
+}

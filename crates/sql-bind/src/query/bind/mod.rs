@@ -1,0 +1,22 @@
+//! From syntax trees to [`super::Query`].
+
+mod aggregate;
+mod block;
+mod dependence;
+mod from;
+mod group;
+mod hints;
+mod join;
+mod locks;
+mod names;
+mod order;
+mod query;
+mod scope;
+mod select;
+mod stage;
+mod statement;
+mod subquery;
+mod window;
+mod with;
+
+pub use statement::bind;
