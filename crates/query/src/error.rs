@@ -57,6 +57,8 @@ registry! {
     schema_exists(1007, "HY000", schema) => "Can't create database '{schema}'; database exists";
     /// DROP DATABASE of a schema that does not exist.
     drop_unknown_schema(1008, "HY000", schema) => "Can't drop database '{schema}'; database doesn't exist";
+    /// A change of what the server makes of what it knows.
+    schema_access_denied(1044, "42000", user, host, schema) => "Access denied for user '{user}'@'{host}' to database '{schema}'";
     /// A name without a schema, and no USE before.
     no_schema_selected(1046, "3D000") => "No database selected";
     /// NULL for a NOT NULL column.

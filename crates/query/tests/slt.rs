@@ -225,6 +225,7 @@ files!(
     transactions,
     types,
     update,
+    system_views,
     upsert,
     alter,
     long,

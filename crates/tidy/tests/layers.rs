@@ -75,6 +75,7 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
             "engine",
             "sql-type",
             "sql-bind",
+            "catalog-views",
             "wire-mysql",
         ],
         &["datafusion"],

@@ -12,7 +12,7 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::physical_plan::ExecutionPlan;
-use perigee_engine::catalog::Table;
+use perigee_engine::catalog::{Table, TableDef};
 use perigee_engine::ndp::column_data_type;
 
 use super::AccessContext;
@@ -35,19 +35,18 @@ pub const ROW_ID: &str = "/@row_id";
 /// The Arrow schema of a table, with what clients are told of each column as metadata. Columns of ENUMs
 /// are the numbers that storage has.
 #[must_use]
-pub fn table_schema(table: &Table) -> SchemaRef {
-    let fields: Vec<_> = table
-        .def
+pub fn table_schema(def: &TableDef) -> SchemaRef {
+    let fields: Vec<_> = def
         .columns
         .iter()
         .enumerate()
         .map(|(i, column)| {
             let origin = Origin {
-                schema: table.def.schema.clone(),
-                table: table.def.name.clone(),
+                schema: def.schema.clone(),
+                table: def.name.clone(),
                 column: column.name.clone(),
                 ty: column.type_text(),
-                flags: flags(table, i as u16),
+                flags: flags(def, i as u16),
             };
             let mut metadata = metadata::of_column(&origin, column.ty.fsp());
             if let Some(collation) = column.ty.collation().filter(|c| c.is_text()) {
@@ -67,13 +66,13 @@ pub fn table_schema(table: &Table) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-fn flags(table: &Table, column: u16) -> u16 {
-    let def = &table.def.columns[usize::from(column)];
+fn flags(table: &TableDef, column: u16) -> u16 {
+    let def = &table.columns[usize::from(column)];
     let mut flags = if def.nullable { 0 } else { NOT_NULL };
-    if table.def.primary_key.contains(&column) {
+    if table.primary_key.contains(&column) {
         flags |= PRIMARY_KEY;
     }
-    for index in &table.def.indexes {
+    for index in &table.indexes {
         match index.columns[..] {
             [only] if only == column && index.unique => flags |= UNIQUE_KEY,
             [first, ..] if first == column => flags |= MULTIPLE_KEY,
@@ -98,7 +97,7 @@ impl TableAccess {
     /// The table as a statement sees it.
     #[must_use]
     pub fn new(context: AccessContext, table: Arc<Table>) -> Self {
-        let schema = table_schema(&table);
+        let schema = table_schema(&table.def);
         Self {
             context,
             table,

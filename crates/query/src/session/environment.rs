@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Value};
 use perigee_engine::EngineError;
-use perigee_engine::catalog::Table;
+use perigee_engine::catalog::{Table, TableDef};
 use std::sync::Arc;
 
 use super::Session;
@@ -25,8 +25,8 @@ impl Environment for Session {
     }
 
     fn columns(&self, schema: &str, table: &str) -> Result<Vec<String>> {
-        let table = self.table(schema, table)?;
-        let columns = table.def.columns.iter();
+        let def = self.definition(schema, table)?;
+        let columns = def.columns.iter();
         Ok(columns.map(|column| column.name.to_lowercase()).collect())
     }
 
@@ -92,14 +92,38 @@ pub(super) fn micros_now() -> i64 {
 }
 
 impl Session {
-    /// A table by its names in lower case.
+    /// What a table of a user or a view of the server looks like, by its names in lower case.
+    pub(super) fn definition(&self, schema: &str, table: &str) -> Result<TableDef> {
+        if let Some(view) = perigee_catalog_views::find(schema, table) {
+            return Ok(view.definition());
+        }
+        Ok(self.table(schema, table)?.def.clone())
+    }
+
+    /// An error for a schema, in lower case, that the server makes of what it knows: nobody changes it.
+    pub(super) fn check_own(&self, schema: &str) -> Result<()> {
+        match perigee_catalog_views::is_schema(schema) {
+            true => Err(SqlError::schema_access_denied(
+                &self.info.user,
+                &self.info.host,
+                schema,
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// A table of a user by its names in lower case. What the server makes of what it knows nobody changes.
     pub(super) fn table(&self, schema: &str, table: &str) -> Result<Arc<Table>> {
         self.frontend
             .engine
             .table(schema, table)
             .map_err(|e| match e {
                 EngineError::NoSuchSchema(_) | EngineError::NoSuchTable(_) => {
-                    if self.frontend.engine.schemas().iter().any(|s| s == schema) {
+                    if perigee_catalog_views::find(schema, table).is_some()
+                        && let Err(denied) = self.check_own(schema)
+                    {
+                        denied
+                    } else if self.has_schema(schema) {
                         SqlError::no_such_table(schema, table)
                     } else {
                         SqlError::unknown_schema(schema)

@@ -171,16 +171,12 @@ impl LockingRead {
                 (_, _, LockWait::Skip) => Some(work.transaction().locker(*mode, LockWait::Wait)),
                 (_, _, wait) => Some(work.transaction().locker(*mode, wait)),
             };
-            let row_id = self.by_row;
-            let rows = None;
-            special.insert(
-                target.access,
-                Special {
-                    locker,
-                    row_id,
-                    rows,
-                },
-            );
+            let special_access = Special {
+                locker,
+                row_id: self.by_row,
+                ..Special::default()
+            };
+            special.insert(target.access, special_access);
         }
         let all_locked = (0..self.rewritten.accesses.len())
             .all(|access| special.get(&access).is_some_and(|s| s.locker.is_some()));

@@ -33,6 +33,7 @@ mod transaction;
 mod turn;
 mod user_variables;
 mod variables;
+mod views;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -390,11 +391,22 @@ impl Session {
     /// 1049.
     pub fn use_schema(&mut self, name: &str) -> Result<()> {
         let lower = name.to_lowercase();
-        if !self.frontend.engine.schemas().contains(&lower) {
+        if !self.has_schema(&lower) {
             return Err(SqlError::unknown_schema(name));
         }
         self.schema = Some(lower);
         Ok(())
+    }
+
+    /// True for the name, in lower case, of a schema of a user or of one that the server makes of what it knows.
+    pub(crate) fn has_schema(&self, name: &str) -> bool {
+        perigee_catalog_views::is_schema(name)
+            || self
+                .frontend
+                .engine
+                .schemas()
+                .iter()
+                .any(|schema| schema == name)
     }
 
     /// True if a transaction is open: after BEGIN, or after a statement that uses tables if

@@ -539,8 +539,7 @@ impl Session {
 
     /// Makes a schema the current one again, unless it was dropped meanwhile.
     fn return_to_schema(&mut self, schema: Option<String>) {
-        let schemas = self.frontend.engine.schemas();
-        self.schema = schema.filter(|schema| schemas.contains(schema));
+        self.schema = schema.filter(|schema| self.has_schema(schema));
     }
 }
 

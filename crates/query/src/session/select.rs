@@ -26,7 +26,7 @@ use perigee_engine::scan::{CancelToken, ScanCounters};
 use perigee_engine::txn::{RangeLocker, ReadView};
 
 use super::dml::CurrentRows;
-use super::{Session, locking, rowless};
+use super::{Session, locking, rowless, views};
 use crate::access::{
     AccessContext, NdpMode, NdpSettings, NdpStatus, TableAccess, physical_rules, sample,
 };
@@ -89,6 +89,8 @@ pub(super) struct Special {
     pub row_id: bool,
     /// It reads these rows instead of the table.
     pub rows: Option<Arc<CurrentRows>>,
+    /// It reads what the server makes of what it knows.
+    pub view: Option<Arc<dyn TableProvider>>,
 }
 
 impl Reading {
@@ -261,6 +263,10 @@ async fn logical(
             engine.look_at_size(&table).await?;
         }
     }
+    let mut special = reading.special;
+    for (number, view) in views::of_statement(session, &accesses).await? {
+        special.entry(number).or_default().view = Some(view);
+    }
     let context = AccessContext {
         engine: engine.clone(),
         view: reading.view,
@@ -275,7 +281,7 @@ async fn logical(
         },
         memory: session.frontend.memory.clone(),
     };
-    let mut state = statement_state(session, &context, &accesses, reading.special);
+    let mut state = statement_state(session, &context, &accesses, special);
     let functions = reading.functions.into_iter();
     for function in functions.chain(rewritten.functions.iter().cloned()) {
         state.register_udf(function)?;
@@ -389,6 +395,9 @@ impl SchemaProvider for StatementTables {
         let special = self.special.get(&number).cloned().unwrap_or_default();
         if let Some(rows) = special.rows {
             return enumeration::view(rows.provider()?, name).map(Some);
+        }
+        if special.view.is_some() {
+            return Ok(special.view);
         }
         let table = self
             .context

@@ -1,11 +1,12 @@
 //! SHOW and DESCRIBE.
 
 use datafusion::sql::sqlparser::ast::ObjectName;
-use perigee_engine::catalog::{ColumnDef, ColumnDefault, Table};
+use perigee_catalog_views::describe::{self, PRIVILEGES};
+use perigee_engine::catalog::{ColumnDef, ColumnDefault, Table, TableDef};
 use perigee_value::{ColumnType, LikePattern};
 use std::fmt::Write;
 
-use super::ddl::{default_collation, default_text, now_text, quoted};
+use super::ddl::quoted;
 use super::rowset::{Cell, Rowset, text};
 use super::{Session, table_status};
 use crate::error::{Result, SqlError};
@@ -26,7 +27,11 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
             table,
             schema,
             filter,
-        } => columns(&*table_of(session, &table, schema)?, full, filter.as_ref())?,
+        } => columns(
+            &definition_of(session, &table, schema)?,
+            full,
+            filter.as_ref(),
+        )?,
         Show::Indexes {
             table,
             schema,
@@ -91,7 +96,7 @@ pub(super) async fn describe(
     column: Option<&str>,
     out: &mut dyn ResultSink,
 ) -> Result<()> {
-    let table = session.named_table(table)?;
+    let table = definition_of(session, table, None)?;
     let filter = column.map(|column| Filter::Like(column.to_owned()));
     columns(&table, false, filter.as_ref())?.send(0, out).await
 }
@@ -111,7 +116,7 @@ impl Session {
         let columns =
             columns.filter(|(_, column)| pattern.matches(column.name.to_lowercase().as_bytes()));
         let described = columns.map(|(i, column)| {
-            let key = key_of(&table, i as u16);
+            let key = describe::key(&table.def, i as u16);
             ResultColumn {
                 name: column.name.clone(),
                 org_name: column.name.clone(),
@@ -131,7 +136,7 @@ impl Session {
 
 fn known_schema(session: &Session, name: &str) -> Result<String> {
     let schema = name.to_lowercase();
-    if session.frontend.engine.schemas().contains(&schema) {
+    if session.has_schema(&schema) {
         return Ok(schema);
     }
     Err(SqlError::unknown_schema(name))
@@ -145,24 +150,35 @@ fn schema_or_current(session: &Session, name: Option<String>) -> Result<String> 
     }
 }
 
+/// What a table or a view of the server looks like.
+fn definition_of(
+    session: &Session,
+    table: &ObjectName,
+    schema: Option<String>,
+) -> Result<TableDef> {
+    let (own, name) = names_of(session, table, schema.as_deref())?;
+    session.definition(&own, &name)
+}
+
 fn table_of(
     session: &Session,
     table: &ObjectName,
     schema: Option<String>,
 ) -> Result<std::sync::Arc<Table>> {
-    match schema {
-        None => session.named_table(table),
-        Some(schema) => {
-            let (_, name) = match table.0.len() {
-                1 => (
-                    String::new(),
-                    table.0[0].to_string().trim_matches('`').to_lowercase(),
-                ),
-                _ => session.resolve(table)?,
-            };
-            session.table(&schema.to_lowercase(), &name)
-        }
-    }
+    let (schema, name) = names_of(session, table, schema.as_deref())?;
+    session.table(&schema, &name)
+}
+
+/// Schema and name of a table, in lower case; FROM says the schema of a name without one, or another one.
+fn names_of(session: &Session, table: &ObjectName, from: Option<&str>) -> Result<(String, String)> {
+    let Some(schema) = from else {
+        return session.resolve(table);
+    };
+    let name = match table.0.len() {
+        1 => table.0[0].to_string().trim_matches('`').to_lowercase(),
+        _ => session.resolve(table)?.1,
+    };
+    Ok((schema.to_lowercase(), name))
 }
 
 /// The heading that a LIKE adds to the first column's name.
@@ -176,7 +192,9 @@ fn heading(name: &str, filter: Option<&Filter>) -> String {
 fn schemas(session: &Session, filter: Option<&Filter>) -> Result<Rowset> {
     let mut rows = Rowset::new(&[&heading("Database", filter)]);
     let mut names = session.frontend.engine.schemas();
+    names.extend(perigee_catalog_views::SCHEMAS.map(str::to_owned));
     names.sort();
+    names.dedup();
     for name in names {
         rows.push(vec![text(name)]);
     }
@@ -196,18 +214,18 @@ fn tables(
         true => Rowset::new(&[&first, "Table_type"]),
         false => Rowset::new(&[&first]),
     };
-    let mut names: Vec<String> = session
-        .frontend
-        .engine
-        .tables(&schema)
+    let tables = session.frontend.engine.tables(&schema);
+    let tables = tables
         .iter()
-        .map(|t| t.def.name.clone())
-        .collect();
+        .map(|table| (table.def.name.clone(), "BASE TABLE"));
+    let views = perigee_catalog_views::all().filter(|view| view.schema() == schema);
+    let views = views.map(|view| (view.name().to_owned(), "SYSTEM VIEW"));
+    let mut names: Vec<_> = tables.chain(views).collect();
     names.sort();
-    for name in names {
+    for (name, kind) in names {
         let mut row = vec![text(name)];
         if full {
-            row.push(text("BASE TABLE"));
+            row.push(text(kind));
         }
         rows.push(row);
     }
@@ -215,7 +233,7 @@ fn tables(
     Ok(rows)
 }
 
-fn columns(table: &Table, full: bool, filter: Option<&Filter>) -> Result<Rowset> {
+fn columns(def: &TableDef, full: bool, filter: Option<&Filter>) -> Result<Rowset> {
     let names: &[&str] = match full {
         true => &[
             "Field",
@@ -231,72 +249,23 @@ fn columns(table: &Table, full: bool, filter: Option<&Filter>) -> Result<Rowset>
         false => &["Field", "Type", "Null", "Key", "Default", "Extra"],
     };
     let mut rows = Rowset::new(names);
-    for (i, column) in table.def.columns.iter().enumerate() {
+    for (i, column) in def.columns.iter().enumerate() {
         let nullable = text(if column.nullable { "YES" } else { "NO" });
-        let key = text(key_of(table, i as u16));
+        let key = text(describe::key(def, i as u16));
         let mut row = vec![text(&column.name), text(column.type_text())];
         if full {
-            let is_json = column.ty == ColumnType::Json;
-            let collation = column.collation().filter(|c| c.is_text() && !is_json);
+            let collation = describe::collation(column);
             row.push(collation.map(|collation| collation.name().to_owned()));
         }
-        let extra = match table.def.is_auto_increment(i) {
-            true => "auto_increment".to_owned(),
-            false => clock(column),
-        };
-        row.extend([nullable, key, default_text(column), text(extra)]);
+        let extra = describe::extra(def, i);
+        row.extend([nullable, key, describe::default_text(column), text(extra)]);
         if full {
-            row.extend([
-                text("select,insert,update,references"),
-                text(&column.comment),
-            ]);
+            row.extend([text(PRIVILEGES), text(&column.comment)]);
         }
         rows.push(row);
     }
     rows.filter(filter)?;
     Ok(rows)
-}
-
-/// What SHOW COLUMNS says of a column that tells the time at which its row was made or changed.
-fn clock(column: &ColumnDef) -> String {
-    let default = match column.default {
-        Some(ColumnDefault::Now) => "DEFAULT_GENERATED",
-        _ => "",
-    };
-    match column.on_update_now {
-        true => format!("{default} on update {}", now_text(column))
-            .trim_start()
-            .to_owned(),
-        false => default.to_owned(),
-    }
-}
-
-/// PRI, UNI, MUL or nothing, as MySQL shows a column's role in keys.
-fn key_of(table: &Table, column: u16) -> &'static str {
-    let def = &table.def;
-    if def.primary_key.contains(&column) {
-        return "PRI";
-    }
-    let unique = |i: &&perigee_engine::catalog::IndexDef| i.unique && i.columns == [column];
-    if def.indexes.iter().find(unique).is_some() {
-        // A unique index over NOT NULL columns stands in for a missing primary key.
-        let first = def.indexes.iter().find(unique).map(|i| i.columns[0]) == Some(column);
-        let not_null = !def.columns[usize::from(column)].nullable;
-        return if def.primary_key.is_empty() && not_null && first {
-            "PRI"
-        } else {
-            "UNI"
-        };
-    }
-    if def
-        .indexes
-        .iter()
-        .any(|i| i.columns.first() == Some(&column))
-    {
-        "MUL"
-    } else {
-        ""
-    }
 }
 
 fn variables(session: &Session, scope: Scope, filter: Option<&Filter>) -> Result<Rowset> {
@@ -367,7 +336,7 @@ fn create_table(table: &Table, next_number: Option<u64>) -> String {
     if let Some(next) = next_number.filter(|next| *next > 1) {
         let _ = write!(out, " AUTO_INCREMENT={next}");
     }
-    let collation = default_collation(&def.columns).name();
+    let collation = describe::default_collation(&def.columns).name();
     let _ = write!(out, " DEFAULT CHARSET=utf8mb4 COLLATE={collation}");
     if !def.comment.is_empty() {
         let _ = write!(out, " COMMENT={}", quoted(&def.comment));
@@ -376,7 +345,7 @@ fn create_table(table: &Table, next_number: Option<u64>) -> String {
 }
 
 /// What AUTO_INCREMENT hands out next.
-async fn next_number(session: &Session, table: &Table) -> Result<Option<u64>> {
+pub(super) async fn next_number(session: &Session, table: &Table) -> Result<Option<u64>> {
     let numbers = session.frontend.engine.numbers(table).await?;
     Ok(numbers.map(|numbers| numbers.next()))
 }
@@ -384,7 +353,7 @@ async fn next_number(session: &Session, table: &Table) -> Result<Option<u64>> {
 fn column_line(column: &ColumnDef, counts: bool) -> String {
     let mut line = format!("  `{}` {}", column.name, column.type_text());
     let is_json = column.ty == ColumnType::Json;
-    if let Some(collation) = column.collation().filter(|c| c.is_text() && !is_json) {
+    if let Some(collation) = describe::collation(column) {
         let _ = write!(line, " COLLATE {}", collation.name());
     }
     if !column.nullable {
@@ -392,7 +361,7 @@ fn column_line(column: &ColumnDef, counts: bool) -> String {
     } else if matches!(column.ty, ColumnType::Timestamp { .. }) {
         line.push_str(" NULL");
     }
-    match default_text(column) {
+    match describe::default_text(column) {
         Some(now) if column.default == Some(ColumnDefault::Now) => {
             let _ = write!(line, " DEFAULT {now}");
         }
@@ -405,7 +374,7 @@ fn column_line(column: &ColumnDef, counts: bool) -> String {
         None => {}
     }
     if column.on_update_now {
-        let _ = write!(line, " ON UPDATE {}", now_text(column));
+        let _ = write!(line, " ON UPDATE {}", describe::now_text(column));
     }
     if counts {
         line.push_str(" AUTO_INCREMENT");

@@ -4,9 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use perigee_catalog_views::describe::{self, ENGINE, ENGINE_COMMENT, Size};
 use perigee_engine::catalog::Table;
-use perigee_types::PAGE_SIZE;
-use perigee_value::Collation;
 
 use super::Session;
 use super::money::Prices;
@@ -15,14 +14,10 @@ use super::show::number;
 use crate::error::Result;
 use crate::parse::{Filter, Scope};
 
-/// SHOW STATUS: the session layer's counters, those of scans and of what was decided for table
+/// The session layer's counters, those of scans and of what was decided for table
 /// accesses, and the source's. Those of scans and accesses are the session's own, or with GLOBAL those
 /// of all; the others are the process's.
-pub(super) async fn status(
-    session: &Session,
-    scope: Scope,
-    filter: Option<&Filter>,
-) -> Result<Rowset> {
+pub(super) async fn counters(session: &Session, scope: Scope) -> Vec<(String, u64)> {
     let frontend = &session.frontend;
     let connections = session.info.connections.list();
     let running = connections.iter().filter(|c| c.command == "Query").count();
@@ -77,8 +72,17 @@ pub(super) async fn status(
     all.extend(shown.map(|(name, value)| (format!("ndp_{name}"), value)));
     all.extend(from_source);
     all.sort_by_key(|(name, _)| name.to_lowercase());
+    all
+}
+
+/// SHOW STATUS.
+pub(super) async fn status(
+    session: &Session,
+    scope: Scope,
+    filter: Option<&Filter>,
+) -> Result<Rowset> {
     let mut rows = Rowset::new(&["Variable_name", "Value"]);
-    for (name, value) in all {
+    for (name, value) in counters(session, scope).await {
         rows.push(vec![text(name), text(value.to_string())]);
     }
     rows.filter(filter)?;
@@ -104,34 +108,17 @@ pub(super) fn indexes(table: &Table) -> Rowset {
         "Visible",
         "Expression",
     ]);
-    let stats = table.stats();
-    let primary = (!table.def.primary_key.is_empty()).then_some((
-        "PRIMARY",
-        table.def.primary_key.as_slice(),
-        true,
-    ));
-    let others = table
-        .def
-        .indexes
-        .iter()
-        .map(|i| (i.name.as_str(), i.columns.as_slice(), i.unique));
-    for (name, columns, unique) in primary.into_iter().chain(others) {
-        let mut cardinality = 1;
-        for (i, column) in columns.iter().enumerate() {
+    for key in describe::keys(&table.def) {
+        for (i, column) in key.columns.iter().enumerate() {
             let def = &table.def.columns[usize::from(*column)];
-            let distinct = stats
-                .columns
-                .get(usize::from(*column))
-                .map_or(1, |c| c.distinct.max(1));
-            cardinality = u64::min(stats.rows, cardinality * distinct);
             rows.push(vec![
                 text(&table.def.name),
-                number(u8::from(!unique)),
-                text(name),
+                number(u8::from(!key.unique)),
+                text(key.name),
                 number(i + 1),
                 text(&def.name),
                 text("A"),
-                number(cardinality),
+                number(describe::cardinality(table, &key.columns[..=i])),
                 None,
                 None,
                 text(if def.nullable { "YES" } else { "" }),
@@ -171,26 +158,23 @@ pub(super) fn tables(tables: &[(Arc<Table>, Option<u64>)]) -> Rowset {
     let mut sorted: Vec<_> = tables.iter().collect();
     sorted.sort_by(|(a, _), (b, _)| a.def.name.cmp(&b.def.name));
     for (table, next_number) in sorted {
-        let stats = table.stats();
-        let bytes = |pages: u64| pages * PAGE_SIZE as u64;
-        let data = bytes(stats.leaf_pages.first().copied().unwrap_or(0));
-        let index = bytes(stats.leaf_pages.iter().skip(1).sum());
+        let size = Size::of(table);
         rows.push(vec![
             text(&table.def.name),
-            text("Perigee"),
+            text(ENGINE),
             number(10),
             text("Dynamic"),
-            number(stats.rows),
-            number(data.checked_div(stats.rows).unwrap_or(0)),
-            number(data),
+            number(size.rows),
+            number(size.row()),
+            number(size.data),
             number(0),
-            number(index),
+            number(size.index),
             number(0),
             next_number.map(|next| next.to_string()),
             None,
             None,
             None,
-            text("utf8mb4_bin"),
+            text(describe::default_collation(&table.def.columns).name()),
             None,
             text(""),
             text(&table.def.comment),
@@ -233,11 +217,10 @@ pub(super) fn engines() -> Rowset {
         "XA",
         "Savepoints",
     ]);
-    let comment = "Pages built from the log, reduced inside the Page Stores";
     rows.push(vec![
-        text("Perigee"),
+        text(ENGINE),
         text("DEFAULT"),
-        text(comment),
+        text(ENGINE_COMMENT),
         text("YES"),
         text("NO"),
         text("NO"),
@@ -256,13 +239,12 @@ pub(super) fn collations(filter: Option<&Filter>) -> Result<Rowset> {
         "#Sortlen",
         "Pad_attribute",
     ]);
-    for collation in [Collation::UTF8MB4_BIN, Collation::UTF8MB4_GENERAL_CI] {
-        let is_default = collation == Collation::UTF8MB4_BIN;
+    for facts in describe::collations() {
         rows.push(vec![
-            text(collation.name()),
-            text("utf8mb4"),
-            number(u64::from(collation.0)),
-            text(if is_default { "Yes" } else { "" }),
+            text(facts.collation.name()),
+            text(facts.character_set),
+            number(u64::from(facts.collation.0)),
+            text(if facts.is_default { "Yes" } else { "" }),
             text("Yes"),
             number(1),
             text("PAD SPACE"),

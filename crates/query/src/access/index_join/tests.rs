@@ -166,7 +166,7 @@ fn scan(
     columns: &[usize],
     filters: Filters,
 ) -> Arc<dyn ExecutionPlan> {
-    let schema = table_schema(table);
+    let schema = table_schema(&table.def);
     let scan = PageScanExec::plan(
         context(engine),
         table.clone(),
@@ -423,7 +423,7 @@ async fn filters_and_projections_below_and_in_the_join_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path()).await;
     let table = with_table(&engine, "t", 0..IDS).await;
-    let schema = table_schema(&table);
+    let schema = table_schema(&table.def);
     let few = binary(
         col("line", &schema).unwrap(),
         Operator::Lt,

@@ -301,16 +301,6 @@ fn fraction(column: &str, digits: Option<u64>) -> Result<u8> {
     fsp.ok_or_else(|| SqlError::precision_too_big(digits, column, 6))
 }
 
-/// The collation of a table's texts that do not say theirs: that of all it has, if they agree.
-pub(in crate::session) fn default_collation(columns: &[ColumnDef]) -> Collation {
-    let collations = columns.iter().filter_map(ColumnDef::collation);
-    let mut collations = collations.filter(|collation| collation.is_text());
-    match collations.next() {
-        Some(first) if collations.all(|other| other == first) => first,
-        _ => Collation::UTF8MB4_BIN,
-    }
-}
-
 /// The type with another collation, if it is one of texts.
 fn with_collation(ty: ColumnType, collation: Collation) -> ColumnType {
     match ty {
@@ -363,26 +353,6 @@ fn length_of(length: Option<&CharacterLength>, default: u64) -> Result<u64> {
         None => Ok(default),
         Some(CharacterLength::IntegerLength { length, unit: None }) => Ok(*length),
         Some(other) => unsupported(format!("CHAR({other})")),
-    }
-}
-
-/// A default as SHOW COLUMNS writes it.
-pub(in crate::session) fn default_text(column: &ColumnDef) -> Option<String> {
-    Some(match column.default.as_ref()? {
-        ColumnDefault::Value(value) => {
-            let mut text = String::new();
-            column.format(value.as_ref(), &mut text);
-            text
-        }
-        ColumnDefault::Now => now_text(column),
-    })
-}
-
-/// CURRENT_TIMESTAMP with a column's digits.
-pub(in crate::session) fn now_text(column: &ColumnDef) -> String {
-    match column.ty.fsp() {
-        None | Some(0) => "CURRENT_TIMESTAMP".to_owned(),
-        Some(digits) => format!("CURRENT_TIMESTAMP({digits})"),
     }
 }
 

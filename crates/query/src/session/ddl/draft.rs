@@ -4,11 +4,12 @@
 //! columns and are resolved in the end, when all columns are known; keys that the table has follow
 //! their columns wherever these go.
 
+use perigee_catalog_views::describe;
 use perigee_engine::Source;
 use perigee_engine::catalog::{AutoIncrement, ColumnDef, IndexDef, TableDef};
 use perigee_value::{Collation, Datum};
 
-use super::column::{Definition, Inline, checked_column_name, default_collation};
+use super::column::{Definition, Inline, checked_column_name};
 use super::keys::{NewKey, check};
 use crate::error::{Result, SqlError};
 use crate::parse::Position;
@@ -84,7 +85,7 @@ impl Draft {
             schema: def.schema.clone(),
             name: def.name.clone(),
             comment: def.comment.clone(),
-            collation: default_collation(&def.columns),
+            collation: describe::default_collation(&def.columns),
             start: None,
             columns: def.columns.iter().enumerate().map(column).collect(),
             primary: (!primary.is_empty()).then(|| KeyColumns::Old(primary.clone())),

@@ -21,7 +21,7 @@ use crate::parse::{Ddl, Piece, Position};
 use crate::result::OkResult;
 use draft::Draft;
 
-pub(super) use column::{default_collation, default_text, now_text, quoted};
+pub(super) use column::quoted;
 
 /// Longest name, as in MySQL.
 const MAX_NAME: usize = 64;
@@ -63,7 +63,11 @@ pub(super) async fn run(
 
 async fn create_schema(session: &mut Session, name: &str, if_not_exists: bool) -> Result<u64> {
     let schema = checked_name(name)?;
-    match session.frontend.engine.create_schema(&schema).await {
+    let created = match perigee_catalog_views::is_schema(&schema) {
+        true => Err(EngineError::SchemaExists(schema.clone())),
+        false => session.frontend.engine.create_schema(&schema).await,
+    };
+    match created {
         Err(EngineError::SchemaExists(_)) if if_not_exists => {
             session.warn("Note", &SqlError::schema_exists(schema));
             Ok(1)
@@ -80,6 +84,7 @@ async fn drop_schema(
     cancel: &CancelToken,
 ) -> Result<u64> {
     let schema = name.to_lowercase();
+    session.check_own(&schema)?;
     match session
         .frontend
         .engine
@@ -113,6 +118,7 @@ async fn drop_tables(
     let mut tables = Vec::new();
     for name in names {
         let (schema, name) = session.resolve(name)?;
+        session.check_own(&schema)?;
         tables.push(TableName { schema, name });
     }
     let given = tables.clone();
@@ -167,6 +173,7 @@ async fn rename_tables(
 /// A name that a table may be given.
 fn new_name(session: &Session, name: &ObjectName) -> Result<TableName> {
     let (schema, name) = session.resolve(name)?;
+    session.check_own(&schema)?;
     let name = checked_name(&name)?;
     Ok(TableName { schema, name })
 }
@@ -199,7 +206,13 @@ async fn create_table(
     cancel: &CancelToken,
 ) -> Result<OkResult> {
     let TableName { schema, name } = new_name(session, &table.name)?;
-    if !session.frontend.engine.schemas().contains(&schema) {
+    if perigee_catalog_views::is_schema(&schema) {
+        let info = &session.info;
+        return Err(SqlError::schema_access_denied(
+            &info.user, &info.host, schema,
+        ));
+    }
+    if !session.has_schema(&schema) {
         return Err(SqlError::unknown_schema(schema));
     }
     let if_not_exists = table.if_not_exists;

@@ -211,7 +211,7 @@ pub(super) fn left_to_right(
             }
         };
         let name = format!("{PREFIX}{number}");
-        let field = table_schema(table).field(assigned.column).clone();
+        let field = table_schema(&table.def).field(assigned.column).clone();
         let function = Stored::new(name.clone(), &field, def.clone());
         functions.push(Arc::new(ScalarUDF::from(function)));
         let place = (assigned.target, assigned.column);
@@ -513,7 +513,7 @@ pub(super) fn table_of(name: ObjectName) -> TableWithJoins {
 
 /// The columns of the row in the way, then those of the row to insert.
 fn both_rows(table: &Table) -> SchemaRef {
-    let schema = table_schema(table);
+    let schema = table_schema(&table.def);
     let new = |field: &Arc<Field>| {
         let name = format!("{NEW}{}", field.name());
         Arc::new(field.as_ref().clone().with_name(name).with_nullable(true))

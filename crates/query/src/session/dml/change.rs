@@ -365,7 +365,7 @@ impl ReadPhase {
         cancel: &CancelToken,
     ) -> Result<Reading> {
         let target = &self.targets[0];
-        let rows = CurrentRows::new(table_schema(&target.table));
+        let rows = CurrentRows::new(table_schema(&target.table.def));
         rows.set(row)?;
         // Nothing but subqueries reads tables.
         let mut reading = match self.rewritten.accesses.len() {

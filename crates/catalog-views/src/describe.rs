@@ -1,0 +1,196 @@
+//! What MySQL's tables and SHOW say of a column or an index, in its words.
+
+use perigee_engine::catalog::{ColumnDef, ColumnDefault, Table, TableDef};
+use perigee_types::PAGE_SIZE;
+use perigee_value::{Collation, ColumnType};
+
+/// The product's name as that of a storage engine.
+pub const ENGINE: &str = "Perigee";
+
+/// What the engine is.
+pub const ENGINE_COMMENT: &str = "Pages built from the log, reduced inside the Page Stores";
+
+/// What a user may do with a column.
+pub const PRIVILEGES: &str = "select,insert,update,references";
+
+/// CURRENT_TIMESTAMP with a column's digits.
+#[must_use]
+pub fn now_text(column: &ColumnDef) -> String {
+    match column.ty.fsp() {
+        None | Some(0) => "CURRENT_TIMESTAMP".to_owned(),
+        Some(digits) => format!("CURRENT_TIMESTAMP({digits})"),
+    }
+}
+
+/// A column's DEFAULT as text; `None` if it has none, or NULL.
+#[must_use]
+pub fn default_text(column: &ColumnDef) -> Option<String> {
+    Some(match column.default.as_ref()? {
+        ColumnDefault::Value(value) => {
+            let mut text = String::new();
+            column.format(value.as_ref(), &mut text);
+            text
+        }
+        ColumnDefault::Now => now_text(column),
+    })
+}
+
+/// `auto_increment`, or what a column does with the time at which its row is made or changed.
+#[must_use]
+pub fn extra(def: &TableDef, number: usize) -> String {
+    let column = &def.columns[number];
+    if def.is_auto_increment(number) {
+        return "auto_increment".to_owned();
+    }
+    let default = match column.default {
+        Some(ColumnDefault::Now) => "DEFAULT_GENERATED",
+        _ => "",
+    };
+    match column.on_update_now {
+        true => format!("{default} on update {}", now_text(column))
+            .trim_start()
+            .to_owned(),
+        false => default.to_owned(),
+    }
+}
+
+/// The collation of a column of texts. JSON and bytes have none.
+#[must_use]
+pub fn collation(column: &ColumnDef) -> Option<Collation> {
+    let is_json = column.ty == ColumnType::Json;
+    column
+        .collation()
+        .filter(|collation| collation.is_text() && !is_json)
+}
+
+/// The collation that all columns of texts share, else the default.
+#[must_use]
+pub fn default_collation(columns: &[ColumnDef]) -> Collation {
+    let collations = columns.iter().filter_map(ColumnDef::collation);
+    let mut collations = collations.filter(|collation| collation.is_text());
+    match collations.next() {
+        Some(first) if collations.all(|other| other == first) => first,
+        _ => Collation::UTF8MB4_BIN,
+    }
+}
+
+/// PRI, UNI, MUL or nothing: a column's role in keys.
+#[must_use]
+pub fn key(def: &TableDef, column: u16) -> &'static str {
+    if def.primary_key.contains(&column) {
+        return "PRI";
+    }
+    let is_unique = |columns: &[u16]| columns == [column];
+    let mut unique = def.indexes.iter().filter(|index| index.unique);
+    if unique.any(|index| is_unique(&index.columns)) {
+        // The first unique index over a NOT NULL column stands in for a missing primary key.
+        let single = def
+            .indexes
+            .iter()
+            .find(|index| index.unique && is_unique(&index.columns));
+        let is_first = single.is_some_and(|index| index.columns[0] == column);
+        let not_null = !def.columns[usize::from(column)].nullable;
+        return if def.primary_key.is_empty() && not_null && is_first {
+            "PRI"
+        } else {
+            "UNI"
+        };
+    }
+    let leads = |columns: &[u16]| columns.first() == Some(&column);
+    match def.indexes.iter().any(|index| leads(&index.columns)) {
+        true => "MUL",
+        false => "",
+    }
+}
+
+/// A key of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'t> {
+    /// Name; that of the primary key is PRIMARY.
+    pub name: &'t str,
+    /// Columns in key order.
+    pub columns: &'t [u16],
+    /// No two rows agree in all of them.
+    pub unique: bool,
+}
+
+/// The keys of a table, the primary one first.
+pub fn keys(def: &TableDef) -> impl Iterator<Item = Key<'_>> {
+    let primary = (!def.primary_key.is_empty()).then_some(Key {
+        name: "PRIMARY",
+        columns: &def.primary_key,
+        unique: true,
+    });
+    let others = def.indexes.iter().map(|index| Key {
+        name: &index.name,
+        columns: &index.columns,
+        unique: index.unique,
+    });
+    primary.into_iter().chain(others)
+}
+
+/// About how many different values the first columns of a key have together.
+#[must_use]
+pub fn cardinality(table: &Table, columns: &[u16]) -> u64 {
+    let stats = table.stats();
+    columns.iter().fold(1, |product: u64, column| {
+        let column = stats.columns.get(usize::from(*column));
+        let distinct = column.map_or(1, |column| column.distinct.max(1));
+        stats.rows.min(product.saturating_mul(distinct))
+    })
+}
+
+/// How much a table has, about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of the rows.
+    pub data: u64,
+    /// Bytes of secondary indexes.
+    pub index: u64,
+}
+
+impl Size {
+    /// What statistics say.
+    #[must_use]
+    pub fn of(table: &Table) -> Self {
+        let stats = table.stats();
+        let bytes = |pages: u64| pages * PAGE_SIZE as u64;
+        Self {
+            rows: stats.rows,
+            data: bytes(stats.leaf_pages.first().copied().unwrap_or(0)),
+            index: bytes(stats.leaf_pages.iter().skip(1).sum()),
+        }
+    }
+
+    /// Bytes of a row.
+    #[must_use]
+    pub fn row(self) -> u64 {
+        self.data.checked_div(self.rows).unwrap_or(0)
+    }
+}
+
+/// A character set or collation of the server.
+#[derive(Clone, Copy, Debug)]
+pub struct CollationFacts {
+    /// The collation.
+    pub collation: Collation,
+    /// Its character set.
+    pub character_set: &'static str,
+    /// It is that of texts that say none.
+    pub is_default: bool,
+}
+
+/// The collations that there are.
+#[must_use]
+pub fn collations() -> Vec<CollationFacts> {
+    let of = |collation: Collation| CollationFacts {
+        collation,
+        character_set: "utf8mb4",
+        is_default: collation == Collation::UTF8MB4_BIN,
+    };
+    [Collation::UTF8MB4_BIN, Collation::UTF8MB4_GENERAL_CI]
+        .map(of)
+        .to_vec()
+}

@@ -1,0 +1,61 @@
+//! [`Facts`]: what views are made of.
+
+use std::sync::Arc;
+
+use perigee_engine::catalog::Table;
+
+/// A name and its value, such as a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedValue {
+    /// Name.
+    pub name: String,
+    /// Value as text.
+    pub value: String,
+}
+
+/// A table and what else is known of it.
+#[derive(Clone, Debug)]
+pub struct TableFacts {
+    /// The table.
+    pub table: Arc<Table>,
+    /// What AUTO_INCREMENT hands out next.
+    pub next_number: Option<u64>,
+}
+
+/// A client's connection.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// Its id.
+    pub id: u64,
+    /// User.
+    pub user: String,
+    /// Host and port of the client.
+    pub host: String,
+    /// Current schema.
+    pub schema: Option<String>,
+    /// `Query` or `Sleep`.
+    pub command: String,
+    /// Seconds in that state.
+    pub seconds: u64,
+    /// Text of the statement that runs.
+    pub statement: Option<String>,
+}
+
+/// What is known when a statement reads views.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// Schemas of users, sorted.
+    pub schemas: Vec<String>,
+    /// Their tables, sorted by schema and name.
+    pub tables: Vec<TableFacts>,
+    /// All connections.
+    pub connections: Vec<Connection>,
+    /// Variables of the session.
+    pub session_variables: Vec<NamedValue>,
+    /// Variables of the server.
+    pub global_variables: Vec<NamedValue>,
+    /// Counters of the session.
+    pub session_status: Vec<NamedValue>,
+    /// Counters of the server.
+    pub global_status: Vec<NamedValue>,
+}

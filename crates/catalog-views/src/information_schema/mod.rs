@@ -1,0 +1,45 @@
+//! `information_schema`: what the SQL standard and MySQL say about schemas.
+
+mod columns;
+mod constraints;
+mod nothing;
+mod privileges;
+mod server;
+mod statistics;
+mod tables;
+
+use crate::View;
+
+/// The schema's name.
+pub(crate) const SCHEMA: &str = "information_schema";
+
+/// Its views.
+pub(crate) const VIEWS: &[&dyn View] = &[
+    &nothing::APPLICABLE_ROLES,
+    &server::CHARACTER_SETS,
+    &nothing::CHECK_CONSTRAINTS,
+    &server::COLLATIONS,
+    &server::COLLATION_CHARACTER_SET_APPLICABILITY,
+    &columns::COLUMNS,
+    &nothing::COLUMN_PRIVILEGES,
+    &nothing::ENABLED_ROLES,
+    &server::ENGINES,
+    &nothing::EVENTS,
+    &nothing::FILES,
+    &constraints::KEY_COLUMN_USAGE,
+    &nothing::PARAMETERS,
+    &nothing::PARTITIONS,
+    &nothing::PLUGINS,
+    &server::PROCESSLIST,
+    &nothing::REFERENTIAL_CONSTRAINTS,
+    &nothing::ROUTINES,
+    &tables::SCHEMATA,
+    &nothing::SCHEMA_PRIVILEGES,
+    &statistics::STATISTICS,
+    &tables::TABLES,
+    &constraints::TABLE_CONSTRAINTS,
+    &nothing::TABLE_PRIVILEGES,
+    &nothing::TRIGGERS,
+    &privileges::USER_PRIVILEGES,
+    &nothing::VIEWS,
+];

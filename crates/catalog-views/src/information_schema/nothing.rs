@@ -1,0 +1,317 @@
+//! Views of what this server does not have, such as triggers. Tools ask for them, and are told that there is none.
+
+use super::SCHEMA;
+use crate::definition::{Column, Definition, count, long, moment, none, null, number, text};
+
+const fn view(name: &'static str, columns: &'static [Column<()>]) -> Definition<()> {
+    Definition {
+        schema: SCHEMA,
+        name,
+        columns,
+        rows: none,
+    }
+}
+
+/// A name.
+const fn name(name: &'static str) -> Column<()> {
+    text(name, 64, null)
+}
+
+/// A word or a few.
+const fn word(name: &'static str) -> Column<()> {
+    text(name, 512, null)
+}
+
+pub(super) static APPLICABLE_ROLES: Definition<()> = view(
+    "APPLICABLE_ROLES",
+    &[
+        word("USER"),
+        word("HOST"),
+        word("GRANTEE"),
+        word("GRANTEE_HOST"),
+        word("ROLE_NAME"),
+        word("ROLE_HOST"),
+        word("IS_GRANTABLE"),
+        word("IS_DEFAULT"),
+        word("IS_MANDATORY"),
+    ],
+);
+
+pub(super) static CHECK_CONSTRAINTS: Definition<()> = view(
+    "CHECK_CONSTRAINTS",
+    &[
+        name("CONSTRAINT_CATALOG"),
+        name("CONSTRAINT_SCHEMA"),
+        name("CONSTRAINT_NAME"),
+        long("CHECK_CLAUSE", null),
+    ],
+);
+
+pub(super) static COLUMN_PRIVILEGES: Definition<()> = view(
+    "COLUMN_PRIVILEGES",
+    &[
+        word("GRANTEE"),
+        word("TABLE_CATALOG"),
+        name("TABLE_SCHEMA"),
+        name("TABLE_NAME"),
+        name("COLUMN_NAME"),
+        name("PRIVILEGE_TYPE"),
+        name("IS_GRANTABLE"),
+    ],
+);
+
+pub(super) static ENABLED_ROLES: Definition<()> = view(
+    "ENABLED_ROLES",
+    &[
+        word("ROLE_NAME"),
+        word("ROLE_HOST"),
+        word("IS_DEFAULT"),
+        word("IS_MANDATORY"),
+    ],
+);
+
+pub(super) static EVENTS: Definition<()> = view(
+    "EVENTS",
+    &[
+        name("EVENT_CATALOG"),
+        name("EVENT_SCHEMA"),
+        name("EVENT_NAME"),
+        word("DEFINER"),
+        name("TIME_ZONE"),
+        name("EVENT_BODY"),
+        long("EVENT_DEFINITION", null),
+        name("EVENT_TYPE"),
+        moment("EXECUTE_AT", null),
+        word("INTERVAL_VALUE"),
+        name("INTERVAL_FIELD"),
+        word("SQL_MODE"),
+        moment("STARTS", null),
+        moment("ENDS", null),
+        name("STATUS"),
+        name("ON_COMPLETION"),
+        moment("CREATED", null),
+        moment("LAST_ALTERED", null),
+        moment("LAST_EXECUTED", null),
+        text("EVENT_COMMENT", 2048, null),
+        count("ORIGINATOR", null),
+        name("CHARACTER_SET_CLIENT"),
+        name("COLLATION_CONNECTION"),
+        name("DATABASE_COLLATION"),
+    ],
+);
+
+pub(super) static FILES: Definition<()> = view(
+    "FILES",
+    &[
+        number("FILE_ID", null),
+        long("FILE_NAME", null),
+        name("FILE_TYPE"),
+        name("TABLESPACE_NAME"),
+        name("TABLE_CATALOG"),
+        name("TABLE_SCHEMA"),
+        name("TABLE_NAME"),
+        name("LOGFILE_GROUP_NAME"),
+        number("LOGFILE_GROUP_NUMBER", null),
+        name("ENGINE"),
+        number("FREE_EXTENTS", null),
+        number("TOTAL_EXTENTS", null),
+        number("EXTENT_SIZE", null),
+        number("INITIAL_SIZE", null),
+        number("MAXIMUM_SIZE", null),
+        number("AUTOEXTEND_SIZE", null),
+        number("DATA_FREE", null),
+        word("STATUS"),
+        word("EXTRA"),
+    ],
+);
+
+pub(super) static PARAMETERS: Definition<()> = view(
+    "PARAMETERS",
+    &[
+        name("SPECIFIC_CATALOG"),
+        name("SPECIFIC_SCHEMA"),
+        name("SPECIFIC_NAME"),
+        count("ORDINAL_POSITION", null),
+        name("PARAMETER_MODE"),
+        name("PARAMETER_NAME"),
+        long("DATA_TYPE", null),
+        number("CHARACTER_MAXIMUM_LENGTH", null),
+        number("CHARACTER_OCTET_LENGTH", null),
+        count("NUMERIC_PRECISION", null),
+        number("NUMERIC_SCALE", null),
+        count("DATETIME_PRECISION", null),
+        name("CHARACTER_SET_NAME"),
+        name("COLLATION_NAME"),
+        long("DTD_IDENTIFIER", null),
+        name("ROUTINE_TYPE"),
+    ],
+);
+
+pub(super) static PARTITIONS: Definition<()> = view(
+    "PARTITIONS",
+    &[
+        name("TABLE_CATALOG"),
+        name("TABLE_SCHEMA"),
+        name("TABLE_NAME"),
+        name("PARTITION_NAME"),
+        name("SUBPARTITION_NAME"),
+        count("PARTITION_ORDINAL_POSITION", null),
+        count("SUBPARTITION_ORDINAL_POSITION", null),
+        name("PARTITION_METHOD"),
+        name("SUBPARTITION_METHOD"),
+        long("PARTITION_EXPRESSION", null),
+        long("SUBPARTITION_EXPRESSION", null),
+        long("PARTITION_DESCRIPTION", null),
+        count("TABLE_ROWS", null),
+        count("AVG_ROW_LENGTH", null),
+        count("DATA_LENGTH", null),
+        count("MAX_DATA_LENGTH", null),
+        count("INDEX_LENGTH", null),
+        count("DATA_FREE", null),
+        moment("CREATE_TIME", null),
+        moment("UPDATE_TIME", null),
+        moment("CHECK_TIME", null),
+        count("CHECKSUM", null),
+        long("PARTITION_COMMENT", null),
+        word("NODEGROUP"),
+        word("TABLESPACE_NAME"),
+    ],
+);
+
+pub(super) static PLUGINS: Definition<()> = view(
+    "PLUGINS",
+    &[
+        name("PLUGIN_NAME"),
+        name("PLUGIN_VERSION"),
+        name("PLUGIN_STATUS"),
+        name("PLUGIN_TYPE"),
+        name("PLUGIN_TYPE_VERSION"),
+        name("PLUGIN_LIBRARY"),
+        name("PLUGIN_LIBRARY_VERSION"),
+        name("PLUGIN_AUTHOR"),
+        long("PLUGIN_DESCRIPTION", null),
+        name("PLUGIN_LICENSE"),
+        name("LOAD_OPTION"),
+    ],
+);
+
+pub(super) static REFERENTIAL_CONSTRAINTS: Definition<()> = view(
+    "REFERENTIAL_CONSTRAINTS",
+    &[
+        name("CONSTRAINT_CATALOG"),
+        name("CONSTRAINT_SCHEMA"),
+        name("CONSTRAINT_NAME"),
+        name("UNIQUE_CONSTRAINT_CATALOG"),
+        name("UNIQUE_CONSTRAINT_SCHEMA"),
+        name("UNIQUE_CONSTRAINT_NAME"),
+        name("MATCH_OPTION"),
+        name("UPDATE_RULE"),
+        name("DELETE_RULE"),
+        name("TABLE_NAME"),
+        name("REFERENCED_TABLE_NAME"),
+    ],
+);
+
+pub(super) static ROUTINES: Definition<()> = view(
+    "ROUTINES",
+    &[
+        name("SPECIFIC_NAME"),
+        name("ROUTINE_CATALOG"),
+        name("ROUTINE_SCHEMA"),
+        name("ROUTINE_NAME"),
+        name("ROUTINE_TYPE"),
+        long("DATA_TYPE", null),
+        number("CHARACTER_MAXIMUM_LENGTH", null),
+        number("CHARACTER_OCTET_LENGTH", null),
+        count("NUMERIC_PRECISION", null),
+        count("NUMERIC_SCALE", null),
+        count("DATETIME_PRECISION", null),
+        name("CHARACTER_SET_NAME"),
+        name("COLLATION_NAME"),
+        long("DTD_IDENTIFIER", null),
+        name("ROUTINE_BODY"),
+        long("ROUTINE_DEFINITION", null),
+        name("EXTERNAL_NAME"),
+        name("EXTERNAL_LANGUAGE"),
+        name("PARAMETER_STYLE"),
+        name("IS_DETERMINISTIC"),
+        name("SQL_DATA_ACCESS"),
+        name("SQL_PATH"),
+        name("SECURITY_TYPE"),
+        moment("CREATED", null),
+        moment("LAST_ALTERED", null),
+        word("SQL_MODE"),
+        long("ROUTINE_COMMENT", null),
+        word("DEFINER"),
+        name("CHARACTER_SET_CLIENT"),
+        name("COLLATION_CONNECTION"),
+        name("DATABASE_COLLATION"),
+    ],
+);
+
+pub(super) static SCHEMA_PRIVILEGES: Definition<()> = view(
+    "SCHEMA_PRIVILEGES",
+    &[
+        word("GRANTEE"),
+        word("TABLE_CATALOG"),
+        name("TABLE_SCHEMA"),
+        name("PRIVILEGE_TYPE"),
+        name("IS_GRANTABLE"),
+    ],
+);
+
+pub(super) static TABLE_PRIVILEGES: Definition<()> = view(
+    "TABLE_PRIVILEGES",
+    &[
+        word("GRANTEE"),
+        word("TABLE_CATALOG"),
+        name("TABLE_SCHEMA"),
+        name("TABLE_NAME"),
+        name("PRIVILEGE_TYPE"),
+        name("IS_GRANTABLE"),
+    ],
+);
+
+pub(super) static TRIGGERS: Definition<()> = view(
+    "TRIGGERS",
+    &[
+        name("TRIGGER_CATALOG"),
+        name("TRIGGER_SCHEMA"),
+        name("TRIGGER_NAME"),
+        name("EVENT_MANIPULATION"),
+        name("EVENT_OBJECT_CATALOG"),
+        name("EVENT_OBJECT_SCHEMA"),
+        name("EVENT_OBJECT_TABLE"),
+        count("ACTION_ORDER", null),
+        long("ACTION_CONDITION", null),
+        long("ACTION_STATEMENT", null),
+        name("ACTION_ORIENTATION"),
+        name("ACTION_TIMING"),
+        name("ACTION_REFERENCE_OLD_TABLE"),
+        name("ACTION_REFERENCE_NEW_TABLE"),
+        name("ACTION_REFERENCE_OLD_ROW"),
+        name("ACTION_REFERENCE_NEW_ROW"),
+        moment("CREATED", null),
+        word("SQL_MODE"),
+        word("DEFINER"),
+        name("CHARACTER_SET_CLIENT"),
+        name("COLLATION_CONNECTION"),
+        name("DATABASE_COLLATION"),
+    ],
+);
+
+pub(super) static VIEWS: Definition<()> = view(
+    "VIEWS",
+    &[
+        name("TABLE_CATALOG"),
+        name("TABLE_SCHEMA"),
+        name("TABLE_NAME"),
+        long("VIEW_DEFINITION", null),
+        name("CHECK_OPTION"),
+        name("IS_UPDATABLE"),
+        word("DEFINER"),
+        name("SECURITY_TYPE"),
+        name("CHARACTER_SET_CLIENT"),
+        name("COLLATION_CONNECTION"),
+    ],
+);

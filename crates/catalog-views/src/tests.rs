@@ -1,0 +1,87 @@
+//! The views over facts that the tests make up.
+
+use std::collections::BTreeSet;
+
+use perigee_value::{ColumnType, Datum};
+
+use super::*;
+
+#[test]
+fn every_value_is_of_its_columns_type() {
+    let named = |name: &str| NamedValue {
+        name: name.to_owned(),
+        value: "1".to_owned(),
+    };
+    let facts = Facts {
+        schemas: vec!["shop".to_owned()],
+        connections: vec![Connection {
+            id: 7,
+            user: "root".to_owned(),
+            host: "localhost:1".to_owned(),
+            schema: None,
+            command: "Query".to_owned(),
+            seconds: 3,
+            statement: Some("SELECT 1".to_owned()),
+        }],
+        session_variables: vec![named("a")],
+        global_variables: vec![named("b")],
+        session_status: vec![named("c")],
+        global_status: vec![named("d")],
+        ..Facts::default()
+    };
+    for view in all() {
+        let def = view.definition();
+        for row in view.rows(&facts) {
+            assert_eq!(row.len(), def.columns.len(), "{}", view.name());
+            for (value, column) in row.iter().zip(&def.columns) {
+                let fits = match (value, column.ty) {
+                    (Datum::Null, _) => column.nullable,
+                    (Datum::UInt(_), ColumnType::Int { unsigned, .. }) => unsigned,
+                    (Datum::Int(_), ColumnType::Int { unsigned, .. }) => !unsigned,
+                    (Datum::String(_), ColumnType::Varchar { .. } | ColumnType::Long { .. }) => {
+                        true
+                    }
+                    _ => false,
+                };
+                assert!(fits, "{}.{}: {value:?}", view.name(), column.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn names_are_found_without_case_and_stand_once() {
+    assert!(find("INFORMATION_SCHEMA", "tables").is_some());
+    assert!(find("information_schema", "nothing").is_none());
+    assert!(is_schema("Performance_Schema") && !is_schema("shop"));
+    let mut names = BTreeSet::new();
+    for view in all() {
+        assert!(
+            names.insert((view.schema(), view.name().to_lowercase())),
+            "{}",
+            view.name()
+        );
+        assert!(is_schema(view.schema()));
+        let def = view.definition();
+        let columns: BTreeSet<_> = def
+            .columns
+            .iter()
+            .map(|column| column.name.to_lowercase())
+            .collect();
+        assert_eq!(columns.len(), def.columns.len(), "{}", view.name());
+    }
+}
+
+#[test]
+fn views_describe_themselves() {
+    let columns = find("information_schema", "COLUMNS").expect("it is there");
+    let def = columns.definition();
+    let name = def.column("COLUMN_NAME").expect("it is there");
+    let rows = columns.rows(&Facts::default());
+    let all: usize = all().map(|view| view.definition().columns.len()).sum();
+    assert_eq!(rows.len(), all);
+    assert!(
+        rows.iter()
+            .any(|row| row[name] == Datum::String(b"GENERATION_EXPRESSION".to_vec()))
+    );
+}
