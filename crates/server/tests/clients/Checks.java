@@ -240,13 +240,14 @@ public class Checks {
         update(connection, "CREATE TABLE described (a INT NOT NULL, b VARCHAR(20) NOT NULL"
                 + " DEFAULT 'x' COMMENT 'the b', c DECIMAL(15,2), day DATE,"
                 + " PRIMARY KEY (b, a), UNIQUE KEY by_c (c), KEY by_day (day, a))");
-        // There is no INFORMATION_SCHEMA: the driver is told to ask by SHOW.
+        // By information_schema, whose truth values are numbers, and by SHOW.
+        metadataOf(connection.getMetaData(), "0", "1");
         try (Connection asking = connect("j", "?useInformationSchema=false")) {
-            metadataByShow(asking.getMetaData());
+            metadataOf(asking.getMetaData(), "false", "true");
         }
     }
 
-    static void metadataByShow(DatabaseMetaData metadata) throws Exception {
+    static void metadataOf(DatabaseMetaData metadata, String no, String yes) throws Exception {
         String catalogs = show(metadata.getCatalogs());
         if (!Arrays.asList(catalogs.split("\n")).contains("j")) {
             throw new AssertionError(catalogs);
@@ -265,8 +266,11 @@ public class Checks {
                 "PK_NAME"), "a|2|PRIMARY\nb|1|PRIMARY");
         equal(show(metadata.getIndexInfo("j", null, "described", false, true), "NON_UNIQUE",
                 "INDEX_NAME", "ORDINAL_POSITION", "COLUMN_NAME", "ASC_OR_DESC"), String.join("\n",
-                "false|by_c|1|c|A", "false|PRIMARY|1|b|A", "false|PRIMARY|2|a|A",
-                "true|by_day|1|day|A", "true|by_day|2|a|A"));
+                no + "|by_c|1|c|A", no + "|PRIMARY|1|b|A", no + "|PRIMARY|2|a|A",
+                yes + "|by_day|1|day|A", yes + "|by_day|2|a|A"));
+        equal(show(metadata.getImportedKeys("j", null, "described")), "");
+        equal(show(metadata.getProcedures("j", null, "%")), "");
+        equal(show(metadata.getTablePrivileges("j", null, "described")), "");
     }
 
     static void statements(Connection connection) throws Exception {
