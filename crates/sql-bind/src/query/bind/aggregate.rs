@@ -171,7 +171,15 @@ pub(super) fn typed(
             (arguments, ty)
         }
         F::Min | F::Max if first.is_json() => return unsupported("MIN and MAX of JSON"),
-        F::Min | F::Max | F::AnyValue => (arguments, first.nullable(true)),
+        F::AnyValue => (arguments, first.nullable(true)),
+        // Values of an ENUM are texts here.
+        F::Min | F::Max => {
+            let ty = SqlType {
+                members: None,
+                ..first.nullable(true)
+            };
+            (arguments, ty)
+        }
         F::BitAnd | F::BitOr | F::BitXor => {
             let bits = each(|one| cast_to(one, Target::Unsigned), arguments)?;
             (bits, SqlType::uint().nullable(false))

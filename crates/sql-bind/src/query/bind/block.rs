@@ -197,10 +197,10 @@ impl<'q> Block<'q> {
 
     /// HAVING names what the select list or GROUP BY has.
     fn in_having(&self, name: &[Ident]) -> Result<Option<Scalar>> {
-        let column = match self.scope.find(name)? {
+        let found = self.scope.find(name)?;
+        let column = match found {
             Found::One(column) => Some(of_column(column)),
-            Found::Several => None,
-            Found::Nobody => None,
+            Found::Several | Found::Nobody => None,
         };
         let is_listed = |column: &Scalar| {
             let place = match column.node {
@@ -221,6 +221,7 @@ impl<'q> Block<'q> {
             (Some(_), Some(column)) if self.is_grouped(&column) => Ok(Some(column)),
             (Some(item), _) => Ok(Some(item)),
             (None, Some(column)) if is_listed(&column) => Ok(Some(column)),
+            (None, None) if matches!(found, Found::Several) => Err(self.ambiguous(name)),
             _ => Ok(None),
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use perigee_expr::scalar::{Node, Scalar};
 use sqlparser::ast::{
-    Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, TableIndexHintType,
-    TableIndexHints, TableWithJoins,
+    Ident, JoinOperator, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor,
+    TableIndexHintType, TableIndexHints, TableWithJoins,
 };
 
 use super::super::{
@@ -83,23 +83,38 @@ impl From<'_> {
 
     /// A table and what it is joined with, beside what stands before it.
     fn with_joins(&self, before: Option<FromItem>, table: &TableWithJoins) -> Result<FromItem> {
-        let is_lateral = matches!(table.relation, TableFactor::Derived { lateral: true, .. });
-        if let (Some(left), true) = (before.as_ref(), is_lateral) {
-            let right = self.lateral(&table.relation, left)?;
-            if !table.joins.is_empty() {
-                return unsupported("a join of LATERAL behind a comma");
+        let is_lateral =
+            |factor: &TableFactor| matches!(factor, TableFactor::Derived { lateral: true, .. });
+        let mut item = match (before, is_lateral(&table.relation)) {
+            (Some(left), true) => {
+                let right = self.lateral(&table.relation, &left)?;
+                self.applied(left, right, false, None)?
             }
-            let left = before.ok_or_else(super::join::no_operand)?;
-            return self.applied(left, right, false, None);
-        }
-        let mut item = self.factor(&table.relation)?;
+            // Its joins see all tables before it, so they are over all of them.
+            (Some(left), false) if table.joins.iter().any(|join| is_lateral(&join.relation)) => {
+                super::join::beside(left, self.factor(&table.relation)?)
+            }
+            (before, _) => {
+                let mut item = self.factor(&table.relation)?;
+                for join in &table.joins {
+                    item = self.join(item, join)?;
+                }
+                return Ok(match before {
+                    Some(left) => super::join::beside(left, item),
+                    None => item,
+                });
+            }
+        };
         for join in &table.joins {
+            if matches!(
+                join.join_operator,
+                JoinOperator::Right(_) | JoinOperator::RightOuter(_)
+            ) {
+                return unsupported("RIGHT JOIN beside LATERAL");
+            }
             item = self.join(item, join)?;
         }
-        match before {
-            Some(left) => Ok(super::join::beside(left, item)),
-            None => Ok(item),
-        }
+        Ok(item)
     }
 
     pub fn factor(&self, factor: &TableFactor) -> Result<FromItem> {

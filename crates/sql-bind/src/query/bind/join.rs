@@ -28,11 +28,6 @@ enum Kind {
     Right,
 }
 
-/// A fault in the binder.
-pub(super) fn no_operand() -> BindError {
-    BindError::NotSupported("a join without operands".into())
-}
-
 /// All pairs of rows.
 pub(super) fn beside(left: FromItem, right: FromItem) -> FromItem {
     if matches!(left.relation.operator, Operator::One) {

@@ -28,6 +28,9 @@ const STACK: usize = 1 << 20;
 /// Most columns of a row.
 pub(super) const MAX_COLUMNS: usize = 4096;
 
+/// Most parts of an INTERSECT or EXCEPT, each of which is an operator over the ones before it.
+const MAX_NESTED: usize = 1000;
+
 impl Statement<'_> {
     /// The rows of a query inside of a subquery, or of none.
     pub fn query(&self, query: &Query, outer: Option<&Frame<'_>>) -> Result<Relation> {
@@ -113,6 +116,10 @@ impl Statement<'_> {
         for (all, part) in rest.into_iter().rev() {
             parts.push(self.rows(part, outer)?);
             alls.push(all);
+        }
+        let is_nested = operation != SetOperation::Union && parts.len() > MAX_NESTED;
+        if is_nested {
+            return Err(QueryError::TooLarge(MAX_NESTED).into());
         }
         let mut parts = unified(parts)?.into_iter();
         let first = parts.next().unwrap_or_else(Relation::one);
@@ -225,6 +232,18 @@ fn combined(operation: SetOperation, whole: Relation, all: bool, part: Relation)
                 all: before,
                 mut inputs,
             } if before == all || !all => {
+                // A union of different rows at its beginning is one of them, then.
+                if !all
+                    && before
+                    && let Operator::Set {
+                        operation: SetOperation::Union,
+                        all: false,
+                        inputs: first,
+                    } = &mut inputs[0].operator
+                {
+                    let first = std::mem::take(first);
+                    inputs.splice(..1, first);
+                }
                 inputs.push(part);
                 return Relation {
                     operator: Operator::Set {

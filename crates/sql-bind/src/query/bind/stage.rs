@@ -11,6 +11,7 @@ use super::super::{
 };
 use super::block::{Block, ExtraKind};
 use crate::error::unsupported;
+use crate::expression::joined;
 use crate::{BindError, Result};
 
 /// The operators of a block so far.
@@ -48,8 +49,28 @@ impl<'b, 'q> Stage<'b, 'q> {
         };
     }
 
-    /// Leaves out rows.
+    /// Leaves out rows. Parts of a condition that need no subquery do so before any is applied.
     pub fn filter(&mut self, predicate: Scalar) -> Result<()> {
+        let Scalar { node, ty } = predicate;
+        let parts = match node {
+            Node::And(parts) => parts,
+            node => vec![Scalar::new(node, ty)],
+        };
+        let (later, first): (Vec<_>, Vec<_>) = parts
+            .into_iter()
+            .partition(|part| !self.needed(part).is_empty());
+        for part in [first, later] {
+            let whole = part
+                .into_iter()
+                .reduce(|left, right| joined(left, right, true));
+            if let Some(whole) = whole {
+                self.filter_by(whole)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn filter_by(&mut self, predicate: Scalar) -> Result<()> {
         let predicate = self.place(predicate)?;
         let columns = Arc::clone(&self.relation.columns);
         self.over(|input| Operator::Filter { input, predicate }, columns);
@@ -76,7 +97,14 @@ impl<'b, 'q> Stage<'b, 'q> {
     }
 
     fn apply_needed(&mut self, scalar: &Scalar) -> Result<()> {
+        let needed = self.needed(scalar);
+        needed.into_iter().try_for_each(|apply| self.apply(apply))
+    }
+
+    /// Subqueries that an expression needs and that are not applied yet.
+    fn needed(&self, scalar: &Scalar) -> Vec<usize> {
         let mut needed = Vec::new();
+        let extras = self.block.extras.borrow();
         scalar.visit(&mut |part| {
             if self
                 .keys
@@ -87,14 +115,14 @@ impl<'b, 'q> Stage<'b, 'q> {
             }
             if let Node::Column(place) = part.node
                 && place >= self.block.width
-                && let ExtraKind::Applied { apply, .. } =
-                    self.block.extras.borrow().all[place - self.block.width].kind
+                && let ExtraKind::Applied { apply } = extras.all[place - self.block.width].kind
+                && extras.applies[apply].is_some()
             {
                 needed.push(apply);
             }
             true
         });
-        needed.into_iter().try_for_each(|apply| self.apply(apply))
+        needed
     }
 
     fn apply(&mut self, number: usize) -> Result<()> {

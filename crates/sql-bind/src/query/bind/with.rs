@@ -20,6 +20,9 @@ const RED_ZONE: usize = 128 << 10;
 /// Bytes by which it grows.
 const STACK: usize = 1 << 20;
 
+/// Definitions of a WITH that may stand in one another, which nests as deep as there are definitions.
+const MAX_INLINED: usize = 64;
+
 /// A subquery by its address.
 fn address(frame: Option<&Frame<'_>>) -> usize {
     frame.map_or(0, |frame| std::ptr::from_ref(frame) as usize)
@@ -294,6 +297,7 @@ fn names_in(body: &SetExpr, name: &str) -> bool {
 fn kept(definitions: Vec<Definition>, commons: &[Common], body: Relation) -> Relation {
     let mut once = HashMap::new();
     let mut several = Vec::new();
+    let is_short = definitions.len() <= MAX_INLINED;
     for mut definition in definitions {
         let common = commons
             .iter()
@@ -305,7 +309,7 @@ fn kept(definitions: Vec<Definition>, commons: &[Common], body: Relation) -> Rel
         }
         match uses {
             0 => {}
-            1 if near && definition.step.is_none() => {
+            1 if near && definition.step.is_none() && is_short => {
                 once.insert(definition.number, definition.base);
             }
             _ => several.push(definition),
