@@ -29,6 +29,13 @@ impl Scalar {
         Ok(self)
     }
 
+    /// The expression with every part told to be NULL now and then.
+    #[must_use]
+    pub fn loosened(mut self) -> Self {
+        loosen(&mut self);
+        self
+    }
+
     /// Shows the parts, from the outside in, each thing that stands in several places once. Parts of which `see` says
     /// false are not looked into.
     pub fn visit(&self, see: &mut dyn FnMut(&Self) -> bool) {
@@ -81,6 +88,21 @@ fn look(scalar: &Scalar, see: &mut dyn FnMut(&Scalar) -> bool, seen: &mut HashSe
             for operand in scalar.operands() {
                 look(operand, see, seen);
             }
+        }
+    });
+}
+
+fn loosen(scalar: &mut Scalar) {
+    scalar.ty.nullable = true;
+    stacker::maybe_grow(RED_ZONE, STACK, || {
+        if let Node::Shared(shared) = &scalar.node {
+            let mut own = Scalar::clone(shared);
+            loosen(&mut own);
+            scalar.node = own.node;
+            return;
+        }
+        for operand in scalar.operands_mut() {
+            loosen(operand);
         }
     });
 }

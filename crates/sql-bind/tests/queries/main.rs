@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "test code")]
 
 mod catalog;
+mod random;
 
 use std::fmt::Write;
 use std::path::Path;

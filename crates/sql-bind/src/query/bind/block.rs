@@ -88,6 +88,8 @@ pub(super) struct Block<'q> {
     /// Columns of the FROM that are grouped by, which HAVING may name.
     pub grouped: RefCell<Vec<usize>>,
     pub extras: RefCell<Extras>,
+    /// WITH ROLLUP: what is grouped by is NULL in some rows.
+    pub rollup: bool,
     /// Windows with names.
     pub windows: Vec<ast::NamedWindowDefinition>,
 }
@@ -113,6 +115,7 @@ impl<'q> Block<'q> {
             items: RefCell::default(),
             grouped: RefCell::default(),
             extras: RefCell::default(),
+            rollup: false,
             windows: Vec::new(),
         }
     }
@@ -156,7 +159,10 @@ impl<'q> Block<'q> {
         let Some(argument) = frame.block.resolve(name)? else {
             return Ok(None);
         };
-        Ok(Some(frame.parameter(argument)))
+        let mut parameter = frame.parameter(argument);
+        // It may be grouped by, too.
+        parameter.ty.nullable |= self.rollup;
+        Ok(Some(parameter))
     }
 
     /// The item of the select list that a name means, where the names of columns come first.

@@ -73,6 +73,7 @@ impl Statement<'_> {
         };
         let width = item.relation.columns.len();
         let mut block = Block::new(self, scope.indexed(), width, outer, Clause::Fields);
+        block.rollup = rollup;
         block.windows.clone_from(&select.named_window);
         let (items, columns) = block.items(select)?;
         let mut stage = Stage::new(&block, item.relation);

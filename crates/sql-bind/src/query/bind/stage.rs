@@ -22,6 +22,8 @@ pub(super) struct Stage<'b, 'q> {
     places: HashMap<usize, usize>,
     /// What is grouped by, if rows are grouped.
     keys: Option<Vec<Scalar>>,
+    /// True if a key that is never NULL is NULL in rows of a rollup.
+    is_loose: bool,
 }
 
 impl<'b, 'q> Stage<'b, 'q> {
@@ -33,6 +35,7 @@ impl<'b, 'q> Stage<'b, 'q> {
             relation,
             places,
             keys: None,
+            is_loose: false,
         }
     }
 
@@ -81,7 +84,11 @@ impl<'b, 'q> Stage<'b, 'q> {
     pub fn place(&mut self, scalar: Scalar) -> Result<Scalar> {
         self.apply_needed(&scalar)?;
         let (keys, places) = (self.keys.as_deref(), &self.places);
-        place(scalar, keys, places)
+        let placed = place(scalar, keys, places)?;
+        Ok(match self.is_loose {
+            true => placed.loosened(),
+            false => placed,
+        })
     }
 
     pub fn place_all(&mut self, all: Vec<Scalar>) -> Result<Vec<Scalar>> {
@@ -223,6 +230,7 @@ impl<'b, 'q> Stage<'b, 'q> {
                     .insert(self.block.width + at, keys.len() + number);
             }
         }
+        self.is_loose = rollup && keys.iter().any(|key| !key.ty.nullable);
         self.keys = Some(keys);
         let aggregate = |input| Operator::Aggregate {
             input,
