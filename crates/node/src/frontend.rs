@@ -110,6 +110,12 @@ pub fn run_embedded(settings: EmbeddedSettings) -> LocalBoxFuture<'static, Resul
     })
 }
 
+/// The machine's name.
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    name.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
+}
+
 /// An address as gRPC wants it.
 fn uri(address: &str) -> String {
     if address.contains("://") {
@@ -182,6 +188,11 @@ async fn serve(
         query_memory: settings.query_memory,
         total_memory: memory::total(&settings),
         temp_dir: settings.temp_dir.clone(),
+        facts: vec![
+            ("hostname", host_name()),
+            ("max_connections", settings.max_connections.to_string()),
+            ("port", settings.serving.listen.port().to_string()),
+        ],
         ..FrontendConfig::default()
     };
     let frontend = WireFrontend::new(engine.clone(), frontend_config, status)?;

@@ -1,7 +1,7 @@
 //! Expressions: what each node of a syntax tree means.
 
 use perigee_expr::functions::Value;
-use perigee_expr::scalar::{LikeKind, Node, Scalar};
+use perigee_expr::scalar::{LikeKind, Node, Scalar, Target};
 use perigee_expr::{Arithmetic, Comparison};
 use perigee_sql_type::SqlType;
 use perigee_value::{Collation, LikePattern};
@@ -146,13 +146,11 @@ impl<'e> Binder<'e> {
                 Some(aggregate) => Ok(aggregate),
                 None => self.function(function),
             },
-            Expr::Prefixed { prefix, value } => {
-                let known = ["_utf8mb4", "_utf8", "_utf8mb3"];
-                match known.contains(&prefix.value.to_ascii_lowercase().as_str()) {
-                    true => self.expression(value),
-                    false => unsupported(format_args!("the introducer {prefix}")),
-                }
-            }
+            Expr::Prefixed { prefix, value } => match prefix.value.to_ascii_lowercase().as_str() {
+                "_utf8mb4" | "_utf8" | "_utf8mb3" => self.expression(value),
+                "_binary" => crate::cast::cast_to(self.expression(value)?, Target::Binary(None)),
+                _ => unsupported(format_args!("the introducer {prefix}")),
+            },
             _ => self.syntax_function(expr),
         }
     }

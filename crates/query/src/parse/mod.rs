@@ -43,6 +43,7 @@ pub use show::{Filter, Show};
 pub use transaction::{Completion, TransactionStatement};
 
 use crate::error::{Result, SqlError};
+use crate::plan::select::bare_list;
 
 /// Nesting that a statement may have: parentheses, subqueries, operators to the right.
 const MAX_DEPTH: usize = 100;
@@ -56,8 +57,6 @@ const UNSUPPORTED: &[&str] = &[
     "CHECK",
     "CHECKSUM",
     "CLONE",
-    "DO",
-    "FLUSH",
     "GRANT",
     "HANDLER",
     "IMPORT",
@@ -143,6 +142,10 @@ pub enum Statement {
     Set(Vec<Assignment>),
     /// SHOW.
     Show(Show),
+    /// DO: the SELECT of its expressions.
+    Do(Box<ast::Query>),
+    /// FLUSH of what is never stale here: nothing is done.
+    Flush,
     /// KILL; `query` leaves the connection alive.
     Kill {
         /// The connection.
@@ -186,6 +189,7 @@ impl Statement {
                 | Self::Use(_)
                 | Self::Set(_)
                 | Self::Show(_)
+                | Self::Do(_)
                 | Self::Kill { .. }
                 | Self::Prepare { .. }
                 | Self::Execute { .. }
@@ -295,6 +299,8 @@ impl<'a> Piece<'a> {
                 cursor.end()?;
                 Ok(Statement::Use(name))
             }
+            "DO" => self.evaluate(cursor.start()),
+            "FLUSH" => flush(cursor),
             "ANALYZE" => analyze::parse(cursor).map(Statement::Analyze),
             "KILL" => kill(cursor),
             "BEGIN" | "START" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => {
@@ -326,6 +332,20 @@ impl<'a> Piece<'a> {
                 Err(SqlError::not_supported(format!("{other} {second}").trim()))
             }
             _ => self.with_sqlparser(cursor.start()),
+        }
+    }
+
+    /// Parses DO as the SELECT of the same expressions.
+    fn evaluate(self, first: usize) -> Result<Statement> {
+        let mut tokens = self.tokens.to_vec();
+        tokens[first].token = Token::make_keyword("SELECT");
+        let select = Piece {
+            tokens: &tokens,
+            ..self
+        };
+        match select.with_sqlparser(first)? {
+            Statement::Query(query) if bare_list(&query).is_some() => Ok(Statement::Do(query)),
+            _ => Err(SqlError::not_supported("DO with more than expressions")),
         }
     }
 
@@ -512,6 +532,19 @@ fn location(message: &str) -> Option<Location> {
         line: line.trim().parse().ok()?,
         column: column.trim().parse().ok()?,
     })
+}
+
+/// FLUSH of privileges and of tables: statements read both as they are. Locks are not supported.
+fn flush(mut cursor: Cursor<'_>) -> Result<Statement> {
+    if !cursor.accept("LOCAL") {
+        cursor.accept("NO_WRITE_TO_BINLOG");
+    }
+    let what = cursor.word();
+    let is_known = matches!(what.as_str(), "PRIVILEGES" | "TABLES" | "TABLE");
+    match is_known && cursor.at_end() {
+        true => Ok(Statement::Flush),
+        false => Err(SqlError::not_supported(format!("FLUSH {what}").trim())),
+    }
 }
 
 fn kill(mut cursor: Cursor<'_>) -> Result<Statement> {

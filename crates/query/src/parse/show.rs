@@ -82,9 +82,72 @@ pub enum Show {
         /// With whole texts.
         full: bool,
     },
-    /// What is always empty here: PLUGINS, TRIGGERS, EVENTS, PROCEDURE STATUS, FUNCTION STATUS.
-    Nothing(&'static str),
+    /// GRANTS of who asks.
+    Grants,
+    /// What is always empty here, such as triggers: its columns, a `#` in front of numbers.
+    Nothing(&'static [&'static str]),
 }
+
+/// Columns of what there is not, as MySQL names them.
+const PLUGINS: &[&str] = &["Name", "Status", "Type", "Library", "License"];
+const TRIGGERS: &[&str] = &[
+    "Trigger",
+    "Event",
+    "Table",
+    "Statement",
+    "Timing",
+    "Created",
+    "sql_mode",
+    "Definer",
+    "character_set_client",
+    "collation_connection",
+    "Database Collation",
+];
+const EVENTS: &[&str] = &[
+    "Db",
+    "Name",
+    "Definer",
+    "Time zone",
+    "Type",
+    "Execute at",
+    "Interval value",
+    "Interval field",
+    "Starts",
+    "Ends",
+    "Status",
+    "#Originator",
+    "character_set_client",
+    "collation_connection",
+    "Database Collation",
+];
+const ROUTINES: &[&str] = &[
+    "Db",
+    "Name",
+    "Type",
+    "Language",
+    "Definer",
+    "Modified",
+    "Created",
+    "Security_type",
+    "Comment",
+    "character_set_client",
+    "collation_connection",
+    "Database Collation",
+];
+const OPEN_TABLES: &[&str] = &["Database", "Table", "#In_use", "#Name_locked"];
+const MASTER: &[&str] = &[
+    "File",
+    "#Position",
+    "Binlog_Do_DB",
+    "Binlog_Ignore_DB",
+    "Executed_Gtid_Set",
+];
+const REPLICA: &[&str] = &[
+    "Replica_IO_State",
+    "Source_Host",
+    "Source_User",
+    "#Source_Port",
+];
 
 pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<Show> {
     if cursor.accept_token(&Token::LParen) {
@@ -158,20 +221,32 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<Show> {
             }
         }
         "PROCESSLIST" => Show::Processes { full },
-        "PLUGINS" => Show::Nothing("PLUGINS"),
+        "PLUGINS" => Show::Nothing(PLUGINS),
+        "GRANTS" => {
+            let _ = cursor.accept_all(&["FOR", "CURRENT_USER"])
+                && cursor.accept_token(&Token::LParen)
+                && cursor.accept_token(&Token::RParen);
+            Show::Grants
+        }
+        "OPEN" => {
+            cursor.expect_word("TABLES")?;
+            from_schema(&mut cursor)?;
+            filter(&mut cursor)?;
+            Show::Nothing(OPEN_TABLES)
+        }
+        "MASTER" | "SLAVE" | "REPLICA" => {
+            cursor.expect_word("STATUS")?;
+            Show::Nothing(if what == "MASTER" { MASTER } else { REPLICA })
+        }
         "TRIGGERS" | "EVENTS" => {
             from_schema(&mut cursor)?;
             filter(&mut cursor)?;
-            Show::Nothing(if what == "TRIGGERS" {
-                "TRIGGERS"
-            } else {
-                "EVENTS"
-            })
+            Show::Nothing(if what == "TRIGGERS" { TRIGGERS } else { EVENTS })
         }
         "PROCEDURE" | "FUNCTION" => {
             cursor.expect_word("STATUS")?;
             filter(&mut cursor)?;
-            Show::Nothing("ROUTINES")
+            Show::Nothing(ROUTINES)
         }
         "" => return Err(cursor.error()),
         other => return Err(SqlError::not_supported(format!("SHOW {other}"))),

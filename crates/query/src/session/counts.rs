@@ -77,6 +77,8 @@ impl Kind {
             Statement::Explain(..) => Self::Explain,
             Statement::Execute { .. } => return None,
             Statement::Use(_)
+            | Statement::Do(_)
+            | Statement::Flush
             | Statement::Kill { .. }
             | Statement::Prepare { .. }
             | Statement::Deallocate(_) => Self::Other,

@@ -76,6 +76,8 @@ pub struct FrontendConfig {
     pub total_memory: usize,
     /// Where queries spill to; the system's directory if `None`.
     pub temp_dir: Option<PathBuf>,
+    /// Values of variables that only the process knows, such as `port`.
+    pub facts: Vec<(&'static str, String)>,
     /// Run simple statements by key without planning them; off in tests of the fast path.
     pub fast_path: bool,
 }
@@ -87,6 +89,7 @@ impl Default for FrontendConfig {
             query_memory: 1 << 30,
             total_memory: 2 << 30,
             temp_dir: None,
+            facts: Vec::new(),
             fast_path: true,
         }
     }
@@ -209,6 +212,9 @@ impl Frontend {
         let mut globals = Variables::new(SERVER_VERSION);
         globals.set("query_memory_limit", Some(config.query_memory.to_string()));
         globals.set("query_memory_total", Some(config.total_memory.to_string()));
+        for (name, value) in &config.facts {
+            globals.set(name, Some(value.clone()));
+        }
         Ok(Self {
             engine,
             memory: ProcessMemory::new(config.total_memory),

@@ -83,7 +83,15 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
             rows
         }
         Show::Processes { full } => table_status::processes(session, full),
-        Show::Nothing(what) => Rowset::new(&["Name", what]),
+        Show::Grants => {
+            let user = &session.info.user;
+            let mut rows = Rowset::new(&[&format!("Grants for {user}@%")]);
+            rows.push(vec![text(format!(
+                "GRANT ALL PRIVILEGES ON *.* TO `{user}`@`%` WITH GRANT OPTION"
+            ))]);
+            rows
+        }
+        Show::Nothing(columns) => Rowset::new(columns),
     };
     let warnings = session.warning_count();
     rowset.send(warnings, out).await

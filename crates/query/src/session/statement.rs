@@ -1,5 +1,7 @@
 //! Which code runs which statement.
 
+use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
 use perigee_engine::scan::CancelToken;
 
 use super::counts::Kind;
@@ -7,7 +9,7 @@ use super::time_limit::TimeLimit;
 use super::{Session, analyze, ddl, explain, load, prepared, restart, set, show, transaction};
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Show, Statement};
-use crate::result::{LocalFile, OkResult, ResultSink};
+use crate::result::{LocalFile, OkResult, ResultColumn, ResultSink};
 
 /// Runs one statement.
 pub(super) async fn run(
@@ -49,6 +51,11 @@ pub(super) async fn run(
         Statement::Describe(table, column) => {
             show::describe(session, &table, column.as_deref(), out).await
         }
+        Statement::Do(query) => {
+            restart::query(session, query, piece, &mut Unshown, cancel).await?;
+            done(session, out).await
+        }
+        Statement::Flush => done(session, out).await,
         Statement::Show(show) => show::run(session, show, out).await,
         Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
             let ok = restart::change(session, statement, piece, cancel).await?;
@@ -98,6 +105,28 @@ pub(super) async fn run(
             prepared::deallocate(session, &name)?;
             done(session, out).await
         }
+    }
+}
+
+/// A result that nobody sees.
+struct Unshown;
+
+#[async_trait]
+impl ResultSink for Unshown {
+    async fn columns(&mut self, _: &[ResultColumn]) -> Result<()> {
+        Ok(())
+    }
+
+    async fn rows(&mut self, _: &RecordBatch) -> Result<()> {
+        Ok(())
+    }
+
+    async fn finish(&mut self, _: u16) -> Result<()> {
+        Ok(())
+    }
+
+    async fn ok(&mut self, _: OkResult) -> Result<()> {
+        Ok(())
     }
 }
 
