@@ -251,30 +251,40 @@ impl Block<'_> {
             return Err(QueryError::InvalidGroupFunction.into());
         }
         // What the arguments need of rows further out is forgotten if the function belongs there.
-        let known = self.outer.map_or(0, |frame| frame.arguments.borrow().len());
+        let known = self.handed_on();
         self.in_aggregate.set(true);
         let bound = self.arguments(&call);
         self.in_aggregate.set(false);
         let (arguments, order) = bound?;
-        match self.outer {
-            Some(frame) if is_of(frame, &arguments, &order) => {
-                let outer = |scalar: Scalar| {
-                    let given = frame.arguments.borrow();
-                    scalar.replaced::<BindError>(&mut |part| {
-                        Ok(match part.node {
-                            Node::Parameter(number) => Some(given[number].clone()),
-                            _ => None,
-                        })
-                    })
-                };
-                let arguments = arguments.into_iter().map(outer);
-                let arguments = arguments.collect::<Result<Vec<_>>>()?;
-                frame.arguments.borrow_mut().truncate(known);
-                let result = frame.block.aggregated(&call, arguments, Vec::new())?;
-                Ok(Some(frame.parameter(result)))
-            }
-            _ => self.aggregated(&call, arguments, order).map(Some),
+        let (mut block, mut outer, mut frames) = (self, arguments.clone(), Vec::new());
+        while order.is_empty()
+            && are_of_outer_rows(&outer)
+            && let Some(frame) = block.outer
+        {
+            outer = frame.outside(outer)?;
+            frames.push(frame);
+            block = frame.block;
         }
+        if frames.is_empty() || !block.takes_aggregates() {
+            return self.aggregated(&call, arguments, order).map(Some);
+        }
+        for (frame, known) in frames.iter().zip(known) {
+            frame.arguments.borrow_mut().truncate(known);
+        }
+        let result = block.aggregated(&call, outer, Vec::new())?;
+        let handed = |result, frame: &Frame<'_>| frame.parameter(result);
+        Ok(Some(frames.into_iter().rev().fold(result, handed)))
+    }
+
+    /// How much each subquery around this block, from the inside out, needs of the rows around it.
+    fn handed_on(&self) -> Vec<usize> {
+        let mut known = Vec::new();
+        let mut block = self;
+        while let Some(frame) = block.outer {
+            known.push(frame.arguments.borrow().len());
+            block = frame.block;
+        }
+        known
     }
 
     fn arguments(&self, call: &Call<'_>) -> Result<(Vec<Scalar>, Vec<SortKey>)> {
@@ -392,17 +402,33 @@ impl Block<'_> {
     }
 }
 
-/// True if an aggregate function of a subquery is one of the block around it: all columns of its arguments are.
-fn is_of(frame: &Frame<'_>, arguments: &[Scalar], order: &[SortKey]) -> bool {
-    let (mut has_own, mut has_outer) = (!order.is_empty(), false);
-    for argument in arguments {
-        argument.visit(&mut |part| {
+impl Frame<'_> {
+    /// Expressions inside of the subquery that use only rows around it, over these.
+    fn outside(&self, all: Vec<Scalar>) -> Result<Vec<Scalar>> {
+        let given = self.arguments.borrow();
+        let outer = |scalar: Scalar| {
+            scalar.replaced::<BindError>(&mut |part| {
+                Ok(match part.node {
+                    Node::Parameter(number) => Some(given[number].clone()),
+                    _ => None,
+                })
+            })
+        };
+        all.into_iter().map(outer).collect()
+    }
+}
+
+/// True if the columns that expressions use are all of rows around their subquery, and there is one.
+fn are_of_outer_rows(all: &[Scalar]) -> bool {
+    let (mut has_own, mut has_outer) = (false, false);
+    for scalar in all {
+        scalar.visit(&mut |part| {
             has_own |= matches!(part.node, Node::Column(_));
             has_outer |= matches!(part.node, Node::Parameter(_));
             true
         });
     }
-    has_outer && !has_own && frame.block.takes_aggregates()
+    has_outer && !has_own
 }
 
 fn is_same(one: &Aggregate, other: &Aggregate) -> bool {

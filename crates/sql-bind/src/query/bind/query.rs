@@ -55,10 +55,8 @@ impl Statement<'_> {
         match &*query.body {
             SetExpr::Select(select) => self.select(select, &tail, outer),
             body => {
-                if !query.locks.is_empty() {
-                    return unsupported("FOR UPDATE, FOR SHARE of a UNION");
-                }
                 let relation = self.rows(body, outer)?;
+                self.locks_of(&query.locks, &relation)?;
                 self.ordered(relation, tail.order, tail.limit, outer)
             }
         }

@@ -381,7 +381,12 @@ impl Clauses {
             let item = self.items.iter().position(|item| item.is_same(&key.scalar));
             let scalar = match (item, distinct) {
                 (Some(item), _) => at(item, &self.items[item]),
-                (None, true) => of_items(key.scalar, &self.items, number)?,
+                (None, true) => match of_items(key.scalar, &self.items, number) {
+                    Err(_) if !stage.block.statement.catalog.only_full_group_by() => {
+                        return unsupported("ORDER BY of what DISTINCT does not give");
+                    }
+                    key => key?,
+                },
                 (None, false) => {
                     let scalar = stage.place(key.scalar)?;
                     let known = hidden.iter().position(|known| known.is_same(&scalar));
