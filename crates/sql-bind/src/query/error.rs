@@ -112,7 +112,7 @@ pub enum QueryError {
     /// ORDER BY of what SELECT DISTINCT does not give (MySQL 3065).
     #[error("expression {0} of ORDER BY is not in the select list of DISTINCT")]
     OrderNotInDistinct(usize),
-    /// GROUPING of what is not grouped by (MySQL 3148 and 3580).
+    /// GROUPING of what is not grouped by (MySQL 3602).
     #[error("argument {0} of GROUPING is not in GROUP BY")]
     GroupingArgument(usize),
     /// MySQL 3573 to 3577.
@@ -189,7 +189,7 @@ impl QueryError {
             Self::AggregateInGlobalOrder => 3028,
             Self::TooLarge(_) => 1436,
             Self::OrderNotInDistinct(_) => 3065,
-            Self::GroupingArgument(_) => 3580,
+            Self::GroupingArgument(_) => 3602,
             Self::UnresolvedLock(_) => 3568,
             Self::DuplicateLock(_) => 3569,
             Self::Recursion { number, .. } | Self::Window { number, .. } => *number,

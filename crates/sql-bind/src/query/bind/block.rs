@@ -82,6 +82,8 @@ pub(super) struct Block<'q> {
     pub in_aggregate: Cell<bool>,
     /// Window functions around it.
     pub in_window: Cell<bool>,
+    /// True in the definition of a window.
+    pub in_definition: Cell<bool>,
     /// True once names of the select list may be meant.
     pub sees_items: Cell<bool>,
     pub items: RefCell<Vec<Item>>,
@@ -111,6 +113,7 @@ impl<'q> Block<'q> {
             clause: Cell::new(clause),
             in_aggregate: Cell::new(false),
             in_window: Cell::new(false),
+            in_definition: Cell::new(false),
             sees_items: Cell::new(false),
             items: RefCell::default(),
             grouped: RefCell::default(),

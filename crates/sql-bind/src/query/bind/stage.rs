@@ -378,7 +378,7 @@ fn grouping(aggregate: Aggregate, keys: &[Scalar], rollup: bool) -> Result<Aggre
     let arguments = aggregate.arguments.iter().enumerate();
     let arguments = arguments.map(|(number, argument)| {
         let key = key_of(keys, argument);
-        key.ok_or(BindError::Query(QueryError::GroupingArgument(number)))
+        key.ok_or(BindError::Query(QueryError::GroupingArgument(number + 1)))
     });
     Ok(Aggregate {
         function: AggregateFunction::Grouping(arguments.collect::<Result<_>>()?),

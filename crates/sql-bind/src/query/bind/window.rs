@@ -35,6 +35,13 @@ impl Block<'_> {
     pub(super) fn window_function(&self, function: &Function) -> Result<Scalar> {
         let name = name_of(function);
         let may_stand = matches!(self.clause.get(), Clause::Fields | Clause::Order);
+        if self.in_definition.get() {
+            return Err(fault(
+                3595,
+                &name,
+                "a window function in the definition of a window",
+            ));
+        }
         if !may_stand || self.in_window.get() || self.in_aggregate.get() {
             return Err(fault(3593, &name, "a window function may not stand here"));
         }
@@ -118,11 +125,14 @@ impl Block<'_> {
     }
 
     fn over(&self, function: &Function) -> Result<Over> {
-        match &function.over {
+        self.in_definition.set(true);
+        let over = match &function.over {
             Some(WindowType::WindowSpec(spec)) => self.spec(spec, 0),
             Some(WindowType::NamedWindow(name)) => self.named_window(&name.value, 0),
             None => unsupported("a window function without OVER"),
-        }
+        };
+        self.in_definition.set(false);
+        over
     }
 
     /// A window of the WINDOW clause.

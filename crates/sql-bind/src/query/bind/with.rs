@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{Cte, Query, SetExpr, SetOperator, SetQuantifier};
 
-use super::super::{Column, Definition, Operator, QueryError, Relation};
+use super::super::{Column, Definition, JoinKind, Operator, QueryError, Relation};
 use super::block::Frame;
 use super::from::renamed;
 use super::statement::{Common, Statement};
@@ -184,6 +184,7 @@ impl Statement<'_> {
                     "each of its recursive parts names it once",
                 ));
             }
+            check_step(&step, name, definition.number)?;
             steps.push(as_columns(step, &columns)?);
         }
         definition.step = Some(match <[Relation; 1]>::try_from(steps) {
@@ -230,6 +231,42 @@ impl Statement<'_> {
 fn nullable(mut column: Column) -> Column {
     column.ty.nullable = true;
     column
+}
+
+/// Checks what stands between a step and the rows of the step before it. Returns whether it reads them.
+///
+/// # Errors
+/// 3575, 3576.
+fn check_step(step: &Relation, name: &str, number: usize) -> Result<bool> {
+    stacker::maybe_grow(RED_ZONE, STACK, || match &step.operator {
+        Operator::Shared(shared) => Ok(*shared == number),
+        Operator::Join(join) => {
+            let left = check_step(&join.left, name, number)?;
+            let right = check_step(&join.right, name, number)?;
+            match right && join.kind == JoinKind::Left {
+                true => Err(recursion(
+                    3576,
+                    name,
+                    "it is the right operand of a LEFT JOIN",
+                )),
+                false => Ok(left || right),
+            }
+        }
+        operator => {
+            let mut reads = false;
+            for input in step.inputs() {
+                reads |= check_step(input, name, number)?;
+            }
+            let groups = matches!(
+                operator,
+                Operator::Aggregate { .. } | Operator::Window { .. }
+            );
+            match reads && groups {
+                true => Err(recursion(3575, name, "a recursive part may not aggregate")),
+                false => Ok(reads),
+            }
+        }
+    })
 }
 
 /// A step with the columns of the base.
