@@ -13,6 +13,7 @@ use crate::arithmetic::as_number;
 use crate::error::unsupported;
 use crate::expression::{joined, text_of_binary};
 use crate::literal::number_of_binary;
+use crate::rows::tuple;
 use crate::{BindError, Binder, Result};
 
 /// Two values and the domain in which they are compared.
@@ -56,8 +57,8 @@ impl Binder<'_> {
 
     /// `x IN (…)`.
     pub(crate) fn in_list(&self, operand: &Expr, list: &[Expr]) -> Result<Scalar> {
-        if let Expr::Tuple(row) = operand {
-            return self.row_in(row, list);
+        if let Some(row) = tuple(operand) {
+            return self.row_in(&row, list);
         }
         if list.is_empty() {
             return unsupported("an empty IN list");
@@ -97,13 +98,13 @@ impl Binder<'_> {
         Ok(any.unwrap_or_else(Scalar::null))
     }
 
-    fn row_in(&self, row: &[Expr], list: &[Expr]) -> Result<Scalar> {
+    fn row_in(&self, row: &[&Expr], list: &[Expr]) -> Result<Scalar> {
         let mut any: Option<Scalar> = None;
         for item in list {
-            let Expr::Tuple(item) = item else {
+            let Some(item) = tuple(item) else {
                 return Err(BindError::OperandColumns(row.len()));
             };
-            let equal = self.row_equality(row, item)?;
+            let equal = self.row_equality(row, &item)?;
             any = Some(match any {
                 Some(any) => joined(any, equal, false),
                 None => equal,

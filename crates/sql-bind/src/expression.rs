@@ -8,6 +8,7 @@ use perigee_value::{Collation, LikePattern};
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value as Literal, ValueWithSpan};
 
 use crate::error::unsupported;
+use crate::rows::tuple;
 use crate::{BindError, Environment, Result};
 
 /// Binds expressions to a row.
@@ -134,7 +135,7 @@ impl<'e> Binder<'e> {
                 let inner = self.expression(inner)?;
                 crate::cast::collated(inner, &collation.to_string())
             }
-            Expr::Tuple(_) => Err(BindError::OperandColumns(1)),
+            expr if tuple(expr).is_some() => Err(BindError::OperandColumns(1)),
             Expr::Subquery(query) => only(self.environment.subquery(query)?),
             Expr::Exists { subquery, negated } => {
                 Ok(negate(self.environment.exists(subquery)?, *negated))
@@ -193,7 +194,8 @@ impl<'e> Binder<'e> {
         }
         let mut left = match current {
             Expr::Interval(interval) => return self.interval_first(interval, pending),
-            Expr::Tuple(_) | Expr::Subquery(_) if !pending.is_empty() => self.row(current)?,
+            Expr::Subquery(_) if !pending.is_empty() => self.row(current)?,
+            other if tuple(other).is_some() && !pending.is_empty() => self.row(current)?,
             other => vec![self.operand(other)?],
         };
         while let Some((op, right)) = pending.pop() {
@@ -209,7 +211,7 @@ impl<'e> Binder<'e> {
     fn operator(&self, left: Scalar, op: &BinaryOperator, right: &Expr) -> Result<Scalar> {
         use BinaryOperator as Op;
         if let Some(op) = comparison(op) {
-            if matches!(right, Expr::Tuple(row) if row.len() != 1) {
+            if tuple(right).is_some_and(|row| row.len() != 1) {
                 return Err(BindError::OperandColumns(1));
             }
             return self.compare(op, left, self.operand(right)?);

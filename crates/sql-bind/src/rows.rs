@@ -2,7 +2,7 @@
 
 use perigee_expr::Comparison;
 use perigee_expr::scalar::Scalar;
-use sqlparser::ast::{BinaryOperator, Expr};
+use sqlparser::ast::{BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 use crate::error::unsupported;
 use crate::expression::{comparison, joined, negate};
@@ -12,9 +12,11 @@ use crate::{BindError, Binder, Result};
 impl Binder<'_> {
     /// The columns of a row: those of `(a, b)`, or of a subquery.
     pub(crate) fn row(&self, expr: &Expr) -> Result<Vec<Scalar>> {
+        if let Some(row) = tuple(expr) {
+            return row.into_iter().map(|one| self.operand(one)).collect();
+        }
         match expr {
             Expr::Nested(inner) => self.row(inner),
-            Expr::Tuple(row) => row.iter().map(|one| self.operand(one)).collect(),
             Expr::Subquery(query) => self.environment.subquery(query),
             other => Ok(vec![self.operand(other)?]),
         }
@@ -76,7 +78,7 @@ impl Binder<'_> {
         Ok(whole)
     }
 
-    pub(crate) fn row_equality(&self, left: &[Expr], right: &[Expr]) -> Result<Scalar> {
+    pub(crate) fn row_equality(&self, left: &[&Expr], right: &[&Expr]) -> Result<Scalar> {
         if left.len() != right.len() {
             return Err(BindError::OperandColumns(left.len()));
         }
@@ -128,6 +130,24 @@ impl Binder<'_> {
         }
         let found = self.environment.quantified(left, op, quantifier, query)?;
         Ok(negate(found, negated))
+    }
+}
+
+/// The columns of `(a, b)` and of `ROW(a, b)`.
+pub(crate) fn tuple(expr: &Expr) -> Option<Vec<&Expr>> {
+    match expr {
+        Expr::Tuple(row) => Some(row.iter().collect()),
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
+            let FunctionArguments::List(list) = &function.args else {
+                return None;
+            };
+            let row = list.args.iter().map(|argument| match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+                _ => None,
+            });
+            row.collect()
+        }
+        _ => None,
     }
 }
 

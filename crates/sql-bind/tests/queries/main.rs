@@ -63,7 +63,7 @@ macro_rules! files {
 }
 
 files!(
-    names, joins, groups, orders, sets, withs, subqueries, windows, facts, errors
+    names, joins, groups, orders, sets, withs, subqueries, windows, facts, errors, rules
 );
 
 #[test]

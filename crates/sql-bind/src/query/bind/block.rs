@@ -137,21 +137,35 @@ impl<'q> Block<'q> {
 
     /// What a name means here or further out; `None` if it means nothing.
     pub fn resolve(&self, name: &[Ident]) -> Result<Option<Scalar>> {
-        if self.clause.get() == Clause::Having && !self.in_aggregate.get() {
-            if let Some(found) = self.in_having(name)? {
-                return Ok(Some(found));
-            }
-        } else {
-            match self.scope.find(name)? {
-                Found::One(column) => return Ok(Some(of_column(column))),
-                Found::Several => return Err(self.ambiguous(name)),
-                Found::Nobody => {}
-            }
-            if let Some(item) = self.item(name)? {
-                return Ok(Some(item));
-            }
+        match self.here(name)? {
+            Some(found) => Ok(Some(found)),
+            None => self.outside(name),
+        }
+    }
+
+    /// What a name in a subquery of this block means: in the select list aliases before it, too.
+    fn seen_from_inside(&self, name: &[Ident]) -> Result<Option<Scalar>> {
+        if let Some(found) = self.here(name)? {
+            return Ok(Some(found));
+        }
+        if let ([name], Clause::Fields) = (name, self.clause.get())
+            && let Some(item) = self.named_item(&name.value.to_lowercase())?
+        {
+            return Ok(Some(item));
         }
         self.outside(name)
+    }
+
+    /// What a name means in this block.
+    fn here(&self, name: &[Ident]) -> Result<Option<Scalar>> {
+        if self.clause.get() == Clause::Having && !self.in_aggregate.get() {
+            return self.in_having(name);
+        }
+        match self.scope.find(name)? {
+            Found::One(column) => Ok(Some(of_column(column))),
+            Found::Several => Err(self.ambiguous(name)),
+            Found::Nobody => self.item(name),
+        }
     }
 
     /// What a name means further out, as a parameter.
@@ -159,7 +173,7 @@ impl<'q> Block<'q> {
         let Some(frame) = self.outer else {
             return Ok(None);
         };
-        let Some(argument) = frame.block.resolve(name)? else {
+        let Some(argument) = frame.block.seen_from_inside(name)? else {
             return Ok(None);
         };
         let mut parameter = frame.parameter(argument);
@@ -173,10 +187,17 @@ impl<'q> Block<'q> {
         let [name] = name else {
             return Ok(None);
         };
-        if !self.sees_items.get() || self.in_aggregate.get() {
+        if !self.sees_items.get() && self.clause.get() != Clause::Having {
             return Ok(None);
         }
-        self.named_item(&name.value.to_lowercase())
+        let item = self.named_item(&name.value.to_lowercase())?;
+        if let (Some(item), true) = (&item, self.in_aggregate.get())
+            && self.has_extra(item, |kind| matches!(kind, ExtraKind::Aggregate(_)))
+        {
+            let name = name.value.clone();
+            return Err(QueryError::IllegalReference(name, "reference to group function").into());
+        }
+        Ok(item)
     }
 
     /// The item of a name in lower case.

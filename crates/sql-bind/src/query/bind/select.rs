@@ -1,6 +1,5 @@
 //! A SELECT: its clauses bound one after the other, and the operators that they become.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use perigee_expr::scalar::{Node, Scalar};
@@ -148,7 +147,7 @@ impl Block<'_> {
             .statement
             .catalog
             .item_texts(select.select_token.0.span.start);
-        let (mut scalars, mut columns, mut items) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut scalars, mut columns) = (Vec::new(), Vec::new());
         for (number, item) in select.projection.iter().enumerate() {
             self.check_length(scalars.len())?;
             let (expr, alias) = match item {
@@ -180,25 +179,34 @@ impl Block<'_> {
                 }
                 _ => None,
             };
-            columns.push(Column {
+            let column = Column {
                 table: of_table.and_then(|named| named.column.table.clone()),
                 origin: of_table.and_then(|named| named.column.origin),
                 ty: scalar.ty.clone(),
                 name,
-            });
-            items.push((scalars.len(), alias.is_some()));
-            scalars.push(scalar);
+            };
+            self.add_item(scalar, column, alias.is_some(), &mut scalars, &mut columns);
         }
         self.check_length(scalars.len().saturating_sub(1))?;
-        let is_alias: HashMap<usize, bool> = items.into_iter().collect();
-        let all = scalars.iter().zip(&columns).enumerate();
-        let all = all.map(|(number, (scalar, column))| Item {
+        Ok((scalars, columns))
+    }
+
+    /// Notes an item of the select list.
+    fn add_item(
+        &self,
+        scalar: Scalar,
+        column: Column,
+        is_alias: bool,
+        scalars: &mut Vec<Scalar>,
+        columns: &mut Vec<Column>,
+    ) {
+        self.items.borrow_mut().push(Item {
             name: column.name.to_lowercase(),
-            is_alias: is_alias.get(&number).copied().unwrap_or(false),
+            is_alias,
             scalar: scalar.clone(),
         });
-        *self.items.borrow_mut() = all.collect();
-        Ok((scalars, columns))
+        scalars.push(scalar);
+        columns.push(column);
     }
 
     fn check_length(&self, columns: usize) -> Result<()> {
@@ -242,8 +250,7 @@ impl Block<'_> {
         };
         for named in all.iter().filter(|column| column.visible) {
             self.check_length(scalars.len())?;
-            scalars.push(column(named));
-            columns.push(named.column.clone());
+            self.add_item(column(named), named.column.clone(), false, scalars, columns);
         }
         Ok(())
     }
