@@ -76,16 +76,17 @@ impl Statement<'_> {
     ) -> Result<Relation> {
         let order = exprs(order)?;
         let count = relation.columns.len();
-        let columns = relation
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(place, column)| Named {
+        let columns = relation.columns.iter().enumerate();
+        let columns = columns.map(|(place, column)| {
+            let mut column = column.clone();
+            column.ty.literal = false;
+            Named {
                 name: column.name.to_lowercase().into(),
                 place,
-                column: column.clone(),
+                column,
                 visible: true,
-            });
+            }
+        });
         let scope = Scope::of(Source {
             alias: "".into(),
             schema: None,

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use perigee_sql_type::TEXT_CHARS;
+use perigee_value::{ColumnType, decimal};
 use sqlparser::ast::{Cte, Query, SetExpr, SetOperator, SetQuantifier};
 
 use super::super::{Column, Definition, JoinKind, Operator, QueryError, Relation};
@@ -13,6 +15,9 @@ use super::subquery::projected;
 use crate::Result;
 use crate::branches::converted;
 use crate::error::unsupported;
+
+/// Digits that a decimal of a recursive query may grow by before it is computed with more than 128 bits.
+const ROOM: u8 = 10;
 
 /// Stack that is left when it grows.
 const RED_ZONE: usize = 128 << 10;
@@ -164,11 +169,8 @@ impl Statement<'_> {
         let base = self.united(&parts[..first], outer)?;
         // Types are those of the base, of which every value may be NULL.
         let columns = renamed(&base.columns, Some(&cte.alias), name)?;
-        let columns: Arc<[Column]> = columns.iter().cloned().map(nullable).collect();
-        let base = Relation {
-            columns: Arc::clone(&columns),
-            ..base
-        };
+        let columns: Arc<[Column]> = columns.iter().cloned().map(with_room).collect();
+        let base = as_columns(base, &columns)?;
         let mut definition = self.definition(Arc::clone(name), base);
         definition.all = all;
         self.add_common(&definition, outer, true);
@@ -228,8 +230,28 @@ impl Statement<'_> {
     }
 }
 
-fn nullable(mut column: Column) -> Column {
-    column.ty.nullable = true;
+/// A column with room for what the steps make of the first rows, whose lengths say nothing of it.
+fn with_room(mut column: Column) -> Column {
+    let ty = &mut column.ty;
+    ty.nullable = true;
+    ty.digits = None;
+    ty.truth = false;
+    ty.column = ty.column.map(|own| match own {
+        ColumnType::Char { collation, .. } | ColumnType::Varchar { collation, .. } => {
+            let chars = TEXT_CHARS;
+            ColumnType::Varchar { chars, collation }
+        }
+        ColumnType::Decimal { precision, scale } => ColumnType::Decimal {
+            precision: match precision > decimal::MAX_PRECISION - ROOM {
+                true => ColumnType::MAX_PRECISION,
+                false => decimal::MAX_PRECISION,
+            },
+            scale,
+        },
+        ColumnType::Int { unsigned, .. } => ColumnType::Int { bytes: 8, unsigned },
+        ColumnType::Float => ColumnType::Double,
+        other => other,
+    });
     column
 }
 
@@ -269,7 +291,7 @@ fn check_step(step: &Relation, name: &str, number: usize) -> Result<bool> {
     })
 }
 
-/// A step with the columns of the base.
+/// A part with the columns of the whole.
 fn as_columns(step: Relation, columns: &Arc<[Column]>) -> Result<Relation> {
     if step.columns.len() != columns.len() {
         return Err(QueryError::SetColumns.into());
