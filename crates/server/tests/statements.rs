@@ -66,6 +66,9 @@ struct Report {
     refused_there: usize,
     /// Where MariaDB cuts decimals, or refuses a conversion because a table is made of the query.
     differ_by_decision: usize,
+    /// Where MariaDB answers as we do over the same rows without keys: its ranges of keys round `k <> 2.5`, and skip
+    /// rows of a group.
+    wrong_there: usize,
     /// Text of a difference, and the modes that show it.
     wrong: Vec<(String, Vec<&'static str>)>,
 }
@@ -73,7 +76,7 @@ struct Report {
 impl Report {
     fn compare(
         &mut self,
-        query: &Query,
+        (query, seed): (&Query, usize),
         mode: &'static str,
         ours: &Result<Rows, BenchError>,
         theirs: &Result<Rows, BenchError>,
@@ -131,7 +134,7 @@ impl Report {
             return;
         }
         let made = query.made.as_deref().unwrap_or_default();
-        let text = format!("{made} {}\n  {difference}", query.sql);
+        let text = format!("(seed {seed}) {made} {}\n  {difference}", query.sql);
         match self.wrong.last_mut() {
             Some((last, modes)) if *last == text => modes.push(mode),
             _ => self.wrong.push((text, vec![mode])),
@@ -140,13 +143,14 @@ impl Report {
 
     fn check(&self) {
         println!(
-            "{} answers equal, {} out of memory, {} fail in both, {} not supported, {} refused by MariaDB, {} different by decision, {} wrong",
+            "{} answers equal, {} out of memory, {} fail in both, {} not supported, {} refused by MariaDB, {} different by decision, {} wrong there, {} wrong",
             self.equal,
             self.out_of_memory,
             self.fail_in_both,
             self.unsupported,
             self.refused_there,
             self.differ_by_decision,
+            self.wrong_there,
             self.wrong.len()
         );
         for (text, modes) in self.wrong.iter().take(SHOWN) {
@@ -193,6 +197,26 @@ async fn answer(client: &mut Client, query: &Query) -> Result<Rows, BenchError> 
     client.query(&query.sql).await
 }
 
+/// What MariaDB answers over copies of a schema's tables that have no keys.
+async fn answer_without_keys(
+    client: &mut Client,
+    schema: &str,
+    query: &Query,
+) -> Result<Rows, BenchError> {
+    let copy = format!("{schema}_without_keys");
+    let tables = client.query("SHOW TABLES").await?;
+    client.execute(&format!("CREATE DATABASE {copy}")).await?;
+    for table in tables.iter().filter_map(|row| row[0].as_deref()) {
+        let rows = format!("CREATE TABLE {copy}.{table} AS SELECT * FROM {schema}.{table}");
+        client.execute(&rows).await?;
+    }
+    client.execute(&format!("USE {copy}")).await?;
+    let answer = answer(client, query).await;
+    client.execute(&format!("USE {schema}")).await?;
+    client.execute(&format!("DROP DATABASE {copy}")).await?;
+    answer
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_statements_have_mariadbs_answers() {
     let dir = tempfile::tempdir().unwrap();
@@ -224,9 +248,22 @@ async fn random_statements_have_mariadbs_answers() {
         for _ in 0..PER_SCHEMA {
             let query = query(&mut rng);
             let answer = answer(&mut theirs, &query).await;
+            let (known, mut all) = (report.wrong.len(), Vec::new());
             for contender in &mut contenders {
                 let ours = self::answer(&mut contender.client, &query).await;
-                report.compare(&query, contender.name, &ours, &answer);
+                report.compare((&query, schema), contender.name, &ours, &answer);
+                all.push((contender.name, ours));
+            }
+            if report.wrong.len() > known {
+                let without_keys = answer_without_keys(&mut theirs, &name, &query).await;
+                let mut again = Report::default();
+                for (mode, ours) in &all {
+                    again.compare((&query, schema), mode, ours, &without_keys);
+                }
+                if again.wrong.is_empty() && without_keys.is_ok() {
+                    report.wrong.truncate(known);
+                    report.wrong_there += 1;
+                }
             }
         }
     }

@@ -252,10 +252,13 @@ pub(crate) fn stored_bits(ty: ColumnType, value: ValueRef<'_>) -> Result<u128, V
             (v as u128, decimal::fits(v, precision))
         }
         (ColumnType::Float, ValueRef::Double(v)) => {
-            let float = v as f32;
+            // No row has the negative zero: it equals the other one, and orders apart from it.
+            let float = v as f32 + 0.0;
             (u128::from(float.to_bits()), float.is_finite())
         }
-        (ColumnType::Double, ValueRef::Double(v)) => (u128::from(v.to_bits()), v.is_finite()),
+        (ColumnType::Double, ValueRef::Double(v)) => {
+            (u128::from((v + 0.0).to_bits()), v.is_finite())
+        }
         (ColumnType::Date, ValueRef::Date(v)) => (v as u128, date::is_valid_day(v)),
         (ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }, ValueRef::DateTime(v)) => {
             (v as u128, ty.has_micros(v))

@@ -212,7 +212,8 @@ impl State {
             }
             (Self::F64(extremes), Some(Lanes::F64(lanes))) => {
                 each(rows, groups, valid, |row, g| {
-                    extremes.take(g, lanes[row], f64::total_cmp)
+                    // The negative zero equals the other one.
+                    extremes.take(g, lanes[row] + 0.0, f64::total_cmp)
                 });
             }
             (Self::Bytes(extremes, collation), Some(Lanes::Bytes { ends, data })) => {

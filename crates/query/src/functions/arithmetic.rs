@@ -250,7 +250,7 @@ fn double(
             _ => a / b,
         };
         if value.is_finite() {
-            Ok(Some(value))
+            Ok(Some(kernels::no_negative_zero(value)))
         } else {
             Err(overflow(op, "DOUBLE"))
         }

@@ -157,7 +157,7 @@ impl ExactFunction {
         let kind = self.kind;
         let array = kernels::unary::<Float64Type, Float64Type>(&array, |v| {
             let scaled = v * power;
-            Ok(Some(match kind {
+            Ok(Some(kernels::no_negative_zero(match kind {
                 Kind::Abs => v.abs(),
                 Kind::Sign => v.signum() * f64::from(u8::from(v != 0.0)),
                 Kind::Floor => v.floor(),
@@ -166,7 +166,7 @@ impl ExactFunction {
                 _ if !scaled.is_finite() || scaled.abs() >= 9e15 => v,
                 Kind::Round => scaled.round_ties_even() / power,
                 Kind::Truncate => scaled.trunc() / power,
-            }))
+            })))
         })?;
         Ok(cast(&array, to)?)
     }

@@ -121,3 +121,9 @@ where
     }
     Ok(Arc::new(out.finish()))
 }
+
+/// A number without the negative zero. That equals the other one, but Arrow orders the two, and lists of values find
+/// one of them only.
+pub fn no_negative_zero(value: f64) -> f64 {
+    value + 0.0
+}

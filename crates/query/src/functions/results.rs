@@ -12,7 +12,7 @@ use datafusion::common::{Result as DfResult, internal_err};
 use perigee_expr::functions::Value;
 use perigee_value::Units;
 
-use super::{text, wide};
+use super::{kernels, text, wide};
 use crate::error::SqlError;
 
 /// Most bytes of texts that are computed for a batch of rows. No operator asks for this memory before they are
@@ -97,7 +97,9 @@ impl Results {
                 out.append_value(v);
             }
             (Column::UInt(out), Value::UInt(v)) => out.append_value(v),
-            (Column::Double(out), Value::Double(v)) => out.append_value(v),
+            (Column::Double(out), Value::Double(v)) => {
+                out.append_value(kernels::no_negative_zero(v));
+            }
             (Column::Decimal(out, (_, to)), Value::Decimal(units, from)) => {
                 out.push(units.rescale(from, *to));
             }

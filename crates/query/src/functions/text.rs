@@ -15,7 +15,7 @@ use datafusion::common::Result as DfResult;
 pub use perigee_expr::functions::leading_number;
 use perigee_value::{ColumnType, Units, ValueRef, format_value};
 
-use super::wide;
+use super::{kernels, wide};
 use crate::error::SqlError;
 
 /// Key of the field metadata that holds a DATETIME's digits of fractional seconds.
@@ -26,7 +26,7 @@ pub fn to_double(array: &ArrayRef) -> DfResult<ArrayRef> {
     let strings = as_view(array)?;
     let doubles: Float64Array = strings
         .iter()
-        .map(|text| text.map(leading_number))
+        .map(|text| text.map(|text| kernels::no_negative_zero(leading_number(text))))
         .collect();
     Ok(Arc::new(doubles))
 }

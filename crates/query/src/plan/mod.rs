@@ -1,5 +1,6 @@
 //! From a SELECT's syntax tree to a DataFusion plan with MySQL's meaning.
 
+mod aggregate_order;
 mod between;
 pub mod branches;
 mod charged_window;

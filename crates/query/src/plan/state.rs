@@ -19,6 +19,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionConfig;
 
+use super::aggregate_order::AggregateOrder;
 use super::lists::Simplify;
 use super::null_safe::NullSafe;
 use super::operators::MysqlOperators;
@@ -74,6 +75,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         true => Arc::clone(&simplify),
         false => rule,
     });
+    let ours = ours.chain([Arc::new(AggregateOrder) as _]);
     ours.flat_map(|rule| {
         // Filters have to be at their tables by then, and no columns left out between joins yet.
         let order = (rule.name() == PUSH_DOWN_FILTER).then(|| Arc::new(JoinOrder) as _);

@@ -9,6 +9,7 @@ use datafusion::arrow::datatypes::Field;
 use datafusion::sql::sqlparser::ast::Query;
 use perigee_engine::catalog::{ColumnDef, TableDef};
 use perigee_engine::scan::CancelToken;
+use perigee_sql_type::TEXT_CHARS;
 use perigee_value::{Collation, ColumnType, Datum};
 
 use super::draft::Draft;
@@ -58,7 +59,9 @@ pub(super) async fn run(
 /// LONGTEXT: as VARCHARs of any length, two of them would not fit into a row. NULL is BINARY(0) in MySQL.
 fn stored_type(ty: Option<ColumnType>, field: &Field) -> Option<ColumnType> {
     match ty {
-        Some(ColumnType::Varchar { collation, .. }) if metadata::declared(field).is_none() => {
+        Some(ColumnType::Varchar { chars, collation })
+            if chars >= TEXT_CHARS || metadata::declared(field).is_none() =>
+        {
             Some(ColumnType::Long {
                 prefix: 4,
                 collation,
