@@ -421,6 +421,13 @@ impl From<DataFusionError> for SqlError {
             {
                 Self::invalid_group_function()
             }
+            // Of other clauses the names are looked up before.
+            DataFusionError::NotImplemented(text)
+                if text.contains("compound identifier from [") =>
+            {
+                let names: Vec<_> = text.split('"').skip(1).step_by(2).collect();
+                Self::unknown_column(names.join("."), "group statement")
+            }
             DataFusionError::NotImplemented(text) => Self::not_supported(first_line(text)),
             DataFusionError::ResourcesExhausted(text) => Self::out_of_memory(first_line(text)),
             DataFusionError::SchemaError(schema, _) => from_schema_error(schema),
