@@ -421,13 +421,6 @@ impl From<DataFusionError> for SqlError {
             {
                 Self::invalid_group_function()
             }
-            // Of other clauses the names are looked up before.
-            DataFusionError::NotImplemented(text)
-                if text.contains("compound identifier from [") =>
-            {
-                let names: Vec<_> = text.split('"').skip(1).step_by(2).collect();
-                Self::unknown_column(names.join("."), "group statement")
-            }
             DataFusionError::NotImplemented(text) => Self::not_supported(first_line(text)),
             DataFusionError::ResourcesExhausted(text) => Self::out_of_memory(first_line(text)),
             DataFusionError::SchemaError(schema, _) => from_schema_error(schema),
@@ -490,6 +483,11 @@ fn from_plan_text(text: &str) -> SqlError {
             .unwrap_or("?")
             .to_owned()
     };
+    if text.contains("could not parse compound identifier from") {
+        // Of other clauses the names are looked up before.
+        let names: Vec<_> = text.split('"').skip(1).step_by(2).collect();
+        return SqlError::unknown_column(names.join("."), "group statement");
+    }
     if text.contains("Order by column out of bounds") {
         return SqlError::unknown_column(number(text), "order clause");
     }
