@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "test code")]
 
 mod catalog;
+mod evaluate;
+mod mariadb;
 mod random;
 
 use std::fmt::Write;

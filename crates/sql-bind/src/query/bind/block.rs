@@ -90,8 +90,6 @@ pub(super) struct Block<'q> {
     /// Columns of the FROM that are grouped by, which HAVING may name.
     pub grouped: RefCell<Vec<usize>>,
     pub extras: RefCell<Extras>,
-    /// WITH ROLLUP: what is grouped by is NULL in some rows.
-    pub rollup: bool,
     /// Windows with names.
     pub windows: Vec<ast::NamedWindowDefinition>,
 }
@@ -118,7 +116,6 @@ impl<'q> Block<'q> {
             items: RefCell::default(),
             grouped: RefCell::default(),
             extras: RefCell::default(),
-            rollup: false,
             windows: Vec::new(),
         }
     }
@@ -176,10 +173,7 @@ impl<'q> Block<'q> {
         let Some(argument) = frame.block.seen_from_inside(name)? else {
             return Ok(None);
         };
-        let mut parameter = frame.parameter(argument);
-        // It may be grouped by, too.
-        parameter.ty.nullable |= self.rollup;
-        Ok(Some(parameter))
+        Ok(Some(frame.parameter(argument)))
     }
 
     /// The item of the select list that a name means, where the names of columns come first.
@@ -281,7 +275,8 @@ impl Frame<'_> {
     /// The parameter with the value of an expression over the row around the subquery.
     pub fn parameter(&self, argument: Scalar) -> Scalar {
         let mut arguments = self.arguments.borrow_mut();
-        let mut ty = argument.ty.clone();
+        // Groups that may have no rows, and rows of a rollup, are known only when the SELECT around is.
+        let mut ty = argument.ty.clone().nullable(true);
         ty.literal = false;
         let known = arguments.iter().position(|known| known.is_same(&argument));
         let number = known.unwrap_or_else(|| {

@@ -245,10 +245,9 @@ impl From<'_> {
         let mut given = arguments;
         if let (Some(frame), false) = (self.outer, is_lateral) {
             let known = frame.arguments.borrow();
-            let handed = known
-                .iter()
-                .enumerate()
-                .map(|(number, known)| Scalar::new(Node::Parameter(number), known.ty.clone()));
+            let handed = known.iter().enumerate().map(|(number, known)| {
+                Scalar::new(Node::Parameter(number), known.ty.clone().nullable(true))
+            });
             given.extend(handed);
         }
         let frame = Frame {

@@ -72,7 +72,6 @@ impl Statement<'_> {
         };
         let width = item.relation.columns.len();
         let mut block = Block::new(self, scope.indexed(), width, outer, Clause::Fields);
-        block.rollup = rollup;
         block.windows.clone_from(&select.named_window);
         let (items, columns) = block.items(select)?;
         let mut stage = Stage::new(&block, item.relation);
@@ -405,6 +404,10 @@ impl Clauses {
                     }
                     column
                 }
+            };
+            let scalar = match stage.is_loose {
+                true => scalar.loosened(),
+                false => scalar,
             };
             keys.push(SortKey { scalar, ..key });
         }

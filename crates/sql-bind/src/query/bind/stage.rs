@@ -22,8 +22,8 @@ pub(super) struct Stage<'b, 'q> {
     places: HashMap<usize, usize>,
     /// What is grouped by, if rows are grouped.
     keys: Option<Vec<Scalar>>,
-    /// True if a key that is never NULL is NULL in rows of a rollup.
-    is_loose: bool,
+    /// True if a column that is never NULL is NULL in rows of a rollup or of a group of no rows.
+    pub is_loose: bool,
 }
 
 impl<'b, 'q> Stage<'b, 'q> {
@@ -208,9 +208,13 @@ impl<'b, 'q> Stage<'b, 'q> {
             functions.push(aggregate);
         }
         let first_any = keys.len() + functions.len();
+        let mut is_loose = rollup && keys.iter().any(|key| !key.ty.nullable);
         for place in any {
-            let column = self.relation.columns[self.places[place]].clone();
+            let mut column = self.relation.columns[self.places[place]].clone();
             let argument = Scalar::new(Node::Column(self.places[place]), column.ty.clone());
+            // Without keys there is a group of no rows.
+            is_loose |= keys.is_empty() && !column.ty.nullable;
+            column.ty.nullable |= keys.is_empty();
             functions.push(Aggregate {
                 function: AggregateFunction::AnyValue,
                 distinct: false,
@@ -230,7 +234,7 @@ impl<'b, 'q> Stage<'b, 'q> {
                     .insert(self.block.width + at, keys.len() + number);
             }
         }
-        self.is_loose = rollup && keys.iter().any(|key| !key.ty.nullable);
+        self.is_loose = is_loose;
         self.keys = Some(keys);
         let aggregate = |input| Operator::Aggregate {
             input,

@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use perigee_expr::scalar::{Node, Scalar};
 use perigee_sql_type::SqlType;
 
-use super::{Applied, Apply, Column, Join, JoinKind, Operator, Query, Relation, SortKey};
+use super::{
+    Aggregate, AggregateFunction, Applied, Apply, Column, Join, JoinKind, Operator, Query,
+    Relation, SortKey,
+};
 
 /// Stack that is left when it grows.
 const RED_ZONE: usize = 128 << 10;
@@ -96,6 +99,11 @@ impl Relation {
                     let order = aggregate.order.iter().map(|key| &key.scalar);
                     arguments.chain(order).try_for_each(|one| over(input, one))
                 })?;
+                let is_any = |one: &Aggregate| one.function == AggregateFunction::AnyValue;
+                let mut any = aggregates.iter().filter(|one| is_any(one));
+                if keys.is_empty() && any.any(|one| !one.ty.nullable) {
+                    return Err("a value of a group that may have no rows".into());
+                }
                 let types = keys.iter().map(|key| &key.ty);
                 let types = types.chain(aggregates.iter().map(|aggregate| &aggregate.ty));
                 types
