@@ -28,6 +28,9 @@ pub(super) struct FromItem {
     pub scope: Scope,
 }
 
+/// Schema, if it is said, and name of a table.
+type TableName = (Option<Arc<str>>, Arc<str>);
+
 /// A FROM that is being bound.
 pub(super) struct From<'q> {
     pub statement: &'q Statement<'q>,
@@ -36,7 +39,7 @@ pub(super) struct From<'q> {
     /// The subquery that it is in.
     pub outer: Option<&'q Frame<'q>>,
     /// Names of its tables.
-    pub names: RefCell<Vec<(Option<Arc<str>>, Arc<str>)>>,
+    pub names: RefCell<Vec<TableName>>,
     /// Hints of the SELECT for tables that were not met yet.
     pub hints: RefCell<Vec<TableHint>>,
 }
