@@ -354,6 +354,12 @@ impl SqlError {
         matches!(self.errno, 1213 | 1020)
     }
 
+    /// True for error 1235.
+    #[must_use]
+    pub fn is_not_supported(&self) -> bool {
+        self.errno == 1235
+    }
+
     /// Boxes this error so that it travels through DataFusion.
     #[must_use]
     pub fn into_df(self) -> DataFusionError {

@@ -318,7 +318,7 @@ pub fn data_type(ty: ValueType) -> DataType {
 }
 
 /// An argument, converted to the kind of its parameter; constants have one row.
-enum Column {
+pub(super) enum Column {
     Null,
     Text(StringViewArray),
     Bytes(BinaryViewArray),
@@ -363,7 +363,7 @@ impl Column {
     }
 
     /// Values as they are.
-    fn any(array: &ArrayRef) -> DfResult<Self> {
+    pub(super) fn any(array: &ArrayRef) -> DfResult<Self> {
         let of_type = |ty: &DataType| arrow_cast(array, ty);
         Ok(match array.data_type() {
             ty if is_string(ty) => Self::Text(text::as_view(array)?),
@@ -394,7 +394,8 @@ impl Column {
         })
     }
 
-    fn get(&self, row: usize) -> Value<'_> {
+    /// The value of a row.
+    pub(super) fn get(&self, row: usize) -> Value<'_> {
         /// The value of a row of an array.
         macro_rules! value {
             ($array:expr, $value:expr) => {

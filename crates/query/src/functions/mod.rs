@@ -23,6 +23,7 @@ pub mod moment;
 pub mod null_safe;
 pub mod nullable;
 pub mod results;
+pub mod scalar;
 pub mod stored;
 pub mod sum_argument;
 pub mod sum_double;

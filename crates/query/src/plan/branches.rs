@@ -7,6 +7,7 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, cast};
 use perigee_engine::ndp::column_data_type;
+use perigee_sql_type::SqlType;
 use perigee_sql_type::unify::{Clash, Part, unify};
 use perigee_value::{Collation, ColumnType};
 
@@ -58,7 +59,8 @@ pub fn common<'a>(branches: impl IntoIterator<Item = Branch<'a>>) -> DfResult<Co
 }
 
 /// The Arrow type of values of a type.
-fn data_type_of(ty: ColumnType) -> DataType {
+#[must_use]
+pub fn data_type_of(ty: ColumnType) -> DataType {
     match ty {
         ColumnType::Decimal { precision, scale } => decimal_type(precision, scale),
         other => column_data_type(other),
@@ -135,6 +137,21 @@ pub fn common_of<'e>(
 }
 
 impl Common {
+    /// What values of a type have in common.
+    #[must_use]
+    pub fn of(ty: &SqlType) -> Self {
+        let column = ty.column.filter(|_| !ty.truth);
+        let data_type = match column {
+            _ if ty.truth => DataType::Boolean,
+            Some(column) => data_type_of(column),
+            None => DataType::Null,
+        };
+        Self {
+            data_type,
+            ty: column,
+        }
+    }
+
     /// What clients and the tables that are made of it are told of the type, beside the Arrow type; `own` is the
     /// collation of texts, over a field that says another one.
     #[must_use]

@@ -1,6 +1,7 @@
 //! From a SELECT's syntax tree to a DataFusion plan with MySQL's meaning.
 
 mod aggregate_order;
+mod apply;
 mod between;
 pub mod branches;
 mod charged_window;
@@ -15,6 +16,7 @@ mod keys;
 pub mod level;
 mod lists;
 mod long_lists;
+pub mod lower;
 mod membership;
 pub mod metadata;
 mod moments;

@@ -121,6 +121,14 @@ pub fn cast_to(expr: Expr, target: casts::Target) -> Expr {
     )
 }
 
+/// The type of an operand.
+///
+/// # Errors
+/// If it has none.
+pub(super) fn type_of_operand(expr: &Expr, schema: &DFSchema) -> DfResult<DataType> {
+    type_of(expr, schema)
+}
+
 /// `left op right` with MySQL's rules for operands of different types.
 ///
 /// # Errors
@@ -235,7 +243,7 @@ pub fn as_number(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
 }
 
 /// What becomes of a comparison in which there may be values of an ENUM.
-enum Enums {
+pub(super) enum Enums {
     /// It is this.
     Compared(Expr),
     /// It is one of these operands.
@@ -243,7 +251,12 @@ enum Enums {
 }
 
 /// `left op right` by numbers of an ENUM's values, where that is the same: then storage can do it.
-fn compare_enum(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfResult<Enums> {
+pub(super) fn compare_enum(
+    op: Operator,
+    left: Expr,
+    right: Expr,
+    schema: &DFSchema,
+) -> DfResult<Enums> {
     let fields = [field_of(&left, schema)?, field_of(&right, schema)?];
     let [of_left, of_right] = [metadata::members(&fields[0]), metadata::members(&fields[1])];
     let is_equality = matches!(

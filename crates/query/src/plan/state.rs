@@ -20,6 +20,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionConfig;
 
 use super::aggregate_order::AggregateOrder;
+use super::apply;
 use super::lists::Simplify;
 use super::null_safe::NullSafe;
 use super::operators::MysqlOperators;
@@ -162,6 +163,7 @@ pub fn template(
         .with_config(config(partitions, memory))
         .with_runtime_env(runtime)
         .with_catalog_list(catalogs)
+        .with_query_planner(Arc::new(apply::Planner))
         .with_expr_planners(vec![
             Arc::new(MysqlOperators),
             // COUNT(*) becomes a count of ones.

@@ -101,7 +101,7 @@ fn batch() -> RecordBatch {
     .unwrap()
 }
 
-fn session() -> SessionState {
+pub(super) fn session() -> SessionState {
     let schema = Arc::new(MemorySchemaProvider::new());
     for number in 0..8 {
         let table = MemTable::try_new(batch().schema(), vec![vec![batch()]]).unwrap();
@@ -121,7 +121,7 @@ fn session() -> SessionState {
     )
 }
 
-async fn run(sql: &str) -> Result<(Vec<String>, Vec<String>)> {
+pub(super) async fn run(sql: &str) -> Result<(Vec<String>, Vec<String>)> {
     let tokens = Tokenizer::new(&Grammar, sql)
         .tokenize_with_location()
         .unwrap();
@@ -136,6 +136,11 @@ async fn run(sql: &str) -> Result<(Vec<String>, Vec<String>)> {
     let rewritten = rewrite(query, source, &Fixture)?;
     let session = session();
     let planned = select::plan(&session, rewritten).await?;
+    Ok((planned.names.clone(), rows(&session, planned).await?))
+}
+
+/// The rows of a plan, as texts.
+pub(super) async fn rows(session: &SessionState, planned: select::Planned) -> Result<Vec<String>> {
     let optimized = session.optimize(&planned.plan)?;
     let physical = session.create_physical_plan(&optimized).await?;
     let batches = collect(physical, session.task_ctx()).await?;
@@ -154,7 +159,7 @@ async fn run(sql: &str) -> Result<(Vec<String>, Vec<String>)> {
             rows.push(cells.join("|"));
         }
     }
-    Ok((planned.names, rows))
+    Ok(rows)
 }
 
 async fn check(sql: &str, expected: &str) {

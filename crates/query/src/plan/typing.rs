@@ -287,7 +287,7 @@ fn count_rows(args: &mut [Expr]) {
 }
 
 /// MIN and MAX compare what is shown, which is not how JSON compares.
-fn check_extreme(function: &str, args: &[Expr], schema: &DFSchema) -> DfResult<()> {
+pub(super) fn check_extreme(function: &str, args: &[Expr], schema: &DFSchema) -> DfResult<()> {
     for arg in args {
         if matches!(function, "min" | "max") && is_json(&arg.get_type(schema)?) {
             return Err(SqlError::not_supported("MIN and MAX of JSON").into_df());
@@ -296,7 +296,7 @@ fn check_extreme(function: &str, args: &[Expr], schema: &DFSchema) -> DfResult<(
     Ok(())
 }
 
-fn sum_argument(arg: Expr, schema: &DFSchema) -> DfResult<Expr> {
+pub(super) fn sum_argument(arg: Expr, schema: &DFSchema) -> DfResult<Expr> {
     let arg = as_number(arg, schema)?;
     let from = arg.get_type(schema)?;
     let to = sum_type(&from)?;
@@ -417,7 +417,11 @@ fn lower_like(like: Like, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
 }
 
 /// A value of an ENUM beside a constant pattern: its number is one of those of the texts that match.
-fn enum_like(like: &Like, members: Members, schema: &DFSchema) -> DfResult<Option<Expr>> {
+pub(super) fn enum_like(
+    like: &Like,
+    members: Members,
+    schema: &DFSchema,
+) -> DfResult<Option<Expr>> {
     let common = collation::common(&like.expr, &like.pattern, schema)?;
     let Expr::Literal(pattern, _) = like.pattern.as_ref() else {
         return Ok(None);
@@ -442,7 +446,10 @@ fn enum_like(like: &Like, members: Members, schema: &DFSchema) -> DfResult<Optio
     ))))
 }
 
-fn lower_in_subquery(subquery: InSubquery, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+pub(super) fn lower_in_subquery(
+    subquery: InSubquery,
+    schema: &DFSchema,
+) -> DfResult<Transformed<Expr>> {
     let InSubquery {
         expr,
         mut subquery,
@@ -499,7 +506,7 @@ fn have_common_type(left: &DataType, right: &DataType) -> bool {
 }
 
 /// True if the first argument is a string that compares by weights.
-fn by_weights(args: &[Expr], schema: &DFSchema) -> DfResult<bool> {
+pub(super) fn by_weights(args: &[Expr], schema: &DFSchema) -> DfResult<bool> {
     let Some(arg) = args.first() else {
         return Ok(false);
     };
@@ -509,7 +516,10 @@ fn by_weights(args: &[Expr], schema: &DFSchema) -> DfResult<bool> {
 
 /// MIN and MAX of strings that compare by weights: the first value in that order. Of equal values the
 /// one that is first as bytes.
-fn extreme_of_text(aggregate: &AggregateFunction, schema: &DFSchema) -> DfResult<Option<Expr>> {
+pub(super) fn extreme_of_text(
+    aggregate: &AggregateFunction,
+    schema: &DFSchema,
+) -> DfResult<Option<Expr>> {
     let ascending = match aggregate.func.name() {
         "min" => true,
         "max" => false,
@@ -565,7 +575,7 @@ fn lower_library(mut function: ScalarFunction, schema: &DFSchema) -> DfResult<Tr
 }
 
 /// COUNT(DISTINCT s) and the like count strings that differ under the collation.
-fn distinct_argument(
+pub(super) fn distinct_argument(
     mut aggregate: AggregateFunction,
     schema: &DFSchema,
 ) -> DfResult<Transformed<Expr>> {
@@ -588,7 +598,7 @@ fn needs_padding(expr: &Expr, schema: &DFSchema) -> DfResult<bool> {
 
 /// A string cut for comparison, JSON as the bytes that it is compared by, the number of a value of an ENUM,
 /// anything else as it is.
-fn collated(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
+pub(super) fn collated(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
     if let Some(members) = metadata::members(&expr.to_field(schema)?.1) {
         return Ok(enumeration::number_of(expr, members));
     }
@@ -602,7 +612,7 @@ fn collated(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
 }
 
 /// What a window orders by: DataFusion's have no frames over bytes.
-fn in_window_order(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
+pub(super) fn in_window_order(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
     let expr = collated(expr, schema)?;
     Ok(match is_bytes(&expr.get_type(schema)?) {
         true => call(Latin::default().into(), vec![expr]),
@@ -615,7 +625,7 @@ const SHOWN: &str = "/shown@";
 
 /// Groups strings as their collation compares them: by the value without trailing spaces, and beside
 /// it the group's least value as it is stored, which takes the key's place in the output.
-fn group_by(aggregate: Aggregate) -> DfResult<LogicalPlan> {
+pub(super) fn group_by(aggregate: Aggregate) -> DfResult<LogicalPlan> {
     let keyed = keyed_tables(&aggregate);
     let Aggregate {
         input,
@@ -688,7 +698,7 @@ fn group_by(aggregate: Aggregate) -> DfResult<LogicalPlan> {
 }
 
 /// Checks sums of wide decimals, which DataFusion gives more digits than a DECIMAL has.
-fn sums_in_range(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+pub(super) fn sums_in_range(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let outputs = plan.schema().fields().iter().zip(are_sums(&plan));
     let are_longer: Vec<bool> = outputs
         .map(|(field, is_sum)| is_sum && has_more_digits(field.data_type()))
@@ -801,7 +811,7 @@ impl UnaliasRef for Expr {
     }
 }
 
-fn order_by(sort: Sort) -> DfResult<LogicalPlan> {
+pub(super) fn order_by(sort: Sort) -> DfResult<LogicalPlan> {
     let Sort { expr, input, fetch } = sort;
     let mut sorted = Vec::with_capacity(expr.len());
     for SortExpr {
@@ -825,7 +835,7 @@ fn order_by(sort: Sort) -> DfResult<LogicalPlan> {
 }
 
 /// DISTINCT over strings is GROUP BY of all columns.
-fn distinct(input: Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
+pub(super) fn distinct(input: Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
     let columns: Vec<Expr> = input
         .schema()
         .iter()

@@ -69,10 +69,7 @@ async fn explain(
         (Some(phase.rewritten), changed)
     };
     let (rewritten, changed) = match statement {
-        Statement::Query(query) => (
-            Some(select::rewritten(session, query, piece)?),
-            Changed::Nothing,
-        ),
+        Statement::Query(query) => (Some(select::read(session, query, piece)?), Changed::Nothing),
         Statement::Update(update) => of_phase(ReadPhase::update(session, *update, piece)?),
         Statement::Delete(delete) => of_phase(ReadPhase::delete(session, *delete, piece)?),
         Statement::Insert(statement) => {

@@ -220,7 +220,7 @@ fn rows(session: &Session, source: Box<Query>, piece: Piece<'_>) -> Result<Rows>
         // The text behind the rows was looked at before they were cut out of it.
         _ if !piece.more_rows.is_empty() => Err(SqlError::unknown("Q16: rows of no VALUES")),
         _ => {
-            let rewritten = select::rewritten(session, source, piece)?;
+            let rewritten = select::read(session, source, piece)?;
             Ok(Rows::Query(Box::new(rewritten)))
         }
     }
@@ -377,7 +377,7 @@ impl Writer<'_> {
             return Ok(to_datum(value, &ty));
         }
         let query = set::query_of(vec![expr.clone()])?;
-        let rewritten = select::rewritten(self.session, query, piece)?;
+        let rewritten = select::read(self.session, query, piece)?;
         let reading = match rewritten.accesses.is_empty() {
             true => Reading::snapshot(self.session.current_view(), self.cancel),
             false => self.work.reading(self.cancel).await,

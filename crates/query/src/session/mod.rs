@@ -5,6 +5,7 @@
 
 mod analyze;
 mod auto_increment;
+mod bound;
 mod counts;
 mod ddl;
 mod dml;
@@ -80,6 +81,8 @@ pub struct FrontendConfig {
     pub facts: Vec<(&'static str, String)>,
     /// Run simple statements by key without planning them; off in tests of the fast path.
     pub fast_path: bool,
+    /// Plan queries as the binder understands them, and rewrite only those that it does not; on in tests.
+    pub bound_queries: bool,
 }
 
 impl Default for FrontendConfig {
@@ -91,6 +94,7 @@ impl Default for FrontendConfig {
             temp_dir: None,
             facts: Vec::new(),
             fast_path: true,
+            bound_queries: false,
         }
     }
 }
@@ -172,6 +176,8 @@ pub struct Frontend {
     prepared: PreparedCounters,
     /// Statements that the fast path ran.
     fast_statements: AtomicU64,
+    /// Queries that were planned as the binder understands them, and those that were not.
+    planned: [AtomicU64; 2],
     /// What accesses of all sessions pushed.
     ndp_counters: Arc<NdpCounters>,
     statements: counts::Counts,
@@ -228,6 +234,7 @@ impl Frontend {
             questions: AtomicU64::new(0),
             prepared: PreparedCounters::default(),
             fast_statements: AtomicU64::new(0),
+            planned: Default::default(),
             statements: counts::Counts::default(),
             ndp_counters: Arc::default(),
         })
@@ -243,6 +250,12 @@ impl Frontend {
     #[must_use]
     pub fn memory(&self) -> &Arc<ProcessMemory> {
         &self.memory
+    }
+
+    /// Queries that were planned as the binder understands them, and those that were not.
+    #[must_use]
+    pub fn planned_queries(&self) -> [u64; 2] {
+        [0, 1].map(|at: usize| self.planned[at].load(Ordering::Relaxed))
     }
 
     /// What it did and what it holds.

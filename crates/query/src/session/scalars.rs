@@ -17,10 +17,10 @@ use crate::plan::rewrite::Environment;
 pub(super) type Columns<'c> = &'c dyn Fn(&[Ident]) -> Option<ColumnOf>;
 
 /// What surrounds an expression of a statement that began at a point in time.
-struct Around<'s> {
-    session: &'s Session,
-    now: i64,
-    columns: Columns<'s>,
+pub(super) struct Around<'s> {
+    pub session: &'s Session,
+    pub now: i64,
+    pub columns: Columns<'s>,
 }
 
 impl perigee_sql_bind::Environment for Around<'_> {

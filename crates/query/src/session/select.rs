@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -26,7 +27,7 @@ use perigee_engine::scan::{CancelToken, ScanCounters};
 use perigee_engine::txn::{RangeLocker, ReadView};
 
 use super::dml::CurrentRows;
-use super::{Session, locking, rowless, views};
+use super::{Session, bound, locking, rowless, views};
 use crate::access::{
     AccessContext, NdpMode, NdpSettings, NdpStatus, TableAccess, physical_rules, sample,
 };
@@ -35,6 +36,7 @@ use crate::functions::enumeration;
 use crate::functions::types::is_bytes;
 use crate::interrupt;
 use crate::parse::Piece;
+use crate::plan::lower::Subqueries;
 use crate::plan::rewrite::{
     ACCESS_SEPARATOR, Rewritten, Source, TableAccess as TableReference, rewrite,
 };
@@ -67,6 +69,7 @@ impl Prepared {
 const CANCEL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What the accesses of a statement read, and how.
+#[derive(Clone)]
 pub(super) struct Reading {
     /// Which versions are seen.
     pub view: Arc<ReadView>,
@@ -115,7 +118,7 @@ pub(super) async fn run(
     cancel: &CancelToken,
 ) -> Result<()> {
     let rowless = rowless::expressions(&query);
-    let rewritten = rewritten(session, query, piece)?;
+    let rewritten = read(session, query, piece)?;
     if !rewritten.locks.is_empty() && !rewritten.accesses.is_empty() {
         return locking::run(session, rewritten, out, cancel).await;
     }
@@ -177,6 +180,28 @@ where
     }
 }
 
+/// The meaning of a query that is only read.
+///
+/// # Errors
+/// Those of names and types.
+pub(super) fn read(session: &Session, query: Box<Query>, piece: Piece<'_>) -> Result<Rewritten> {
+    let is_bound = session.frontend.config.bound_queries && query.locks.is_empty();
+    let bound = match is_bound {
+        true => bound::bound(session, &query, piece)?,
+        false => None,
+    };
+    let Some(bound) = bound else {
+        return rewritten(session, query, piece);
+    };
+    match rewritten(session, query.clone(), piece) {
+        Ok(rewritten) => Ok(Rewritten {
+            bound: Some(bound),
+            ..rewritten
+        }),
+        Err(error) => Ok(bound::only(query, bound, error)),
+    }
+}
+
 /// Rewrites the query of a statement.
 pub(super) fn rewritten(
     session: &Session,
@@ -198,7 +223,7 @@ pub(super) async fn prepare(
     piece: Piece<'_>,
     reading: Reading,
 ) -> Result<Prepared> {
-    plan(session, rewritten(session, query, piece)?, reading).await
+    plan(session, read(session, query, piece)?, reading).await
 }
 
 /// What the result of a SELECT looks like: its Arrow schema, and what clients are told of its
@@ -208,10 +233,28 @@ pub(super) async fn describe(
     query: Box<Query>,
     piece: Piece<'_>,
 ) -> Result<(SchemaRef, Vec<ResultColumn>)> {
-    let rewritten = rewritten(session, query, piece)?;
+    let mut rewritten = read(session, query, piece)?;
     let view = session.current_view();
     let reading = Reading::snapshot(view, &CancelToken::new());
-    let (_, planned) = logical(session, rewritten, reading).await?;
+    let of_bound = match rewritten.bound.take() {
+        Some(bound) => {
+            let meaning = Meaning::Bound(&bound, Subqueries::Joined);
+            let joined = logical(session, meaning, reading.clone()).await;
+            let meaning = Meaning::Bound(&bound, Subqueries::Applied);
+            match joined {
+                Err(error) if error.is_not_supported() => {
+                    Some(logical(session, meaning, reading.clone()).await)
+                }
+                joined => Some(joined),
+            }
+        }
+        None => None,
+    };
+    let (_, planned) = match of_bound {
+        Some(Err(error)) if !error.is_not_supported() => return Err(error),
+        Some(Ok(planned)) => planned,
+        _ => logical(session, Meaning::rewritten(rewritten)?, reading).await?,
+    };
     let schema = shown_schema(planned.plan.schema().as_arrow());
     let columns = schema.fields().iter().zip(&planned.names);
     let columns = columns.map(|(field, name)| column_of(field, name));
@@ -219,15 +262,57 @@ pub(super) async fn describe(
     Ok((schema, columns))
 }
 
-/// Plans a rewritten query.
+/// What a query means.
+enum Meaning<'q> {
+    /// What the binder says.
+    Bound(&'q perigee_sql_bind::query::Query, Subqueries),
+    /// What DataFusion makes of a syntax tree.
+    Rewritten(Rewritten),
+}
+
+impl Meaning<'_> {
+    /// What DataFusion makes of a syntax tree.
+    ///
+    /// # Errors
+    /// 1235 if there is no such tree.
+    fn rewritten(mut rewritten: Rewritten) -> Result<Self> {
+        match rewritten.refused.take() {
+            Some(error) => Err(error),
+            None => Ok(Self::Rewritten(rewritten)),
+        }
+    }
+}
+
+/// Plans a query.
 pub(super) async fn plan(
     session: &Session,
-    rewritten: Rewritten,
+    mut rewritten: Rewritten,
     reading: Reading,
 ) -> Result<Prepared> {
-    let accesses = rewritten.accesses.clone();
+    let [of_bound, of_rewritten] = &session.frontend.planned;
+    if let Some(bound) = rewritten.bound.take() {
+        for subqueries in [Subqueries::Joined, Subqueries::Applied] {
+            let meaning = Meaning::Bound(&bound, subqueries);
+            match physical(session, meaning, reading.clone()).await {
+                Err(error) if error.is_not_supported() => {}
+                outcome => {
+                    of_bound.fetch_add(1, Ordering::Relaxed);
+                    return outcome;
+                }
+            }
+        }
+    }
+    of_rewritten.fetch_add(1, Ordering::Relaxed);
+    physical(session, Meaning::rewritten(rewritten)?, reading).await
+}
+
+async fn physical(session: &Session, meaning: Meaning<'_>, reading: Reading) -> Result<Prepared> {
+    let accesses = match &meaning {
+        Meaning::Bound(bound, _) => bound::references(bound),
+        Meaning::Rewritten(rewritten) => rewritten.accesses.clone(),
+    };
     let cancel = reading.cancel.clone();
-    let (state, planned) = logical(session, rewritten, reading).await?;
+    let (state, planned) = logical(session, meaning, reading).await?;
     let mut optimized = state.optimize(&planned.plan)?;
     interrupt::check()?;
     if sample(&optimized, &session.scans).await? {
@@ -252,10 +337,13 @@ pub(super) async fn plan(
 /// The typed logical plan of a rewritten query, and the state to go on with.
 async fn logical(
     session: &Session,
-    rewritten: Rewritten,
+    meaning: Meaning<'_>,
     reading: Reading,
 ) -> Result<(SessionState, Planned)> {
-    let accesses = rewritten.accesses.clone();
+    let accesses = match &meaning {
+        Meaning::Bound(bound, _) => bound::references(bound),
+        Meaning::Rewritten(rewritten) => rewritten.accesses.clone(),
+    };
     let engine = &session.frontend.engine;
     for access in &accesses {
         // What is wrong with a name is said where it is resolved.
@@ -282,11 +370,17 @@ async fn logical(
         memory: session.frontend.memory.clone(),
     };
     let mut state = statement_state(session, &context, &accesses, special);
-    let functions = reading.functions.into_iter();
-    for function in functions.chain(rewritten.functions.iter().cloned()) {
-        state.register_udf(function)?;
+    let own = match &meaning {
+        Meaning::Bound(..) => &[],
+        Meaning::Rewritten(rewritten) => &rewritten.functions[..],
+    };
+    for function in reading.functions.iter().chain(own) {
+        state.register_udf(function.clone())?;
     }
-    let planned = select::plan(&state, rewritten).await?;
+    let planned = match meaning {
+        Meaning::Bound(bound, subqueries) => bound::planned(&state, bound, subqueries).await?,
+        Meaning::Rewritten(rewritten) => select::plan(&state, rewritten).await?,
+    };
     Ok((state, planned))
 }
 

@@ -29,6 +29,7 @@ use datafusion::sql::sqlparser::ast::{
 use expansion::{Common, Expansion, MAX_TABLES};
 pub(crate) use expression::{call, check_collation, text_collation};
 pub(crate) use function::is_aggregate_name;
+use perigee_sql_bind::query::Query as Bound;
 use scope::Scope;
 pub use source::{SelectLists, Source};
 
@@ -95,6 +96,10 @@ pub struct Rewritten {
     pub columns: usize,
     /// Functions of this statement: one for each long list.
     pub functions: Vec<Arc<ScalarUDF>>,
+    /// The query as the binder understands it, if it does; this is planned first.
+    pub bound: Option<Arc<Bound>>,
+    /// Why there is no statement for DataFusion, if there is none.
+    pub refused: Option<SqlError>,
 }
 
 /// Names of result columns.
@@ -167,6 +172,8 @@ pub fn rewrite(
         locks,
         columns: rewriter.columns,
         functions: rewriter.functions,
+        bound: None,
+        refused: None,
     })
 }
 

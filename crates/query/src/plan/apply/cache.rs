@@ -1,0 +1,58 @@
+//! What a subquery gave for tuples of values, as long as there is memory for it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::common::{Result as DfResult, ScalarValue};
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+
+/// Most tuples that are remembered.
+const MOST: usize = 100_000;
+
+/// What a tuple takes beside its values.
+const OVERHEAD: usize = 64;
+
+/// The columns that a subquery gave.
+pub type Values = Arc<[ScalarValue]>;
+
+/// The memory of one partition.
+pub struct Cache {
+    known: HashMap<Vec<ScalarValue>, Values>,
+    reservation: MemoryReservation,
+}
+
+impl Cache {
+    /// An empty one.
+    pub fn new(context: &TaskContext) -> Self {
+        let consumer = MemoryConsumer::new("subqueries");
+        Self {
+            known: HashMap::new(),
+            reservation: consumer.register(context.memory_pool()),
+        }
+    }
+
+    /// What the subquery gave for a tuple.
+    pub fn get(&self, tuple: &[ScalarValue]) -> Option<Values> {
+        self.known.get(tuple).cloned()
+    }
+
+    /// Remembers what it gave. Where there is no memory for that, everything is forgotten.
+    ///
+    /// # Errors
+    /// None yet: a cache may always be empty.
+    pub fn put(&mut self, tuple: Vec<ScalarValue>, values: Values) -> DfResult<()> {
+        let all = tuple.iter().chain(values.iter());
+        let bytes = OVERHEAD + all.map(ScalarValue::size).sum::<usize>();
+        let is_full = self.known.len() >= MOST;
+        if is_full || self.reservation.try_grow(bytes).is_err() {
+            self.known.clear();
+            self.reservation.free();
+            if self.reservation.try_grow(bytes).is_err() {
+                return Ok(());
+            }
+        }
+        self.known.insert(tuple, values);
+        Ok(())
+    }
+}

@@ -1,0 +1,224 @@
+//! Groups, and functions of their rows.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Column as DfColumn, Result as DfResult};
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::functions_aggregate::{bit_and_or_xor, count, first_last, stddev, sum, variance};
+use datafusion::logical_expr::expr::AggregateFunction as Function;
+use datafusion::logical_expr::{Aggregate as Groups, AggregateUDF, Expr, ExprSchemable, lit};
+use perigee_expr::scalar::{Node, Scalar};
+use perigee_sql_bind::query::{Aggregate, AggregateFunction, Column, Table};
+
+use super::Row;
+use super::output::{named, unique};
+use super::relation::{Lowered, Planner, column, unsupported};
+use crate::functions::cast::Target;
+use crate::functions::sum_double::sum_of_doubles;
+use crate::plan::operators::cast_to;
+use crate::plan::typing;
+
+/// What an aggregate function is in plans, with arguments of its kind.
+pub(super) struct Lowering {
+    pub function: Arc<AggregateUDF>,
+    pub arguments: Vec<Expr>,
+    /// What it gives for no rows instead of NULL.
+    pub of_nothing: Option<u64>,
+}
+
+/// The function of a plan, and its arguments.
+pub(super) fn function(
+    function: &AggregateFunction,
+    arguments: &[Scalar],
+    row: &Row<'_>,
+) -> DfResult<Lowering> {
+    let arguments = arguments.iter().map(|one| row.value(one));
+    let mut arguments = arguments.collect::<DfResult<Vec<_>>>()?;
+    let mut of_nothing = None;
+    let function = match function {
+        AggregateFunction::CountRows => {
+            arguments = vec![lit(1_i64)];
+            count::count_udaf()
+        }
+        AggregateFunction::Count if arguments.len() == 1 => count::count_udaf(),
+        AggregateFunction::Sum => {
+            let argument = arguments.swap_remove(0);
+            let argument = typing::sum_argument(argument, row.schema)?;
+            let is_double = argument.get_type(row.schema)? == DataType::Float64;
+            arguments = vec![argument];
+            match is_double {
+                true => sum_of_doubles(),
+                false => sum::sum_udaf(),
+            }
+        }
+        AggregateFunction::Min => min_udaf(),
+        AggregateFunction::Max => max_udaf(),
+        AggregateFunction::BitAnd => {
+            of_nothing = Some(u64::MAX);
+            bit_and_or_xor::bit_and_udaf()
+        }
+        AggregateFunction::BitOr => {
+            of_nothing = Some(0);
+            bit_and_or_xor::bit_or_udaf()
+        }
+        AggregateFunction::BitXor => {
+            of_nothing = Some(0);
+            bit_and_or_xor::bit_xor_udaf()
+        }
+        AggregateFunction::StddevPop => stddev::stddev_pop_udaf(),
+        AggregateFunction::StddevSamp => stddev::stddev_udaf(),
+        AggregateFunction::VarPop => variance::var_pop_udaf(),
+        AggregateFunction::VarSamp => variance::var_samp_udaf(),
+        AggregateFunction::AnyValue => first_last::first_value_udaf(),
+        other => return unsupported(other.name()),
+    };
+    if of_nothing.is_some() && arguments[0].get_type(row.schema)? != DataType::UInt64 {
+        let argument = arguments.swap_remove(0);
+        arguments = vec![cast_to(argument, Target::Unsigned)];
+    }
+    typing::check_extreme(function.name(), &arguments, row.schema)?;
+    Ok(Lowering {
+        function,
+        arguments,
+        of_nothing,
+    })
+}
+
+/// The value for no rows.
+pub(super) fn or_else(expr: Expr, of_nothing: Option<u64>) -> Expr {
+    match of_nothing {
+        Some(value) => datafusion::functions::core::coalesce().call(vec![expr, lit(value)]),
+        None => expr,
+    }
+}
+
+impl Planner<'_> {
+    /// Groups of rows: keys, then results.
+    pub(super) fn aggregate(
+        &self,
+        input: Lowered,
+        of: &[Column],
+        columns: &[Column],
+        keys: &[Scalar],
+        aggregates: &[Aggregate],
+        parameters: &[Expr],
+    ) -> DfResult<Lowered> {
+        let qualifier = self.qualifier("");
+        let row = input.row(parameters);
+        let mut used = HashSet::new();
+        let mut output = Vec::with_capacity(columns.len());
+        let mut groups = Vec::with_capacity(keys.len());
+        for (key, own) in keys.iter().zip(columns) {
+            let key = row.value(key)?;
+            let key = match column(&key) {
+                Some(_) => key,
+                None => {
+                    let name = unique(&own.name.to_lowercase(), &mut used);
+                    named(key, &qualifier, name, &own.ty, row.schema)?
+                }
+            };
+            output.push(named_as(&key));
+            groups.push(key);
+        }
+        let decided = self.decided(of, keys);
+        let mut functions: Vec<(Expr, String)> = Vec::with_capacity(aggregates.len());
+        for aggregate in aggregates {
+            if let Some(place) = decided_column(aggregate, of, &decided)
+                && let Some(own) = column(&input.columns[place])
+            {
+                // The keys decide it, so that it may be one of them: storage groups by columns.
+                let key = Expr::Column(own.clone());
+                output.push(key.clone());
+                groups.push(key);
+                continue;
+            }
+            if !aggregate.order.is_empty() {
+                return unsupported("ORDER BY in an aggregate function");
+            }
+            let Lowering {
+                function,
+                arguments,
+                of_nothing,
+            } = function(&aggregate.function, &aggregate.arguments, &row)?;
+            let function =
+                Function::new_udf(function, arguments, aggregate.distinct, None, vec![], None);
+            let function = match typing::extreme_of_text(&function, row.schema)? {
+                Some(extreme) => extreme,
+                None => typing::distinct_argument(function, row.schema)?.data,
+            };
+            let known = functions.iter().position(|(known, _)| *known == function);
+            let name = match known {
+                Some(at) => functions[at].1.clone(),
+                None => {
+                    let name = unique(&function.schema_name().to_string(), &mut used);
+                    functions.push((function, name.clone()));
+                    name
+                }
+            };
+            let result = Expr::Column(DfColumn::new_unqualified(name));
+            output.push(or_else(result, of_nothing));
+        }
+        let functions = functions.into_iter().map(|(function, name)| {
+            let is_its_own = function.schema_name().to_string() == name;
+            match is_its_own {
+                true => function,
+                false => function.alias(name),
+            }
+        });
+        let groups = Groups::try_new(Arc::new(input.plan), groups, functions.collect())?;
+        let plan = typing::sums_in_range(typing::group_by(groups)?)?;
+        Ok(Lowered {
+            plan,
+            columns: output,
+        })
+    }
+}
+
+impl Planner<'_> {
+    /// The references to tables of which the keys have all columns of a unique key.
+    fn decided(&self, of: &[Column], keys: &[Scalar]) -> Vec<usize> {
+        let origins: Vec<_> = keys
+            .iter()
+            .filter_map(|key| match key.node {
+                Node::Column(place) => of[place].origin,
+                _ => None,
+            })
+            .collect();
+        let is_key = |reference: usize, column: usize| {
+            let mut origins = origins.iter();
+            origins.any(|origin| (origin.reference, origin.column) == (reference, column))
+        };
+        let is_decided = |table: &Table| {
+            let keys = &table.definition.unique_keys;
+            keys.iter().any(|key| {
+                let mut key = key.iter();
+                key.all(|column| is_key(table.reference, *column))
+            })
+        };
+        let tables = self.query.tables.iter();
+        let decided = tables.filter(|table| is_decided(table));
+        decided.map(|table| table.reference).collect()
+    }
+}
+
+/// The place of a column of which an aggregate function takes any value, if one of these tables has it.
+fn decided_column(aggregate: &Aggregate, of: &[Column], decided: &[usize]) -> Option<usize> {
+    match (&aggregate.function, &aggregate.arguments[..]) {
+        (AggregateFunction::AnyValue, [only]) => match only.node {
+            Node::Column(place) => {
+                let origin = of[place].origin?;
+                decided.contains(&origin.reference).then_some(place)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The column that an expression of a plan is in its output.
+fn named_as(expr: &Expr) -> Expr {
+    let (relation, name) = expr.qualified_name();
+    Expr::Column(DfColumn::new(relation, name))
+}
