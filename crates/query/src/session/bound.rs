@@ -186,7 +186,8 @@ pub(super) async fn planned(
             "FOR UPDATE, FOR SHARE in a subquery",
         ));
     }
-    if !query.hints.is_empty() || query.tables.iter().any(is_hinted) {
+    // Hints for tables that are not read are among the warnings.
+    if !query.hints.is_empty() || !query.warnings.is_empty() || query.tables.iter().any(is_hinted) {
         return Err(SqlError::not_supported("hints"));
     }
     let mut tables: Vec<Arc<dyn TableSource>> = Vec::with_capacity(query.tables.len());

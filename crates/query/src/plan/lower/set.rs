@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::common::Result as DfResult;
 use datafusion::common::metadata::FieldMetadata;
-use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union};
 use perigee_sql_bind::query::{Column, Relation, SetOperation};
 
 use super::output::unique;
@@ -37,7 +37,9 @@ impl<'q> Planner<'q> {
             true => union,
             false => typing::distinct(Arc::new(union))?,
         };
-        Ok(Lowered::of(plan))
+        // Beside other relations, its columns have names of their own.
+        let plan = LogicalPlanBuilder::from(plan).alias(self.qualifier("union"))?;
+        Ok(Lowered::of(plan.build()?))
     }
 
     /// A relation's row as one of the common types.
