@@ -267,7 +267,7 @@ enum Meaning<'q> {
     /// What the binder says.
     Bound(&'q perigee_sql_bind::query::Query, Subqueries),
     /// What DataFusion makes of a syntax tree.
-    Rewritten(Rewritten),
+    Rewritten(Box<Rewritten>),
 }
 
 impl Meaning<'_> {
@@ -278,7 +278,7 @@ impl Meaning<'_> {
     fn rewritten(mut rewritten: Rewritten) -> Result<Self> {
         match rewritten.refused.take() {
             Some(error) => Err(error),
-            None => Ok(Self::Rewritten(rewritten)),
+            None => Ok(Self::Rewritten(Box::new(rewritten))),
         }
     }
 }
@@ -379,7 +379,7 @@ async fn logical(
     }
     let planned = match meaning {
         Meaning::Bound(bound, subqueries) => bound::planned(&state, bound, subqueries).await?,
-        Meaning::Rewritten(rewritten) => select::plan(&state, rewritten).await?,
+        Meaning::Rewritten(rewritten) => select::plan(&state, *rewritten).await?,
     };
     Ok((state, planned))
 }
