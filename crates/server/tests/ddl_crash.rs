@@ -125,7 +125,9 @@ async fn create(client: &mut Client, dir: &Path) {
 /// and by each other one.
 async fn describe(client: &mut Client) -> String {
     let mut out = String::new();
-    for schema in column(client, "SHOW DATABASES", 0).await {
+    let schemas = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA \
+                   WHERE SCHEMA_NAME NOT IN ('information_schema', 'mysql', 'performance_schema') ORDER BY 1";
+    for schema in column(client, schemas, 0).await {
         for table in column(client, &format!("SHOW TABLES FROM {schema}"), 0).await {
             let name = format!("{schema}.{table}");
             let shown = column(client, &format!("SHOW CREATE TABLE {name}"), 1).await;

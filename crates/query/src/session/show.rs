@@ -44,13 +44,14 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
             rows
         }
         Show::CreateTable(name) => {
-            let table = session.named_table(&name)?;
+            let def = definition_of(session, &name, None)?;
+            let next = match session.named_table(&name) {
+                Ok(table) => next_number(session, &table).await?,
+                // Nobody numbers the rows of a view.
+                Err(_) => None,
+            };
             let mut rows = Rowset::new(&["Table", "Create Table"]);
-            let next = next_number(session, &table).await?;
-            rows.push(vec![
-                text(&table.def.name),
-                text(create_table(&table, next)),
-            ]);
+            rows.push(vec![text(&def.name), text(create_table(&def, next))]);
             rows
         }
         Show::CreateSchema(name) => {
@@ -320,8 +321,7 @@ fn warnings(session: &Session, errors: bool, count: bool) -> Rowset {
 }
 
 /// The statement that makes the table, as SHOW CREATE TABLE writes it.
-fn create_table(table: &Table, next_number: Option<u64>) -> String {
-    let def = &table.def;
+fn create_table(def: &TableDef, next_number: Option<u64>) -> String {
     let name = |column: &u16| format!("`{}`", def.columns[usize::from(*column)].name);
     let list = |columns: &[u16]| columns.iter().map(name).collect::<Vec<_>>().join(",");
     let columns = def.columns.iter().enumerate();
