@@ -2,9 +2,8 @@
 //! on disk, with near-data processing off and on (with no threshold), and on in ways that storage
 //! makes difficult, with the same answers.
 //!
-//! They run with queries planned as the binder understands them, too, and with little memory: a statement then has
-//! the same answer, or error 1038, and the same answer when it is run again with more. `PERIGEE_MEMORY=all` does so
-//! with all files, otherwise some are chosen.
+//! They run with little memory, too: a statement then has the same answer, or error 1038, and the same answer when
+//! it is run again with more. `PERIGEE_MEMORY=all` does so with all files, otherwise some are chosen.
 //!
 //! A file is a list of records separated by empty lines:
 //!
@@ -85,10 +84,6 @@ fn modes() -> Vec<(&'static str, &'static str, Setup)> {
         },
         ..Setup::default()
     };
-    let bound = || Setup {
-        bound: true,
-        ..Setup::default()
-    };
     // Joins filter scans even if all rows are expected to pass.
     let filtered = "SET ndp_mode = ON, ndp_min_pages = 0, ndp_max_filter_factor = 1";
     vec![
@@ -96,8 +91,6 @@ fn modes() -> Vec<(&'static str, &'static str, Setup)> {
         ("NDP on", on, Setup::default()),
         ("NDP on, leaves split behind scans", filtered, split),
         ("NDP on, all ambiguous or declined", filtered, hostile),
-        ("bound, NDP off", "SET ndp_mode = OFF", bound()),
-        ("bound, NDP on", on, bound()),
     ]
 }
 
@@ -163,8 +156,6 @@ async fn run_file(name: &str, text: &str, mode: &str, set: &str, setup: Setup, l
                 }
                 got
             }
-            // The rewriter refuses some of what the binder understands.
-            _ if mode.starts_with("bound") && head.starts_with("error 1235") => continue,
             (Err(e), Some("error")) => {
                 let mut words = head.splitn(3, ' ').skip(1);
                 let number = words.next().unwrap_or_default();

@@ -94,7 +94,7 @@ impl Default for FrontendConfig {
             temp_dir: None,
             facts: Vec::new(),
             fast_path: true,
-            bound_queries: false,
+            bound_queries: true,
         }
     }
 }

@@ -39,8 +39,6 @@ pub struct Setup {
     pub pages: perigee_page_store::Config,
     /// What happens between an NDP batch request and its answer.
     pub meanwhile: Option<Meanwhile>,
-    /// Queries are planned as the binder understands them.
-    pub bound: bool,
     /// The first Page Store is of a version that does not know run-time filters.
     pub older_store: bool,
 }
@@ -71,10 +69,7 @@ impl Fixture {
             .await
             .unwrap();
         let engine = Engine::open(sal, setup.engine).await.unwrap();
-        let config = FrontendConfig {
-            bound_queries: setup.bound,
-            ..FrontendConfig::default()
-        };
+        let config = FrontendConfig::default();
         let frontend = Frontend::new(engine, config, Arc::new(NoStatus)).unwrap();
         Self {
             frontend: Arc::new(frontend),
