@@ -247,6 +247,7 @@ files!(
     functions,
     windows,
     between,
+    subqueries,
 );
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

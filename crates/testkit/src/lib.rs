@@ -7,6 +7,7 @@ mod exposition;
 mod faults;
 mod fuzz;
 mod mariadb;
+mod queries;
 mod replay;
 mod rng;
 
@@ -18,5 +19,6 @@ pub use faults::{Faults, Faulty};
 pub use fuzz::Fuzz;
 pub use mariadb::MariaDb;
 pub use perigee_log_api::conformance::MemoryLogStore;
+pub use queries::{QUERY_TABLES, QueryGenerator};
 pub use replay::ReplayPageStore;
 pub use rng::Rng;

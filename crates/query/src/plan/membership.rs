@@ -2,7 +2,8 @@
 //!
 //! DataFusion turns an IN that is not a condition of its own into a mark, which is true or false but
 //! never NULL. That is right as long as NULL counts as false. Where it does not (below NOT, XOR, CASE
-//! and so on), or where NOT IN depends on the outer row, the third value is made explicit:
+//! and so on), or where NOT IN depends on the outer row in its subquery or not at all in its operand, the third value
+//! is made explicit:
 //!
 //! ```text
 //! x IN (q)   is   CASE WHEN x IN (q) THEN TRUE
@@ -30,9 +31,7 @@ pub fn three_valued(condition: Expr, schema: &DFSchema) -> DfResult<Expr> {
     }
     let parts = split_conjunction_owned(condition);
     let parts = parts.into_iter().map(|part| match plain(part) {
-        Expr::InSubquery(part) if !part.negated || is_uncorrelated(&part) => {
-            Ok(Expr::InSubquery(part))
-        }
+        Expr::InSubquery(part) if !part.negated || is_key(&part) => Ok(Expr::InSubquery(part)),
         part => nested(part, true, schema),
     });
     let parts = parts.collect::<DfResult<Vec<_>>>()?;
@@ -53,8 +52,9 @@ fn plain(expr: Expr) -> Expr {
     }
 }
 
-fn is_uncorrelated(part: &InSubquery) -> bool {
-    part.subquery.outer_ref_columns.is_empty()
+/// True if an anti join has the operand as a key, which is what knows of NULLs.
+fn is_key(part: &InSubquery) -> bool {
+    part.subquery.outer_ref_columns.is_empty() && part.expr.any_column_refs()
 }
 
 /// A part of a condition; `null_is_false` says that the two need not be told apart there.

@@ -4,22 +4,10 @@ use std::collections::HashMap;
 
 use perigee_expr::functions::Value;
 use perigee_expr::scalar::to_text;
-use perigee_testkit::MariaDb;
+use perigee_testkit::{MariaDb, QUERY_TABLES, QueryGenerator};
 
 use crate::catalog::{bound, catalog};
 use crate::evaluate::{Nothing, Row, World};
-use crate::random::Generator;
-
-/// The tables of the catalog with some rows.
-const TABLES: &str = "CREATE DATABASE test; USE test;
-CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a BIGINT, b BIGINT);
-CREATE TABLE u (id BIGINT NOT NULL PRIMARY KEY, c BIGINT, d BIGINT);
-CREATE TABLE s (id BIGINT NOT NULL PRIMARY KEY, v VARCHAR(20), w VARCHAR(20) COLLATE utf8mb4_general_ci);
-CREATE TABLE m (id BIGINT NOT NULL PRIMARY KEY, price DECIMAL(10,2), day DATE, f DOUBLE);
-INSERT INTO t VALUES (1, 2, NULL), (2, 2, 5), (3, NULL, 1), (5, 1, 3);
-INSERT INTO u VALUES (1, 3, 2), (2, NULL, 2), (4, 5, NULL);
-INSERT INTO s VALUES (1, 'x', 'y'), (3, NULL, 'x'), (7, 'z', NULL);
-INSERT INTO m VALUES (1, 2.50, '2020-01-02', 2), (2, NULL, '2021-03-04', 3), (4, 7.00, NULL, NULL);";
 
 fn tables() -> HashMap<&'static str, Vec<Row>> {
     let int = |v: Option<i64>| v.map_or(Value::Null, Value::Int);
@@ -102,13 +90,13 @@ fn random_queries_have_mariadbs_answers() {
     let dir = tempfile::tempdir().unwrap();
     let mariadb = MariaDb::start(dir.path(), &["--innodb-buffer-pool-size=32M"]);
     let mariadb = mariadb.expect("MariaDB is needed for this test");
-    mariadb.query("mysql", TABLES).unwrap();
+    mariadb.query("mysql", QUERY_TABLES).unwrap();
     let count = std::env::var("PERIGEE_QUERIES").ok();
     let count: u64 = count.and_then(|n| n.parse().ok()).unwrap_or(300);
     let (session, tables) = (catalog(), tables());
     let (mut equal, mut left_out, mut wrong) = (0, 0, Vec::new());
     for seed in 0..count {
-        let sql = Generator::new(seed, true).query(2, 2);
+        let sql = QueryGenerator::new(seed, true).query(2, 2);
         let Ok(query) = bound(&sql, &session) else {
             left_out += 1;
             continue;
