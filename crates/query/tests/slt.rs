@@ -247,6 +247,7 @@ files!(
     functions,
     windows,
     between,
+    lateral,
     subqueries,
 );
 

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::common::{Result as DfResult, ScalarValue};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::ScalarValue;
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 
@@ -16,9 +17,27 @@ const OVERHEAD: usize = 64;
 /// The columns that a subquery gave.
 pub type Values = Arc<[ScalarValue]>;
 
+/// What a subquery gave.
+#[derive(Clone, Debug)]
+pub enum Given {
+    /// One row.
+    Row(Values),
+    /// Any number of rows.
+    Rows(RecordBatch),
+}
+
+impl Given {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Row(values) => values.iter().map(ScalarValue::size).sum(),
+            Self::Rows(rows) => rows.get_array_memory_size(),
+        }
+    }
+}
+
 /// The memory of one partition.
 pub struct Cache {
-    known: HashMap<Vec<ScalarValue>, Values>,
+    known: HashMap<Vec<ScalarValue>, Given>,
     reservation: MemoryReservation,
 }
 
@@ -33,26 +52,22 @@ impl Cache {
     }
 
     /// What the subquery gave for a tuple.
-    pub fn get(&self, tuple: &[ScalarValue]) -> Option<Values> {
+    pub fn get(&self, tuple: &[ScalarValue]) -> Option<Given> {
         self.known.get(tuple).cloned()
     }
 
     /// Remembers what it gave. Where there is no memory for that, everything is forgotten.
-    ///
-    /// # Errors
-    /// None yet: a cache may always be empty.
-    pub fn put(&mut self, tuple: Vec<ScalarValue>, values: Values) -> DfResult<()> {
-        let all = tuple.iter().chain(values.iter());
-        let bytes = OVERHEAD + all.map(ScalarValue::size).sum::<usize>();
+    pub fn put(&mut self, tuple: Vec<ScalarValue>, given: Given) {
+        let values = tuple.iter().map(ScalarValue::size).sum::<usize>();
+        let bytes = OVERHEAD + values + given.bytes();
         let is_full = self.known.len() >= MOST;
         if is_full || self.reservation.try_grow(bytes).is_err() {
             self.known.clear();
             self.reservation.free();
             if self.reservation.try_grow(bytes).is_err() {
-                return Ok(());
+                return;
             }
         }
-        self.known.insert(tuple, values);
-        Ok(())
+        self.known.insert(tuple, given);
     }
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result as DfResult, ScalarValue, internal_err};
@@ -17,11 +16,13 @@ use datafusion::physical_plan::{
 };
 use futures::{StreamExt, stream};
 
-use super::cache::{Cache, Values};
+use super::cache::Values;
 use super::node::Answer;
+use super::running::Running;
 use super::with_values;
 use crate::error::SqlError;
 use crate::interrupt;
+use crate::plan::stoppable::stoppable;
 
 /// A subquery that is planned for each tuple of values.
 pub(super) struct Subquery {
@@ -123,94 +124,44 @@ impl ExecutionPlan for ApplyExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> DfResult<SendableRecordBatchStream> {
-        let rows = self.input.execute(partition, Arc::clone(&context))?;
-        let applied = Applied {
-            arguments: self.arguments.clone(),
-            subquery: Arc::clone(&self.subquery),
-            schema: self.schema(),
-            cache: Cache::new(&context),
-            context,
-        };
-        let batches = stream::unfold((rows, applied), |(mut rows, mut applied)| async move {
-            let batch = match rows.next().await? {
-                Ok(batch) => applied.batch(batch).await,
-                Err(error) => Err(error),
-            };
-            Some((batch, (rows, applied)))
+        let input = self.input.execute(partition, Arc::clone(&context))?;
+        let (arguments, subquery) = (self.arguments.clone(), Arc::clone(&self.subquery));
+        let running = Running::new(input, arguments, subquery, self.schema(), context);
+        let batches = stream::try_unfold(running, |mut running| async move {
+            let batch = running.next().await?;
+            Ok(batch.map(|batch| (batch, running)))
         });
         let batches = RecordBatchStreamAdapter::new(self.schema(), Box::pin(batches));
         Ok(Box::pin(batches))
     }
 }
 
-/// A partition while it runs.
-struct Applied {
-    arguments: Vec<Arc<dyn PhysicalExpr>>,
-    subquery: Arc<Subquery>,
-    schema: SchemaRef,
-    cache: Cache,
-    context: Arc<TaskContext>,
-}
-
-impl Applied {
-    /// The rows of a batch with what the subquery gives for each.
-    async fn batch(&mut self, batch: RecordBatch) -> DfResult<RecordBatch> {
-        let rows = batch.num_rows();
-        let arguments = self.arguments.iter();
-        let arguments = arguments.map(|argument| argument.evaluate(&batch)?.into_array(rows));
-        let arguments: Vec<ArrayRef> = arguments.collect::<DfResult<_>>()?;
-        let own = batch.num_columns();
-        let width = self.schema.fields().len() - own;
-        let mut added: Vec<Vec<ScalarValue>> = vec![Vec::with_capacity(rows); width];
-        for row in 0..rows {
-            interrupt::check_df()?;
-            let tuple = arguments.iter();
-            let tuple = tuple.map(|array| ScalarValue::try_from_array(array, row));
-            let tuple = tuple.collect::<DfResult<Vec<_>>>()?;
-            let values = match self.cache.get(&tuple) {
-                Some(values) => values,
-                None => {
-                    let values = self.subquery.values(&tuple, width, &self.context).await?;
-                    self.cache.put(tuple, Arc::clone(&values))?;
-                    values
-                }
-            };
-            for (column, value) in added.iter_mut().zip(values.iter()) {
-                column.push(value.clone());
-            }
-        }
-        let mut columns = batch.columns().to_vec();
-        for (number, values) in added.into_iter().enumerate() {
-            let ty = self.schema.field(own + number).data_type();
-            columns.push(match values.is_empty() {
-                true => datafusion::arrow::array::new_empty_array(ty),
-                false => {
-                    let array = ScalarValue::iter_to_array(values)?;
-                    datafusion::arrow::compute::cast(&array, ty)?
-                }
-            });
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let schema = Arc::clone(&self.schema);
-        Ok(RecordBatch::try_new_with_options(
-            schema, columns, &options,
-        )?)
-    }
-}
-
 impl Subquery {
-    /// What it gives for a tuple of values.
-    async fn values(
+    /// Its rows for a tuple of values.
+    pub(super) async fn rows(
+        &self,
+        tuple: &[ScalarValue],
+        context: &Arc<TaskContext>,
+    ) -> DfResult<SendableRecordBatchStream> {
+        let plan = with_values(&self.plan, tuple)?;
+        let plan = self.state.optimize(&plan)?;
+        let plan = self.state.create_physical_plan(&plan).await?;
+        let plan = match interrupt::token() {
+            Some(token) => stoppable(plan, &token)?,
+            None => plan,
+        };
+        execute_stream(plan, Arc::clone(context))
+    }
+
+    /// What it gives for a tuple of values, if that is one row.
+    pub(super) async fn values(
         &self,
         tuple: &[ScalarValue],
         width: usize,
         context: &Arc<TaskContext>,
     ) -> DfResult<Values> {
-        let plan = with_values(&self.plan, tuple)?;
-        let plan = self.state.optimize(&plan)?;
-        let plan = self.state.create_physical_plan(&plan).await?;
-        let schema = plan.schema();
-        let mut batches = execute_stream(plan, Arc::clone(context))?;
+        let mut batches = self.rows(tuple, context).await?;
+        let schema = batches.schema();
         let mut found: Option<Values> = None;
         while let Some(batch) = batches.next().await {
             let batch = batch?;
@@ -219,10 +170,10 @@ impl Subquery {
             match self.answer {
                 _ if rows == 0 => {}
                 Answer::Exists => return Ok(Arc::new([ScalarValue::from(true)])),
-                Answer::Row if rows > 1 || found.is_some() => {
+                _ if rows > 1 || found.is_some() => {
                     return Err(SqlError::subquery_rows().into_df());
                 }
-                Answer::Row => {
+                _ => {
                     let columns = batch.columns().iter();
                     let row = columns.map(|column| ScalarValue::try_from_array(column, 0));
                     found = Some(row.collect::<DfResult<Vec<_>>>()?.into());
@@ -232,7 +183,7 @@ impl Subquery {
         match (found, self.answer) {
             (Some(found), _) => Ok(found),
             (None, Answer::Exists) => Ok(Arc::new([ScalarValue::from(false)])),
-            (None, Answer::Row) => {
+            (None, _) => {
                 let fields = schema.fields().iter().take(width);
                 let nulls = fields.map(|field| ScalarValue::try_from(field.data_type()));
                 Ok(nulls.collect::<DfResult<Vec<_>>>()?.into())

@@ -8,6 +8,7 @@ mod cache;
 mod exec;
 mod node;
 mod planner;
+mod running;
 
 pub use node::{Answer, ApplyNode};
 pub use planner::Planner;

@@ -15,6 +15,11 @@ pub enum Answer {
     Row,
     /// Whether it has rows.
     Exists,
+    /// The columns of each of its rows.
+    Rows {
+        /// One row of NULLs instead of none.
+        outer: bool,
+    },
 }
 
 /// The node. Its arguments are over its input; the plan of the subquery is nothing that rules of the optimizer see.

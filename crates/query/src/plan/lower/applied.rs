@@ -57,7 +57,7 @@ impl<'q> Planner<'q> {
                 let plan = quantified(subquery, operands, *comparison, *quantifier)?;
                 (plan, Answer::Row)
             }
-            Applied::Lateral { .. } => return unsupported("LATERAL"),
+            Applied::Lateral { outer } => (subquery.plan, Answer::Rows { outer: *outer }),
         };
         let added = self.added(&plan, answer)?;
         let node = ApplyNode::new(
@@ -84,7 +84,7 @@ impl<'q> Planner<'q> {
         let qualifier = Some(self.qualifier(""));
         let fields: Vec<_> = match answer {
             Answer::Exists => vec![Field::new("exists", DataType::Boolean, false)],
-            Answer::Row => {
+            Answer::Row | Answer::Rows { .. } => {
                 let mut used = HashSet::new();
                 let fields = plan.schema().fields().iter();
                 let fields = fields.map(|field| {

@@ -21,6 +21,7 @@ impl<'q> Planner<'q> {
         let is_constant = is_value && apply.arguments.is_empty();
         match self.subqueries {
             Subqueries::Applied if !is_constant => self.applied(apply, parameters),
+            Subqueries::Joined if !is_expression(apply) => self.applied(apply, parameters),
             _ => self.joined_later(apply, parameters),
         }
     }
@@ -95,6 +96,26 @@ impl<'q> Planner<'q> {
             Expr::InSubquery(membership) => Ok(membership),
             _ => unsupported("IN with this subquery"),
         }
+    }
+}
+
+/// True if DataFusion has an expression for what a subquery gives.
+fn is_expression(apply: &Apply) -> bool {
+    match &apply.applied {
+        Applied::Row => apply.subquery.columns.len() == 1,
+        Applied::Exists => true,
+        Applied::Quantified {
+            quantifier,
+            comparison,
+            operands,
+        } => {
+            let is_membership = matches!(
+                (quantifier, comparison),
+                (Quantifier::Any, Comparison::Equal) | (Quantifier::All, Comparison::NotEqual)
+            );
+            is_membership && operands.len() == 1
+        }
+        Applied::Lateral { .. } => false,
     }
 }
 
