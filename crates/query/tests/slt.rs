@@ -248,6 +248,7 @@ files!(
     windows,
     between,
     lateral,
+    sets,
     subqueries,
 );
 

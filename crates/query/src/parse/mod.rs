@@ -18,6 +18,7 @@ mod scan;
 mod settings;
 mod show;
 mod transaction;
+mod whole_table;
 
 use std::borrow::Cow;
 
@@ -380,7 +381,7 @@ impl<'a> Piece<'a> {
     fn parser(self, from: usize) -> Parser<'a> {
         Parser::new(&Grammar)
             .with_recursion_limit(MAX_DEPTH)
-            .with_tokens_with_locations(self.tokens[from..].to_vec())
+            .with_tokens_with_locations(whole_table::written_out(&self.tokens[from..]))
     }
 
     fn expect_end(self, parser: &mut Parser<'_>) -> Result<()> {
