@@ -262,7 +262,7 @@ fn pool(kind: Kind) -> Vec<Literal> {
             .map(|moment| temporal("TIMESTAMP", moment))
             .collect(),
         Kind::Time => TIMES.iter().map(|time| temporal("TIME", time)).collect(),
-        Kind::Any => vec![
+        Kind::Any | Kind::Json => vec![
             int(0),
             int(-1),
             int(255),
@@ -441,6 +441,7 @@ fn differs(function: &Function, arguments: &[Literal]) -> Option<&'static str> {
     let has = |sql: &str| arguments.iter().any(|argument| argument.sql == sql);
     Some(match function.name() {
         "rand" | "random_bytes" | "uuid" => "random",
+        _ if function.parameter(0) == Kind::Json => "MariaDB has no type JSON",
         "sleep" => "waits",
         "is_uuid" | "uuid_to_bin" | "bin_to_uuid" | "regexp_like" => {
             "MariaDB 10.11 does not have it"
@@ -536,6 +537,7 @@ fn ours(function: &Function, literals: &[Literal]) -> Result<Option<Vec<u8>>, u1
         FunctionError::IncorrectValue { .. } => 1411,
         FunctionError::IncorrectArguments(_) => 1210,
         FunctionError::Regex { errno, .. } => errno,
+        FunctionError::Json(fault) => panic!("functions of JSON are not called: {fault}"),
         FunctionError::NotSupported(_) => 1235,
         FunctionError::Interrupted => 1317,
     })?;
@@ -548,6 +550,7 @@ fn shown(value: Value<'_>, ty: ValueType) -> Option<Vec<u8>> {
         Value::Null => return None,
         Value::Text(text) => return Some(text.as_bytes().to_vec()),
         Value::Bytes(bytes) => return Some(bytes.into_owned()),
+        Value::Bool(v) => return Some(i64::from(v).to_string().into_bytes()),
         Value::Int(v) => return Some(v.to_string().into_bytes()),
         Value::UInt(v) => return Some(v.to_string().into_bytes()),
         Value::Double(v) => (Datum::Double(v), ColumnType::Double),

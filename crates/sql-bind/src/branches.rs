@@ -25,7 +25,8 @@ impl Binder<'_> {
                 Some(shared) => {
                     let [one, rest] = shared.shared();
                     operand = Some(rest);
-                    self.compare(Comparison::Equal, one, self.operand(condition)?)?
+                    let [one, when] = texts_of_json(one, self.operand(condition)?)?;
+                    self.compare(Comparison::Equal, one, when)?
                 }
                 None => self.condition(condition)?,
             };
@@ -66,6 +67,16 @@ impl Binder<'_> {
         let equal = self.compare(Comparison::Equal, compared, b)?;
         self.chosen(vec![equal], vec![Scalar::null(), value])
     }
+}
+
+/// The operand and a value of a CASE: JSON and a text are compared as texts.
+fn texts_of_json(left: Scalar, right: Scalar) -> Result<[Scalar; 2]> {
+    let as_text = |one: Scalar, other: &SqlType| match one.ty.is_json() && other.is_text() {
+        true => cast_to(one, Target::Char(None)),
+        false => Ok(one),
+    };
+    let other = left.ty.clone();
+    Ok([as_text(left, &right.ty)?, as_text(right, &other)?])
 }
 
 /// Values as ones of their common type, and that.

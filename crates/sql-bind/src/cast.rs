@@ -21,16 +21,25 @@ impl Binder<'_> {
                 data_type,
                 array: false,
                 format: None,
-            } => cast_to(self.expression(inner)?, target(data_type)?),
+            } => self.cast(inner, data_type),
             Expr::Convert {
                 expr: inner,
                 data_type: Some(data_type),
                 charset: None,
                 styles,
                 ..
-            } if styles.is_empty() => cast_to(self.expression(inner)?, target(data_type)?),
+            } if styles.is_empty() => self.cast(inner, data_type),
             Expr::TypedString(literal) => temporal_literal(literal),
             _ => unsupported("this form of CAST"),
+        }
+    }
+
+    fn cast(&self, inner: &Expr, data_type: &DataType) -> Result<Scalar> {
+        let inner = self.expression(inner)?;
+        match data_type {
+            DataType::JSON if inner.ty.is_json() => Ok(inner),
+            DataType::JSON => self.library("cast as json", vec![inner]),
+            _ => cast_to(inner, target(data_type)?),
         }
     }
 }

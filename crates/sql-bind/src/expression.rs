@@ -226,6 +226,7 @@ impl<'e> Binder<'e> {
         }
         let left = text_of_binary(left);
         match op {
+            Op::Arrow | Op::LongArrow => self.part_of_json(left, op, right),
             Op::And | Op::PGOverlap | Op::Or | Op::StringConcat => {
                 let (left, right) = (self.truth(left)?, self.condition(right)?);
                 // `&&` is AND, `||` is OR.
@@ -247,6 +248,21 @@ impl<'e> Binder<'e> {
                 self.library(&op.to_string(), vec![left, right])
             }
             other => unsupported(format_args!("the operator {other}")),
+        }
+    }
+
+    /// `column -> path` and `column ->> path`.
+    fn part_of_json(&self, left: Scalar, op: &BinaryOperator, right: &Expr) -> Result<Scalar> {
+        let is_column = matches!(left.node, Node::Column(_) | Node::Parameter(_));
+        let is_text = matches!(right, Expr::Value(value) if matches!(value.value,
+            Literal::SingleQuotedString(_) | Literal::DoubleQuotedString(_)));
+        if !is_column || !is_text {
+            return unsupported(format_args!("{op} of this operand"));
+        }
+        let part = self.library("json_extract", vec![left, self.expression(right)?])?;
+        match op {
+            BinaryOperator::LongArrow => self.library("json_unquote", vec![part]),
+            _ => Ok(part),
         }
     }
 

@@ -205,7 +205,8 @@ impl Binder<'_> {
                 false => argument,
             });
         }
-        if arguments.iter().any(|argument| argument.ty.is_json()) {
+        let has_json = arguments.iter().any(|argument| argument.ty.is_json());
+        if has_json && function.parameter(0) != Kind::Json {
             return unsupported("a function of JSON");
         }
         let over_bytes = function.is_over_bytes(arguments.iter().map(|a| value_type(&a.ty)));
@@ -214,6 +215,8 @@ impl Binder<'_> {
         let strings = strings.map(|a| (a.ty.collation(), a.ty.coercibility));
         let has_bytes = arguments.iter().any(|argument| argument.ty.is_bytes());
         let (collation, coercibility) = match has_bytes {
+            // Texts that are taken out of JSON compare as JSON's strings do.
+            _ if has_json => (Collation::UTF8MB4_BIN, Coercibility::Implicit),
             true => (Collation::BINARY, Coercibility::Implicit),
             false => common_collation(strings)?,
         };
@@ -245,6 +248,10 @@ impl Binder<'_> {
     /// Functions with a syntax of their own.
     pub(crate) fn syntax_function(&self, expr: &Expr) -> Result<Scalar> {
         match expr {
+            Expr::MemberOf(member) => {
+                let args = [&member.value, &member.array].map(|one| self.expression(one));
+                self.library("member of", args.into_iter().collect::<Result<_>>()?)
+            }
             Expr::Extract {
                 field, expr: inner, ..
             } => {
@@ -353,8 +360,9 @@ fn type_of(ty: ValueType, collation: Collation, coercibility: Coercibility) -> S
         ValueType::Decimal { precision, scale } => {
             SqlType::of(ColumnType::Decimal { precision, scale })
         }
-        ValueType::Text | ValueType::Json if collation.is_text() => text(collation),
-        ValueType::Text | ValueType::Json => text(Collation::UTF8MB4_BIN),
+        ValueType::Text if collation.is_text() => text(collation),
+        ValueType::Text => text(Collation::UTF8MB4_BIN),
+        ValueType::Json => SqlType::of(ColumnType::Json),
         ValueType::Bytes => text(Collation::BINARY),
         ValueType::Date => SqlType::of(ColumnType::Date),
         ValueType::DateTime { fsp } => SqlType::of(ColumnType::DateTime { fsp }),

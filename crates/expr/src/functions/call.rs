@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use perigee_value::Collation;
 
+use super::json::{JsonFault, Parsed};
 use super::random::Sequence;
 use super::regexp::Compiled;
 use super::value::{Value, ValueType};
@@ -44,6 +45,9 @@ pub enum FunctionError {
         /// MySQL's text.
         message: String,
     },
+    /// A function of JSON failed.
+    #[error(transparent)]
+    Json(#[from] JsonFault),
     /// What MySQL does and this library does not (MySQL 1235).
     #[error("{0}")]
     NotSupported(String),
@@ -80,12 +84,18 @@ pub const MAX_RESULT: usize = 64 << 20;
 pub struct Memo {
     regex: Mutex<Option<Compiled>>,
     sequence: Mutex<Option<Sequence>>,
+    json: Mutex<Parsed>,
 }
 
 impl Memo {
     /// The regular expression of the last row.
     pub(super) fn regex(&self) -> MutexGuard<'_, Option<Compiled>> {
         self.regex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Paths and documents of the last row.
+    pub(super) fn json(&self) -> MutexGuard<'_, Parsed> {
+        self.json.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The sequence of random numbers of a constant seed.

@@ -240,7 +240,7 @@ fn temporal(value: &Value<'_>) -> Option<Moment> {
             parsed(text.as_bytes())
         }
         Value::Double(v) => parsed(format!("{v:.6}").as_bytes()),
-        Value::Null => None,
+        Value::Null | Value::Bool(_) => None,
     }
 }
 

@@ -247,6 +247,7 @@ fn double(value: &Value<'_>) -> Option<f64> {
         Value::Date(v) => of(Datum::Date(*v), ColumnType::Date),
         Value::DateTime(v) => of(Datum::DateTime(*v), ColumnType::DateTime { fsp: 6 }),
         Value::Time(v) => of(Datum::Time(*v), ColumnType::Time { fsp: 6 }),
+        Value::Bool(v) => Some(f64::from(u8::from(*v))),
         Value::Int(_) | Value::UInt(_) | Value::Decimal(..) => {
             units(value).map(|(units, scale)| units.to_f64(scale))
         }

@@ -14,6 +14,7 @@ mod clock;
 mod date_format;
 mod encode;
 mod hash;
+mod json;
 mod list;
 mod network;
 mod number;
@@ -31,6 +32,7 @@ mod value;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+pub use json::{JsonFault, json_scalar_text};
 pub use number::leading_number;
 
 pub use call::{Call, Environment, FunctionError, MAX_RESULT, Memo, Outcome};
@@ -74,6 +76,8 @@ pub struct Function {
     pub deterministic: bool,
     /// True if the collation of the arguments matters.
     pub collates: bool,
+    /// True if arguments beyond the least number come by two.
+    pub pairs: bool,
     /// What it gives, for `docs/functions.md`.
     pub about: &'static str,
     result: ResultType,
@@ -89,6 +93,7 @@ const BYTES: ResultType = |_| ValueType::Bytes;
 const INT: ResultType = |_| ValueType::Int;
 const UINT: ResultType = |_| ValueType::UInt;
 const DOUBLE: ResultType = |_| ValueType::Double;
+const JSON: ResultType = |_| ValueType::Json;
 const DATE: ResultType = |_| ValueType::Date;
 
 impl Function {
@@ -107,6 +112,7 @@ impl Function {
             nulls: Nulls::Strict,
             deterministic: true,
             collates: false,
+            pairs: false,
             about,
             result,
             body,
@@ -131,6 +137,12 @@ impl Function {
         self
     }
 
+    /// The same, for a function whose arguments beyond the least number come by two.
+    const fn in_pairs(mut self) -> Self {
+        self.pairs = true;
+        self
+    }
+
     /// Its first name.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -140,7 +152,9 @@ impl Function {
     /// True if it takes so many arguments.
     #[must_use]
     pub fn accepts(&self, arguments: usize) -> bool {
-        (self.arguments.0..=self.arguments.1).contains(&arguments)
+        let (least, most) = self.arguments;
+        let is_paired = || !self.pairs || (arguments - least).is_multiple_of(2);
+        (least..=most).contains(&arguments) && is_paired()
     }
 
     /// The kind of a parameter.
@@ -260,6 +274,10 @@ pub static FAMILIES: &[Family] = &[
     Family {
         title: "Random numbers and waiting",
         functions: random::FUNCTIONS,
+    },
+    Family {
+        title: "JSON",
+        functions: json::FUNCTIONS,
     },
 ];
 

@@ -43,18 +43,7 @@ fn call(name: &str, arguments: &[Value<'_>]) -> Result<Value<'static>, FunctionE
         environment: &Quiet,
         memo: &Memo::default(),
     };
-    Ok(match function.evaluate(&call)? {
-        Value::Text(text) => Value::text(text.into_owned()),
-        Value::Bytes(bytes) => Value::bytes(bytes.into_owned()),
-        Value::Null => Value::Null,
-        Value::Int(v) => Value::Int(v),
-        Value::UInt(v) => Value::UInt(v),
-        Value::Double(v) => Value::Double(v),
-        Value::Decimal(v, scale) => Value::Decimal(v, scale),
-        Value::Date(v) => Value::Date(v),
-        Value::DateTime(v) => Value::DateTime(v),
-        Value::Time(v) => Value::Time(v),
-    })
+    Ok(function.evaluate(&call)?.into_owned())
 }
 
 fn text(text: &'static str) -> Value<'static> {

@@ -9,6 +9,8 @@ use perigee_value::{ColumnType, Units, ValueRef, format_value};
 pub enum Value<'a> {
     /// SQL NULL.
     Null,
+    /// A truth value, in arguments of kind Json only.
+    Bool(bool),
     /// A signed integer.
     Int(i64),
     /// An unsigned integer.
@@ -57,6 +59,7 @@ impl<'a> Value<'a> {
     pub fn into_owned<'o>(self) -> Value<'o> {
         match self {
             Self::Null => Value::Null,
+            Self::Bool(v) => Value::Bool(v),
             Self::Int(v) => Value::Int(v),
             Self::UInt(v) => Value::UInt(v),
             Self::Double(v) => Value::Double(v),
@@ -176,6 +179,8 @@ pub enum Kind {
     DateTime,
     /// [`Value::Time`].
     Time,
+    /// The value as it is, a truth value as [`Value::Bool`]; JSON is text.
+    Json,
     /// The value as it is; JSON is text.
     Any,
 }
@@ -195,6 +200,7 @@ impl Kind {
             Self::Date => "date",
             Self::DateTime => "datetime",
             Self::Time => "time",
+            Self::Json => "json",
             Self::Any => "any",
         }
     }

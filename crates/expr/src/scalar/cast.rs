@@ -42,7 +42,8 @@ pub enum Target {
 #[must_use]
 pub fn is_castable(from: &SqlType, target: Target) -> bool {
     let is_time_as_date = from.is_time() && matches!(target, Target::Date | Target::DateTime(_));
-    !from.is_json() && !is_time_as_date
+    let has_text_only = from.is_json() && !matches!(target, Target::Char(_));
+    !has_text_only && !is_time_as_date
 }
 
 /// A value as one of a target, by the rules of CAST: what has no place in the target is its least or greatest value,

@@ -235,6 +235,7 @@ impl Scalar {
 fn borrowed<'v>(value: &'v Value<'_>) -> Value<'v> {
     match value {
         Value::Null => Value::Null,
+        Value::Bool(v) => Value::Bool(*v),
         Value::Int(v) => Value::Int(*v),
         Value::UInt(v) => Value::UInt(*v),
         Value::Double(v) => Value::Double(*v),
@@ -407,7 +408,13 @@ impl Call {
             return Ok(value);
         }
         let target = match kind {
-            Kind::Any => return Ok(value),
+            Kind::Json if ty.truth => {
+                return Ok(match value {
+                    Value::Int(truth) => Value::Bool(truth != 0),
+                    value => value,
+                });
+            }
+            Kind::Any | Kind::Json => return Ok(value),
             Kind::Number if ty.is_number() || ty.truth => return Ok(value),
             Kind::Text if self.over_bytes => return Ok(latin(value, ty)),
             Kind::Text => Target::Char(None),

@@ -32,6 +32,7 @@ pub fn to_text<'v>(value: &'v Value<'_>, ty: &SqlType) -> Option<Cow<'v, str>> {
         Value::Null => None,
         Value::Text(text) => Some(Cow::Borrowed(text)),
         Value::Bytes(bytes) => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+        Value::Bool(v) => shown(ValueRef::Int((*v).into()), BIGINT),
         Value::Int(v) => shown(ValueRef::Int(*v), BIGINT),
         Value::UInt(v) if ty.column == Some(ColumnType::Year) => {
             shown(ValueRef::UInt(*v), ColumnType::Year)
@@ -65,6 +66,7 @@ pub fn to_datum(value: Value<'_>, ty: &SqlType) -> (Datum, ColumnType) {
     let fsp = ty.column.and_then(ColumnType::fsp).unwrap_or(6);
     match value {
         Value::Null => (Datum::Null, ty.column.unwrap_or(BIGINT)),
+        Value::Bool(v) => (Datum::Int(v.into()), BIGINT),
         Value::Int(v) => (Datum::Int(v), BIGINT),
         Value::UInt(v) if ty.column == Some(ColumnType::Year) => (Datum::UInt(v), ColumnType::Year),
         Value::UInt(v) => (Datum::UInt(v), UNSIGNED),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewArray, Float64Array, Int64Array, StringViewArray,
-    UInt64Array,
+    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, Float64Array, Int64Array,
+    StringViewArray, UInt64Array,
 };
 use datafusion::arrow::compute::cast as arrow_cast;
 use datafusion::arrow::datatypes::{
@@ -23,13 +23,14 @@ use datafusion::logical_expr::{
 use parking_lot::Mutex;
 use perigee_engine::scan::CancelToken;
 use perigee_expr::functions::{
-    self, Argument, Call, Environment, Function, FunctionError, Kind, Memo, Value, ValueType,
+    self, Argument, Call, Environment, Function, FunctionError, JsonFault, Kind, Memo, Value,
+    ValueType,
 };
 use perigee_value::{Collation, Units};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::cast::{Target, convert, fsp_of};
-use super::types::{datetime, decimal_type, is_bytes, is_json, is_string, is_time, time};
+use super::types::{datetime, decimal_type, is_bytes, is_json, is_string, is_time, json, time};
 use super::{dates, kernels, results, text, wide};
 use crate::error::SqlError;
 use crate::interrupt;
@@ -73,6 +74,36 @@ impl LibraryFunction {
             cancel,
             memo: Mutex::default(),
         }
+    }
+
+    /// The results for the values of one column, outside of a plan.
+    ///
+    /// # Errors
+    /// Those of the function.
+    pub(super) fn of_array(
+        function: &'static Function,
+        array: &ArrayRef,
+        field: &Field,
+    ) -> DfResult<ArrayRef> {
+        let ty = value_type(field)?;
+        let columns = [Column::new(
+            array,
+            function.parameter(0),
+            fsp_of(field),
+            false,
+        )?];
+        let rows = Rows {
+            function,
+            columns: &columns,
+            types: &[ty],
+            constant: &[false],
+            collation: Collation::UTF8MB4_BIN,
+            over_bytes: false,
+            cancel: None,
+        };
+        let argument = Argument { ty, constant: None };
+        let result = data_type(function.result_type(&[argument]));
+        rows.evaluate(&Memo::default(), array.len(), &result)
     }
 }
 
@@ -120,6 +151,12 @@ pub fn of_plan(name: &str) -> Option<&'static Function> {
 #[must_use]
 pub fn instance(function: &'static Function, collation: Collation) -> Arc<ScalarUDF> {
     Arc::new(LibraryFunction::new(function, collation, interrupt::token()).into())
+}
+
+/// A function that needs nothing of its statement.
+#[must_use]
+pub fn plain(function: &'static Function) -> Arc<ScalarUDF> {
+    Arc::new(LibraryFunction::new(function, Collation::UTF8MB4_BIN, None).into())
 }
 
 /// True for arguments of the library's functions that are numbers.
@@ -309,7 +346,8 @@ pub fn data_type(ty: ValueType) -> DataType {
         ValueType::UInt => DataType::UInt64,
         ValueType::Double => DataType::Float64,
         ValueType::Decimal { precision, scale } => decimal_type(precision, scale),
-        ValueType::Text | ValueType::Json => DataType::Utf8View,
+        ValueType::Text => DataType::Utf8View,
+        ValueType::Json => json(),
         ValueType::Bytes => DataType::BinaryView,
         ValueType::Date => DataType::Date32,
         ValueType::DateTime { .. } => datetime(),
@@ -322,6 +360,7 @@ pub(super) enum Column {
     Null,
     Text(StringViewArray),
     Bytes(BinaryViewArray),
+    Bool(BooleanArray),
     Int(Int64Array),
     UInt(UInt64Array),
     Double(Float64Array),
@@ -355,7 +394,10 @@ impl Column {
             Kind::Number if !array.data_type().is_numeric() => {
                 return Self::new(array, Kind::Double, fsp, over_bytes);
             }
-            Kind::Number | Kind::Any => Self::any(array)?,
+            Kind::Json if *array.data_type() == DataType::Boolean => {
+                Self::Bool(array.as_boolean().clone())
+            }
+            Kind::Number | Kind::Any | Kind::Json => Self::any(array)?,
             Kind::Date => Self::Array(convert(array, Target::Date, fsp)?),
             Kind::DateTime => Self::Array(convert(array, Target::DateTime(6), fsp)?),
             Kind::Time => Self::Array(convert(array, Target::Time(6), fsp)?),
@@ -409,6 +451,7 @@ impl Column {
             Self::Null => Value::Null,
             Self::Text(texts) => value!(texts, Value::text),
             Self::Bytes(bytes) => value!(bytes, Value::bytes),
+            Self::Bool(truths) => value!(truths, Value::Bool),
             Self::Int(numbers) => value!(numbers, Value::Int),
             Self::UInt(numbers) => value!(numbers, Value::UInt),
             Self::Double(numbers) => value!(numbers, Value::Double),
@@ -442,8 +485,34 @@ impl From<FunctionError> for SqlError {
             } => Self::wrong_value_for_function(kind, value, function),
             FunctionError::IncorrectArguments(function) => Self::wrong_arguments_to(function),
             FunctionError::Regex { errno, message } => Self::interrupted_by(errno, &message),
+            FunctionError::Json(fault) => Self::from(fault),
             FunctionError::NotSupported(what) => Self::not_supported(what),
             FunctionError::Interrupted => Self::interrupted(),
+        }
+    }
+}
+
+impl From<JsonFault> for SqlError {
+    fn from(fault: JsonFault) -> Self {
+        match fault {
+            JsonFault::InvalidText {
+                argument,
+                function,
+                kind,
+                at,
+            } => Self::invalid_json_argument(argument, function, kind, at),
+            JsonFault::InvalidType { argument, function } => {
+                Self::invalid_json_type(argument, function)
+            }
+            JsonFault::NotString { argument, function } => Self::incorrect_type(argument, function),
+            JsonFault::Binary => Self::json_of_binary("binary"),
+            JsonFault::InvalidPath(at) => Self::invalid_json_path(at),
+            JsonFault::Wildcard => Self::json_path_wildcard(),
+            JsonFault::VacuousPath => Self::json_vacuous_path(),
+            JsonFault::OneOrAll(function) => Self::json_one_or_all(function),
+            JsonFault::TooDeep => Self::json_too_deep(),
+            JsonFault::NullName => Self::json_null_name(),
+            JsonFault::Corrupt(detail) => Self::corrupt(detail),
         }
     }
 }

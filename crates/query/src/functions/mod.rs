@@ -67,6 +67,5 @@ fn make() -> Vec<Arc<ScalarUDF>> {
     functions.extend(operators.map(|op| arithmetic::ArithmeticFunction::new(op).into()));
     functions.extend(library::all().map(ScalarUDF::from));
     functions.extend(exact::all().map(ScalarUDF::from));
-    functions.extend(json::all().map(ScalarUDF::from));
     functions.into_iter().map(Arc::new).collect()
 }

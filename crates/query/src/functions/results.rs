@@ -48,7 +48,10 @@ impl Results {
     pub fn new(ty: &DataType, rows: usize, over_bytes: bool) -> DfResult<Self> {
         let column = match ty {
             DataType::Null => Column::Null(0),
-            DataType::Utf8View => Column::Text(StringViewBuilder::with_capacity(rows)),
+            // JSON is text that becomes its type at the end.
+            DataType::Utf8View | DataType::LargeUtf8 => {
+                Column::Text(StringViewBuilder::with_capacity(rows))
+            }
             DataType::BinaryView => Column::Bytes(BinaryViewBuilder::with_capacity(rows)),
             DataType::UInt64 => Column::UInt(UInt64Builder::with_capacity(rows)),
             DataType::Float64 => Column::Double(Float64Builder::with_capacity(rows)),

@@ -24,6 +24,7 @@ pub(super) fn literal(value: &Value<'_>, ty: &SqlType) -> DfResult<Expr> {
         },
         Value::Int(v) if ty.truth => ScalarValue::Boolean(Some(*v != 0)),
         Value::Int(v) => ScalarValue::Int64(Some(*v)),
+        Value::Bool(v) => ScalarValue::Boolean(Some(*v)),
         Value::UInt(v) => ScalarValue::UInt64(Some(*v)),
         Value::Double(v) => ScalarValue::Float64(Some(*v)),
         Value::Decimal(units, scale) => decimal(*units, *scale, ty)?,

@@ -13,7 +13,7 @@ use super::{Rewriter, frame, refuse, unsupported};
 use crate::error::{Result, SqlError};
 use crate::functions::cast::Target;
 use crate::functions::choice::{CASE, COALESCE};
-use crate::functions::{dates, exact, json, library, sum_argument};
+use crate::functions::{dates, exact, library, sum_argument};
 
 /// MySQL's name and ours, for functions whose results have the type of their argument.
 const EXACT: &[(&str, &str)] = &[
@@ -339,11 +339,7 @@ impl Rewriter<'_> {
                 false => wrong(),
             };
         }
-        match json::named(name, args.len()) {
-            Some((ours, true)) => Ok(call(ours, args)),
-            Some((_, false)) => wrong(),
-            None => self.desugared(name, args),
-        }
+        self.desugared(name, args)
     }
 
     /// Functions that are other expressions.

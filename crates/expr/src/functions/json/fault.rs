@@ -1,0 +1,60 @@
+//! How functions of JSON fail.
+
+use perigee_value::json::JsonErrorKind;
+
+/// A function of JSON failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JsonFault {
+    /// An argument is not a JSON text (MySQL 3141).
+    #[error("Invalid JSON text in argument {argument} to function {function}: {kind} at {at}")]
+    InvalidText {
+        /// Counted from one.
+        argument: usize,
+        /// The function.
+        function: &'static str,
+        /// What is wrong.
+        kind: JsonErrorKind,
+        /// The byte at which it is wrong.
+        at: usize,
+    },
+    /// An argument has a type that has no JSON text (MySQL 3146).
+    #[error("Invalid data type for JSON data in argument {argument} to function {function}")]
+    InvalidType {
+        /// Counted from one.
+        argument: usize,
+        /// The function.
+        function: &'static str,
+    },
+    /// An argument must be a string (MySQL 3064).
+    #[error("Incorrect type for argument {argument} in function {function}")]
+    NotString {
+        /// Counted from one.
+        argument: usize,
+        /// The function.
+        function: &'static str,
+    },
+    /// Bytes where JSON is wanted (MySQL 3144).
+    #[error("Cannot create a JSON value from bytes")]
+    Binary,
+    /// A text that is not a path (MySQL 3143).
+    #[error("Invalid JSON path expression around character position {0}")]
+    InvalidPath(usize),
+    /// A path with a wildcard where it must lead to one value (MySQL 3149).
+    #[error("a path expression may not contain wildcards here")]
+    Wildcard,
+    /// JSON_REMOVE of the whole document (MySQL 3153).
+    #[error("The path expression '$' is not allowed in this context")]
+    VacuousPath,
+    /// Neither 'one' nor 'all' (MySQL 3154).
+    #[error("The oneOrAll argument to {0} may take these values: 'one' or 'all'")]
+    OneOrAll(&'static str),
+    /// Too many arrays and objects within each other (MySQL 3157).
+    #[error("The JSON document exceeds the maximum depth")]
+    TooDeep,
+    /// An object with NULL for a name (MySQL 3158).
+    #[error("JSON documents may not contain NULL member names")]
+    NullName,
+    /// A stored value is not JSON.
+    #[error("a JSON value is not in normal form: {0}")]
+    Corrupt(String),
+}
