@@ -8,6 +8,7 @@
 //! Until its Page Store has answered, the log stays that is above its end: should the frontend die and the
 //! slice be there still, it is one that is behind. A slice that is needed meanwhile waits for the answer.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use perigee_crash::{Point, reach};
@@ -20,20 +21,31 @@ use crate::retry::once;
 use crate::sal::Shared;
 use crate::slice::Slice;
 
-/// Has Page Stores delete slices without pages. `recycled` is the recycle LSN that they know.
+/// Has Page Stores delete slices without pages. `recycled` is the recycle LSN that they know. A Page Store that fails is
+/// asked for no more; the others are.
+///
+/// # Errors
+/// The first of them.
 pub(crate) async fn run(shared: &Shared, recycled: Lsn) -> Result<(), SalError> {
     // Nobody knows how far a damaged slice is, should it be mended.
     if !shared.damaged.is_empty() {
         return Ok(());
     }
     let quiet = shared.config.empty_slice_after;
+    let mut failed = HashSet::new();
+    let mut outcome = Ok(());
     for slice in slices(shared) {
         // The first one has the superblock.
-        if slice.key.slice != SliceId(0) && slice.leave(quiet, recycled) {
-            delete(shared, &slice).await?;
+        let may_leave = slice.key.slice != SliceId(0) && !failed.contains(&slice.store);
+        if may_leave
+            && slice.leave(quiet, recycled)
+            && let Err(error) = delete(shared, &slice).await
+        {
+            failed.insert(slice.store);
+            outcome = outcome.and(Err(error));
         }
     }
-    Ok(())
+    outcome
 }
 
 async fn delete(shared: &Shared, slice: &Arc<Slice>) -> Result<(), SalError> {
