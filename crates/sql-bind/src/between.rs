@@ -6,7 +6,7 @@ use perigee_expr::scalar::{Domain, Node, Scalar};
 use perigee_sql_type::SqlType;
 use sqlparser::ast::Expr;
 
-use crate::comparison::comparable;
+use crate::comparison::{comparable, mixed};
 use crate::expression::joined;
 use crate::literal::binary_literal;
 use crate::{Binder, Result};
@@ -27,20 +27,28 @@ impl Binder<'_> {
     pub(crate) fn between(&self, operand: &Expr, low: &Expr, high: &Expr) -> Result<Scalar> {
         let operand = self.operand(operand)?;
         let (low, high) = (self.operand(low)?, self.operand(high)?);
-        let operand = converted(operand, [&low, &high]);
-        let [left, right] = operand.shared();
-        let above = self.compare(Comparison::GreaterOrEqual, left, low)?;
-        let below = self.compare(Comparison::LessOrEqual, right, high)?;
-        Ok(joined(above, below, true))
+        let operand = converted(operand, [&low, &high])?;
+        let operand = self.repeated(operand);
+        let above = self.compare(Comparison::GreaterOrEqual, operand.place(), low)?;
+        let below = self.compare(Comparison::LessOrEqual, operand.place(), high)?;
+        Ok(operand.within(joined(above, below, true)))
     }
 }
 
 /// The value between bounds, as it is compared with both of them.
-fn converted(operand: Scalar, bounds: [&Scalar; 2]) -> Scalar {
+fn converted(operand: Scalar, bounds: [&Scalar; 2]) -> Result<Scalar> {
     let own = class(&operand);
     let classes = bounds.map(class);
     if classes[0] == classes[1] || own == Class::Other || classes.contains(&Class::Other) {
-        return operand;
+        return Ok(operand);
+    }
+    let is_year = operand.ty.column == Some(perigee_value::ColumnType::Year);
+    let is_moment = |class| matches!(class, Class::Moment | Class::Time);
+    if let Some(at) = classes
+        .iter()
+        .position(|class| is_year && is_moment(*class))
+    {
+        return mixed(&operand.ty, &bounds[at].ty);
     }
     let to = |domain, ty: SqlType| {
         let ty = ty.nullable(operand.ty.nullable);
@@ -59,14 +67,14 @@ fn converted(operand: Scalar, bounds: [&Scalar; 2]) -> Scalar {
         collation: perigee_value::Collation::BINARY,
     });
     let domain = match own {
-        Class::Moment | Class::Time => return operand,
+        Class::Moment | Class::Time => return Ok(operand),
         _ if classes.contains(&Class::Moment) => to(Domain::Moment, datetime),
         _ if classes.contains(&Class::Time) => to(Domain::Time, time),
         _ if is_text && classes.contains(&Class::Number) => to(Domain::Double, double),
         Class::Text if classes.contains(&Class::Bytes) => to(Domain::Bytes, bytes),
-        _ => return operand,
+        _ => return Ok(operand),
     };
-    domain(operand)
+    Ok(domain(operand))
 }
 
 fn class(scalar: &Scalar) -> Class {

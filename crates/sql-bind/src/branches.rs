@@ -17,15 +17,15 @@ impl Binder<'_> {
         conditions: &[CaseWhen],
         otherwise: Option<&Expr>,
     ) -> Result<Scalar> {
-        let mut operand = operand.map(|operand| self.operand(operand)).transpose()?;
+        let operand = operand.map(|operand| self.operand(operand)).transpose()?;
+        let operand = operand.map(|operand| self.repeated(operand));
         let mut whens = Vec::with_capacity(conditions.len());
         let mut values = Vec::with_capacity(conditions.len() + 1);
         for CaseWhen { condition, result } in conditions {
-            let when = match operand.take() {
-                Some(shared) => {
-                    let [one, rest] = shared.shared();
-                    operand = Some(rest);
-                    let [one, when] = texts_of_json(one, self.operand(condition)?)?;
+            let when = match &operand {
+                Some(operand) => {
+                    let when = self.operand(condition)?;
+                    let [one, when] = texts_of_json(operand.place(), when)?;
                     self.compare(Comparison::Equal, one, when)?
                 }
                 None => self.condition(condition)?,
@@ -36,7 +36,11 @@ impl Binder<'_> {
         if let Some(otherwise) = otherwise {
             values.push(self.expression(otherwise)?);
         }
-        self.chosen(whens, values)
+        let chosen = self.chosen(whens, values)?;
+        Ok(match operand {
+            Some(operand) => operand.within(chosen),
+            None => chosen,
+        })
     }
 
     /// The value behind the first condition that is true, otherwise the one behind all of them.
@@ -63,9 +67,10 @@ impl Binder<'_> {
 
     /// `NULLIF(a, b)`: NULL if they are equal, otherwise `a`.
     pub(crate) fn null_if(&self, a: Scalar, b: Scalar) -> Result<Scalar> {
-        let [compared, value] = a.shared();
-        let equal = self.compare(Comparison::Equal, compared, b)?;
-        self.chosen(vec![equal], vec![Scalar::null(), value])
+        let a = self.repeated(a);
+        let equal = self.compare(Comparison::Equal, a.place(), b)?;
+        let chosen = self.chosen(vec![equal], vec![Scalar::null(), a.place()])?;
+        Ok(a.within(chosen))
     }
 }
 

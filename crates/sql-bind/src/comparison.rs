@@ -1,7 +1,5 @@
 //! Comparisons: in which domain two values are compared, and what makes them values of it.
 
-use std::sync::Arc;
-
 use perigee_expr::Comparison;
 use perigee_expr::functions::{Value, leading_number};
 use perigee_expr::scalar::{Domain, Node, Scalar};
@@ -63,13 +61,11 @@ impl Binder<'_> {
         if list.is_empty() {
             return unsupported("an empty IN list");
         }
-        let mut rest = self.operand(operand)?;
+        let operand = self.repeated(self.operand(operand)?);
         let mut equal: Vec<Compared> = Vec::with_capacity(list.len());
         for item in list {
             self.environment.check()?;
-            let [operand, others] = rest.shared();
-            rest = others;
-            equal.push(self.compared(operand, self.operand(item)?)?);
+            equal.push(self.compared(operand.place(), self.operand(item)?)?);
         }
         let nullable = equal
             .iter()
@@ -78,15 +74,15 @@ impl Binder<'_> {
         let first = equal[0].domain;
         let is_same = |one: &Compared| one.domain == first && same(&one.both[0], &equal[0].both[0]);
         if equal.iter().all(is_same) {
-            let mut operand = None;
+            let mut place = None;
             let items = equal.into_iter().map(|one| {
                 let [left, right] = one.both;
-                operand.get_or_insert(left);
+                place.get_or_insert(left);
                 right
             });
             let items = items.collect();
-            let operand = Box::new(operand.unwrap_or_else(Scalar::null));
-            return Ok(Scalar::new(Node::In(first, operand, items), ty));
+            let place = Box::new(place.unwrap_or_else(Scalar::null));
+            return Ok(operand.within(Scalar::new(Node::In(first, place, items), ty)));
         }
         let equal = equal.into_iter().map(|Compared { domain, both }| {
             Scalar::new(
@@ -95,7 +91,7 @@ impl Binder<'_> {
             )
         });
         let any = equal.reduce(|left, right| joined(left, right, false));
-        Ok(any.unwrap_or_else(Scalar::null))
+        Ok(operand.within(any.unwrap_or_else(Scalar::null)))
     }
 
     fn row_in(&self, row: &[&Expr], list: &[Expr]) -> Result<Scalar> {
@@ -117,14 +113,12 @@ impl Binder<'_> {
 /// True for one expression that was made comparable twice.
 fn same(left: &Scalar, right: &Scalar) -> bool {
     match (&left.node, &right.node) {
-        (Node::Shared(left), Node::Shared(right)) => Arc::ptr_eq(left, right),
-        (Node::Column(left), Node::Column(right)) => left == right,
-        (Node::Constant(left), Node::Constant(right)) => left == right,
+        (Node::Local(left), Node::Local(right)) => left == right,
         (Node::Comparable(left, one), Node::Comparable(right, other)) => {
             one == other && same(left, right)
         }
         (Node::MemberNumber(left, _), Node::MemberNumber(right, _)) => same(left, right),
-        _ => false,
+        _ => left.is_same(right),
     }
 }
 
@@ -273,7 +267,7 @@ fn is_exact(ty: &SqlType) -> bool {
     ty.is_number() && !matches!(ty.column, Some(ColumnType::Float | ColumnType::Double))
 }
 
-fn mixed<T>(left: &SqlType, right: &SqlType) -> Result<T> {
+pub(crate) fn mixed<T>(left: &SqlType, right: &SqlType) -> Result<T> {
     let name = |ty: &SqlType| {
         ty.column
             .map_or("NULL".to_owned(), |column| column.to_string())

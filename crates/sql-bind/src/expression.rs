@@ -1,5 +1,7 @@
 //! Expressions: what each node of a syntax tree means.
 
+use std::cell::Cell;
+
 use perigee_expr::functions::Value;
 use perigee_expr::scalar::{LikeKind, Node, Scalar, Target};
 use perigee_expr::{Arithmetic, Comparison};
@@ -14,6 +16,8 @@ use crate::{BindError, Environment, Result};
 /// Binds expressions to a row.
 pub struct Binder<'e> {
     pub(crate) environment: &'e dyn Environment,
+    /// Values that were given numbers.
+    pub(crate) locals: Cell<usize>,
 }
 
 /// Stack that is left when it grows.
@@ -29,7 +33,10 @@ impl<'e> Binder<'e> {
     /// A binder of expressions that such an environment surrounds.
     #[must_use]
     pub fn new(environment: &'e dyn Environment) -> Self {
-        Self { environment }
+        Self {
+            environment,
+            locals: Cell::new(0),
+        }
     }
 
     /// The meaning of an expression.

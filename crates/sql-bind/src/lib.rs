@@ -16,6 +16,7 @@ mod expression;
 mod function;
 mod interval;
 mod literal;
+mod repeated;
 mod rows;
 
 pub use environment::{ColumnOf, Environment};

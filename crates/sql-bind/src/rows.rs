@@ -70,10 +70,11 @@ impl Binder<'_> {
         };
         let mut whole = self.compare(op, left, right)?;
         while let Some((left, right)) = pairs.pop() {
-            let ([left, same_left], [right, same_right]) = (left.shared(), right.shared());
-            let equal = self.compare(Comparison::Equal, same_left, same_right)?;
-            let first = self.compare(strict, left, right)?;
+            let [left, right] = [left, right].map(|one| self.repeated(one));
+            let equal = self.compare(Comparison::Equal, left.place(), right.place())?;
+            let first = self.compare(strict, left.place(), right.place())?;
             whole = joined(first, joined(equal, whole, true), false);
+            whole = left.within(right.within(whole));
         }
         Ok(whole)
     }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use perigee_expr::scalar::{Context, Nowhere};
 use perigee_sql_bind::{BindError, Binder, ColumnOf, Environment, Result};
 use perigee_sql_type::SqlType;
 use perigee_value::{Collation, ColumnType, Members};
@@ -173,5 +174,40 @@ fn long_and_deep_expressions_are_bound_in_linear_time() {
         );
         drop(scalar);
         stacker::grow(1 << 30, || drop(expr));
+    }
+}
+
+/// An operand that an expression names once and needs several times neither doubles the expression nor its evaluation,
+/// however deep that goes on.
+#[test]
+fn what_stands_in_several_places_is_there_once() {
+    const DEPTH: usize = 60;
+    let forms: [fn(&str) -> String; 6] = [
+        |x| format!("CASE {x} WHEN 1 THEN 2 WHEN 2 THEN 1 END"),
+        |x| format!("({x} BETWEEN 0 AND 1)"),
+        |x| format!("NULLIF({x}, 3)"),
+        |x| format!("({x} IN (1, 's', NULL))"),
+        |x| format!("(({x}, 1) < (1, 2))"),
+        |x| format!("NOT {x}"),
+    ];
+    let bind = |text: &str| {
+        let mut parser = Parser::new(&MySqlDialect {})
+            .with_recursion_limit(1 << 20)
+            .try_with_sql(text)
+            .unwrap();
+        let expr = stacker::grow(1 << 30, || parser.parse_expr().unwrap());
+        Binder::new(&table()).expression(&expr).unwrap()
+    };
+    for form in forms {
+        let text = (0..DEPTH).fold("1".to_owned(), |inner, _| form(&inner));
+        let scalar = bind(&text);
+        let mut nodes = 0;
+        scalar.visit(&mut |_| {
+            nodes += 1;
+            true
+        });
+        assert!(nodes <= 24 * DEPTH, "{nodes} nodes of {text}");
+        scalar.evaluate(&[], &Context::new(&Nowhere)).unwrap();
+        assert!(scalar.is_same(&bind(&text)), "{text}");
     }
 }

@@ -36,19 +36,48 @@ pub enum Failure {
 /// What evaluation knows beside the row.
 pub struct Context<'c> {
     /// The session.
-    pub environment: &'c dyn Environment,
+    environment: &'c dyn Environment,
     /// The values of [`Node::Parameter`]s: those of the row around a subquery.
-    pub parameters: &'c [Value<'c>],
+    parameters: &'c [Value<'c>],
+    /// The value of the [`Node::Let`] that is evaluated.
+    local: Option<&'c Local<'c>>,
+}
+
+/// The value of a [`Node::Let`] while its expression is evaluated.
+struct Local<'c> {
+    number: usize,
+    value: Value<'c>,
+    /// That of the next one around it.
+    outer: Option<&'c Self>,
 }
 
 impl<'c> Context<'c> {
     /// A session, and no parameters.
     #[must_use]
     pub fn new(environment: &'c dyn Environment) -> Self {
+        Self::with_parameters(environment, &[])
+    }
+
+    /// A session, and the values of [`Node::Parameter`]s.
+    #[must_use]
+    pub fn with_parameters(environment: &'c dyn Environment, parameters: &'c [Value<'c>]) -> Self {
         Self {
             environment,
-            parameters: &[],
+            parameters,
+            local: None,
         }
+    }
+
+    /// The value of the innermost [`Node::Let`] with a number.
+    fn local(&self, number: usize) -> Value<'static> {
+        let mut local = self.local;
+        while let Some(one) = local {
+            if one.number == number {
+                return one.value.clone().into_owned();
+            }
+            local = one.outer;
+        }
+        panic!("Q1: local {number} stands in no expression that has it");
     }
 
     /// An error if the statement is to stop.
@@ -226,7 +255,19 @@ impl Scalar {
             }
             Node::DateAdd(two, unit) => date_add(value(&two[0])?, &value(&two[1])?, *unit),
             Node::Call(call) => call.evaluate(row, context, &self.ty)?,
-            Node::Shared(one) => value(one)?,
+            Node::Let(number, two) => {
+                let local = Local {
+                    number: *number,
+                    value: value(&two[0])?,
+                    outer: context.local,
+                };
+                let inner = Context {
+                    local: Some(&local),
+                    ..*context
+                };
+                two[1].evaluate(row, &inner)?
+            }
+            Node::Local(number) => context.local(*number),
         })
     }
 }

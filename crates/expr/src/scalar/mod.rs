@@ -30,6 +30,9 @@ pub use number::{arithmetic_type, unrounded_type};
 pub use round::{Rounding, rounded_type};
 pub use values::{of_datum, to_datum, to_text};
 
+/// Nodes of an expression that is cheap.
+const CHEAP: usize = 16;
+
 /// An expression.
 #[derive(Clone, Debug)]
 pub struct Scalar {
@@ -91,8 +94,11 @@ pub enum Node {
     DateAdd(Box<[Scalar; 2]>, Interval),
     /// A function of the library.
     Call(Box<Call>),
-    /// An expression that stands in several places.
-    Shared(Arc<Scalar>),
+    /// A value with a number, and an expression in which [`Node::Local`]s of this number are the value: it is computed
+    /// once, wherever it stands.
+    Let(usize, Box<[Scalar; 2]>),
+    /// The value of the innermost [`Node::Let`] around it with its number.
+    Local(usize),
 }
 
 /// An operator of a chain.
@@ -195,31 +201,25 @@ impl Scalar {
         }
     }
 
-    /// The expression twice.
+    /// True if the expression costs next to nothing, and gives the same value each time: it may be repeated.
     #[must_use]
-    pub fn shared(self) -> [Self; 2] {
-        let ty = self.ty.clone();
-        let shared = match self.node {
-            Node::Column(place) => {
-                return [(); 2].map(|()| Self::new(Node::Column(place), ty.clone()));
-            }
-            Node::Parameter(number) => {
-                return [(); 2].map(|()| Self::new(Node::Parameter(number), ty.clone()));
-            }
-            Node::Constant(value) => {
-                return [(); 2].map(|()| Self::new(Node::Constant(value.clone()), ty.clone()));
-            }
-            Node::Shared(shared) => shared,
-            node => Arc::new(Self::new(node, self.ty)),
-        };
-        [(); 2].map(|()| Self::new(Node::Shared(shared.clone()), ty.clone()))
+    pub fn is_cheap(&self) -> bool {
+        let mut nodes = 0;
+        let mut is_cheap = true;
+        self.visit(&mut |part| {
+            nodes += 1;
+            is_cheap &= nodes <= CHEAP && part.is_deterministic();
+            is_cheap &= !matches!(part.node, Node::Let(..));
+            is_cheap
+        });
+        is_cheap
     }
 
     /// The operands.
     #[must_use]
     pub fn operands(&self) -> Vec<&Self> {
         match &self.node {
-            Node::Constant(_) | Node::Column(_) | Node::Parameter(_) => Vec::new(),
+            Node::Constant(_) | Node::Column(_) | Node::Parameter(_) | Node::Local(_) => Vec::new(),
             Node::Cast(one, _)
             | Node::Comparable(one, _)
             | Node::Latin(one)
@@ -237,7 +237,8 @@ impl Scalar {
             Node::Compare(_, _, two)
             | Node::Like(two, _)
             | Node::Xor(two)
-            | Node::DateAdd(two, _) => two.iter().collect(),
+            | Node::DateAdd(two, _)
+            | Node::Let(_, two) => two.iter().collect(),
             Node::In(_, one, list) => std::iter::once(&**one).chain(list).collect(),
             Node::And(all) | Node::Or(all) | Node::Coalesce(all) => all.iter().collect(),
             Node::Case(branches, otherwise) => {
@@ -245,7 +246,6 @@ impl Scalar {
                 branches.chain(otherwise.as_deref()).collect()
             }
             Node::Call(call) => call.arguments.iter().collect(),
-            Node::Shared(one) => vec![one],
         }
     }
 

@@ -74,7 +74,8 @@ impl Display for Scalar {
                 list(&call.arguments, f)?;
                 f.write_str(")")
             }
-            Node::Shared(one) => write!(f, "{one}"),
+            Node::Let(number, two) => write!(f, "(let %{number} = {} in {})", two[0], two[1]),
+            Node::Local(number) => write!(f, "%{number}"),
         }
     }
 }

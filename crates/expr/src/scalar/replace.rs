@@ -1,8 +1,5 @@
 //! Expressions changed in part: columns moved to other places, parts replaced by what was computed before.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-
 use super::{Node, Scalar};
 
 /// Stack that is left when it grows.
@@ -10,10 +7,6 @@ const RED_ZONE: usize = 128 << 10;
 
 /// Bytes by which it grows.
 const STACK: usize = 1 << 20;
-
-/// What stands in several places before and after it was changed, by its address. The old one is kept, so that nothing
-/// else gets the address.
-type Changed = HashMap<usize, (Arc<Scalar>, Arc<Scalar>)>;
 
 impl Scalar {
     /// The expression with parts replaced, from the outside in: where `replace` gives an expression, it stands in the
@@ -25,7 +18,7 @@ impl Scalar {
         mut self,
         replace: &mut dyn FnMut(&Self) -> Result<Option<Self>, E>,
     ) -> Result<Self, E> {
-        change(&mut self, replace, &mut Changed::new())?;
+        change(&mut self, replace)?;
         Ok(self)
     }
 
@@ -36,18 +29,14 @@ impl Scalar {
         self
     }
 
-    /// Shows the parts, from the outside in, each thing that stands in several places once. Parts of which `see` says
-    /// false are not looked into.
+    /// Shows the parts, from the outside in. Parts of which `see` says false are not looked into.
     pub fn visit(&self, see: &mut dyn FnMut(&Self) -> bool) {
-        look(self, see, &mut HashSet::new());
+        look(self, see);
     }
 
-    /// The operands of anything but what stands in several places.
     fn operands_mut(&mut self) -> Vec<&mut Self> {
         match &mut self.node {
-            Node::Constant(_) | Node::Column(_) | Node::Parameter(_) | Node::Shared(_) => {
-                Vec::new()
-            }
+            Node::Constant(_) | Node::Column(_) | Node::Parameter(_) | Node::Local(_) => Vec::new(),
             Node::Cast(one, _)
             | Node::Comparable(one, _)
             | Node::Latin(one)
@@ -65,7 +54,8 @@ impl Scalar {
             Node::Compare(_, _, two)
             | Node::Like(two, _)
             | Node::Xor(two)
-            | Node::DateAdd(two, _) => two.iter_mut().collect(),
+            | Node::DateAdd(two, _)
+            | Node::Let(_, two) => two.iter_mut().collect(),
             Node::In(_, one, list) => std::iter::once(&mut **one).chain(list).collect(),
             Node::And(all) | Node::Or(all) | Node::Coalesce(all) => all.iter_mut().collect(),
             Node::Case(branches, otherwise) => {
@@ -77,16 +67,11 @@ impl Scalar {
     }
 }
 
-fn look(scalar: &Scalar, see: &mut dyn FnMut(&Scalar) -> bool, seen: &mut HashSet<usize>) {
-    if let Node::Shared(shared) = &scalar.node
-        && !seen.insert(Arc::as_ptr(shared) as usize)
-    {
-        return;
-    }
+fn look(scalar: &Scalar, see: &mut dyn FnMut(&Scalar) -> bool) {
     stacker::maybe_grow(RED_ZONE, STACK, || {
         if see(scalar) {
             for operand in scalar.operands() {
-                look(operand, see, seen);
+                look(operand, see);
             }
         }
     });
@@ -95,12 +80,6 @@ fn look(scalar: &Scalar, see: &mut dyn FnMut(&Scalar) -> bool, seen: &mut HashSe
 fn loosen(scalar: &mut Scalar) {
     scalar.ty.nullable = true;
     stacker::maybe_grow(RED_ZONE, STACK, || {
-        if let Node::Shared(shared) = &scalar.node {
-            let mut own = Scalar::clone(shared);
-            loosen(&mut own);
-            scalar.node = own.node;
-            return;
-        }
         for operand in scalar.operands_mut() {
             loosen(operand);
         }
@@ -110,27 +89,14 @@ fn loosen(scalar: &mut Scalar) {
 fn change<E>(
     scalar: &mut Scalar,
     replace: &mut dyn FnMut(&Scalar) -> Result<Option<Scalar>, E>,
-    changed: &mut Changed,
 ) -> Result<(), E> {
     stacker::maybe_grow(RED_ZONE, STACK, || {
         if let Some(new) = replace(scalar)? {
             *scalar = new;
             return Ok(());
         }
-        if let Node::Shared(shared) = &mut scalar.node {
-            let address = Arc::as_ptr(shared) as usize;
-            if let Some((_, new)) = changed.get(&address) {
-                *shared = Arc::clone(new);
-                return Ok(());
-            }
-            let mut new = Scalar::clone(shared);
-            change(&mut new, replace, changed)?;
-            let old = std::mem::replace(shared, Arc::new(new));
-            changed.insert(address, (old, Arc::clone(shared)));
-            return Ok(());
-        }
         for operand in scalar.operands_mut() {
-            change(operand, replace, changed)?;
+            change(operand, replace)?;
         }
         Ok(())
     })

@@ -15,24 +15,41 @@ impl Scalar {
     /// that are not shown. A function with another value each time is not the same as itself.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        let (this, other) = (self.unshared(), other.unshared());
-        std::ptr::eq(this, other) && this.is_deterministic()
-            || this.ty == other.ty
-                && have_one_operator(&this.node, &other.node)
+        is_same(self, other, &mut Vec::new())
+    }
+}
+
+/// `locals` are the numbers of values around both expressions that have the same meaning.
+fn is_same(this: &Scalar, other: &Scalar, locals: &mut Vec<[usize; 2]>) -> bool {
+    if this.ty != other.ty {
+        return false;
+    }
+    match (&this.node, &other.node) {
+        (Node::Local(this), Node::Local(other)) => {
+            let is_either = |pair: &&[usize; 2]| pair[0] == *this || pair[1] == *other;
+            let innermost = locals.iter().rev().find(is_either);
+            innermost == Some(&[*this, *other])
+        }
+        (Node::Let(number, two), Node::Let(twin, others)) => {
+            stacker::maybe_grow(RED_ZONE, STACK, || {
+                if !is_same(&two[0], &others[0], locals) {
+                    return false;
+                }
+                locals.push([*number, *twin]);
+                let is_one = is_same(&two[1], &others[1], locals);
+                locals.pop();
+                is_one
+            })
+        }
+        (one, another) => {
+            have_one_operator(one, another)
                 && stacker::maybe_grow(RED_ZONE, STACK, || {
                     let (these, others) = (this.operands(), other.operands());
                     let mut both = these.iter().zip(&others);
-                    these.len() == others.len() && both.all(|(one, other)| one.is_same(other))
+                    these.len() == others.len()
+                        && both.all(|(one, other)| is_same(one, other, locals))
                 })
-    }
-
-    /// The expression that stands in several places.
-    fn unshared(&self) -> &Self {
-        let mut scalar = self;
-        while let Node::Shared(shared) = &scalar.node {
-            scalar = shared;
         }
-        scalar
     }
 }
 
@@ -95,28 +112,24 @@ mod tests {
         assert!(not(column(1)).is_same(&not(column(1))));
         assert!(!not(column(1)).is_same(&not(column(2))));
         assert!(!not(column(1)).is_same(&column(1)));
-        let [shared, twin] = not(column(3)).shared();
-        assert!(shared.is_same(&twin) && shared.is_same(&not(column(3))));
     }
 
     #[test]
-    fn what_stands_in_several_places_is_replaced_once() {
-        let [one, other] = not(column(1)).shared();
-        let both = Scalar::new(Node::And(vec![one, other]), SqlType::truth());
-        let mut count = 0;
-        let moved = both.replaced::<()>(&mut |scalar| {
-            Ok(match scalar.node {
-                Node::Column(place) => {
-                    count += 1;
-                    Some(column(place + 10))
-                }
-                _ => None,
-            })
-        });
-        assert_eq!(
-            moved.map(|scalar| scalar.to_string()),
-            Ok("(not #11 and not #11)".into())
-        );
-        assert_eq!(count, 1);
+    fn values_with_numbers_are_the_same_whatever_the_numbers() {
+        let local = |number| Scalar::new(Node::Local(number), SqlType::truth());
+        let given = |number, value, body| {
+            Scalar::new(Node::Let(number, Box::new([value, body])), SqlType::truth())
+        };
+        let one = given(1, not(column(1)), not(local(1)));
+        assert!(one.is_same(&given(2, not(column(1)), not(local(2)))));
+        assert!(!one.is_same(&given(2, not(column(2)), not(local(2)))));
+        let nested = |outer, inner, used| {
+            let body = given(inner, not(column(2)), not(local(used)));
+            given(outer, not(column(1)), body)
+        };
+        assert!(nested(1, 2, 1).is_same(&nested(2, 1, 2)));
+        assert!(!nested(1, 2, 1).is_same(&nested(1, 2, 2)));
+        assert!(nested(1, 1, 1).is_same(&nested(1, 2, 2)));
+        assert!(!nested(1, 1, 1).is_same(&nested(1, 2, 1)));
     }
 }

@@ -199,10 +199,7 @@ impl BoundScalar {
                     Leaf::Parameter(number) => parameters[number] = value,
                 }
             }
-            let context = Context {
-                environment: &environment,
-                parameters: &parameters,
-            };
+            let context = Context::with_parameters(&environment, &parameters);
             let value = self.scalar.evaluate(&row, &context);
             out.push(value.map_err(|failure| SqlError::from(failure).into_df())?)?;
         }

@@ -36,10 +36,7 @@ type Result<T> = std::result::Result<T, Nothing>;
 
 impl World<'_> {
     fn value(&self, scalar: &Scalar, row: &Row) -> Result<Value<'static>> {
-        let context = Context {
-            environment: &Nowhere,
-            parameters: &self.parameters,
-        };
+        let context = Context::with_parameters(&Nowhere, &self.parameters);
         let value = scalar.evaluate(row, &context);
         value.map(Value::into_owned).map_err(|_| Nothing::LeftOut)
     }

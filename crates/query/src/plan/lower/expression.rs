@@ -116,7 +116,8 @@ impl Row<'_> {
             Node::Extract(field, one) => self.extract(*field, one)?,
             Node::DateAdd(two, unit) => return self.date_add(&two[0], &two[1], *unit),
             Node::Call(call) => self.library(call)?,
-            Node::Shared(one) => self.expr(one)?,
+            // Nothing else in a plan computes a value once for several places.
+            Node::Let(..) | Node::Local(_) => return Ok(None),
         }))
     }
 
