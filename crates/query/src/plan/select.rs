@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{EmptyRelation, LogicalPlan, Projection};
@@ -22,6 +23,8 @@ use crate::interrupt;
 pub struct Planned {
     /// The plan, before DataFusion's optimizer.
     pub plan: LogicalPlan,
+    /// What clients are told of its columns.
+    pub schema: SchemaRef,
     /// What the result's columns are called.
     pub names: Vec<String>,
 }
@@ -46,7 +49,12 @@ pub async fn plan(state: &SessionState, rewritten: Rewritten) -> Result<Planned>
     };
     let plan = typing::apply(plan)?;
     let names = output_names(&plan, &rewritten.names);
-    Ok(Planned { plan, names })
+    let schema = Arc::clone(plan.schema().inner());
+    Ok(Planned {
+        plan,
+        schema,
+        names,
+    })
 }
 
 /// Literals from which a select list is planned here: DataFusion compares the names of all columns with each

@@ -255,7 +255,7 @@ pub(super) async fn describe(
         Some(Ok(planned)) => planned,
         _ => logical(session, Meaning::rewritten(rewritten)?, reading).await?,
     };
-    let schema = shown_schema(planned.plan.schema().as_arrow());
+    let schema = shown_schema(&planned.schema);
     let columns = schema.fields().iter().zip(&planned.names);
     let columns = columns.map(|(field, name)| column_of(field, name));
     let columns = columns.collect();
@@ -322,7 +322,7 @@ async fn physical(session: &Session, meaning: Meaning<'_>, reading: Reading) -> 
     let physical = state.create_physical_plan(&optimized).await?;
     interrupt::check()?;
     let physical = stoppable(physical, &cancel)?;
-    let schema = shown_schema(planned.plan.schema().as_arrow());
+    let schema = shown_schema(&planned.schema);
     check_types(&schema, &physical.schema())?;
     Ok(Prepared {
         state,
@@ -559,8 +559,21 @@ fn is_shown_as(given: &DataType, shown: &DataType) -> bool {
     let is_text = |ty: &DataType| matches!(ty, Utf8 | Utf8View);
     given == shown
         || matches!((given, shown), (Boolean, Int64) | (Null, _))
+        || is_number_of(given, shown)
         || (is_text(given) && is_text(shown))
         || (is_bytes(given) && is_bytes(shown))
+}
+
+/// True for numbers that a conversion does not round; one that has no place is an error then.
+fn is_number_of(given: &DataType, shown: &DataType) -> bool {
+    match (given, shown) {
+        (DataType::Float32 | DataType::Float64, shown) => *shown == DataType::Float64,
+        (
+            DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale),
+            DataType::Decimal128(_, wanted) | DataType::Decimal256(_, wanted),
+        ) => scale <= wanted,
+        (given, shown) => given.is_integer() && shown.is_numeric(),
+    }
 }
 
 /// A batch with the types that the result's columns have.

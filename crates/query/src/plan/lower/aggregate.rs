@@ -152,7 +152,8 @@ impl Planner<'_> {
             let name = match known {
                 Some(at) => functions[at].1.clone(),
                 None => {
-                    let name = unique(&function.schema_name().to_string(), &mut used);
+                    let name = function.schema_name().to_string();
+                    let name = unique(&name, &mut self.results.borrow_mut());
                     functions.push((function, name.clone()));
                     name
                 }

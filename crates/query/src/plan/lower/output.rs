@@ -3,18 +3,19 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::{DFSchema, Result as DfResult, TableReference};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection};
 use perigee_expr::scalar::Scalar;
 use perigee_sql_bind::query::Column;
-use perigee_sql_type::{SqlType, TEXT_CHARS};
-use perigee_value::ColumnType;
+use perigee_sql_type::SqlType;
 
 use super::relation::{Lowered, Planner, column};
-use crate::functions::cast::fsp_of;
-use crate::functions::types::{is_bytes, is_json, is_string};
+use crate::functions::types::{is_json, is_string};
+use crate::plan::branches::data_type_of;
 use crate::plan::metadata;
+use crate::result::type_of;
 
 impl Lowered {
     /// The relation with a plan whose columns are the row's and nothing else.
@@ -87,13 +88,8 @@ pub(super) fn named(
     let Some(own) = ty.column.filter(|_| !ty.truth) else {
         return Ok(expr.alias_qualified(Some(qualifier.clone()), name));
     };
-    let has_fsp = own.fsp().unwrap_or(0) != fsp_of(&field);
     let is_text = is_string(field.data_type()) && !is_json(field.data_type());
-    let is_declared = metadata::declared(&field).is_some();
-    // Texts of unknown length are what fields that declare nothing have.
-    let is_long = matches!(own, ColumnType::Varchar { chars, .. } if chars >= TEXT_CHARS);
-    let is_string = is_text || is_bytes(field.data_type());
-    if has_fsp || is_string && !is_declared && !is_long {
+    if !tells(&field, ty) {
         metadata::declare(&mut map, &own);
     }
     if is_text && metadata::collation(&field) != ty.collation() {
@@ -101,6 +97,31 @@ pub(super) fn named(
     }
     let metadata = (!map.is_empty()).then(|| FieldMetadata::from(map));
     Ok(expr.alias_qualified_with_metadata(Some(qualifier.clone()), name, metadata))
+}
+
+/// The fields of a result: what the binder says of types that the plan's own fields do not tell.
+pub(super) fn told(schema: &DFSchema, columns: &[Column]) -> SchemaRef {
+    let fields = schema.fields().iter().zip(columns);
+    let fields: Vec<_> = fields
+        .map(|(field, own)| match own.ty.column {
+            Some(column) if !tells(field, &own.ty) => {
+                let mut metadata = field.metadata().clone();
+                metadata::declare(&mut metadata, &column);
+                let told = field.as_ref().clone().with_metadata(metadata);
+                match told.data_type().is_numeric() {
+                    true => told.with_data_type(data_type_of(column)),
+                    false => told,
+                }
+            }
+            _ => field.as_ref().clone(),
+        })
+        .collect();
+    Arc::new(Schema::new(fields))
+}
+
+/// True if clients are told a type by a field.
+fn tells(field: &Field, ty: &SqlType) -> bool {
+    metadata::is_enum(field) || ty.truth || type_of(field) == ty.column
 }
 
 impl<'q> Planner<'q> {

@@ -2,7 +2,7 @@
 //! is made only where somebody looks at the whole row.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::common::{
@@ -17,7 +17,7 @@ use perigee_sql_bind::query::{
     Definition, Join, JoinKind, Operator, Query, Relation, SortKey, Table,
 };
 
-use super::Row;
+use super::{Row, output};
 use crate::error::SqlError;
 use crate::interrupt;
 use crate::plan::branches::Common;
@@ -46,13 +46,19 @@ pub fn planned(
         tables,
         subqueries,
         numbers: Cell::new(0),
+        results: RefCell::default(),
         definitions: RefCell::default(),
     };
     let body = planner.relation(&query.body, &[])?;
     let plan = body.exact(&query.body.columns, &planner)?.plan;
     let names = query.body.columns.iter();
     let names = names.map(|column| column.name.to_string()).collect();
-    Ok(Planned { plan, names })
+    let schema = output::told(plan.schema(), &query.body.columns);
+    Ok(Planned {
+        plan,
+        schema,
+        names,
+    })
 }
 
 /// What becomes of subqueries.
@@ -71,6 +77,8 @@ pub(super) struct Planner<'q> {
     pub(super) subqueries: Subqueries,
     /// Names that were given out.
     numbers: Cell<usize>,
+    /// Names of results of aggregate functions, which have no qualifier.
+    pub(super) results: RefCell<HashSet<String>>,
     definitions: RefCell<HashMap<usize, &'q Definition>>,
 }
 
