@@ -247,6 +247,8 @@ registry! {
     too_many_tables(1116, "HY000", limit) => "Too many tables; MySQL can only use {limit} tables in a join";
     /// A SELECT that ran longer than `max_execution_time`.
     execution_time(3024, "HY000") => "Query execution was interrupted, maximum statement execution time exceeded";
+    /// A recursive query of more steps than `cte_max_recursion_depth`.
+    recursion_depth(3636, "HY000", steps) => "Recursive query aborted after {steps} iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
     /// A string longer than its column.
     data_too_long(1406, "22001", column, row) => "Data too long for column '{column}' at row {row}";
     /// A DECIMAL whose scale is too big.

@@ -250,6 +250,8 @@ files!(
     lateral,
     sets,
     subqueries,
+    rollup,
+    withs,
 );
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,6 +13,7 @@ use super::exec::{PageScanExec, ScanAggregate, as_page_scan};
 use super::filters::RunTimeFilter;
 use super::index_join::IndexJoinExec;
 use super::residual::Residual;
+use crate::plan::common::definitions;
 
 /// One row of EXPLAIN.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +42,9 @@ pub struct AccessRow {
 #[must_use]
 pub fn describe(plan: &Arc<dyn ExecutionPlan>) -> Vec<AccessRow> {
     let mut rows = Vec::new();
+    for (_, plan) in definitions(plan) {
+        visit(&plan, &Residual::default(), &mut rows);
+    }
     visit(plan, &Residual::default(), &mut rows);
     rows
 }
@@ -230,11 +234,18 @@ fn condition(scan: &PageScanExec) -> Option<String> {
 
 /// Adds what the scans of a plan did to `total`.
 pub fn count_scans(plan: &Arc<dyn ExecutionPlan>, total: &ScanCounters) {
+    for (_, plan) in definitions(plan) {
+        count_below(&plan, total);
+    }
+    count_below(plan, total);
+}
+
+fn count_below(plan: &Arc<dyn ExecutionPlan>, total: &ScanCounters) {
     if let Some(counters) = as_page_scan(plan).and_then(PageScanExec::counters) {
         total.absorb(&counters);
     }
     for child in plan.children() {
-        count_scans(child, total);
+        count_below(child, total);
     }
 }
 

@@ -7,6 +7,7 @@ pub mod branches;
 mod charged_window;
 mod clause;
 pub mod collation;
+pub mod common;
 mod constants;
 mod field;
 mod fractions;

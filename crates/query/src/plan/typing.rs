@@ -627,6 +627,11 @@ const SHOWN: &str = "/shown@";
 /// it the group's least value as it is stored, which takes the key's place in the output.
 pub(super) fn group_by(aggregate: Aggregate) -> DfResult<LogicalPlan> {
     let keyed = keyed_tables(&aggregate);
+    // The keys of grouping sets are one expression, and several columns.
+    let of_sets = match aggregate.group_expr[..] {
+        [Expr::GroupingSet(_)] => Some(aggregate.group_expr_len()?),
+        _ => None,
+    };
     let Aggregate {
         input,
         mut group_expr,
@@ -663,7 +668,7 @@ pub(super) fn group_by(aggregate: Aggregate) -> DfResult<LogicalPlan> {
         );
         *expr = collated(value, input.schema())?.alias_qualified(relation, name);
     }
-    let groups = shown.len();
+    let groups = of_sets.unwrap_or(shown.len());
     let mut digits = vec![0; groups];
     for expr in &aggr_expr {
         digits.push(extreme_digits(expr.unalias_ref(), input.schema())?);

@@ -169,7 +169,7 @@ pub(super) fn references(query: &query::Query) -> Vec<TableReference> {
     query.tables.iter().map(reference).collect()
 }
 
-/// The plan of a query.
+/// The plan of a query, whose recursive parts make so many steps at most.
 ///
 /// # Errors
 /// 1235 for what has no plan.
@@ -177,6 +177,7 @@ pub(super) async fn planned(
     state: &SessionState,
     query: &query::Query,
     subqueries: Subqueries,
+    most_steps: u64,
 ) -> Result<Planned> {
     let catalog = state.catalog_list().catalog(CATALOG);
     let catalog = catalog.ok_or_else(|| SqlError::unknown("Q1: a statement has a catalog"))?;
@@ -199,7 +200,7 @@ pub(super) async fn planned(
         let provider = provider.ok_or_else(|| SqlError::no_such_table(&table.schema, &name))?;
         tables.push(provider_as_source(provider));
     }
-    Ok(lower::planned(query, &tables, subqueries)?)
+    Ok(lower::planned(query, &tables, subqueries, most_steps)?)
 }
 
 impl From<BindError> for SqlError {

@@ -1,5 +1,6 @@
 //! EXPLAIN: a row a table in MySQL's form, the plan as a tree, or the plan that was run.
 
+use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use perigee_engine::scan::{CancelToken, ScanCounters};
 use std::fmt::Write;
@@ -14,6 +15,7 @@ use super::{Session, insert, show::number};
 use crate::access::{analyze, count_scans, describe};
 use crate::error::{Result, SqlError};
 use crate::parse::{ExplainForm, Piece, Statement};
+use crate::plan::common::definitions;
 use crate::result::ResultSink;
 
 /// Runs an EXPLAIN.
@@ -119,13 +121,26 @@ fn tree(plan: String) -> Rowset {
 }
 
 fn tree_text(plan: &Arc<dyn ExecutionPlan>) -> String {
-    displayable(plan.as_ref()).indent(false).to_string()
+    with_definitions(plan, |plan| displayable(plan).indent(false).to_string())
 }
 
 fn measured_text(plan: &Arc<dyn ExecutionPlan>) -> String {
-    datafusion::physical_plan::display::DisplayableExecutionPlan::with_metrics(plan.as_ref())
-        .indent(false)
-        .to_string()
+    with_definitions(plan, |plan| {
+        let measured = DisplayableExecutionPlan::with_metrics(plan);
+        measured.indent(false).to_string()
+    })
+}
+
+/// A plan, and those of the common table expressions that it reads behind it.
+fn with_definitions(
+    plan: &Arc<dyn ExecutionPlan>,
+    shown: impl Fn(&dyn ExecutionPlan) -> String,
+) -> String {
+    let mut text = shown(plan.as_ref());
+    for (name, plan) in definitions(plan) {
+        let _ = write!(text, "\n{name}:\n{}", shown(plan.as_ref()));
+    }
+    text
 }
 
 fn table(prepared: Option<&Prepared>, changed: &Changed) -> Rowset {

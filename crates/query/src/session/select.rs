@@ -378,7 +378,10 @@ async fn logical(
         state.register_udf(function.clone())?;
     }
     let planned = match meaning {
-        Meaning::Bound(bound, subqueries) => bound::planned(&state, bound, subqueries).await?,
+        Meaning::Bound(bound, subqueries) => {
+            let most_steps = session.variables.integer("cte_max_recursion_depth");
+            bound::planned(&state, bound, subqueries, most_steps).await?
+        }
         Meaning::Rewritten(rewritten) => select::plan(&state, *rewritten).await?,
     };
     Ok((state, planned))

@@ -117,6 +117,11 @@ static DEFINITIONS: &[Definition] = &[
     both("collation_database", Kind::Fixed, "utf8mb4_bin"),
     both("collation_server", Kind::Fixed, "utf8mb4_bin"),
     both("completion_type", Kind::Fixed, "NO_CHAIN"),
+    both(
+        "cte_max_recursion_depth",
+        Kind::Integer(0, 4_294_967_295),
+        "1000",
+    ),
     never("datadir", Kind::Text, ""),
     never(
         "default_authentication_plugin",

@@ -9,7 +9,6 @@ use datafusion::physical_expr::{PhysicalExpr, PhysicalExprRef};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
-use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 
 use super::join_keys::JoinKeys;
 use super::target::Target;
@@ -19,6 +18,7 @@ use crate::access::exec::{PageScanExec, as_page_scan};
 use crate::access::join_key::{ScanColumn, scan_column};
 use crate::access::join_rule::rows;
 use crate::access::reason::Reason;
+use crate::plan::common::is_step;
 
 /// The rule.
 #[derive(Debug)]
@@ -30,8 +30,8 @@ impl PhysicalOptimizerRule for JoinFilterRule {
         plan: Arc<dyn ExecutionPlan>,
         _: &ConfigOptions,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        // Each round of a recursive query has other rows, and its scans are the same.
-        if plan.exists(|node| Ok(node.is::<RecursiveQueryExec>()))? {
+        // Each step of a recursive query has other rows, and its scans are the same.
+        if is_step(&plan)? {
             return Ok(plan);
         }
         Ok(plan.transform_down(filtering)?.data)

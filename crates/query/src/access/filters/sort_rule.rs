@@ -13,7 +13,6 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
@@ -26,6 +25,7 @@ use super::{FilterOrigin, RunTimeFilter, WatchExec, with_children};
 use crate::access::exec::{PageScanExec, as_page_scan};
 use crate::access::join_key::{ScanColumn, scan_column};
 use crate::access::reason::Reason;
+use crate::plan::common::is_step;
 
 /// The scan is expected to have so many times as many rows as the sort keeps.
 const WORTH: f64 = 4.0;
@@ -40,8 +40,8 @@ impl PhysicalOptimizerRule for TopFilterRule {
         plan: Arc<dyn ExecutionPlan>,
         _: &ConfigOptions,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        // Each round of a recursive query has other rows, and its scans are the same.
-        if plan.exists(|node| Ok(node.is::<RecursiveQueryExec>()))? {
+        // Each step of a recursive query has other rows, and its scans are the same.
+        if is_step(&plan)? {
             return Ok(plan);
         }
         Ok(plan.transform_down(filtering)?.data)

@@ -13,11 +13,15 @@ mod running;
 pub use node::{Answer, ApplyNode};
 pub use planner::Planner;
 
+use std::sync::Arc;
+
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result as DfResult, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan};
+
+use super::common::{Filled, SharedNode};
 
 /// The value of the row around a subquery, by its number.
 #[must_use]
@@ -33,6 +37,15 @@ pub fn parameter(number: usize, field: FieldRef) -> Expr {
 /// # Errors
 /// If the plan cannot be made.
 pub(crate) fn with_values(plan: &LogicalPlan, values: &[ScalarValue]) -> DfResult<LogicalPlan> {
+    filled(plan, values, &mut Filled::new())
+}
+
+/// [`with_values`], for a plan among others of the same values that read the same tables.
+pub(super) fn filled(
+    plan: &LogicalPlan,
+    values: &[ScalarValue],
+    tables: &mut Filled,
+) -> DfResult<LogicalPlan> {
     let value = |expr: Expr| match &expr {
         Expr::Placeholder(placeholder) => {
             let number = placeholder.id.trim_start_matches('$').parse::<usize>();
@@ -45,6 +58,12 @@ pub(crate) fn with_values(plan: &LogicalPlan, values: &[ScalarValue]) -> DfResul
         _ => Ok(Transformed::no(expr)),
     };
     let filled = plan.clone().transform_up_with_subqueries(|node| {
+        if let LogicalPlan::Extension(extension) = &node
+            && let Some(shared) = extension.node.as_any().downcast_ref::<SharedNode>()
+        {
+            let node = Arc::new(shared.filled(values, tables)?);
+            return Ok(Transformed::yes(LogicalPlan::Extension(Extension { node })));
+        }
         let names = datafusion::logical_expr::expr_rewriter::NamePreserver::new(&node);
         let filled = node.map_expressions(|expr| {
             let saved = names.save(&expr);

@@ -14,6 +14,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 
 use super::exec::{ApplyExec, Subquery};
 use super::node::ApplyNode;
+use crate::plan::common::Commons;
 
 /// DataFusion's planner, which knows these nodes, too.
 #[derive(Debug)]
@@ -26,7 +27,10 @@ impl QueryPlanner for Planner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(Applies)]);
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![
+            Arc::new(Applies),
+            Arc::new(Commons),
+        ]);
         planner.create_physical_plan(plan, session).await
     }
 }

@@ -1,5 +1,6 @@
 //! Groups, and functions of their rows.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -94,7 +95,71 @@ pub(super) fn or_else(expr: Expr, of_nothing: Option<u64>) -> Expr {
     }
 }
 
+/// The aggregate functions of one node, each once.
+pub(super) struct Functions<'p> {
+    /// Names that results in the query have.
+    used: &'p RefCell<HashSet<String>>,
+    /// The functions, and the names of their columns.
+    all: Vec<(Expr, String)>,
+}
+
+impl Functions<'_> {
+    /// The result of a function over rows, as a column of the node.
+    pub(super) fn add(&mut self, aggregate: &Aggregate, row: &Row<'_>) -> DfResult<Expr> {
+        if !aggregate.order.is_empty() {
+            return unsupported("ORDER BY in an aggregate function");
+        }
+        let Lowering {
+            function,
+            arguments,
+            of_nothing,
+        } = function(&aggregate.function, &aggregate.arguments, row)?;
+        let function =
+            Function::new_udf(function, arguments, aggregate.distinct, None, vec![], None);
+        let function = match typing::extreme_of_text(&function, row.schema)? {
+            Some(extreme) => extreme,
+            None => typing::distinct_argument(function, row.schema)?.data,
+        };
+        Ok(or_else(self.column(function), of_nothing))
+    }
+
+    /// The column of a function.
+    pub(super) fn column(&mut self, function: Expr) -> Expr {
+        let known = self.all.iter().position(|(known, _)| *known == function);
+        let name = match known {
+            Some(at) => self.all[at].1.clone(),
+            None => {
+                let name = function.schema_name().to_string();
+                let name = unique(&name, &mut self.used.borrow_mut());
+                self.all.push((function, name.clone()));
+                name
+            }
+        };
+        Expr::Column(DfColumn::new_unqualified(name))
+    }
+
+    /// The functions under their names.
+    pub(super) fn named(self) -> Vec<Expr> {
+        let all = self.all.into_iter().map(|(function, name)| {
+            let is_its_own = function.schema_name().to_string() == name;
+            match is_its_own {
+                true => function,
+                false => function.alias(name),
+            }
+        });
+        all.collect()
+    }
+}
+
 impl Planner<'_> {
+    /// No functions yet.
+    pub(super) fn functions(&self) -> Functions<'_> {
+        Functions {
+            used: &self.results,
+            all: Vec::new(),
+        }
+    }
+
     /// Groups of rows: keys, then results.
     pub(super) fn aggregate(
         &self,
@@ -123,7 +188,7 @@ impl Planner<'_> {
             groups.push(key);
         }
         let decided = self.decided(of, keys);
-        let mut functions: Vec<(Expr, String)> = Vec::with_capacity(aggregates.len());
+        let mut functions = self.functions();
         for aggregate in aggregates {
             if let Some(place) = decided_column(aggregate, of, &decided)
                 && let Some(own) = column(&input.columns[place])
@@ -134,41 +199,10 @@ impl Planner<'_> {
                 groups.push(key);
                 continue;
             }
-            if !aggregate.order.is_empty() {
-                return unsupported("ORDER BY in an aggregate function");
-            }
-            let Lowering {
-                function,
-                arguments,
-                of_nothing,
-            } = function(&aggregate.function, &aggregate.arguments, &row)?;
-            let function =
-                Function::new_udf(function, arguments, aggregate.distinct, None, vec![], None);
-            let function = match typing::extreme_of_text(&function, row.schema)? {
-                Some(extreme) => extreme,
-                None => typing::distinct_argument(function, row.schema)?.data,
-            };
-            let known = functions.iter().position(|(known, _)| *known == function);
-            let name = match known {
-                Some(at) => functions[at].1.clone(),
-                None => {
-                    let name = function.schema_name().to_string();
-                    let name = unique(&name, &mut self.results.borrow_mut());
-                    functions.push((function, name.clone()));
-                    name
-                }
-            };
-            let result = Expr::Column(DfColumn::new_unqualified(name));
-            output.push(or_else(result, of_nothing));
+            output.push(functions.add(aggregate, &row)?);
         }
-        let functions = functions.into_iter().map(|(function, name)| {
-            let is_its_own = function.schema_name().to_string() == name;
-            match is_its_own {
-                true => function,
-                false => function.alias(name),
-            }
-        });
-        let groups = Groups::try_new(Arc::new(input.plan), groups, functions.collect())?;
+        let functions = functions.named();
+        let groups = Groups::try_new(Arc::new(input.plan), groups, functions)?;
         let plan = typing::sums_in_range(typing::group_by(groups)?)?;
         Ok(Lowered {
             plan,

@@ -33,7 +33,7 @@ impl<'q> Planner<'q> {
         let arguments = apply.arguments.iter().map(|argument| row.expr(argument));
         let mut arguments = arguments.collect::<DfResult<Vec<_>>>()?;
         let inner = numbered(&arguments, row.schema)?;
-        let subquery = self.relation(&apply.subquery, &inner)?;
+        let subquery = self.inside(&apply.subquery, &inner)?;
         let subquery = subquery.exact(&apply.subquery.columns, self)?;
         let (plan, answer) = match &apply.applied {
             Applied::Row => (subquery.plan, Answer::Row),

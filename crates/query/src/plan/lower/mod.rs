@@ -12,9 +12,11 @@ mod expression;
 mod function;
 mod output;
 mod relation;
+mod rollup;
 mod set;
 mod subquery;
 mod window;
+mod with;
 
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::Expr;

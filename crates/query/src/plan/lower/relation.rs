@@ -13,10 +13,9 @@ use datafusion::logical_expr::expr::Sort as SortExpr;
 use datafusion::logical_expr::{
     EmptyRelation, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Sort, TableSource,
 };
-use perigee_sql_bind::query::{
-    Definition, Join, JoinKind, Operator, Query, Relation, SortKey, Table,
-};
+use perigee_sql_bind::query::{Join, JoinKind, Operator, Query, Relation, SortKey, Table};
 
+use super::with::Known;
 use super::{Row, output};
 use crate::error::SqlError;
 use crate::interrupt;
@@ -27,12 +26,13 @@ use crate::plan::state::CATALOG;
 use crate::plan::{membership, typing};
 
 /// Stack that is left when it grows.
-const RED_ZONE: usize = 256 << 10;
+pub(super) const RED_ZONE: usize = 256 << 10;
 
 /// Bytes by which it grows.
-const STACK: usize = 2 << 20;
+pub(super) const STACK: usize = 2 << 20;
 
-/// The plan of a bound query over the tables that its references name, by number.
+/// The plan of a bound query over the tables that its references name, by number. Recursive queries make so many steps
+/// at most.
 ///
 /// # Errors
 /// 1235 for what has no plan here.
@@ -40,6 +40,7 @@ pub fn planned(
     query: &Query,
     tables: &[Arc<dyn TableSource>],
     subqueries: Subqueries,
+    most_steps: u64,
 ) -> DfResult<Planned> {
     let planner = Planner {
         query,
@@ -48,6 +49,9 @@ pub fn planned(
         numbers: Cell::new(0),
         results: RefCell::default(),
         definitions: RefCell::default(),
+        frame: Cell::new(0),
+        inlined: Cell::new(0),
+        most_steps,
     };
     let body = planner.relation(&query.body, &[])?;
     let plan = body.exact(&query.body.columns, &planner)?.plan;
@@ -79,7 +83,13 @@ pub(super) struct Planner<'q> {
     numbers: Cell<usize>,
     /// Names of results of aggregate functions, which have no qualifier.
     pub(super) results: RefCell<HashSet<String>>,
-    definitions: RefCell<HashMap<usize, &'q Definition>>,
+    pub(super) definitions: RefCell<HashMap<usize, Known<'q>>>,
+    /// The subquery that is planned, by a number.
+    pub(super) frame: Cell<usize>,
+    /// Common table expressions that were put where they are named.
+    pub(super) inlined: Cell<usize>,
+    /// Most steps of a recursive query.
+    pub(super) most_steps: u64,
 }
 
 /// A relation as a plan.
@@ -127,6 +137,17 @@ impl<'q> Planner<'q> {
         TableReference::bare(format!("{name}{ACCESS_SEPARATOR}{}", self.number()))
     }
 
+    /// The plan of a subquery with these parameters.
+    ///
+    /// # Errors
+    /// 1235 for what has no plan here.
+    pub(super) fn inside(&self, subquery: &'q Relation, parameters: &[Expr]) -> DfResult<Lowered> {
+        let around = self.frame.replace(self.number() + 1);
+        let lowered = self.relation(subquery, parameters);
+        self.frame.set(around);
+        lowered
+    }
+
     /// The plan of a relation, inside a subquery with these parameters.
     ///
     /// # Errors
@@ -163,14 +184,14 @@ impl<'q> Planner<'q> {
                 keys,
                 aggregates,
                 rollup,
-            } => match rollup {
-                true => unsupported("WITH ROLLUP"),
-                false => {
-                    let of = &input.columns;
-                    let input = computed(input)?;
-                    self.aggregate(input, of, &relation.columns, keys, aggregates, parameters)
+            } => {
+                let (of, columns) = (&input.columns, &relation.columns);
+                let input = computed(input)?;
+                match rollup {
+                    true => self.rollup(input, columns, keys, aggregates, parameters),
+                    false => self.aggregate(input, of, columns, keys, aggregates, parameters),
                 }
-            },
+            }
             Operator::Window { input, functions } => {
                 self.windows(computed(input)?, functions, parameters)
             }
@@ -187,21 +208,8 @@ impl<'q> Planner<'q> {
                 inputs,
             } => self.set(*operation, *all, inputs, &relation.columns, parameters),
             Operator::Apply(apply) => self.apply(apply, parameters),
-            Operator::With { definitions, body } => {
-                for definition in definitions {
-                    let number = definition.number;
-                    self.definitions.borrow_mut().insert(number, definition);
-                }
-                lowered(body)
-            }
-            Operator::Shared(number) => {
-                let definition = self.definitions.borrow().get(number).copied();
-                match definition {
-                    Some(definition) if definition.step.is_none() => lowered(&definition.base),
-                    Some(_) => unsupported("WITH RECURSIVE"),
-                    None => Err(internal_datafusion_err!("Q1: an unknown common table")),
-                }
-            }
+            Operator::With { definitions, body } => self.with(definitions, body, parameters),
+            Operator::Shared(number) => self.shared(*number),
         }
     }
 

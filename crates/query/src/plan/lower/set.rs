@@ -101,7 +101,7 @@ impl<'q> Planner<'q> {
     }
 
     /// A relation's row as one of the common types.
-    fn converted(&self, input: Lowered, columns: &[Column]) -> DfResult<LogicalPlan> {
+    pub(super) fn converted(&self, input: Lowered, columns: &[Column]) -> DfResult<LogicalPlan> {
         let schema = input.plan.schema();
         let mut used = std::collections::HashSet::new();
         let mut exprs = Vec::with_capacity(columns.len());

@@ -42,7 +42,7 @@ impl<'q> Planner<'q> {
             let argument = referring(argument, row.schema, &mut references)?;
             outer.push(argument);
         }
-        let subquery = self.relation(&apply.subquery, &outer)?;
+        let subquery = self.inside(&apply.subquery, &outer)?;
         let subquery = subquery.exact(&apply.subquery.columns, self)?;
         let of = |plan: LogicalPlan| Subquery {
             subquery: Arc::new(plan),

@@ -169,6 +169,7 @@ async fn lowered(query: &Query) -> Result<Planned> {
         query,
         &[provider_as_source(table)],
         Subqueries::Joined,
+        1000,
     )?)
 }
 
