@@ -287,6 +287,12 @@ registry! {
     json_too_deep(3157, "22032") => "The JSON document exceeds the maximum depth.";
     /// JSON_OBJECT with NULL for a name.
     json_null_name(3158, "22032") => "JSON documents may not contain NULL member names.";
+    /// JSON_ARRAY_INSERT at what is not an element.
+    json_not_cell(3165, "42000") => "A path expression is not a path to a cell in an array.";
+    /// JSON_VALUE … ERROR ON ERROR with a value that is not of its type.
+    json_cast(3156, "22018", function) => "Invalid JSON value for CAST in function {function}";
+    /// JSON_VALUE … ERROR ON EMPTY that found nothing.
+    json_missing_value(3966, "22035", function) => "No value was found by '{function}' on the specified path.";
     /// Wrong number of arguments of a function.
     wrong_arguments(1582, "42000", name) => "Incorrect parameter count in the call to native function '{name}'";
     /// An exact number outside its type.

@@ -252,6 +252,8 @@ files!(
     subqueries,
     rollup,
     withs,
+    aggregates,
+    json_functions,
 );
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

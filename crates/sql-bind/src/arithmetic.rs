@@ -2,11 +2,12 @@
 
 use perigee_expr::Arithmetic;
 use perigee_expr::scalar::{
-    Node, Rounding, Scalar, Step, arithmetic_type, rounded_type, unrounded_type,
+    Node, Rounding, Scalar, Step, Target, arithmetic_type, rounded_type, unrounded_type,
 };
 use perigee_sql_type::{Number, SqlType};
 use perigee_value::ColumnType;
 
+use crate::cast::cast_to;
 use crate::literal::number_of_binary;
 use crate::{Binder, Result};
 
@@ -36,6 +37,14 @@ pub(crate) fn as_number(scalar: Scalar) -> Result<Scalar> {
     ))
 }
 
+/// An operand of arithmetic: JSON is a DOUBLE there.
+pub(crate) fn number_operand(scalar: Scalar) -> Result<Scalar> {
+    match scalar.ty.is_json() {
+        true => cast_to(scalar, Target::Double),
+        false => as_number(scalar),
+    }
+}
+
 /// The type in which a number is computed: of arithmetic that of its last operator.
 fn computed_type(scalar: &Scalar) -> Number {
     match &scalar.node {
@@ -61,7 +70,7 @@ pub(crate) fn unrounded(mut scalar: Scalar) -> Scalar {
 
 impl Binder<'_> {
     pub(crate) fn arithmetic(&self, left: Scalar, op: Arithmetic, right: Scalar) -> Result<Scalar> {
-        let (left, right) = (as_number(left)?, as_number(right)?);
+        let (left, right) = (number_operand(left)?, number_operand(right)?);
         let shown = arithmetic_type(op, Number::of(&left.ty), Number::of(&right.ty));
         let divides = matches!(
             op,
@@ -88,7 +97,7 @@ impl Binder<'_> {
 
     /// `-x`: as zero minus it, but a number without sign gets one.
     pub(crate) fn negative(&self, operand: Scalar) -> Result<Scalar> {
-        let operand = as_number(operand)?;
+        let operand = number_operand(operand)?;
         if !matches!(Number::of(&operand.ty), Number::UInt(_)) {
             let zero = crate::literal::int(0);
             return self.arithmetic(zero, Arithmetic::Subtract, operand);
@@ -99,7 +108,7 @@ impl Binder<'_> {
 
     /// ABS, ROUND and their like.
     pub(crate) fn rounded(&self, kind: Rounding, operand: Scalar, places: i64) -> Result<Scalar> {
-        let operand = unrounded(as_number(operand)?);
+        let operand = unrounded(number_operand(operand)?);
         let from = match kind {
             Rounding::Round | Rounding::Truncate => computed_type(&operand),
             _ => Number::of(&operand.ty),

@@ -7,7 +7,6 @@ use perigee_value::ColumnType;
 use sqlparser::ast::{CaseWhen, Expr};
 
 use crate::cast::cast_to;
-use crate::error::unsupported;
 use crate::{Binder, Result};
 
 impl Binder<'_> {
@@ -96,11 +95,8 @@ pub(crate) fn converted(value: Scalar, ty: &SqlType) -> Result<Scalar> {
     let (Some(from), Some(to)) = (value.ty.column, ty.column) else {
         return Ok(value);
     };
-    if value.ty.is_json() || ty.is_json() {
-        return match from == to {
-            true => Ok(value),
-            false => unsupported("JSON beside other values"),
-        };
+    if from == to && ty.is_json() {
+        return Ok(value);
     }
     let target = match to {
         ColumnType::Int { unsigned: true, .. } => Target::Unsigned,

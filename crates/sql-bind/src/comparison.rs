@@ -2,7 +2,7 @@
 
 use perigee_expr::Comparison;
 use perigee_expr::functions::{Value, leading_number};
-use perigee_expr::scalar::{Domain, Node, Scalar};
+use perigee_expr::scalar::{Context, Domain, Node, Nowhere, Scalar};
 use perigee_sql_type::SqlType;
 use perigee_value::{ColumnType, Datum, ValueRef, parse_text, parse_text_ref};
 use sqlparser::ast::Expr;
@@ -13,6 +13,9 @@ use crate::expression::{joined, text_of_binary};
 use crate::literal::number_of_binary;
 use crate::rows::tuple;
 use crate::{BindError, Binder, Result};
+
+/// The function that gives the bytes by which JSON is ordered.
+const JSON_ORDER: &str = "json order";
 
 /// Two values and the domain in which they are compared.
 pub(crate) struct Compared {
@@ -42,7 +45,7 @@ impl Binder<'_> {
         let right = as_year(right, &left);
         let [left, right] = enum_numbers(left, right)?;
         if left.ty.is_json() || right.ty.is_json() {
-            return unsupported("a comparison of JSON");
+            return self.compared_json(left, right);
         }
         let (left, right) = (number_of_text(left, &right.ty), right);
         let right = number_of_text(right, &left.ty);
@@ -51,6 +54,31 @@ impl Binder<'_> {
         let domain = domain(&left.ty, &right.ty)?;
         let both = [left, right].map(|one| comparable(one, domain));
         Ok(Compared { domain, both })
+    }
+
+    /// Two values of which one is JSON: what the other one is as JSON is compared. They compare as the bytes by which
+    /// JSON is ordered.
+    fn compared_json(&self, left: Scalar, right: Scalar) -> Result<Compared> {
+        let has_order = |ty: &SqlType| !ty.is_moment() && !ty.is_time() && !ty.is_bytes();
+        if !has_order(&left.ty) || !has_order(&right.ty) {
+            return mixed(&left.ty, &right.ty);
+        }
+        let both = [self.order_of_json(left)?, self.order_of_json(right)?];
+        let domain = Domain::Bytes;
+        Ok(Compared { domain, both })
+    }
+
+    /// The bytes by which a value is ordered as JSON; of a constant they are one.
+    fn order_of_json(&self, scalar: Scalar) -> Result<Scalar> {
+        let is_constant = scalar.constant().is_some();
+        let nullable = scalar.ty.nullable;
+        let mut order = self.library(JSON_ORDER, vec![scalar])?;
+        order.ty.nullable = nullable;
+        if is_constant && let Ok(value) = order.evaluate(&[], &Context::new(&Nowhere)) {
+            let value = value.into_owned();
+            return Ok(Scalar::new(Node::Constant(value), order.ty));
+        }
+        Ok(order)
     }
 
     /// `x IN (…)`.

@@ -119,6 +119,7 @@ impl Binder<'_> {
                 let values = vec![self.expression(then)?, self.expression(otherwise)?];
                 return self.chosen(whens, values);
             }
+            ("json_value", _) => return self.json_value(args),
             ("mod", [left, right]) => {
                 let (left, right) = (self.operand(left)?, self.operand(right)?);
                 return self.arithmetic(left, perigee_expr::Arithmetic::Modulo, right);
@@ -206,8 +207,12 @@ impl Binder<'_> {
             });
         }
         let has_json = arguments.iter().any(|argument| argument.ty.is_json());
-        if has_json && function.parameter(0) != Kind::Json {
-            return unsupported("a function of JSON");
+        for (number, argument) in arguments.iter_mut().enumerate() {
+            if argument.ty.is_json()
+                && let Some(target) = target_of_json(function.parameter(number))
+            {
+                *argument = cast_to(std::mem::replace(argument, Scalar::null()), target)?;
+            }
         }
         let over_bytes = function.is_over_bytes(arguments.iter().map(|a| value_type(&a.ty)));
         let is_string = |a: &&Scalar| a.ty.is_text() || a.ty.is_bytes();
@@ -313,6 +318,20 @@ impl Binder<'_> {
             other => unsupported(other),
         }
     }
+}
+
+/// What JSON becomes for a parameter of a kind; `None` if the function takes it as it is.
+fn target_of_json(kind: Kind) -> Option<Target> {
+    Some(match kind {
+        Kind::Json => return None,
+        Kind::Text | Kind::Bytes | Kind::Any => Target::Char(None),
+        Kind::Int => Target::Signed,
+        Kind::Bits => Target::Unsigned,
+        Kind::Double | Kind::Seconds | Kind::Number => Target::Double,
+        Kind::Date => Target::Date,
+        Kind::DateTime => Target::DateTime(6),
+        Kind::Time => Target::Time(6),
+    })
 }
 
 /// A word that stands for itself, in lower case and without the prefix of ODBC.

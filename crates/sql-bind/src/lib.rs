@@ -15,6 +15,7 @@ mod error;
 mod expression;
 mod function;
 mod interval;
+mod json_value;
 mod literal;
 mod repeated;
 mod rows;

@@ -32,7 +32,7 @@ mod value;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-pub use json::{JsonFault, json_scalar_text};
+pub use json::{JsonFault, Returned, json_scalar_text};
 pub use number::leading_number;
 
 pub use call::{Call, Environment, FunctionError, MAX_RESULT, Memo, Outcome};
@@ -278,6 +278,14 @@ pub static FAMILIES: &[Family] = &[
     Family {
         title: "JSON",
         functions: json::FUNCTIONS,
+    },
+    Family {
+        title: "JSON: strings and elements by their places",
+        functions: json::PLACES,
+    },
+    Family {
+        title: "JSON: JSON_VALUE",
+        functions: json::VALUE,
     },
 ];
 

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use perigee_sql_type::SqlType;
 use perigee_value::time::{round_time, time_number};
-use perigee_value::{ColumnType, Datum, Units, ValueRef, parse_text_ref};
+use perigee_value::{Collation, ColumnType, Datum, Units, ValueRef, parse_text_ref};
 
 use super::values::{to_datum, to_text, units_of};
-use crate::functions::{Value, leading_number};
+use crate::functions::{Value, json_scalar_text, leading_number};
 
 /// What CAST can make of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +42,7 @@ pub enum Target {
 #[must_use]
 pub fn is_castable(from: &SqlType, target: Target) -> bool {
     let is_time_as_date = from.is_time() && matches!(target, Target::Date | Target::DateTime(_));
-    let has_text_only = from.is_json() && !matches!(target, Target::Char(_));
-    !has_text_only && !is_time_as_date
+    !is_time_as_date
 }
 
 /// A value as one of a target, by the rules of CAST: what has no place in the target is its least or greatest value,
@@ -62,6 +61,14 @@ pub fn cast<'v>(value: Value<'v>, from: &SqlType, target: Target) -> Value<'v> {
             None => Value::Null,
         };
     }
+    if let Value::Text(text) = &value
+        && from.is_json()
+        && !matches!(target, Target::Char(_) | Target::Binary(_))
+    {
+        let text = json_text(text, target);
+        let scalar = SqlType::text(Collation::UTF8MB4_BIN);
+        return text.map_or(Value::Null, |text| cast(Value::text(text), &scalar, target));
+    }
     match target {
         Target::Signed => Value::Int(signed(&value, from)),
         Target::Unsigned => Value::UInt(unsigned(&value, from)),
@@ -78,6 +85,18 @@ pub fn cast<'v>(value: Value<'v>, from: &SqlType, target: Target) -> Value<'v> {
         Target::Year => temporal(value, from, ColumnType::Year),
         Target::Micros => Value::Int(micros(&value, from)),
     }
+}
+
+/// The text that counts as a JSON value where a number or a date is wanted. An array, an object or null is 0 as a
+/// number and is not a date.
+fn json_text(text: &str, target: Target) -> Option<String> {
+    let is_temporal = matches!(
+        target,
+        Target::Date | Target::DateTime(_) | Target::Time(_) | Target::Year
+    );
+    let to_integer = matches!(target, Target::Signed | Target::Unsigned);
+    let scalar = json_scalar_text(text, to_integer).ok().flatten();
+    scalar.or_else(|| (!is_temporal).then(|| "0".to_owned()))
 }
 
 /// A number that counts as the value: dates as 20200131, times as 235959 with their fraction, texts as what they begin

@@ -512,6 +512,10 @@ impl From<JsonFault> for SqlError {
             JsonFault::OneOrAll(function) => Self::json_one_or_all(function),
             JsonFault::TooDeep => Self::json_too_deep(),
             JsonFault::NullName => Self::json_null_name(),
+            JsonFault::NotCell => Self::json_not_cell(),
+            JsonFault::MissingValue => Self::json_missing_value("json_value"),
+            JsonFault::InvalidCast => Self::json_cast("json_value"),
+            JsonFault::InvalidDefault => Self::invalid_default("json_value"),
             JsonFault::Corrupt(detail) => Self::corrupt(detail),
         }
     }

@@ -4,6 +4,7 @@
 //! every function it does not know. Most are those of `perigee_expr` ([`library`]); what the others compute rests on
 //! `perigee_value`, as the expression programs in storage do.
 
+pub mod aggregates;
 pub mod arithmetic;
 pub mod between;
 pub mod cast;

@@ -109,6 +109,13 @@ impl Dialect for Grammar {
             Token::Word(word) if word.keyword == Keyword::FROM && word.quote_style.is_none() => {
                 Some(parser.expected("an expression", token))
             }
+            Token::Word(word)
+                if word.quote_style.is_none()
+                    && word.value.eq_ignore_ascii_case(super::json_value::NAME)
+                    && parser.peek_nth_token(1).token == Token::LParen =>
+            {
+                Some(super::json_value::call(parser))
+            }
             Token::Minus => Some(unary(parser, UnaryOperator::Minus)),
             Token::Tilde => Some(unary(parser, UnaryOperator::BitwiseNot)),
             _ => None,

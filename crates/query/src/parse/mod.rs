@@ -9,6 +9,7 @@ mod cursor;
 mod ddl;
 mod dialect;
 mod footprint;
+mod json_value;
 mod load;
 mod long_lists;
 mod more_rows;

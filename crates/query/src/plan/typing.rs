@@ -514,7 +514,7 @@ pub(super) fn by_weights(args: &[Expr], schema: &DFSchema) -> DfResult<bool> {
         && collation::collation_of(arg, schema)? != Collation::UTF8MB4_BIN)
 }
 
-/// MIN and MAX of strings that compare by weights: the first value in that order. Of equal values the
+/// MIN and MAX of JSON and of strings that compare by weights: the first value in that order. Of equal values the
 /// one that is first as bytes.
 pub(super) fn extreme_of_text(
     aggregate: &AggregateFunction,
@@ -526,18 +526,26 @@ pub(super) fn extreme_of_text(
         _ => return Ok(None),
     };
     let params = &aggregate.params;
-    if !by_weights(&params.args, schema)? {
+    let arg = params.args[0].clone();
+    let of_json = is_json(&arg.get_type(schema)?);
+    if !of_json && !by_weights(&params.args, schema)? {
         return Ok(None);
     }
-    let arg = params.args[0].clone();
-    let own = collation::collation_of(&arg, schema)?;
-    let order = vec![
-        without_padding(arg.clone(), schema)?.sort(ascending, false),
-        arg.clone().sort(true, false),
-    ];
+    let key = match of_json {
+        true => json::order_of(arg.clone()),
+        false => without_padding(arg.clone(), schema)?,
+    };
+    let order = vec![key.sort(ascending, false), arg.clone().sort(true, false)];
+    let arg = match of_json {
+        true => arg,
+        false => {
+            let own = collation::collation_of(&arg, schema)?;
+            collation::of_no_column(arg, own)
+        }
+    };
     Ok(Some(Expr::AggregateFunction(AggregateFunction::new_udf(
         first_value_udaf(),
-        vec![collation::of_no_column(arg, own)],
+        vec![arg],
         false,
         params.filter.clone(),
         order,

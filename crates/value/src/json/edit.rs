@@ -56,6 +56,35 @@ impl Json {
         }
     }
 
+    /// JSON_ARRAY_APPEND: puts a value behind the last element of the array at a path without wildcards; what is not an
+    /// array becomes one of both.
+    pub fn append_at(&mut self, path: &Path, value: Self) {
+        match self.at(path.legs()) {
+            Some(Self::Array(elements)) => elements.push(value),
+            Some(other) => {
+                let only = std::mem::replace(other, Self::Null);
+                *other = Self::Array(vec![only, value]);
+            }
+            None => {}
+        }
+    }
+
+    /// JSON_ARRAY_INSERT: puts a value before the element at a path without wildcards, or at the nearer end of the array
+    /// if it has no such element.
+    pub fn insert_at(&mut self, path: &Path, value: Self) {
+        let Some((Leg::Cell(index), parent)) = path.legs().split_last() else {
+            return;
+        };
+        if let Some(Self::Array(elements)) = self.at(parent) {
+            let place = match index.place(elements.len()) {
+                Ok(place) => place,
+                Err(true) => elements.len(),
+                Err(false) => 0,
+            };
+            elements.insert(place, value);
+        }
+    }
+
     /// Takes out what a path without wildcards leads to, if it is a member or an array's element.
     ///
     /// *Requires* a path with at least one step.

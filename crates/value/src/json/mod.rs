@@ -15,7 +15,9 @@ mod number;
 mod order;
 mod parse;
 mod path;
+mod pretty;
 mod print;
+mod search;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +27,7 @@ pub use edit::Edit;
 pub use error::{JsonError, JsonErrorKind};
 pub use number::Number;
 pub use path::{Index, Leg, Path};
+pub use search::Search;
 
 /// Arrays and objects that may lie within each other, as in MySQL.
 pub const MAX_DEPTH: usize = 100;

@@ -54,6 +54,18 @@ pub enum JsonFault {
     /// An object with NULL for a name (MySQL 3158).
     #[error("JSON documents may not contain NULL member names")]
     NullName,
+    /// JSON_ARRAY_INSERT at what is not an element (MySQL 3165).
+    #[error("A path expression is not a path to a cell in an array.")]
+    NotCell,
+    /// JSON_VALUE found nothing (MySQL 3966).
+    #[error("No value was found by 'json_value' on the specified path.")]
+    MissingValue,
+    /// JSON_VALUE found something that is not of its type (MySQL 3156).
+    #[error("Invalid JSON value for CAST in function json_value")]
+    InvalidCast,
+    /// A default of JSON_VALUE is not of its type (MySQL 1067).
+    #[error("Invalid default value for 'json_value'")]
+    InvalidDefault,
     /// A stored value is not JSON.
     #[error("a JSON value is not in normal form: {0}")]
     Corrupt(String),

@@ -2,6 +2,8 @@
 
 mod argument;
 mod fault;
+mod places;
+mod value;
 
 use std::sync::Arc;
 
@@ -11,6 +13,9 @@ use super::{BYTES, Call, Function, INT, JSON, Kind, MANY, Outcome, TEXT, Value};
 pub(super) use argument::Parsed;
 use argument::Result;
 pub use fault::JsonFault;
+pub(super) use places::FUNCTIONS as PLACES;
+pub(super) use value::FUNCTIONS as VALUE;
+pub use value::Returned;
 
 /// `value?` where both an error and NULL end the call.
 macro_rules! given {
@@ -76,6 +81,30 @@ pub(super) static FUNCTIONS: &[Function] = &[
         TEXT,
         "The name of the type of the value.",
         |c| Ok(Value::text(given!(c.document(0)).type_name())),
+    ),
+    function(
+        &["json_pretty"],
+        (1, 1),
+        TEXT,
+        "The document with each element and member on a line of its own.",
+        |c| Ok(Value::text(given!(c.document(0)).pretty())),
+    ),
+    function(
+        &["json_storage_size"],
+        (1, 1),
+        INT,
+        "Bytes of the document as it is stored, which is its text.",
+        |c| number(given!(c.document(0)).to_string().len()),
+    ),
+    function(
+        &["json_storage_free"],
+        (1, 1),
+        INT,
+        "Bytes that changes of the stored document left free: 0.",
+        |c| {
+            given!(c.document(0));
+            number(0)
+        },
     ),
     function(
         &["json_depth"],
@@ -239,6 +268,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
                 json(&document)
             }
             false => json(&given!(c.value(0))),
+        },
+    ),
+    function(
+        &["json element"],
+        (1, 1),
+        JSON,
+        "The value as JSON, NULL as null; not a name that statements can call.",
+        |c| match &c.arguments[0] {
+            Value::Text(text) if c.is_json(0) => Ok(Value::text(text.to_string())),
+            _ => json(&c.element(0)?),
         },
     ),
     function(

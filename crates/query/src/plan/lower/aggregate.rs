@@ -9,14 +9,21 @@ use datafusion::common::{Column as DfColumn, Result as DfResult};
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::{bit_and_or_xor, count, first_last, stddev, sum, variance};
 use datafusion::logical_expr::expr::AggregateFunction as Function;
-use datafusion::logical_expr::{Aggregate as Groups, AggregateUDF, Expr, ExprSchemable, lit};
+use datafusion::logical_expr::{
+    Aggregate as Groups, AggregateUDF, Expr, ExprSchemable, ScalarUDF, lit,
+};
+use perigee_expr::functions;
 use perigee_expr::scalar::{Node, Scalar};
 use perigee_sql_bind::query::{Aggregate, AggregateFunction, Column, Table};
 
 use super::Row;
 use super::output::{named, unique};
 use super::relation::{Lowered, Planner, column, unsupported};
+use crate::functions::aggregates::group_concat::GroupConcat;
+use crate::functions::aggregates::json;
+use crate::functions::aggregates::row_key::{equality_key, order_key};
 use crate::functions::cast::Target;
+use crate::functions::library;
 use crate::functions::sum_double::sum_of_doubles;
 use crate::plan::operators::cast_to;
 use crate::plan::typing;
@@ -25,6 +32,8 @@ use crate::plan::typing;
 pub(super) struct Lowering {
     pub function: Arc<AggregateUDF>,
     pub arguments: Vec<Expr>,
+    /// DataFusion takes equal arguments once.
+    pub distinct: bool,
     /// What it gives for no rows instead of NULL.
     pub of_nothing: Option<u64>,
 }
@@ -32,6 +41,7 @@ pub(super) struct Lowering {
 /// The function of a plan, and its arguments.
 pub(super) fn function(
     function: &AggregateFunction,
+    distinct: bool,
     arguments: &[Scalar],
     row: &Row<'_>,
 ) -> DfResult<Lowering> {
@@ -43,7 +53,12 @@ pub(super) fn function(
             arguments = vec![lit(1_i64)];
             count::count_udaf()
         }
-        AggregateFunction::Count if arguments.len() == 1 => count::count_udaf(),
+        AggregateFunction::Count => {
+            if arguments.len() > 1 {
+                arguments = vec![equality_key(keys(arguments, row)?)];
+            }
+            count::count_udaf()
+        }
         AggregateFunction::Sum => {
             let argument = arguments.swap_remove(0);
             let argument = typing::sum_argument(argument, row.schema)?;
@@ -73,18 +88,82 @@ pub(super) fn function(
         AggregateFunction::VarPop => variance::var_pop_udaf(),
         AggregateFunction::VarSamp => variance::var_samp_udaf(),
         AggregateFunction::AnyValue => first_last::first_value_udaf(),
-        other => return unsupported(other.name()),
+        AggregateFunction::JsonArray => json::Kind::Array.function(),
+        AggregateFunction::JsonObject => json::Kind::Object.function(),
+        other @ (AggregateFunction::GroupConcat { .. } | AggregateFunction::Grouping(_)) => {
+            return unsupported(other.name());
+        }
     };
     if of_nothing.is_some() && arguments[0].get_type(row.schema)? != DataType::UInt64 {
         let argument = arguments.swap_remove(0);
         arguments = vec![cast_to(argument, Target::Unsigned)];
     }
-    typing::check_extreme(function.name(), &arguments, row.schema)?;
     Ok(Lowering {
         function,
         arguments,
+        distinct,
         of_nothing,
     })
+}
+
+/// Values as those that are compared.
+fn keys(values: Vec<Expr>, row: &Row<'_>) -> DfResult<Vec<Expr>> {
+    let keys = values.into_iter();
+    keys.map(|value| typing::collated(value, row.schema))
+        .collect()
+}
+
+/// CONCAT, which is NULL with a NULL.
+fn concat() -> Arc<ScalarUDF> {
+    library::plain(functions::named("concat").expect("the library has it"))
+}
+
+/// GROUP_CONCAT, whose arguments are joined row by row.
+fn group_concat(
+    aggregate: &Aggregate,
+    (separator, most): (&Arc<str>, usize),
+    row: &Row<'_>,
+) -> DfResult<Lowering> {
+    let texts = aggregate.arguments.iter().map(|one| row.value(one));
+    let texts = texts.collect::<DfResult<Vec<_>>>()?;
+    let text = match &texts[..] {
+        [only] => only.clone(),
+        _ => concat().call(texts.clone()),
+    };
+    let mut arguments = vec![text];
+    if !aggregate.order.is_empty() {
+        let values = aggregate.order.iter().map(|key| row.value(&key.scalar));
+        let values = keys(values.collect::<DfResult<_>>()?, row)?;
+        let descending = aggregate.order.iter().map(|key| key.descending);
+        arguments.push(order_key(values, descending.collect()));
+    }
+    if aggregate.distinct {
+        arguments.push(equality_key(keys(texts, row)?));
+    }
+    let function = GroupConcat {
+        separator: Arc::clone(separator),
+        most,
+        ordered: !aggregate.order.is_empty(),
+        distinct: aggregate.distinct,
+        is_text: !aggregate.ty.is_bytes(),
+    };
+    Ok(Lowering {
+        function: function.function(),
+        arguments,
+        distinct: false,
+        of_nothing: None,
+    })
+}
+
+/// An aggregate function of groups.
+fn lowered(aggregate: &Aggregate, row: &Row<'_>) -> DfResult<Lowering> {
+    match &aggregate.function {
+        AggregateFunction::GroupConcat { separator, most } => {
+            group_concat(aggregate, (separator, *most), row)
+        }
+        _ if !aggregate.order.is_empty() => unsupported("ORDER BY in an aggregate function"),
+        own => function(own, aggregate.distinct, &aggregate.arguments, row),
+    }
 }
 
 /// The value for no rows.
@@ -106,16 +185,13 @@ pub(super) struct Functions<'p> {
 impl Functions<'_> {
     /// The result of a function over rows, as a column of the node.
     pub(super) fn add(&mut self, aggregate: &Aggregate, row: &Row<'_>) -> DfResult<Expr> {
-        if !aggregate.order.is_empty() {
-            return unsupported("ORDER BY in an aggregate function");
-        }
         let Lowering {
             function,
             arguments,
+            distinct,
             of_nothing,
-        } = function(&aggregate.function, &aggregate.arguments, row)?;
-        let function =
-            Function::new_udf(function, arguments, aggregate.distinct, None, vec![], None);
+        } = lowered(aggregate, row)?;
+        let function = Function::new_udf(function, arguments, distinct, None, vec![], None);
         let function = match typing::extreme_of_text(&function, row.schema)? {
             Some(extreme) => extreme,
             None => typing::distinct_argument(function, row.schema)?.data,

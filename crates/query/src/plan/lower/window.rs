@@ -10,11 +10,14 @@ use datafusion::logical_expr::{
     WindowFunctionDefinition, WindowUDF,
 };
 use perigee_expr::scalar::Interval;
-use perigee_sql_bind::query::{Bound, Distance, Frame, FrameUnits, Window, WindowFunction};
+use perigee_sql_bind::query::{
+    AggregateFunction, Bound, Distance, Frame, FrameUnits, Window, WindowFunction,
+};
 
 use super::aggregate::{self, Lowering, or_else};
 use super::relation::{Lowered, Planner, sort_keys, unsupported};
 use crate::error::SqlError;
+use crate::functions::aggregates::bits::Bits;
 use crate::plan::{frames, keys, typing};
 
 impl Planner<'_> {
@@ -66,11 +69,14 @@ impl Planner<'_> {
         let (fun, args, of_nothing) = match &window.function {
             WindowFunction::Aggregate(function) => {
                 let Lowering {
-                    function,
+                    function: of_groups,
                     arguments,
                     of_nothing,
-                } = aggregate::function(function, &window.arguments, &row)?;
-                let fun = WindowFunctionDefinition::AggregateUDF(function);
+                    ..
+                } = aggregate::function(function, false, &window.arguments, &row)?;
+                typing::check_extreme(of_groups.name(), &arguments, row.schema)?;
+                let own = bits(function).map(Bits::function);
+                let fun = WindowFunctionDefinition::AggregateUDF(own.unwrap_or(of_groups));
                 (fun, arguments, of_nothing)
             }
             other => {
@@ -124,6 +130,16 @@ fn widened(windows: Windows) -> DfResult<Windows> {
     let exprs = windows.window_expr.into_iter();
     let exprs = exprs.map(|expr| Ok(frames::widened(expr, &schema)?.data));
     Windows::try_new(exprs.collect::<DfResult<_>>()?, windows.input)
+}
+
+/// The function of bits, whose own accumulator lets rows leave a frame.
+fn bits(function: &AggregateFunction) -> Option<Bits> {
+    Some(match function {
+        AggregateFunction::BitAnd => Bits::And,
+        AggregateFunction::BitOr => Bits::Or,
+        AggregateFunction::BitXor => Bits::Xor,
+        _ => return None,
+    })
 }
 
 /// DataFusion's function.

@@ -2,8 +2,8 @@
 
 use perigee_expr::Arithmetic;
 use perigee_expr::scalar::{Node, Scalar, Target};
-use perigee_sql_type::{Number, SqlType};
-use perigee_value::ColumnType;
+use perigee_sql_type::{Coercibility, Number, SqlType};
+use perigee_value::{Collation, ColumnType};
 use sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
     FunctionArguments, Value as Literal,
@@ -11,13 +11,16 @@ use sqlparser::ast::{
 
 use super::super::{Aggregate, AggregateFunction, Clause, QueryError, SortKey};
 use super::block::{Block, ExtraKind, Frame};
-use crate::arithmetic::as_number;
+use crate::arithmetic::number_operand;
 use crate::cast::cast_to;
 use crate::error::unsupported;
-use crate::{BindError, Binder, Result};
+use crate::{BindError, Binder, Environment, Result};
 
 /// What stands between the rows of GROUP_CONCAT.
 const SEPARATOR: &str = ",";
+
+/// Most bytes of a result of GROUP_CONCAT, whatever `group_concat_max_len` is: as many as a packet may have.
+const MOST: usize = 64 << 20;
 
 /// Most digits of decimals whose sum has ten more; that of longer ones has 22 more, as in MySQL.
 const MAX_NARROW: u8 = 28;
@@ -39,6 +42,7 @@ pub(super) fn named(name: &str) -> Option<AggregateFunction> {
         "var_samp" => F::VarSamp,
         "group_concat" => F::GroupConcat {
             separator: SEPARATOR.into(),
+            most: MOST,
         },
         "any_value" => F::AnyValue,
         "json_arrayagg" => F::JsonArray,
@@ -92,7 +96,7 @@ pub(super) fn call<'c>(name: &str, function: &'c Function) -> Result<Option<Call
             }
             (
                 FunctionArgumentClause::Separator(text),
-                AggregateFunction::GroupConcat { separator },
+                AggregateFunction::GroupConcat { separator, .. },
             ) => match &text.value {
                 Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
                     *separator = text.as_str().into();
@@ -129,6 +133,13 @@ pub(super) fn call<'c>(name: &str, function: &'c Function) -> Result<Option<Call
     if !is_one_of {
         return Err(wrong());
     }
+    let is_of_json = matches!(
+        aggregate,
+        AggregateFunction::JsonArray | AggregateFunction::JsonObject
+    );
+    if distinct && is_of_json {
+        return Err(QueryError::Syntax("DISTINCT".into()).into());
+    }
     Ok(Some(Call {
         function: aggregate,
         is_avg: name == "avg",
@@ -143,16 +154,11 @@ pub(super) fn call<'c>(name: &str, function: &'c Function) -> Result<Option<Call
 /// # Errors
 /// 1235 for types that it does not take.
 pub(super) fn typed(
+    binder: &Binder<'_>,
     function: &AggregateFunction,
-    arguments: Vec<Scalar>,
+    mut arguments: Vec<Scalar>,
 ) -> Result<(Vec<Scalar>, SqlType)> {
     use AggregateFunction as F;
-    let text = || {
-        SqlType::of(ColumnType::Long {
-            prefix: 4,
-            collation: perigee_value::Collation::UTF8MB4_BIN,
-        })
-    };
     let json = || SqlType::of(ColumnType::Json);
     let each = |to: fn(Scalar) -> Result<Scalar>, all: Vec<Scalar>| {
         all.into_iter().map(to).collect::<Result<Vec<_>>>()
@@ -170,7 +176,6 @@ pub(super) fn typed(
             let ty = sum_type(&arguments[0].ty);
             (arguments, ty)
         }
-        F::Min | F::Max if first.is_json() => return unsupported("MIN and MAX of JSON"),
         F::AnyValue => (arguments, first.nullable(true)),
         // Values of an ENUM are texts here.
         F::Min | F::Max => {
@@ -188,33 +193,59 @@ pub(super) fn typed(
             let doubles = each(|one| cast_to(one, Target::Double), arguments)?;
             (doubles, SqlType::of(ColumnType::Double))
         }
-        F::GroupConcat { .. } => {
-            let mut ty = text();
-            let strings = arguments.iter().filter(|one| one.ty.is_text());
-            let strings = strings.map(|one| (one.ty.collation(), one.ty.coercibility));
-            let (collation, coercibility) = perigee_sql_type::common_collation(strings)?;
-            if arguments.iter().any(|one| one.ty.is_bytes()) {
-                return unsupported("GROUP_CONCAT of binary strings");
-            }
-            ty.column = Some(ColumnType::Long {
-                prefix: 4,
-                collation,
-            });
-            ty.coercibility = coercibility.min(ty.coercibility);
-            let texts = each(|one| crate::cast::as_text(one, false), arguments)?;
-            (texts, ty)
+        F::GroupConcat { .. } => joined(arguments)?,
+        F::JsonArray => {
+            let elements = arguments.into_iter();
+            let elements = elements.map(|one| binder.library(JSON_ELEMENT, vec![one]));
+            (elements.collect::<Result<_>>()?, json())
         }
-        F::JsonArray | F::JsonObject => (arguments, json()),
+        F::JsonObject => {
+            let value = arguments.pop().unwrap_or_else(Scalar::null);
+            let mut both = each(named_by, arguments)?;
+            both.push(binder.library(JSON_ELEMENT, vec![value])?);
+            (both, json())
+        }
     })
+}
+
+/// The function that gives any value as JSON.
+const JSON_ELEMENT: &str = "json element";
+
+/// The name of a member of an object.
+fn named_by(name: Scalar) -> Result<Scalar> {
+    match name.ty.is_bytes() {
+        true => unsupported("names of JSON objects that are binary strings"),
+        false => crate::cast::as_text(name, false),
+    }
+}
+
+/// The strings that GROUP_CONCAT joins, and the type of its result.
+fn joined(arguments: Vec<Scalar>) -> Result<(Vec<Scalar>, SqlType)> {
+    let has_bytes = arguments.iter().any(|one| one.ty.is_bytes());
+    let strings = arguments.iter().filter(|one| one.ty.is_text());
+    let strings = strings.map(|one| (one.ty.collation(), one.ty.coercibility));
+    let (collation, coercibility) = match has_bytes {
+        true => (Collation::BINARY, Coercibility::Implicit),
+        false => perigee_sql_type::common_collation(strings)?,
+    };
+    let mut ty = SqlType::of(ColumnType::Long {
+        prefix: 4,
+        collation,
+    });
+    ty.coercibility = coercibility.min(ty.coercibility);
+    let string = |one: Scalar| match has_bytes {
+        true if one.ty.is_bytes() || one.ty.is_null() => Ok(one),
+        true => cast_to(one, Target::Binary(None)),
+        false => crate::cast::as_text(one, false),
+    };
+    let strings = arguments.into_iter().map(string);
+    Ok((strings.collect::<Result<_>>()?, ty))
 }
 
 /// A value that SUM adds up: an exact number or a DOUBLE.
 fn summed(argument: Scalar) -> Result<Scalar> {
-    let argument = as_number(argument)?;
+    let argument = number_operand(argument)?;
     let ty = &argument.ty;
-    if ty.is_json() {
-        return unsupported("SUM of JSON");
-    }
     if ty.is_number() || ty.is_null() {
         return Ok(argument);
     }
@@ -341,7 +372,7 @@ impl Block<'_> {
             .into());
         }
         let one = |function: AggregateFunction, arguments: Vec<Scalar>, order| {
-            let (arguments, ty) = typed(&function, arguments)?;
+            let (arguments, ty) = typed(&Binder::new(self), &function, arguments)?;
             Ok::<_, BindError>(self.registered(Aggregate {
                 function,
                 distinct: call.distinct,
@@ -351,11 +382,26 @@ impl Block<'_> {
             }))
         };
         if !call.is_avg {
-            return one(call.function.clone(), arguments, order);
+            return one(self.bounded(&call.function), arguments, order);
         }
         let sum = one(AggregateFunction::Sum, arguments.clone(), Vec::new())?;
         let count = one(AggregateFunction::Count, arguments, Vec::new())?;
         Binder::new(self).arithmetic(sum, Arithmetic::Divide, count)
+    }
+
+    /// The function with the bounds that the session sets.
+    fn bounded(&self, function: &AggregateFunction) -> AggregateFunction {
+        let AggregateFunction::GroupConcat { separator, most } = function else {
+            return function.clone();
+        };
+        let own = match self.variable(None, "group_concat_max_len") {
+            Ok(Expr::Value(value)) => value.value.to_string().parse().unwrap_or(*most),
+            _ => *most,
+        };
+        AggregateFunction::GroupConcat {
+            separator: separator.clone(),
+            most: own.min(*most),
+        }
     }
 
     /// An aggregate function as a column; the same one once.

@@ -72,7 +72,13 @@ impl Block<'_> {
         if call.distinct {
             return unsupported("DISTINCT … OVER");
         }
-        if matches!(call.function, AggregateFunction::Grouping(_)) || !call.order.is_empty() {
+        let has_no_frames = matches!(
+            call.function,
+            AggregateFunction::Grouping(_)
+                | AggregateFunction::GroupConcat { .. }
+                | AggregateFunction::AnyValue
+        );
+        if has_no_frames || !call.order.is_empty() {
             return unsupported(format_args!("{} OVER", call.function.name()));
         }
         let binder = Binder::new(self);
@@ -81,7 +87,7 @@ impl Block<'_> {
             Ok((bound.collect::<Result<Vec<_>>>()?, self.over(function)?))
         };
         let one = |function: AggregateFunction, (arguments, over): (Vec<Scalar>, Over)| {
-            let (arguments, ty) = typed(&function, arguments)?;
+            let (arguments, ty) = typed(&binder, &function, arguments)?;
             let function = WindowFunction::Aggregate(function);
             Ok::<_, BindError>(self.windowed(function, arguments, ty, over, false))
         };

@@ -53,6 +53,8 @@ pub enum AggregateFunction {
     GroupConcat {
         /// What stands between two rows.
         separator: Arc<str>,
+        /// Most bytes of a result.
+        most: usize,
     },
     /// The argument of any row, NULL too: ANY_VALUE, and a column that the groups decide.
     AnyValue,

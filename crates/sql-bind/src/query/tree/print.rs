@@ -262,7 +262,7 @@ impl Display for Aggregate {
             f.write_str(" order by ")?;
             list(&self.order, f)?;
         }
-        if let AggregateFunction::GroupConcat { separator } = &self.function {
+        if let AggregateFunction::GroupConcat { separator, .. } = &self.function {
             write!(f, " separator '{}'", separator.escape_default())?;
         }
         f.write_char(')')
