@@ -34,6 +34,19 @@ impl Scalar {
         look(self, see);
     }
 
+    /// The places of the columns that the expression names.
+    #[must_use]
+    pub fn places(&self) -> Vec<usize> {
+        let mut places = Vec::new();
+        self.visit(&mut |part| {
+            if let Node::Column(place) = part.node {
+                places.push(place);
+            }
+            true
+        });
+        places
+    }
+
     fn operands_mut(&mut self) -> Vec<&mut Self> {
         match &mut self.node {
             Node::Constant(_) | Node::Column(_) | Node::Parameter(_) | Node::Local(_) => Vec::new(),

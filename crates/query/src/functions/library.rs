@@ -356,7 +356,7 @@ pub fn data_type(ty: ValueType) -> DataType {
 }
 
 /// An argument, converted to the kind of its parameter; constants have one row.
-pub(super) enum Column {
+pub(crate) enum Column {
     Null,
     Text(StringViewArray),
     Bytes(BinaryViewArray),
@@ -405,7 +405,7 @@ impl Column {
     }
 
     /// Values as they are.
-    pub(super) fn any(array: &ArrayRef) -> DfResult<Self> {
+    pub(crate) fn any(array: &ArrayRef) -> DfResult<Self> {
         let of_type = |ty: &DataType| arrow_cast(array, ty);
         Ok(match array.data_type() {
             ty if is_string(ty) => Self::Text(text::as_view(array)?),
@@ -437,7 +437,7 @@ impl Column {
     }
 
     /// The value of a row.
-    pub(super) fn get(&self, row: usize) -> Value<'_> {
+    pub(crate) fn get(&self, row: usize) -> Value<'_> {
         /// The value of a row of an array.
         macro_rules! value {
             ($array:expr, $value:expr) => {

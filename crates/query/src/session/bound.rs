@@ -1,24 +1,27 @@
 //! Queries whose names, types and collations the binder decides, and their plans.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use datafusion::catalog::default_table_source::provider_as_source;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::TableSource;
-use datafusion::sql::sqlparser::ast::Query;
+use datafusion::sql::sqlparser::ast::{Expr, Query, TableWithJoins};
 use datafusion::sql::sqlparser::tokenizer::Location;
 use perigee_engine::catalog::TableDef;
 use perigee_sql_bind::query::{
-    self, Catalog, HintKind, QueryError, TableColumn, TableDefinition, bind,
+    self, Catalog, Change, HintKind, QueryError, TableColumn, TableDefinition, bind,
 };
 use perigee_sql_bind::{BindError, Result as Bound};
 use perigee_sql_type::SqlType;
+use perigee_value::ColumnType;
 
 use super::Session;
 use super::environment::micros_now;
 use super::scalars::Around;
+use crate::access::ROW_ID;
 use crate::error::{Result, SqlError};
-use crate::parse::Piece;
+use crate::parse::{Piece, Rows};
 use crate::plan::lower::{self, Subqueries};
 use crate::plan::rewrite::{
     ACCESS_SEPARATOR, Environment, OutputNames, Rewritten, SelectLists, Source,
@@ -27,10 +30,36 @@ use crate::plan::rewrite::{
 use crate::plan::select::Planned;
 use crate::plan::state::CATALOG;
 
+/// The type of hidden row ids.
+const ROW_ID_TYPE: ColumnType = ColumnType::Int {
+    bytes: 8,
+    unsigned: true,
+};
+
 /// The catalog for a statement.
 struct Tables<'s> {
     session: &'s Session,
     lists: SelectLists<'s>,
+    /// Tables have their hidden row ids as their last columns.
+    with_row_ids: bool,
+    /// The table of the first reference, if it is none of the catalog.
+    first: RefCell<Option<Arc<TableDefinition>>>,
+}
+
+impl<'s> Tables<'s> {
+    fn new(session: &'s Session, piece: Piece<'s>, with_row_ids: bool) -> Self {
+        let source = Source {
+            text: piece.text,
+            tokens: piece.tokens,
+            lists: piece.lists,
+        };
+        Self {
+            session,
+            lists: SelectLists::new(source),
+            with_row_ids,
+            first: RefCell::default(),
+        }
+    }
 }
 
 impl Catalog for Tables<'_> {
@@ -39,6 +68,9 @@ impl Catalog for Tables<'_> {
     }
 
     fn table(&self, schema: &str, table: &str) -> Bound<Arc<TableDefinition>> {
+        if let Some(first) = self.first.take() {
+            return Ok(first);
+        }
         let found = self.session.definition(schema, table);
         let found = found.map_err(|error| {
             let names = (schema.to_owned(), table.to_owned());
@@ -47,7 +79,17 @@ impl Catalog for Tables<'_> {
                 _ => QueryError::NoSuchTable(names.0, names.1),
             })
         });
-        Ok(Arc::new(definition(&found?)))
+        let found = found?;
+        let mut definition = definition(&found);
+        let is_stored = perigee_catalog_views::find(schema, table).is_none();
+        if self.with_row_ids && is_stored && found.primary_key.is_empty() {
+            definition.columns.push(TableColumn {
+                name: ROW_ID.into(),
+                ty: SqlType::of(ROW_ID_TYPE).nullable(false),
+                visible: false,
+            });
+        }
+        Ok(Arc::new(definition))
     }
 
     fn only_full_group_by(&self) -> bool {
@@ -107,23 +149,81 @@ pub(super) fn bound(
     session: &Session,
     query: &Query,
     piece: Piece<'_>,
-) -> Result<Option<Arc<query::Query>>> {
-    let source = Source {
-        text: piece.text,
-        tokens: piece.tokens,
-        lists: piece.lists,
+) -> Result<Option<query::Query>> {
+    let tables = Tables::new(session, piece, !query.locks.is_empty());
+    let bound = understood(bind(query, &around(session, micros_now()), &tables))?;
+    // Locks of subqueries.
+    Ok(bound.filter(|bound| bound.locks.len() == query.locks.len()))
+}
+
+/// The rows that a statement changes, and expressions over each of them; `None` if the binder does not know all of it.
+///
+/// # Errors
+/// Those of names and types.
+pub(super) fn change(
+    session: &Session,
+    rows: &Rows,
+    expressions: &[Expr],
+    (piece, now): (Piece<'_>, i64),
+) -> Result<Option<Change>> {
+    let tables = Tables::new(session, piece, true);
+    let rows = query::Rows {
+        from: &rows.from,
+        selection: rows.selection.as_ref(),
+        order: rows.order_by.as_ref(),
+        limit: rows.limit.as_ref(),
+        hints: &rows.hints,
     };
+    let around = around(session, now);
+    understood(query::bind_change(&rows, expressions, &around, &tables))
+}
+
+/// Expressions over the row of a table that is in the way and the one that is to be inserted, whose columns stand behind
+/// the others with `prefix` before their names; `None` if the binder does not know all of them.
+///
+/// # Errors
+/// Those of names and types.
+pub(super) fn over_both(
+    session: &Session,
+    (table, from, prefix): (&TableDef, &[TableWithJoins], &str),
+    expressions: &[Expr],
+    (piece, now): (Piece<'_>, i64),
+) -> Result<Option<Change>> {
+    let mut both = definition(table);
+    let new = both.columns.iter().map(|column| TableColumn {
+        name: format!("{prefix}{}", column.name.to_lowercase()).into(),
+        ty: column.ty.clone().nullable(true),
+        visible: false,
+    });
+    let new: Vec<_> = new.collect();
+    both.columns.extend(new);
     let tables = Tables {
-        session,
-        lists: SelectLists::new(source),
+        first: RefCell::new(Some(Arc::new(both))),
+        ..Tables::new(session, piece, false)
     };
-    let around = Around {
+    let rows = query::Rows {
+        from,
+        selection: None,
+        order: None,
+        limit: None,
+        hints: &[],
+    };
+    let around = around(session, now);
+    understood(query::bind_change(&rows, expressions, &around, &tables))
+}
+
+fn around(session: &Session, now: i64) -> Around<'_> {
+    Around {
         session,
-        now: micros_now(),
+        now,
         columns: &|_| None,
-    };
-    match bind(query, &around, &tables) {
-        Ok(query) => Ok(Some(Arc::new(query))),
+    }
+}
+
+/// What the binder says; `None` for what it does not know.
+fn understood<T>(bound: Bound<T>) -> Result<Option<T>> {
+    match bound {
+        Ok(bound) => Ok(Some(bound)),
         Err(error) if error.number() == 1235 => Ok(None),
         Err(BindError::Stopped) => match crate::interrupt::check() {
             Err(error) => Err(error),
@@ -133,10 +233,17 @@ pub(super) fn bound(
     }
 }
 
+/// True if the rows of a reference end with their hidden row ids.
+pub(super) fn has_row_id(table: &query::Table) -> bool {
+    let last = table.definition.columns.last();
+    last.is_some_and(|column| &*column.name == ROW_ID)
+}
+
 /// A query that only the binder understands; `error` says why.
 pub(super) fn only(query: Box<Query>, bound: Arc<query::Query>, error: SqlError) -> Rewritten {
     let names = bound.body.columns.iter();
     let names = names.map(|column| column.name.to_string()).collect();
+    let locks = query.locks.clone();
     Rewritten {
         query,
         accesses: references(&bound),
@@ -144,7 +251,7 @@ pub(super) fn only(query: Box<Query>, bound: Arc<query::Query>, error: SqlError)
             by_position: Some(names),
             ..OutputNames::default()
         },
-        locks: Vec::new(),
+        locks,
         columns: bound.body.columns.len(),
         functions: Vec::new(),
         bound: Some(bound),
@@ -182,11 +289,6 @@ pub(super) async fn planned(
     let catalog = state.catalog_list().catalog(CATALOG);
     let catalog = catalog.ok_or_else(|| SqlError::unknown("Q1: a statement has a catalog"))?;
     let is_hinted = |table: &Arc<query::Table>| !table.index_hints.is_empty();
-    if !query.locks.is_empty() {
-        return Err(SqlError::not_supported(
-            "FOR UPDATE, FOR SHARE in a subquery",
-        ));
-    }
     // Hints for tables that are not read are among the warnings.
     if !query.hints.is_empty() || !query.warnings.is_empty() || query.tables.iter().any(is_hinted) {
         return Err(SqlError::not_supported("hints"));

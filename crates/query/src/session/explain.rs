@@ -57,36 +57,39 @@ async fn explain(
     form: ExplainForm,
     statement: Statement,
     piece: Piece<'_>,
-    mut reading: Reading,
+    reading: Reading,
 ) -> Result<Rowset> {
     let cancel = reading.cancel.clone();
-    let mut of_phase = |phase: ReadPhase| {
-        phase.prepare(&mut reading);
-        let kind = match phase.kind {
-            Kind::Update => "UPDATE",
-            Kind::Delete => "DELETE",
-        };
-        let aliases = phase.targets.iter().map(|target| target.alias.clone());
-        let changed = Changed::Read(kind, aliases.collect());
-        (Some(phase.rewritten), changed)
-    };
-    let (rewritten, changed) = match statement {
-        Statement::Query(query) => (Some(select::read(session, query, piece)?), Changed::Nothing),
-        Statement::Update(update) => of_phase(ReadPhase::update(session, *update, piece)?),
-        Statement::Delete(delete) => of_phase(ReadPhase::delete(session, *delete, piece)?),
+    let (prepared, changed) = match statement {
+        Statement::Query(query) => {
+            let read = select::read(session, query, piece)?;
+            let prepared = select::plan(session, read, reading).await?;
+            (Some(prepared), Changed::Nothing)
+        }
+        Statement::Update(update) => {
+            let bound = ReadPhase::bound_update(session, &update, piece)?;
+            let other = || ReadPhase::rewritten_update(session, *update, piece);
+            of_phase(session, bound, other, reading).await?
+        }
+        Statement::Delete(delete) => {
+            let bound = ReadPhase::bound_delete(session, &delete, piece)?;
+            let other = || ReadPhase::rewritten_delete(session, *delete, piece);
+            of_phase(session, bound, other, reading).await?
+        }
         Statement::Insert(statement) => {
             let kind = match statement.replace_into {
                 true => "REPLACE",
                 false => "INSERT",
             };
             let (table, query) = insert::explained(session, *statement, piece)?;
-            (query, Changed::Inserted(kind, table.def.name.clone()))
+            let prepared = match query {
+                Some(query) => Some(select::plan(session, query, reading).await?),
+                None => None,
+            };
+            let name = table.def.name.clone();
+            (prepared, Changed::Inserted(kind, name))
         }
         _ => return Err(SqlError::not_supported("EXPLAIN of this statement")),
-    };
-    let prepared = match rewritten {
-        Some(rewritten) => Some(select::plan(session, rewritten, reading).await?),
-        None => None,
     };
     match (form, prepared) {
         (ExplainForm::Table, prepared) => Ok(table(prepared.as_ref(), &changed)),
@@ -94,6 +97,33 @@ async fn explain(
         (ExplainForm::Tree, Some(prepared)) => Ok(tree(tree_text(&prepared.plan))),
         (ExplainForm::Analyze, Some(prepared)) => analyzed(session, &prepared, &cancel).await,
     }
+}
+
+/// The plan of an UPDATE or DELETE, as the binder understands it or otherwise, and what it changes.
+async fn of_phase(
+    session: &Session,
+    bound: Option<ReadPhase>,
+    other: impl FnOnce() -> Result<ReadPhase>,
+    reading: Reading,
+) -> Result<(Option<Prepared>, Changed)> {
+    if let Some(phase) = bound {
+        match phase.explained(session, reading.clone()).await {
+            Err(error) if error.is_not_supported() => {}
+            outcome => return Ok((Some(outcome?), changed(&phase))),
+        }
+    }
+    let phase = other()?;
+    let prepared = phase.explained(session, reading).await?;
+    Ok((Some(prepared), changed(&phase)))
+}
+
+fn changed(phase: &ReadPhase) -> Changed {
+    let kind = match phase.kind {
+        Kind::Update => "UPDATE",
+        Kind::Delete => "DELETE",
+    };
+    let aliases = phase.targets.iter().map(|target| target.alias.clone());
+    Changed::Read(kind, aliases.collect())
 }
 
 async fn analyzed(session: &Session, prepared: &Prepared, cancel: &CancelToken) -> Result<Rowset> {

@@ -25,7 +25,7 @@ use perigee_value::{ColumnType, Datum};
 use super::auto_increment::Generator;
 use super::dml::{Budget, Converter, OnDuplicate, assign, implicit_default, row_of};
 use super::environment::micros_now;
-use super::locking::lock_mode;
+use super::locking::{lock_mode, mode_of};
 use super::select::{self, Reading};
 use super::transaction::Work;
 use super::{Session, scalars, set};
@@ -396,8 +396,12 @@ impl Writer<'_> {
     /// The rows of INSERT … SELECT: as they come, or if the query reads the table, when it has ended.
     async fn query(&mut self, query: &Rewritten) -> Result<()> {
         let mut reading = self.work.reading(self.cancel).await;
-        if let Some(clause) = query.locks.first() {
-            reading.locker = Some(self.work.locker(lock_mode(clause)));
+        let lock = match &query.bound {
+            Some(bound) => bound.locks.first().map(|lock| mode_of(lock.strength)),
+            None => query.locks.first().map(lock_mode),
+        };
+        if let Some(mode) = lock {
+            reading.locker = Some(self.work.locker(mode));
         }
         let prepared = select::plan(self.session, query.clone(), reading).await?;
         let columns = self.statement.targets.columns();

@@ -14,17 +14,35 @@ use datafusion::sql::sqlparser::ast::{
 };
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock};
+use perigee_sql_bind::query::{self, Strength};
 use std::sync::Arc;
 
-use super::Session;
 use super::dml::{Budget, HIDDEN, Target, select_of, targets};
-use super::select::{self, Reading, Special};
+use super::select::{self, Prepared, Reading, Special};
 use super::transaction::Work;
+use super::{Session, bound};
 use crate::error::{Result, SqlError};
 use crate::plan::level::any_expr;
 use crate::plan::rewrite::{Rewritten, is_aggregate_name};
 use crate::plan::union;
 use crate::result::{ResultSink, column_of};
+
+/// The mode of locks of a strength.
+pub(super) fn mode_of(strength: Strength) -> LockMode {
+    match strength {
+        Strength::Update => LockMode::Exclusive,
+        Strength::Share => LockMode::Shared,
+    }
+}
+
+/// What becomes of locks that others hold.
+fn wait_of(wait: query::LockWait) -> LockWait {
+    match wait {
+        query::LockWait::Wait => LockWait::Wait,
+        query::LockWait::Nowait => LockWait::NoWait,
+        query::LockWait::SkipLocked => LockWait::Skip,
+    }
+}
 
 /// The mode that a locking clause asks for.
 pub(super) fn lock_mode(clause: &LockClause) -> LockMode {
@@ -52,12 +70,20 @@ struct Locked {
 
 /// A locking read, ready to be planned.
 struct LockingRead {
-    rewritten: Rewritten,
+    what: What,
+    /// The mode of the first clause.
+    mode: LockMode,
     locked: Vec<Locked>,
     /// Rows can be locked one by one.
     by_row: bool,
     /// LIMIT and OFFSET, if they count what remains after SKIP LOCKED.
     limit: Option<(usize, Option<usize>)>,
+}
+
+/// What it reads.
+enum What {
+    Bound(Arc<query::Query>),
+    Rewritten(Box<Rewritten>),
 }
 
 /// The rows of the result, locked.
@@ -70,11 +96,27 @@ struct Rows {
 /// Runs a locking read.
 pub(super) async fn run(
     session: &mut Session,
-    rewritten: Rewritten,
+    mut rewritten: Rewritten,
     out: &mut dyn ResultSink,
     cancel: &CancelToken,
 ) -> Result<()> {
+    if let Some(bound) = rewritten.bound.take() {
+        let read = LockingRead::bound(session, bound)?;
+        match run_read(session, &read, out, cancel).await {
+            Err(error) if error.is_not_supported() => {}
+            outcome => return outcome,
+        }
+    }
     let read = LockingRead::new(session, rewritten)?;
+    run_read(session, &read, out, cancel).await
+}
+
+async fn run_read(
+    session: &mut Session,
+    read: &LockingRead,
+    out: &mut dyn ResultSink,
+    cancel: &CancelToken,
+) -> Result<()> {
     let mut work = session.begin_work(cancel);
     let outcome = loop {
         match read.attempt(session, &mut work, cancel).await {
@@ -95,6 +137,7 @@ pub(super) async fn run(
 
 async fn deliver(session: &Session, rows: Rows, out: &mut dyn ResultSink) -> Result<()> {
     let shown: Vec<usize> = (0..rows.schema.fields().len())
+        .filter(|at| !rows.names[*at].starts_with(HIDDEN))
         .filter(|at| !rows.schema.field(*at).name().starts_with(HIDDEN))
         .collect();
     let columns: Vec<_> = shown
@@ -111,9 +154,57 @@ async fn deliver(session: &Session, rows: Rows, out: &mut dyn ResultSink) -> Res
 }
 
 impl LockingRead {
+    /// Of a query as the binder understands it.
+    fn bound(session: &Session, bound: Arc<query::Query>) -> Result<Self> {
+        let mut bound = Arc::try_unwrap(bound).map_err(|_| SqlError::unknown("Q1: a query"))?;
+        let references = bound::references(&bound);
+        let by_row = bound.tells_rows();
+        let mode = bound.locks.first().map(|lock| mode_of(lock.strength));
+        let mut locked = Vec::new();
+        for lock in &bound.locks {
+            for table in &lock.tables {
+                let access = &references[*table];
+                locked.push(Locked {
+                    target: Target {
+                        table: session.table(&access.schema, &access.table)?,
+                        access: *table,
+                        alias: access.alias.clone(),
+                        places: None,
+                    },
+                    mode: mode_of(lock.strength),
+                    wait: wait_of(lock.wait),
+                });
+            }
+        }
+        let mut limit = None;
+        if by_row {
+            let skips = locked.iter().any(|l| l.wait == LockWait::Skip);
+            if skips && let Some((skip, most)) = bound.without_limit() {
+                let most = most.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+                limit = Some((usize::try_from(skip).unwrap_or(usize::MAX), most));
+            }
+            for Locked { target, .. } in &mut locked {
+                let places = bound.deliver(&target.key_columns(), HIDDEN);
+                let unknown = || SqlError::unknown("Q14: a query that does not tell its rows");
+                target.places = Some(places.ok_or_else(unknown)?);
+            }
+        }
+        Ok(Self {
+            what: What::Bound(Arc::new(bound)),
+            mode: mode.unwrap_or(LockMode::Shared),
+            locked,
+            by_row,
+            limit,
+        })
+    }
+
     fn new(session: &Session, mut rewritten: Rewritten) -> Result<Self> {
+        if let Some(error) = rewritten.refused.take() {
+            return Err(error);
+        }
         let by_row = tells_rows(&rewritten.query);
-        let mut all = targets(session, &rewritten)?;
+        let mode = rewritten.locks.first().map(lock_mode);
+        let mut all = targets(session, &rewritten.accesses)?;
         let mut locked: Vec<Locked> = Vec::new();
         for clause in &rewritten.locks {
             let (mode, wait) = (lock_mode(clause), lock_wait(clause));
@@ -129,35 +220,34 @@ impl LockingRead {
                     .map(|target| Locked { target, mode, wait }),
             );
         }
-        let mut read = Self {
-            limit: None,
+        let mut limit = None;
+        if by_row {
+            limit = add_keys(&locked, &mut rewritten)?;
+        }
+        Ok(Self {
+            what: What::Rewritten(Box::new(rewritten)),
+            mode: mode.unwrap_or(LockMode::Shared),
+            limit,
             locked,
             by_row,
-            rewritten: rewritten.clone(),
-        };
-        if by_row {
-            read.add_keys(&mut rewritten)?;
-            read.rewritten = rewritten;
-        }
-        Ok(read)
+        })
     }
 
-    /// Has the query deliver the keys, and all rows if some may be skipped.
-    fn add_keys(&mut self, rewritten: &mut Rewritten) -> Result<()> {
-        let skips = self.locked.iter().any(|l| l.wait == LockWait::Skip);
-        if skips && let Some(limit) = rewritten.query.limit_clause.take() {
-            self.limit = Some(counts(&limit));
+    /// References to tables.
+    fn references(&self) -> usize {
+        match &self.what {
+            What::Bound(query) => query.tables.len(),
+            What::Rewritten(rewritten) => rewritten.accesses.len(),
         }
-        let select = select_of(&mut rewritten.query)?;
-        let before = select.projection.len();
-        for Locked { target, .. } in &self.locked {
-            target.add_key(select);
+    }
+
+    async fn plan(&self, session: &Session, reading: Reading) -> Result<Prepared> {
+        match &self.what {
+            What::Bound(query) => select::plan_bound(session, query, reading).await,
+            What::Rewritten(rewritten) => {
+                select::plan(session, (**rewritten).clone(), reading).await
+            }
         }
-        if let Some(names) = &mut rewritten.names.by_position {
-            let added = select.projection.len() - before;
-            names.extend(std::iter::repeat_n(HIDDEN.to_owned(), added));
-        }
-        Ok(())
     }
 
     /// What the query reads, and which ranges it locks.
@@ -178,17 +268,15 @@ impl LockingRead {
             };
             special.insert(target.access, special_access);
         }
-        let all_locked = (0..self.rewritten.accesses.len())
+        let all_locked = (0..self.references())
             .all(|access| special.get(&access).is_some_and(|s| s.locker.is_some()));
         let mut reading = match all_locked {
             // The locks give the views.
             true => Reading::snapshot(session.current_view(), cancel),
             false => work.reading(cancel).await,
         };
-        if !self.by_row
-            && let Some(clause) = self.rewritten.locks.first()
-        {
-            reading.locker = Some(work.locker(lock_mode(clause)));
+        if !self.by_row {
+            reading.locker = Some(work.locker(self.mode));
         }
         reading.special = special;
         reading
@@ -211,7 +299,7 @@ impl LockingRead {
             special.is_some_and(|s| s.locker.is_some())
         };
         let checked: Vec<bool> = self.locked.iter().map(|l| !is_range(l)).collect();
-        let prepared = select::plan(session, self.rewritten.clone(), reading).await?;
+        let prepared = self.plan(session, reading).await?;
         let mut rows = Rows {
             schema: prepared.schema.clone(),
             names: prepared.names.clone(),
@@ -262,6 +350,28 @@ impl LockingRead {
         }
         Ok(rows)
     }
+}
+
+/// Has the query deliver the keys, and all rows if some may be skipped: then its LIMIT counts what remains.
+fn add_keys(
+    locked: &[Locked],
+    rewritten: &mut Rewritten,
+) -> Result<Option<(usize, Option<usize>)>> {
+    let mut limit = None;
+    let skips = locked.iter().any(|l| l.wait == LockWait::Skip);
+    if skips && let Some(clause) = rewritten.query.limit_clause.take() {
+        limit = Some(counts(&clause));
+    }
+    let select = select_of(&mut rewritten.query)?;
+    let before = select.projection.len();
+    for Locked { target, .. } in locked {
+        target.add_key(select);
+    }
+    if let Some(names) = &mut rewritten.names.by_position {
+        let added = select.projection.len() - before;
+        names.extend(std::iter::repeat_n(HIDDEN.to_owned(), added));
+    }
+    Ok(limit)
 }
 
 impl Locked {

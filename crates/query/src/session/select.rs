@@ -185,9 +185,8 @@ where
 /// # Errors
 /// Those of names and types.
 pub(super) fn read(session: &Session, query: Box<Query>, piece: Piece<'_>) -> Result<Rewritten> {
-    let is_bound = session.frontend.config.bound_queries && query.locks.is_empty();
-    let bound = match is_bound {
-        true => bound::bound(session, &query, piece)?,
+    let bound = match session.frontend.config.bound_queries {
+        true => bound::bound(session, &query, piece)?.map(Arc::new),
         false => None,
     };
     let Some(bound) = bound else {
@@ -289,21 +288,37 @@ pub(super) async fn plan(
     mut rewritten: Rewritten,
     reading: Reading,
 ) -> Result<Prepared> {
-    let [of_bound, of_rewritten] = &session.frontend.planned;
     if let Some(bound) = rewritten.bound.take() {
-        for subqueries in [Subqueries::Joined, Subqueries::Applied] {
-            let meaning = Meaning::Bound(&bound, subqueries);
-            match physical(session, meaning, reading.clone()).await {
-                Err(error) if error.is_not_supported() => {}
-                outcome => {
-                    of_bound.fetch_add(1, Ordering::Relaxed);
-                    return outcome;
-                }
-            }
+        match plan_bound(session, &bound, reading.clone()).await {
+            Err(error) if error.is_not_supported() => {}
+            outcome => return outcome,
         }
     }
+    let [_, of_rewritten] = &session.frontend.planned;
     of_rewritten.fetch_add(1, Ordering::Relaxed);
     physical(session, Meaning::rewritten(rewritten)?, reading).await
+}
+
+/// Plans a query that the binder understands.
+///
+/// # Errors
+/// 1235 for what has no plan yet.
+pub(super) async fn plan_bound(
+    session: &Session,
+    bound: &perigee_sql_bind::query::Query,
+    reading: Reading,
+) -> Result<Prepared> {
+    let [of_bound, _] = &session.frontend.planned;
+    let joined = Meaning::Bound(bound, Subqueries::Joined);
+    let outcome = match physical(session, joined, reading.clone()).await {
+        Err(error) if error.is_not_supported() => {
+            let applied = Meaning::Bound(bound, Subqueries::Applied);
+            physical(session, applied, reading).await?
+        }
+        outcome => outcome?,
+    };
+    of_bound.fetch_add(1, Ordering::Relaxed);
+    Ok(outcome)
 }
 
 async fn physical(session: &Session, meaning: Meaning<'_>, reading: Reading) -> Result<Prepared> {
@@ -352,6 +367,11 @@ async fn logical(
         }
     }
     let mut special = reading.special;
+    if let Meaning::Bound(bound, _) = &meaning {
+        for table in bound.tables.iter().filter(|table| bound::has_row_id(table)) {
+            special.entry(table.reference).or_default().row_id = true;
+        }
+    }
     for (number, view) in views::of_statement(session, &accesses).await? {
         special.entry(number).or_default().view = Some(view);
     }

@@ -7,11 +7,13 @@
 
 mod bind;
 mod catalog;
+mod change;
 mod error;
 mod tree;
 
-pub use bind::bind;
+pub use bind::{Rows, bind, bind_change};
 pub use catalog::{Catalog, TableColumn, TableDefinition};
+pub use change::{Change, Value};
 pub use error::{Clause, QueryError};
 pub use tree::Relation;
 pub use tree::{

@@ -4,13 +4,18 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::logical_expr::ScalarUDF;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, LimitClause, Query, visit_expressions};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, LimitClause, ObjectName, Query, visit_expressions,
+};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock, Written};
+use perigee_sql_bind::query::{self, Change, Origin};
 use perigee_value::Datum;
 
-use super::assign::{Assigned, Unresolved, Values, assign, left_to_right};
+use super::assign::{Assigned, Given, Unresolved, Values, assign, left_to_right};
+use super::evaluated::{Evaluated, EvaluatedBatch};
 use super::target::{Target, row_of, select_of, targets};
 use super::{Budget, Converter, CurrentRows, point};
 use crate::access::table_schema;
@@ -20,9 +25,9 @@ use crate::plan::rewrite::Rewritten;
 use crate::result::OkResult;
 use crate::session::environment::micros_now;
 use crate::session::insert::{duplicate_error, engine_error};
-use crate::session::select::{self, Reading, Special};
+use crate::session::select::{self, Prepared, Reading, Special};
 use crate::session::transaction::Work;
-use crate::session::{Session, set};
+use crate::session::{Session, bound, scalars, set};
 use crate::values;
 
 /// What happens to the rows.
@@ -36,11 +41,9 @@ pub(in crate::session) enum Kind {
 #[derive(Clone, Debug)]
 pub(in crate::session) struct ReadPhase {
     pub kind: Kind,
-    pub rewritten: Rewritten,
+    what: What,
     /// The tables whose rows change.
     pub targets: Vec<Target>,
-    assigned: Vec<Assigned>,
-    functions: Vec<Arc<ScalarUDF>>,
     /// The key of the only row that it can be.
     point: Option<Vec<u8>>,
     /// Rows are changed in the order in which they are found.
@@ -48,6 +51,24 @@ pub(in crate::session) struct ReadPhase {
     ignore: bool,
     /// When the statement began.
     now: i64,
+}
+
+/// The query, and how its output becomes the new values.
+#[derive(Clone, Debug)]
+enum What {
+    /// As the binder understands it.
+    Bound {
+        query: Arc<query::Query>,
+        assigned: Evaluated,
+        /// Columns of the only target that are needed if its row is locked before the query runs.
+        needed: HashSet<usize>,
+    },
+    /// As DataFusion understands it.
+    Rewritten {
+        rewritten: Box<Rewritten>,
+        assigned: Vec<Assigned>,
+        functions: Vec<Arc<ScalarUDF>>,
+    },
 }
 
 /// A row to change.
@@ -72,8 +93,19 @@ pub(in crate::session) async fn update(
     piece: Piece<'_>,
     cancel: &CancelToken,
 ) -> Result<OkResult> {
-    let phase = ReadPhase::update(session, update, piece)?;
-    let (counts, warnings) = run(session, &phase, cancel).await?;
+    let (counts, warnings) = match ReadPhase::bound_update(session, &update, piece)? {
+        Some(phase) => match run(session, &phase, cancel).await {
+            Err(error) if error.is_not_supported() => {
+                let phase = ReadPhase::rewritten_update(session, update, piece)?;
+                run(session, &phase, cancel).await?
+            }
+            outcome => outcome?,
+        },
+        None => {
+            let phase = ReadPhase::rewritten_update(session, update, piece)?;
+            run(session, &phase, cancel).await?
+        }
+    };
     let Counts { matched, changed } = counts;
     Ok(OkResult {
         affected_rows: if session.info.found_rows {
@@ -93,8 +125,19 @@ pub(in crate::session) async fn delete(
     piece: Piece<'_>,
     cancel: &CancelToken,
 ) -> Result<OkResult> {
-    let phase = ReadPhase::delete(session, delete, piece)?;
-    let (counts, _) = run(session, &phase, cancel).await?;
+    let (counts, _) = match ReadPhase::bound_delete(session, &delete, piece)? {
+        Some(phase) => match run(session, &phase, cancel).await {
+            Err(error) if error.is_not_supported() => {
+                let phase = ReadPhase::rewritten_delete(session, delete, piece)?;
+                run(session, &phase, cancel).await?
+            }
+            outcome => outcome?,
+        },
+        None => {
+            let phase = ReadPhase::rewritten_delete(session, delete, piece)?;
+            run(session, &phase, cancel).await?
+        }
+    };
     Ok(OkResult {
         affected_rows: counts.changed,
         ..OkResult::default()
@@ -224,11 +267,104 @@ async fn write(
 }
 
 impl ReadPhase {
-    /// Of an UPDATE.
+    /// Of an UPDATE as the binder understands it; `None` if it does not know all of it.
+    ///
+    /// # Errors
+    /// Unknown tables and columns, values that are not supported.
+    pub(in crate::session) fn bound_update(
+        session: &Session,
+        update: &Update,
+        piece: Piece<'_>,
+    ) -> Result<Option<Self>> {
+        let now = micros_now();
+        let unresolved = Unresolved::new(update.assignments.clone())?;
+        let given = &unresolved.expressions;
+        let Some(mut change) = change_of(session, &update.rows, given, (piece, now))? else {
+            return Ok(None);
+        };
+        let all = targets(session, &bound::references(&change.query))?;
+        let mut assigned = unresolved.resolve(&all, now)?;
+        for assigned in &assigned {
+            if let (Given::Item(item), Some(literal)) = (&assigned.value, &assigned.literal) {
+                let literal = Expr::value(literal.clone());
+                let Some(scalar) = scalars::bound(session, &literal, now, &|_| None) else {
+                    return Ok(None);
+                };
+                change.values[*item].scalar = scalar;
+            }
+        }
+        let targets = changed_targets(&mut assigned, &all);
+        let (kind, rows) = (Kind::Update, &update.rows);
+        let phase = Self::of_change(kind, change, (targets, &assigned), rows)?;
+        Ok(Some(Self {
+            ignore: update.ignore,
+            now,
+            ..phase
+        }))
+    }
+
+    /// Of a DELETE as the binder understands it; `None` if it does not know all of it.
+    ///
+    /// # Errors
+    /// Unknown tables and columns.
+    pub(in crate::session) fn bound_delete(
+        session: &Session,
+        delete: &Delete,
+        piece: Piece<'_>,
+    ) -> Result<Option<Self>> {
+        let Some(change) = change_of(session, &delete.rows, &[], (piece, micros_now()))? else {
+            return Ok(None);
+        };
+        let all = targets(session, &bound::references(&change.query))?;
+        let targets = deleted_targets(&delete.targets, all)?;
+        let (kind, rows) = (Kind::Delete, &delete.rows);
+        let phase = Self::of_change(kind, change, (targets, &[]), rows)?;
+        Ok(Some(Self {
+            ignore: delete.ignore,
+            ..phase
+        }))
+    }
+
+    fn of_change(
+        kind: Kind,
+        mut change: Change,
+        (mut targets, assigned): (Vec<Target>, &[Assigned]),
+        rows: &Rows,
+    ) -> Result<Self> {
+        let point = point_of(kind, &targets, rows)?;
+        let needed = match point {
+            Some(_) => change.places(),
+            None => HashSet::new(),
+        };
+        let keys: Vec<Vec<Origin>> = targets.iter().map(Target::key_columns).collect();
+        change.narrow(&keys.concat());
+        for (target, key) in targets.iter_mut().zip(keys) {
+            let places = key.into_iter().map(|column| change.place_of(column));
+            let places: Option<Vec<usize>> = places.collect();
+            let missing = || SqlError::unknown("Q12: a row without its key");
+            target.places = Some(places.ok_or_else(missing)?);
+        }
+        let assigned = Evaluated::new(&change, assigned, &targets)?;
+        Ok(Self {
+            kind,
+            what: What::Bound {
+                query: Arc::new(change.query),
+                assigned,
+                needed,
+            },
+            targets,
+            point,
+            in_order: rows.order_by.is_some(),
+            ignore: false,
+            now: 0,
+        })
+    }
+
+    /// Of an UPDATE as DataFusion understands it.
     ///
     /// # Errors
     /// Unknown tables and columns, what is not supported.
-    pub(in crate::session) fn update(
+    pub(in crate::session) fn rewritten_update(
         session: &Session,
         update: Update,
         piece: Piece<'_>,
@@ -237,37 +373,31 @@ impl ReadPhase {
         let mut unresolved = Unresolved::new(update.assignments)?;
         let query = unresolved.query(update.rows.from.clone())?;
         let mut rewritten = rewritten(session, query, &update.rows, piece)?;
-        let all = targets(session, &rewritten)?;
+        let all = targets(session, &rewritten.accesses)?;
         let mut assigned = unresolved.resolve(&all, now)?;
         let select = select_of(&mut rewritten.query)?;
         let functions = left_to_right(select, &assigned, &all)?;
-        let mut changed: Vec<usize> = assigned.iter().map(|a| a.target).collect();
-        changed.sort_unstable();
-        changed.dedup();
-        for assigned in &mut assigned {
-            let place = changed.binary_search(&assigned.target);
-            assigned.target = place.expect("it is among them");
-        }
-        let targets = changed.iter().map(|target| all[*target].clone()).collect();
-        let phase = Self {
+        let targets = changed_targets(&mut assigned, &all);
+        Self::of_rewritten(Self {
             kind: Kind::Update,
-            rewritten,
+            what: What::Rewritten {
+                rewritten: Box::new(rewritten),
+                assigned,
+                functions,
+            },
+            point: point_of(Kind::Update, &targets, &update.rows)?,
             targets,
-            assigned,
-            functions,
-            point: None,
             in_order: update.rows.order_by.is_some(),
             ignore: update.ignore,
             now,
-        };
-        phase.with_keys(&update.rows)
+        })
     }
 
-    /// Of a DELETE.
+    /// Of a DELETE as DataFusion understands it.
     ///
     /// # Errors
     /// Unknown tables and columns, what is not supported.
-    pub(in crate::session) fn delete(
+    pub(in crate::session) fn rewritten_delete(
         session: &Session,
         delete: Delete,
         piece: Piece<'_>,
@@ -275,49 +405,70 @@ impl ReadPhase {
         let mut query = set::query_of(Vec::new())?;
         select_of(&mut query)?.from = delete.rows.from.clone();
         let rewritten = rewritten(session, query, &delete.rows, piece)?;
-        let all = targets(session, &rewritten)?;
-        let mut targets: Vec<Target> = Vec::new();
-        for name in &delete.targets {
-            let target = all.iter().find(|target| target.is_named(name));
-            let target = target.ok_or_else(|| SqlError::unknown_delete_table(name))?;
-            if targets.iter().any(|known| known.access == target.access) {
-                return Err(SqlError::duplicate_alias(&target.alias));
-            }
-            targets.push(target.clone());
-        }
-        if delete.targets.is_empty() {
-            targets = all;
-        }
-        let phase = Self {
+        let all = targets(session, &rewritten.accesses)?;
+        let targets = deleted_targets(&delete.targets, all)?;
+        Self::of_rewritten(Self {
             kind: Kind::Delete,
-            rewritten,
+            what: What::Rewritten {
+                rewritten: Box::new(rewritten),
+                assigned: Vec::new(),
+                functions: Vec::new(),
+            },
+            point: point_of(Kind::Delete, &targets, &delete.rows)?,
             targets,
-            assigned: Vec::new(),
-            functions: Vec::new(),
-            point: None,
             in_order: delete.rows.order_by.is_some(),
             ignore: delete.ignore,
             now: 0,
-        };
-        phase.with_keys(&delete.rows)
+        })
     }
 
     /// The same with the rows' keys as output.
-    fn with_keys(mut self, rows: &Rows) -> Result<Self> {
-        let Some(first) = self.targets.first() else {
-            let (table, statement) = match (rows.from.first(), self.kind) {
-                (Some(table), Kind::Update) => (table.relation.to_string(), "UPDATE"),
-                (Some(table), Kind::Delete) => (table.relation.to_string(), "DELETE"),
-                (None, _) => return Err(SqlError::no_tables_used()),
-            };
-            return Err(SqlError::not_updatable(table, statement));
-        };
-        self.point = point::key(rows, first)?;
-        let select = select_of(&mut self.rewritten.query)?;
-        for target in &self.targets {
-            target.add_key(select);
+    fn of_rewritten(mut self) -> Result<Self> {
+        if let What::Rewritten { rewritten, .. } = &mut self.what {
+            let select = select_of(&mut rewritten.query)?;
+            for target in &self.targets {
+                target.add_key(select);
+            }
         }
         Ok(self)
+    }
+
+    /// The plan of the query, for EXPLAIN.
+    ///
+    /// # Errors
+    /// 1235 for what has no plan.
+    pub(in crate::session) async fn explained(
+        &self,
+        session: &Session,
+        mut reading: Reading,
+    ) -> Result<Prepared> {
+        self.prepare(&mut reading);
+        self.plan(session, reading).await
+    }
+
+    async fn plan(&self, session: &Session, reading: Reading) -> Result<Prepared> {
+        match &self.what {
+            What::Bound { query, .. } => select::plan_bound(session, query, reading).await,
+            What::Rewritten { rewritten, .. } => {
+                select::plan(session, (**rewritten).clone(), reading).await
+            }
+        }
+    }
+
+    /// References to tables.
+    fn references(&self) -> usize {
+        match &self.what {
+            What::Bound { query, .. } => query.tables.len(),
+            What::Rewritten { rewritten, .. } => rewritten.accesses.len(),
+        }
+    }
+
+    /// The functions that the query calls.
+    fn functions(&self) -> Vec<Arc<ScalarUDF>> {
+        match &self.what {
+            What::Bound { .. } => Vec::new(),
+            What::Rewritten { functions, .. } => functions.clone(),
+        }
     }
 
     /// What the query reads and locks.
@@ -333,7 +484,7 @@ impl ReadPhase {
     }
 
     /// The functions that the query calls, and the keys that it needs.
-    pub(in crate::session) fn prepare(&self, reading: &mut Reading) {
+    fn prepare(&self, reading: &mut Reading) {
         let special = |target: &Target| {
             let special = Special {
                 row_id: true,
@@ -342,14 +493,18 @@ impl ReadPhase {
             (target.access, special)
         };
         reading.special = self.targets.iter().map(special).collect();
-        reading.functions.clone_from(&self.functions);
+        reading.functions = self.functions();
     }
 
     /// Fetches the long values of a locked row that the query names. Others become empty.
     async fn fetch_long(&self, session: &Session, row: &mut [Datum]) -> Result<()> {
         let columns = &self.targets[0].table.def.columns;
-        for (value, column) in row.iter_mut().zip(columns) {
-            if matches!(value, Datum::Overflow(_)) && !names(&self.rewritten.query, &column.name) {
+        for (place, (value, column)) in row.iter_mut().zip(columns).enumerate() {
+            let is_needed = match &self.what {
+                What::Bound { needed, .. } => needed.contains(&place),
+                What::Rewritten { rewritten, .. } => names(&rewritten.query, &column.name),
+            };
+            if matches!(value, Datum::Overflow(_)) && !is_needed {
                 *value = Datum::String(Vec::new());
             }
         }
@@ -368,17 +523,34 @@ impl ReadPhase {
         let rows = CurrentRows::new(table_schema(&target.table.def));
         rows.set(row)?;
         // Nothing but subqueries reads tables.
-        let mut reading = match self.rewritten.accesses.len() {
+        let mut reading = match self.references() {
             1 => Reading::snapshot(session.current_view(), cancel),
             _ => work.reading(cancel).await,
         };
-        reading.functions.clone_from(&self.functions);
+        reading.functions = self.functions();
         let special = Special {
             rows: Some(rows),
             ..Special::default()
         };
         reading.special = HashMap::from([(target.access, special)]);
         Ok(reading)
+    }
+
+    fn values<'a>(
+        &'a self,
+        batch: &RecordBatch,
+        prepared: &Prepared,
+        cancel: &'a CancelToken,
+    ) -> Result<NewValues<'a>> {
+        let targets = &self.targets;
+        Ok(match &self.what {
+            What::Bound { assigned, .. } => {
+                NewValues::Evaluated(assigned.over(targets, batch, cancel)?)
+            }
+            What::Rewritten { assigned, .. } => {
+                NewValues::Planned(Values::new(targets, assigned, batch, &prepared.schema)?)
+            }
+        })
     }
 
     /// Runs the query.
@@ -389,16 +561,16 @@ impl ReadPhase {
         converter: &mut Converter,
     ) -> Result<Vec<Candidate>> {
         let cancel = reading.cancel.clone();
-        let prepared = select::plan(session, self.rewritten.clone(), reading).await?;
+        let prepared = self.plan(session, reading).await?;
         let mut stream = session.frontend.start(&prepared);
         let mut found = Found {
             budget: Budget::new(session)?,
             candidates: Vec::new(),
             // Only a join delivers a row twice.
-            known: (self.rewritten.accesses.len() > 1).then(HashSet::new),
+            known: (self.references() > 1).then(HashSet::new),
         };
         while let Some(batch) = select::guarded(&mut stream, &cancel).await? {
-            let values = Values::new(&self.targets, &self.assigned, &batch, &prepared.schema)?;
+            let values = self.values(&batch, &prepared, &cancel)?;
             let keys: Vec<_> = self
                 .targets
                 .iter()
@@ -429,6 +601,27 @@ impl ReadPhase {
     }
 }
 
+/// The new values of a batch of rows.
+enum NewValues<'a> {
+    Evaluated(EvaluatedBatch<'a>),
+    Planned(Values<'a>),
+}
+
+impl NewValues<'_> {
+    fn row(
+        &self,
+        target: usize,
+        row: usize,
+        number: u64,
+        converter: &mut Converter,
+    ) -> Result<Vec<(usize, Datum)>> {
+        match self {
+            Self::Evaluated(values) => values.row(target, row, number, converter),
+            Self::Planned(values) => values.row(target, row, number, converter),
+        }
+    }
+}
+
 /// The rows found so far.
 struct Found {
     budget: Budget,
@@ -451,6 +644,65 @@ impl Found {
         self.budget.take(bytes)?;
         self.candidates.push(candidate);
         Ok(())
+    }
+}
+
+fn change_of(
+    session: &Session,
+    rows: &Rows,
+    expressions: &[Expr],
+    around: (Piece<'_>, i64),
+) -> Result<Option<Change>> {
+    match session.frontend.config.bound_queries {
+        true => bound::change(session, rows, expressions, around),
+        false => Ok(None),
+    }
+}
+
+/// The tables that are assigned to; assignments name them by their places among these then.
+fn changed_targets(assigned: &mut [Assigned], all: &[Target]) -> Vec<Target> {
+    let mut changed: Vec<usize> = assigned.iter().map(|a| a.target).collect();
+    changed.sort_unstable();
+    changed.dedup();
+    for assigned in assigned {
+        let place = changed.binary_search(&assigned.target);
+        assigned.target = place.expect("it is among them");
+    }
+    changed.iter().map(|target| all[*target].clone()).collect()
+}
+
+/// The tables that rows are deleted from: those that are named, or all.
+fn deleted_targets(names: &[ObjectName], all: Vec<Target>) -> Result<Vec<Target>> {
+    if names.is_empty() {
+        return Ok(all);
+    }
+    let mut targets: Vec<Target> = Vec::new();
+    for name in names {
+        let target = all.iter().find(|target| target.is_named(name));
+        let target = target.ok_or_else(|| SqlError::unknown_delete_table(name))?;
+        if targets.iter().any(|known| known.access == target.access) {
+            return Err(SqlError::duplicate_alias(&target.alias));
+        }
+        targets.push(target.clone());
+    }
+    Ok(targets)
+}
+
+/// The key of the only row that can change.
+///
+/// # Errors
+/// 1288 if no table can be changed.
+fn point_of(kind: Kind, targets: &[Target], rows: &Rows) -> Result<Option<Vec<u8>>> {
+    match targets.first() {
+        Some(first) => point::key(rows, first),
+        None => {
+            let (table, statement) = match (rows.from.first(), kind) {
+                (Some(table), Kind::Update) => (table.relation.to_string(), "UPDATE"),
+                (Some(table), Kind::Delete) => (table.relation.to_string(), "DELETE"),
+                (None, _) => return Err(SqlError::no_tables_used()),
+            };
+            Err(SqlError::not_updatable(table, statement))
+        }
     }
 }
 

@@ -10,14 +10,17 @@ mod assign;
 mod change;
 mod convert;
 mod current;
+mod duplicate;
+mod evaluated;
 mod one_row;
 mod point;
 mod target;
 
-pub(super) use assign::{OnDuplicate, assign, touch};
+pub(super) use assign::{assign, touch};
 pub(super) use change::{Kind, ReadPhase, delete, update};
 pub(super) use convert::{Converter, implicit_default};
 pub(super) use current::CurrentRows;
+pub(super) use duplicate::OnDuplicate;
 pub(super) use target::{HIDDEN, Target, row_of, select_of, targets};
 
 use super::Session;

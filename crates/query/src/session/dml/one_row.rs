@@ -10,7 +10,8 @@ use perigee_sql_type::SqlType;
 use perigee_value::Datum;
 
 use super::Converter;
-use super::assign::{Assigned, Given, NEW};
+use super::assign::{Assigned, Given};
+use super::duplicate::NEW;
 use super::target::Target;
 use crate::error::{Result, SqlError};
 use crate::session::{Session, scalars};
@@ -78,7 +79,7 @@ impl OneRow {
 }
 
 /// A stored value as expressions see it: that of an ENUM is its text.
-fn value<'v>(datum: &'v Datum, def: &'v ColumnDef) -> Value<'v> {
+pub(super) fn value<'v>(datum: &'v Datum, def: &'v ColumnDef) -> Value<'v> {
     match (datum, &def.members) {
         (Datum::UInt(number), Some(members)) => {
             Value::text(members.text(*number).unwrap_or_default())

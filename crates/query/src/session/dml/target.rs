@@ -9,11 +9,12 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
 };
 use perigee_engine::catalog::{HIDDEN_ROW_ID, Table};
+use perigee_sql_bind::query::Origin;
 use perigee_value::{Datum, RecordView, key};
 
 use crate::access::ROW_ID;
 use crate::error::{Result, SqlError};
-use crate::plan::rewrite::{Rewritten, TableAccess};
+use crate::plan::rewrite::TableAccess;
 use crate::session::Session;
 use crate::values::Column;
 
@@ -28,18 +29,24 @@ pub(in crate::session) struct Target {
     pub access: usize,
     /// Its name in the statement.
     pub alias: String,
+    /// The places of the key's columns in the query's output; without them they are found by name.
+    pub places: Option<Vec<usize>>,
 }
 
 /// The tables of the outermost FROM, without derived tables.
-pub(in crate::session) fn targets(session: &Session, rewritten: &Rewritten) -> Result<Vec<Target>> {
+pub(in crate::session) fn targets(
+    session: &Session,
+    accesses: &[TableAccess],
+) -> Result<Vec<Target>> {
     let outermost = |(_, access): &(usize, &TableAccess)| access.select == 1;
-    let accesses = rewritten.accesses.iter().enumerate().filter(outermost);
+    let accesses = accesses.iter().enumerate().filter(outermost);
     accesses
         .map(|(number, access)| {
             Ok(Target {
                 table: session.table(&access.schema, &access.table)?,
                 access: number,
                 alias: access.alias.clone(),
+                places: None,
             })
         })
         .collect()
@@ -71,6 +78,20 @@ impl Target {
             [schema, table] => *table == self.alias && *schema == self.table.def.schema,
             _ => false,
         }
+    }
+
+    /// The columns of the key.
+    pub(in crate::session) fn key_columns(&self) -> Vec<Origin> {
+        let clustered = self.table.clustered();
+        let column = |place: &u16| Origin {
+            reference: self.access,
+            column: match clustered.columns[usize::from(*place)] {
+                // It stands behind the others.
+                HIDDEN_ROW_ID => self.table.def.columns.len(),
+                column => usize::from(column),
+            },
+        };
+        clustered.layout.key.iter().map(column).collect()
     }
 
     /// Has the query deliver the key.
@@ -105,8 +126,13 @@ impl Target {
         let layout = &clustered.layout;
         let columns = (0..layout.key.len())
             .map(|number| {
-                let at = schema.index_of(&self.key_column(number));
-                let at = at.map_err(SqlError::unknown)?;
+                let at = match &self.places {
+                    Some(places) => places[number],
+                    None => {
+                        let at = schema.index_of(&self.key_column(number));
+                        at.map_err(SqlError::unknown)?
+                    }
+                };
                 Column::new(batch.column(at), schema.field(at))
             })
             .collect::<Result<Vec<_>>>()?;

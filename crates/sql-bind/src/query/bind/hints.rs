@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::Select;
+use sqlparser::ast::{OptimizerHint, Select};
 
 use super::super::{Hint, HintKind, Warning};
 use super::scope::Scope;
@@ -33,8 +33,19 @@ const UNRESOLVED: u16 = 3128;
 impl Statement<'_> {
     /// Reads the hints of a SELECT with a number. What is not understood is a warning.
     pub fn select_hints(&self, select: &Select, number: usize) -> Hints {
+        let hints = self.hints_of(&select.optimizer_hints, number);
+        let is_straight = select.select_modifiers.as_ref();
+        if is_straight.is_some_and(|modifiers| modifiers.straight_join) {
+            let hint = Hint::JoinFixedOrder { select: number };
+            self.hints.borrow_mut().push(hint);
+        }
+        hints
+    }
+
+    /// Reads hints that stand behind the first word of a SELECT, UPDATE or DELETE.
+    pub fn hints_of(&self, written: &[OptimizerHint], number: usize) -> Hints {
         let mut hints = Hints::default();
-        for hint in &select.optimizer_hints {
+        for hint in written {
             let mut rest = hint.text.trim();
             while !rest.is_empty() {
                 let parts = rest.split_once('(');
@@ -51,11 +62,6 @@ impl Statement<'_> {
                 );
                 rest = tail.trim_start();
             }
-        }
-        let is_straight = select.select_modifiers.as_ref();
-        if is_straight.is_some_and(|modifiers| modifiers.straight_join) {
-            let hint = Hint::JoinFixedOrder { select: number };
-            self.hints.borrow_mut().push(hint);
         }
         hints
     }

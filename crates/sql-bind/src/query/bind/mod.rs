@@ -2,6 +2,7 @@
 
 mod aggregate;
 mod block;
+mod change;
 mod dependence;
 mod from;
 mod group;
@@ -19,4 +20,5 @@ mod subquery;
 mod window;
 mod with;
 
+pub use change::{Rows, bind_change};
 pub use statement::bind;

@@ -326,7 +326,7 @@ impl Block<'_> {
     }
 
     /// ORDER BY: names mean items of the select list first, then columns.
-    fn order(
+    pub(super) fn order(
         &self,
         exprs: &[sqlparser::ast::OrderByExpr],
         items: &[Scalar],

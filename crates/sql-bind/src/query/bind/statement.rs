@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
-use super::super::{Catalog, Column, Definition, Hint, Query, RowLock, Table, Warning};
+use super::super::{Catalog, Column, Definition, Hint, Query, Relation, RowLock, Table, Warning};
 use crate::{Environment, Result};
 
 /// A statement that is being bound.
@@ -51,25 +51,37 @@ pub fn bind(
     environment: &dyn Environment,
     catalog: &dyn Catalog,
 ) -> Result<Query> {
-    let statement = Statement {
-        environment,
-        catalog,
-        tables: RefCell::default(),
-        selects: Cell::new(0),
-        commons: RefCell::default(),
-        definitions: Cell::new(0),
-        locks: RefCell::default(),
-        hints: RefCell::default(),
-        warnings: RefCell::default(),
-    };
+    let statement = Statement::new(environment, catalog);
     let body = statement.query(query, None)?;
-    Ok(Query {
-        body,
-        tables: statement.tables.into_inner(),
-        locks: statement.locks.into_inner(),
-        hints: statement.hints.into_inner(),
-        warnings: statement.warnings.into_inner(),
-    })
+    Ok(statement.query_of(body))
+}
+
+impl<'b> Statement<'b> {
+    /// A statement of which nothing is known yet.
+    pub fn new(environment: &'b dyn Environment, catalog: &'b dyn Catalog) -> Self {
+        Self {
+            environment,
+            catalog,
+            tables: RefCell::default(),
+            selects: Cell::new(0),
+            commons: RefCell::default(),
+            definitions: Cell::new(0),
+            locks: RefCell::default(),
+            hints: RefCell::default(),
+            warnings: RefCell::default(),
+        }
+    }
+
+    /// The query with these rows.
+    pub fn query_of(self, body: Relation) -> Query {
+        Query {
+            body,
+            tables: self.tables.into_inner(),
+            locks: self.locks.into_inner(),
+            hints: self.hints.into_inner(),
+            warnings: self.warnings.into_inner(),
+        }
+    }
 }
 
 impl Statement<'_> {
@@ -81,7 +93,7 @@ impl Statement<'_> {
     }
 
     /// A definition without its uses.
-    pub fn definition(&self, name: Arc<str>, base: super::super::Relation) -> Definition {
+    pub fn definition(&self, name: Arc<str>, base: Relation) -> Definition {
         Definition {
             number: self.next_definition(),
             name,

@@ -7,6 +7,7 @@
 
 mod aggregate;
 mod check;
+mod delivered;
 mod facts;
 mod inputs;
 mod print;

@@ -1,0 +1,329 @@
+//! ON DUPLICATE KEY UPDATE: assignments over the row in the way and the row to insert.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::sql::sqlparser::ast::{
+    Assignment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, InsertAliases,
+    ObjectName, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+};
+use perigee_engine::catalog::Table;
+use perigee_engine::scan::CancelToken;
+use perigee_value::Datum;
+
+use super::assign::{Assigned, Given, Unresolved, Values, left_to_right};
+use super::evaluated::Evaluated;
+use super::one_row::OneRow;
+use super::target::{Target, ident, select_of};
+use super::{Converter, CurrentRows};
+use crate::access::table_schema;
+use crate::error::{Result, SqlError};
+use crate::parse::Piece;
+use crate::session::select::{self, Prepared, Reading, Special};
+use crate::session::transaction::Work;
+use crate::session::{Session, bound};
+
+/// Begins the names of the columns with the values that an INSERT would have inserted.
+pub(super) const NEW: &str = "/@new.";
+
+/// ON DUPLICATE KEY UPDATE, ready to be evaluated over the row in the way and the row to insert.
+pub(in crate::session) struct OnDuplicate {
+    targets: Vec<Target>,
+    assigned: Vec<Assigned>,
+    evaluation: Evaluation,
+}
+
+/// How its expressions are evaluated.
+enum Evaluation {
+    /// One after the other.
+    Bound(OneRow),
+    /// One after the other, over both rows and what a plan makes of their subqueries.
+    Applied(Evaluated, Planned),
+    /// By a plan over both rows.
+    Planned(Planned),
+}
+
+/// A plan over both rows.
+struct Planned {
+    rows: Arc<CurrentRows>,
+    prepared: Box<Prepared>,
+}
+
+impl OnDuplicate {
+    /// Binds or plans the assignments.
+    ///
+    /// # Errors
+    /// Unknown columns, expressions that are not supported.
+    pub(in crate::session) async fn new(
+        session: &Session,
+        work: &mut Work,
+        (table, name): (&Arc<Table>, &ObjectName),
+        (assignments, alias): (Vec<Assignment>, Option<&InsertAliases>),
+        (piece, cancel, now): (Piece<'_>, &CancelToken, i64),
+        inserted: &[usize],
+    ) -> Result<Self> {
+        let mut unresolved = Unresolved::new(assignments)?;
+        let mut names = NewNames {
+            table,
+            alias,
+            inserted,
+        };
+        for expr in &mut unresolved.expressions {
+            if let ControlFlow::Break(error) = expr.visit(&mut names) {
+                return Err(error);
+            }
+        }
+        let mut expressions = unresolved.expressions.clone();
+        let targets = vec![Target {
+            table: table.clone(),
+            access: 0,
+            alias: table.def.name.to_lowercase(),
+            places: None,
+        }];
+        let assigned = unresolved.resolve(&targets, now)?;
+        if let Some(bound) = OneRow::new(session, &targets[0], &assigned, &expressions, now) {
+            return Ok(Self {
+                targets,
+                assigned,
+                evaluation: Evaluation::Bound(bound),
+            });
+        }
+        for assigned in &assigned {
+            if let (Given::Item(item), Some(literal)) = (&assigned.value, &assigned.literal) {
+                expressions[*item] = Expr::value(literal.clone());
+            }
+        }
+        let from = [table_of(name.clone())];
+        let both = (&table.def, &from[..], NEW);
+        let change = match session.frontend.config.bound_queries {
+            true => bound::over_both(session, both, &expressions, (piece, now))?,
+            false => None,
+        };
+        if let Some(mut change) = change {
+            change.narrow(&[]);
+            let evaluated = Evaluated::new(&change, &assigned, &targets)?;
+            let (rows, reading) =
+                reading(session, work, table, change.query.tables.len(), cancel).await;
+            match select::plan_bound(session, &change.query, reading).await {
+                Err(error) if error.is_not_supported() => {}
+                prepared => {
+                    let prepared = Box::new(prepared?);
+                    return Ok(Self {
+                        targets,
+                        assigned,
+                        evaluation: Evaluation::Applied(evaluated, Planned { rows, prepared }),
+                    });
+                }
+            }
+        }
+        let query = unresolved.query(from.to_vec())?;
+        let mut rewritten = select::rewritten(session, query, piece)?;
+        let functions = left_to_right(select_of(&mut rewritten.query)?, &assigned, &targets)?;
+        let references = rewritten.accesses.len();
+        let (rows, mut reading) = reading(session, work, table, references, cancel).await;
+        reading.functions = functions;
+        let prepared = Box::new(select::plan(session, rewritten, reading).await?);
+        Ok(Self {
+            targets,
+            assigned,
+            evaluation: Evaluation::Planned(Planned { rows, prepared }),
+        })
+    }
+
+    /// What is assigned, given the row in the way and the one to insert.
+    ///
+    /// # Errors
+    /// If an expression fails, or a value does not fit its column.
+    pub(in crate::session) async fn values(
+        &mut self,
+        session: &Session,
+        (existing, new): (&[Datum], &[Datum]),
+        (number, converter): (u64, &mut Converter),
+        cancel: &CancelToken,
+    ) -> Result<Vec<(usize, Datum)>> {
+        let planned = match &mut self.evaluation {
+            Evaluation::Bound(bound) => {
+                let table = &self.targets[0].table;
+                let (rows, given) = ((existing, new), (number, converter));
+                return bound.values(table, &self.assigned, rows, given, cancel);
+            }
+            Evaluation::Applied(_, planned) | Evaluation::Planned(planned) => planned,
+        };
+        let batch = planned.row(session, existing, new, cancel).await?;
+        match &self.evaluation {
+            Evaluation::Applied(evaluated, _) => {
+                let values = evaluated.over(&self.targets, &batch, cancel)?;
+                values.row(0, 0, number, converter)
+            }
+            Evaluation::Planned(planned) => {
+                let schema = &planned.prepared.schema;
+                let values = Values::new(&self.targets, &self.assigned, &batch, schema)?;
+                values.row(0, 0, number, converter)
+            }
+            Evaluation::Bound(_) => Err(SqlError::unknown("Q13: a plan of bound expressions")),
+        }
+    }
+}
+
+impl Planned {
+    /// What the plan gives for two rows.
+    async fn row(
+        &mut self,
+        session: &Session,
+        existing: &[Datum],
+        new: &[Datum],
+        cancel: &CancelToken,
+    ) -> Result<RecordBatch> {
+        self.rows.set(&[existing, new].concat())?;
+        self.prepared.plan = reset_plan_states(self.prepared.plan.clone())?;
+        let mut stream = session.frontend.start(&self.prepared);
+        while let Some(batch) = select::guarded(&mut stream, cancel).await? {
+            if batch.num_rows() > 0 {
+                return Ok(batch);
+            }
+        }
+        Err(SqlError::unknown("Q13: assignments over a row give a row"))
+    }
+}
+
+/// What a plan over both rows reads.
+async fn reading(
+    session: &Session,
+    work: &mut Work,
+    table: &Table,
+    references: usize,
+    cancel: &CancelToken,
+) -> (Arc<CurrentRows>, Reading) {
+    let rows = CurrentRows::new(both_rows(table));
+    let mut reading = match references {
+        1 => Reading::snapshot(session.current_view(), cancel),
+        _ => work.reading(cancel).await,
+    };
+    let special = Special {
+        rows: Some(rows.clone()),
+        ..Special::default()
+    };
+    reading.special.insert(0, special);
+    (rows, reading)
+}
+
+/// A table as FROM has it.
+fn table_of(name: ObjectName) -> TableWithJoins {
+    TableWithJoins {
+        relation: TableFactor::Table {
+            name,
+            alias: None,
+            args: None,
+            with_hints: Vec::new(),
+            version: None,
+            with_ordinality: false,
+            partitions: Vec::new(),
+            json_path: None,
+            sample: None,
+            index_hints: Vec::new(),
+        },
+        joins: Vec::new(),
+    }
+}
+
+/// The columns of the row in the way, then those of the row to insert.
+fn both_rows(table: &Table) -> SchemaRef {
+    let schema = table_schema(&table.def);
+    let new = |field: &Arc<Field>| {
+        let name = format!("{NEW}{}", field.name());
+        Arc::new(field.as_ref().clone().with_name(name).with_nullable(true))
+    };
+    let fields = schema.fields().iter();
+    let both: Vec<_> = fields.clone().cloned().chain(fields.map(new)).collect();
+    Arc::new(Schema::new(both))
+}
+
+/// Names the values of the row to insert: `VALUES(a)`, `new.a`.
+struct NewNames<'a> {
+    table: &'a Table,
+    alias: Option<&'a InsertAliases>,
+    /// Table columns that the INSERT gives values for, in its order.
+    inserted: &'a [usize],
+}
+
+impl NewNames<'_> {
+    fn column(&self, column: usize) -> Expr {
+        let name = self.table.def.columns[column].name.to_lowercase();
+        Expr::Identifier(ident(format!("{NEW}{name}")))
+    }
+
+    fn named(&self, name: &str) -> Result<Expr> {
+        let column = self.table.def.column(name);
+        column
+            .map(|column| self.column(column))
+            .ok_or_else(|| SqlError::unknown_column(name, "field list"))
+    }
+
+    /// A column of the row alias, which may have names of its own.
+    fn of_alias(&self, qualified: bool, name: &str) -> Option<Expr> {
+        let columns = self.alias?.col_aliases.as_deref().unwrap_or_default();
+        if columns.is_empty() {
+            return if qualified {
+                self.named(name).ok()
+            } else {
+                None
+            };
+        }
+        let at = columns
+            .iter()
+            .position(|c| c.value.eq_ignore_ascii_case(name))?;
+        Some(self.column(*self.inserted.get(at)?))
+    }
+
+    fn is_alias(&self, name: &Ident) -> bool {
+        let alias = self.alias.map(|alias| alias.row_alias.to_string());
+        alias.is_some_and(|alias| alias.trim_matches('`').eq_ignore_ascii_case(&name.value))
+    }
+}
+
+impl VisitorMut for NewNames<'_> {
+    type Break = SqlError;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        let new = match &*expr {
+            Expr::Identifier(name) => self.of_alias(false, &name.value),
+            Expr::CompoundIdentifier(names) => match &names[..] {
+                [table, column] if self.is_alias(table) => self.of_alias(true, &column.value),
+                _ => None,
+            },
+            Expr::Function(function)
+                if function.name.to_string().eq_ignore_ascii_case("values") =>
+            {
+                match argument(&function.args) {
+                    Some(name) => match self.named(&name.value) {
+                        Ok(new) => Some(new),
+                        Err(error) => return ControlFlow::Break(error),
+                    },
+                    None => None,
+                }
+            }
+            _ => None,
+        };
+        if let Some(new) = new {
+            *expr = new;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The column that is the only argument of a function.
+fn argument(args: &FunctionArguments) -> Option<&Ident> {
+    let FunctionArguments::List(list) = args else {
+        return None;
+    };
+    match &list.args[..] {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name)))] => Some(name),
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::CompoundIdentifier(names)))] => {
+            names.last()
+        }
+        _ => None,
+    }
+}

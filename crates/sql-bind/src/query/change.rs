@@ -1,0 +1,109 @@
+//! Statements that change rows: the rows, and what is assigned to their columns.
+
+use std::collections::{HashMap, HashSet};
+
+use perigee_expr::scalar::{Node, Scalar};
+
+use super::{Applied, Operator, Origin, Query, Relation};
+
+/// The rows that a statement changes, with the columns of all of its tables, and expressions over each of them.
+///
+/// A row is there once for each pair of rows that a join makes of it.
+#[derive(Debug)]
+pub struct Change {
+    /// The rows.
+    pub query: Query,
+    /// The expressions, in order.
+    pub values: Vec<Value>,
+}
+
+/// An expression over a row that is changed.
+#[derive(Clone, Debug)]
+pub struct Value {
+    /// The expression.
+    pub scalar: Scalar,
+    /// The columns that its subqueries depend on: these see the values from before the change.
+    pub seen: Vec<Origin>,
+}
+
+impl Change {
+    /// The place of a table's column in the rows; `None` if they do not have it.
+    #[must_use]
+    pub fn place_of(&self, column: Origin) -> Option<usize> {
+        let mut columns = self.query.body.columns.iter();
+        columns.position(|one| one.origin == Some(column))
+    }
+
+    /// The places of the columns that the expressions and the operators over the FROM name.
+    #[must_use]
+    pub fn places(&self) -> HashSet<usize> {
+        let mut places = HashSet::new();
+        let mut add = |scalar: &Scalar| places.extend(scalar.places());
+        self.values.iter().for_each(|value| add(&value.scalar));
+        let mut relation = &self.query.body;
+        loop {
+            relation = match &relation.operator {
+                Operator::Filter { input, predicate } => {
+                    add(predicate);
+                    input
+                }
+                Operator::Sort { input, keys } => {
+                    keys.iter().for_each(|key| add(&key.scalar));
+                    input
+                }
+                Operator::Limit { input, .. } => input,
+                Operator::Apply(apply) => {
+                    apply.arguments.iter().for_each(&mut add);
+                    if let Applied::Quantified { operands, .. } = &apply.applied {
+                        operands.iter().for_each(|(left, _)| add(left));
+                    }
+                    &apply.input
+                }
+                _ => return places,
+            };
+        }
+    }
+
+    /// Leaves out of the rows what neither the expressions nor `wanted` needs.
+    pub fn narrow(&mut self, wanted: &[Origin]) {
+        let wanted = wanted.iter().filter_map(|column| self.place_of(*column));
+        let mut kept: Vec<usize> = wanted.collect();
+        for value in &self.values {
+            kept.extend(value.scalar.places());
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        let places: HashMap<usize, usize> = kept.iter().copied().zip(0..).collect();
+        for value in &mut self.values {
+            let scalar = std::mem::replace(&mut value.scalar, Scalar::null());
+            value.scalar = moved(scalar, &places);
+        }
+        let body = std::mem::replace(&mut self.query.body, Relation::one());
+        let columns: Vec<_> = kept.iter().map(|at| body.columns[*at].clone()).collect();
+        let expressions = kept.iter().zip(&columns);
+        let expressions =
+            expressions.map(|(at, column)| Scalar::new(Node::Column(*at), column.ty.clone()));
+        self.query.body = Relation {
+            operator: Operator::Project {
+                expressions: expressions.collect(),
+                input: Box::new(body),
+            },
+            columns: columns.into(),
+        };
+    }
+}
+
+/// An expression over columns in other places.
+fn moved(scalar: Scalar, places: &HashMap<usize, usize>) -> Scalar {
+    let moved = scalar.replaced::<std::convert::Infallible>(&mut |part| {
+        let Node::Column(at) = part.node else {
+            return Ok(None);
+        };
+        let column = |at: &usize| Scalar::new(Node::Column(*at), part.ty.clone());
+        Ok(places.get(&at).map(column))
+    });
+    match moved {
+        Ok(moved) => moved,
+        Err(never) => match never {},
+    }
+}
