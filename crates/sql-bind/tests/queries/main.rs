@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "test code")]
 
 mod catalog;
+mod changes;
 mod evaluate;
 mod mariadb;
 mod random;

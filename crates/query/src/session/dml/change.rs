@@ -283,6 +283,7 @@ impl ReadPhase {
             return Ok(None);
         };
         let all = targets(session, &bound::references(&change.query))?;
+        first_of(Kind::Update, &all, &update.rows)?;
         let mut assigned = unresolved.resolve(&all, now)?;
         for assigned in &assigned {
             if let (Given::Item(item), Some(literal)) = (&assigned.value, &assigned.literal) {
@@ -693,16 +694,25 @@ fn deleted_targets(names: &[ObjectName], all: Vec<Target>) -> Result<Vec<Target>
 /// # Errors
 /// 1288 if no table can be changed.
 fn point_of(kind: Kind, targets: &[Target], rows: &Rows) -> Result<Option<Vec<u8>>> {
-    match targets.first() {
-        Some(first) => point::key(rows, first),
-        None => {
-            let (table, statement) = match (rows.from.first(), kind) {
-                (Some(table), Kind::Update) => (table.relation.to_string(), "UPDATE"),
-                (Some(table), Kind::Delete) => (table.relation.to_string(), "DELETE"),
-                (None, _) => return Err(SqlError::no_tables_used()),
-            };
+    point::key(rows, first_of(kind, targets, rows)?)
+}
+
+/// The first of the tables that may change.
+///
+/// # Errors
+/// 1288 if there is none.
+fn first_of<'t>(kind: Kind, targets: &'t [Target], rows: &Rows) -> Result<&'t Target> {
+    let statement = match kind {
+        Kind::Update => "UPDATE",
+        Kind::Delete => "DELETE",
+    };
+    match (targets.first(), rows.from.first()) {
+        (Some(first), _) => Ok(first),
+        (None, Some(table)) => {
+            let table = table.relation.to_string();
             Err(SqlError::not_updatable(table, statement))
         }
+        (None, None) => Err(SqlError::no_tables_used()),
     }
 }
 

@@ -13,6 +13,9 @@ use super::statement::Statement;
 use crate::error::unsupported;
 use crate::{Environment, Result};
 
+/// MySQL's error of a window function outside of a SELECT.
+const WINDOW: u16 = 3593;
+
 /// Which rows a statement changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'r> {
@@ -73,7 +76,15 @@ impl Statement<'_> {
         }
         let order = block.order(exprs(rows.order)?, &[])?;
         let extras = block.extras.borrow();
-        if !extras.aggregates.is_empty() || !extras.windows.is_empty() {
+        if !extras.windows.is_empty() {
+            return Err(QueryError::Window {
+                number: WINDOW,
+                name: "OVER".into(),
+                why: "a window function may not stand here",
+            }
+            .into());
+        }
+        if !extras.aggregates.is_empty() {
             return Err(QueryError::InvalidGroupFunction.into());
         }
         drop(extras);
