@@ -129,6 +129,10 @@ registry! {
     value_count(1136, "21S01", row) => "Column count doesn't match value count at row {row}";
     /// A table that does not exist.
     no_such_table(1146, "42S02", schema, table) => "Table '{schema}.{table}' doesn't exist";
+    /// SELECT … INTO of a query with several rows.
+    several_rows(1172, "42000") => "Result consisted of more than one row";
+    /// SELECT … INTO of a query without rows (a warning).
+    no_data(1329, "02000") => "No data - zero rows fetched, selected, or processed";
     /// A column name that no table may have.
     wrong_column_name(1166, "42000", column) => "Incorrect column name '{column}'";
     /// A key over a TEXT or BLOB column.

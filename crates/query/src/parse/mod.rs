@@ -9,6 +9,7 @@ mod cursor;
 mod ddl;
 mod dialect;
 mod footprint;
+mod into;
 mod json_value;
 mod load;
 mod long_lists;
@@ -122,6 +123,8 @@ pub enum ExplainForm {
 pub enum Statement {
     /// SELECT.
     Query(Box<ast::Query>),
+    /// SELECT … INTO: the query, and user variables in lower case.
+    Into(Box<ast::Query>, Vec<String>),
     /// EXPLAIN of a SELECT or a changing statement.
     Explain(ExplainForm, Box<Self>),
     /// DESCRIBE: table and, perhaps, a column or pattern.
@@ -183,6 +186,7 @@ impl Statement {
         !matches!(
             self,
             Self::Query(_)
+                | Self::Into(..)
                 | Self::Explain(..)
                 | Self::Describe(..)
                 | Self::Insert(_)
@@ -333,7 +337,23 @@ impl<'a> Piece<'a> {
                 let second = cursor.word();
                 Err(SqlError::not_supported(format!("{other} {second}").trim()))
             }
+            "SELECT" | "WITH" | "TABLE" | "VALUES" | "" => self.query(cursor.start()),
             _ => self.with_sqlparser(cursor.start()),
+        }
+    }
+
+    /// Parses a query, perhaps with INTO.
+    fn query(self, first: usize) -> Result<Statement> {
+        let Some((tokens, names)) = into::cut(self)? else {
+            return self.with_sqlparser(first);
+        };
+        let query = Piece {
+            tokens: &tokens,
+            ..self
+        };
+        match query.with_sqlparser(first)? {
+            Statement::Query(query) => Ok(Statement::Into(query, names)),
+            _ => Err(SqlError::not_supported("INTO in this statement")),
         }
     }
 

@@ -56,7 +56,7 @@ impl Kind {
     /// What a statement is; `None` for EXECUTE, which is counted as what it executes.
     pub(super) fn of(statement: &Statement) -> Option<Self> {
         Some(match statement {
-            Statement::Query(_) => Self::Select,
+            Statement::Query(_) | Statement::Into(..) => Self::Select,
             Statement::Insert(insert) if insert.replace_into => Self::Replace,
             Statement::Insert(_) => Self::Insert,
             Statement::Update(_) => Self::Update,

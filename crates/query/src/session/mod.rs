@@ -14,6 +14,7 @@ mod execute;
 mod explain;
 mod fast;
 mod insert;
+mod into;
 mod load;
 mod locking;
 mod memory;

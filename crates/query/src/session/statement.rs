@@ -6,7 +6,9 @@ use perigee_engine::scan::CancelToken;
 
 use super::counts::Kind;
 use super::time_limit::TimeLimit;
-use super::{Session, analyze, ddl, explain, load, prepared, restart, set, show, transaction};
+use super::{
+    Session, analyze, ddl, explain, into, load, prepared, restart, set, show, transaction,
+};
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Show, Statement};
 use crate::result::{LocalFile, OkResult, ResultColumn, ResultSink};
@@ -54,6 +56,10 @@ pub(super) async fn run(
         Statement::Do(query) => {
             restart::query(session, query, piece, &mut Unshown, cancel).await?;
             done(session, out).await
+        }
+        Statement::Into(query, names) => {
+            let ok = into::run(session, query, names, piece, cancel).await?;
+            finish(session, ok, out).await
         }
         Statement::Flush => done(session, out).await,
         Statement::Show(show) => show::run(session, show, out).await,

@@ -1,0 +1,92 @@
+//! SELECT … INTO @a, @b: the values of the only row become those of user variables.
+
+use async_trait::async_trait;
+use datafusion::arrow::array::{Array, RecordBatch};
+use datafusion::sql::sqlparser::ast::Query;
+use perigee_engine::scan::CancelToken;
+use perigee_value::ColumnType;
+
+use super::{Session, restart};
+use crate::error::{Result, SqlError};
+use crate::functions::text::to_text;
+use crate::parse::Piece;
+use crate::result::{OkResult, ResultColumn, ResultSink};
+
+/// Runs the query and sets the variables. If it gives several rows, they have the values of the first one.
+///
+/// # Errors
+/// 1222 for another number of columns, 1172 for several rows, and those of the query.
+pub(super) async fn run(
+    session: &mut Session,
+    query: Box<Query>,
+    names: Vec<String>,
+    piece: Piece<'_>,
+    cancel: &CancelToken,
+) -> Result<OkResult> {
+    let mut row = FirstRow {
+        width: names.len(),
+        fsps: Vec::new(),
+        values: None,
+    };
+    let outcome = restart::query(session, query, piece, &mut row, cancel).await;
+    let found = row.values.is_some();
+    for (name, value) in names.into_iter().zip(row.values.into_iter().flatten()) {
+        session.user_variables.set(name, value)?;
+    }
+    outcome?;
+    if !found {
+        session.warn("Warning", &SqlError::no_data());
+    }
+    Ok(OkResult {
+        affected_rows: found.into(),
+        ..OkResult::default()
+    })
+}
+
+/// Keeps the first row as texts.
+struct FirstRow {
+    /// Columns that there must be.
+    width: usize,
+    /// Digits behind the seconds of the columns.
+    fsps: Vec<u8>,
+    values: Option<Vec<Option<String>>>,
+}
+
+#[async_trait]
+impl ResultSink for FirstRow {
+    async fn columns(&mut self, columns: &[ResultColumn]) -> Result<()> {
+        if columns.len() != self.width {
+            return Err(SqlError::union_columns());
+        }
+        let fsp = |column: &ResultColumn| column.ty.and_then(ColumnType::fsp).unwrap_or(0);
+        self.fsps = columns.iter().map(fsp).collect();
+        Ok(())
+    }
+
+    async fn rows(&mut self, batch: &RecordBatch) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        if self.values.is_some() {
+            return Err(SqlError::several_rows());
+        }
+        let mut values = Vec::with_capacity(self.width);
+        for (column, fsp) in batch.slice(0, 1).columns().iter().zip(&self.fsps) {
+            let texts = to_text(column, *fsp)?;
+            values.push(texts.is_valid(0).then(|| texts.value(0).to_owned()));
+        }
+        self.values = Some(values);
+        match batch.num_rows() {
+            1 => Ok(()),
+            _ => Err(SqlError::several_rows()),
+        }
+    }
+
+    async fn finish(&mut self, _: u16) -> Result<()> {
+        Ok(())
+    }
+
+    async fn ok(&mut self, _: OkResult) -> Result<()> {
+        Ok(())
+    }
+}
