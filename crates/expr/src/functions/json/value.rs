@@ -5,7 +5,7 @@ use perigee_value::json::Json;
 use perigee_value::{ColumnType, parse_text};
 
 use super::super::value::ValueType;
-use super::super::{Argument, Call, Function, Outcome, Value};
+use super::super::{Argument, Call, Function, FunctionError, Outcome, Value};
 use super::{JsonFault, function, json};
 use crate::scalar::of_datum;
 
@@ -118,7 +118,11 @@ impl Returned {
 }
 
 fn json_value<'a>(c: &Call<'a>) -> Outcome<'a> {
-    let returned = Returned::named(&c.shown(TYPE)?).ok_or(JsonFault::InvalidDefault)?;
+    let name = c.shown(TYPE)?;
+    let Some(returned) = Returned::named(&name) else {
+        let refused = format!("JSON_VALUE … RETURNING {name}");
+        return Err(FunctionError::NotSupported(refused));
+    };
     let Some(document) = c.document(0)? else {
         return Ok(Value::Null);
     };
