@@ -7,6 +7,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Operator, binary_expr, cast,
 use perigee_expr::Comparison;
 use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Domain, LikeKind, Node, Scalar};
+use perigee_sql_type::SqlType;
+use perigee_value::ColumnType;
 use perigee_value::date::{day_to_micros, split_micros};
 
 use super::Row;
@@ -20,6 +22,30 @@ use crate::interrupt;
 use crate::parse::{MAX_TERMS, halves};
 use crate::plan::operators::{self, Enums, as_bytes, call, cast_to};
 use crate::plan::{collation, metadata, typing};
+
+/// True if a comparison of what the operands are conversions of is one in the domain. It is not where a third operand
+/// has decided the domain, as in BETWEEN.
+fn stands_for_conversions(domain: Domain, left: &Scalar, right: &Scalar) -> bool {
+    let [Some(left), Some(right)] = [left, right].map(|one| match &one.node {
+        Node::Comparable(one, own) if *own == domain => Some(&one.ty),
+        _ => None,
+    }) else {
+        // The other one is of the domain.
+        return true;
+    };
+    let either = |is: fn(&SqlType) -> bool| is(left) || is(right);
+    let is_float = |ty: &SqlType| matches!(ty.column, Some(ColumnType::Float | ColumnType::Double));
+    match domain {
+        Domain::Moment => either(SqlType::is_moment),
+        Domain::Time => either(SqlType::is_time),
+        Domain::Bytes => either(SqlType::is_bytes),
+        Domain::Double => {
+            let all_numbers = left.is_number() && right.is_number();
+            either(is_float) || either(SqlType::is_number) && !all_numbers
+        }
+        Domain::Exact | Domain::Text(_) => true,
+    }
+}
 
 /// DataFusion's operator.
 pub(super) fn operator(op: Comparison) -> Operator {
@@ -43,8 +69,10 @@ impl Row<'_> {
         left: &Scalar,
         right: &Scalar,
     ) -> DfResult<Expr> {
-        let left = self.operand(left, domain)?;
-        let right = self.operand(right, domain)?;
+        let (left, right) = match stands_for_conversions(domain, left, right) {
+            true => (self.operand(left, domain)?, self.operand(right, domain)?),
+            false => (self.expr(left)?, self.expr(right)?),
+        };
         self.compare(operator(op), domain, left, right)
     }
 
