@@ -266,6 +266,7 @@ impl PageScanExec {
             filters: &self.filters,
             needed,
             factor: self.filter_factor(),
+            indexes: self.context.settings.indexes,
         }
     }
 

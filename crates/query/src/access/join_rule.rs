@@ -136,7 +136,9 @@ pub(super) fn candidates(join: &HashJoinExec, outer: JoinSide) -> Vec<Candidate>
         })
         .collect();
     let needed = scan.needed();
+    let hinted = scan.context.settings.indexes;
     (0..scan.table.indexes.len())
+        .filter(|index| hinted.allows(*index))
         .filter_map(|index| {
             let (key, in_key) = key_of(scan, index, &on)?;
             let fetch = index > 0 && !scan.table.indexes[index].covers(&needed);

@@ -33,7 +33,7 @@ pub use join_order::JoinOrder;
 pub use ndp_rule::physical_rules;
 pub use reason::{NdpCounters, NdpStatus, Reason};
 pub use sampling::sample;
-pub use settings::{AccessContext, NdpMode, NdpSettings};
+pub use settings::{AccessContext, IndexChoice, NdpMode, NdpSettings};
 pub use table::{ROW_ID, TableAccess, schema_provider, table_schema};
 
 /// An error of the engine on its way through DataFusion.

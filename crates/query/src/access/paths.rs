@@ -10,6 +10,7 @@ use perigee_engine::scan::{KeySpan, KeySpans};
 use super::cost::{CostModel, rows_per_key};
 use super::estimate::{conjunction_factor, equal_share};
 use super::key_values::{KeyColumn, Values, parts_of};
+use super::settings::IndexChoice;
 
 /// Share of an index that a range is taken to select if nothing is known of its column.
 const UNKNOWN_RANGE: f64 = 0.33;
@@ -67,6 +68,8 @@ pub struct Wanted<'a> {
     pub needed: &'a [u16],
     /// Share of the rows that is expected to pass the conjunction.
     pub factor: f64,
+    /// What hints leave of the indexes.
+    pub indexes: IndexChoice,
 }
 
 impl Wanted<'_> {
@@ -77,12 +80,22 @@ impl Wanted<'_> {
         let mut best: Option<(f64, AccessPath)> = None;
         let mut possible = Vec::new();
         for path in self.paths() {
+            let path = match self.indexes.allows(path.index) {
+                true => path,
+                // All rows can always be read.
+                false if path.index == 0 => AccessPath::all_of(0, false),
+                false => continue,
+            };
             if path.is_part() {
                 possible.push(path.index);
             } else if path.fetch {
                 continue; // all rows by their keys: never better than all of the clustered index
             }
-            let cost = model.path(&path, delivered);
+            let is_last = self.indexes.forced && !path.is_part();
+            let cost = match is_last {
+                true => f64::MAX,
+                false => model.path(&path, delivered),
+            };
             if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                 best = Some((cost, path));
             }

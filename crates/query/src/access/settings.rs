@@ -63,6 +63,34 @@ pub struct NdpSettings {
     pub sample_time: Duration,
     /// `ndp_max_pages_look_ahead`; `None` for the engine's.
     pub look_ahead: Option<usize>,
+    /// What USE, FORCE and IGNORE INDEX leave of the table's indexes.
+    pub indexes: IndexChoice,
+}
+
+/// The indexes by which a table may be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexChoice {
+    /// A bit for each of the first 64, by their numbers.
+    pub allowed: u64,
+    /// FORCE INDEX: all of the table is read only where none of them selects a part.
+    pub forced: bool,
+}
+
+impl Default for IndexChoice {
+    fn default() -> Self {
+        Self {
+            allowed: u64::MAX,
+            forced: false,
+        }
+    }
+}
+
+impl IndexChoice {
+    /// True if rows may be looked up in an index.
+    #[must_use]
+    pub fn allows(self, index: usize) -> bool {
+        index >= 64 || self.allowed >> index & 1 == 1
+    }
 }
 
 impl Default for NdpSettings {
@@ -83,6 +111,7 @@ impl Default for NdpSettings {
             sample_pages: 64,
             sample_time: Duration::from_millis(100),
             look_ahead: None,
+            indexes: IndexChoice::default(),
         }
     }
 }

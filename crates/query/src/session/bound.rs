@@ -1,6 +1,7 @@
 //! Queries whose names, types and collations the binder decides, and their plans.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::catalog::default_table_source::provider_as_source;
@@ -10,7 +11,8 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, TableWithJoins};
 use datafusion::sql::sqlparser::tokenizer::Location;
 use perigee_engine::catalog::TableDef;
 use perigee_sql_bind::query::{
-    self, Catalog, Change, HintKind, QueryError, TableColumn, TableDefinition, bind,
+    self, Catalog, Change, Hint, HintKind, IndexHint, IndexUse, Operator, QueryError, Relation,
+    TableColumn, TableDefinition, bind,
 };
 use perigee_sql_bind::{BindError, Result as Bound};
 use perigee_sql_type::SqlType;
@@ -19,7 +21,7 @@ use perigee_value::ColumnType;
 use super::Session;
 use super::environment::micros_now;
 use super::scalars::Around;
-use crate::access::ROW_ID;
+use crate::access::{IndexChoice, ROW_ID};
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Rows};
 use crate::plan::lower::{self, Subqueries};
@@ -35,6 +37,15 @@ const ROW_ID_TYPE: ColumnType = ColumnType::Int {
     bytes: 8,
     unsigned: true,
 };
+
+/// Stack that is left when it grows.
+const RED_ZONE: usize = 128 << 10;
+
+/// Bytes by which it grows.
+const STACK: usize = 1 << 20;
+
+/// The name of the primary key among indexes.
+const PRIMARY: &str = "primary";
 
 /// The catalog for a statement.
 struct Tables<'s> {
@@ -126,7 +137,7 @@ fn definition(def: &TableDef) -> TableDefinition {
     let mut indexes = Vec::new();
     if !def.primary_key.is_empty() {
         unique_keys.push(places(&def.primary_key));
-        indexes.push("primary".to_owned());
+        indexes.push(PRIMARY.to_owned());
     }
     for index in &def.indexes {
         if index.unique && is_key(&index.columns) {
@@ -175,7 +186,9 @@ pub(super) fn change(
         hints: &rows.hints,
     };
     let around = around(session, now);
-    understood(query::bind_change(&rows, expressions, &around, &tables))
+    let change = understood(query::bind_change(&rows, expressions, &around, &tables))?;
+    // Only a SELECT warns of its hints.
+    Ok(change.filter(|change| change.query.warnings.is_empty()))
 }
 
 /// Expressions over the row of a table that is in the way and the one that is to be inserted, whose columns stand behind
@@ -265,6 +278,13 @@ pub(super) fn references(query: &query::Query) -> Vec<TableReference> {
         let hint = table.hints.iter().find(|(known, _)| *known == kind);
         hint.map(|(_, wanted)| *wanted)
     };
+    let mut straight = HashSet::new();
+    gather_straight(&query.body, false, &mut straight);
+    let is_fixed = |select: usize| {
+        let is_it =
+            |hint: &Hint| matches!(hint, Hint::JoinFixedOrder { select: own } if *own == select);
+        query.hints.iter().any(is_it)
+    };
     let reference = |table: &Arc<query::Table>| TableReference {
         select: table.select,
         schema: table.schema.to_string(),
@@ -272,8 +292,50 @@ pub(super) fn references(query: &query::Query) -> Vec<TableReference> {
         alias: table.alias.to_string(),
         ndp_hint: hint(table, HintKind::Pushdown),
         join_filter_hint: hint(table, HintKind::JoinFilter),
+        straight: straight.contains(&table.reference) || is_fixed(table.select),
+        indexes: choice(table),
     };
     query.tables.iter().map(reference).collect()
+}
+
+/// The tables of the joins that are written as STRAIGHT_JOIN.
+fn gather_straight(relation: &Relation, is_straight: bool, found: &mut HashSet<usize>) {
+    stacker::maybe_grow(RED_ZONE, STACK, || {
+        if let (Operator::Table(table), true) = (&relation.operator, is_straight) {
+            found.insert(table.reference);
+        }
+        let is_straight = match &relation.operator {
+            Operator::Join(join) => is_straight || join.straight,
+            _ => is_straight,
+        };
+        for input in relation.inputs() {
+            gather_straight(input, is_straight, found);
+        }
+    });
+}
+
+/// What the hints of a table leave of its indexes.
+fn choice(table: &query::Table) -> IndexChoice {
+    let definition = &table.definition;
+    // Without a primary key the first index has no name.
+    let first = match definition.indexes.first() {
+        Some(name) if name == PRIMARY => 0,
+        _ => 1,
+    };
+    let mask = |hint: &IndexHint| {
+        let bits = hint.indexes.iter().map(|place| place + first);
+        let bits = bits.filter(|number| *number < 64);
+        bits.fold(0_u64, |all, number| all | 1 << number)
+    };
+    let hints = || table.index_hints.iter();
+    let wanted = hints().filter(|hint| hint.kind != IndexUse::Ignore);
+    let wanted = wanted.map(mask).reduce(|all, one| all | one);
+    let ignored = hints().filter(|hint| hint.kind == IndexUse::Ignore);
+    let ignored = ignored.map(mask).fold(0, |all, one| all | one);
+    IndexChoice {
+        allowed: wanted.unwrap_or(u64::MAX) & !ignored,
+        forced: hints().any(|hint| hint.kind == IndexUse::Force),
+    }
 }
 
 /// The plan of a query, whose recursive parts make so many steps at most.
@@ -288,10 +350,14 @@ pub(super) async fn planned(
 ) -> Result<Planned> {
     let catalog = state.catalog_list().catalog(CATALOG);
     let catalog = catalog.ok_or_else(|| SqlError::unknown("Q1: a statement has a catalog"))?;
-    let is_hinted = |table: &Arc<query::Table>| !table.index_hints.is_empty();
-    // Hints for tables that are not read are among the warnings.
-    if !query.hints.is_empty() || !query.warnings.is_empty() || query.tables.iter().any(is_hinted) {
-        return Err(SqlError::not_supported("hints"));
+    let is_known = |hint: &Hint| {
+        matches!(
+            hint,
+            Hint::MaxExecutionTime(_) | Hint::JoinFixedOrder { .. }
+        )
+    };
+    if let Some(hint) = query.hints.iter().find(|hint| !is_known(hint)) {
+        return Err(SqlError::not_supported(format!("the hint {hint:?}")));
     }
     let mut tables: Vec<Arc<dyn TableSource>> = Vec::with_capacity(query.tables.len());
     for table in &query.tables {

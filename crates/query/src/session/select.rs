@@ -29,7 +29,8 @@ use perigee_engine::txn::{RangeLocker, ReadView};
 use super::dml::CurrentRows;
 use super::{Session, bound, locking, rowless, views};
 use crate::access::{
-    AccessContext, NdpMode, NdpSettings, NdpStatus, TableAccess, physical_rules, sample,
+    AccessContext, IndexChoice, NdpMode, NdpSettings, NdpStatus, TableAccess, physical_rules,
+    sample,
 };
 use crate::error::{Result, SqlError};
 use crate::functions::enumeration;
@@ -119,6 +120,12 @@ pub(super) async fn run(
 ) -> Result<()> {
     let rowless = rowless::expressions(&query);
     let rewritten = read(session, query, piece)?;
+    if let Some(bound) = rewritten.bound.clone() {
+        for warning in &bound.warnings {
+            let warning = SqlError::interrupted_by(warning.number, &warning.text);
+            session.warn("Warning", &warning);
+        }
+    }
     if !rewritten.locks.is_empty() && !rewritten.accesses.is_empty() {
         return locking::run(session, rewritten, out, cancel).await;
     }
@@ -441,6 +448,7 @@ fn settings(session: &Session) -> NdpSettings {
         join_order: variables.is_on("optimizer_join_order"),
         sample_pages: variables.integer("optimizer_sample_pages") as usize, // the variable's range is small
         sample_time: Duration::from_millis(variables.integer("optimizer_sample_time")),
+        indexes: IndexChoice::default(),
         look_ahead: match variables.integer("ndp_max_pages_look_ahead") {
             0 => None,
             pages => usize::try_from(pages).ok(),
@@ -530,6 +538,8 @@ impl SchemaProvider for StatementTables {
             context.settings = context.settings.hinted(push);
         }
         context.settings.join_filter_hint = reference.join_filter_hint;
+        context.settings.join_order &= !reference.straight;
+        context.settings.indexes = reference.indexes;
         let mut access = TableAccess::new(context, table);
         if special.row_id {
             access = access.with_row_id();

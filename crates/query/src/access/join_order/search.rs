@@ -12,6 +12,7 @@ use datafusion::common::Result as DfResult;
 use super::BETTER;
 use super::estimate::{Compared, Edge, Relation, edges, only, other_share};
 use super::graph::{Graph, Set, Tree};
+use crate::access::exec::PageScanExec;
 use crate::access::join_rule::SAFETY;
 use crate::access::skew::rows_per_probe;
 use crate::interrupt;
@@ -91,15 +92,14 @@ impl Search {
         }
     }
 
-    /// True unless the session wants the order of FROM.
+    /// True unless the session wants the order of FROM, or STRAIGHT_JOIN does for one of the tables.
     fn is_wanted(&self) -> bool {
         let mut scans = self
             .relations
             .iter()
             .filter_map(|relation| relation.scan.as_ref());
-        scans
-            .next()
-            .is_some_and(|scan| scan.context.settings.join_order)
+        let is_free = |scan: &PageScanExec| scan.context.settings.join_order;
+        scans.next().is_some_and(is_free) && scans.all(is_free)
     }
 
     /// Rows of some relations joined: the same in whatever order.
@@ -176,6 +176,8 @@ impl Search {
         }
         let model = scan.cost_model();
         let indexes = scan.table.indexes.iter().enumerate();
+        let hinted = scan.context.settings.indexes;
+        let indexes = indexes.filter(|(number, _)| hinted.allows(*number));
         let costs = indexes.filter_map(|(number, index)| {
             let key = index.layout.key[..index.key_columns].iter();
             let key = key.map(|place| index.columns[usize::from(*place)]);

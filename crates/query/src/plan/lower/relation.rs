@@ -249,9 +249,6 @@ impl<'q> Planner<'q> {
     }
 
     fn join(&self, join: &'q Join, parameters: &[Expr]) -> DfResult<Lowered> {
-        if join.straight {
-            return unsupported("STRAIGHT_JOIN");
-        }
         // The right columns of a left join are NULL as columns, not as expressions over NULLs.
         let side = |side: &'q Relation| {
             let lowered = self.relation(side, parameters)?;

@@ -33,6 +33,7 @@ use perigee_sql_bind::query::Query as Bound;
 use scope::Scope;
 pub use source::{SelectLists, Source};
 
+use crate::access::IndexChoice;
 use crate::error::{Result, SqlError};
 use crate::interrupt;
 use crate::plan::union;
@@ -79,6 +80,10 @@ pub struct TableAccess {
     pub ndp_hint: Option<bool>,
     /// What a hint says about filters of joins.
     pub join_filter_hint: Option<bool>,
+    /// STRAIGHT_JOIN: it is joined in the order of FROM.
+    pub straight: bool,
+    /// What USE, FORCE and IGNORE INDEX leave of its indexes.
+    pub indexes: IndexChoice,
 }
 
 /// The outcome.
@@ -834,6 +839,8 @@ impl Rewriter<'_> {
             alias: alias_name,
             ndp_hint,
             join_filter_hint,
+            straight: false,
+            indexes: IndexChoice::default(),
         });
         Ok(scope)
     }
