@@ -57,7 +57,7 @@ fn rows_deliver_the_keys_of_their_tables() {
             3,
         ),
         (
-            "WITH c AS (SELECT 1 AS x), d AS (SELECT * FROM c, c AS e) SELECT a FROM t",
+            "WITH c AS (SELECT 1 AS x), d AS (SELECT c.x FROM c, c AS e) SELECT a FROM t",
             1,
             2,
         ),
