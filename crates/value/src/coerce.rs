@@ -9,6 +9,9 @@ use crate::text::{
 use crate::time::{round_time, time_number};
 use crate::{ColumnType, Datum, Units, ValueError, ValueErrorKind, ValueRef, decimal, parse_text};
 
+/// Microseconds of a second.
+const SECOND: i64 = 1_000_000;
+
 impl ColumnType {
     /// `value`, which is of type `from`, as a value of this type. A truth value counts as the
     /// integer 0 or 1; NULL stays NULL.
@@ -77,6 +80,9 @@ impl ColumnType {
                         decimal::rescale(*v, from, scale)
                     }
                     (Datum::Double(v), _) => decimal::from_f64(*v, scale),
+                    (Datum::DateTime(_) | Datum::Time(_), _) => {
+                        clock_units(&value).and_then(|units| decimal::rescale(units, 6, scale))
+                    }
                     _ => to_integer(&value, from).and_then(|v| decimal::rescale(v, 0, scale)),
                 };
                 let fitting = units.filter(|units| decimal::fits(*units, precision));
@@ -163,15 +169,28 @@ fn to_integer(value: &Datum, from: ColumnType) -> Option<i128> {
             (rounded.abs() < 1e20).then_some(rounded as i128)
         }
         Datum::Date(v) => Some(date_number(v)),
-        Datum::DateTime(v) => {
-            let (days, time) = date::split_micros(round_micros(v, 0));
-            let (hour, minute) = (i128::from(time.hour), i128::from(time.minute));
-            let clock = hour * 10_000 + minute * 100 + i128::from(time.second);
-            Some(date_number(days) * 1_000_000 + clock)
-        }
+        Datum::DateTime(v) => Some(moment_number(round_micros(v, 0))),
         Datum::Time(v) => Some(time_number(round_time(v, 0)).into()),
         Datum::Null | Datum::String(_) | Datum::Overflow(_) | Datum::Bool(_) => None,
     }
+}
+
+/// A point in time as a number such as 20200131235959; fractions are dropped.
+fn moment_number(micros: i64) -> i128 {
+    let (days, time) = date::split_micros(micros);
+    let (hour, minute) = (i128::from(time.hour), i128::from(time.minute));
+    let clock = hour * 10_000 + minute * 100 + i128::from(time.second);
+    date_number(days) * 1_000_000 + clock
+}
+
+/// A point in time or a time as a number such as 235959.5, in units of 10^-6.
+fn clock_units(value: &Datum) -> Option<i128> {
+    let (whole, micros) = match *value {
+        Datum::DateTime(v) => (moment_number(v), v.rem_euclid(SECOND)),
+        Datum::Time(v) => (time_number(v).into(), v % SECOND),
+        _ => return None,
+    };
+    Some(whole * i128::from(SECOND) + i128::from(micros))
 }
 
 /// The value in units of 10^-`scale`, if it is a number or becomes one.
@@ -180,6 +199,7 @@ fn long_units(value: &Datum, from: ColumnType, scale: u8) -> Option<Units> {
         Datum::Wide(v) => v.units().rescale(from.scale(), scale),
         Datum::Decimal(v) => Units::from(*v).rescale(from.scale(), scale),
         Datum::Double(v) => Units::from_f64(*v, scale),
+        Datum::DateTime(_) | Datum::Time(_) => Units::from(clock_units(value)?).rescale(6, scale),
         _ => Units::from(to_integer(value, from)?).rescale(0, scale),
     }
 }
@@ -218,6 +238,7 @@ fn to_double(value: &Datum, from: ColumnType) -> Option<f64> {
         (Datum::Wide(v), _) => Some(v.units().to_f64(from.scale())),
         (Datum::Int(v), _) => Some(*v as f64),
         (Datum::UInt(v), _) => Some(*v as f64),
+        (Datum::DateTime(_) | Datum::Time(_), _) => Some(decimal::to_f64(clock_units(value)?, 6)),
         _ => to_integer(value, from).map(|v| v as f64),
     }
 }
@@ -250,6 +271,67 @@ mod tests {
         chars: 10,
         collation: crate::Collation::UTF8MB4_BIN,
     };
+
+    #[test]
+    fn fractions_of_times_stay_in_numbers_that_have_them() {
+        let time = |text: &[u8]| parse_text(ColumnType::Time { fsp: 2 }, text).unwrap();
+        let moment = |text: &[u8]| parse_text(ColumnType::DateTime { fsp: 2 }, text).unwrap();
+        let (from_time, from_moment) =
+            (ColumnType::Time { fsp: 2 }, ColumnType::DateTime { fsp: 2 });
+        let decimal = |scale| ColumnType::Decimal {
+            precision: 20,
+            scale,
+        };
+        for (to, value, from, expected) in [
+            (
+                ColumnType::Double,
+                time(b"10:30:00.25"),
+                from_time,
+                Datum::Double(103_000.25),
+            ),
+            (
+                ColumnType::Double,
+                time(b"-10:30:00.25"),
+                from_time,
+                Datum::Double(-103_000.25),
+            ),
+            (
+                decimal(3),
+                time(b"10:30:00.25"),
+                from_time,
+                Datum::Decimal(103_000_250),
+            ),
+            (
+                decimal(0),
+                time(b"10:30:59.65"),
+                from_time,
+                Datum::Decimal(103_060),
+            ),
+            (
+                decimal(1),
+                moment(b"2020-01-02 10:30:00.25"),
+                from_moment,
+                Datum::Decimal(202_001_021_030_003),
+            ),
+            (
+                ColumnType::Double,
+                moment(b"2020-01-02 10:30:00.25"),
+                from_moment,
+                Datum::Double(20_200_102_103_000.25),
+            ),
+            (
+                ColumnType::Decimal {
+                    precision: 45,
+                    scale: 2,
+                },
+                moment(b"1969-12-31 23:59:59.75"),
+                from_moment,
+                Datum::Wide(1_969_123_123_595_975_i128.into()),
+            ),
+        ] {
+            assert_eq!(to.coerce(value, from), Ok(expected));
+        }
+    }
 
     #[test]
     fn numbers_round_and_are_bounded() {
