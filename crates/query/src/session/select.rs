@@ -120,7 +120,7 @@ pub(super) async fn run(
 ) -> Result<()> {
     let rowless = rowless::expressions(&query);
     let rewritten = read(session, query, piece)?;
-    if let Some(bound) = rewritten.bound.clone() {
+    if let Some(bound) = &rewritten.bound {
         for warning in &bound.warnings {
             let warning = SqlError::interrupted_by(warning.number, &warning.text);
             session.warn("Warning", &warning);

@@ -121,7 +121,9 @@ impl<'q> Planner<'q> {
                 let lowered = self.relation(base, parameters)?;
                 let plan = lowered.exact(&base.columns, self)?.plan;
                 let schema = Arc::clone(plan.schema().inner());
-                KnownPlan::Computed(self.computed(definition, schema, plan, None, &traits))
+                let (number, name) = (self.number(), Arc::clone(&definition.name));
+                let table = CommonTable::new(number, name, schema, plan, None, traits.depends);
+                KnownPlan::Computed(Arc::new(table))
             }
         };
         Ok(Known {
@@ -181,19 +183,6 @@ impl<'q> Planner<'q> {
             frame: traits.depends.then(|| self.frame.get()),
             reads_step: false,
         })
-    }
-
-    fn computed(
-        &self,
-        definition: &Definition,
-        schema: SchemaRef,
-        plan: LogicalPlan,
-        step: Option<Step>,
-        traits: &Traits,
-    ) -> Arc<CommonTable> {
-        let (number, name) = (self.number(), Arc::clone(&definition.name));
-        let table = CommonTable::new(number, name, schema, plan, step, traits.depends);
-        Arc::new(table)
     }
 
     /// What a relation is made of.
