@@ -74,6 +74,10 @@ use descend::Stop;
 /// Greatest length of a record: two fit on a page, so that every page can be split.
 pub const MAX_RECORD_LEN: usize = (PAGE_SIZE - HEADER_LEN) / 2 - SLOT_LEN;
 
+/// So many times in a row a traversal may be led to a page that is freed before it is read. Numbers of freed
+/// pages are used again soon, so it may be the same page twice; a page that is lost is still found out.
+const FREED_IN_A_ROW: u32 = 64;
+
 /// Greatest length of a key: four separators fit on an inner page with room to spare.
 pub const MAX_KEY_LEN: usize = 3072;
 
@@ -174,18 +178,20 @@ impl Tree {
 
     /// Runs `attempt` until it needs no page that is not in the pool.
     async fn run<T>(&self, mut attempt: impl FnMut() -> Result<T, Stop>) -> Result<T, EngineError> {
-        let (mut pins, mut freed) = (Vec::new(), None);
+        let (mut pins, mut freed) = (Vec::new(), 0);
         loop {
             match attempt() {
                 Ok(done) => return Ok(done),
                 Err(Stop::Failed(error)) => return Err(error),
                 Err(Stop::Again) => {}
                 Err(Stop::Missing(page)) => match self.pool.fetch(page, Access::Point).await {
-                    Ok(frame) => pins.push(frame),
-                    // It was freed after the latch was given up: the tree leads elsewhere now.
-                    Err(error) if error.is_freed_page() && freed != Some(page) => {
-                        freed = Some(page);
+                    Ok(frame) => {
+                        freed = 0;
+                        pins.push(frame);
                     }
+                    // It was freed after the latch was given up: the tree leads elsewhere now, perhaps
+                    // to another page that had this number and is freed meanwhile, too.
+                    Err(error) if error.is_freed_page() && freed < FREED_IN_A_ROW => freed += 1,
                     Err(error) => return Err(error),
                 },
             }

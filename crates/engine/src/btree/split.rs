@@ -47,10 +47,17 @@ impl Tree {
     /// What storage says.
     pub async fn split_leaf(&self, leaf: PageId) -> Result<bool, EngineError> {
         self.pool.admit().await?;
-        let frame = self.pool.fetch(leaf, Access::Scan).await?;
+        let frame = match self.pool.fetch(leaf, Access::Scan).await {
+            Err(error) if error.is_freed_page() => return Ok(false),
+            frame => frame?,
+        };
         self.run(|| {
             let _tree = self.latch_structure();
             let middle = frame.read(|page| {
+                // Meanwhile the page may have been freed and made for something else.
+                if (page.index(), page.kind()) != (self.spec.index, self.spec.kind) {
+                    return None;
+                }
                 let slot = page.slot_count() / 2;
                 let record = || Bytes::copy_from_slice(page.record(slot));
                 let divisible = page.level() == 0 && slot > 0;
