@@ -9,7 +9,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::TableSource;
 use datafusion::sql::sqlparser::ast::{Expr, Query, TableWithJoins};
 use datafusion::sql::sqlparser::tokenizer::Location;
-use perigee_engine::catalog::TableDef;
+use perigee_engine::catalog::{ColumnDef, TableDef};
 use perigee_sql_bind::query::{
     self, Catalog, Change, Hint, HintKind, IndexHint, IndexUse, Operator, QueryError, Relation,
     TableColumn, TableDefinition, bind,
@@ -117,17 +117,29 @@ impl Catalog for Tables<'_> {
 
 /// What the binder sees of a table.
 fn definition(def: &TableDef) -> TableDefinition {
-    let columns = def.columns.iter().map(|column| {
-        let ty = match &column.members {
-            Some(members) => SqlType::of_members(members.clone()),
-            None => SqlType::of(column.ty),
-        };
-        TableColumn {
-            name: column.name.as_str().into(),
-            ty: ty.nullable(column.nullable),
-            visible: true,
-        }
+    let columns = def.columns.iter().map(|column| TableColumn {
+        name: column.name.as_str().into(),
+        ty: type_of(column),
+        visible: true,
     });
+    let (unique_keys, indexes) = keys_of(def);
+    TableDefinition {
+        columns: columns.collect(),
+        unique_keys,
+        indexes,
+    }
+}
+
+fn type_of(column: &ColumnDef) -> SqlType {
+    let ty = match &column.members {
+        Some(members) => SqlType::of_members(members.clone()),
+        None => SqlType::of(column.ty),
+    };
+    ty.nullable(column.nullable)
+}
+
+/// The unique keys of a table that have no NULLs, and the names of its indexes.
+fn keys_of(def: &TableDef) -> (Vec<Vec<usize>>, Vec<String>) {
     let places = |columns: &[u16]| columns.iter().map(|column| usize::from(*column)).collect();
     let is_key = |columns: &[u16]| {
         let mut columns = columns.iter();
@@ -145,10 +157,24 @@ fn definition(def: &TableDef) -> TableDefinition {
         }
         indexes.push(index.name.to_lowercase());
     }
-    TableDefinition {
-        columns: columns.collect(),
-        unique_keys,
-        indexes,
+    (unique_keys, indexes)
+}
+
+/// Asserts that a table still is what the binder saw: a bound statement names its columns and keys by their places.
+///
+/// # Errors
+/// 1412 if its definition was changed meanwhile.
+pub(super) fn check_is(bound: &TableDefinition, now: &TableDef) -> Result<()> {
+    // Only a hidden row id is behind the columns of the definition.
+    let known = bound.columns.iter().filter(|column| column.visible);
+    let is_same = known.clone().count() == now.columns.len()
+        && known
+            .zip(&now.columns)
+            .all(|(known, column)| *known.name == *column.name && known.ty == type_of(column));
+    let (unique_keys, indexes) = keys_of(now);
+    match is_same && unique_keys == bound.unique_keys && indexes == bound.indexes {
+        true => Ok(()),
+        false => Err(SqlError::table_changed()),
     }
 }
 

@@ -164,9 +164,11 @@ impl LockingRead {
         for lock in &bound.locks {
             for table in &lock.tables {
                 let access = &references[*table];
+                let found = session.table(&access.schema, &access.table)?;
+                bound::check_is(&bound.tables[*table].definition, &found.def)?;
                 locked.push(Locked {
                     target: Target {
-                        table: session.table(&access.schema, &access.table)?,
+                        table: found,
                         access: *table,
                         alias: access.alias.clone(),
                         places: None,

@@ -15,7 +15,7 @@ use crate::result::{OkResult, ResultColumn, ResultSink};
 
 /// How often a statement is run: each time it has waited for a change to end, so more of them means that
 /// there is no end of changes.
-const ATTEMPTS: usize = 100;
+pub(super) const ATTEMPTS: usize = 100;
 
 /// Runs a SELECT.
 pub(super) async fn query(
@@ -76,7 +76,8 @@ async fn change_once(
     }
 }
 
-fn is_changed<T>(outcome: &Result<T>) -> bool {
+/// True if a definition changed after the statement had looked at it.
+pub(super) fn is_changed<T>(outcome: &Result<T>) -> bool {
     let changed = SqlError::table_changed().errno;
     outcome.as_ref().is_err_and(|error| error.errno == changed)
 }

@@ -25,8 +25,10 @@ use futures::StreamExt;
 use perigee_engine::ndp::GroupMethod;
 use perigee_engine::scan::{CancelToken, ScanCounters};
 use perigee_engine::txn::{RangeLocker, ReadView};
+use perigee_sql_bind::query::TableDefinition;
 
 use super::dml::CurrentRows;
+use super::restart::{ATTEMPTS, is_changed};
 use super::{Session, bound, locking, rowless, views};
 use crate::access::{
     AccessContext, IndexChoice, NdpMode, NdpSettings, NdpStatus, TableAccess, physical_rules,
@@ -239,6 +241,20 @@ pub(super) async fn describe(
     query: Box<Query>,
     piece: Piece<'_>,
 ) -> Result<(SchemaRef, Vec<ResultColumn>)> {
+    for _ in 1..ATTEMPTS {
+        let described = describe_once(session, query.clone(), piece).await;
+        if !is_changed(&described) {
+            return described;
+        }
+    }
+    describe_once(session, query, piece).await
+}
+
+async fn describe_once(
+    session: &Session,
+    query: Box<Query>,
+    piece: Piece<'_>,
+) -> Result<(SchemaRef, Vec<ResultColumn>)> {
     let mut rewritten = read(session, query, piece)?;
     let view = session.current_view();
     let reading = Reading::snapshot(view, &CancelToken::new());
@@ -396,7 +412,17 @@ async fn logical(
         },
         memory: session.frontend.memory.clone(),
     };
-    let mut state = statement_state(session, &context, &accesses, special);
+    let definitions = match &meaning {
+        Meaning::Bound(bound, _) => bound.tables.iter().map(|t| t.definition.clone()).collect(),
+        Meaning::Rewritten(_) => Vec::new(),
+    };
+    let tables = StatementTables {
+        context: context.clone(),
+        references: Arc::new(accesses),
+        definitions: Arc::new(definitions),
+        special: Arc::new(special),
+    };
+    let mut state = statement_state(session, &context, &tables);
     let own = match &meaning {
         Meaning::Bound(..) => &[],
         Meaning::Rewritten(rewritten) => &rewritten.functions[..],
@@ -459,23 +485,16 @@ fn settings(session: &Session) -> NdpSettings {
 fn statement_state(
     session: &Session,
     context: &AccessContext,
-    accesses: &[TableReference],
-    special: HashMap<usize, Special>,
+    tables: &StatementTables,
 ) -> SessionState {
     let catalog = MemoryCatalogProvider::new();
-    let references = Arc::new(accesses.to_vec());
-    let special = Arc::new(special);
-    let mut schemas: Vec<&str> = accesses.iter().map(|a| a.schema.as_str()).collect();
+    let references = tables.references.iter();
+    let mut schemas: Vec<&str> = references.map(|a| a.schema.as_str()).collect();
     schemas.sort_unstable();
     schemas.dedup();
     for schema in schemas {
-        let tables = StatementTables {
-            context: context.clone(),
-            references: references.clone(),
-            special: special.clone(),
-        };
         // Registering into a catalog in memory cannot fail.
-        let _ = catalog.register_schema(schema, Arc::new(tables));
+        let _ = catalog.register_schema(schema, Arc::new(tables.clone()));
     }
     let catalogs = MemoryCatalogProviderList::new();
     catalogs.register_catalog(state::CATALOG.to_owned(), Arc::new(catalog));
@@ -488,10 +507,13 @@ fn statement_state(
     )
 }
 
-/// The tables of one schema that a statement refers to, by the numbers of the references.
+/// The tables that a statement refers to, by the numbers of the references.
+#[derive(Clone)]
 struct StatementTables {
     context: AccessContext,
     references: Arc<Vec<TableReference>>,
+    /// What the binder saw of them.
+    definitions: Arc<Vec<Arc<TableDefinition>>>,
     special: Arc<HashMap<usize, Special>>,
 }
 
@@ -529,6 +551,9 @@ impl SchemaProvider for StatementTables {
             .engine
             .table(&reference.schema, &reference.table);
         let table = table.map_err(|e| SqlError::from(e).into_df())?;
+        if let Some(bound) = self.definitions.get(number) {
+            bound::check_is(bound, &table.def).map_err(SqlError::into_df)?;
+        }
         let mut context = self.context.clone();
         context.alias = Some(reference.alias.clone());
         if special.locker.is_some() {

@@ -16,7 +16,7 @@ use perigee_value::Datum;
 
 use super::assign::{Assigned, Given, Unresolved, Values, assign, left_to_right};
 use super::evaluated::{Evaluated, EvaluatedBatch};
-use super::target::{Target, row_of, select_of, targets};
+use super::target::{Target, bound_targets, row_of, select_of, targets};
 use super::{Budget, Converter, CurrentRows, point};
 use crate::access::table_schema;
 use crate::error::{Result, SqlError};
@@ -282,7 +282,7 @@ impl ReadPhase {
         let Some(mut change) = change_of(session, &update.rows, given, (piece, now))? else {
             return Ok(None);
         };
-        let all = targets(session, &bound::references(&change.query))?;
+        let all = bound_targets(session, &change.query)?;
         first_of(Kind::Update, &all, &update.rows)?;
         let mut assigned = unresolved.resolve(&all, now)?;
         for assigned in &assigned {
@@ -316,7 +316,7 @@ impl ReadPhase {
         let Some(change) = change_of(session, &delete.rows, &[], (piece, micros_now()))? else {
             return Ok(None);
         };
-        let all = targets(session, &bound::references(&change.query))?;
+        let all = bound_targets(session, &change.query)?;
         let targets = deleted_targets(&delete.targets, all)?;
         let (kind, rows) = (Kind::Delete, &delete.rows);
         let phase = Self::of_change(kind, change, (targets, &[]), rows)?;

@@ -9,13 +9,13 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
 };
 use perigee_engine::catalog::{HIDDEN_ROW_ID, Table};
-use perigee_sql_bind::query::Origin;
+use perigee_sql_bind::query::{self, Origin};
 use perigee_value::{Datum, RecordView, key};
 
 use crate::access::ROW_ID;
 use crate::error::{Result, SqlError};
 use crate::plan::rewrite::TableAccess;
-use crate::session::Session;
+use crate::session::{Session, bound};
 use crate::values::Column;
 
 /// Begins the names of columns that are not shown to the user, who cannot write them without quotes.
@@ -50,6 +50,21 @@ pub(in crate::session) fn targets(
             })
         })
         .collect()
+}
+
+/// [`targets`] of a bound statement.
+///
+/// # Errors
+/// 1412 if a definition was changed since it was bound.
+pub(in crate::session) fn bound_targets(
+    session: &Session,
+    query: &query::Query,
+) -> Result<Vec<Target>> {
+    let targets = targets(session, &bound::references(query))?;
+    for target in &targets {
+        bound::check_is(&query.tables[target.access].definition, &target.table.def)?;
+    }
+    Ok(targets)
 }
 
 /// The outermost SELECT.
