@@ -70,15 +70,6 @@ impl Server {
         );
         let args = ["--buffer-pool", BUFFER_POOL].map(str::to_owned).to_vec();
         let dir = bench.stores("isolation")?;
-        let mariadb = |isolates: bool| {
-            let setting = format!("--innodb-snapshot-isolation={isolates}");
-            MariaDb::start(
-                &dir,
-                &[setting.as_str(), "--innodb-flush-log-at-trx-commit=0"],
-            )
-            .map(Self::MariaDb)
-            .map_err(BenchError::io("start MariaDB"))
-        };
         match options.subject {
             Subject::Embedded => Embedded::start(&binary, &dir, &args).map(Self::Embedded),
             Subject::Cluster => Cluster::start(ClusterOptions {
@@ -86,8 +77,11 @@ impl Server {
                 ..ClusterOptions::new(binary, dir)
             })
             .map(|cluster| Self::Cluster(Box::new(cluster))),
-            Subject::MariaDb => mariadb(true),
-            Subject::MariaDbDefault => mariadb(false),
+            Subject::MariaDb | Subject::MariaDbDefault => {
+                MariaDb::start(&dir, &["--innodb-flush-log-at-trx-commit=0"])
+                    .map(Self::MariaDb)
+                    .map_err(BenchError::io("start MariaDB"))
+            }
         }
     }
 
@@ -114,6 +108,7 @@ pub fn isolation(
         for level in &options.levels {
             let workload = Workload {
                 level: *level,
+                snapshot_isolation: !matches!(options.subject, Subject::MariaDbDefault),
                 transactions: options.transactions,
                 connections: options.connections,
                 accounts: options.accounts,

@@ -45,6 +45,8 @@ const SCANNERS: u32 = 2;
 pub struct Workload {
     /// The level of every transaction.
     pub level: Level,
+    /// Whether REPEATABLE READ is snapshot isolation.
+    pub snapshot_isolation: bool,
     /// Transactions to finish, whether committed or not.
     pub transactions: u64,
     /// Connections that write.

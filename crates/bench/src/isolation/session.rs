@@ -89,8 +89,10 @@ impl Connection {
     pub async fn open(shared: &Shared, prepared: bool) -> Result<Self, BenchError> {
         let mut client = shared.target.client(Some(SCHEMA)).await?;
         let level = name(shared.workload.level);
+        let isolates = u8::from(shared.workload.snapshot_isolation);
         for sql in [
             format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"),
+            format!("SET SESSION innodb_snapshot_isolation = {isolates}"),
             format!("SET SESSION innodb_lock_wait_timeout = {LOCK_WAIT}"),
         ] {
             client.execute(&sql).await?;

@@ -48,6 +48,10 @@ pub enum Isolation {
 pub struct TransactionOptions {
     /// Its isolation level.
     pub isolation: Isolation,
+    /// Whether REPEATABLE READ is snapshot isolation: rows that changed since the snapshot cannot be locked or
+    /// changed. Without it, statements that lock or change rows see what has committed when they begin, as in
+    /// MySQL, and two transactions may overwrite each other's changes.
+    pub snapshot_isolation: bool,
     /// How long it waits for a lock of a row or range.
     pub lock_timeout: Duration,
     /// How long it waits for a table whose definition is being changed.
@@ -60,6 +64,7 @@ impl Default for TransactionOptions {
     fn default() -> Self {
         Self {
             isolation: Isolation::default(),
+            snapshot_isolation: true,
             lock_timeout: Duration::from_secs(50),
             definition_timeout: Duration::from_secs(365 * 24 * 3600),
             connection: 0,
@@ -79,6 +84,8 @@ pub struct Transaction {
     pub(super) cancel: CancelToken,
     /// What is seen: of the transaction under REPEATABLE READ, else of the statement.
     view: Option<Arc<ReadView>>,
+    /// What the statement sees that locks or changes rows, where that is another view.
+    change_view: Option<Arc<ReadView>>,
     /// What it has once it locks or writes.
     running: Option<Running>,
 }
@@ -99,6 +106,7 @@ impl Engine {
             options,
             cancel: CancelToken::new(),
             view: None,
+            change_view: None,
             running: None,
         }
     }
@@ -145,6 +153,7 @@ impl Transaction {
         if self.options.isolation != Isolation::RepeatableRead {
             self.view = None;
         }
+        self.change_view = None;
         self.savepoint()
     }
 
@@ -169,6 +178,28 @@ impl Transaction {
         view
     }
 
+    /// What a statement sees that locks or changes rows: [`Transaction::view`], but under REPEATABLE READ without
+    /// snapshot isolation what had committed when the statement first asked.
+    pub fn change_view(&mut self) -> Arc<ReadView> {
+        if self.is_bound_to_snapshot() {
+            return self.view();
+        }
+        let own = self.id();
+        let view = match self.change_view.take() {
+            Some(view) if view.own() == own => view,
+            Some(view) => Arc::new(view.of(own.expect("an id is kept"))),
+            None => Arc::new(self.current_view()),
+        };
+        self.change_view = Some(view.clone());
+        view
+    }
+
+    /// True if what it locks or changes must be what its snapshot sees, should it have one.
+    #[must_use]
+    pub fn is_bound_to_snapshot(&self) -> bool {
+        self.options.snapshot_isolation || self.options.isolation != Isolation::RepeatableRead
+    }
+
     /// A view of now.
     fn current_view(&self) -> ReadView {
         let connection = self.options.connection;
@@ -186,6 +217,12 @@ impl Transaction {
     /// run again: nobody has seen anything of the snapshot.
     pub fn forget_snapshot(&mut self) {
         self.view = None;
+        self.change_view = None;
+    }
+
+    /// Has a statement that is run again see what has committed now, where it is not bound to the snapshot.
+    pub fn forget_change_view(&mut self) {
+        self.change_view = None;
     }
 
     /// Locks rows and ranges for this transaction from within plans.
@@ -238,6 +275,7 @@ impl Transaction {
     /// First updater wins: a version that the snapshot does not see cannot be written over.
     pub(super) fn check_snapshot(&self, table: &Table, trx: TrxId) -> Result<(), EngineError> {
         let snapshot = self.view.as_ref().filter(|_| self.has_snapshot());
+        let snapshot = snapshot.filter(|_| self.is_bound_to_snapshot());
         if Some(trx) == self.id() || snapshot.is_none_or(|view| view.sees(trx)) {
             return Ok(());
         }
@@ -346,6 +384,7 @@ impl Transaction {
     /// the next start knows whether the commit took place.
     pub async fn commit(mut self) -> Result<(), EngineError> {
         self.view = None;
+        self.change_view = None;
         match self.running.take() {
             Some(running) => Ending::commit(&self.engine, running).committed().await,
             None => Ok(()),
@@ -359,6 +398,7 @@ impl Transaction {
     /// If storage has stopped for good; then the next start undoes them.
     pub async fn rollback(mut self) -> Result<(), EngineError> {
         self.view = None;
+        self.change_view = None;
         match self.running.take() {
             Some(running) => Ending::roll_back(&self.engine, running).rolled_back().await,
             None => Ok(()),

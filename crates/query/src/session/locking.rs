@@ -387,7 +387,9 @@ impl Locked {
         let lock = transaction.lock_row(table, key, self.mode, self.wait);
         let changed = match lock.await? {
             RowLock::Skipped => return Ok(false),
-            RowLock::Locked(Some(record)) => check && !transaction.view().sees_record(&record),
+            RowLock::Locked(Some(record)) => {
+                check && !transaction.change_view().sees_record(&record)
+            }
             RowLock::Locked(None) => true,
         };
         if changed {

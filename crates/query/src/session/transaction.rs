@@ -44,6 +44,8 @@ pub(super) struct Work {
     /// The transaction ends with the statement.
     own: bool,
     savepoint: Savepoint,
+    /// It neither locks nor changes rows.
+    only_reads: bool,
     /// The transaction had a snapshot before the statement, so another one would not be the same.
     had_snapshot: bool,
     restarts: usize,
@@ -68,9 +70,15 @@ impl Work {
         }
     }
 
-    /// What a query of the transaction reads: its snapshot, or at SERIALIZABLE what it locks.
+    /// What a query of the statement reads: the transaction's snapshot, or at SERIALIZABLE what it locks. A
+    /// statement that locks or changes rows may see more.
     pub(super) async fn reading(&mut self, cancel: &CancelToken) -> Reading {
-        let mut reading = Reading::snapshot(self.open.transaction.view(), cancel);
+        let transaction = &mut self.open.transaction;
+        let view = match self.only_reads {
+            true => transaction.view(),
+            false => transaction.change_view(),
+        };
+        let mut reading = Reading::snapshot(view, cancel);
         if self.isolation() == Isolation::Serializable {
             reading.locker = Some(self.locker(LockMode::Shared));
         }
@@ -84,9 +92,8 @@ impl Work {
 
     /// True if the statement can begin anew after this error: rows changed since its own snapshot.
     pub(super) fn may_restart(&self, error: &SqlError) -> bool {
-        error.errno == SqlError::record_changed("").errno
-            && !self.had_snapshot
-            && self.restarts < RESTARTS
+        let is_bound = self.open.transaction.is_bound_to_snapshot() && self.had_snapshot;
+        error.errno == SqlError::record_changed("").errno && !is_bound && self.restarts < RESTARTS
     }
 
     /// Undoes the statement so that it can begin anew; it keeps its locks.
@@ -95,7 +102,10 @@ impl Work {
         let transaction = &mut self.open.transaction;
         let undone = transaction.rollback_to(&self.savepoint).await;
         undone.map_err(|e| SqlError::transaction_undone("the statement cannot be run again", e))?;
-        transaction.forget_snapshot();
+        match self.had_snapshot {
+            true => transaction.forget_change_view(),
+            false => transaction.forget_snapshot(),
+        }
         Ok(())
     }
 }
@@ -126,6 +136,7 @@ impl Session {
         let timeout = |name| Duration::from_secs(self.variables.integer(name));
         let options = TransactionOptions {
             isolation,
+            snapshot_isolation: self.variables.is_on("innodb_snapshot_isolation"),
             lock_timeout: timeout("innodb_lock_wait_timeout"),
             definition_timeout: timeout("lock_wait_timeout"),
             connection: self.info.connection_id,
@@ -150,6 +161,7 @@ impl Session {
         };
         let savepoint = open.transaction.begin_statement(cancel);
         Work {
+            only_reads: false,
             had_snapshot: open.transaction.has_snapshot(),
             open,
             own,
@@ -161,7 +173,10 @@ impl Session {
     /// Begins a statement that only reads; outside of transactions it needs none.
     pub(super) fn begin_reading(&mut self, tables: bool, cancel: &CancelToken) -> Option<Work> {
         let in_transaction = self.open.is_some() || (tables && !self.autocommit());
-        in_transaction.then(|| self.begin_work(cancel))
+        in_transaction.then(|| Work {
+            only_reads: true,
+            ..self.begin_work(cancel)
+        })
     }
 
     /// True if later reads of the open transaction see what earlier ones saw.

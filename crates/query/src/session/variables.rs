@@ -143,6 +143,7 @@ static DEFINITIONS: &[Definition] = &[
     never("innodb_autoinc_lock_mode", Kind::Integer(0, 2), "2"),
     global("innodb_flush_log_at_trx_commit", Kind::Fixed, "1"),
     both("innodb_lock_wait_timeout", Kind::Integer(1, 1 << 30), "50"),
+    both("innodb_snapshot_isolation", Kind::Switch, "OFF"),
     global(RECALCULATE, Kind::Switch, "ON"),
     both("interactive_timeout", Kind::Integer(1, DAYS), "28800"),
     never("license", Kind::Text, "Apache-2.0"),

@@ -211,9 +211,9 @@ async fn no_update_is_lost() {
         waiting.succeeds().await;
         assert_eq!(one.rows("SELECT SUM(b) FROM t").await, "10");
     }
-    // What was read before is not written over.
+    // With snapshot isolation, what was read before is not written over.
     let (_fixture, mut one, mut two) = pair("REPEATABLE READ").await;
-    one.ok("BEGIN").await;
+    one.ok("SET innodb_snapshot_isolation = ON; BEGIN").await;
     assert_eq!(one.rows("SELECT b FROM t WHERE id = 1").await, "0");
     one.ok("UPDATE t SET b = 7 WHERE id = 2").await;
     two.ok("UPDATE t SET b = b + 1 WHERE id = 1").await;
@@ -234,6 +234,47 @@ async fn no_update_is_lost() {
         assert!(!one.0.in_transaction());
     }
     assert_eq!(one.rows("SELECT COUNT(*), SUM(b) FROM t").await, "4|7");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_see_more_than_the_snapshot_without_snapshot_isolation() {
+    let (_fixture, mut one, mut two) = pair("REPEATABLE READ").await;
+    for (change, sum) in [
+        ("UPDATE t SET b = b + 1 WHERE id = 1", "2"),
+        ("UPDATE t SET b = b + 1 WHERE a = 10", "2"),
+        ("UPDATE t SET b = b + 1 WHERE b = 1", "2"),
+        (
+            "UPDATE t, (SELECT MAX(b) AS m FROM t) d SET b = m + 1 WHERE id = 1",
+            "2",
+        ),
+        (
+            "INSERT INTO t VALUES (1, 1, 1) ON DUPLICATE KEY UPDATE b = b + 1",
+            "2",
+        ),
+        ("REPLACE INTO t VALUES (1, 10, 5)", "5"),
+        ("REPLACE INTO t SELECT id, a, b + 1 FROM t WHERE b = 1", "2"),
+        ("DELETE FROM t WHERE b = 1", ""),
+    ] {
+        one.ok("BEGIN").await;
+        assert_eq!(one.rows("SELECT SUM(b) FROM t").await, "0", "{change}");
+        two.ok("UPDATE t SET b = 1 WHERE id = 1").await;
+        assert_eq!(one.rows("SELECT SUM(b) FROM t").await, "0", "{change}");
+        let locked = "SELECT b FROM t WHERE id < 3 ORDER BY id FOR UPDATE";
+        assert_eq!(one.rows(locked).await, "1 0", "{change}");
+        one.ok(change).await;
+        let left = one.rows("SELECT b FROM t WHERE id = 1").await;
+        assert_eq!(left, sum, "{change}: its own change is seen");
+        one.ok("COMMIT").await;
+        one.ok("REPLACE INTO t VALUES (1, 10, 0)").await;
+    }
+    // A statement that waited goes on with what it then finds.
+    one.ok("BEGIN; SELECT * FROM t").await;
+    two.ok("BEGIN; UPDATE t SET b = 3 WHERE id = 2").await;
+    let waiting = one.waits("UPDATE t SET b = b + 1 WHERE b < 10").await;
+    two.ok("COMMIT").await;
+    let mut one = waiting.succeeds().await;
+    one.ok("COMMIT").await;
+    assert_eq!(one.rows("SELECT b FROM t ORDER BY id").await, "1 4 1 1");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -226,7 +226,7 @@ async fn locked_row(
     let lock = transaction.lock_row(table, key, LockMode::Exclusive, LockWait::Wait);
     match lock.await? {
         RowLock::Locked(Some(record)) => {
-            if check && !transaction.view().sees_record(&record) {
+            if check && !transaction.change_view().sees_record(&record) {
                 return Err(SqlError::record_changed(&table.def.name));
             }
             Ok(Some(record))
