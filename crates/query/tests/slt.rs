@@ -189,8 +189,6 @@ async fn run_file(name: &str, text: &str, mode: &str, set: &str, setup: Setup, l
         };
         let _ = writeln!(failures, "{name}:{line} ({mode}): {sql}{got}\n");
     }
-    let [bound, rewritten] = fixture.frontend.planned_queries();
-    println!("{name} ({mode}): {bound} queries bound, {rewritten} rewritten");
     assert!(failures.is_empty(), "\n{failures}");
 }
 

@@ -10,7 +10,7 @@ use sqlparser::ast::{
 
 use crate::arithmetic::{as_number, unrounded};
 use crate::error::unsupported;
-use crate::{BindError, Binder, Result};
+use crate::{BindError, Binder, Digits, Result};
 
 impl Binder<'_> {
     pub(crate) fn casts(&self, expr: &Expr) -> Result<Scalar> {
@@ -153,17 +153,18 @@ fn target(ty: &DataType) -> Result<Target> {
 }
 
 fn decimal(precision: u64, scale: i64) -> Result<Target> {
-    let precision = if precision == 0 { 10 } else { precision };
-    let scale = u8::try_from(scale)
-        .ok()
-        .filter(|scale| *scale <= Number::MAX_SCALE);
-    let precision = u8::try_from(precision).ok();
-    let precision = precision.filter(|precision| *precision <= ColumnType::MAX_PRECISION);
-    match (precision, scale) {
-        (Some(precision), Some(scale)) if scale <= precision => {
-            Ok(Target::Decimal(precision, scale))
-        }
-        _ => unsupported("a DECIMAL of so many digits"),
+    let wrong = |digits| Err(BindError::Digits(digits));
+    let own_scale = u8::try_from(scale).ok();
+    let Some(own_scale) = own_scale.filter(|scale| *scale <= Number::MAX_SCALE) else {
+        return wrong(Digits::Scale(scale));
+    };
+    let own = u8::try_from(if precision == 0 { 10 } else { precision }).ok();
+    let Some(own) = own.filter(|precision| *precision <= ColumnType::MAX_PRECISION) else {
+        return wrong(Digits::Precision(precision));
+    };
+    match own_scale <= own {
+        true => Ok(Target::Decimal(own, own_scale)),
+        false => wrong(Digits::ScaleAbovePrecision),
     }
 }
 

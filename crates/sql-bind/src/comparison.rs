@@ -89,6 +89,9 @@ impl Binder<'_> {
         if list.is_empty() {
             return unsupported("an empty IN list");
         }
+        if let Some(listed) = self.in_long_list(operand, list)? {
+            return Ok(listed);
+        }
         let operand = self.repeated(self.operand(operand)?);
         let mut equal: Vec<Compared> = Vec::with_capacity(list.len());
         for item in list {
@@ -139,7 +142,7 @@ impl Binder<'_> {
 }
 
 /// True for one expression that was made comparable twice.
-fn same(left: &Scalar, right: &Scalar) -> bool {
+pub(crate) fn same(left: &Scalar, right: &Scalar) -> bool {
     match (&left.node, &right.node) {
         (Node::Local(left), Node::Local(right)) => left == right,
         (Node::Comparable(left, one), Node::Comparable(right, other)) => {
@@ -291,14 +294,15 @@ fn own_domain(ty: &SqlType) -> Domain {
     }
 }
 
-fn is_exact(ty: &SqlType) -> bool {
+pub(crate) fn is_exact(ty: &SqlType) -> bool {
     ty.is_number() && !matches!(ty.column, Some(ColumnType::Float | ColumnType::Double))
 }
 
 pub(crate) fn mixed<T>(left: &SqlType, right: &SqlType) -> Result<T> {
     let name = |ty: &SqlType| {
-        ty.column
-            .map_or("NULL".to_owned(), |column| column.to_string())
+        ty.column.map_or("NULL".to_owned(), |column| {
+            column.to_string().to_uppercase()
+        })
     };
     unsupported(format_args!(
         "comparison of {} with {}",

@@ -5,9 +5,9 @@ use perigee_expr::scalar::{Node, Scalar};
 use perigee_sql_type::SqlType;
 use sqlparser::ast::{Expr, Function, Ident, Query};
 
-use crate::Result;
 use crate::error::unsupported;
 use crate::query::Quantifier;
+use crate::{ListItems, Result};
 
 /// A column of the row that an expression is bound to.
 #[derive(Clone, Debug)]
@@ -84,6 +84,11 @@ pub trait Environment {
 
     /// Value of a function of the session such as `DATABASE()`, as a literal; `None` if the name is none.
     fn session_function(&self, name: &str) -> Option<Expr>;
+
+    /// The values of a long IN list that stands in the syntax tree as a name; `None` for any other name.
+    fn long_list(&self, _name: &str) -> Option<ListItems<'_>> {
+        None
+    }
 
     /// Microseconds since 1970 when the statement began.
     fn now(&self) -> i64;

@@ -15,6 +15,9 @@ pub enum BindError {
     /// A name that is that of no column (MySQL 1054).
     #[error("unknown column {0}")]
     UnknownColumn(String),
+    /// A name that is that of no system variable (MySQL 1193).
+    #[error("unknown system variable {0}")]
+    UnknownVariable(String),
     /// A function that does not take so many arguments (MySQL 1582).
     #[error("wrong arguments to {0}")]
     WrongArguments(String),
@@ -32,6 +35,9 @@ pub enum BindError {
         /// The constant.
         value: String,
     },
+    /// CAST to a DECIMAL that is none (MySQL 1425, 1426, 1427).
+    #[error("no DECIMAL has such digits: {0:?}")]
+    Digits(Digits),
     /// No type has the values of both.
     #[error("one value of {0} or {1}")]
     NoCommonType(ColumnType, ColumnType),
@@ -41,6 +47,17 @@ pub enum BindError {
     /// A query that has no meaning.
     #[error(transparent)]
     Query(#[from] crate::query::QueryError),
+}
+
+/// What is wrong with the digits of a DECIMAL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Digits {
+    /// Too many of them behind the point.
+    Scale(i64),
+    /// Too many in all.
+    Precision(u64),
+    /// More behind the point than in all.
+    ScaleAbovePrecision,
 }
 
 impl From<MixOfCollations> for BindError {

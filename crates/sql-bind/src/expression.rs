@@ -10,6 +10,7 @@ use perigee_value::{Collation, LikePattern};
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value as Literal, ValueWithSpan};
 
 use crate::error::unsupported;
+use crate::query::QueryError;
 use crate::rows::tuple;
 use crate::{BindError, Environment, Result};
 
@@ -205,8 +206,15 @@ impl<'e> Binder<'e> {
             other if tuple(other).is_some() && !pending.is_empty() => self.row(current)?,
             other => vec![self.operand(other)?],
         };
+        // Only a column may stand before `->`.
+        let mut is_name = matches!(current, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
         while let Some((op, right)) = pending.pop() {
             self.environment.check()?;
+            let is_arrow = matches!(op, BinaryOperator::Arrow | BinaryOperator::LongArrow);
+            if is_arrow && !(is_name && is_text(right)) {
+                return Err(QueryError::Syntax(format!("{op}{right}")).into());
+            }
+            is_name = false;
             left = vec![match <[Scalar; 1]>::try_from(left) {
                 Ok([left]) => self.operator(left, op, right)?,
                 Err(row) => self.rows(op, row, right)?,
@@ -260,12 +268,6 @@ impl<'e> Binder<'e> {
 
     /// `column -> path` and `column ->> path`.
     fn part_of_json(&self, left: Scalar, op: &BinaryOperator, right: &Expr) -> Result<Scalar> {
-        let is_column = matches!(left.node, Node::Column(_) | Node::Parameter(_));
-        let is_text = matches!(right, Expr::Value(value) if matches!(value.value,
-            Literal::SingleQuotedString(_) | Literal::DoubleQuotedString(_)));
-        if !is_column || !is_text {
-            return unsupported(format_args!("{op} of this operand"));
-        }
         let part = self.library("json_extract", vec![left, self.expression(right)?])?;
         match op {
             BinaryOperator::LongArrow => self.library("json_unquote", vec![part]),
@@ -322,6 +324,11 @@ impl<'e> Binder<'e> {
         let ty = SqlType::truth().nullable(nullable);
         Ok(Scalar::new(Node::Like(Box::new(both), kind), ty))
     }
+}
+
+fn is_text(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(value.value,
+        Literal::SingleQuotedString(_) | Literal::DoubleQuotedString(_)))
 }
 
 /// The character behind ESCAPE; without one nothing is escaped.

@@ -17,9 +17,11 @@ mod function;
 mod interval;
 mod json_value;
 mod literal;
+mod long_list;
 mod repeated;
 mod rows;
 
 pub use environment::{ColumnOf, Environment};
-pub use error::{BindError, Result};
+pub use error::{BindError, Digits, Result};
 pub use expression::Binder;
+pub use long_list::{ListItem, ListItems};

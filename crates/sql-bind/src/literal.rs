@@ -8,6 +8,7 @@ use sqlparser::ast::Value as Literal;
 
 use crate::binary::{bytes_of, number_of};
 use crate::error::unsupported;
+use crate::query::QueryError;
 use crate::{BindError, Result};
 
 /// The meaning of a literal.
@@ -19,7 +20,7 @@ pub(crate) fn bound(literal: &Literal) -> Result<Scalar> {
         Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => self::text(text),
         Literal::HexStringLiteral(digits) => {
             let bytes = bytes_of(digits);
-            binary(bytes.ok_or_else(|| BindError::NotSupported(format!("0x{digits}")))?)
+            binary(bytes.ok_or_else(|| QueryError::Syntax(format!("X'{digits}'")))?)
         }
         Literal::Placeholder(_) => return unsupported("parameters in text"),
         other => return unsupported(format_args!("the literal {other}")),

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use perigee_expr::functions::Value as Truth;
 use perigee_expr::scalar::{Context, Nowhere};
-use perigee_sql_bind::{BindError, Binder, ColumnOf, Environment, Result};
+use perigee_sql_bind::{BindError, Binder, ColumnOf, Environment, ListItem, ListItems, Result};
 use perigee_sql_type::SqlType;
 use perigee_value::{Collation, ColumnType, Members};
 use sqlparser::ast::{Expr, Ident, Value};
@@ -65,6 +66,16 @@ impl Environment for Table {
         None
     }
 
+    fn long_list(&self, name: &str) -> Option<ListItems<'_>> {
+        let items = match name {
+            "integers" => [-7, 3, 0, 94].map(ListItem::Integer).to_vec(),
+            "texts" => ["A", "3", "a ", "3.0", "-7x"].map(text).to_vec(),
+            "days" => ["2020-01-31", "1999-1-1"].map(text).to_vec(),
+            _ => return None,
+        };
+        Some(Box::new(items.into_iter()))
+    }
+
     fn now(&self) -> i64 {
         0
     }
@@ -72,6 +83,10 @@ impl Environment for Table {
     fn check(&self) -> Result<()> {
         Ok(())
     }
+}
+
+fn text(text: &'static str) -> ListItem<'static> {
+    ListItem::Text(text.into())
 }
 
 /// The expression as it prints itself, and its type.
@@ -117,6 +132,22 @@ fn meanings() {
             "i IN (1, 's')",
             "((#0 = 1 by exact) or (#0::double = 0e0 by double)) : bigint",
         ),
+        ("i IN (integers)", "(#0 in (4 values) by exact) : bigint"),
+        (
+            "c IN (texts)",
+            "(#5 in (4 values) by utf8mb4_general_ci) : bigint",
+        ),
+        (
+            "i IN (texts)",
+            "((#0::double in (3 values) by double) or (#0 in (1 values) by exact)) : bigint",
+        ),
+        (
+            "day IN (days)",
+            "(#7::datetime in (2 values) by datetime) : bigint",
+        ),
+        ("day IN (texts)", "incorrect DATE value: A"),
+        ("(i, s) IN (integers)", "operand should contain 2 columns"),
+        ("i IN (nowhere)", "unknown column nowhere"),
         ("d + 1 / 3", "(#2 + (1 / 3)) : decimal(8,4)"),
         ("ROUND(2 / 3, 8)", "round((2 / 3), 8) : decimal(10,8)"),
         ("ABS(2 / 3)", "abs((2 / 3), 0) : decimal(5,4)"),
@@ -153,6 +184,44 @@ fn meanings() {
         .map(|(sql, expected)| format!("{sql}\n  is       {}\n  expected {expected}", meaning(sql)))
         .collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// A long list has the answer of the list that is written out, for operands of every type.
+#[test]
+fn a_long_list_means_what_its_parts_mean() {
+    let lists = [
+        ("integers", "(-7, 3, 0, 94)"),
+        ("texts", "('A', '3', 'a ', '3.0', '-7x')"),
+        ("days", "('2020-01-31', '1999-1-1')"),
+    ];
+    let bind = |text: &str| {
+        let mut parser = Parser::new(&MySqlDialect {}).try_with_sql(text).unwrap();
+        let expr = parser.parse_expr().unwrap();
+        Binder::new(&table()).expression(&expr)
+    };
+    let operands = "NULL, 3, -7, 94, 3.0, 3.5, 3e0, -0e0, 18446744073709551615, 'a', 'A', '3', '', 'ä', X'41', \
+        DATE '2020-01-31', TIMESTAMP '1999-01-01 00:00:00', CAST('3' AS JSON), CAST('\"a\"' AS JSON), \
+        'a' COLLATE utf8mb4_general_ci, TIME '00:00:03', TRUE";
+    let mut found = 0;
+    for (name, list) in lists {
+        for operand in operands.split(',') {
+            for not in ["", "NOT"] {
+                let of = |list: &str| {
+                    let bound = bind(&format!("{operand} {not} IN {list}"));
+                    bound.map(|bound| {
+                        bound
+                            .evaluate(&[], &Context::new(&Nowhere))
+                            .unwrap()
+                            .into_owned()
+                    })
+                };
+                let (long, short) = (of(&format!("({name})")), of(list));
+                assert_eq!(long, short, "{operand} {not} IN {list}");
+                found += usize::from(not.is_empty() && long == Ok(Truth::truth(true)));
+            }
+        }
+    }
+    assert!(found > 15, "{found}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::cast::{cast, latin};
 use super::compare::{comparable, order};
 use super::computed::{compute, negated};
 use super::round::rounded;
+use super::values::stored;
 use super::{Call, Interval, LikeKind, Node, Scalar, Target};
 use crate::functions::{self, Environment, FunctionError, Kind, Value};
 use crate::{Comparison, DateField};
@@ -165,6 +166,7 @@ impl Scalar {
             Node::Cast(one, target) => cast(value(one)?, &one.ty, *target),
             Node::Comparable(one, domain) => comparable(value(one)?, &one.ty, *domain),
             Node::Latin(one) => latin(value(one)?, &one.ty),
+            Node::Stored(one) => stored(value(one)?, &one.ty, &self.ty),
             Node::MemberNumber(one, members) => match value(one)? {
                 Value::Text(text) => {
                     let found = members.texts().iter().position(|member| *member == text);
@@ -219,6 +221,13 @@ impl Scalar {
                 } else {
                     Value::truth(false)
                 }
+            }
+            Node::Listed(domain, one, listed) => {
+                let wanted = value(one)?;
+                if wanted.is_null() {
+                    return Ok(Value::Null);
+                }
+                Value::or_null(listed.contains(*domain, &wanted).map(Value::truth))
             }
             Node::Like(two, kind) => like(kind, value(&two[0])?, || value(&two[1]), context)?,
             Node::And(all) => all_of(all, false, truth)?,

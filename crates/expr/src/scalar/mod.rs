@@ -8,6 +8,7 @@ mod cast;
 mod compare;
 mod computed;
 mod evaluate;
+mod listed;
 mod number;
 mod print;
 mod replace;
@@ -26,6 +27,7 @@ use crate::{Arithmetic, Comparison, DateField};
 pub use cast::{Target, cast, is_castable, leading_integer};
 pub use compare::{Domain, NO_DATE, moment_of, order, time_of};
 pub use evaluate::{Context, Failure, Nowhere, Outcome, value_type};
+pub use listed::Listed;
 pub use number::{arithmetic_type, unrounded_type};
 pub use round::{Rounding, rounded_type};
 pub use values::{of_datum, to_datum, to_text};
@@ -56,6 +58,9 @@ pub enum Node {
     Cast(Box<Scalar>, Target),
     /// A value as one of those that a comparison of a domain takes.
     Comparable(Box<Scalar>, Domain),
+    /// A value as a column of the expression's type holds it once it is assigned; NULL if the column cannot hold it, for
+    /// the assignment itself is an error then.
+    Stored(Box<Scalar>),
     /// Each byte of a string as the character with its number.
     Latin(Box<Scalar>),
     /// The number of a value of an ENUM.
@@ -70,6 +75,8 @@ pub enum Node {
     Compare(Comparison, Domain, Box<[Scalar; 2]>),
     /// True if any of them is equal to the first operand.
     In(Domain, Box<Scalar>, Vec<Scalar>),
+    /// The same of many constants.
+    Listed(Domain, Box<Scalar>, Arc<Listed>),
     /// LIKE.
     Like(Box<[Scalar; 2]>, LikeKind),
     /// All are true.
@@ -223,12 +230,14 @@ impl Scalar {
             Node::Cast(one, _)
             | Node::Comparable(one, _)
             | Node::Latin(one)
+            | Node::Stored(one)
             | Node::MemberNumber(one, _)
             | Node::Negate(one)
             | Node::Round(_, one, _)
             | Node::Not(one)
             | Node::IsNull(one)
             | Node::Is(one, _)
+            | Node::Listed(_, one, _)
             | Node::Extract(_, one) => vec![one],
             Node::Arithmetic(first, steps) => {
                 let rest = steps.iter().map(|step| &step.operand);

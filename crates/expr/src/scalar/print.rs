@@ -15,6 +15,7 @@ impl Display for Scalar {
             Node::Cast(one, target) => write!(f, "cast({one} as {target})"),
             Node::Comparable(one, domain) => write!(f, "{one}::{domain}"),
             Node::Latin(one) => write!(f, "latin({one})"),
+            Node::Stored(one) => write!(f, "stored({one})"),
             Node::MemberNumber(one, _) => write!(f, "number({one})"),
             Node::Arithmetic(first, steps) => {
                 write!(f, "({first}")?;
@@ -35,6 +36,7 @@ impl Display for Scalar {
                 list(items, f)?;
                 write!(f, ") by {domain})")
             }
+            Node::Listed(domain, one, listed) => write!(f, "({one} in ({listed}) by {domain})"),
             Node::Like(two, kind) => {
                 write!(
                     f,

@@ -53,12 +53,14 @@ impl Scalar {
             Node::Cast(one, _)
             | Node::Comparable(one, _)
             | Node::Latin(one)
+            | Node::Stored(one)
             | Node::MemberNumber(one, _)
             | Node::Negate(one)
             | Node::Round(_, one, _)
             | Node::Not(one)
             | Node::IsNull(one)
             | Node::Is(one, _)
+            | Node::Listed(_, one, _)
             | Node::Extract(_, one) => vec![one],
             Node::Arithmetic(first, steps) => {
                 let rest = steps.iter_mut().map(|step| &mut step.operand);

@@ -68,6 +68,7 @@ fn have_one_operator(one: &Node, other: &Node) -> bool {
         (Node::Round(a, _, p), Node::Round(b, _, q)) => a == b && p == q,
         (Node::Compare(a, c, _), Node::Compare(b, d, _)) => a == b && c == d,
         (Node::In(a, ..), Node::In(b, ..)) => a == b,
+        (Node::Listed(a, _, one), Node::Listed(b, _, other)) => a == b && Arc::ptr_eq(one, other),
         (Node::Like(_, a), Node::Like(_, b)) => a.collation == b.collation && a.escape == b.escape,
         (Node::Is(_, a), Node::Is(_, b)) => a == b,
         (Node::Case(a, _), Node::Case(b, _)) => a.len() == b.len(),
@@ -75,6 +76,7 @@ fn have_one_operator(one: &Node, other: &Node) -> bool {
         (Node::DateAdd(_, a), Node::DateAdd(_, b)) => a == b,
         (Node::Call(a), Node::Call(b)) => is_one_function(a, b),
         (Node::Latin(_), Node::Latin(_))
+        | (Node::Stored(_), Node::Stored(_))
         | (Node::Negate(_), Node::Negate(_))
         | (Node::And(_), Node::And(_))
         | (Node::Or(_), Node::Or(_))

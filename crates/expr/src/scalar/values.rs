@@ -133,6 +133,26 @@ pub fn of_datum<'v>(value: ValueRef<'v>, column: ColumnType) -> Value<'v> {
     }
 }
 
+/// A value of type `from` as a column of type `to` holds it; NULL if the column cannot.
+pub(super) fn stored(value: Value<'_>, from: &SqlType, to: &SqlType) -> Value<'static> {
+    let Some(column) = to.column else {
+        return Value::Null;
+    };
+    let (datum, from) = to_datum(value, from);
+    let held = match &to.members {
+        Some(members) => members.coerce(datum, from),
+        None => column.coerce(datum, from),
+    };
+    match (held, &to.members) {
+        (Err(_), _) => Value::Null,
+        (Ok(Datum::UInt(number)), Some(members)) => {
+            let text = members.text(number).unwrap_or_default();
+            Value::text(text.to_owned())
+        }
+        (Ok(held), _) => of_datum(held.as_ref(), column).into_owned(),
+    }
+}
+
 /// The number of units of 10^-scale that an exact number is.
 #[must_use]
 pub(super) fn units_of(value: &Value<'_>) -> Option<(Units, u8)> {

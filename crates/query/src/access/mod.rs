@@ -4,6 +4,7 @@
 mod charged_values;
 mod convert;
 mod cost;
+mod definition;
 mod describe;
 mod estimate;
 mod exec;
@@ -18,6 +19,7 @@ mod ndp_rule;
 mod order_rule;
 mod paths;
 mod reason;
+mod reference;
 mod residual;
 mod sampling;
 mod settings;
@@ -26,15 +28,17 @@ mod stats;
 mod table;
 
 pub use convert::constant;
+pub use definition::{PRIMARY, definition};
 pub use describe::{AccessRow, analyze, count_scans, describe};
 pub use exec::{NdpChoice, PageScanExec, as_page_scan};
 pub use index_join::IndexJoinExec;
 pub use join_order::JoinOrder;
 pub use ndp_rule::physical_rules;
 pub use reason::{NdpCounters, NdpStatus, Reason};
+pub use reference::{NUMBER_SEPARATOR, TableReference};
 pub use sampling::sample;
 pub use settings::{AccessContext, IndexChoice, NdpMode, NdpSettings};
-pub use table::{ROW_ID, TableAccess, schema_provider, table_schema};
+pub use table::{ROW_ID, TableAccess, table_schema};
 
 /// An error of the engine on its way through DataFusion.
 fn engine_error(error: perigee_engine::EngineError) -> datafusion::error::DataFusionError {

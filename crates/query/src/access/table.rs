@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::catalog::{SchemaProvider, Session, TableProvider};
+use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchema, Result as DfResult, Statistics};
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
@@ -226,38 +226,5 @@ impl TableProvider for TableAccess {
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let exec = self.plan(projection, filters, limit)?;
         Ok(Arc::new(exec))
-    }
-}
-
-/// The tables of one MySQL schema, for one statement.
-#[derive(Debug)]
-pub struct SchemaAccess {
-    context: AccessContext,
-    schema: String,
-}
-
-/// The tables of the schema with this name.
-#[must_use]
-pub fn schema_provider(context: &AccessContext, schema: &str) -> Arc<dyn SchemaProvider> {
-    Arc::new(SchemaAccess {
-        context: context.clone(),
-        schema: schema.to_owned(),
-    })
-}
-
-#[async_trait]
-impl SchemaProvider for SchemaAccess {
-    fn table_names(&self) -> Vec<String> {
-        let tables = self.context.engine.tables(&self.schema);
-        tables.iter().map(|table| table.def.name.clone()).collect()
-    }
-
-    async fn table(&self, name: &str) -> DfResult<Option<Arc<dyn TableProvider>>> {
-        let table = self.context.engine.table(&self.schema, name).ok();
-        Ok(table.map(|table| Arc::new(TableAccess::new(self.context.clone(), table)) as _))
-    }
-
-    fn table_exist(&self, name: &str) -> bool {
-        self.context.engine.table(&self.schema, name).is_ok()
     }
 }

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 use perigee_expr::Arithmetic;
-use perigee_expr::scalar::{arithmetic_type, unrounded_type};
+use perigee_expr::scalar::arithmetic_type;
 use perigee_value::decimal;
 
 use super::types::{Number, decimal_type, is_string, mysql_name, number_of, number_of_operand};
@@ -98,23 +98,6 @@ impl ArithmeticFunction {
         Self {
             ty: Some(ty),
             ..Self::new(op)
-        }
-    }
-
-    /// Type of a result with all digits that MySQL computes, of which the result as it is shown may be rounded;
-    /// `None` if it has no more of them. A quotient has whole groups of nine digits behind the point, so that
-    /// `10/3*3` is 10; products and sums of such have theirs.
-    #[must_use]
-    pub fn unrounded_type(
-        op: Arithmetic,
-        left: &DataType,
-        right: &DataType,
-        shown: &DataType,
-    ) -> Option<DataType> {
-        let shown = number_of(shown).filter(|_| !is_string(shown))?;
-        match unrounded_type(op, number_of(left)?, number_of(right)?, shown)? {
-            Number::Decimal(precision, scale) => Some(decimal_type(precision, scale)),
-            _ => None,
         }
     }
 

@@ -89,12 +89,6 @@ impl Target {
         }
     }
 
-    /// True if the argument behind the value names a target of numbers.
-    #[must_use]
-    pub fn is_number(name: &str) -> bool {
-        ["signed", "unsigned", "decimal", "double"].contains(&name)
-    }
-
     fn from_arguments(name: &str, a: i64, b: i64) -> Option<Self> {
         Some(match name {
             "signed" => Self::Signed,

@@ -241,12 +241,6 @@ fn unit_named(name: &str) -> Option<Unit> {
     })
 }
 
-/// True if intervals of this unit can be added.
-#[must_use]
-pub fn is_unit(name: &str) -> bool {
-    unit_named(name).is_some()
-}
-
 impl ScalarUDFImpl for DateAdd {
     fn name(&self) -> &str {
         DATE_ADD

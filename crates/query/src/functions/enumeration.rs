@@ -196,12 +196,3 @@ pub fn view(table: Arc<dyn TableProvider>, name: &str) -> DfResult<Arc<dyn Table
     let plan = LogicalPlanBuilder::scan(reference.clone(), source, None)?.project(columns)?;
     Ok(Arc::new(ViewTable::new(plan.build()?, None)))
 }
-
-/// A column of a table as statements see it.
-#[must_use]
-pub fn shown_field(stored: &Field) -> Field {
-    match metadata::is_enum(stored) {
-        true => stored.clone().with_data_type(DataType::Utf8View),
-        false => stored.clone(),
-    }
-}

@@ -54,17 +54,6 @@ pub fn all() -> impl Iterator<Item = ExactFunction> {
     })
 }
 
-/// Checks the number of arguments; `None` if the name is none of these functions.
-#[must_use]
-pub fn accepts(name: &str, arguments: usize) -> Option<bool> {
-    match name {
-        "mysql_abs" | "mysql_sign" | "mysql_floor" | "mysql_ceil" => Some(arguments == 1),
-        "mysql_round" => Some(arguments == 1 || arguments == 2),
-        "mysql_truncate" => Some(arguments == 2),
-        _ => None,
-    }
-}
-
 /// Places a decimal keeps, by ROUND's second argument.
 fn places(args: &[Option<&ScalarValue>]) -> DfResult<i64> {
     match args.get(1) {

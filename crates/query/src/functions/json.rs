@@ -17,15 +17,6 @@ use super::library::{self, LibraryFunction};
 use super::{text, types};
 use crate::error::SqlError;
 
-/// `value MEMBER OF (array)`.
-pub const MEMBER_OF: &str = "mysql_member of";
-
-/// `JSON_EXTRACT`, which `->` stands for.
-pub const EXTRACT: &str = "mysql_json_extract";
-
-/// `JSON_UNQUOTE`, which `->>` has around it.
-pub const UNQUOTE: &str = "mysql_json_unquote";
-
 /// The bytes by which a JSON value, or what another value is as JSON, is compared.
 #[must_use]
 pub fn order_of(value: Expr) -> Expr {

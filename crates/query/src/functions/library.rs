@@ -23,8 +23,7 @@ use datafusion::logical_expr::{
 use parking_lot::Mutex;
 use perigee_engine::scan::CancelToken;
 use perigee_expr::functions::{
-    self, Argument, Call, Environment, Function, FunctionError, JsonFault, Kind, Memo, Value,
-    ValueType,
+    Argument, Call, Environment, Function, FunctionError, JsonFault, Kind, Memo, Value, ValueType,
 };
 use perigee_value::{Collation, Units};
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -43,10 +42,10 @@ const PREFIX: &str = "mysql_";
 pub struct LibraryFunction {
     name: String,
     function: &'static Function,
-    /// In which strings compare; the typing pass finds it.
+    /// In which strings compare.
     collation: Collation,
     signature: Signature,
-    /// Stops the statement that the function was typed for; plans run on threads that do not know it.
+    /// Stops the statement; plans run on threads that do not know it.
     cancel: Option<CancelToken>,
     /// What is kept from batch to batch.
     memo: Mutex<Memo>,
@@ -129,22 +128,10 @@ impl Hash for LibraryFunction {
     }
 }
 
-/// All functions of the library, of no statement, with strings compared as `utf8mb4_bin` does.
-pub fn all() -> impl Iterator<Item = LibraryFunction> {
-    functions::all().map(|function| LibraryFunction::new(function, Collation::UTF8MB4_BIN, None))
-}
-
 /// The name of a function in plans.
 #[must_use]
 pub fn name_of(function: &Function) -> String {
     format!("{PREFIX}{}", function.name())
-}
-
-/// The function with this name in plans.
-#[must_use]
-pub fn of_plan(name: &str) -> Option<&'static Function> {
-    let function = functions::named(name.strip_prefix(PREFIX)?)?;
-    (function.name() == &name[PREFIX.len()..]).then_some(function)
 }
 
 /// The function of a plan, with its collation, a memory of its own, and what stops its statement.
@@ -157,16 +144,6 @@ pub fn instance(function: &'static Function, collation: Collation) -> Arc<Scalar
 #[must_use]
 pub fn plain(function: &'static Function) -> Arc<ScalarUDF> {
     Arc::new(LibraryFunction::new(function, Collation::UTF8MB4_BIN, None).into())
-}
-
-/// True for arguments of the library's functions that are numbers.
-#[must_use]
-pub fn takes_number(name: &str, argument: usize) -> bool {
-    let kind = of_plan(name).map(|function| function.parameter(argument));
-    matches!(
-        kind,
-        Some(Kind::Int | Kind::Bits | Kind::Double | Kind::Seconds | Kind::Number)
-    )
 }
 
 impl ScalarUDFImpl for LibraryFunction {

@@ -25,7 +25,7 @@ struct SumDouble {
     signature: Signature,
 }
 
-/// The function, which the typing pass puts in the place of DataFusion's.
+/// The function, in the place of DataFusion's.
 #[must_use]
 pub fn sum_of_doubles() -> Arc<AggregateUDF> {
     let signature = Signature::exact(vec![DataType::Float64], Volatility::Immutable);

@@ -1,7 +1,7 @@
 //! ANALYZE TABLE.
 
-use datafusion::sql::sqlparser::ast::ObjectName;
-use datafusion::sql::sqlparser::tokenizer::Token;
+use sqlparser::ast::ObjectName;
+use sqlparser::tokenizer::Token;
 
 use super::Cursor;
 use crate::error::{Result, SqlError};

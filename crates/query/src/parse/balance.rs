@@ -7,7 +7,7 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     BinaryOperator, Expr, Query, SetExpr, SetOperator, SetQuantifier, Value, Values, VisitMut,
     VisitorMut,
 };
@@ -179,7 +179,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::parse::Grammar;
-    use datafusion::sql::sqlparser::parser::Parser;
+    use sqlparser::parser::Parser;
 
     fn balanced(text: &str) -> Box<Query> {
         let mut parser = Parser::new(&Grammar).try_with_sql(text).unwrap();

@@ -7,8 +7,8 @@
 //! of AND, of OR and of UNION are made shallow by [`super::balance`], and may be long. Other operators are not
 //! associative (`+` may overflow), so their number is bounded here, for each path through the tree.
 
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Result, SqlError};
 use crate::functions::chain::LONG;

@@ -1,12 +1,12 @@
 //! UPDATE and DELETE, with one table or several.
 
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     Assignment, Expr, Ident, ObjectName, ObjectNamePart, OptimizerHint, OptimizerHintStyle,
     OrderBy, TableWithJoins, Visit,
 };
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Token, Whitespace};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, Whitespace};
 
 use super::balance::balance;
 use super::{Cursor, Piece, names, syntax_error};

@@ -1,7 +1,7 @@
 //! Walks the tokens of a statement that is parsed by hand.
 
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::names::is_reserved;
 use super::{Piece, syntax_error};
@@ -226,7 +226,7 @@ impl<'a> Cursor<'a> {
                 Ok(Ident {
                     value: word.value.clone(),
                     quote_style: word.quote_style,
-                    span: datafusion::sql::sqlparser::tokenizer::Span::empty(),
+                    span: sqlparser::tokenizer::Span::empty(),
                 })
             }
             _ => Err(self.error()),

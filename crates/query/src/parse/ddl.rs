@@ -1,16 +1,16 @@
 //! DDL: what CREATE, DROP, ALTER, RENAME and TRUNCATE say. Column and key definitions are
 //! sqlparser's, the rest is parsed by hand.
 
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     ColumnDef, CreateTable, Expr, Ident, IndexColumn, ObjectName, OrderByExpr, OrderByOptions,
     TableConstraint,
 };
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::Token;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::Token;
 
 use super::names::is_reserved;
-use super::{Cursor, Piece, check_charset, syntax_error};
+use super::{Cursor, Piece, check_charset, check_collation, syntax_error};
 use crate::error::{Result, SqlError};
 
 /// A statement that changes definitions.
@@ -128,7 +128,7 @@ pub(super) fn create_schema(mut cursor: Cursor<'_>) -> Result<Ddl> {
             }
             "COLLATE" => {
                 cursor.accept_token(&Token::Eq);
-                crate::plan::rewrite::check_collation(&cursor.name()?)?;
+                check_collation(&cursor.name()?)?;
             }
             "ENCRYPTION" => return Err(SqlError::not_supported("ENCRYPTION")),
             _ => return Err(cursor.error_at_last()),
@@ -383,7 +383,7 @@ fn option(cursor: &mut Cursor<'_>, out: &mut Vec<Clause>) -> Result<()> {
     cursor.accept_token(&Token::Eq);
     match option.as_str() {
         "CHARACTER" | "CHARSET" => check_charset(&cursor.name()?)?,
-        "COLLATE" => crate::plan::rewrite::check_collation(&cursor.name()?)?,
+        "COLLATE" => check_collation(&cursor.name()?)?,
         "AUTO_INCREMENT" => out.push(Clause::AutoIncrement(cursor.number()?)),
         "COMMENT" => out.push(Clause::Comment(cursor.string()?)),
         "ENGINE" => out.push(Clause::Engine(cursor.name()?)),

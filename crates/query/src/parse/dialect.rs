@@ -13,11 +13,11 @@
 
 use std::any::TypeId;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator};
-use datafusion::sql::sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::Token;
+use sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator};
+use sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
 
 /// The dialect: sqlparser's own with corrections.
 #[derive(Debug)]

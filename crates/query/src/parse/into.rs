@@ -1,6 +1,6 @@
 //! SELECT … INTO @a, @b: the clause is taken out of the statement, which is a query without it.
 
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::{Cursor, Piece};
 use crate::error::{Result, SqlError};

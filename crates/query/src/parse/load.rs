@@ -1,7 +1,7 @@
 //! `LOAD DATA LOCAL INFILE`, which sqlparser does not know.
 
-use datafusion::sql::sqlparser::ast::ObjectName;
-use datafusion::sql::sqlparser::tokenizer::Token;
+use sqlparser::ast::ObjectName;
+use sqlparser::tokenizer::Token;
 
 use super::{Cursor, check_charset};
 use crate::error::{Result, SqlError};

@@ -1,16 +1,14 @@
-//! IN lists of many literals: they are cut out of a text before it is split into tokens, and become arrays of values
-//! at once. Tokens, trees and expressions take two kilobytes for each value of a list.
+//! IN lists of many literals: they are cut out of a text before it is split into tokens, and the binder reads their
+//! values. Tokens, trees and expressions take two kilobytes for each value of a list.
 //!
 //! One pass over the bytes decides. Only lists of whole numbers and lists of strings without backslashes are
 //! cut; others are parsed as all else is.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
-use datafusion::arrow::array::{ArrayRef, Int64Builder, StringViewBuilder};
+use perigee_sql_bind::{ListItem, ListItems};
 
 use super::scan::Scan;
-use crate::error::Result;
-use crate::interrupt;
 
 /// Texts that are not longer are parsed as a whole, in bytes.
 const LONG: usize = 64 << 10;
@@ -37,11 +35,11 @@ impl<'a> LongLists<'a> {
         Self(lists)
     }
 
-    /// The text of the list that a name stands for.
+    /// The values of the list that a name stands for.
     #[must_use]
-    pub fn named(self, name: &str) -> Option<&'a str> {
+    pub fn named(self, name: &str) -> Option<ListItems<'a>> {
         let number: usize = name.strip_prefix(NAME)?.parse().ok()?;
-        self.0.get(number).copied()
+        Some(items(self.0.get(number)?))
     }
 
     /// A part of the text as it was written.
@@ -185,48 +183,42 @@ fn value(scan: &mut Scan<'_>) -> Option<Kind> {
 }
 
 /// The values of a list that was cut.
-///
-/// # Errors
-/// 1317.
-pub fn values(list: &str) -> Result<ArrayRef> {
+fn items(list: &str) -> ListItems<'_> {
     let mut scan = Scan { text: list, at: 0 };
     scan.white();
     if scan.peek() == Some(b'\'') {
-        return texts(scan);
+        return Box::new(Texts(scan));
     }
-    let mut numbers = Int64Builder::new();
-    for number in list.split(',') {
-        if numbers.values_slice().len().is_multiple_of(LEAST) {
-            interrupt::check()?;
-        }
-        numbers.append_option(number.trim().parse().ok());
-    }
-    Ok(Arc::new(numbers.finish()))
+    let numbers = list.split(',').map(|number| {
+        let number = number.trim().parse();
+        ListItem::Integer(number.expect("a list of numbers was cut"))
+    });
+    Box::new(numbers)
 }
 
-fn texts(mut scan: Scan<'_>) -> Result<ArrayRef> {
-    let mut texts = StringViewBuilder::new();
-    for count in 0_usize.. {
-        if count.is_multiple_of(LEAST) {
-            interrupt::check()?;
-        }
+/// Strings with commas between them.
+struct Texts<'a>(Scan<'a>);
+
+impl<'a> Iterator for Texts<'a> {
+    type Item = ListItem<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Self(scan) = self;
         scan.white();
         let start = scan.at + 1;
-        if value(&mut scan).is_none() {
-            break;
-        }
-        texts.append_value(scan.text[start..scan.at - 1].replace("''", "'"));
+        value(scan)?;
+        let text = &scan.text[start..scan.at - 1];
         scan.comma();
+        Some(ListItem::Text(match text.contains('\'') {
+            true => Cow::Owned(text.replace("''", "'")),
+            false => Cow::Borrowed(text),
+        }))
     }
-    Ok(Arc::new(texts.finish()))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "test code")]
-
-    use datafusion::arrow::array::{Array, AsArray};
-    use datafusion::arrow::datatypes::Int64Type;
 
     use super::*;
 
@@ -260,14 +252,13 @@ mod tests {
             squeezed(&long.written(&remaining).unwrap()),
             squeezed(&text)
         );
-        let found = values(long.named("/list@0").unwrap()).unwrap();
-        let found = found.as_primitive::<Int64Type>();
-        assert_eq!((found.len(), found.null_count()), (LEAST, 0));
-        assert_eq!((found.value(1), found.value(2)), (1, -2));
-        let found = values(long.named("/list@1").unwrap()).unwrap();
-        let found = found.as_string_view();
+        let found: Vec<_> = long.named("/list@0").unwrap().collect();
         assert_eq!(found.len(), LEAST);
-        assert_eq!(found.value(LEAST - 1), format!("it's, {})é", LEAST - 1));
+        assert_eq!(found[1..3], [1, -2].map(ListItem::Integer));
+        let found: Vec<_> = long.named("/list@1").unwrap().collect();
+        assert_eq!(found.len(), LEAST);
+        let last = format!("it's, {})é", LEAST - 1);
+        assert_eq!(found[LEAST - 1], ListItem::Text(last.into()));
         assert!(long.named("/list@2").is_none() && long.named("a").is_none());
     }
 

@@ -3,8 +3,10 @@
 
 mod analyze;
 mod balance;
+mod bare_list;
 mod bounds;
 mod change;
+mod collation;
 mod cursor;
 mod ddl;
 mod dialect;
@@ -19,34 +21,37 @@ mod prepared;
 mod scan;
 mod settings;
 mod show;
+mod source;
 mod transaction;
 mod whole_table;
 
 use std::borrow::Cow;
 
-use datafusion::sql::sqlparser::ast::{self, ObjectType};
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use sqlparser::ast::{self, ObjectType};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 pub use analyze::{Analyze, Histograms};
 pub use balance::halves;
+pub use bare_list::bare_list;
 pub use bounds::MAX_TERMS;
 pub use change::{Delete, Rows, Update};
+pub use collation::{check_collation, text_collation};
 pub use cursor::Cursor;
 pub use ddl::{Clause, Ddl, Position};
 pub use dialect::Grammar;
 pub use footprint::Footprint;
 pub use load::{Fields, Lines, LoadData};
-pub use long_lists::{LongLists, values as list_values};
+pub use long_lists::LongLists;
 pub use more_rows::MoreRows;
 pub use prepared::PreparedText;
 pub use settings::{Assignment, Scope, Target, Value};
 pub use show::{Filter, Show};
+pub use source::{SelectLists, Source};
 pub use transaction::{Completion, TransactionStatement};
 
 use crate::error::{Result, SqlError};
-use crate::plan::select::bare_list;
 
 /// Nesting that a statement may have: parentheses, subqueries, operators to the right.
 const MAX_DEPTH: usize = 100;
@@ -215,7 +220,7 @@ impl<'a> Script<'a> {
     }
 
     /// Splits a text if `admit` lets it take what its statements need. Most rows of a long INSERT that it begins
-    /// with are left to the statement, and the values of long lists to its rewriting.
+    /// with are left to the statement, and the values of long lists to the binder.
     ///
     /// # Errors
     /// As [`Script::new`], and those of `admit`.
@@ -277,7 +282,7 @@ impl<'a> Script<'a> {
 
 /// Error 1064 at a place of the text.
 pub(crate) fn syntax_error(text: &str, at: Location) -> SqlError {
-    let offset = crate::plan::rewrite::Source::of(text).offset(at);
+    let offset = Source::of(text).offset(at);
     SqlError::syntax(near(&text[offset.min(text.len())..]), at.line.max(1))
 }
 

@@ -5,14 +5,13 @@
 //! One pass over the bytes decides. A text that is not plain is parsed as a whole: with comments, names or
 //! parameters among the values, or prefixes of strings.
 
-use datafusion::sql::sqlparser::ast::Expr;
-use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
+use sqlparser::ast::Expr;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token, Tokenizer};
 
 use super::scan::Scan;
-use super::{Footprint, Grammar, LongLists, MAX_DEPTH, Piece, location, names, near};
+use super::{Footprint, Grammar, LongLists, MAX_DEPTH, Piece, Source, location, names, near};
 use crate::error::{Result, SqlError};
-use crate::plan::rewrite::Source;
 
 /// Texts that are not longer are parsed as a whole, in bytes.
 const LONG: usize = 64 << 10;
@@ -272,7 +271,7 @@ mod tests {
         let shown =
             |row: Vec<Expr>| -> Vec<String> { row.iter().map(ToString::to_string).collect() };
         let body = *insert.source.unwrap().body;
-        let datafusion::sql::sqlparser::ast::SetExpr::Values(values) = body else {
+        let sqlparser::ast::SetExpr::Values(values) = body else {
             panic!("no VALUES");
         };
         let first = values.rows.len();

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     self, Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, TableConstraint,
     TableFactor, Visit, Visitor,
 };

@@ -1,6 +1,6 @@
 //! PREPARE, EXECUTE and DEALLOCATE PREPARE.
 
-use datafusion::sql::sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::Token;
 
 use super::{Cursor, Statement};
 use crate::error::Result;

@@ -1,7 +1,7 @@
 //! SET.
 
-use datafusion::sql::sqlparser::ast::Expr;
-use datafusion::sql::sqlparser::tokenizer::Token;
+use sqlparser::ast::Expr;
+use sqlparser::tokenizer::Token;
 
 use super::balance::balance;
 use super::{Cursor, Piece};
@@ -232,9 +232,9 @@ fn value(cursor: &mut Cursor<'_>) -> Result<Value> {
             let text = word.value.clone();
             return Ok(match text.to_ascii_uppercase().as_str() {
                 "DEFAULT" if word.quote_style.is_none() => Value::Default,
-                "NULL" if word.quote_style.is_none() => Value::Expr(Box::new(Expr::value(
-                    datafusion::sql::sqlparser::ast::Value::Null,
-                ))),
+                "NULL" if word.quote_style.is_none() => {
+                    Value::Expr(Box::new(Expr::value(sqlparser::ast::Value::Null)))
+                }
                 _ => Value::Text(text),
             });
         }

@@ -1,7 +1,7 @@
 //! SHOW.
 
-use datafusion::sql::sqlparser::ast::{Expr, ObjectName};
-use datafusion::sql::sqlparser::tokenizer::Token;
+use sqlparser::ast::{Expr, ObjectName};
+use sqlparser::tokenizer::Token;
 
 use super::{Cursor, Piece, Scope};
 use crate::error::{Result, SqlError};

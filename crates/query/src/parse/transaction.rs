@@ -1,6 +1,6 @@
 //! Transaction statements: BEGIN, COMMIT, ROLLBACK, savepoints.
 
-use datafusion::sql::sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::Token;
 
 use super::Cursor;
 use crate::error::Result;

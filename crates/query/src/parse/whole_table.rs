@@ -1,7 +1,7 @@
 //! `TABLE t`, which sqlparser reads with a schema only: it is `SELECT * FROM t`.
 
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// The tokens with a SELECT in the place of each TABLE that begins a query.
 pub(super) fn written_out(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {

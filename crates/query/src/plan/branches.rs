@@ -1,22 +1,19 @@
-//! Several values of which one is the result, in plans: their common type ([`perigee_sql_type::unify`]) as a field, and
-//! what makes each of them one of that type. Nothing is left for DataFusion's own coercion to decide.
+//! Several values of which one is the result, in plans: their common type, which the binder found, as a field, and what
+//! makes each of them one of that type. Nothing is left for DataFusion's own coercion to decide.
 
 use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::{DFSchema, Result as DfResult, ScalarValue};
+use datafusion::common::{DFSchema, Result as DfResult};
 use datafusion::logical_expr::{Expr, ExprSchemable, cast};
 use perigee_engine::ndp::column_data_type;
 use perigee_sql_type::SqlType;
-use perigee_sql_type::unify::{Clash, Part, unify};
 use perigee_value::{Collation, ColumnType};
 
 use super::{collation, metadata};
-use crate::error::SqlError;
 use crate::functions::cast::Target;
 use crate::functions::types::{decimal_type, is_bytes, is_string};
 use crate::plan::operators::{as_bytes, cast_to};
-use crate::result::type_of;
 
 /// What several values have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,37 +24,6 @@ pub struct Common {
     pub ty: Option<ColumnType>,
 }
 
-/// A value's field, and the value if it is a literal.
-pub type Branch<'a> = (&'a Field, Option<&'a ScalarValue>);
-
-/// The type of one of several values.
-///
-/// # Errors
-/// 1235 for types that do not go together.
-pub fn common<'a>(branches: impl IntoIterator<Item = Branch<'a>>) -> DfResult<Common> {
-    let branches: Vec<Branch<'_>> = branches.into_iter().collect();
-    let typed = || {
-        branches
-            .iter()
-            .filter(|(field, _)| !metadata::is_null(field))
-    };
-    let is_truth = |(field, _): &Branch<'_>| *field.data_type() == DataType::Boolean;
-    if typed().next().is_some() && typed().all(is_truth) {
-        return Ok(Common {
-            data_type: DataType::Boolean,
-            ty: None,
-        });
-    }
-    let ty = unify(typed().map(|branch| part(*branch)));
-    let ty = ty.map_err(|Clash(a, b)| {
-        SqlError::not_supported(format!("one value of {a} or {b}")).into_df()
-    })?;
-    Ok(Common {
-        data_type: ty.map_or(DataType::Null, data_type_of),
-        ty,
-    })
-}
-
 /// The Arrow type of values of a type.
 #[must_use]
 pub fn data_type_of(ty: ColumnType) -> DataType {
@@ -65,75 +31,6 @@ pub fn data_type_of(ty: ColumnType) -> DataType {
         ColumnType::Decimal { precision, scale } => decimal_type(precision, scale),
         other => column_data_type(other),
     }
-}
-
-/// A branch as a part of the result.
-fn part((field, literal): Branch<'_>) -> Part {
-    let bigint = ColumnType::Int {
-        bytes: 8,
-        unsigned: false,
-    };
-    let ty = declared(field).unwrap_or(bigint);
-    let digits = |v: u64| Some(v.checked_ilog10().unwrap_or(0) as u8 + 1);
-    match literal {
-        _ if *field.data_type() == DataType::Boolean => Part::constant(bigint, Some(1)),
-        None => Part::new(ty),
-        Some(ScalarValue::Int64(Some(v))) => Part::constant(ty, digits(v.unsigned_abs())),
-        Some(ScalarValue::UInt64(Some(v))) => Part::constant(ty, digits(*v)),
-        Some(value) => match (ty, value.try_as_str()) {
-            (ColumnType::Varchar { collation, .. }, Some(Some(text))) => {
-                let chars = u16::try_from(text.chars().count());
-                let chars = chars.unwrap_or(crate::result::TEXT_CHARS);
-                Part::constant(ColumnType::Varchar { chars, collation }, None)
-            }
-            _ => Part::constant(ty, None),
-        },
-    }
-}
-
-/// The type of a field; that of an ENUM is the one of its texts.
-fn declared(field: &Field) -> Option<ColumnType> {
-    let Some(members) = metadata::members(field) else {
-        return type_of(field);
-    };
-    let longest = members
-        .texts()
-        .iter()
-        .map(|text| text.chars().count())
-        .max();
-    Some(ColumnType::Varchar {
-        chars: u16::try_from(longest.unwrap_or(0)).unwrap_or(crate::result::TEXT_CHARS),
-        collation: members.collation(),
-    })
-}
-
-/// The literal that an expression is.
-#[must_use]
-pub fn literal(expr: &Expr) -> Option<&ScalarValue> {
-    match expr {
-        Expr::Literal(value, _) => Some(value),
-        Expr::Alias(alias) => literal(&alias.expr),
-        _ => None,
-    }
-}
-
-/// The type of one of several expressions.
-///
-/// # Errors
-/// As [`common`].
-pub fn common_of<'e>(
-    exprs: impl IntoIterator<Item = &'e Expr>,
-    schema: &DFSchema,
-) -> DfResult<Common> {
-    let mut fields = Vec::new();
-    for expr in exprs {
-        fields.push((expr.to_field(schema)?.1, literal(expr)));
-    }
-    common(
-        fields
-            .iter()
-            .map(|(field, literal)| (field.as_ref(), *literal)),
-    )
 }
 
 impl Common {

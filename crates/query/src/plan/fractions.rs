@@ -8,8 +8,8 @@ use datafusion::common::{Column, DFSchema, Result as DfResult};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Window};
 
+use super::grouping::UnaliasRef;
 use super::operators::cast_to;
-use super::typing::UnaliasRef;
 use crate::functions::cast as casts;
 
 /// Digits of fractional seconds that the one of some values shows that shows most.

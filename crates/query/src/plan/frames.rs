@@ -9,9 +9,9 @@ use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, WindowFrameBound, WindowFrameUnits, cast,
 };
 
+use super::grouping::UnaliasRef;
 use super::metadata;
 use super::operators::is_number;
-use super::typing::UnaliasRef;
 use crate::error::SqlError;
 use crate::functions::types::{datetime, is_temporal, is_time, number_of};
 

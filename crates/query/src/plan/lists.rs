@@ -9,7 +9,7 @@
 //! a NOT IN (…) OR a NOT IN (…)     is   (a NOT IN (…) OR a NOT IN (…)) AND (a IS NOT NULL OR NULL)
 //! ```
 //!
-//! The lists hold no NULL and nothing but constants, see `typing`.
+//! The lists hold no NULL and nothing but constants, see `lower::comparison`.
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result as DfResult, ScalarValue};

@@ -11,22 +11,16 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Expr, Operator, ScalarUDF, binary_expr, cast, lit};
-use datafusion::sql::sqlparser::ast::BinaryOperator;
-use perigee_expr::Arithmetic;
 use perigee_value::{ColumnType, Datum, Members, Units, decimal, parse_text};
 
 use crate::error::SqlError;
-use crate::functions::arithmetic::{ArithmeticFunction, Negate};
-use crate::functions::chain::CHAIN;
 use crate::functions::collation::COLLATE;
 use crate::functions::types::{
     MAX_PRECISION, Number, datetime, is_bytes, is_json, is_string, is_temporal, is_time,
     mysql_name, number_of,
 };
 use crate::functions::{cast as casts, enumeration, json, text, wide};
-use crate::interrupt;
 use crate::plan::field::{field_of, type_of};
 use crate::plan::moments::{as_time, moments};
 use crate::plan::{collation, metadata};
@@ -37,73 +31,6 @@ pub(super) const BIGINT: ColumnType = ColumnType::Int {
     bytes: 8,
     unsigned: false,
 };
-
-/// The name of the operator that negates its right operand.
-pub const NEGATIVE: &str = "negative";
-
-/// The name of the operator of `CASE left WHEN right`.
-pub const CASE_WHEN: &str = "case_when";
-
-/// DataFusion's hook.
-#[derive(Debug)]
-pub struct MysqlOperators;
-
-impl ExprPlanner for MysqlOperators {
-    fn plan_binary_op(
-        &self,
-        expr: RawBinaryExpr,
-        schema: &DFSchema,
-    ) -> DfResult<PlannerResult<RawBinaryExpr>> {
-        interrupt::check_df()?;
-        if let Some(op) = arithmetic(&expr.op) {
-            let operands = [expr.left, expr.right].map(|operand| operand_of(operand, schema));
-            let [left, right] = operands;
-            return Ok(PlannerResult::Planned(call(
-                ArithmeticFunction::new(op).into(),
-                vec![left?, right?],
-            )));
-        }
-        if matches!(&expr.op, BinaryOperator::Custom(name) if name == NEGATIVE) {
-            return negative(expr.right, schema).map(PlannerResult::Planned);
-        }
-        if matches!(&expr.op, BinaryOperator::Custom(name) if name == CHAIN) {
-            return chain(expr.left, schema).map(PlannerResult::Planned);
-        }
-        if matches!(&expr.op, BinaryOperator::Custom(name) if name == CASE_WHEN) {
-            return case_when(expr.left, expr.right, schema).map(PlannerResult::Planned);
-        }
-        match comparison(&expr.op) {
-            Some(op) => compare(op, expr.left, expr.right, schema).map(PlannerResult::Planned),
-            None => Ok(PlannerResult::Original(expr)),
-        }
-    }
-}
-
-/// The operator of arithmetic that SQL writes so.
-pub fn arithmetic(op: &BinaryOperator) -> Option<Arithmetic> {
-    Some(match op {
-        BinaryOperator::Plus => Arithmetic::Add,
-        BinaryOperator::Minus => Arithmetic::Subtract,
-        BinaryOperator::Multiply => Arithmetic::Multiply,
-        BinaryOperator::Divide => Arithmetic::Divide,
-        BinaryOperator::MyIntegerDivide => Arithmetic::IntDivide,
-        BinaryOperator::Modulo => Arithmetic::Modulo,
-        _ => return None,
-    })
-}
-
-fn comparison(op: &BinaryOperator) -> Option<Operator> {
-    Some(match op {
-        BinaryOperator::Eq => Operator::Eq,
-        BinaryOperator::NotEq => Operator::NotEq,
-        BinaryOperator::Lt => Operator::Lt,
-        BinaryOperator::LtEq => Operator::LtEq,
-        BinaryOperator::Gt => Operator::Gt,
-        BinaryOperator::GtEq => Operator::GtEq,
-        BinaryOperator::Spaceship => Operator::IsNotDistinctFrom,
-        _ => return None,
-    })
-}
 
 /// A call of one of our functions.
 #[must_use]
@@ -181,53 +108,6 @@ fn as_integer(truth: Expr) -> Expr {
         true => cast_to(truth, casts::Target::Signed),
         false => cast(truth, DataType::Int64),
     }
-}
-
-/// `CASE left WHEN right`: equality, but JSON and a text are compared as texts.
-fn case_when(left: Expr, right: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    let types = [type_of(&left, schema)?, type_of(&right, schema)?];
-    let text = |expr: Expr, ty: &DataType, other: &DataType| match is_json(ty) {
-        true if is_string(other) && !is_json(other) => cast_to(expr, casts::Target::Char(None)),
-        _ => expr,
-    };
-    let (left, right) = (
-        text(left, &types[0], &types[1]),
-        text(right, &types[1], &types[0]),
-    );
-    compare(Operator::Eq, left, right, schema)
-}
-
-/// An operand of arithmetic.
-fn operand_of(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    let expr = resolved(expr, true)?;
-    match is_json(&type_of(&expr, schema)?) {
-        true => Ok(cast_to(expr, casts::Target::Double)),
-        false => as_number(expr, schema),
-    }
-}
-
-/// A long chain of operators of arithmetic, whose operands are made numbers here.
-fn chain(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    let Expr::ScalarFunction(mut function) = expr else {
-        return Err(SqlError::unknown("Q1: a chain of operators is a function").into_df());
-    };
-    for operand in function.args.iter_mut().skip(1) {
-        interrupt::check_df()?;
-        *operand = operand_of(std::mem::take(operand), schema)?;
-    }
-    Ok(Expr::ScalarFunction(function))
-}
-
-/// `-expr`: as zero minus it, but a number without sign gets one.
-fn negative(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    let operand = operand_of(expr, schema)?;
-    let signed = match type_of(&operand, schema)? {
-        DataType::UInt64 => return Ok(call(Negate::default().into(), vec![operand])),
-        ty if ty.is_unsigned_integer() => cast(operand, DataType::Int64),
-        _ => operand,
-    };
-    let subtract = ArithmeticFunction::new(Arithmetic::Subtract);
-    Ok(call(subtract.into(), vec![lit(0_i64), signed]))
 }
 
 /// An expression in a place of numbers: a value of an ENUM counts as its number, which has a sign there.

@@ -1,8 +1,8 @@
-//! DataFusion's session state as we use it: our functions only, our operators, MySQL's settings.
+//! DataFusion's session state as we use it: its optimizer and ours, and settings. Plans name no functions and no tables:
+//! they have them.
 
 use std::sync::Arc;
 
-use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result as DfResult;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
@@ -10,10 +10,7 @@ use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::functions_aggregate::planner::AggregateFunctionPlanner;
-use datafusion::functions_aggregate::{bit_and_or_xor, count, first_last, stddev, sum, variance};
-use datafusion::functions_window::{cume_dist, lead_lag, nth_value, ntile, rank, row_number};
-use datafusion::logical_expr::{AggregateUDF, LogicalPlan};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
@@ -23,15 +20,9 @@ use super::aggregate_order::AggregateOrder;
 use super::apply;
 use super::lists::Simplify;
 use super::null_safe::NullSafe;
-use super::operators::MysqlOperators;
-use super::union::Unions;
 use super::wide_union::WideUnions;
 use crate::access::JoinOrder;
-use crate::functions::{self, choice::Extreme};
 use crate::interrupt;
-
-/// Name of the only catalog; its schemas are the databases.
-pub const CATALOG: &str = "def";
 
 /// Rows of a batch.
 pub const BATCH_ROWS: usize = 8192;
@@ -48,13 +39,8 @@ fn config(partitions: usize, memory: usize) -> SessionConfig {
         .with_target_partitions(partitions)
         .with_batch_size(BATCH_ROWS)
         .with_information_schema(false)
-        .with_create_default_catalog_and_schema(false)
-        .with_default_catalog_and_schema(CATALOG, "");
+        .with_create_default_catalog_and_schema(false);
     let options = config.options_mut();
-    // 0.06 is a decimal, identifiers come in their final form, NULL is the least value.
-    options.sql_parser.parse_float_as_decimal = true;
-    options.sql_parser.enable_ident_normalization = false;
-    options.sql_parser.default_null_ordering = "nulls_min".to_owned();
     // It finds the columns of an aggregation by their names, of which two may be the same.
     options.optimizer.top_down_join_key_reordering = false;
     // The metadata of a UNION's columns differ between the logical and the physical plan.
@@ -135,56 +121,15 @@ fn physical_rules(rules: PhysicalRules) -> PhysicalRules {
 
 /// The state that sessions copy for each statement.
 #[must_use]
-pub fn template(
-    partitions: usize,
-    runtime: Arc<RuntimeEnv>,
-    catalogs: Arc<dyn CatalogProviderList>,
-    rules: PhysicalRules,
-) -> SessionState {
+pub fn template(partitions: usize, runtime: Arc<RuntimeEnv>, rules: PhysicalRules) -> SessionState {
     let memory = match runtime.memory_pool.memory_limit() {
         MemoryLimit::Finite(bytes) => bytes,
         _ => usize::MAX,
     };
-    let mut aggregates = vec![count::count_udaf(), sum::sum_udaf()];
-    let extremes = Extreme::all().map(AggregateUDF::from).map(Arc::new);
-    aggregates.extend(extremes);
-    // Any value of a group, without ONLY_FULL_GROUP_BY.
-    aggregates.push(first_last::first_value_udaf());
-    aggregates.extend([
-        stddev::stddev_udaf(),
-        stddev::stddev_pop_udaf(),
-        variance::var_samp_udaf(),
-        variance::var_pop_udaf(),
-        bit_and_or_xor::bit_and_udaf(),
-        bit_and_or_xor::bit_or_udaf(),
-        bit_and_or_xor::bit_xor_udaf(),
-    ]);
     SessionStateBuilder::new()
         .with_config(config(partitions, memory))
         .with_runtime_env(runtime)
-        .with_catalog_list(catalogs)
         .with_query_planner(Arc::new(apply::Planner))
-        .with_expr_planners(vec![
-            Arc::new(MysqlOperators),
-            // COUNT(*) becomes a count of ones.
-            Arc::new(AggregateFunctionPlanner),
-        ])
-        .with_relation_planners(vec![Arc::new(Unions)])
-        .with_scalar_functions(functions::all())
-        .with_aggregate_functions(aggregates)
-        .with_window_functions(vec![
-            row_number::row_number_udwf(),
-            rank::rank_udwf(),
-            rank::dense_rank_udwf(),
-            rank::percent_rank_udwf(),
-            cume_dist::cume_dist_udwf(),
-            ntile::ntile_udwf(),
-            lead_lag::lag_udwf(),
-            lead_lag::lead_udwf(),
-            nth_value::first_value_udwf(),
-            nth_value::last_value_udwf(),
-            nth_value::nth_value_udwf(),
-        ])
         .with_analyzer_rule(Arc::new(NullSafe))
         .with_optimizer_rules(optimizer_rules())
         .with_physical_optimizer_rules(physical_rules(rules))

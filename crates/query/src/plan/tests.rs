@@ -10,42 +10,50 @@ use datafusion::arrow::array::{
     ArrayRef, Date32Array, Decimal128Array, Int32Array, RecordBatch, StringViewArray,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::catalog::{
-    CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
-    MemorySchemaProvider, SchemaProvider,
-};
+use datafusion::catalog::default_table_source::provider_as_source;
+use datafusion::common::Result as DfResult;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::collect;
-use datafusion::sql::sqlparser::ast::{Expr, Statement, Value};
-use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+use perigee_expr::scalar::{Context, value_type};
+use perigee_sql_bind::query::{
+    Catalog, Operator, Query, QueryError, TableColumn, TableDefinition, bind,
+};
+use perigee_sql_bind::{BindError, ColumnOf, Environment};
+use perigee_sql_type::SqlType;
+use perigee_value::{Collation, ColumnType};
+use sqlparser::ast::{Expr, Ident, Statement, Value};
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Location, Tokenizer};
 
-use super::rewrite::{ACCESS_SEPARATOR, Environment, Source, rewrite};
-use super::{metadata, select, state};
+use super::lower::{Planned, Subqueries, planned};
+use super::{metadata, state};
 use crate::error::{Result, SqlError};
+use crate::functions::library::{self, Running};
+use crate::functions::results::Results;
 use crate::functions::text::to_text;
+use crate::parse::{SelectLists, Source};
 
-struct Fixture;
+/// A session with tables.
+struct Fixture<'t> {
+    lists: SelectLists<'t>,
+    table: Tables<'t>,
+}
 
-impl Environment for Fixture {
-    fn current_schema(&self) -> Option<&str> {
-        Some("test")
+/// The tables of the schema `test` by their names.
+type Tables<'t> = &'t dyn Fn(&str) -> Option<TableDefinition>;
+
+impl Environment for Fixture<'_> {
+    fn column(&self, name: &[Ident]) -> perigee_sql_bind::Result<ColumnOf> {
+        Err(BindError::UnknownColumn(name[0].value.clone()))
     }
 
-    fn columns(&self, schema: &str, table: &str) -> Result<Vec<String>> {
-        if (schema, table) == ("test", "t") {
-            return Ok(["id", "d", "v", "c", "day"].map(str::to_owned).to_vec());
-        }
-        Err(SqlError::no_such_table(schema, table))
-    }
-
-    fn variable(&self, _: Option<&str>, name: &str) -> Result<Expr> {
+    fn variable(&self, _: Option<&str>, name: &str) -> perigee_sql_bind::Result<Expr> {
         match name {
             "version" => Ok(Expr::value(Value::SingleQuotedString("8.0".into()))),
-            _ => Err(SqlError::unknown_variable(name)),
+            _ => Err(BindError::UnknownVariable(name.to_owned())),
         }
     }
 
@@ -60,6 +68,65 @@ impl Environment for Fixture {
     fn now(&self) -> i64 {
         0
     }
+
+    fn check(&self) -> perigee_sql_bind::Result<()> {
+        Ok(())
+    }
+}
+
+impl Catalog for Fixture<'_> {
+    fn current_schema(&self) -> Option<&str> {
+        Some("test")
+    }
+
+    fn table(&self, schema: &str, table: &str) -> perigee_sql_bind::Result<Arc<TableDefinition>> {
+        let found = (self.table)(table).map(Arc::new);
+        found.ok_or_else(|| QueryError::NoSuchTable(schema.to_owned(), table.to_owned()).into())
+    }
+
+    fn item_texts(&self, select: Location) -> Vec<String> {
+        let items = self.lists.items(select).into_iter();
+        items.map(str::to_owned).collect()
+    }
+}
+
+/// The table `t`.
+fn table(name: &str) -> Option<TableDefinition> {
+    let column = |(name, ty): &(&str, ColumnType)| TableColumn {
+        name: (*name).into(),
+        ty: SqlType::of(*ty),
+        visible: true,
+    };
+    (name == "t").then(|| TableDefinition {
+        columns: columns().iter().map(column).collect(),
+        unique_keys: Vec::new(),
+        indexes: Vec::new(),
+    })
+}
+
+/// The columns of `t`.
+fn columns() -> [(&'static str, ColumnType); 5] {
+    let collation = Collation::UTF8MB4_BIN;
+    let chars = 10;
+    [
+        (
+            "Id",
+            ColumnType::Int {
+                bytes: 4,
+                unsigned: false,
+            },
+        ),
+        (
+            "d",
+            ColumnType::Decimal {
+                precision: 15,
+                scale: 2,
+            },
+        ),
+        ("v", ColumnType::Varchar { chars, collation }),
+        ("c", ColumnType::Char { chars, collation }),
+        ("day", ColumnType::Date),
+    ]
 }
 
 fn batch() -> RecordBatch {
@@ -101,27 +168,13 @@ fn batch() -> RecordBatch {
     .unwrap()
 }
 
-pub(super) fn session() -> SessionState {
-    let schema = Arc::new(MemorySchemaProvider::new());
-    for number in 0..8 {
-        let table = MemTable::try_new(batch().schema(), vec![vec![batch()]]).unwrap();
-        schema
-            .register_table(format!("t{ACCESS_SEPARATOR}{number}"), Arc::new(table))
-            .unwrap();
-    }
-    let catalog = MemoryCatalogProvider::new();
-    catalog.register_schema("test", schema).unwrap();
-    let catalogs = MemoryCatalogProviderList::new();
-    catalogs.register_catalog(state::CATALOG.into(), Arc::new(catalog));
-    state::template(
-        2,
-        Arc::new(RuntimeEnv::default()),
-        Arc::new(catalogs),
-        PhysicalOptimizer::default().rules,
-    )
+fn session() -> SessionState {
+    let rules = PhysicalOptimizer::default().rules;
+    state::template(2, Arc::new(RuntimeEnv::default()), rules)
 }
 
-pub(super) async fn run(sql: &str) -> Result<(Vec<String>, Vec<String>)> {
+/// The meaning of a query.
+pub(crate) fn bound(sql: &str, table: Tables<'_>) -> Result<Query> {
     let tokens = Tokenizer::new(&Grammar, sql)
         .tokenize_with_location()
         .unwrap();
@@ -133,33 +186,43 @@ pub(super) async fn run(sql: &str) -> Result<(Vec<String>, Vec<String>)> {
         tokens: &tokens,
         ..Source::of(sql)
     };
-    let rewritten = rewrite(query, source, &Fixture)?;
-    let session = session();
-    let planned = select::plan(&session, rewritten).await?;
-    Ok((planned.names.clone(), rows(&session, planned).await?))
+    let fixture = Fixture {
+        lists: SelectLists::new(source),
+        table,
+    };
+    Ok(bind(&query, &fixture, &fixture)?)
+}
+
+/// The names of a query's columns, and its rows.
+async fn run(sql: &str) -> Result<(Vec<String>, Vec<String>)> {
+    let query = bound(sql, &table)?;
+    let sources = query.tables.iter().map(|_| {
+        let table = MemTable::try_new(batch().schema(), vec![vec![batch()]]);
+        provider_as_source(Arc::new(table.unwrap()))
+    });
+    let sources: Vec<_> = sources.collect();
+    let planned = planned(&query, &sources, Subqueries::Joined, 1000)?;
+    Ok((planned.names.clone(), rows(&session(), planned).await?))
 }
 
 /// The rows of a plan, as texts.
-pub(super) async fn rows(session: &SessionState, planned: select::Planned) -> Result<Vec<String>> {
+async fn rows(session: &SessionState, planned: Planned) -> Result<Vec<String>> {
     let optimized = session.optimize(&planned.plan)?;
     let physical = session.create_physical_plan(&optimized).await?;
     let batches = collect(physical, session.task_ctx()).await?;
-    let mut rows = Vec::new();
-    for batch in batches {
-        let columns: Vec<_> = batch
-            .columns()
-            .iter()
-            .map(|c| to_text(c, 0).unwrap())
-            .collect();
-        for row in 0..batch.num_rows() {
-            let cells: Vec<_> = columns
-                .iter()
-                .map(|c| c.iter().nth(row).unwrap().unwrap_or("NULL").to_owned())
-                .collect();
-            rows.push(cells.join("|"));
-        }
-    }
-    Ok(rows)
+    Ok(batches.iter().flat_map(texts).collect())
+}
+
+/// The rows of a batch, as texts.
+fn texts(batch: &RecordBatch) -> Vec<String> {
+    let columns = batch.columns().iter();
+    let columns: Vec<_> = columns.map(|column| to_text(column, 0).unwrap()).collect();
+    let row = |row: usize| {
+        let cells = columns.iter();
+        let cells = cells.map(|c| c.iter().nth(row).unwrap().unwrap_or("NULL").to_owned());
+        cells.collect::<Vec<_>>().join("|")
+    };
+    (0..batch.num_rows()).map(row).collect()
 }
 
 async fn check(sql: &str, expected: &str) {
@@ -300,15 +363,11 @@ async fn errors() {
         ("SELECT id FROM t a, t b", 1052),
         ("SELECT * FROM nope", 1146),
         ("SELECT id, COUNT(*) FROM t", 1140),
-        ("SELECT id FROM t FORCE INDEX (x)", 1235),
-        ("SELECT STRAIGHT_JOIN id FROM t", 1235),
-        ("SELECT /*+ MAX_EXECUTION_TIME(soon) */ id FROM t", 1235),
-        ("SELECT /*+ JOIN_ORDER(t) */ id FROM t", 1235),
+        ("SELECT id FROM t FORCE INDEX (x)", 1176),
         ("SELECT id INTO @x FROM t", 1235),
         ("SELECT id FROM t PARTITION (p)", 1235),
         ("SELECT aes_encrypt(1, 2)", 1235),
         ("SELECT to_char(day) FROM t", 1235),
-        ("SELECT GROUP_CONCAT(c) FROM t", 1235),
         ("SELECT DATE '1994-02-30'", 1525),
         ("SELECT id FROM t WHERE day = '1994-02-30'", 1525),
         ("SELECT @@nope", 1193),
@@ -327,29 +386,61 @@ async fn errors() {
     }
 }
 
-#[tokio::test]
-async fn hints_reach_their_table() {
-    let sql = "SELECT /*+ NO_NDP_PUSHDOWN(a) NDP_PUSHDOWN(t) */ a.id FROM t a, t";
-    let tokens = Tokenizer::new(&Grammar, sql)
-        .tokenize_with_location()
-        .unwrap();
-    let mut parser = Parser::new(&Grammar).with_tokens_with_locations(tokens.clone());
-    let Statement::Query(query) = parser.parse_statement().unwrap() else {
-        panic!()
+/// The rows of `SELECT expression FROM t` as the expression by itself evaluates.
+fn evaluated(query: &Query) -> std::result::Result<Vec<String>, u16> {
+    let Operator::Project { expressions, .. } = &query.body.operator else {
+        panic!("{:?}", query.body)
     };
-    let rewritten = rewrite(
-        query,
-        Source {
-            tokens: &tokens,
-            ..Source::of(sql)
-        },
-        &Fixture,
-    )
-    .unwrap();
-    let hints: Vec<_> = rewritten
-        .accesses
-        .iter()
-        .map(|a| (a.alias.as_str(), a.ndp_hint))
-        .collect();
-    assert_eq!(hints, [("a", Some(false)), ("t", Some(true))]);
+    let scalar = &expressions[0];
+    let batch = batch();
+    let columns = batch.columns().iter().map(library::Column::any);
+    let columns = columns.collect::<DfResult<Vec<_>>>().unwrap();
+    let data_type = library::data_type(value_type(&scalar.ty));
+    let mut results = Results::new(&data_type, batch.num_rows(), false).unwrap();
+    let running = Running::new(None);
+    for row in 0..batch.num_rows() {
+        let row: Vec<_> = columns.iter().map(|column| column.get(row)).collect();
+        let value = scalar.evaluate(&row, &Context::new(&running));
+        let value = value.map_err(|failure| SqlError::from(failure).errno)?;
+        results.push(value.into_owned()).unwrap();
+    }
+    let schema = Arc::new(Schema::new(vec![Field::new("x", data_type, true)]));
+    let batch = RecordBatch::try_new(schema, vec![results.finish().unwrap()]).unwrap();
+    Ok(texts(&batch))
+}
+
+#[tokio::test]
+async fn expressions_have_one_meaning_in_plans_and_by_themselves() {
+    let constants = include_str!("testdata/constants.txt").lines();
+    let constants = constants.filter_map(|line| line.rsplit_once(" => "));
+    let expressions = include_str!("testdata/expressions.txt").lines();
+    let all = constants
+        .map(|(expression, _)| expression)
+        .chain(expressions);
+    let (mut equal, mut refused) = (0, 0);
+    let mut failures = Vec::new();
+    for expression in all.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let sql = format!("SELECT {expression} FROM t");
+        let query = match bound(&sql, &table) {
+            Ok(query) if matches!(query.body.operator, Operator::Project { .. }) => query,
+            _ => {
+                refused += 1;
+                continue;
+            }
+        };
+        let in_plan = run(&sql).await.map(|(_, rows)| rows);
+        let in_plan = in_plan.map_err(|error| error.errno);
+        let alone = evaluated(&query);
+        match in_plan == alone {
+            true => equal += 1,
+            false => failures.push(format!("{expression}: {in_plan:?}, alone {alone:?}")),
+        }
+    }
+    let count = failures.len();
+    assert!(
+        failures.is_empty(),
+        "{count} of {equal}:\n{}",
+        failures.join("\n")
+    );
+    assert!(equal > 10 * refused, "{equal} equal, {refused} refused");
 }

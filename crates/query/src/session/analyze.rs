@@ -1,9 +1,9 @@
 //! ANALYZE TABLE.
 
-use datafusion::sql::sqlparser::ast::ObjectName;
 use perigee_engine::catalog::{MAX_BUCKETS, Table};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{Analysis, EngineError};
+use sqlparser::ast::ObjectName;
 
 use super::Session;
 use super::rowset::{Rowset, text};

@@ -1,36 +1,27 @@
-//! Queries whose names, types and collations the binder decides, and their plans.
+//! What statements mean: the binder over the session's tables.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::catalog::default_table_source::provider_as_source;
-use datafusion::execution::SessionState;
-use datafusion::logical_expr::TableSource;
-use datafusion::sql::sqlparser::ast::{Expr, Query, TableWithJoins};
-use datafusion::sql::sqlparser::tokenizer::Location;
-use perigee_engine::catalog::{ColumnDef, TableDef};
+use perigee_engine::catalog::TableDef;
 use perigee_sql_bind::query::{
-    self, Catalog, Change, Hint, HintKind, IndexHint, IndexUse, Operator, QueryError, Relation,
-    TableColumn, TableDefinition, bind,
+    self, Assigned, Catalog, Change, Hint, HintKind, IndexHint, IndexUse, Operator, QueryError,
+    Relation, TableColumn, TableDefinition, bind,
 };
-use perigee_sql_bind::{BindError, Result as Bound};
-use perigee_sql_type::SqlType;
+use perigee_sql_bind::{BindError, Digits, Result as Bound};
+use perigee_sql_type::{Number, SqlType};
 use perigee_value::ColumnType;
+use sqlparser::ast::{Query, TableWithJoins};
+use sqlparser::tokenizer::Location;
 
 use super::Session;
 use super::environment::micros_now;
 use super::scalars::Around;
-use crate::access::{IndexChoice, ROW_ID};
+use crate::access::{IndexChoice, PRIMARY, ROW_ID, TableReference, definition};
 use crate::error::{Result, SqlError};
-use crate::parse::{Piece, Rows};
-use crate::plan::lower::{self, Subqueries};
-use crate::plan::rewrite::{
-    ACCESS_SEPARATOR, Environment, OutputNames, Rewritten, SelectLists, Source,
-    TableAccess as TableReference,
-};
-use crate::plan::select::Planned;
-use crate::plan::state::CATALOG;
+use crate::interrupt;
+use crate::parse::{Piece, Rows, SelectLists, Source};
 
 /// The type of hidden row ids.
 const ROW_ID_TYPE: ColumnType = ColumnType::Int {
@@ -43,9 +34,6 @@ const RED_ZONE: usize = 128 << 10;
 
 /// Bytes by which it grows.
 const STACK: usize = 1 << 20;
-
-/// The name of the primary key among indexes.
-const PRIMARY: &str = "primary";
 
 /// The catalog for a statement.
 struct Tables<'s> {
@@ -104,7 +92,7 @@ impl Catalog for Tables<'_> {
     }
 
     fn only_full_group_by(&self) -> bool {
-        Environment::only_full_group_by(self.session)
+        self.session.only_full_group_by()
     }
 
     fn item_texts(&self, select: Location) -> Vec<String> {
@@ -115,94 +103,30 @@ impl Catalog for Tables<'_> {
     }
 }
 
-/// What the binder sees of a table.
-fn definition(def: &TableDef) -> TableDefinition {
-    let columns = def.columns.iter().map(|column| TableColumn {
-        name: column.name.as_str().into(),
-        ty: type_of(column),
-        visible: true,
-    });
-    let (unique_keys, indexes) = keys_of(def);
-    TableDefinition {
-        columns: columns.collect(),
-        unique_keys,
-        indexes,
-    }
-}
-
-fn type_of(column: &ColumnDef) -> SqlType {
-    let ty = match &column.members {
-        Some(members) => SqlType::of_members(members.clone()),
-        None => SqlType::of(column.ty),
-    };
-    ty.nullable(column.nullable)
-}
-
-/// The unique keys of a table that have no NULLs, and the names of its indexes.
-fn keys_of(def: &TableDef) -> (Vec<Vec<usize>>, Vec<String>) {
-    let places = |columns: &[u16]| columns.iter().map(|column| usize::from(*column)).collect();
-    let is_key = |columns: &[u16]| {
-        let mut columns = columns.iter();
-        columns.all(|column| !def.columns[usize::from(*column)].nullable)
-    };
-    let mut unique_keys: Vec<Vec<usize>> = Vec::new();
-    let mut indexes = Vec::new();
-    if !def.primary_key.is_empty() {
-        unique_keys.push(places(&def.primary_key));
-        indexes.push(PRIMARY.to_owned());
-    }
-    for index in &def.indexes {
-        if index.unique && is_key(&index.columns) {
-            unique_keys.push(places(&index.columns));
-        }
-        indexes.push(index.name.to_lowercase());
-    }
-    (unique_keys, indexes)
-}
-
-/// Asserts that a table still is what the binder saw: a bound statement names its columns and keys by their places.
+/// The meaning of a query.
 ///
 /// # Errors
-/// 1412 if its definition was changed meanwhile.
-pub(super) fn check_is(bound: &TableDefinition, now: &TableDef) -> Result<()> {
-    // Only a hidden row id is behind the columns of the definition.
-    let known = bound.columns.iter().filter(|column| column.visible);
-    let is_same = known.clone().count() == now.columns.len()
-        && known
-            .zip(&now.columns)
-            .all(|(known, column)| *known.name == *column.name && known.ty == type_of(column));
-    let (unique_keys, indexes) = keys_of(now);
-    match is_same && unique_keys == bound.unique_keys && indexes == bound.indexes {
-        true => Ok(()),
-        false => Err(SqlError::table_changed()),
-    }
-}
-
-/// The meaning of a query; `None` if the binder does not know all of it.
-///
-/// # Errors
-/// Those of names and types.
-pub(super) fn bound(
-    session: &Session,
-    query: &Query,
-    piece: Piece<'_>,
-) -> Result<Option<query::Query>> {
+/// Those of names and types; 1235 for what is not supported.
+pub(super) fn bound(session: &Session, query: &Query, piece: Piece<'_>) -> Result<query::Query> {
     let tables = Tables::new(session, piece, !query.locks.is_empty());
-    let bound = understood(bind(query, &around(session, micros_now()), &tables))?;
-    // Locks of subqueries.
-    Ok(bound.filter(|bound| bound.locks.len() == query.locks.len()))
+    let bound = bind(query, &around(session, (piece, micros_now())), &tables)?;
+    if bound.locks.len() != query.locks.len() {
+        let what = "FOR UPDATE and FOR SHARE in a subquery";
+        return Err(SqlError::not_supported(what));
+    }
+    Ok(bound)
 }
 
-/// The rows that a statement changes, and expressions over each of them; `None` if the binder does not know all of it.
+/// The rows that a statement changes, and what it assigns to their columns.
 ///
 /// # Errors
-/// Those of names and types.
+/// Those of names and types; 1235 for what is not supported.
 pub(super) fn change(
     session: &Session,
     rows: &Rows,
-    expressions: &[Expr],
+    assigned: &[Assigned<'_>],
     (piece, now): (Piece<'_>, i64),
-) -> Result<Option<Change>> {
+) -> Result<Change> {
     let tables = Tables::new(session, piece, true);
     let rows = query::Rows {
         from: &rows.from,
@@ -211,23 +135,21 @@ pub(super) fn change(
         limit: rows.limit.as_ref(),
         hints: &rows.hints,
     };
-    let around = around(session, now);
-    let change = understood(query::bind_change(&rows, expressions, &around, &tables))?;
-    // Only a SELECT warns of its hints.
-    Ok(change.filter(|change| change.query.warnings.is_empty()))
+    let around = around(session, (piece, now));
+    Ok(query::bind_change(&rows, assigned, &around, &tables)?)
 }
 
-/// Expressions over the row of a table that is in the way and the one that is to be inserted, whose columns stand behind
-/// the others with `prefix` before their names; `None` if the binder does not know all of them.
+/// Assignments over the row of a table that is in the way and the one that is to be inserted, whose columns stand behind
+/// the others with `prefix` before their names.
 ///
 /// # Errors
-/// Those of names and types.
+/// Those of names and types; 1235 for what is not supported.
 pub(super) fn over_both(
     session: &Session,
     (table, from, prefix): (&TableDef, &[TableWithJoins], &str),
-    expressions: &[Expr],
+    assigned: &[Assigned<'_>],
     (piece, now): (Piece<'_>, i64),
-) -> Result<Option<Change>> {
+) -> Result<Change> {
     let mut both = definition(table);
     let new = both.columns.iter().map(|column| TableColumn {
         name: format!("{prefix}{}", column.name.to_lowercase()).into(),
@@ -247,28 +169,24 @@ pub(super) fn over_both(
         limit: None,
         hints: &[],
     };
-    let around = around(session, now);
-    understood(query::bind_change(&rows, expressions, &around, &tables))
+    let around = around(session, (piece, now));
+    Ok(query::bind_change(&rows, assigned, &around, &tables)?)
 }
 
-fn around(session: &Session, now: i64) -> Around<'_> {
+fn around<'s>(session: &'s Session, (piece, now): (Piece<'s>, i64)) -> Around<'s> {
     Around {
         session,
         now,
+        lists: piece.lists,
         columns: &|_| None,
     }
 }
 
-/// What the binder says; `None` for what it does not know.
-fn understood<T>(bound: Bound<T>) -> Result<Option<T>> {
-    match bound {
-        Ok(bound) => Ok(Some(bound)),
-        Err(error) if error.number() == 1235 => Ok(None),
-        Err(BindError::Stopped) => match crate::interrupt::check() {
-            Err(error) => Err(error),
-            Ok(()) => Ok(None),
-        },
-        Err(error) => Err(error.into()),
+/// Warnings of a query's hints.
+pub(super) fn warn(session: &mut Session, query: &query::Query) {
+    for warning in &query.warnings {
+        let warning = SqlError::interrupted_by(warning.number, &warning.text);
+        session.warn("Warning", &warning);
     }
 }
 
@@ -278,23 +196,20 @@ pub(super) fn has_row_id(table: &query::Table) -> bool {
     last.is_some_and(|column| &*column.name == ROW_ID)
 }
 
-/// A query that only the binder understands; `error` says why.
-pub(super) fn only(query: Box<Query>, bound: Arc<query::Query>, error: SqlError) -> Rewritten {
-    let names = bound.body.columns.iter();
-    let names = names.map(|column| column.name.to_string()).collect();
-    let locks = query.locks.clone();
-    Rewritten {
-        query,
-        accesses: references(&bound),
-        names: OutputNames {
-            by_position: Some(names),
-            ..OutputNames::default()
-        },
-        locks,
-        columns: bound.body.columns.len(),
-        functions: Vec::new(),
-        bound: Some(bound),
-        refused: Some(error),
+/// An error if a table is not defined any more as it was when a statement was bound: places of columns may mean others.
+///
+/// # Errors
+/// 1412; a statement that has not seen the table yet begins anew.
+pub(super) fn check_current(table: &query::Table, now: &TableDef) -> Result<()> {
+    let bound = &table.definition;
+    let now = definition(now);
+    let columns = &bound.columns[..bound.columns.len() - usize::from(has_row_id(table))];
+    let is_same = columns == now.columns
+        && bound.unique_keys == now.unique_keys
+        && bound.indexes == now.indexes;
+    match is_same {
+        true => Ok(()),
+        false => Err(SqlError::table_changed()),
     }
 }
 
@@ -364,39 +279,6 @@ fn choice(table: &query::Table) -> IndexChoice {
     }
 }
 
-/// The plan of a query, whose recursive parts make so many steps at most.
-///
-/// # Errors
-/// 1235 for what has no plan.
-pub(super) async fn planned(
-    state: &SessionState,
-    query: &query::Query,
-    subqueries: Subqueries,
-    most_steps: u64,
-) -> Result<Planned> {
-    let catalog = state.catalog_list().catalog(CATALOG);
-    let catalog = catalog.ok_or_else(|| SqlError::unknown("Q1: a statement has a catalog"))?;
-    let is_known = |hint: &Hint| {
-        matches!(
-            hint,
-            Hint::MaxExecutionTime(_) | Hint::JoinFixedOrder { .. }
-        )
-    };
-    if let Some(hint) = query.hints.iter().find(|hint| !is_known(hint)) {
-        return Err(SqlError::not_supported(format!("the hint {hint:?}")));
-    }
-    let mut tables: Vec<Arc<dyn TableSource>> = Vec::with_capacity(query.tables.len());
-    for table in &query.tables {
-        let name = format!("{}{ACCESS_SEPARATOR}{}", table.name, table.reference);
-        let schema = catalog.schema(&table.schema);
-        let schema = schema.ok_or_else(|| SqlError::unknown_schema(&table.schema))?;
-        let provider = schema.table(&name).await?;
-        let provider = provider.ok_or_else(|| SqlError::no_such_table(&table.schema, &name))?;
-        tables.push(provider_as_source(provider));
-    }
-    Ok(lower::planned(query, &tables, subqueries, most_steps)?)
-}
-
 impl From<BindError> for SqlError {
     fn from(error: BindError) -> Self {
         let number = error.number();
@@ -410,9 +292,22 @@ impl From<BindError> for SqlError {
             BindError::OperandColumns(count) => Self::operand_columns(count),
             BindError::MixOfCollations(mix) => Self::mix_of_collations(mix.0.name(), mix.1.name()),
             BindError::IncorrectLiteral { kind, value } => Self::incorrect_literal(kind, value),
-            BindError::Stopped => Self::interrupted(),
+            BindError::UnknownVariable(name) => Self::unknown_variable(name),
+            BindError::Digits(digits) => of_digits(digits),
+            BindError::Stopped => interrupt::check().err().unwrap_or_else(Self::interrupted),
             BindError::Query(error) => of_query(error, number),
         }
+    }
+}
+
+fn of_digits(digits: Digits) -> SqlError {
+    const PLACE: &str = "CAST";
+    match digits {
+        Digits::Scale(scale) => SqlError::scale_too_big(scale, PLACE, Number::MAX_SCALE),
+        Digits::Precision(precision) => {
+            SqlError::precision_too_big(precision, PLACE, ColumnType::MAX_PRECISION)
+        }
+        Digits::ScaleAbovePrecision => SqlError::scale_above_precision(PLACE),
     }
 }
 

@@ -1,15 +1,14 @@
-//! What the rewriter asks of a session.
+//! What the binder asks of a session.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Value};
 use perigee_engine::EngineError;
 use perigee_engine::catalog::{Table, TableDef};
+use sqlparser::ast::{Expr, ObjectName, Value};
 use std::sync::Arc;
 
 use super::Session;
 use crate::error::{Result, SqlError};
-use crate::plan::rewrite::Environment;
 
 fn string(text: impl Into<String>) -> Expr {
     Expr::value(Value::SingleQuotedString(text.into()))
@@ -19,18 +18,12 @@ fn number(v: u64) -> Expr {
     Expr::value(Value::Number(v.to_string(), false))
 }
 
-impl Environment for Session {
-    fn current_schema(&self) -> Option<&str> {
-        self.schema()
-    }
-
-    fn columns(&self, schema: &str, table: &str) -> Result<Vec<String>> {
-        let def = self.definition(schema, table)?;
-        let columns = def.columns.iter();
-        Ok(columns.map(|column| column.name.to_lowercase()).collect())
-    }
-
-    fn variable(&self, scope: Option<&str>, name: &str) -> Result<Expr> {
+impl Session {
+    /// The value of a system variable as a literal; the scope is `global`, `session` or none.
+    ///
+    /// # Errors
+    /// 1193.
+    pub(super) fn variable(&self, scope: Option<&str>, name: &str) -> Result<Expr> {
         match (scope, name) {
             (None, "warning_count") => Ok(number(self.warnings.len() as u64)),
             (None, "error_count") => Ok(number(
@@ -44,7 +37,8 @@ impl Environment for Session {
         }
     }
 
-    fn user_variable(&self, name: &str) -> Expr {
+    /// The value of a user variable as a literal.
+    pub(super) fn user_variable(&self, name: &str) -> Expr {
         match self.user_variables.get(name) {
             Some(Some(text)) if text.parse::<i64>().is_ok() => {
                 Expr::value(Value::Number(text.clone(), false))
@@ -54,7 +48,8 @@ impl Environment for Session {
         }
     }
 
-    fn only_full_group_by(&self) -> bool {
+    /// True if a column that the groups do not decide is an error.
+    pub(super) fn only_full_group_by(&self) -> bool {
         let modes = self
             .variables
             .get("sql_mode")
@@ -64,7 +59,8 @@ impl Environment for Session {
         modes.split(',').any(|mode| mode == "ONLY_FULL_GROUP_BY")
     }
 
-    fn session_function(&self, name: &str) -> Option<Expr> {
+    /// The value of a function of the session such as `DATABASE()` as a literal; `None` for other names.
+    pub(super) fn session_function(&self, name: &str) -> Option<Expr> {
         Some(match name {
             "database" | "schema" => match &self.schema {
                 Some(schema) => string(schema.clone()),
@@ -78,10 +74,6 @@ impl Environment for Session {
             "last_insert_id" => number(self.last_insert_id),
             _ => return None,
         })
-    }
-
-    fn now(&self) -> i64 {
-        micros_now()
     }
 }
 

@@ -62,19 +62,16 @@ async fn explain(
     let cancel = reading.cancel.clone();
     let (prepared, changed) = match statement {
         Statement::Query(query) => {
-            let read = select::read(session, query, piece)?;
-            let prepared = select::plan(session, read, reading).await?;
+            let prepared = select::prepare(session, &query, piece, reading).await?;
             (Some(prepared), Changed::Nothing)
         }
         Statement::Update(update) => {
-            let bound = ReadPhase::bound_update(session, &update, piece)?;
-            let other = || ReadPhase::rewritten_update(session, *update, piece);
-            of_phase(session, bound, other, reading).await?
+            let phase = ReadPhase::of_update(session, *update, piece)?;
+            of_phase(session, &phase, reading).await?
         }
         Statement::Delete(delete) => {
-            let bound = ReadPhase::bound_delete(session, &delete, piece)?;
-            let other = || ReadPhase::rewritten_delete(session, *delete, piece);
-            of_phase(session, bound, other, reading).await?
+            let phase = ReadPhase::of_delete(session, &delete, piece)?;
+            of_phase(session, &phase, reading).await?
         }
         Statement::Insert(statement) => {
             let kind = match statement.replace_into {
@@ -83,7 +80,7 @@ async fn explain(
             };
             let (table, query) = insert::explained(session, *statement, piece)?;
             let prepared = match query {
-                Some(query) => Some(select::plan(session, query, reading).await?),
+                Some(query) => Some(select::plan(session, &query, reading).await?),
                 None => None,
             };
             let name = table.def.name.clone();
@@ -99,31 +96,20 @@ async fn explain(
     }
 }
 
-/// The plan of an UPDATE or DELETE, as the binder understands it or otherwise, and what it changes.
+/// The plan of an UPDATE or DELETE, and what it changes.
 async fn of_phase(
     session: &Session,
-    bound: Option<ReadPhase>,
-    other: impl FnOnce() -> Result<ReadPhase>,
+    phase: &ReadPhase,
     reading: Reading,
 ) -> Result<(Option<Prepared>, Changed)> {
-    if let Some(phase) = bound {
-        match phase.explained(session, reading.clone()).await {
-            Err(error) if error.is_not_supported() => {}
-            outcome => return Ok((Some(outcome?), changed(&phase))),
-        }
-    }
-    let phase = other()?;
     let prepared = phase.explained(session, reading).await?;
-    Ok((Some(prepared), changed(&phase)))
-}
-
-fn changed(phase: &ReadPhase) -> Changed {
     let kind = match phase.kind {
         Kind::Update => "UPDATE",
         Kind::Delete => "DELETE",
     };
     let aliases = phase.targets.iter().map(|target| target.alias.clone());
-    Changed::Read(kind, aliases.collect())
+    let changed = Changed::Read(kind, aliases.collect());
+    Ok((Some(prepared), changed))
 }
 
 async fn analyzed(session: &Session, prepared: &Prepared, cancel: &CancelToken) -> Result<Rowset> {

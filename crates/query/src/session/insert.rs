@@ -12,27 +12,27 @@ use literal::{Simple, simple_literal};
 pub(super) use literal::{literal_datum, number_for};
 pub(super) use targets::Targets;
 
-use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, Expr, Insert, InsertAliases, MysqlInsertPriority, ObjectName,
-    OnInsert, Query, SetExpr, TableObject,
-};
 use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{DuplicateRow, LockMode, LockWait, RowLock, Written};
 use perigee_expr::scalar::to_datum;
+use perigee_sql_bind::query;
 use perigee_value::{ColumnType, Datum};
+use sqlparser::ast::{
+    Assignment, AssignmentTarget, Expr, Insert, InsertAliases, MysqlInsertPriority, ObjectName,
+    OnInsert, Query, SetExpr, TableObject,
+};
 
 use super::auto_increment::Generator;
 use super::dml::{Budget, Converter, OnDuplicate, assign, implicit_default, row_of};
 use super::environment::micros_now;
-use super::locking::{lock_mode, mode_of};
+use super::locking::mode_of;
 use super::select::{self, Reading};
 use super::transaction::Work;
-use super::{Session, scalars, set};
+use super::{Session, bound, scalars, set};
 use crate::error::{Result, SqlError};
 use crate::interrupt;
 use crate::parse::{Footprint, Piece};
-use crate::plan::rewrite::Rewritten;
 use crate::result::OkResult;
 use crate::values::{self, Column};
 
@@ -83,7 +83,7 @@ struct Statement {
 /// Where the rows come from.
 enum Rows {
     Values(Vec<Vec<Expr>>),
-    Query(Box<Rewritten>),
+    Query(Box<query::Query>),
 }
 
 /// What becomes of a row whose key exists.
@@ -220,8 +220,8 @@ fn rows(session: &Session, source: Box<Query>, piece: Piece<'_>) -> Result<Rows>
         // The text behind the rows was looked at before they were cut out of it.
         _ if !piece.more_rows.is_empty() => Err(SqlError::unknown("Q16: rows of no VALUES")),
         _ => {
-            let rewritten = select::read(session, source, piece)?;
-            Ok(Rows::Query(Box::new(rewritten)))
+            let query = bound::bound(session, &source, piece)?;
+            Ok(Rows::Query(Box::new(query)))
         }
     }
 }
@@ -377,12 +377,12 @@ impl Writer<'_> {
             return Ok(to_datum(value, &ty));
         }
         let query = set::query_of(vec![expr.clone()])?;
-        let rewritten = select::read(self.session, query, piece)?;
-        let reading = match rewritten.accesses.is_empty() {
+        let bound = bound::bound(self.session, &query, piece)?;
+        let reading = match bound.tables.is_empty() {
             true => Reading::snapshot(self.session.current_view(), self.cancel),
             false => self.work.reading(self.cancel).await,
         };
-        let prepared = select::plan(self.session, rewritten, reading).await?;
+        let prepared = select::plan(self.session, &bound, reading).await?;
         let mut stream = self.session.frontend.start(&prepared);
         while let Some(batch) = select::guarded(&mut stream, self.cancel).await? {
             if batch.num_rows() > 0 {
@@ -394,25 +394,22 @@ impl Writer<'_> {
     }
 
     /// The rows of INSERT … SELECT: as they come, or if the query reads the table, when it has ended.
-    async fn query(&mut self, query: &Rewritten) -> Result<()> {
+    async fn query(&mut self, query: &query::Query) -> Result<()> {
         let mut reading = self.work.reading(self.cancel).await;
-        let lock = match &query.bound {
-            Some(bound) => bound.locks.first().map(|lock| mode_of(lock.strength)),
-            None => query.locks.first().map(lock_mode),
-        };
-        if let Some(mode) = lock {
+        if let Some(lock) = query.locks.first() {
+            let mode = mode_of(lock.strength);
             reading.locker = Some(self.work.locker(mode));
         }
-        let prepared = select::plan(self.session, query.clone(), reading).await?;
+        let prepared = select::plan(self.session, query, reading).await?;
         let columns = self.statement.targets.columns();
         if prepared.schema.fields().len() != columns.len() {
             return Err(SqlError::value_count(1));
         }
         let def = &self.statement.table.def;
         let meets_itself = query
-            .accesses
+            .tables
             .iter()
-            .any(|a| a.schema == def.schema && a.table == def.name);
+            .any(|table| *table.schema == *def.schema && *table.name == *def.name);
         let mut budget = Budget::new(self.session)?;
         let mut stream = self.session.frontend.start(&prepared);
         let (mut rows, mut number, mut bytes) = (Vec::new(), 0, 0);
@@ -607,7 +604,7 @@ pub(super) fn explained(
     session: &Session,
     insert: Insert,
     piece: Piece<'_>,
-) -> Result<(Arc<Table>, Option<Rewritten>)> {
+) -> Result<(Arc<Table>, Option<query::Query>)> {
     let statement = Statement::new(session, insert, piece)?;
     let query = match statement.source {
         Rows::Query(query) => Some(*query),

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{Array, RecordBatch};
-use datafusion::sql::sqlparser::ast::Query;
 use perigee_engine::scan::CancelToken;
 use perigee_value::ColumnType;
+use sqlparser::ast::Query;
 
 use super::{Session, restart};
 use crate::error::{Result, SqlError};

@@ -9,22 +9,17 @@ use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::common::utils::memory::RecordBatchMemoryCounter;
-use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, LimitClause, LockClause, LockType, NonBlock, Query, Select, SetExpr,
-};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock};
 use perigee_sql_bind::query::{self, Strength};
+use sqlparser::ast::{LockClause, LockType, NonBlock};
 use std::sync::Arc;
 
-use super::dml::{Budget, HIDDEN, Target, select_of, targets};
-use super::select::{self, Prepared, Reading, Special};
+use super::Session;
+use super::dml::{Budget, HIDDEN, Target};
+use super::select::{self, Reading, Special};
 use super::transaction::Work;
-use super::{Session, bound};
 use crate::error::{Result, SqlError};
-use crate::plan::level::any_expr;
-use crate::plan::rewrite::{Rewritten, is_aggregate_name};
-use crate::plan::union;
 use crate::result::{ResultSink, column_of};
 
 /// The mode of locks of a strength.
@@ -70,7 +65,7 @@ struct Locked {
 
 /// A locking read, ready to be planned.
 struct LockingRead {
-    what: What,
+    query: query::Query,
     /// The mode of the first clause.
     mode: LockMode,
     locked: Vec<Locked>,
@@ -78,12 +73,6 @@ struct LockingRead {
     by_row: bool,
     /// LIMIT and OFFSET, if they count what remains after SKIP LOCKED.
     limit: Option<(usize, Option<usize>)>,
-}
-
-/// What it reads.
-enum What {
-    Bound(Arc<query::Query>),
-    Rewritten(Box<Rewritten>),
 }
 
 /// The rows of the result, locked.
@@ -96,27 +85,11 @@ struct Rows {
 /// Runs a locking read.
 pub(super) async fn run(
     session: &mut Session,
-    mut rewritten: Rewritten,
+    query: query::Query,
     out: &mut dyn ResultSink,
     cancel: &CancelToken,
 ) -> Result<()> {
-    if let Some(bound) = rewritten.bound.take() {
-        let read = LockingRead::bound(session, bound)?;
-        match run_read(session, &read, out, cancel).await {
-            Err(error) if error.is_not_supported() => {}
-            outcome => return outcome,
-        }
-    }
-    let read = LockingRead::new(session, rewritten)?;
-    run_read(session, &read, out, cancel).await
-}
-
-async fn run_read(
-    session: &mut Session,
-    read: &LockingRead,
-    out: &mut dyn ResultSink,
-    cancel: &CancelToken,
-) -> Result<()> {
+    let read = LockingRead::new(session, query)?;
     let mut work = session.begin_work(cancel);
     let outcome = loop {
         match read.attempt(session, &mut work, cancel).await {
@@ -154,25 +127,14 @@ async fn deliver(session: &Session, rows: Rows, out: &mut dyn ResultSink) -> Res
 }
 
 impl LockingRead {
-    /// Of a query as the binder understands it.
-    fn bound(session: &Session, bound: Arc<query::Query>) -> Result<Self> {
-        let mut bound = Arc::try_unwrap(bound).map_err(|_| SqlError::unknown("Q1: a query"))?;
-        let references = bound::references(&bound);
-        let by_row = bound.tells_rows();
-        let mode = bound.locks.first().map(|lock| mode_of(lock.strength));
+    fn new(session: &Session, mut query: query::Query) -> Result<Self> {
+        let by_row = query.tells_rows();
+        let mode = query.locks.first().map(|lock| mode_of(lock.strength));
         let mut locked = Vec::new();
-        for lock in &bound.locks {
+        for lock in &query.locks {
             for table in &lock.tables {
-                let access = &references[*table];
-                let found = session.table(&access.schema, &access.table)?;
-                bound::check_is(&bound.tables[*table].definition, &found.def)?;
                 locked.push(Locked {
-                    target: Target {
-                        table: found,
-                        access: *table,
-                        alias: access.alias.clone(),
-                        places: None,
-                    },
+                    target: Target::new(session, &query.tables[*table])?,
                     mode: mode_of(lock.strength),
                     wait: wait_of(lock.wait),
                 });
@@ -181,75 +143,23 @@ impl LockingRead {
         let mut limit = None;
         if by_row {
             let skips = locked.iter().any(|l| l.wait == LockWait::Skip);
-            if skips && let Some((skip, most)) = bound.without_limit() {
+            if skips && let Some((skip, most)) = query.without_limit() {
                 let most = most.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
                 limit = Some((usize::try_from(skip).unwrap_or(usize::MAX), most));
             }
             for Locked { target, .. } in &mut locked {
-                let places = bound.deliver(&target.key_columns(), HIDDEN);
+                let places = query.deliver(&target.key_columns(), HIDDEN);
                 let unknown = || SqlError::unknown("Q14: a query that does not tell its rows");
-                target.places = Some(places.ok_or_else(unknown)?);
+                target.places = places.ok_or_else(unknown)?;
             }
         }
         Ok(Self {
-            what: What::Bound(Arc::new(bound)),
+            query,
             mode: mode.unwrap_or(LockMode::Shared),
             locked,
             by_row,
             limit,
         })
-    }
-
-    fn new(session: &Session, mut rewritten: Rewritten) -> Result<Self> {
-        if let Some(error) = rewritten.refused.take() {
-            return Err(error);
-        }
-        let by_row = tells_rows(&rewritten.query);
-        let mode = rewritten.locks.first().map(lock_mode);
-        let mut all = targets(session, &rewritten.accesses)?;
-        let mut locked: Vec<Locked> = Vec::new();
-        for clause in &rewritten.locks {
-            let (mode, wait) = (lock_mode(clause), lock_wait(clause));
-            let of_clause = |target: &Target| clause.of.as_ref().is_none_or(|n| target.is_named(n));
-            let (named, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(of_clause);
-            if let (Some(of), true) = (&clause.of, named.is_empty()) {
-                return Err(SqlError::unresolved_lock_table(of));
-            }
-            all = rest;
-            locked.extend(
-                named
-                    .into_iter()
-                    .map(|target| Locked { target, mode, wait }),
-            );
-        }
-        let mut limit = None;
-        if by_row {
-            limit = add_keys(&locked, &mut rewritten)?;
-        }
-        Ok(Self {
-            what: What::Rewritten(Box::new(rewritten)),
-            mode: mode.unwrap_or(LockMode::Shared),
-            limit,
-            locked,
-            by_row,
-        })
-    }
-
-    /// References to tables.
-    fn references(&self) -> usize {
-        match &self.what {
-            What::Bound(query) => query.tables.len(),
-            What::Rewritten(rewritten) => rewritten.accesses.len(),
-        }
-    }
-
-    async fn plan(&self, session: &Session, reading: Reading) -> Result<Prepared> {
-        match &self.what {
-            What::Bound(query) => select::plan_bound(session, query, reading).await,
-            What::Rewritten(rewritten) => {
-                select::plan(session, (**rewritten).clone(), reading).await
-            }
-        }
     }
 
     /// What the query reads, and which ranges it locks.
@@ -270,7 +180,7 @@ impl LockingRead {
             };
             special.insert(target.access, special_access);
         }
-        let all_locked = (0..self.references())
+        let all_locked = (0..self.query.tables.len())
             .all(|access| special.get(&access).is_some_and(|s| s.locker.is_some()));
         let mut reading = match all_locked {
             // The locks give the views.
@@ -301,7 +211,7 @@ impl LockingRead {
             special.is_some_and(|s| s.locker.is_some())
         };
         let checked: Vec<bool> = self.locked.iter().map(|l| !is_range(l)).collect();
-        let prepared = self.plan(session, reading).await?;
+        let prepared = select::plan(session, &self.query, reading).await?;
         let mut rows = Rows {
             schema: prepared.schema.clone(),
             names: prepared.names.clone(),
@@ -354,28 +264,6 @@ impl LockingRead {
     }
 }
 
-/// Has the query deliver the keys, and all rows if some may be skipped: then its LIMIT counts what remains.
-fn add_keys(
-    locked: &[Locked],
-    rewritten: &mut Rewritten,
-) -> Result<Option<(usize, Option<usize>)>> {
-    let mut limit = None;
-    let skips = locked.iter().any(|l| l.wait == LockWait::Skip);
-    if skips && let Some(clause) = rewritten.query.limit_clause.take() {
-        limit = Some(counts(&clause));
-    }
-    let select = select_of(&mut rewritten.query)?;
-    let before = select.projection.len();
-    for Locked { target, .. } in locked {
-        target.add_key(select);
-    }
-    if let Some(names) = &mut rewritten.names.by_position {
-        let added = select.projection.len() - before;
-        names.extend(std::iter::repeat_n(HIDDEN.to_owned(), added));
-    }
-    Ok(limit)
-}
-
 impl Locked {
     /// Locks a row; false if it is skipped.
     ///
@@ -397,45 +285,4 @@ impl Locked {
         }
         Ok(true)
     }
-}
-
-/// OFFSET and LIMIT, which are integers.
-fn counts(limit: &LimitClause) -> (usize, Option<usize>) {
-    let number = |expr: &Expr| expr.to_string().parse().unwrap_or(usize::MAX);
-    match limit {
-        LimitClause::LimitOffset { limit, offset, .. } => (
-            offset.as_ref().map_or(0, |offset| number(&offset.value)),
-            limit.as_ref().map(number),
-        ),
-        LimitClause::OffsetCommaLimit { offset, limit } => (number(offset), Some(number(limit))),
-    }
-}
-
-/// True if every row of the result is made of one row of each table.
-fn tells_rows(query: &Query) -> bool {
-    let SetExpr::Select(select) = query.body.as_ref() else {
-        return false;
-    };
-    if union::found(select).is_some() {
-        return false;
-    }
-    let groups = match &select.group_by {
-        GroupByExpr::Expressions(exprs, _) => !exprs.is_empty(),
-        GroupByExpr::All(_) => true,
-    };
-    select.distinct.is_none() && !groups && select.having.is_none() && !aggregates(select)
-}
-
-/// True if the select list aggregates, outside of subqueries.
-fn aggregates(select: &Select) -> bool {
-    let is_aggregate = |expr: &Expr| {
-        let Expr::Function(function) = expr else {
-            return false;
-        };
-        let name = function.name.to_string();
-        let name = name.trim_matches('"').to_ascii_lowercase();
-        function.over.is_none() && is_aggregate_name(&name)
-    };
-    let mut items = select.projection.iter();
-    items.any(|item| any_expr(item, is_aggregate))
 }

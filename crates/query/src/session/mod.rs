@@ -82,8 +82,6 @@ pub struct FrontendConfig {
     pub facts: Vec<(&'static str, String)>,
     /// Run simple statements by key without planning them; off in tests of the fast path.
     pub fast_path: bool,
-    /// Plan queries as the binder understands them, and rewrite only those that it does not; on in tests.
-    pub bound_queries: bool,
 }
 
 impl Default for FrontendConfig {
@@ -95,7 +93,6 @@ impl Default for FrontendConfig {
             temp_dir: None,
             facts: Vec::new(),
             fast_path: true,
-            bound_queries: true,
         }
     }
 }
@@ -177,8 +174,6 @@ pub struct Frontend {
     prepared: PreparedCounters,
     /// Statements that the fast path ran.
     fast_statements: AtomicU64,
-    /// Queries that were planned as the binder understands them, and those that were not.
-    planned: [AtomicU64; 2],
     /// What accesses of all sessions pushed.
     ndp_counters: Arc<NdpCounters>,
     statements: counts::Counts,
@@ -235,7 +230,6 @@ impl Frontend {
             questions: AtomicU64::new(0),
             prepared: PreparedCounters::default(),
             fast_statements: AtomicU64::new(0),
-            planned: Default::default(),
             statements: counts::Counts::default(),
             ndp_counters: Arc::default(),
         })
@@ -251,12 +245,6 @@ impl Frontend {
     #[must_use]
     pub fn memory(&self) -> &Arc<ProcessMemory> {
         &self.memory
-    }
-
-    /// Queries that were planned as the binder understands them, and those that were not.
-    #[must_use]
-    pub fn planned_queries(&self) -> [u64; 2] {
-        [0, 1].map(|at: usize| self.planned[at].load(Ordering::Relaxed))
     }
 
     /// What it did and what it holds.

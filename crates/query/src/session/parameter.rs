@@ -1,11 +1,11 @@
 //! Values for the parameters of prepared statements: checked when they are made, and the literals
 //! that stand for them in a statement.
 
-use datafusion::sql::sqlparser::tokenizer::Token;
 use perigee_value::date::{self, Civil, TimeOfDay};
 use perigee_value::{
     Collation, ColumnType, Datum, ValueErrorKind, decimal, format_value, parse_text,
 };
+use sqlparser::tokenizer::Token;
 
 use crate::error::{Result, SqlError};
 

@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use perigee_engine::Errand;
 use perigee_engine::scan::CancelToken;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::fast::{self, FastStatement, Known};
 use super::parameter::{Parameter, Parameters};
@@ -281,7 +281,7 @@ impl Template {
                 Ok(Statement::Query(query)) => {
                     let view = session.current_view();
                     let reading = select::Reading::snapshot(view, cancel);
-                    select::prepare(session, query, piece, reading)
+                    select::prepare(session, &query, piece, reading)
                         .await
                         .map(|prepared| prepared.columns())
                 }

@@ -4,9 +4,9 @@
 
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::sql::sqlparser::ast::Query;
 use perigee_engine::freeing_space;
 use perigee_engine::scan::CancelToken;
+use sqlparser::ast::Query;
 
 use super::{Session, dml, insert, select};
 use crate::error::{Result, SqlError};

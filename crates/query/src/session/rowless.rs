@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::{Field, Schema};
-use datafusion::sql::sqlparser::ast::{Expr, Query, SelectItem};
 use perigee_engine::scan::CancelToken;
 use perigee_expr::functions::Value;
 use perigee_expr::scalar::value_type;
+use perigee_sql_bind::query::Column;
 use perigee_sql_type::SqlType;
+use sqlparser::ast::{Expr, Query, SelectItem};
 
 use super::environment::micros_now;
 use super::{Session, scalars};
 use crate::error::{Result, SqlError};
 use crate::functions::library;
 use crate::functions::results::Results;
-use crate::plan::select::bare_list;
+use crate::parse::bare_list;
 use crate::result::{ResultColumn, ResultSink};
 
 /// The expressions of a query that selects nothing else.
@@ -52,13 +53,13 @@ pub(super) fn row(session: &Session, exprs: &[Expr], cancel: &CancelToken) -> Re
 pub(super) async fn deliver(
     session: &Session,
     row: Row,
-    names: &[String],
+    columns: &[Column],
     out: &mut dyn ResultSink,
 ) -> Result<()> {
     let columns: Vec<_> = row
         .iter()
-        .zip(names)
-        .map(|((_, ty), name)| column(ty, name))
+        .zip(columns)
+        .map(|((_, ty), own)| column(ty, &own.name))
         .collect();
     out.columns(&columns).await?;
     out.rows(&batch(row)?).await?;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 use perigee_value::{Collation, ColumnType, LikePattern};
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
 use crate::error::{Result, SqlError};
 use crate::parse::Filter;

@@ -1,17 +1,17 @@
 //! Expressions over at most one row, bound and evaluated here: no plan is made for them.
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident};
 use perigee_engine::scan::CancelToken;
 use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Context, Failure, Scalar};
-use perigee_sql_bind::{BindError, Binder, ColumnOf};
+use perigee_sql_bind::{BindError, Binder, ColumnOf, ListItems};
 use perigee_sql_type::SqlType;
+use sqlparser::ast::{Expr, Ident};
 
 use super::Session;
 use crate::error::{Result, SqlError};
 use crate::functions::library::Running;
 use crate::interrupt;
-use crate::plan::rewrite::Environment;
+use crate::parse::LongLists;
 
 /// The column of a row that a name means.
 pub(super) type Columns<'c> = &'c dyn Fn(&[Ident]) -> Option<ColumnOf>;
@@ -20,6 +20,8 @@ pub(super) type Columns<'c> = &'c dyn Fn(&[Ident]) -> Option<ColumnOf>;
 pub(super) struct Around<'s> {
     pub session: &'s Session,
     pub now: i64,
+    /// Lists that were cut out of the text.
+    pub lists: LongLists<'s>,
     pub columns: Columns<'s>,
 }
 
@@ -31,16 +33,20 @@ impl perigee_sql_bind::Environment for Around<'_> {
     }
 
     fn variable(&self, scope: Option<&str>, name: &str) -> perigee_sql_bind::Result<Expr> {
-        let value = Environment::variable(self.session, scope, name);
-        value.map_err(|_| BindError::NotSupported(name.to_owned()))
+        let value = self.session.variable(scope, name);
+        value.map_err(|_| BindError::UnknownVariable(name.to_owned()))
     }
 
     fn user_variable(&self, name: &str) -> Expr {
-        Environment::user_variable(self.session, name)
+        self.session.user_variable(name)
     }
 
     fn session_function(&self, name: &str) -> Option<Expr> {
-        Environment::session_function(self.session, name)
+        self.session.session_function(name)
+    }
+
+    fn long_list(&self, name: &str) -> Option<ListItems<'_>> {
+        self.lists.named(name)
     }
 
     fn now(&self) -> i64 {
@@ -62,6 +68,7 @@ pub(super) fn bound(
     let around = Around {
         session,
         now,
+        lists: LongLists::default(),
         columns,
     };
     Binder::new(&around).expression(expr).ok()

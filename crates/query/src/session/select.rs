@@ -1,51 +1,42 @@
 //! SELECT: plan, run, deliver.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::util::display::FormatOptions;
-use datafusion::catalog::{
-    CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
-    SchemaProvider, TableProvider,
-};
+use datafusion::catalog::TableProvider;
+use datafusion::catalog::default_table_source::provider_as_source;
 use datafusion::common::Result as DfResult;
-use datafusion::execution::{FunctionRegistry, SessionState};
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::TableSource;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
 use perigee_engine::ndp::GroupMethod;
 use perigee_engine::scan::{CancelToken, ScanCounters};
 use perigee_engine::txn::{RangeLocker, ReadView};
-use perigee_sql_bind::query::TableDefinition;
+use perigee_sql_bind::query::{self, Hint, Query as Bound};
+use sqlparser::ast::Query;
 
 use super::dml::CurrentRows;
 use super::restart::{ATTEMPTS, is_changed};
 use super::{Session, bound, locking, rowless, views};
 use crate::access::{
-    AccessContext, IndexChoice, NdpMode, NdpSettings, NdpStatus, TableAccess, physical_rules,
-    sample,
+    AccessContext, IndexChoice, NUMBER_SEPARATOR, NdpMode, NdpSettings, NdpStatus, TableAccess,
+    TableReference, physical_rules, sample,
 };
 use crate::error::{Result, SqlError};
 use crate::functions::enumeration;
 use crate::functions::types::is_bytes;
 use crate::interrupt;
 use crate::parse::Piece;
-use crate::plan::lower::Subqueries;
-use crate::plan::rewrite::{
-    ACCESS_SEPARATOR, Rewritten, Source, TableAccess as TableReference, rewrite,
-};
-use crate::plan::select::Planned;
+use crate::plan::lower::{self, Planned, Subqueries};
+use crate::plan::state;
 use crate::plan::stoppable::stoppable;
-use crate::plan::{select, state};
 use crate::result::{ResultColumn, ResultSink, column_of};
 
 /// A SELECT ready to run.
@@ -82,8 +73,6 @@ pub(super) struct Reading {
     pub cancel: CancelToken,
     /// What is special about references to tables, by their numbers.
     pub special: HashMap<usize, Special>,
-    /// Functions of this statement.
-    pub functions: Vec<Arc<ScalarUDF>>,
 }
 
 /// What is special about one reference to a table.
@@ -107,7 +96,6 @@ impl Reading {
             locker: None,
             cancel: cancel.clone(),
             special: HashMap::new(),
-            functions: Vec::new(),
         }
     }
 }
@@ -121,20 +109,19 @@ pub(super) async fn run(
     cancel: &CancelToken,
 ) -> Result<()> {
     let rowless = rowless::expressions(&query);
-    let rewritten = read(session, query, piece)?;
-    if let Some(bound) = &rewritten.bound {
-        for warning in &bound.warnings {
-            let warning = SqlError::interrupted_by(warning.number, &warning.text);
-            session.warn("Warning", &warning);
-        }
+    let bound = bound::bound(session, &query, piece)?;
+    drop(query);
+    bound::warn(session, &bound);
+    if !bound.locks.is_empty() && !bound.tables.is_empty() {
+        return locking::run(session, bound, out, cancel).await;
     }
-    if !rewritten.locks.is_empty() && !rewritten.accesses.is_empty() {
-        return locking::run(session, rewritten, out, cancel).await;
-    }
-    let mut work = session.begin_reading(!rewritten.accesses.is_empty(), cancel);
-    if let (Some(exprs), Some(names)) = (rowless, &rewritten.names.by_position) {
+    let mut work = session.begin_reading(!bound.tables.is_empty(), cancel);
+    if let Some(exprs) = rowless {
         let outcome = match rowless::row(session, &exprs, cancel) {
-            Ok(Some(row)) => Some(rowless::deliver(session, row, names, out).await),
+            Ok(Some(row)) => {
+                let columns = &bound.body.columns;
+                Some(rowless::deliver(session, row, columns, out).await)
+            }
             Ok(None) => None,
             Err(error) => Some(Err(error)),
         };
@@ -143,19 +130,19 @@ pub(super) async fn run(
         }
     }
     let reading = session.reading(&mut work, cancel).await;
-    let outcome = deliver(session, rewritten, reading, out).await;
+    let outcome = deliver(session, &bound, reading, out).await;
     session.end_reading(work, outcome).await
 }
 
 /// Plans and runs a query, and delivers its rows as they come.
 async fn deliver(
     session: &Session,
-    rewritten: Rewritten,
+    bound: &Bound,
     reading: Reading,
     out: &mut dyn ResultSink,
 ) -> Result<()> {
     let cancel = reading.cancel.clone();
-    let prepared = plan(session, rewritten, reading).await?;
+    let prepared = plan(session, bound, reading).await?;
     let columns = prepared.columns();
     let mut stream = session.frontend.start(&prepared);
     // The first rows are awaited before the columns are sent, so that an error that comes at once
@@ -189,60 +176,26 @@ where
     }
 }
 
-/// The meaning of a query that is only read.
-///
-/// # Errors
-/// Those of names and types.
-pub(super) fn read(session: &Session, query: Box<Query>, piece: Piece<'_>) -> Result<Rewritten> {
-    let bound = match session.frontend.config.bound_queries {
-        true => bound::bound(session, &query, piece)?.map(Arc::new),
-        false => None,
-    };
-    let Some(bound) = bound else {
-        return rewritten(session, query, piece);
-    };
-    match rewritten(session, query.clone(), piece) {
-        Ok(rewritten) => Ok(Rewritten {
-            bound: Some(bound),
-            ..rewritten
-        }),
-        Err(error) => Ok(bound::only(query, bound, error)),
-    }
-}
-
-/// Rewrites the query of a statement.
-pub(super) fn rewritten(
-    session: &Session,
-    query: Box<Query>,
-    piece: Piece<'_>,
-) -> Result<Rewritten> {
-    let source = Source {
-        text: piece.text,
-        tokens: piece.tokens,
-        lists: piece.lists,
-    };
-    rewrite(query, source, session)
-}
-
-/// Plans a SELECT.
+/// Binds and plans a SELECT.
 pub(super) async fn prepare(
     session: &Session,
-    query: Box<Query>,
+    query: &Query,
     piece: Piece<'_>,
     reading: Reading,
 ) -> Result<Prepared> {
-    plan(session, read(session, query, piece)?, reading).await
+    let bound = bound::bound(session, query, piece)?;
+    plan(session, &bound, reading).await
 }
 
 /// What the result of a SELECT looks like: its Arrow schema, and what clients are told of its
 /// columns.
 pub(super) async fn describe(
     session: &Session,
-    query: Box<Query>,
+    query: &Query,
     piece: Piece<'_>,
 ) -> Result<(SchemaRef, Vec<ResultColumn>)> {
     for _ in 1..ATTEMPTS {
-        let described = describe_once(session, query.clone(), piece).await;
+        let described = describe_once(session, query, piece).await;
         if !is_changed(&described) {
             return described;
         }
@@ -252,30 +205,18 @@ pub(super) async fn describe(
 
 async fn describe_once(
     session: &Session,
-    query: Box<Query>,
+    query: &Query,
     piece: Piece<'_>,
 ) -> Result<(SchemaRef, Vec<ResultColumn>)> {
-    let mut rewritten = read(session, query, piece)?;
+    let bound = bound::bound(session, query, piece)?;
     let view = session.current_view();
     let reading = Reading::snapshot(view, &CancelToken::new());
-    let of_bound = match rewritten.bound.take() {
-        Some(bound) => {
-            let meaning = Meaning::Bound(&bound, Subqueries::Joined);
-            let joined = logical(session, meaning, reading.clone()).await;
-            let meaning = Meaning::Bound(&bound, Subqueries::Applied);
-            match joined {
-                Err(error) if error.is_not_supported() => {
-                    Some(logical(session, meaning, reading.clone()).await)
-                }
-                joined => Some(joined),
-            }
+    let joined = logical(session, &bound, Subqueries::Joined, reading.clone()).await;
+    let (_, planned) = match joined {
+        Err(error) if error.is_not_supported() => {
+            logical(session, &bound, Subqueries::Applied, reading).await?
         }
-        None => None,
-    };
-    let (_, planned) = match of_bound {
-        Some(Err(error)) if !error.is_not_supported() => return Err(error),
-        Some(Ok(planned)) => planned,
-        _ => logical(session, Meaning::rewritten(rewritten)?, reading).await?,
+        joined => joined?,
     };
     let schema = shown_schema(&planned.schema);
     let columns = schema.fields().iter().zip(&planned.names);
@@ -284,73 +225,28 @@ async fn describe_once(
     Ok((schema, columns))
 }
 
-/// What a query means.
-enum Meaning<'q> {
-    /// What the binder says.
-    Bound(&'q perigee_sql_bind::query::Query, Subqueries),
-    /// What DataFusion makes of a syntax tree.
-    Rewritten(Box<Rewritten>),
-}
-
-impl Meaning<'_> {
-    /// What DataFusion makes of a syntax tree.
-    ///
-    /// # Errors
-    /// 1235 if there is no such tree.
-    fn rewritten(mut rewritten: Rewritten) -> Result<Self> {
-        match rewritten.refused.take() {
-            Some(error) => Err(error),
-            None => Ok(Self::Rewritten(Box::new(rewritten))),
-        }
-    }
-}
-
 /// Plans a query.
-pub(super) async fn plan(
-    session: &Session,
-    mut rewritten: Rewritten,
-    reading: Reading,
-) -> Result<Prepared> {
-    if let Some(bound) = rewritten.bound.take() {
-        match plan_bound(session, &bound, reading.clone()).await {
-            Err(error) if error.is_not_supported() => {}
-            outcome => return outcome,
-        }
-    }
-    let [_, of_rewritten] = &session.frontend.planned;
-    of_rewritten.fetch_add(1, Ordering::Relaxed);
-    physical(session, Meaning::rewritten(rewritten)?, reading).await
-}
-
-/// Plans a query that the binder understands.
 ///
 /// # Errors
-/// 1235 for what has no plan yet.
-pub(super) async fn plan_bound(
-    session: &Session,
-    bound: &perigee_sql_bind::query::Query,
-    reading: Reading,
-) -> Result<Prepared> {
-    let [of_bound, _] = &session.frontend.planned;
-    let joined = Meaning::Bound(bound, Subqueries::Joined);
-    let outcome = match physical(session, joined, reading.clone()).await {
+/// 1235 for what has no plan.
+pub(super) async fn plan(session: &Session, bound: &Bound, reading: Reading) -> Result<Prepared> {
+    let joined = physical(session, bound, Subqueries::Joined, reading.clone()).await;
+    match joined {
         Err(error) if error.is_not_supported() => {
-            let applied = Meaning::Bound(bound, Subqueries::Applied);
-            physical(session, applied, reading).await?
+            physical(session, bound, Subqueries::Applied, reading).await
         }
-        outcome => outcome?,
-    };
-    of_bound.fetch_add(1, Ordering::Relaxed);
-    Ok(outcome)
+        outcome => outcome,
+    }
 }
 
-async fn physical(session: &Session, meaning: Meaning<'_>, reading: Reading) -> Result<Prepared> {
-    let accesses = match &meaning {
-        Meaning::Bound(bound, _) => bound::references(bound),
-        Meaning::Rewritten(rewritten) => rewritten.accesses.clone(),
-    };
+async fn physical(
+    session: &Session,
+    bound: &Bound,
+    subqueries: Subqueries,
+    reading: Reading,
+) -> Result<Prepared> {
     let cancel = reading.cancel.clone();
-    let (state, planned) = logical(session, meaning, reading).await?;
+    let (state, planned) = logical(session, bound, subqueries, reading).await?;
     let mut optimized = state.optimize(&planned.plan)?;
     interrupt::check()?;
     if sample(&optimized, &session.scans).await? {
@@ -367,35 +263,40 @@ async fn physical(session: &Session, meaning: Meaning<'_>, reading: Reading) -> 
         plan: physical,
         schema,
         names: planned.names,
-        accesses,
+        accesses: bound::references(bound),
         scans: session.scans.clone(),
     })
 }
 
-/// The typed logical plan of a rewritten query, and the state to go on with.
+/// The logical plan of a query, and the state to go on with.
 async fn logical(
     session: &Session,
-    meaning: Meaning<'_>,
+    bound: &Bound,
+    subqueries: Subqueries,
     reading: Reading,
 ) -> Result<(SessionState, Planned)> {
-    let accesses = match &meaning {
-        Meaning::Bound(bound, _) => bound::references(bound),
-        Meaning::Rewritten(rewritten) => rewritten.accesses.clone(),
+    let is_known = |hint: &Hint| {
+        matches!(
+            hint,
+            Hint::MaxExecutionTime(_) | Hint::JoinFixedOrder { .. }
+        )
     };
+    if let Some(hint) = bound.hints.iter().find(|hint| !is_known(hint)) {
+        return Err(SqlError::not_supported(format!("the hint {hint:?}")));
+    }
+    let references = bound::references(bound);
     let engine = &session.frontend.engine;
-    for access in &accesses {
+    for reference in &references {
         // What is wrong with a name is said where it is resolved.
-        if let Ok(table) = engine.table(&access.schema, &access.table) {
+        if let Ok(table) = engine.table(&reference.schema, &reference.table) {
             engine.look_at_size(&table).await?;
         }
     }
     let mut special = reading.special;
-    if let Meaning::Bound(bound, _) = &meaning {
-        for table in bound.tables.iter().filter(|table| bound::has_row_id(table)) {
-            special.entry(table.reference).or_default().row_id = true;
-        }
+    for table in bound.tables.iter().filter(|table| bound::has_row_id(table)) {
+        special.entry(table.reference).or_default().row_id = true;
     }
-    for (number, view) in views::of_statement(session, &accesses).await? {
+    for (number, view) in views::of_statement(session, &references).await? {
         special.entry(number).or_default().view = Some(view);
     }
     let context = AccessContext {
@@ -412,31 +313,20 @@ async fn logical(
         },
         memory: session.frontend.memory.clone(),
     };
-    let definitions = match &meaning {
-        Meaning::Bound(bound, _) => bound.tables.iter().map(|t| t.definition.clone()).collect(),
-        Meaning::Rewritten(_) => Vec::new(),
-    };
-    let tables = StatementTables {
-        context: context.clone(),
-        references: Arc::new(accesses),
-        definitions: Arc::new(definitions),
-        special: Arc::new(special),
-    };
-    let mut state = statement_state(session, &context, &tables);
-    let own = match &meaning {
-        Meaning::Bound(..) => &[],
-        Meaning::Rewritten(rewritten) => &rewritten.functions[..],
-    };
-    for function in reading.functions.iter().chain(own) {
-        state.register_udf(function.clone())?;
+    let mut tables = Vec::with_capacity(references.len());
+    for (number, reference) in references.iter().enumerate() {
+        let special = special.remove(&number).unwrap_or_default();
+        let table = &bound.tables[number];
+        tables.push(source(&context, (table, reference), special)?);
     }
-    let planned = match meaning {
-        Meaning::Bound(bound, subqueries) => {
-            let most_steps = session.variables.integer("cte_max_recursion_depth");
-            bound::planned(&state, bound, subqueries, most_steps).await?
-        }
-        Meaning::Rewritten(rewritten) => select::plan(&state, *rewritten).await?,
-    };
+    let memory = session.variables.integer("query_memory_limit") as usize;
+    let state = state::template(
+        context.workers,
+        session.frontend.runtime(memory),
+        physical_rules(PhysicalOptimizer::default().rules, &context),
+    );
+    let most_steps = session.variables.integer("cte_max_recursion_depth");
+    let planned = lower::planned(bound, &tables, subqueries, most_steps)?;
     Ok((state, planned))
 }
 
@@ -482,99 +372,43 @@ fn settings(session: &Session) -> NdpSettings {
     }
 }
 
-fn statement_state(
-    session: &Session,
+/// What a reference reads.
+fn source(
     context: &AccessContext,
-    tables: &StatementTables,
-) -> SessionState {
-    let catalog = MemoryCatalogProvider::new();
-    let references = tables.references.iter();
-    let mut schemas: Vec<&str> = references.map(|a| a.schema.as_str()).collect();
-    schemas.sort_unstable();
-    schemas.dedup();
-    for schema in schemas {
-        // Registering into a catalog in memory cannot fail.
-        let _ = catalog.register_schema(schema, Arc::new(tables.clone()));
+    (bound, reference): (&query::Table, &TableReference),
+    special: Special,
+) -> Result<Arc<dyn TableSource>> {
+    let name = format!("{}{NUMBER_SEPARATOR}{}", bound.name, bound.reference);
+    if let Some(view) = special.view {
+        return Ok(provider_as_source(view));
     }
-    let catalogs = MemoryCatalogProviderList::new();
-    catalogs.register_catalog(state::CATALOG.to_owned(), Arc::new(catalog));
-    let memory = session.variables.integer("query_memory_limit") as usize;
-    state::template(
-        context.workers,
-        session.frontend.runtime(memory),
-        Arc::new(catalogs),
-        physical_rules(PhysicalOptimizer::default().rules, context),
-    )
-}
-
-/// The tables that a statement refers to, by the numbers of the references.
-#[derive(Clone)]
-struct StatementTables {
-    context: AccessContext,
-    references: Arc<Vec<TableReference>>,
-    /// What the binder saw of them.
-    definitions: Arc<Vec<Arc<TableDefinition>>>,
-    special: Arc<HashMap<usize, Special>>,
-}
-
-impl fmt::Debug for StatementTables {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StatementTables")
-            .field("references", &self.references)
-            .finish_non_exhaustive()
+    if let Some(rows) = special.rows {
+        return Ok(provider_as_source(enumeration::view(
+            rows.provider()?,
+            &name,
+        )?));
     }
-}
-
-#[async_trait]
-impl SchemaProvider for StatementTables {
-    fn table_names(&self) -> Vec<String> {
-        Vec::new()
+    let table = context.engine.table(&reference.schema, &reference.table)?;
+    bound::check_current(bound, &table.def)?;
+    let mut context = context.clone();
+    context.alias = Some(reference.alias.clone());
+    if special.locker.is_some() {
+        context.locker = special.locker;
     }
-
-    async fn table(&self, name: &str) -> DfResult<Option<Arc<dyn TableProvider>>> {
-        let number = name
-            .rsplit_once(ACCESS_SEPARATOR)
-            .and_then(|(_, number)| number.parse().ok());
-        let reference = number.and_then(|number: usize| self.references.get(number));
-        let (Some(number), Some(reference)) = (number, reference) else {
-            return Ok(None);
-        };
-        let special = self.special.get(&number).cloned().unwrap_or_default();
-        if let Some(rows) = special.rows {
-            return enumeration::view(rows.provider()?, name).map(Some);
-        }
-        if special.view.is_some() {
-            return Ok(special.view);
-        }
-        let table = self
-            .context
-            .engine
-            .table(&reference.schema, &reference.table);
-        let table = table.map_err(|e| SqlError::from(e).into_df())?;
-        if let Some(bound) = self.definitions.get(number) {
-            bound::check_is(bound, &table.def).map_err(SqlError::into_df)?;
-        }
-        let mut context = self.context.clone();
-        context.alias = Some(reference.alias.clone());
-        if special.locker.is_some() {
-            context.locker = special.locker;
-        }
-        if let Some(push) = reference.ndp_hint {
-            context.settings = context.settings.hinted(push);
-        }
-        context.settings.join_filter_hint = reference.join_filter_hint;
-        context.settings.join_order &= !reference.straight;
-        context.settings.indexes = reference.indexes;
-        let mut access = TableAccess::new(context, table);
-        if special.row_id {
-            access = access.with_row_id();
-        }
-        enumeration::view(Arc::new(access), name).map(Some)
+    if let Some(push) = reference.ndp_hint {
+        context.settings = context.settings.hinted(push);
     }
-
-    fn table_exist(&self, _: &str) -> bool {
-        true
+    context.settings.join_filter_hint = reference.join_filter_hint;
+    context.settings.join_order &= !reference.straight;
+    context.settings.indexes = reference.indexes;
+    let mut access = TableAccess::new(context, table);
+    if special.row_id {
+        access = access.with_row_id();
     }
+    Ok(provider_as_source(enumeration::view(
+        Arc::new(access),
+        &name,
+    )?))
 }
 
 /// Truth values are shown as integers.

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use datafusion::arrow::array::Array;
-use datafusion::sql::sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 use perigee_engine::scan::CancelToken;
 use perigee_expr::scalar::to_text as to_shown;
+use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 
 use super::environment::micros_now;
 use super::select::Reading;
@@ -14,7 +14,7 @@ use super::variables::{Variables, charset};
 use super::{Session, scalars, select};
 use crate::error::{Result, SqlError};
 use crate::functions::text::to_text;
-use crate::parse::{Assignment, Piece, Scope, Script, Statement, Target, Value};
+use crate::parse::{Assignment, Piece, Scope, Script, Statement, Target, Value, check_collation};
 
 /// Runs a SET; nothing is set if one of the assignments is refused.
 pub(super) async fn run(
@@ -89,7 +89,7 @@ async fn check(
                 Value::Expr(_) => return Err(SqlError::unknown_charset("?")),
             };
             if let Some(collation) = collation {
-                crate::plan::rewrite::check_collation(&collation)?;
+                check_collation(&collation)?;
             }
             for variable in [
                 "character_set_client",
@@ -138,7 +138,7 @@ pub(super) async fn evaluate(
         return Ok(to_shown(&value, &ty).map(Cow::into_owned));
     }
     let query = query_of(vec![expr])?;
-    let prepared = select::prepare(session, query, piece, reading).await?;
+    let prepared = select::prepare(session, &query, piece, reading).await?;
     let mut stream = session.frontend.start(&prepared);
     while let Some(batch) = select::guarded(&mut stream, &cancel).await? {
         if batch.num_rows() > 0 {

@@ -1,9 +1,9 @@
 //! SHOW and DESCRIBE.
 
-use datafusion::sql::sqlparser::ast::ObjectName;
 use perigee_catalog_views::describe::{self, PRIVILEGES};
 use perigee_engine::catalog::{ColumnDef, ColumnDefault, Table, TableDef};
 use perigee_value::{ColumnType, LikePattern};
+use sqlparser::ast::ObjectName;
 use std::fmt::Write;
 
 use super::ddl::quoted;

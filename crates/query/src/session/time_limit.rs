@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use datafusion::sql::sqlparser::ast::{Query, SetExpr};
 use futures::future::BoxFuture;
 use perigee_engine::scan::CancelToken;
+use perigee_sql_bind::query;
+use sqlparser::ast::{Query, SetExpr};
 use tokio::task::JoinHandle;
 
 use super::Session;
 use crate::error::{Result, SqlError};
 use crate::interrupt::Watched;
-use crate::plan::rewrite::{TIME_LIMIT, hints_of};
 
 /// A time that runs out.
 pub(super) struct TimeLimit {
@@ -82,7 +82,5 @@ fn hinted(query: &Query) -> Option<u64> {
             _ => return None,
         }
     };
-    let hints = hints_of(select).ok()?;
-    let said = hints.into_iter().find(|(name, _)| name == TIME_LIMIT);
-    said.and_then(|(_, value)| value.trim().parse().ok())
+    query::time_limit(select)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use datafusion::sql::sqlparser::ast::{Expr, Value};
+use sqlparser::ast::{Expr, Value};
 
 use crate::error::{Result, SqlError};
 use crate::parse::Scope;

@@ -13,22 +13,21 @@ use perigee_value::Datum;
 
 use super::variables::Variables;
 use super::{Session, show, table_status};
-use crate::access::table_schema;
+use crate::access::{TableReference, table_schema};
 use crate::error::{Result, SqlError};
 use crate::parse::Scope;
-use crate::plan::rewrite::TableAccess;
 use crate::{interrupt, values};
 
 /// The views among the references of a statement, by the numbers of the references. All of them show the same moment.
 pub(super) async fn of_statement(
     session: &Session,
-    accesses: &[TableAccess],
+    references: &[TableReference],
 ) -> Result<HashMap<usize, Arc<dyn TableProvider>>> {
-    let view = |access: &TableAccess| perigee_catalog_views::find(&access.schema, &access.table);
-    let views: Vec<_> = accesses
+    let view = |one: &TableReference| perigee_catalog_views::find(&one.schema, &one.table);
+    let views: Vec<_> = references
         .iter()
         .enumerate()
-        .filter_map(|(number, access)| Some((number, view(access)?)))
+        .filter_map(|(number, one)| Some((number, view(one)?)))
         .collect();
     if views.is_empty() {
         return Ok(HashMap::new());

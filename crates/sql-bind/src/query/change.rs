@@ -13,17 +13,9 @@ use super::{Applied, Operator, Origin, Query, Relation};
 pub struct Change {
     /// The rows.
     pub query: Query,
-    /// The expressions, in order.
-    pub values: Vec<Value>,
-}
-
-/// An expression over a row that is changed.
-#[derive(Clone, Debug)]
-pub struct Value {
-    /// The expression.
-    pub scalar: Scalar,
-    /// The columns that its subqueries depend on: these see the values from before the change.
-    pub seen: Vec<Origin>,
+    /// The expressions, in order. A column that they name has the value that was assigned to it before, if there is one;
+    /// to their subqueries that is told already.
+    pub values: Vec<Scalar>,
 }
 
 impl Change {
@@ -39,7 +31,7 @@ impl Change {
     pub fn places(&self) -> HashSet<usize> {
         let mut places = HashSet::new();
         let mut add = |scalar: &Scalar| places.extend(scalar.places());
-        self.values.iter().for_each(|value| add(&value.scalar));
+        self.values.iter().for_each(&mut add);
         let mut relation = &self.query.body;
         loop {
             relation = match &relation.operator {
@@ -69,14 +61,14 @@ impl Change {
         let wanted = wanted.iter().filter_map(|column| self.place_of(*column));
         let mut kept: Vec<usize> = wanted.collect();
         for value in &self.values {
-            kept.extend(value.scalar.places());
+            kept.extend(value.places());
         }
         kept.sort_unstable();
         kept.dedup();
         let places: HashMap<usize, usize> = kept.iter().copied().zip(0..).collect();
         for value in &mut self.values {
-            let scalar = std::mem::replace(&mut value.scalar, Scalar::null());
-            value.scalar = moved(scalar, &places);
+            let scalar = std::mem::replace(value, Scalar::null());
+            *value = moved(scalar, &places);
         }
         let body = std::mem::replace(&mut self.query.body, Relation::one());
         let columns: Vec<_> = kept.iter().map(|at| body.columns[*at].clone()).collect();

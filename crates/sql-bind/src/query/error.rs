@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::BindError;
+use crate::{BindError, Digits};
 
 /// The part of a statement in which a name stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,10 +204,14 @@ impl BindError {
         match self {
             Self::NotSupported(_) | Self::NoCommonType(..) => 1235,
             Self::UnknownColumn(_) => 1054,
+            Self::UnknownVariable(_) => 1193,
             Self::WrongArguments(_) => 1582,
             Self::OperandColumns(_) => 1241,
             Self::MixOfCollations(_) => 1267,
             Self::IncorrectLiteral { .. } => 1525,
+            Self::Digits(Digits::Scale(_)) => 1425,
+            Self::Digits(Digits::Precision(_)) => 1426,
+            Self::Digits(Digits::ScaleAbovePrecision) => 1427,
             Self::Stopped => 1317,
             Self::Query(error) => error.number(),
         }

@@ -11,9 +11,9 @@ mod change;
 mod error;
 mod tree;
 
-pub use bind::{Rows, bind, bind_change};
+pub use bind::{Assigned, Rows, bind, bind_change, time_limit};
 pub use catalog::{Catalog, TableColumn, TableDefinition};
-pub use change::{Change, Value};
+pub use change::Change;
 pub use error::{Clause, QueryError};
 pub use tree::Relation;
 pub use tree::{

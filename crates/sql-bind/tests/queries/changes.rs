@@ -1,8 +1,8 @@
 //! The rows that statements change or lock: they deliver the keys of the rows of tables that they are made of.
 
 use perigee_sql_bind::Result;
-use perigee_sql_bind::query::{Change, Origin, Rows, bind_change};
-use sqlparser::ast::Statement;
+use perigee_sql_bind::query::{Assigned, Change, Operator, Origin, Rows, bind_change};
+use sqlparser::ast::{AssignmentTarget, Statement};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 
@@ -23,7 +23,14 @@ fn changed(sql: &str, tables: usize, session: &Session) -> Result<Change> {
     let Statement::Update(update) = &parsed[0] else {
         panic!("no UPDATE: {sql}");
     };
-    let values = update.assignments.iter().map(|one| one.value.clone());
+    let assigned = update.assignments.iter().map(|one| Assigned {
+        column: match &one.target {
+            AssignmentTarget::ColumnName(name) => name,
+            AssignmentTarget::Tuple(_) => panic!("several columns: {sql}"),
+        },
+        value: Some(&one.value),
+        is_told: true,
+    });
     let rows = Rows {
         from: std::slice::from_ref(&update.table),
         selection: update.selection.as_ref(),
@@ -31,8 +38,8 @@ fn changed(sql: &str, tables: usize, session: &Session) -> Result<Change> {
         limit: update.limit.as_ref(),
         hints: &[],
     };
-    let values: Vec<_> = values.collect();
-    let mut change = bind_change(&rows, &values, session, session)?;
+    let assigned: Vec<_> = assigned.collect();
+    let mut change = bind_change(&rows, &assigned, session, session)?;
     change.query.check().unwrap();
     change.narrow(&keys(tables));
     change.query.check().unwrap();
@@ -110,16 +117,49 @@ fn values_stand_over_the_narrowed_rows() {
         reference: 0,
         column,
     };
-    assert_eq!(change.values[0].seen, []);
-    assert_eq!(change.values[1].seen, [of_t(2)]);
     let width = change.query.body.columns.len();
     for value in &change.values {
-        let places = value.scalar.places();
+        let places = value.places();
         assert!(places.iter().all(|place| *place < width), "{sql}");
     }
     let b = change.place_of(of_t(2)).unwrap();
-    assert!(change.values[0].scalar.places().contains(&b));
+    assert!(change.values[0].places().contains(&b));
     assert!(change.place_of(of_t(1)).is_none());
+}
+
+#[test]
+fn subqueries_depend_on_what_was_assigned_before() {
+    let session = catalog();
+    let arguments = |sql: &str| {
+        let change = changed(sql, 1, &session).unwrap();
+        let mut found = Vec::new();
+        let mut relation = &change.query.body;
+        loop {
+            relation = match &relation.operator {
+                Operator::Project { input, .. } => input,
+                Operator::Apply(apply) => {
+                    found.extend(apply.arguments.iter().map(ToString::to_string));
+                    &apply.input
+                }
+                _ => break found,
+            };
+        }
+    };
+    let subquery = "(SELECT MAX(f) FROM m WHERE m.id = t.a)";
+    for (assignments, expected) in [
+        (format!("b = {subquery}, a = 1"), "#1"),
+        (format!("a = 1, b = {subquery}"), "stored(1)"),
+        (
+            format!("b = b + 1, a = b * 2, b = {subquery}"),
+            "stored((stored((#2 + 1)) * 2))",
+        ),
+        (format!("a = (SELECT 1), b = {subquery}"), "stored(#3)"),
+    ] {
+        let found = arguments(&format!("UPDATE t SET {assignments}"));
+        assert_eq!(found, [expected], "{assignments}");
+    }
+    let sql = format!("UPDATE t SET a = RAND(), b = {subquery}");
+    assert_eq!(changed(&sql, 1, &session).unwrap_err().number(), 1235);
 }
 
 #[test]

@@ -7,13 +7,11 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::util::display::array_value_to_string;
-use datafusion::catalog::{
-    CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
-};
+use datafusion::catalog::default_table_source::provider_as_source;
 use datafusion::common::{JoinSide, JoinType, NullEquality, ScalarValue};
 use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::execution::TaskContext;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::execution::{SessionState, TaskContext};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{binary, cast, col, lit};
@@ -41,11 +39,13 @@ use crate::access::cost::CostModel;
 use crate::access::join_rule::candidates;
 use crate::access::paths::AccessPath;
 use crate::access::{
-    AccessContext, NdpMode, NdpSettings, NdpStatus, PageScanExec, describe, physical_rules,
-    schema_provider, table_schema,
+    AccessContext, NdpMode, NdpSettings, NdpStatus, PageScanExec, TableAccess,
+    definition as definition_of, describe, physical_rules, table_schema,
 };
 use crate::memory::ProcessMemory;
+use crate::plan::lower::{self, Subqueries};
 use crate::plan::state;
+use crate::plan::tests::bound;
 
 const INT: ColumnType = ColumnType::Int {
     bytes: 4,
@@ -622,26 +622,28 @@ async fn memory_of_a_slice_counts_and_is_limited() {
     assert!(error.to_string().contains("IndexJoinExec"), "{error}");
 }
 
-/// A state that plans statements on the tables of schema `test`.
-fn planner(engine: &Arc<Engine>, lookups: bool) -> SessionState {
+/// The plan of a query of tables of the schema `test`.
+async fn planned(engine: &Arc<Engine>, sql: &str, lookups: bool) -> Arc<dyn ExecutionPlan> {
     let context = context(engine);
-    let catalog = MemoryCatalogProvider::new();
-    catalog
-        .register_schema("test", schema_provider(&context, "test"))
-        .unwrap();
-    let catalogs = MemoryCatalogProviderList::new();
-    catalogs.register_catalog(state::CATALOG.to_owned(), Arc::new(catalog));
+    let table = |name: &str| engine.table("test", name).ok();
+    let query = bound(sql, &|name| {
+        table(name).map(|table| definition_of(&table.def))
+    })
+    .unwrap();
+    let sources = query.tables.iter().map(|reference| {
+        let table = table(&reference.name).unwrap();
+        let mut context = context.clone();
+        context.alias = Some(reference.alias.to_string());
+        provider_as_source(Arc::new(TableAccess::new(context, table)))
+    });
+    let sources: Vec<_> = sources.collect();
+    let logical = lower::planned(&query, &sources, Subqueries::Joined, 1000).unwrap();
     let mut rules = physical_rules(PhysicalOptimizer::default().rules, &context);
     if !lookups {
         rules.retain(|rule| rule.name() != "IndexNestedLoopJoin");
     }
-    state::template(2, Arc::default(), Arc::new(catalogs), rules)
-}
-
-async fn planned(engine: &Arc<Engine>, sql: &str, lookups: bool) -> Arc<dyn ExecutionPlan> {
-    let state = planner(engine, lookups);
-    let plan = state.create_logical_plan(sql).await.unwrap();
-    let plan = state.optimize(&plan).unwrap();
+    let state = state::template(2, Arc::default(), rules);
+    let plan = state.optimize(&logical.plan).unwrap();
     state.create_physical_plan(&plan).await.unwrap()
 }
 
@@ -707,10 +709,7 @@ async fn explain_shows_the_inner_table_behind_the_outer_one() {
         let [outer, inner] = &rows[..] else {
             panic!("{rows:?}")
         };
-        assert_eq!(
-            (outer.table.as_str(), inner.table.as_str()),
-            ("small", "large")
-        );
+        assert_eq!((outer.table.as_str(), inner.table.as_str()), ("s", "l"));
         assert_eq!(
             (inner.access_type, inner.key.as_deref()),
             (access, Some(index))

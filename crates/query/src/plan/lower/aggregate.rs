@@ -25,8 +25,9 @@ use crate::functions::aggregates::row_key::{equality_key, order_key};
 use crate::functions::cast::Target;
 use crate::functions::library;
 use crate::functions::sum_double::sum_of_doubles;
+use crate::plan::comparable;
+use crate::plan::grouping;
 use crate::plan::operators::cast_to;
-use crate::plan::typing;
 
 /// What an aggregate function is in plans, with arguments of its kind.
 pub(super) struct Lowering {
@@ -61,7 +62,7 @@ pub(super) fn function(
         }
         AggregateFunction::Sum => {
             let argument = arguments.swap_remove(0);
-            let argument = typing::sum_argument(argument, row.schema)?;
+            let argument = comparable::sum_argument(argument, row.schema)?;
             let is_double = argument.get_type(row.schema)? == DataType::Float64;
             arguments = vec![argument];
             match is_double {
@@ -109,7 +110,7 @@ pub(super) fn function(
 /// Values as those that are compared.
 fn keys(values: Vec<Expr>, row: &Row<'_>) -> DfResult<Vec<Expr>> {
     let keys = values.into_iter();
-    keys.map(|value| typing::collated(value, row.schema))
+    keys.map(|value| comparable::collated(value, row.schema))
         .collect()
 }
 
@@ -192,9 +193,9 @@ impl Functions<'_> {
             of_nothing,
         } = lowered(aggregate, row)?;
         let function = Function::new_udf(function, arguments, distinct, None, vec![], None);
-        let function = match typing::extreme_of_text(&function, row.schema)? {
+        let function = match comparable::extreme_of_text(&function, row.schema)? {
             Some(extreme) => extreme,
-            None => typing::distinct_argument(function, row.schema)?.data,
+            None => comparable::distinct_argument(function, row.schema)?.data,
         };
         Ok(or_else(self.column(function), of_nothing))
     }
@@ -279,7 +280,7 @@ impl Planner<'_> {
         }
         let functions = functions.named();
         let groups = Groups::try_new(Arc::new(input.plan), groups, functions)?;
-        let plan = typing::sums_in_range(typing::group_by(groups)?)?;
+        let plan = grouping::sums_in_range(grouping::group_by(groups)?)?;
         Ok(Lowered {
             plan,
             columns: output,

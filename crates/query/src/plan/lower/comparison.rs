@@ -21,7 +21,7 @@ use crate::functions::types::{datetime, is_string, is_temporal, is_time, time};
 use crate::interrupt;
 use crate::parse::{MAX_TERMS, halves};
 use crate::plan::operators::{self, Enums, as_bytes, call, cast_to};
-use crate::plan::{collation, metadata, typing};
+use crate::plan::{collation, comparable, metadata};
 
 /// True if a comparison of what the operands are conversions of is one in the domain. It is not where a third operand
 /// has decided the domain, as in BETWEEN.
@@ -181,7 +181,7 @@ impl Row<'_> {
             case_insensitive: false,
         };
         if let Some(members) = metadata::members(&like.expr.to_field(self.schema)?.1)
-            && let Some(listed) = typing::enum_like(&like, members, self.schema)?
+            && let Some(listed) = comparable::enum_like(&like, members, self.schema)?
         {
             return Ok(Some(listed));
         }

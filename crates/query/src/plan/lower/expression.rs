@@ -118,6 +118,9 @@ impl Row<'_> {
             Node::Call(call) => self.library(call)?,
             // Nothing else in a plan computes a value once for several places.
             Node::Let(..) | Node::Local(_) => return Ok(None),
+            // One function that looks for its argument.
+            Node::Listed(..) => return Ok(None),
+            Node::Stored(_) => return Ok(None),
         }))
     }
 

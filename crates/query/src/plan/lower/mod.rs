@@ -21,10 +21,7 @@ mod with;
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::Expr;
 
-#[cfg(test)]
-mod tests;
-
-pub use relation::{Subqueries, planned};
+pub use relation::{Planned, Subqueries, planned};
 
 /// The row that expressions are over.
 pub(super) struct Row<'r> {

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{
     Column, DFSchema, DFSchemaRef, JoinType, Result as DfResult, TableReference,
     internal_datafusion_err,
@@ -17,13 +18,11 @@ use perigee_sql_bind::query::{Join, JoinKind, Operator, Query, Relation, SortKey
 
 use super::with::Known;
 use super::{Row, output};
+use crate::access::NUMBER_SEPARATOR;
 use crate::error::SqlError;
 use crate::interrupt;
 use crate::plan::branches::Common;
-use crate::plan::rewrite::ACCESS_SEPARATOR;
-use crate::plan::select::Planned;
-use crate::plan::state::CATALOG;
-use crate::plan::{membership, typing};
+use crate::plan::{comparable, grouping, membership};
 
 /// Stack that is left when it grows.
 pub(super) const RED_ZONE: usize = 256 << 10;
@@ -63,6 +62,17 @@ pub fn planned(
         schema,
         names,
     })
+}
+
+/// A logical plan with the names of its columns.
+#[derive(Debug)]
+pub struct Planned {
+    /// The plan, before DataFusion's optimizer.
+    pub plan: LogicalPlan,
+    /// What clients are told of its columns.
+    pub schema: SchemaRef,
+    /// What the result's columns are called.
+    pub names: Vec<String>,
 }
 
 /// What becomes of subqueries.
@@ -134,7 +144,7 @@ impl<'q> Planner<'q> {
 
     /// A qualifier that no other relation of the query has.
     pub(super) fn qualifier(&self, name: &str) -> TableReference {
-        TableReference::bare(format!("{name}{ACCESS_SEPARATOR}{}", self.number()))
+        TableReference::bare(format!("{name}{NUMBER_SEPARATOR}{}", self.number()))
     }
 
     /// The plan of a subquery with these parameters.
@@ -199,7 +209,7 @@ impl<'q> Planner<'q> {
             Operator::Limit { input, skip, fetch } => limited(lowered(input)?, *skip, *fetch),
             Operator::Distinct { input } => {
                 let input = lowered(input)?.exact(&relation.columns, self)?;
-                let plan = typing::distinct(Arc::new(input.plan))?;
+                let plan = grouping::distinct(Arc::new(input.plan))?;
                 Ok(Lowered::of(plan))
             }
             Operator::Set {
@@ -217,8 +227,8 @@ impl<'q> Planner<'q> {
     fn table(&self, table: &Table) -> DfResult<Lowered> {
         let source = self.tables.get(table.reference);
         let source = source.ok_or_else(|| internal_datafusion_err!("Q1: a table unknown"))?;
-        let name = format!("{}{ACCESS_SEPARATOR}{}", table.name, table.reference);
-        let name = TableReference::full(CATALOG, &*table.schema, name);
+        let name = format!("{}{NUMBER_SEPARATOR}{}", table.name, table.reference);
+        let name = TableReference::partial(&*table.schema, name);
         let scan = LogicalPlanBuilder::scan(name, source.clone(), None)?;
         let plan = scan.alias(self.qualifier(&table.alias))?.build()?;
         let mut lowered = Lowered::of(plan);
@@ -328,7 +338,7 @@ pub(super) fn sort_keys(
 fn sorted(input: Lowered, keys: &[SortKey], parameters: &[Expr]) -> DfResult<Lowered> {
     let expr = sort_keys(&input, keys, parameters)?;
     let columns = input.columns;
-    let plan = typing::order_by(Sort {
+    let plan = comparable::order_by(Sort {
         expr,
         input: Arc::new(input.plan),
         fetch: None,

@@ -22,7 +22,7 @@ use super::aggregate::Functions;
 use super::output::{named, unique};
 use super::relation::{Lowered, Planner, Subqueries, unsupported};
 use crate::functions::enumeration;
-use crate::plan::{metadata, typing};
+use crate::plan::{comparable, grouping, metadata};
 
 /// Most keys: each is a bit of a signed integer.
 const MAX_KEYS: usize = 63;
@@ -83,7 +83,7 @@ impl Planner<'_> {
         let rows = functions.column(all);
         let sets = Expr::GroupingSet(GroupingSet::Rollup(keys.groups.clone()));
         let groups = Groups::try_new(Arc::new(input.plan), vec![sets], functions.named())?;
-        let groups = typing::sums_in_range(typing::group_by(groups)?)?;
+        let groups = grouping::sums_in_range(grouping::group_by(groups)?)?;
         // DataFusion has a row of all rows where there are none, and MySQL has not.
         let groups = LogicalPlanBuilder::from(groups).filter(rows.gt(lit(0_i64)))?;
         self.in_order(groups.build()?, results, columns, &id, &keys.groups)
@@ -144,7 +144,7 @@ fn keyed(
     let mut shown = Vec::with_capacity(keys.len());
     for (number, key) in keys.iter().enumerate() {
         let value = row.value(key)?;
-        let compared = typing::collated(value.clone(), row.schema)?;
+        let compared = comparable::collated(value.clone(), row.schema)?;
         let name = format!("{KEY}{number}");
         let column = Expr::Column(DfColumn::new_unqualified(&name));
         shown.push(match metadata::members(&value.to_field(row.schema)?.1) {

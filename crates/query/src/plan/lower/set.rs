@@ -21,7 +21,7 @@ use super::relation::{Lowered, Planner};
 use crate::functions::types::is_string;
 use crate::plan::branches::Common;
 use crate::plan::field::field_of;
-use crate::plan::{collation, keys, metadata, typing};
+use crate::plan::{collation, comparable, grouping, keys, metadata};
 
 /// The column that says which input a row is of. A column of a query cannot be named so.
 const SIDE: &str = "/side";
@@ -55,7 +55,7 @@ impl<'q> Planner<'q> {
         let union = LogicalPlan::Union(Union::try_new_with_loose_types(parts)?);
         let plan = match all {
             true => union,
-            false => typing::distinct(Arc::new(union))?,
+            false => grouping::distinct(Arc::new(union))?,
         };
         // Beside other relations, its columns have names of their own.
         let plan = LogicalPlanBuilder::from(plan).alias(self.qualifier("union"))?;
@@ -88,7 +88,7 @@ impl<'q> Planner<'q> {
             return datafusion::common::internal_err!("Q1: a row has a side");
         };
         let sides = vec![min(side.clone()).alias(FIRST), max(side).alias(LAST)];
-        let groups = typing::group_by(Aggregate::try_new(Arc::new(rows), keys, sides)?)?;
+        let groups = grouping::group_by(Aggregate::try_new(Arc::new(rows), keys, sides)?)?;
         let [first, last] = [FIRST, LAST].map(|name| Expr::Column(DfColumn::from_name(name)));
         let wanted = match operation {
             SetOperation::Except => last.eq(lit(0_i64)),
@@ -131,7 +131,7 @@ fn columns_of(plan: &LogicalPlan) -> Vec<Expr> {
 /// The rows, each with its number among those that are equal to it.
 fn numbered(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let columns = columns_of(&plan).into_iter();
-    let columns = columns.map(|column| typing::collated(column, plan.schema()));
+    let columns = columns.map(|column| comparable::collated(column, plan.schema()));
     let number = WindowFunction {
         fun: WindowFunctionDefinition::WindowUDF(row_number_udwf()),
         params: WindowFunctionParams {

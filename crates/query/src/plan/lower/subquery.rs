@@ -12,7 +12,7 @@ use perigee_sql_bind::query::{Applied, Apply, Quantifier};
 
 use super::relation::{Lowered, Planner, Subqueries, unsupported};
 use crate::functions::nullable;
-use crate::plan::typing;
+use crate::plan::comparable;
 
 impl<'q> Planner<'q> {
     /// A subquery for each row.
@@ -92,7 +92,7 @@ impl<'q> Planner<'q> {
         let row = input.row(parameters);
         let expr = row.expr(operand)?;
         let membership = InSubquery::new(Box::new(expr), subquery, false);
-        match typing::lower_in_subquery(membership, row.schema)?.data {
+        match comparable::in_subquery(membership, row.schema)?.data {
             Expr::InSubquery(membership) => Ok(membership),
             _ => unsupported("IN with this subquery"),
         }

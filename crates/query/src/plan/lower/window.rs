@@ -18,7 +18,7 @@ use super::aggregate::{self, Lowering, or_else};
 use super::relation::{Lowered, Planner, sort_keys, unsupported};
 use crate::error::SqlError;
 use crate::functions::aggregates::bits::Bits;
-use crate::plan::{frames, keys, typing};
+use crate::plan::{comparable, frames, keys};
 
 impl Planner<'_> {
     /// The rows with a result of each function behind them.
@@ -74,7 +74,7 @@ impl Planner<'_> {
                     of_nothing,
                     ..
                 } = aggregate::function(function, false, &window.arguments, &row)?;
-                typing::check_extreme(of_groups.name(), &arguments, row.schema)?;
+                comparable::check_extreme(of_groups.name(), &arguments, row.schema)?;
                 let own = bits(function).map(Bits::function);
                 let fun = WindowFunctionDefinition::AggregateUDF(own.unwrap_or(of_groups));
                 (fun, arguments, of_nothing)
@@ -86,11 +86,11 @@ impl Planner<'_> {
             }
         };
         let is_extreme = ["min", "max"].contains(&fun.name());
-        if is_extreme && typing::by_weights(&args, row.schema)? {
+        if is_extreme && comparable::by_weights(&args, row.schema)? {
             return unsupported("MIN and MAX over a window in this collation");
         }
         let partition_by = window.partition.iter().map(|one| row.value(one));
-        let partition_by = partition_by.map(|one| typing::collated(one?, row.schema));
+        let partition_by = partition_by.map(|one| comparable::collated(one?, row.schema));
         let partition_by = partition_by.collect::<DfResult<_>>()?;
         let mut order_by = sort_keys(input, &window.order, parameters)?;
         let window_frame = match &window.frame {
@@ -109,7 +109,7 @@ impl Planner<'_> {
         };
         frames::check(&params, row.schema)?;
         for sort in &mut params.order_by {
-            sort.expr = typing::in_window_order(sort.expr.clone(), row.schema)?;
+            sort.expr = comparable::in_window_order(sort.expr.clone(), row.schema)?;
         }
         Ok((Function { fun, params }, of_nothing))
     }

@@ -15,7 +15,7 @@ use perigee_sql_bind::query::{Column, Definition, Operator, Relation};
 use super::relation::{Lowered, Planner, unsupported};
 use crate::interrupt;
 use crate::plan::common::{CommonTable, SharedNode, Step, StepNode};
-use crate::plan::typing;
+use crate::plan::comparable;
 
 /// Cheap tables that stand in one another.
 const MAX_DEPTH: usize = 8;
@@ -280,7 +280,7 @@ fn compared(plan: LogicalPlan, columns: &[Column]) -> DfResult<(LogicalPlan, Vec
     let mut exprs: Vec<_> = own.collect();
     let mut places = Vec::with_capacity(columns.len());
     for place in 0..columns.len() {
-        let compared = typing::collated(exprs[place].clone(), plan.schema())?;
+        let compared = comparable::collated(exprs[place].clone(), plan.schema())?;
         if compared == exprs[place] {
             places.push(place);
         } else {

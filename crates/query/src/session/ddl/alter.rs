@@ -1,10 +1,10 @@
 //! ALTER TABLE, CREATE INDEX and DROP INDEX.
 
-use datafusion::sql::sqlparser::ast::ObjectName;
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{Alteration, EngineError, Source};
 use perigee_value::{ColumnType, RowError, ValueErrorKind};
+use sqlparser::ast::ObjectName;
 
 use super::column::{column_definition, set_default};
 use super::draft::Draft;

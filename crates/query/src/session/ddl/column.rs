@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use datafusion::sql::sqlparser::ast::{
+use perigee_engine::catalog::{ColumnDef, ColumnDefault};
+use perigee_value::{Collation, ColumnType, Members, MembersError};
+use sqlparser::ast::{
     CharacterLength, ColumnDef as AstColumn, ColumnOption, DataType, EnumMember, ExactNumberInfo,
     Expr, FunctionArguments, TimezoneInfo, Value,
 };
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::Token;
-use perigee_engine::catalog::{ColumnDef, ColumnDefault};
-use perigee_value::{Collation, ColumnType, Members, MembersError};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::Token;
 
 use super::{MAX_NAME, unsupported};
 use crate::error::{Result, SqlError};
 use crate::parse::check_charset;
-use crate::plan::rewrite::text_collation;
+use crate::parse::text_collation;
 use crate::session::insert::literal_datum;
 
 /// A column as a statement defines it.

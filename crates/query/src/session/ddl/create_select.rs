@@ -6,11 +6,11 @@
 use std::collections::HashSet;
 
 use datafusion::arrow::datatypes::Field;
-use datafusion::sql::sqlparser::ast::Query;
 use perigee_engine::catalog::{ColumnDef, TableDef};
 use perigee_engine::scan::CancelToken;
 use perigee_sql_type::TEXT_CHARS;
 use perigee_value::{Collation, ColumnType, Datum};
+use sqlparser::ast::Query;
 
 use super::draft::Draft;
 use super::name_error;
@@ -35,7 +35,8 @@ pub(super) async fn run(
     cancel: &CancelToken,
 ) -> Result<OkResult> {
     let view = session.current_view();
-    let prepared = select::prepare(session, query, piece, Reading::snapshot(view, cancel)).await?;
+    let reading = Reading::snapshot(view, cancel);
+    let prepared = select::prepare(session, &query, piece, reading).await?;
     let mut names = HashSet::new();
     for (mut column, field) in prepared.columns().into_iter().zip(prepared.schema.fields()) {
         if !names.insert(column.name.to_lowercase()) {

@@ -1,8 +1,8 @@
 //! Keys: what statements say of them, and the rules that they keep.
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, IndexColumn, TableConstraint};
 use perigee_engine::catalog::TableDef;
 use perigee_value::{ColumnType, MAX_COLUMNS, MAX_KEY_LEN};
+use sqlparser::ast::{Expr, Ident, IndexColumn, TableConstraint};
 
 use super::{refuse, unsupported};
 use crate::error::{Result, SqlError};

@@ -10,10 +10,10 @@ mod options;
 
 use std::time::Duration;
 
-use datafusion::sql::sqlparser::ast::{CreateTable, CreateTableLikeKind, ObjectName};
 use perigee_engine::catalog::{AutoIncrement, TableDef};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{EngineError, TableLocker, TableName, freeing_space};
+use sqlparser::ast::{CreateTable, CreateTableLikeKind, ObjectName};
 
 use super::Session;
 use crate::error::{Result, SqlError};
@@ -193,7 +193,7 @@ fn checked_name(name: &str) -> Result<String> {
     if name.is_empty() || name.ends_with(' ') || name.chars().count() > MAX_NAME {
         return Err(SqlError::not_supported(format!("the name '{name}'")));
     }
-    if name.contains(crate::plan::rewrite::ACCESS_SEPARATOR) {
+    if name.contains(crate::access::NUMBER_SEPARATOR) {
         return Err(SqlError::not_supported(format!("the name '{name}'")));
     }
     Ok(name.to_lowercase())

@@ -1,14 +1,12 @@
 //! Table options.
 
-use datafusion::sql::sqlparser::ast::{
-    CommentDef, CreateTable, CreateTableOptions, Expr, SqlOption,
-};
+use sqlparser::ast::{CommentDef, CreateTable, CreateTableOptions, Expr, SqlOption};
 
 use super::draft::Draft;
 use super::unsupported;
 use crate::error::{Result, SqlError};
 use crate::parse::check_charset;
-use crate::plan::rewrite::text_collation;
+use crate::parse::text_collation;
 use crate::session::Session;
 
 pub(super) fn table_options(

@@ -1,28 +1,14 @@
 //! Assignments: `SET a = …, b = …`, evaluated from left to right as in MySQL, so that an expression
 //! sees what was assigned before it.
 
-use std::ops::ControlFlow;
-use std::sync::Arc;
-
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::Schema;
-use datafusion::logical_expr::ScalarUDF;
-use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, Expr, ObjectName, Query, Select, SelectItem, TableWithJoins,
-    Value, VisitMut, VisitorMut,
-};
 use perigee_engine::catalog::{ColumnDef, Table};
+use perigee_sql_bind::query as bound;
 use perigee_value::{Collation, Datum};
+use sqlparser::ast::{Assignment, AssignmentTarget, Expr, ObjectName, Value};
 
-use super::Converter;
-use super::target::{HIDDEN, Target, ident, select_of};
-use crate::access::table_schema;
+use super::target::Target;
 use crate::error::{Result, SqlError};
-use crate::functions::stored::{PREFIX, Stored};
-use crate::plan::rewrite::call;
 use crate::session::insert::number_for;
-use crate::session::set;
-use crate::values::Column;
 use perigee_sql_bind::binary::binary_literal;
 
 /// Bytes of a wrong string that an error shows.
@@ -44,7 +30,7 @@ pub(super) struct Assigned {
 /// What is assigned.
 #[derive(Clone, Debug)]
 pub(super) enum Given {
-    /// A column of the query's output.
+    /// An expression, by its number.
     Item(usize),
     /// DEFAULT, which stands for this.
     Default(Datum),
@@ -83,18 +69,18 @@ impl Unresolved {
         Ok(unresolved)
     }
 
-    /// The query whose output are the values.
-    pub(super) fn query(&mut self, from: Vec<TableWithJoins>) -> Result<Box<Query>> {
-        let mut query = set::query_of(Vec::new())?;
-        let select = select_of(&mut query)?;
-        let expressions = std::mem::take(&mut self.expressions).into_iter();
-        let item = |(number, expr)| SelectItem::ExprWithAlias {
-            expr,
-            alias: ident(format!("{HIDDEN}value{number}")),
-        };
-        select.projection = expressions.enumerate().map(item).collect();
-        select.from = from;
-        Ok(query)
+    /// The assignments, with these in the place of the expressions.
+    pub(super) fn assigned<'a>(&'a self, expressions: &'a [Expr]) -> Vec<bound::Assigned<'a>> {
+        let mut items = expressions.iter().zip(&self.binary);
+        let assigned = self.columns.iter().map(|(column, is_default)| {
+            let item = if *is_default { None } else { items.next() };
+            bound::Assigned {
+                column,
+                value: item.map(|(expr, _)| expr),
+                is_told: item.is_some_and(|(_, binary)| binary.is_none()),
+            }
+        });
+        assigned.collect()
     }
 
     /// Finds the columns, in a statement that began at `now`.
@@ -172,45 +158,6 @@ fn resolve(name: &ObjectName, targets: &[Target]) -> Result<(usize, usize)> {
     })
 }
 
-/// Has each expression see what was assigned before it. Returns the functions that this needs.
-pub(super) fn left_to_right(
-    select: &mut Select,
-    assigned: &[Assigned],
-    targets: &[Target],
-) -> Result<Vec<Arc<ScalarUDF>>> {
-    let mut before = Before {
-        targets,
-        columns: Vec::new(),
-        depth: 0,
-    };
-    let mut functions = Vec::new();
-    for (number, assigned) in assigned.iter().enumerate() {
-        let table = &targets[assigned.target].table;
-        let def = &table.def.columns[assigned.column];
-        let value = match &assigned.value {
-            Given::Default(value) => default_of(value, def),
-            Given::Item(item) => {
-                let SelectItem::ExprWithAlias { expr, .. } = &mut select.projection[*item] else {
-                    return Err(SqlError::unknown("Q12: a value without a name"));
-                };
-                if let Some(literal) = &assigned.literal {
-                    *expr = Expr::value(literal.clone());
-                }
-                let _ = expr.visit(&mut before);
-                expr.clone()
-            }
-        };
-        let name = format!("{PREFIX}{number}");
-        let field = table_schema(&table.def).field(assigned.column).clone();
-        let function = Stored::new(name.clone(), &field, def.clone());
-        functions.push(Arc::new(ScalarUDF::from(function)));
-        let place = (assigned.target, assigned.column);
-        before.columns.retain(|(known, _)| *known != place);
-        before.columns.push((place, call(&name, vec![value])));
-    }
-    Ok(functions)
-}
-
 /// The value that DEFAULT stands for.
 ///
 /// # Errors
@@ -220,124 +167,6 @@ fn default(def: &ColumnDef, now: i64) -> Result<Datum> {
         Some(value) => Ok(value),
         None if def.nullable => Ok(Datum::Null),
         None => Err(SqlError::no_default(&def.name)),
-    }
-}
-
-fn default_of(value: &Datum, column: &ColumnDef) -> Expr {
-    if value.is_null() {
-        return Expr::value(Value::Null);
-    }
-    let mut text = String::new();
-    column.format(value.as_ref(), &mut text);
-    Expr::value(Value::SingleQuotedString(text))
-}
-
-/// Puts assigned values in the place of columns; outside of subqueries.
-struct Before<'a> {
-    targets: &'a [Target],
-    /// Target and column, and what it holds.
-    columns: Vec<((usize, usize), Expr)>,
-    depth: usize,
-}
-
-impl Before<'_> {
-    fn value(&self, table: Option<&str>, column: &str) -> Option<&Expr> {
-        let found = self.columns.iter().find(|((target, number), _)| {
-            let target = &self.targets[*target];
-            let name = &target.table.def.columns[*number].name;
-            table.is_none_or(|table| table == target.alias) && name.eq_ignore_ascii_case(column)
-        });
-        found.map(|(_, expr)| expr)
-    }
-}
-
-impl VisitorMut for Before<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if self.depth == 0 {
-            let value = match &*expr {
-                Expr::Identifier(ident) => self.value(None, &ident.value),
-                Expr::CompoundIdentifier(idents) => match &idents[..] {
-                    [.., table, column] => self.value(Some(&table.value), &column.value),
-                    _ => None,
-                },
-                _ => None,
-            };
-            if let Some(value) = value.cloned() {
-                *expr = value;
-            }
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// The values of the assignments in a batch of the query's output.
-pub(super) struct Values<'a> {
-    targets: &'a [Target],
-    assigned: &'a [Assigned],
-    columns: Vec<Option<Column>>,
-}
-
-impl<'a> Values<'a> {
-    pub(super) fn new(
-        targets: &'a [Target],
-        assigned: &'a [Assigned],
-        batch: &RecordBatch,
-        schema: &Schema,
-    ) -> Result<Self> {
-        let column = |assigned: &Assigned| match assigned.value {
-            Given::Item(item) => Column::new(batch.column(item), schema.field(item)).map(Some),
-            Given::Default(_) => Ok(None),
-        };
-        Ok(Self {
-            targets,
-            assigned,
-            columns: assigned.iter().map(column).collect::<Result<_>>()?,
-        })
-    }
-
-    /// What a row of the batch assigns to columns of a target; `number` is its number in the
-    /// statement, from 1.
-    ///
-    /// # Errors
-    /// If a value does not fit its column.
-    pub(super) fn row(
-        &self,
-        target: usize,
-        row: usize,
-        number: u64,
-        converter: &mut Converter,
-    ) -> Result<Vec<(usize, Datum)>> {
-        let table = &self.targets[target].table;
-        let mut values = Vec::new();
-        for (assigned, column) in self.assigned.iter().zip(&self.columns) {
-            if assigned.target != target {
-                continue;
-            }
-            let value = match (column, &assigned.value) {
-                (_, Given::Default(value)) => value.clone(),
-                (None, Given::Item(_)) => {
-                    return Err(SqlError::unknown("Q12: a value without a column"));
-                }
-                (Some(column), Given::Item(_)) => {
-                    let def = &table.def.columns[assigned.column];
-                    converter.value(column.datum(row), column.ty(), def, number)?
-                }
-            };
-            values.push((assigned.column, value));
-        }
-        Ok(values)
     }
 }
 

@@ -1,33 +1,26 @@
 //! UPDATE and DELETE.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
-use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::logical_expr::ScalarUDF;
-use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, LimitClause, ObjectName, Query, visit_expressions,
-};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock, Written};
 use perigee_sql_bind::query::{self, Change, Origin};
 use perigee_value::Datum;
+use sqlparser::ast::{Expr, ObjectName};
 
-use super::assign::{Assigned, Given, Unresolved, Values, assign, left_to_right};
-use super::evaluated::{Evaluated, EvaluatedBatch};
-use super::target::{Target, bound_targets, row_of, select_of, targets};
+use super::assign::{Assigned, Given, Unresolved, assign};
+use super::evaluated::Evaluated;
+use super::target::{Target, row_of, targets};
 use super::{Budget, Converter, CurrentRows, point};
 use crate::access::table_schema;
 use crate::error::{Result, SqlError};
 use crate::parse::{Delete, Piece, Rows, Update};
-use crate::plan::rewrite::Rewritten;
 use crate::result::OkResult;
 use crate::session::environment::micros_now;
 use crate::session::insert::{duplicate_error, engine_error};
 use crate::session::select::{self, Prepared, Reading, Special};
 use crate::session::transaction::Work;
-use crate::session::{Session, bound, scalars, set};
+use crate::session::{Session, bound, scalars};
 use crate::values;
 
 /// What happens to the rows.
@@ -38,10 +31,14 @@ pub(in crate::session) enum Kind {
 }
 
 /// The query that finds the rows of an UPDATE or DELETE: their keys and their new values.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(in crate::session) struct ReadPhase {
     pub kind: Kind,
-    what: What,
+    query: query::Query,
+    /// How the rows of the query become the new values.
+    assigned: Evaluated,
+    /// Columns of the only target that are needed if its row is locked before the query runs.
+    needed: HashSet<usize>,
     /// The tables whose rows change.
     pub targets: Vec<Target>,
     /// The key of the only row that it can be.
@@ -51,24 +48,6 @@ pub(in crate::session) struct ReadPhase {
     ignore: bool,
     /// When the statement began.
     now: i64,
-}
-
-/// The query, and how its output becomes the new values.
-#[derive(Clone, Debug)]
-enum What {
-    /// As the binder understands it.
-    Bound {
-        query: Arc<query::Query>,
-        assigned: Evaluated,
-        /// Columns of the only target that are needed if its row is locked before the query runs.
-        needed: HashSet<usize>,
-    },
-    /// As DataFusion understands it.
-    Rewritten {
-        rewritten: Box<Rewritten>,
-        assigned: Vec<Assigned>,
-        functions: Vec<Arc<ScalarUDF>>,
-    },
 }
 
 /// A row to change.
@@ -93,19 +72,8 @@ pub(in crate::session) async fn update(
     piece: Piece<'_>,
     cancel: &CancelToken,
 ) -> Result<OkResult> {
-    let (counts, warnings) = match ReadPhase::bound_update(session, &update, piece)? {
-        Some(phase) => match run(session, &phase, cancel).await {
-            Err(error) if error.is_not_supported() => {
-                let phase = ReadPhase::rewritten_update(session, update, piece)?;
-                run(session, &phase, cancel).await?
-            }
-            outcome => outcome?,
-        },
-        None => {
-            let phase = ReadPhase::rewritten_update(session, update, piece)?;
-            run(session, &phase, cancel).await?
-        }
-    };
+    let phase = ReadPhase::of_update(session, update, piece)?;
+    let (counts, warnings) = run(session, &phase, cancel).await?;
     let Counts { matched, changed } = counts;
     Ok(OkResult {
         affected_rows: if session.info.found_rows {
@@ -125,19 +93,8 @@ pub(in crate::session) async fn delete(
     piece: Piece<'_>,
     cancel: &CancelToken,
 ) -> Result<OkResult> {
-    let (counts, _) = match ReadPhase::bound_delete(session, &delete, piece)? {
-        Some(phase) => match run(session, &phase, cancel).await {
-            Err(error) if error.is_not_supported() => {
-                let phase = ReadPhase::rewritten_delete(session, delete, piece)?;
-                run(session, &phase, cancel).await?
-            }
-            outcome => outcome?,
-        },
-        None => {
-            let phase = ReadPhase::rewritten_delete(session, delete, piece)?;
-            run(session, &phase, cancel).await?
-        }
-    };
+    let phase = ReadPhase::of_delete(session, &delete, piece)?;
+    let (counts, _) = run(session, &phase, cancel).await?;
     Ok(OkResult {
         affected_rows: counts.changed,
         ..OkResult::default()
@@ -150,6 +107,7 @@ async fn run(
     phase: &ReadPhase,
     cancel: &CancelToken,
 ) -> Result<(Counts, usize)> {
+    bound::warn(session, &phase.query);
     let mut work = session.begin_work(cancel);
     let outcome = loop {
         match attempt(session, &mut work, phase, cancel).await {
@@ -162,7 +120,8 @@ async fn run(
         }
     };
     let (counts, converter) = session.end_work(work, outcome).await?;
-    Ok((counts, converter.report(session)))
+    let warnings = phase.query.warnings.len() + converter.report(session);
+    Ok((counts, warnings))
 }
 
 /// Finds the rows and changes them.
@@ -267,63 +226,58 @@ async fn write(
 }
 
 impl ReadPhase {
-    /// Of an UPDATE as the binder understands it; `None` if it does not know all of it.
+    /// Of an UPDATE.
     ///
     /// # Errors
-    /// Unknown tables and columns, values that are not supported.
-    pub(in crate::session) fn bound_update(
+    /// Unknown tables and columns, what is not supported.
+    pub(in crate::session) fn of_update(
         session: &Session,
-        update: &Update,
+        update: Update,
         piece: Piece<'_>,
-    ) -> Result<Option<Self>> {
+    ) -> Result<Self> {
         let now = micros_now();
-        let unresolved = Unresolved::new(update.assignments.clone())?;
-        let given = &unresolved.expressions;
-        let Some(mut change) = change_of(session, &update.rows, given, (piece, now))? else {
-            return Ok(None);
-        };
-        let all = bound_targets(session, &change.query)?;
+        let unresolved = Unresolved::new(update.assignments)?;
+        let assigned = unresolved.assigned(&unresolved.expressions);
+        let mut change = bound::change(session, &update.rows, &assigned, (piece, now))?;
+        let all = targets(session, &change.query)?;
         first_of(Kind::Update, &all, &update.rows)?;
         let mut assigned = unresolved.resolve(&all, now)?;
         for assigned in &assigned {
             if let (Given::Item(item), Some(literal)) = (&assigned.value, &assigned.literal) {
                 let literal = Expr::value(literal.clone());
-                let Some(scalar) = scalars::bound(session, &literal, now, &|_| None) else {
-                    return Ok(None);
-                };
-                change.values[*item].scalar = scalar;
+                let scalar = scalars::bound(session, &literal, now, &|_| None);
+                let unknown = || SqlError::unknown("Q12: a literal without a value");
+                change.values[*item] = scalar.ok_or_else(unknown)?;
             }
         }
         let targets = changed_targets(&mut assigned, &all);
         let (kind, rows) = (Kind::Update, &update.rows);
         let phase = Self::of_change(kind, change, (targets, &assigned), rows)?;
-        Ok(Some(Self {
+        Ok(Self {
             ignore: update.ignore,
             now,
             ..phase
-        }))
+        })
     }
 
-    /// Of a DELETE as the binder understands it; `None` if it does not know all of it.
+    /// Of a DELETE.
     ///
     /// # Errors
-    /// Unknown tables and columns.
-    pub(in crate::session) fn bound_delete(
+    /// Unknown tables and columns, what is not supported.
+    pub(in crate::session) fn of_delete(
         session: &Session,
         delete: &Delete,
         piece: Piece<'_>,
-    ) -> Result<Option<Self>> {
-        let Some(change) = change_of(session, &delete.rows, &[], (piece, micros_now()))? else {
-            return Ok(None);
-        };
-        let all = bound_targets(session, &change.query)?;
+    ) -> Result<Self> {
+        let change = bound::change(session, &delete.rows, &[], (piece, micros_now()))?;
+        let all = targets(session, &change.query)?;
         let targets = deleted_targets(&delete.targets, all)?;
         let (kind, rows) = (Kind::Delete, &delete.rows);
         let phase = Self::of_change(kind, change, (targets, &[]), rows)?;
-        Ok(Some(Self {
+        Ok(Self {
             ignore: delete.ignore,
             ..phase
-        }))
+        })
     }
 
     fn of_change(
@@ -343,95 +297,20 @@ impl ReadPhase {
             let places = key.into_iter().map(|column| change.place_of(column));
             let places: Option<Vec<usize>> = places.collect();
             let missing = || SqlError::unknown("Q12: a row without its key");
-            target.places = Some(places.ok_or_else(missing)?);
+            target.places = places.ok_or_else(missing)?;
         }
-        let assigned = Evaluated::new(&change, assigned, &targets)?;
+        let assigned = Evaluated::new(&change, assigned, &targets);
         Ok(Self {
             kind,
-            what: What::Bound {
-                query: Arc::new(change.query),
-                assigned,
-                needed,
-            },
+            query: change.query,
+            assigned,
+            needed,
             targets,
             point,
             in_order: rows.order_by.is_some(),
             ignore: false,
             now: 0,
         })
-    }
-
-    /// Of an UPDATE as DataFusion understands it.
-    ///
-    /// # Errors
-    /// Unknown tables and columns, what is not supported.
-    pub(in crate::session) fn rewritten_update(
-        session: &Session,
-        update: Update,
-        piece: Piece<'_>,
-    ) -> Result<Self> {
-        let now = micros_now();
-        let mut unresolved = Unresolved::new(update.assignments)?;
-        let query = unresolved.query(update.rows.from.clone())?;
-        let mut rewritten = rewritten(session, query, &update.rows, piece)?;
-        let all = targets(session, &rewritten.accesses)?;
-        let mut assigned = unresolved.resolve(&all, now)?;
-        let select = select_of(&mut rewritten.query)?;
-        let functions = left_to_right(select, &assigned, &all)?;
-        let targets = changed_targets(&mut assigned, &all);
-        Self::of_rewritten(Self {
-            kind: Kind::Update,
-            what: What::Rewritten {
-                rewritten: Box::new(rewritten),
-                assigned,
-                functions,
-            },
-            point: point_of(Kind::Update, &targets, &update.rows)?,
-            targets,
-            in_order: update.rows.order_by.is_some(),
-            ignore: update.ignore,
-            now,
-        })
-    }
-
-    /// Of a DELETE as DataFusion understands it.
-    ///
-    /// # Errors
-    /// Unknown tables and columns, what is not supported.
-    pub(in crate::session) fn rewritten_delete(
-        session: &Session,
-        delete: Delete,
-        piece: Piece<'_>,
-    ) -> Result<Self> {
-        let mut query = set::query_of(Vec::new())?;
-        select_of(&mut query)?.from = delete.rows.from.clone();
-        let rewritten = rewritten(session, query, &delete.rows, piece)?;
-        let all = targets(session, &rewritten.accesses)?;
-        let targets = deleted_targets(&delete.targets, all)?;
-        Self::of_rewritten(Self {
-            kind: Kind::Delete,
-            what: What::Rewritten {
-                rewritten: Box::new(rewritten),
-                assigned: Vec::new(),
-                functions: Vec::new(),
-            },
-            point: point_of(Kind::Delete, &targets, &delete.rows)?,
-            targets,
-            in_order: delete.rows.order_by.is_some(),
-            ignore: delete.ignore,
-            now: 0,
-        })
-    }
-
-    /// The same with the rows' keys as output.
-    fn of_rewritten(mut self) -> Result<Self> {
-        if let What::Rewritten { rewritten, .. } = &mut self.what {
-            let select = select_of(&mut rewritten.query)?;
-            for target in &self.targets {
-                target.add_key(select);
-            }
-        }
-        Ok(self)
     }
 
     /// The plan of the query, for EXPLAIN.
@@ -444,32 +323,7 @@ impl ReadPhase {
         mut reading: Reading,
     ) -> Result<Prepared> {
         self.prepare(&mut reading);
-        self.plan(session, reading).await
-    }
-
-    async fn plan(&self, session: &Session, reading: Reading) -> Result<Prepared> {
-        match &self.what {
-            What::Bound { query, .. } => select::plan_bound(session, query, reading).await,
-            What::Rewritten { rewritten, .. } => {
-                select::plan(session, (**rewritten).clone(), reading).await
-            }
-        }
-    }
-
-    /// References to tables.
-    fn references(&self) -> usize {
-        match &self.what {
-            What::Bound { query, .. } => query.tables.len(),
-            What::Rewritten { rewritten, .. } => rewritten.accesses.len(),
-        }
-    }
-
-    /// The functions that the query calls.
-    fn functions(&self) -> Vec<Arc<ScalarUDF>> {
-        match &self.what {
-            What::Bound { .. } => Vec::new(),
-            What::Rewritten { functions, .. } => functions.clone(),
-        }
+        select::plan(session, &self.query, reading).await
     }
 
     /// What the query reads and locks.
@@ -484,7 +338,7 @@ impl ReadPhase {
         reading
     }
 
-    /// The functions that the query calls, and the keys that it needs.
+    /// The keys that the query delivers.
     fn prepare(&self, reading: &mut Reading) {
         let special = |target: &Target| {
             let special = Special {
@@ -494,18 +348,12 @@ impl ReadPhase {
             (target.access, special)
         };
         reading.special = self.targets.iter().map(special).collect();
-        reading.functions = self.functions();
     }
 
     /// Fetches the long values of a locked row that the query names. Others become empty.
     async fn fetch_long(&self, session: &Session, row: &mut [Datum]) -> Result<()> {
-        let columns = &self.targets[0].table.def.columns;
-        for (place, (value, column)) in row.iter_mut().zip(columns).enumerate() {
-            let is_needed = match &self.what {
-                What::Bound { needed, .. } => needed.contains(&place),
-                What::Rewritten { rewritten, .. } => names(&rewritten.query, &column.name),
-            };
-            if matches!(value, Datum::Overflow(_)) && !is_needed {
+        for (place, value) in row.iter_mut().enumerate() {
+            if matches!(value, Datum::Overflow(_)) && !self.needed.contains(&place) {
                 *value = Datum::String(Vec::new());
             }
         }
@@ -524,34 +372,16 @@ impl ReadPhase {
         let rows = CurrentRows::new(table_schema(&target.table.def));
         rows.set(row)?;
         // Nothing but subqueries reads tables.
-        let mut reading = match self.references() {
+        let mut reading = match self.query.tables.len() {
             1 => Reading::snapshot(session.current_view(), cancel),
             _ => work.reading(cancel).await,
         };
-        reading.functions = self.functions();
         let special = Special {
             rows: Some(rows),
             ..Special::default()
         };
         reading.special = HashMap::from([(target.access, special)]);
         Ok(reading)
-    }
-
-    fn values<'a>(
-        &'a self,
-        batch: &RecordBatch,
-        prepared: &Prepared,
-        cancel: &'a CancelToken,
-    ) -> Result<NewValues<'a>> {
-        let targets = &self.targets;
-        Ok(match &self.what {
-            What::Bound { assigned, .. } => {
-                NewValues::Evaluated(assigned.over(targets, batch, cancel)?)
-            }
-            What::Rewritten { assigned, .. } => {
-                NewValues::Planned(Values::new(targets, assigned, batch, &prepared.schema)?)
-            }
-        })
     }
 
     /// Runs the query.
@@ -562,16 +392,16 @@ impl ReadPhase {
         converter: &mut Converter,
     ) -> Result<Vec<Candidate>> {
         let cancel = reading.cancel.clone();
-        let prepared = self.plan(session, reading).await?;
+        let prepared = select::plan(session, &self.query, reading).await?;
         let mut stream = session.frontend.start(&prepared);
         let mut found = Found {
             budget: Budget::new(session)?,
             candidates: Vec::new(),
             // Only a join delivers a row twice.
-            known: (self.references() > 1).then(HashSet::new),
+            known: (self.query.tables.len() > 1).then(HashSet::new),
         };
         while let Some(batch) = select::guarded(&mut stream, &cancel).await? {
-            let values = self.values(&batch, &prepared, &cancel)?;
+            let values = self.assigned.over(&self.targets, &batch, &cancel)?;
             let keys: Vec<_> = self
                 .targets
                 .iter()
@@ -602,27 +432,6 @@ impl ReadPhase {
     }
 }
 
-/// The new values of a batch of rows.
-enum NewValues<'a> {
-    Evaluated(EvaluatedBatch<'a>),
-    Planned(Values<'a>),
-}
-
-impl NewValues<'_> {
-    fn row(
-        &self,
-        target: usize,
-        row: usize,
-        number: u64,
-        converter: &mut Converter,
-    ) -> Result<Vec<(usize, Datum)>> {
-        match self {
-            Self::Evaluated(values) => values.row(target, row, number, converter),
-            Self::Planned(values) => values.row(target, row, number, converter),
-        }
-    }
-}
-
 /// The rows found so far.
 struct Found {
     budget: Budget,
@@ -645,18 +454,6 @@ impl Found {
         self.budget.take(bytes)?;
         self.candidates.push(candidate);
         Ok(())
-    }
-}
-
-fn change_of(
-    session: &Session,
-    rows: &Rows,
-    expressions: &[Expr],
-    around: (Piece<'_>, i64),
-) -> Result<Option<Change>> {
-    match session.frontend.config.bound_queries {
-        true => bound::change(session, rows, expressions, around),
-        false => Ok(None),
     }
 }
 
@@ -713,45 +510,5 @@ fn first_of<'t>(kind: Kind, targets: &'t [Target], rows: &Rows) -> Result<&'t Ta
             Err(SqlError::not_updatable(table, statement))
         }
         (None, None) => Err(SqlError::no_tables_used()),
-    }
-}
-
-/// True if a query may mention a column.
-fn names(query: &Query, column: &str) -> bool {
-    let is_it = |ident: &Ident| ident.value.eq_ignore_ascii_case(column);
-    visit_expressions(query, |expr| {
-        let found = match expr {
-            Expr::Identifier(ident) => is_it(ident),
-            Expr::CompoundIdentifier(idents) => idents.last().is_some_and(is_it),
-            _ => false,
-        };
-        if found {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    })
-    .is_break()
-}
-
-/// A query with the conditions, the order and the limit of a statement.
-fn rewritten(
-    session: &Session,
-    mut query: Box<Query>,
-    rows: &Rows,
-    piece: Piece<'_>,
-) -> Result<Rewritten> {
-    query.order_by.clone_from(&rows.order_by);
-    query.limit_clause = rows.limit.clone().map(limit);
-    let select = select_of(&mut query)?;
-    select.selection.clone_from(&rows.selection);
-    select.optimizer_hints.clone_from(&rows.hints);
-    select::rewritten(session, query, piece)
-}
-
-fn limit(limit: Expr) -> LimitClause {
-    LimitClause::LimitOffset {
-        limit: Some(limit),
-        offset: None,
-        limit_by: Vec::new(),
     }
 }

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::physical_plan::execution_plan::reset_plan_states;
-use datafusion::sql::sqlparser::ast::{
-    Assignment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, InsertAliases,
-    ObjectName, TableFactor, TableWithJoins, VisitMut, VisitorMut,
-};
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::CancelToken;
 use perigee_value::Datum;
+use sqlparser::ast::{
+    Assignment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, InsertAliases,
+    ObjectName, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+};
 
-use super::assign::{Assigned, Given, Unresolved, Values, left_to_right};
+use super::assign::{Assigned, Given, Unresolved};
 use super::evaluated::Evaluated;
 use super::one_row::OneRow;
-use super::target::{Target, ident, select_of};
+use super::target::Target;
 use super::{Converter, CurrentRows};
 use crate::access::table_schema;
 use crate::error::{Result, SqlError};
@@ -42,8 +42,6 @@ enum Evaluation {
     Bound(OneRow),
     /// One after the other, over both rows and what a plan makes of their subqueries.
     Applied(Evaluated, Planned),
-    /// By a plan over both rows.
-    Planned(Planned),
 }
 
 /// A plan over both rows.
@@ -76,21 +74,22 @@ impl OnDuplicate {
                 return Err(error);
             }
         }
-        let mut expressions = unresolved.expressions.clone();
+        let expressions = &unresolved.expressions;
         let targets = vec![Target {
             table: table.clone(),
             access: 0,
             alias: table.def.name.to_lowercase(),
-            places: None,
+            places: Vec::new(),
         }];
         let assigned = unresolved.resolve(&targets, now)?;
-        if let Some(bound) = OneRow::new(session, &targets[0], &assigned, &expressions, now) {
+        if let Some(bound) = OneRow::new(session, &targets[0], &assigned, expressions, now) {
             return Ok(Self {
                 targets,
                 assigned,
                 evaluation: Evaluation::Bound(bound),
             });
         }
+        let mut expressions = expressions.clone();
         for assigned in &assigned {
             if let (Given::Item(item), Some(literal)) = (&assigned.value, &assigned.literal) {
                 expressions[*item] = Expr::value(literal.clone());
@@ -98,38 +97,17 @@ impl OnDuplicate {
         }
         let from = [table_of(name.clone())];
         let both = (&table.def, &from[..], NEW);
-        let change = match session.frontend.config.bound_queries {
-            true => bound::over_both(session, both, &expressions, (piece, now))?,
-            false => None,
-        };
-        if let Some(mut change) = change {
-            change.narrow(&[]);
-            let evaluated = Evaluated::new(&change, &assigned, &targets)?;
-            let (rows, reading) =
-                reading(session, work, table, change.query.tables.len(), cancel).await;
-            match select::plan_bound(session, &change.query, reading).await {
-                Err(error) if error.is_not_supported() => {}
-                prepared => {
-                    let prepared = Box::new(prepared?);
-                    return Ok(Self {
-                        targets,
-                        assigned,
-                        evaluation: Evaluation::Applied(evaluated, Planned { rows, prepared }),
-                    });
-                }
-            }
-        }
-        let query = unresolved.query(from.to_vec())?;
-        let mut rewritten = select::rewritten(session, query, piece)?;
-        let functions = left_to_right(select_of(&mut rewritten.query)?, &assigned, &targets)?;
-        let references = rewritten.accesses.len();
-        let (rows, mut reading) = reading(session, work, table, references, cancel).await;
-        reading.functions = functions;
-        let prepared = Box::new(select::plan(session, rewritten, reading).await?);
+        let given = unresolved.assigned(&expressions);
+        let mut change = bound::over_both(session, both, &given, (piece, now))?;
+        change.narrow(&[]);
+        let evaluated = Evaluated::new(&change, &assigned, &targets);
+        let references = change.query.tables.len();
+        let (rows, reading) = reading(session, work, table, references, cancel).await;
+        let prepared = Box::new(select::plan(session, &change.query, reading).await?);
         Ok(Self {
             targets,
             assigned,
-            evaluation: Evaluation::Planned(Planned { rows, prepared }),
+            evaluation: Evaluation::Applied(evaluated, Planned { rows, prepared }),
         })
     }
 
@@ -144,26 +122,17 @@ impl OnDuplicate {
         (number, converter): (u64, &mut Converter),
         cancel: &CancelToken,
     ) -> Result<Vec<(usize, Datum)>> {
-        let planned = match &mut self.evaluation {
+        match &mut self.evaluation {
             Evaluation::Bound(bound) => {
                 let table = &self.targets[0].table;
                 let (rows, given) = ((existing, new), (number, converter));
-                return bound.values(table, &self.assigned, rows, given, cancel);
+                bound.values(table, &self.assigned, rows, given, cancel)
             }
-            Evaluation::Applied(_, planned) | Evaluation::Planned(planned) => planned,
-        };
-        let batch = planned.row(session, existing, new, cancel).await?;
-        match &self.evaluation {
-            Evaluation::Applied(evaluated, _) => {
+            Evaluation::Applied(evaluated, planned) => {
+                let batch = planned.row(session, existing, new, cancel).await?;
                 let values = evaluated.over(&self.targets, &batch, cancel)?;
                 values.row(0, 0, number, converter)
             }
-            Evaluation::Planned(planned) => {
-                let schema = &planned.prepared.schema;
-                let values = Values::new(&self.targets, &self.assigned, &batch, schema)?;
-                values.row(0, 0, number, converter)
-            }
-            Evaluation::Bound(_) => Err(SqlError::unknown("Q13: a plan of bound expressions")),
         }
     }
 }
@@ -252,7 +221,7 @@ struct NewNames<'a> {
 impl NewNames<'_> {
     fn column(&self, column: usize) -> Expr {
         let name = self.table.def.columns[column].name.to_lowercase();
-        Expr::Identifier(ident(format!("{NEW}{name}")))
+        Expr::Identifier(Ident::with_quote('`', format!("{NEW}{name}")))
     }
 
     fn named(&self, name: &str) -> Result<Expr> {

@@ -12,7 +12,7 @@ use super::Converter;
 use super::assign::{Assigned, Given};
 use super::one_row::value;
 use super::target::Target;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::functions::library::{self, Running};
 
 /// The assignments over the query's rows.
@@ -39,11 +39,7 @@ enum Assignment {
 
 impl Evaluated {
     /// The assignments over the rows of a change; their targets are among `targets`.
-    ///
-    /// # Errors
-    /// 1235 for a subquery that would see what was assigned before it.
-    pub(super) fn new(change: &Change, assigned: &[Assigned], targets: &[Target]) -> Result<Self> {
-        let mut before: Vec<Origin> = Vec::new();
+    pub(super) fn new(change: &Change, assigned: &[Assigned], targets: &[Target]) -> Self {
         let mut steps = Vec::with_capacity(assigned.len());
         for assigned in assigned {
             let origin = Origin {
@@ -52,17 +48,8 @@ impl Evaluated {
             };
             let value = match &assigned.value {
                 Given::Default(value) => Assignment::Default(value.clone()),
-                Given::Item(item) => {
-                    let value = &change.values[*item];
-                    if value.seen.iter().any(|seen| before.contains(seen)) {
-                        return Err(SqlError::not_supported(
-                            "a subquery over a column that is assigned before it",
-                        ));
-                    }
-                    Assignment::Expression(value.scalar.clone())
-                }
+                Given::Item(item) => Assignment::Expression(change.values[*item].clone()),
             };
-            before.push(origin);
             steps.push(Step {
                 target: assigned.target,
                 column: assigned.column,
@@ -70,7 +57,7 @@ impl Evaluated {
                 place: change.place_of(origin),
             });
         }
-        Ok(Self { assigned: steps })
+        Self { assigned: steps }
     }
 
     /// The values of a batch of the query's rows.

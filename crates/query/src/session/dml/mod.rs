@@ -1,8 +1,8 @@
 //! Statements that change rows: what UPDATE, DELETE and INSERT share.
 //!
 //! A statement reads all that it will change before it changes anything, so it never meets its own
-//! changes: its read phase is a SELECT like any other, with near-data processing, that delivers the
-//! rows' keys and their new values. Then row after row is locked and written. A row that another
+//! changes: its read phase is a query like any other, with near-data processing, that delivers the
+//! rows' keys and what their new values are made of. Then row after row is locked and written. A row that another
 //! transaction changed in between makes the statement begin anew, see
 //! [`Work::may_restart`](super::transaction::Work::may_restart).
 
@@ -21,7 +21,7 @@ pub(super) use change::{Kind, ReadPhase, delete, update};
 pub(super) use convert::{Converter, implicit_default};
 pub(super) use current::CurrentRows;
 pub(super) use duplicate::OnDuplicate;
-pub(super) use target::{HIDDEN, Target, row_of, select_of, targets};
+pub(super) use target::{HIDDEN, Target, row_of};
 
 use super::Session;
 use crate::error::{Result, SqlError};

@@ -1,6 +1,5 @@
 //! Assignments over one row, evaluated without a plan.
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart};
 use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_engine::scan::CancelToken;
 use perigee_expr::functions::Value;
@@ -8,6 +7,7 @@ use perigee_expr::scalar::{Scalar, of_datum, to_datum};
 use perigee_sql_bind::ColumnOf;
 use perigee_sql_type::SqlType;
 use perigee_value::Datum;
+use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart};
 
 use super::Converter;
 use super::assign::{Assigned, Given};

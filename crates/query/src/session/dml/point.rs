@@ -1,8 +1,8 @@
 //! Finds out that a statement is about one row: all columns of the primary key are compared with
 //! constants. Then the row is locked first and nothing needs to be searched.
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 use perigee_value::{ColumnType, Datum, parse_text};
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
 use super::target::Target;
 use crate::error::Result;

@@ -5,16 +5,12 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
-use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
-};
 use perigee_engine::catalog::{HIDDEN_ROW_ID, Table};
 use perigee_sql_bind::query::{self, Origin};
 use perigee_value::{Datum, RecordView, key};
+use sqlparser::ast::ObjectName;
 
-use crate::access::ROW_ID;
 use crate::error::{Result, SqlError};
-use crate::plan::rewrite::TableAccess;
 use crate::session::{Session, bound};
 use crate::values::Column;
 
@@ -29,58 +25,32 @@ pub(in crate::session) struct Target {
     pub access: usize,
     /// Its name in the statement.
     pub alias: String,
-    /// The places of the key's columns in the query's output; without them they are found by name.
-    pub places: Option<Vec<usize>>,
+    /// The places of the key's columns in the query's output, once they are known.
+    pub places: Vec<usize>,
 }
 
 /// The tables of the outermost FROM, without derived tables.
-pub(in crate::session) fn targets(
-    session: &Session,
-    accesses: &[TableAccess],
-) -> Result<Vec<Target>> {
-    let outermost = |(_, access): &(usize, &TableAccess)| access.select == 1;
-    let accesses = accesses.iter().enumerate().filter(outermost);
-    accesses
-        .map(|(number, access)| {
-            Ok(Target {
-                table: session.table(&access.schema, &access.table)?,
-                access: number,
-                alias: access.alias.clone(),
-                places: None,
-            })
-        })
-        .collect()
-}
-
-/// [`targets`] of a bound statement.
-///
-/// # Errors
-/// 1412 if a definition was changed since it was bound.
-pub(in crate::session) fn bound_targets(
-    session: &Session,
-    query: &query::Query,
-) -> Result<Vec<Target>> {
-    let targets = targets(session, &bound::references(query))?;
-    for target in &targets {
-        bound::check_is(&query.tables[target.access].definition, &target.table.def)?;
-    }
-    Ok(targets)
-}
-
-/// The outermost SELECT.
-pub(in crate::session) fn select_of(query: &mut Query) -> Result<&mut Select> {
-    match query.body.as_mut() {
-        SetExpr::Select(select) => Ok(select),
-        _ => Err(SqlError::not_supported("this form of query")),
-    }
-}
-
-/// An identifier in the form that DataFusion sees.
-pub(super) fn ident(name: impl Into<String>) -> Ident {
-    Ident::with_quote('"', name)
+pub(in crate::session) fn targets(session: &Session, query: &query::Query) -> Result<Vec<Target>> {
+    let tables = query.tables.iter().filter(|table| table.select == 1);
+    tables.map(|table| Target::new(session, table)).collect()
 }
 
 impl Target {
+    /// The table of a reference; where its key is in the query's output is not known yet.
+    ///
+    /// # Errors
+    /// If the table is not there any more, or is another one.
+    pub(in crate::session) fn new(session: &Session, reference: &query::Table) -> Result<Self> {
+        let table = session.table(&reference.schema, &reference.name)?;
+        bound::check_current(reference, &table.def)?;
+        Ok(Self {
+            table,
+            access: reference.reference,
+            alias: reference.alias.to_string(),
+            places: Vec::new(),
+        })
+    }
+
     /// True if a name in the statement means this table.
     pub(in crate::session) fn is_named(&self, name: &ObjectName) -> bool {
         let parts: Vec<String> = name
@@ -109,28 +79,6 @@ impl Target {
         clustered.layout.key.iter().map(column).collect()
     }
 
-    /// Has the query deliver the key.
-    pub(in crate::session) fn add_key(&self, select: &mut Select) {
-        let layout = &self.table.clustered().layout;
-        for (number, column) in layout.key.iter().enumerate() {
-            let name = match self.table.clustered().columns[usize::from(*column)] {
-                HIDDEN_ROW_ID => ROW_ID.to_owned(),
-                column => self.table.def.columns[usize::from(column)]
-                    .name
-                    .to_lowercase(),
-            };
-            select.projection.push(SelectItem::ExprWithAlias {
-                expr: Expr::CompoundIdentifier(vec![ident(&self.alias), ident(name)]),
-                alias: ident(self.key_column(number)),
-            });
-        }
-    }
-
-    /// Name in the query's output of a column of the key.
-    fn key_column(&self, number: usize) -> String {
-        format!("{HIDDEN}key{}.{number}", self.access)
-    }
-
     /// The rows' keys in a batch of the query's output; none where an outer join found no row.
     pub(in crate::session) fn keys(
         &self,
@@ -139,18 +87,9 @@ impl Target {
     ) -> Result<Vec<Option<Vec<u8>>>> {
         let clustered = self.table.clustered();
         let layout = &clustered.layout;
-        let columns = (0..layout.key.len())
-            .map(|number| {
-                let at = match &self.places {
-                    Some(places) => places[number],
-                    None => {
-                        let at = schema.index_of(&self.key_column(number));
-                        at.map_err(SqlError::unknown)?
-                    }
-                };
-                Column::new(batch.column(at), schema.field(at))
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let columns = self.places.iter();
+        let columns = columns.map(|at| Column::new(batch.column(*at), schema.field(*at)));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
         (0..batch.num_rows())
             .map(|row| {
                 let values = columns.iter().zip(&layout.key).map(|(column, place)| {

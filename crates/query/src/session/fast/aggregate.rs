@@ -2,9 +2,9 @@
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
-use datafusion::sql::sqlparser::ast::{Expr, Function, FunctionArgExpr, SelectItem};
 use perigee_engine::catalog::Table;
 use perigee_value::{ColumnType, ValueRef, decimal};
+use sqlparser::ast::{Expr, Function, FunctionArgExpr, SelectItem};
 
 use super::function;
 use super::names::Names;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use datafusion::sql::sqlparser::ast::{AssignmentTarget, BinaryOperator, Expr};
 use perigee_engine::catalog::Table;
 use perigee_engine::freeing_space;
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{Isolation, LockMode, LockWait, Written};
 use perigee_value::{Datum, RecordView, ValueRef};
+use sqlparser::ast::{AssignmentTarget, BinaryOperator, Expr};
 
 use super::super::Session;
 use super::super::dml::touch;

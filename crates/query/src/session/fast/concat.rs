@@ -1,7 +1,7 @@
 //! CONCAT of columns and operands: what appends to a text.
 
-use datafusion::sql::sqlparser::ast::{Expr, FunctionArgExpr};
 use perigee_value::{Collation, ColumnType, RecordView, ValueRef};
+use sqlparser::ast::{Expr, FunctionArgExpr};
 
 use super::function;
 use super::names::Names;

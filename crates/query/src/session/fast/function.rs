@@ -1,6 +1,6 @@
 //! Calls of functions in a syntax tree.
 
-use datafusion::sql::sqlparser::ast::{Function, FunctionArg, FunctionArgExpr, FunctionArguments};
+use sqlparser::ast::{Function, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 /// The name of a function in small letters and its arguments, if the call says nothing else.
 pub(super) fn call(function: &Function) -> Option<(String, Vec<&FunctionArgExpr>)> {

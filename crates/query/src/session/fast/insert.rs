@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::sql::sqlparser::ast::{self, Insert, SetExpr, TableObject};
-use datafusion::sql::sqlparser::parser::Parser;
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::CancelToken;
 use perigee_value::Datum;
+use sqlparser::ast::{self, Insert, SetExpr, TableObject};
+use sqlparser::parser::Parser;
 
 use super::super::Session;
 use super::super::auto_increment::Generator;

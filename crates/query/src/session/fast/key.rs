@@ -7,10 +7,10 @@
 
 use std::ops::Bound;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::{KeySpan, KeySpans};
 use perigee_value::{Collation, ColumnType, Datum, ValueRef, key};
+use sqlparser::ast::{BinaryOperator, Expr};
 
 use super::names::Names;
 use super::operand::{Operand, Parameters};

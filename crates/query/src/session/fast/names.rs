@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, TableFactor, TableWithJoins};
 use perigee_engine::catalog::Table;
+use sqlparser::ast::{Expr, Ident, TableFactor, TableWithJoins};
 
 use super::super::Session;
 

@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value, ValueWithSpan, Visit, Visitor};
-use datafusion::sql::sqlparser::tokenizer::Location;
 use perigee_value::{Datum, ValueRef};
+use sqlparser::ast::{Expr, UnaryOperator, Value, ValueWithSpan, Visit, Visitor};
+use sqlparser::tokenizer::Location;
 
 use super::shape;
 

@@ -4,14 +4,14 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::sql::sqlparser::ast::{
-    Distinct, LimitClause, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Statement,
-};
-use datafusion::sql::sqlparser::parser::Parser;
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::{CancelToken, Records, ShortRead};
 use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock};
 use perigee_value::{Datum, Members};
+use sqlparser::ast::{
+    Distinct, LimitClause, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Statement,
+};
+use sqlparser::parser::Parser;
 
 use super::super::locking::{lock_mode, lock_wait};
 use super::super::transaction::Work;
@@ -130,9 +130,7 @@ pub(super) async fn recognise(
     described.order_by = None;
     described.limit_clause = None;
     body(&mut described)?.selection = None;
-    let (schema, columns) = ordinary::describe(session, Box::new(described), piece)
-        .await
-        .ok()?;
+    let (schema, columns) = ordinary::describe(session, &described, piece).await.ok()?;
     let types = || schema.fields().iter().map(|field| field.data_type());
     let fits = match &output {
         Output::Rows { columns, .. } => {

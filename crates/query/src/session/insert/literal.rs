@@ -1,8 +1,8 @@
 //! Values in statements that need no evaluation: a column parses their text.
 
-use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value};
 use perigee_engine::catalog::ColumnDef;
 use perigee_value::{ColumnType, Datum, ValueRef, format_value};
+use sqlparser::ast::{Expr, UnaryOperator, Value};
 
 use super::errors::value_error;
 use crate::error::{Result, SqlError};

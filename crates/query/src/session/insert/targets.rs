@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::sql::sqlparser::ast::ObjectName;
 use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_value::Datum;
+use sqlparser::ast::ObjectName;
 
 use crate::error::{Result, SqlError};
 use crate::session::dml::implicit_default;

@@ -1,13 +1,13 @@
 //! Literals in the places of parameters.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use datafusion::sql::sqlparser::ast::{self, Expr, SelectItem, SetExpr};
 use perigee_value::date::{Civil, TimeOfDay};
 use proptest::prelude::*;
+use sqlparser::ast::{self, Expr, SelectItem, SetExpr};
 
 use super::*;
 use crate::parse::Grammar;
-use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+use sqlparser::tokenizer::Tokenizer;
 
 fn day(year: i32, month: u8, day: u8) -> Civil {
     Civil { year, month, day }

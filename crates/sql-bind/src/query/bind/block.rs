@@ -5,6 +5,7 @@
 //! are made, [`super::stage`] moves the expressions to the rows that these have.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 
 use perigee_expr::Comparison;
 use perigee_expr::scalar::{Node, Scalar};
@@ -14,7 +15,8 @@ use sqlparser::ast::{self, Expr, Function, Ident};
 use super::super::{Aggregate, Applied, Clause, Quantifier, QueryError, Relation, Window};
 use super::scope::{Found, Scope, unknown, written};
 use super::statement::Statement;
-use crate::{Binder, ColumnOf, Environment, Result};
+use crate::error::unsupported;
+use crate::{Binder, ColumnOf, Environment, ListItems, Result};
 
 /// A subquery, seen from inside: the block around it, and what it needs of its rows.
 pub(super) struct Frame<'q> {
@@ -90,6 +92,8 @@ pub(super) struct Block<'q> {
     /// Columns of the FROM that are grouped by, which HAVING may name.
     pub grouped: RefCell<Vec<usize>>,
     pub extras: RefCell<Extras>,
+    /// What columns of the FROM hold that were assigned to, where that is known.
+    pub assigned: RefCell<HashMap<usize, Option<Scalar>>>,
     /// Windows with names.
     pub windows: Vec<ast::NamedWindowDefinition>,
 }
@@ -116,6 +120,7 @@ impl<'q> Block<'q> {
             items: RefCell::default(),
             grouped: RefCell::default(),
             extras: RefCell::default(),
+            assigned: RefCell::default(),
             windows: Vec::new(),
         }
     }
@@ -258,6 +263,24 @@ impl<'q> Block<'q> {
         QueryError::AmbiguousColumn(written(name), self.clause.get()).into()
     }
 
+    /// An expression that a subquery needs, over what the columns hold by now.
+    pub fn with_assigned(&self, scalar: Scalar) -> Result<Scalar> {
+        let assigned = self.assigned.borrow();
+        if assigned.is_empty() {
+            return Ok(scalar);
+        }
+        scalar.replaced(&mut |part| {
+            let Node::Column(place) = part.node else {
+                return Ok(None);
+            };
+            match assigned.get(&place) {
+                None => Ok(None),
+                Some(Some(held)) => Ok(Some(held.clone())),
+                Some(None) => unsupported("a subquery over a column that is assigned such a value"),
+            }
+        })
+    }
+
     /// An extra of a type, as a column.
     pub fn extra(&self, kind: ExtraKind, ty: SqlType) -> Scalar {
         let mut extras = self.extras.borrow_mut();
@@ -296,14 +319,11 @@ impl Environment for Block<'_> {
         let Scalar { node, ty } = self.name(name)?;
         match node {
             Node::Column(place) => Ok(ColumnOf { place, ty }),
-            _ => crate::error::unsupported("this name"),
+            _ => unsupported("this name"),
         }
     }
 
     fn name(&self, name: &[Ident]) -> Result<Scalar> {
-        if name[0].value.starts_with("/list@") {
-            return crate::error::unsupported("a long list");
-        }
         let found = self.resolve(name)?;
         found.ok_or_else(|| unknown(written(name), self.clause.get()))
     }
@@ -343,6 +363,10 @@ impl Environment for Block<'_> {
 
     fn session_function(&self, name: &str) -> Option<Expr> {
         self.statement.environment.session_function(name)
+    }
+
+    fn long_list(&self, name: &str) -> Option<ListItems<'_>> {
+        self.statement.environment.long_list(name)
     }
 
     fn now(&self) -> i64 {

@@ -1,16 +1,17 @@
 //! The rows that UPDATE and DELETE change, and the expressions that they assign.
 
-use perigee_expr::scalar::Scalar;
-use sqlparser::ast::{Expr, LimitClause, OptimizerHint, OrderBy, TableWithJoins};
+use perigee_expr::scalar::{Node, Scalar};
+use sqlparser::ast::{
+    Expr, Ident, LimitClause, ObjectName, OptimizerHint, OrderBy, TableWithJoins,
+};
 
-use super::super::change::{Change, Value};
-use super::super::{Applied, Catalog, Clause, Operator, QueryError, Relation};
+use super::super::change::Change;
+use super::super::{Catalog, Clause, Operator, QueryError, Relation};
 use super::block::Block;
 use super::from::From;
 use super::order::exprs;
 use super::stage::Stage;
 use super::statement::Statement;
-use crate::error::unsupported;
 use crate::{Environment, Result};
 
 /// MySQL's error of a window function outside of a SELECT.
@@ -31,18 +32,29 @@ pub struct Rows<'r> {
     pub hints: &'r [OptimizerHint],
 }
 
-/// The meaning of the rows that a statement changes, and of expressions over each of them.
+/// An assignment.
+#[derive(Clone, Copy, Debug)]
+pub struct Assigned<'a> {
+    /// The column.
+    pub column: &'a ObjectName,
+    /// What is assigned; `None` if that is no expression.
+    pub value: Option<&'a Expr>,
+    /// True if the column holds what the expression says: subqueries behind the assignment may depend on it.
+    pub is_told: bool,
+}
+
+/// The meaning of the rows that a statement changes, and of the expressions that it assigns.
 ///
 /// # Errors
 /// [`crate::BindError`].
 pub fn bind_change(
     rows: &Rows<'_>,
-    expressions: &[Expr],
+    assigned: &[Assigned<'_>],
     environment: &dyn Environment,
     catalog: &dyn Catalog,
 ) -> Result<Change> {
     let statement = Statement::new(environment, catalog);
-    let (body, values) = statement.changed(rows, expressions)?;
+    let (body, values) = statement.changed(rows, assigned)?;
     Ok(Change {
         query: statement.query_of(body),
         values,
@@ -50,7 +62,11 @@ pub fn bind_change(
 }
 
 impl Statement<'_> {
-    fn changed(&self, rows: &Rows<'_>, expressions: &[Expr]) -> Result<(Relation, Vec<Value>)> {
+    fn changed(
+        &self,
+        rows: &Rows<'_>,
+        assigned: &[Assigned<'_>],
+    ) -> Result<(Relation, Vec<Scalar>)> {
         self.environment.check()?;
         let number = self.selects.get() + 1;
         self.selects.set(number);
@@ -66,9 +82,14 @@ impl Statement<'_> {
         self.resolve_hints(&from.hints.take(), &hints.orders, &item.scope, number);
         let width = item.relation.columns.len();
         let block = Block::new(self, item.scope.indexed(), width, None, Clause::Fields);
-        let scalars = expressions.iter();
-        let scalars = scalars.map(|expr| block.expression(expr, Clause::Fields));
-        let scalars = scalars.collect::<Result<Vec<_>>>()?;
+        let mut scalars = Vec::with_capacity(assigned.len());
+        for one in assigned {
+            let value = one.value.map(|expr| block.expression(expr, Clause::Fields));
+            let value = value.transpose()?;
+            block.assign(one, value.as_ref());
+            scalars.extend(value);
+        }
+        block.assigned.take();
         let mut stage = Stage::new(&block, item.relation);
         if let Some(selection) = rows.selection {
             let condition = block.condition(selection, Clause::Where)?;
@@ -101,32 +122,41 @@ impl Statement<'_> {
             };
             stage.relation = self.limited(stage.relation, Some(&limit))?;
         }
-        let values = scalars.into_iter().map(|scalar| stage.value(scalar));
-        let values = values.collect::<Result<Vec<_>>>()?;
+        let values = stage.place_all(scalars)?;
         Ok((stage.relation, values))
     }
 }
 
-impl Stage<'_, '_> {
-    /// An expression over the rows so far, and what its subqueries see of them.
-    fn value(&mut self, scalar: Scalar) -> Result<Value> {
-        let before = self.relation.columns.len();
-        let scalar = self.place(scalar)?;
-        let mut seen = Vec::new();
-        let mut relation = &self.relation;
-        while relation.columns.len() > before {
-            let Operator::Apply(apply) = &relation.operator else {
-                return unsupported("an expression over this kind of rows");
-            };
-            seen.extend(apply.arguments.iter().flat_map(Scalar::places));
-            if let Applied::Quantified { operands, .. } = &apply.applied {
-                seen.extend(operands.iter().flat_map(|(left, _)| left.places()));
-            }
-            relation = &apply.input;
-        }
-        let columns = &self.relation.columns;
-        let seen = seen.into_iter().filter_map(|place| columns[place].origin);
-        let seen = seen.collect();
-        Ok(Value { scalar, seen })
+impl Block<'_> {
+    /// Notes what a column holds from now on.
+    fn assign(&self, assigned: &Assigned<'_>, value: Option<&Scalar>) {
+        let parts = assigned.column.0.iter();
+        let name: Option<Vec<Ident>> = parts.map(|part| part.as_ident().cloned()).collect();
+        // What is wrong with the name is said where the assignment is made.
+        let column = name.and_then(|name| self.resolve(&name).ok().flatten());
+        let Some(Scalar {
+            node: Node::Column(place),
+            ty,
+        }) = column
+        else {
+            return;
+        };
+        let told = value.filter(|value| assigned.is_told && is_repeatable(value));
+        // Something that is not told makes what is computed of it so.
+        let told = told.and_then(|value| self.with_assigned(value.clone()).ok());
+        let mut ty = ty.nullable(true);
+        ty.literal = false;
+        let held = told.map(|value| Scalar::new(Node::Stored(Box::new(value)), ty));
+        self.assigned.borrow_mut().insert(place, held);
     }
+}
+
+/// True if the expression gives the same value each time.
+fn is_repeatable(scalar: &Scalar) -> bool {
+    let mut is_repeatable = true;
+    scalar.visit(&mut |part| {
+        is_repeatable &= part.is_deterministic();
+        is_repeatable
+    });
+    is_repeatable
 }

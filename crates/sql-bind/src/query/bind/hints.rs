@@ -30,6 +30,39 @@ const SYNTAX: u16 = 1064;
 /// MySQL's warning of a hint for a table that is not read.
 const UNRESOLVED: u16 = 3128;
 
+/// The hint that limits a statement's time.
+const MAX_EXECUTION_TIME: &str = "MAX_EXECUTION_TIME";
+
+/// The milliseconds that a SELECT may take, if a hint says so.
+#[must_use]
+pub fn time_limit(select: &Select) -> Option<u64> {
+    let hints = select.optimizer_hints.iter();
+    let mut hints = hints.flat_map(|hint| written(&hint.text)).flatten();
+    let limit = hints.find(|(name, _)| name == MAX_EXECUTION_TIME);
+    limit.and_then(|(_, arguments)| milliseconds(arguments))
+}
+
+fn milliseconds(arguments: &str) -> Option<u64> {
+    arguments.trim().parse().ok()
+}
+
+/// The hints of a text: names in upper case, and what stands in the parentheses; at last a rest that is no hint.
+fn written(text: &str) -> impl Iterator<Item = Result<(String, &str), &str>> {
+    let mut rest = text.trim();
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let parts = rest.split_once('(');
+        let parts = parts.and_then(|(name, tail)| Some((name, closed(tail)?)));
+        let Some((name, (arguments, tail))) = parts else {
+            return Some(Err(std::mem::take(&mut rest)));
+        };
+        rest = tail.trim_start();
+        Some(Ok((name.trim().to_ascii_uppercase(), arguments)))
+    })
+}
+
 impl Statement<'_> {
     /// Reads the hints of a SELECT with a number. What is not understood is a warning.
     pub fn select_hints(&self, select: &Select, number: usize) -> Hints {
@@ -43,24 +76,16 @@ impl Statement<'_> {
     }
 
     /// Reads hints that stand behind the first word of a SELECT, UPDATE or DELETE.
-    pub fn hints_of(&self, written: &[OptimizerHint], number: usize) -> Hints {
+    pub fn hints_of(&self, all: &[OptimizerHint], number: usize) -> Hints {
         let mut hints = Hints::default();
-        for hint in written {
-            let mut rest = hint.text.trim();
-            while !rest.is_empty() {
-                let parts = rest.split_once('(');
-                let parts = parts.and_then(|(name, tail)| Some((name, closed(tail)?)));
-                let Some((name, (arguments, tail))) = parts else {
-                    self.warn(SYNTAX, format!("Optimizer hint syntax error near '{rest}'"));
-                    break;
-                };
-                self.hint(
-                    &name.trim().to_ascii_uppercase(),
-                    arguments,
-                    number,
-                    &mut hints,
-                );
-                rest = tail.trim_start();
+        for hint in all {
+            for one in written(&hint.text) {
+                match one {
+                    Ok((name, arguments)) => self.hint(&name, arguments, number, &mut hints),
+                    Err(rest) => {
+                        self.warn(SYNTAX, format!("Optimizer hint syntax error near '{rest}'"));
+                    }
+                }
             }
         }
         hints
@@ -84,10 +109,7 @@ impl Statement<'_> {
 
     fn other_hint(&self, name: &str, arguments: &str, number: usize, hints: &mut Hints) {
         let hint = match name {
-            "MAX_EXECUTION_TIME" => {
-                let limit = arguments.trim().parse();
-                limit.ok().map(Hint::MaxExecutionTime)
-            }
+            MAX_EXECUTION_TIME => milliseconds(arguments).map(Hint::MaxExecutionTime),
             "SET_VAR" => arguments.split_once('=').map(|(name, value)| {
                 let name = name.trim().to_ascii_lowercase();
                 Hint::SetVariable(name, value.trim().to_owned())

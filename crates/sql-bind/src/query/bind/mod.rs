@@ -20,5 +20,6 @@ mod subquery;
 mod window;
 mod with;
 
-pub use change::{Rows, bind_change};
+pub use change::{Assigned, Rows, bind_change};
+pub use hints::time_limit;
 pub use statement::bind;

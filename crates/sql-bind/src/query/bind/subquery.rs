@@ -20,7 +20,9 @@ impl Block<'_> {
         let subquery = self.statement.query(query, Some(&frame))?;
         self.clause.set(saved.0);
         self.in_aggregate.set(saved.1);
-        Ok((subquery, frame.arguments.into_inner()))
+        let arguments = frame.arguments.into_inner().into_iter();
+        let arguments = arguments.map(|argument| self.with_assigned(argument));
+        Ok((subquery, arguments.collect::<Result<_>>()?))
     }
 
     /// Notes a subquery that gives columns of these types.
@@ -87,7 +89,7 @@ impl Block<'_> {
             let right = Scalar::new(Node::Column(place), ty);
             let compared = Binder::new(self).compared(left, right)?;
             let [left, right] = compared.both;
-            operands.push((left, compared.domain));
+            operands.push((self.with_assigned(left)?, compared.domain));
             rights.push(right);
         }
         let nullable = operands.iter().any(|(left, _)| left.ty.nullable)

@@ -3,10 +3,10 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
-use crate::parse::LongLists;
+use super::LongLists;
 
 /// A statement's text with its tokens (white space included).
 #[derive(Clone, Copy, Debug)]
@@ -194,9 +194,9 @@ fn ends_items(keyword: Keyword) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::parse::Grammar;
-    use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+    use sqlparser::tokenizer::Tokenizer;
 
+    use super::super::Grammar;
     use super::*;
 
     #[test]

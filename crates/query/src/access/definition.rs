@@ -1,0 +1,46 @@
+//! Tables as the binder sees them.
+
+use perigee_engine::catalog::TableDef;
+use perigee_sql_bind::query::{TableColumn, TableDefinition};
+use perigee_sql_type::SqlType;
+
+/// The name of the primary key among indexes.
+pub const PRIMARY: &str = "primary";
+
+/// What the binder sees of a table.
+#[must_use]
+pub fn definition(def: &TableDef) -> TableDefinition {
+    let columns = def.columns.iter().map(|column| {
+        let ty = match &column.members {
+            Some(members) => SqlType::of_members(members.clone()),
+            None => SqlType::of(column.ty),
+        };
+        TableColumn {
+            name: column.name.as_str().into(),
+            ty: ty.nullable(column.nullable),
+            visible: true,
+        }
+    });
+    let places = |columns: &[u16]| columns.iter().map(|column| usize::from(*column)).collect();
+    let is_key = |columns: &[u16]| {
+        let mut columns = columns.iter();
+        columns.all(|column| !def.columns[usize::from(*column)].nullable)
+    };
+    let mut unique_keys: Vec<Vec<usize>> = Vec::new();
+    let mut indexes = Vec::new();
+    if !def.primary_key.is_empty() {
+        unique_keys.push(places(&def.primary_key));
+        indexes.push(PRIMARY.to_owned());
+    }
+    for index in &def.indexes {
+        if index.unique && is_key(&index.columns) {
+            unique_keys.push(places(&index.columns));
+        }
+        indexes.push(index.name.to_lowercase());
+    }
+    TableDefinition {
+        columns: columns.collect(),
+        unique_keys,
+        indexes,
+    }
+}
