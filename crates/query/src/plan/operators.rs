@@ -12,7 +12,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::{Expr, Operator, ScalarUDF, binary_expr, cast, lit};
-use perigee_value::{ColumnType, Datum, Members, Units, decimal, parse_text};
+use perigee_value::{ColumnType, Members, Units, decimal};
 
 use crate::error::SqlError;
 use crate::functions::collation::COLLATE;
@@ -24,7 +24,6 @@ use crate::functions::{cast as casts, enumeration, json, text, wide};
 use crate::plan::field::{field_of, type_of};
 use crate::plan::moments::{as_time, moments};
 use crate::plan::{collation, metadata};
-use perigee_sql_bind::binary;
 
 /// What an integer literal is.
 pub(super) const BIGINT: ColumnType = ColumnType::Int {
@@ -61,10 +60,6 @@ pub(super) fn type_of_operand(expr: &Expr, schema: &DFSchema) -> DfResult<DataTy
 /// # Errors
 /// 1235 for combinations that are not done here, 1525 for dates that are none.
 pub fn compare(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    let left = resolved(left, is_number(&type_of(&right, schema)?))?;
-    let right = resolved(right, is_number(&type_of(&left, schema)?))?;
-    let left = as_year(left, &right, schema)?;
-    let right = as_year(right, &left, schema)?;
     let (left, right) = match compare_enum(op, left, right, schema)? {
         Enums::Compared(compared) => return Ok(compared),
         Enums::Operands(left, right) => (left, right),
@@ -241,27 +236,6 @@ fn compare_json(
     Ok(binary_expr(json::order_of(left), op, json::order_of(right)))
 }
 
-/// A binary literal as the number or the text that is wanted, or bytes if it is no text; anything else as it is.
-fn resolved(expr: Expr, as_number: bool) -> DfResult<Expr> {
-    let Expr::Literal(ScalarValue::Binary(Some(bytes)), metadata) = expr else {
-        return Ok(expr);
-    };
-    let value = if !as_number {
-        match String::from_utf8(bytes) {
-            Ok(text) => ScalarValue::Utf8(Some(text)),
-            Err(error) => ScalarValue::Binary(Some(error.into_bytes())),
-        }
-    } else {
-        let wide = || SqlError::not_supported("binary numbers of more than 64 bits").into_df();
-        let number = binary::number_of(&bytes).ok_or_else(wide)?;
-        match i64::try_from(number) {
-            Ok(number) => ScalarValue::Int64(Some(number)),
-            Err(_) => ScalarValue::UInt64(Some(number)),
-        }
-    };
-    Ok(Expr::Literal(value, metadata))
-}
-
 /// True for types of numbers; truth values are none.
 pub(super) fn is_number(ty: &DataType) -> bool {
     number_of(ty).is_some() && !is_string(ty)
@@ -334,31 +308,6 @@ fn comparable(
         return numbers(left, string_as_number(right), schema);
     }
     Err(mixed(left_type, right_type))
-}
-
-/// A constant that is compared with a YEAR column, as the year that would be stored: 94 is 1994.
-fn as_year(expr: Expr, other: &Expr, schema: &DFSchema) -> DfResult<Expr> {
-    let Expr::Literal(value, metadata) = &expr else {
-        return Ok(expr);
-    };
-    if !matches!(other, Expr::Column(_)) || !metadata::is_year(field_of(other, schema)?.as_ref()) {
-        return Ok(expr);
-    }
-    let year = match (value, value.try_as_str()) {
-        (_, Some(Some(text))) => parse_text(ColumnType::Year, text.as_bytes()),
-        (ScalarValue::Int64(Some(number)), _) => {
-            ColumnType::Year.coerce(Datum::Int(*number), BIGINT)
-        }
-        _ => return Ok(expr),
-    };
-    Ok(match year {
-        Ok(Datum::UInt(year)) => {
-            let year = ScalarValue::UInt64(Some(year)).cast_to(&DataType::UInt16)?;
-            Expr::Literal(year, metadata.clone())
-        }
-        // What is no year is compared as the number that it is.
-        _ => expr,
-    })
 }
 
 /// A string as its bytes.

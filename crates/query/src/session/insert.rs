@@ -50,6 +50,11 @@ pub(super) async fn run(
     cancel: &CancelToken,
 ) -> Result<OkResult> {
     let statement = Statement::new(session, insert, piece)?;
+    let mut warnings = 0;
+    if let Rows::Query(query) = &statement.source {
+        bound::warn(session, query);
+        warnings = query.warnings.len();
+    }
     let mut work = session.begin_work(cancel);
     let outcome = loop {
         match statement.attempt(session, &mut work, piece, cancel).await {
@@ -62,7 +67,7 @@ pub(super) async fn run(
         }
     };
     let (counts, converter, mut generator) = session.end_work(work, outcome).await?;
-    let warnings = converter.report(session);
+    warnings += converter.report(session);
     let ok = statement.result(&counts, warnings, session.info.found_rows);
     Ok(OkResult {
         last_insert_id: session.note_numbers(&mut generator),
