@@ -11,7 +11,7 @@ use super::compare::{comparable, order};
 use super::computed::{compute, negated};
 use super::round::rounded;
 use super::values::stored;
-use super::{Call, Interval, LikeKind, Node, Scalar, Target};
+use super::{Call, Domain, Interval, LikeKind, Node, Scalar, Target};
 use crate::functions::{self, Environment, FunctionError, Kind, Value};
 use crate::{Comparison, DateField};
 
@@ -204,30 +204,10 @@ impl Scalar {
             }
             Node::In(domain, one, list) => {
                 let wanted = value(one)?;
-                if wanted.is_null() {
-                    return Ok(Value::Null);
-                }
-                let mut unknown = false;
-                for item in list {
-                    context.check()?;
-                    match order(*domain, &wanted, &value(item)?) {
-                        Some(std::cmp::Ordering::Equal) => return Ok(Value::truth(true)),
-                        Some(_) => {}
-                        None => unknown = true,
-                    }
-                }
-                if unknown {
-                    Value::Null
-                } else {
-                    Value::truth(false)
-                }
+                Value::or_null(is_one_of(*domain, &wanted, list, row, context)?.map(Value::truth))
             }
             Node::Listed(domain, one, listed) => {
-                let wanted = value(one)?;
-                if wanted.is_null() {
-                    return Ok(Value::Null);
-                }
-                Value::or_null(listed.contains(*domain, &wanted).map(Value::truth))
+                Value::or_null(listed.contains(*domain, &value(one)?).map(Value::truth))
             }
             Node::Like(two, kind) => like(kind, value(&two[0])?, || value(&two[1]), context)?,
             Node::And(all) => all_of(all, false, truth)?,
@@ -296,6 +276,29 @@ fn borrowed<'v>(value: &'v Value<'_>) -> Value<'v> {
         Value::DateTime(v) => Value::DateTime(*v),
         Value::Time(v) => Value::Time(*v),
     }
+}
+
+/// Whether a value is equal to one of a list's; `None` is unknown.
+fn is_one_of(
+    domain: Domain,
+    wanted: &Value<'_>,
+    list: &[Scalar],
+    row: &[Value<'_>],
+    context: &Context<'_>,
+) -> Result<Option<bool>, Failure> {
+    if wanted.is_null() {
+        return Ok(None);
+    }
+    let mut unknown = false;
+    for item in list {
+        context.check()?;
+        match order(domain, wanted, &item.evaluate(row, context)?) {
+            Some(std::cmp::Ordering::Equal) => return Ok(Some(true)),
+            Some(_) => {}
+            None => unknown = true,
+        }
+    }
+    Ok((!unknown).then_some(false))
 }
 
 /// What a condition says; conditions are integers.

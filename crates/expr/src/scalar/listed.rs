@@ -60,21 +60,16 @@ impl Listed {
         self
     }
 
-    /// True if a value of the domain, which is not NULL, is one of the list; `None` if a NULL of the list may be it.
+    /// True if a value of the domain is one of the list; `None` for NULL, and if a NULL of the list may be it.
     #[must_use]
     pub fn contains(&self, domain: Domain, value: &Value<'_>) -> Option<bool> {
         let is_found = match key(domain, value) {
             Key::Number(number) => self.numbers.binary_search(&number).is_ok(),
             Key::String(string) => self.strings.contain(&string),
-            Key::Null | Key::Foreign => false,
+            Key::Null => return None,
+            Key::Foreign => false,
         };
         (is_found || !self.has_null).then_some(is_found)
-    }
-
-    /// True if one of the values is NULL.
-    #[must_use]
-    pub fn has_null(&self) -> bool {
-        self.has_null
     }
 
     /// How many different values it has.
@@ -228,5 +223,6 @@ mod tests {
         let list = list.sorted();
         assert_eq!(list.contains(Domain::Exact, &Value::Int(7)), Some(true));
         assert_eq!(list.contains(Domain::Exact, &Value::Int(8)), None);
+        assert_eq!(list.contains(Domain::Exact, &Value::Null), None);
     }
 }

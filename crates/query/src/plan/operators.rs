@@ -1,10 +1,8 @@
-//! Binary operators over planned operands: here types are known for the first time, and nothing has
-//! been coerced yet.
+//! Comparisons of operands in a plan.
 //!
-//! Arithmetic becomes a function of `functions::arithmetic`. A comparison becomes DataFusion's own
-//! over operands that were made comparable by MySQL's rules, so that its optimizer (join keys,
-//! pushdown, pruning) understands it. Mixed comparisons that MySQL decides by its rules for
-//! conversion and that are not done here are error 1235.
+//! A comparison becomes DataFusion's own over operands that were made comparable by MySQL's rules, so that its
+//! optimizer (join keys, pushdown, pruning) understands it. Constants have the form that the binder gave them. Mixed
+//! comparisons that are not done here are error 1235.
 
 use std::sync::Arc;
 
