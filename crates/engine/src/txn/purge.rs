@@ -370,6 +370,9 @@ pub(super) async fn is_needed(
 
 /// Removes a delete-marked row, of which `deleted` is the current version, if everybody sees that it
 /// is deleted: after a rollback, for purge may have come by while there was another version.
+///
+/// Purge may not have come by the versions before, either: at a start it goes through what is left beside the
+/// rollbacks. It finds nothing of a row that is gone, so their entries go here, with the row.
 pub(super) async fn collect_row(
     engine: &Engine,
     table: &Table,
@@ -380,14 +383,19 @@ pub(super) async fn collect_row(
     if !header.flags.is_deleted() || !engine.registry.purge_view().sees(header.trx) {
         return Ok(());
     }
-    let before = match previous_version(engine, deleted).await {
-        Ok(before) => before,
-        // Purge has been here.
-        Err(EngineError::Corrupt(_)) => None,
-        Err(e) => return Err(e),
-    };
-    if let Some(before) = before {
-        for (number, entry) in entries_of(table, &before)? {
+    let mut version = deleted.to_vec();
+    loop {
+        version = match previous_version(engine, &version).await {
+            Ok(Some(before)) => before,
+            Ok(None) => break,
+            // Purge has been here.
+            Err(EngineError::Corrupt(_)) => break,
+            Err(e) => return Err(e),
+        };
+        if RecordFlags(version[0]).is_deleted() {
+            continue;
+        }
+        for (number, entry) in entries_of(table, &version)? {
             collect_entry(engine, (table, &table.indexes[number]), key, &entry).await?;
         }
     }

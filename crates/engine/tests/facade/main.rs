@@ -8,6 +8,7 @@ mod ddl;
 mod filters;
 mod history;
 mod large;
+mod leftovers;
 mod long;
 mod lookups;
 mod memory;
