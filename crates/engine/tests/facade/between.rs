@@ -154,6 +154,9 @@ async fn scan_through(change: Change, mode: Mode, dir: &Path) {
         expected.retain(|id| !change.deleted_before(*id));
     }
     if !mode.ndp {
+        // A page stays in the pool until its Page Store has its last change.
+        let sal = engine.sal();
+        sal.wait_page_persistent(sal.last_lsn()).await.unwrap();
         // Pages of the other index take the place of those that were just changed.
         let other = ScanRequest {
             index: 1 - mode.index,
