@@ -371,8 +371,8 @@ pub(super) async fn is_needed(
 /// Removes a delete-marked row, of which `deleted` is the current version, if everybody sees that it
 /// is deleted: after a rollback, for purge may have come by while there was another version.
 ///
-/// Purge may not have come by the versions before, either: at a start it goes through what is left beside the
-/// rollbacks. It finds nothing of a row that is gone, so their entries go here, with the row.
+/// Purge may not have come by the versions before yet: it follows behind, and at a start it goes through what is
+/// left while others roll back. It finds nothing of a row that is gone, so their entries go here, with the row.
 pub(super) async fn collect_row(
     engine: &Engine,
     table: &Table,
