@@ -168,14 +168,9 @@ impl Transaction {
     /// made now if there is none; else what had committed when the statement first asked. Its own
     /// changes are always among it.
     pub fn view(&mut self) -> Arc<ReadView> {
-        let own = self.id();
-        let view = match self.view.take() {
-            Some(view) if view.own() == own => view,
-            Some(view) => Arc::new(view.of(own.expect("an id is kept"))),
-            None => Arc::new(self.current_view()),
-        };
-        self.view = Some(view.clone());
-        view
+        let kept = self.view.take();
+        let view = self.renewed(kept);
+        self.view.insert(view).clone()
     }
 
     /// What a statement sees that locks or changes rows: [`Transaction::view`], but under REPEATABLE READ without
@@ -184,14 +179,19 @@ impl Transaction {
         if self.is_bound_to_snapshot() {
             return self.view();
         }
+        let kept = self.change_view.take();
+        let view = self.renewed(kept);
+        self.change_view.insert(view).clone()
+    }
+
+    /// A view that was kept, with the transaction's own changes among what it sees; without one, a view of now.
+    fn renewed(&self, kept: Option<Arc<ReadView>>) -> Arc<ReadView> {
         let own = self.id();
-        let view = match self.change_view.take() {
+        match kept {
             Some(view) if view.own() == own => view,
             Some(view) => Arc::new(view.of(own.expect("an id is kept"))),
             None => Arc::new(self.current_view()),
-        };
-        self.change_view = Some(view.clone());
-        view
+        }
     }
 
     /// True if what it locks or changes must be what its snapshot sees, should it have one.
@@ -274,8 +274,8 @@ impl Transaction {
 
     /// First updater wins: a version that the snapshot does not see cannot be written over.
     pub(super) fn check_snapshot(&self, table: &Table, trx: TrxId) -> Result<(), EngineError> {
-        let snapshot = self.view.as_ref().filter(|_| self.has_snapshot());
-        let snapshot = snapshot.filter(|_| self.is_bound_to_snapshot());
+        let is_checked = self.has_snapshot() && self.is_bound_to_snapshot();
+        let snapshot = self.view.as_ref().filter(|_| is_checked);
         if Some(trx) == self.id() || snapshot.is_none_or(|view| view.sees(trx)) {
             return Ok(());
         }
