@@ -195,25 +195,23 @@ impl SqlType {
         if typed().next().is_some() && typed().all(|ty| ty.truth) {
             return Ok(Self::truth().nullable(nullable));
         }
-        let Some(column) = unify(typed().map(|ty| ty.part()))? else {
+        let Some(all) = unify(typed().map(|ty| ty.part()))? else {
             return Ok(Self::NULL);
         };
-        let mut common = Self::of(column).nullable(nullable);
-        if column.is_string() {
-            let strings = typed().map(|ty| (ty.collation(), ty.coercibility));
-            // Two COLLATE clauses are an error where the strings are compared.
-            let own = common_collation(strings).map_or(Coercibility::Implicit, |(_, own)| own);
-            common.coercibility = own.min(Coercibility::Coercible);
+        let mut common = Self::of(all.ty).nullable(nullable);
+        if all.ty.is_string() {
+            common.coercibility = all.coercibility.min(Coercibility::Coercible);
         }
         Ok(common)
     }
 
     fn part(&self) -> Part {
         let column = self.column.unwrap_or(bigint(false));
-        match self.literal || self.truth {
+        let part = match self.literal || self.truth {
             true => Part::constant(column, self.digits),
             false => Part::new(column),
-        }
+        };
+        part.with_coercibility(self.coercibility)
     }
 
     /// The collation in which two strings compare.

@@ -19,16 +19,18 @@
 
 use perigee_value::{Collation, ColumnType};
 
-use crate::{LONGEST_DECIMAL, TEXT_CHARS};
+use crate::{Coercibility, LONGEST_DECIMAL, TEXT_CHARS, common_collation};
 
 /// One of the values, as far as its type decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Its type; that of an ENUM is VARCHAR.
     pub ty: ColumnType,
+    /// How firmly it has its collation.
+    pub coercibility: Coercibility,
     /// Decimal digits of an integer: those of a literal are fewer than its type has.
     digits: u8,
-    /// A constant, whose collation does not count beside that of others.
+    /// A literal, which is a VARCHAR if it is a string.
     constant: bool,
 }
 
@@ -53,10 +55,28 @@ impl Part {
             ColumnType::Year => 4,
             _ => 0,
         };
+        let coercibility = match ty.collation() {
+            Some(_) => Coercibility::Implicit,
+            None => Coercibility::Ignorable,
+        };
         Self {
             ty,
+            coercibility,
             digits,
             constant: false,
+        }
+    }
+
+    /// The same, with a collation that is so firm; what has none is left as it is.
+    #[must_use]
+    pub fn with_coercibility(self, coercibility: Coercibility) -> Self {
+        let coercibility = match self.ty.collation() {
+            Some(_) => coercibility,
+            None => self.coercibility,
+        };
+        Self {
+            coercibility,
+            ..self
         }
     }
 
@@ -67,7 +87,7 @@ impl Part {
         Self {
             digits: digits.unwrap_or(new.digits),
             constant: true,
-            ..new
+            ..new.with_coercibility(Coercibility::Coercible)
         }
     }
 
@@ -76,10 +96,15 @@ impl Part {
         use Class::{Bytes, Exact, Float, Json, Moment, Text, Time, Year};
         let [left, right] = [Class::of(self.ty), Class::of(other.ty)];
         let constant = self.constant && other.constant;
-        let merged = |ty| Self {
-            digits: self.digits.max(other.digits),
-            constant,
-            ..Self::new(ty)
+        let coercibility = self.coercibility.min(other.coercibility);
+        let merged = |ty| {
+            let new = Self::new(ty).with_coercibility(coercibility);
+            let digits = self.digits.max(other.digits);
+            Self {
+                digits,
+                constant,
+                ..new
+            }
         };
         Ok(match (left, right) {
             (Year, Year) | (Json, Json) => merged(self.ty),
@@ -96,25 +121,24 @@ impl Part {
                 fsp: fsp(self.ty, other.ty),
             }),
             (Moment, Time) | (Time, Moment) => return Err(Clash(self.ty, other.ty)),
-            (Json | Text | Moment | Time | Exact | Float | Year, _) => Self {
-                constant,
-                ..merged(text(self, other))
-            },
+            (Json | Text | Moment | Time | Exact | Float | Year, _) => {
+                let (collation, coercibility) = collation(self, other);
+                merged(text(self, other, collation)).with_coercibility(coercibility)
+            }
         })
     }
 }
 
-/// The type that has the values of all parts; `None` if there are none, which is the type of NULL.
+/// What has the values of all parts; `None` if there are none, which is the type of NULL.
 ///
 /// # Errors
 /// The first two types that do not go together.
-pub fn unify(parts: impl IntoIterator<Item = Part>) -> Result<Option<ColumnType>, Clash> {
+pub fn unify(parts: impl IntoIterator<Item = Part>) -> Result<Option<Part>, Clash> {
     let mut parts = parts.into_iter();
     let Some(first) = parts.next() else {
         return Ok(None);
     };
-    let all = parts.try_fold(first, Part::with)?;
-    Ok(Some(all.ty))
+    parts.try_fold(first, Part::with).map(Some)
 }
 
 /// What a type is in the table above.
@@ -245,15 +269,17 @@ fn prefix(ty: ColumnType) -> u8 {
     }
 }
 
+/// The collation that both have. Two COLLATE clauses are an error only where the strings are compared.
+fn collation(a: Part, b: Part) -> (Collation, Coercibility) {
+    let both = [a, b].map(|part| {
+        let own = part.ty.collation().unwrap_or(Collation::UTF8MB4_BIN);
+        (own, part.coercibility)
+    });
+    common_collation(both).unwrap_or((Collation::UTF8MB4_BIN, Coercibility::Implicit))
+}
+
 /// A text that has the values of both.
-fn text(a: Part, b: Part) -> ColumnType {
-    let collation = match (a.ty.collation(), b.ty.collation()) {
-        (Some(a), Some(b)) if a == b => a,
-        (Some(own), Some(_)) if b.constant && !a.constant => own,
-        (Some(_), Some(own)) if a.constant && !b.constant => own,
-        (Some(own), None) | (None, Some(own)) => own,
-        _ => Collation::UTF8MB4_BIN,
-    };
+fn text(a: Part, b: Part, collation: Collation) -> ColumnType {
     if a.ty.is_long() || b.ty.is_long() {
         let prefix = prefix(a.ty).max(prefix(b.ty));
         return ColumnType::Long { prefix, collation };

@@ -31,9 +31,14 @@ fn long(prefix: u8, collation: Collation) -> ColumnType {
     ColumnType::Long { prefix, collation }
 }
 
+/// The type of one value of several.
+fn ty(parts: impl IntoIterator<Item = Part>) -> Result<Option<ColumnType>, Clash> {
+    Ok(unify(parts)?.map(|all| all.ty))
+}
+
 /// The name of the type of one value of several.
 fn of(types: &[ColumnType]) -> String {
-    match unify(types.iter().copied().map(Part::new)) {
+    match ty(types.iter().copied().map(Part::new)) {
         Ok(Some(ty)) => ty.to_string(),
         Ok(None) => "null".to_owned(),
         Err(Clash(a, b)) => format!("{a} and {b}"),
@@ -123,10 +128,10 @@ fn many_types_are_merged_one_after_the_other() {
 fn a_literal_counts_with_the_digits_that_it_has() {
     let one = Part::constant(int(8), Some(1));
     let parts = [one, Part::new(decimal(2, 1))];
-    assert_eq!(unify(parts), Ok(Some(decimal(2, 1))));
-    assert_eq!(unify([one, one]), Ok(Some(int(8))));
+    assert_eq!(ty(parts), Ok(Some(decimal(2, 1))));
+    assert_eq!(ty([one, one]), Ok(Some(int(8))));
     assert_eq!(
-        unify([one, Part::constant(varchar(3), None)]),
+        ty([one, Part::constant(varchar(3), None)]),
         Ok(Some(varchar(3)))
     );
 }
@@ -137,11 +142,15 @@ fn a_columns_collation_goes_before_a_literals() {
         chars: 3,
         collation: Collation::UTF8MB4_GENERAL_CI,
     };
-    let literal = Part::constant(varchar(3), None);
-    assert_eq!(unify([literal, Part::new(ci)]), Ok(Some(ci)));
-    assert_eq!(unify([Part::new(ci), literal]), Ok(Some(ci)));
+    // What a function makes of literals is none, and as soft.
+    let computed = Part::new(varchar(3)).with_coercibility(Coercibility::Coercible);
+    for soft in [Part::constant(varchar(3), None), computed] {
+        assert_eq!(ty([soft, Part::new(ci)]), Ok(Some(ci)));
+        assert_eq!(ty([Part::new(ci), soft]), Ok(Some(ci)));
+        assert_eq!(ty([soft, Part::new(ci), soft]), Ok(Some(ci)));
+    }
     assert_eq!(
-        unify([Part::new(varchar(3)), Part::new(ci)]),
+        ty([Part::new(varchar(3)), Part::new(ci)]),
         Ok(Some(varchar(3)))
     );
 }
