@@ -1,5 +1,6 @@
 //! Stores that fail on command: around any store, a switchboard of faults.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use perigee_page_api::{
     Capabilities, Fragment, NdpRead, NdpStream, PageError, PageStore, ReadPages, SliceKey,
     SliceStatus, StoreStatus,
 };
-use perigee_types::{DbId, Lsn};
+use perigee_types::{DbId, Lsn, PageId};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -25,6 +26,7 @@ pub struct Faults {
     disk: Mutex<DiskFault>,
     low_on_space: AtomicBool,
     page_reads: AtomicUsize,
+    damaged: Mutex<HashSet<PageId>>,
     meanwhile: Mutex<Meanwhile>,
 }
 
@@ -95,6 +97,15 @@ impl Faults {
     /// Ends [`Faults::break_disk`] and [`Faults::fill_disk`].
     pub fn mend_disk(&self) {
         *self.disk() = DiskFault::None;
+    }
+
+    /// From now on a page cannot be read.
+    pub fn damage(&self, page: PageId) {
+        self.damaged().insert(page);
+    }
+
+    fn damaged(&self) -> MutexGuard<'_, HashSet<PageId>> {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads of whole pages that Page Stores were asked for, each of any number of pages.
@@ -327,6 +338,10 @@ impl<S: PageStore> PageStore for Faulty<S> {
 
     async fn read_pages(&self, read: ReadPages) -> Result<Vec<Bytes>, PageError> {
         self.faults.page_reads.fetch_add(1, Ordering::SeqCst);
+        let is_damaged = |page: &&PageId| self.faults.damaged().contains(page);
+        if let Some(page) = read.pages.iter().find(is_damaged) {
+            return Err(PageError::Corrupt(format!("{page}, damaged by the test")));
+        }
         self.faults.interrupt(false).await;
         self.faults
             .apply(self.store.read_pages(read), PageError::Unavailable)

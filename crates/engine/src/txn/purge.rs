@@ -5,7 +5,7 @@
 //! (U1). Purging repeats itself harmlessly, so nothing is kept of how far it came but the head of each
 //! undo segment.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -65,37 +65,91 @@ pub(crate) async fn find_history(engine: &Arc<Engine>) -> Result<Vec<Leftover>, 
     Ok(leftovers)
 }
 
+/// How far purge came.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Where each segment is to be gone on with.
+    done: HashMap<usize, Position>,
+    /// Segments with an undo page that cannot be read: what lies from there on stays as it is.
+    given_up: HashSet<usize>,
+}
+
+impl Progress {
+    /// What became of a segment. Of a page that is damaged nothing can be made better here, and the other segments
+    /// must not wait for it.
+    ///
+    /// # Errors
+    /// What may succeed later, and that storage has stopped.
+    fn note(
+        &mut self,
+        engine: &Engine,
+        slot: usize,
+        outcome: Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        if let Err(e) = outcome {
+            let e = permanent(engine, e)?;
+            tracing::error!("undo of slot {slot} cannot be purged any further: {e}");
+            self.given_up.insert(slot);
+        }
+        Ok(())
+    }
+}
+
+/// An error that comes again whenever the same is tried.
+///
+/// # Errors
+/// One that does not, and that storage has stopped.
+fn permanent(engine: &Engine, error: EngineError) -> Result<EngineError, EngineError> {
+    engine.sal.check()?;
+    match error.is_transient() {
+        true => Err(error),
+        false => Ok(error),
+    }
+}
+
 /// Purges what is left from before a restart. Nobody knows any more in which order the transactions
 /// of different segments ended, so no version may go before all entries of older ones have gone, and
 /// no undo before all rows.
 async fn purge_leftovers(
     engine: &Arc<Engine>,
-    done: &mut HashMap<usize, Position>,
+    progress: &mut Progress,
     leftovers: &[Leftover],
 ) -> Result<(), EngineError> {
     for what in [What::Entries, What::Rows] {
         for leftover in leftovers {
-            let mut at = head(engine, leftover.slot);
-            loop {
-                let frame = engine.pool.fetch(at.page, Access::Point).await?;
-                purge_page(engine, &frame, at, leftover.end, what).await?;
-                if at.page == leftover.end.page {
-                    break;
-                }
-                let next = frame.read(|page| UndoPage::new(page).map(UndoPage::next))?;
-                at = Position::first(next.expect("the end lies behind the head"));
-            }
+            let outcome = purge_leftover(engine, leftover, what).await;
+            progress.note(engine, leftover.slot, outcome)?;
         }
     }
     for Leftover { slot, end } in leftovers {
+        if progress.given_up.contains(slot) {
+            continue;
+        }
         let mut at = head(engine, *slot);
         while at.page != end.page {
             let frame = engine.pool.fetch(at.page, Access::Point).await?;
             at = Position::first(recycle(engine, *slot, &frame)?);
         }
-        done.insert(*slot, *end);
+        progress.done.insert(*slot, *end);
     }
     Ok(())
+}
+
+async fn purge_leftover(
+    engine: &Arc<Engine>,
+    leftover: &Leftover,
+    what: What,
+) -> Result<(), EngineError> {
+    let mut at = head(engine, leftover.slot);
+    loop {
+        let frame = engine.pool.fetch(at.page, Access::Point).await?;
+        purge_page(engine, &frame, at, leftover.end, what).await?;
+        if at.page == leftover.end.page {
+            return Ok(());
+        }
+        let next = frame.read(|page| UndoPage::new(page).map(UndoPage::next))?;
+        at = Position::first(next.expect("the end lies behind the head"));
+    }
 }
 
 /// The first undo of a segment that may not be purged.
@@ -115,7 +169,8 @@ enum What {
     All,
 }
 
-/// Purges the records of an undo page from a place on, up to an end that may lie in it.
+/// Purges the records of an undo page from a place on, up to an end that may lie in it. One that leads to a damaged
+/// page leaves what it was to remove, and the others go on.
 async fn purge_page(
     engine: &Arc<Engine>,
     frame: &Frame,
@@ -126,7 +181,11 @@ async fn purge_page(
     let mut records = frame.read(|page| UndoPage::new(page)?.records(from.offset))?;
     records.retain(|(offset, _)| from.page != end.page || *offset < end.offset);
     for (offset, record) in records {
-        purge_record(engine, RollPtr::new(from.page, offset), record, what).await?;
+        let (table, roll) = (record.table, RollPtr::new(from.page, offset));
+        if let Err(e) = purge_record(engine, roll, record, what).await {
+            let e = permanent(engine, e)?;
+            tracing::error!("what a change of {table} left at {roll:?} cannot be purged: {e}");
+        }
     }
     Ok(())
 }
@@ -137,11 +196,15 @@ pub(crate) async fn purge_forever(
     registry: Arc<Registry>,
     leftovers: Vec<Leftover>,
 ) {
-    let mut done: HashMap<usize, Position> = HashMap::new();
+    let mut progress = Progress::default();
     let mut pauses = Pauses::default();
     while let Some(engine) = engine.upgrade()
-        && let Err(e) =
-            freeing_space(Box::pin(purge_leftovers(&engine, &mut done, &leftovers))).await
+        && let Err(e) = freeing_space(Box::pin(purge_leftovers(
+            &engine,
+            &mut progress,
+            &leftovers,
+        )))
+        .await
     {
         if engine.sal.check().is_err() {
             return;
@@ -163,7 +226,7 @@ pub(crate) async fn purge_forever(
                 break;
             };
             for history in batch {
-                if !purge_in_time(&engine, &mut done, history).await {
+                if !purge_in_time(&engine, &mut progress, history).await {
                     return;
                 }
             }
@@ -192,21 +255,17 @@ fn warn_of_long_history(registry: &Registry, long: usize, warned: &mut Option<In
 
 /// As [`purge`], again and again while storage does not let it be done: nobody else would do it before
 /// the next start. False if storage has stopped.
-async fn purge_in_time(
-    engine: &Arc<Engine>,
-    done: &mut HashMap<usize, Position>,
-    history: History,
-) -> bool {
+async fn purge_in_time(engine: &Arc<Engine>, progress: &mut Progress, history: History) -> bool {
+    let slot = history.slot;
     let mut pauses = Pauses::default();
-    while let Err(e) = freeing_space(Box::pin(purge(engine, done, history))).await {
+    while !progress.given_up.contains(&slot) {
+        let done = &mut progress.done;
+        let outcome = freeing_space(Box::pin(purge(engine, done, history))).await;
+        let Err(e) = progress.note(engine, slot, outcome) else {
+            break;
+        };
         if engine.sal.check().is_err() {
             return false;
-        }
-        let slot = history.slot;
-        if !e.is_transient() {
-            // Of damaged pages nothing can be made better here.
-            tracing::error!("undo of slot {slot} cannot be purged: {e}");
-            break;
         }
         tracing::warn!("undo of slot {slot} is purged later: {e}");
         pauses.pause().await;

@@ -63,8 +63,13 @@ async fn open(dir: &Path, config: EngineConfig) -> Arc<Engine> {
 
 /// An engine over stores whose reads are counted together.
 async fn open_faulty(dir: &Path, config: EngineConfig) -> (Arc<Engine>, Arc<Faults>) {
-    let log = LogStoreService::open(dir.join("log"), Default::default()).unwrap();
     let faults = Arc::new(Faults::default());
+    (open_with(dir, config, &faults).await, faults)
+}
+
+/// An engine over Page Stores that have the same faults from the start.
+async fn open_with(dir: &Path, config: EngineConfig, faults: &Arc<Faults>) -> Arc<Engine> {
+    let log = LogStoreService::open(dir.join("log"), Default::default()).unwrap();
     let mut stores: Vec<Arc<dyn perigee_page_api::PageStore>> = Vec::new();
     for store in ["pages-0", "pages-1"] {
         let store = PageStoreService::open(dir.join(store), Default::default()).unwrap();
@@ -76,7 +81,7 @@ async fn open_faulty(dir: &Path, config: EngineConfig) -> (Arc<Engine>, Arc<Faul
     let sal = Sal::open(SalConfig::new(DbId(1)), Arc::new(log), stores)
         .await
         .unwrap();
-    (Engine::open(sal, config).await.unwrap(), faults)
+    Engine::open(sal, config).await.unwrap()
 }
 
 fn column(name: &str, ty: ColumnType, nullable: bool) -> ColumnDef {
