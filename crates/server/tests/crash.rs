@@ -396,6 +396,11 @@ async fn idle_restarts_after_kills_lose_nothing() {
         }
     }
     assert!(!told.inserts.is_empty(), "nothing was inserted");
+    println!(
+        "{} rounds, {} inserts kept",
+        4 * rounds(),
+        told.inserts.len()
+    );
     drop(server);
     verify(&dir.path().join("serve/pages"));
 }
