@@ -250,7 +250,7 @@ impl PageScanExec {
 
     /// The table column behind a field of the table's schema: the one behind the last column is the
     /// hidden row id, if it is there.
-    fn column(&self, field: usize) -> u16 {
+    pub(super) fn column(&self, field: usize) -> u16 {
         if field == self.table.def.columns.len() {
             HIDDEN_ROW_ID
         } else {

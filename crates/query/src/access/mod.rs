@@ -6,6 +6,7 @@ mod convert;
 mod cost;
 mod definition;
 mod describe;
+mod entries_rule;
 mod estimate;
 mod exec;
 mod filters;

@@ -26,6 +26,7 @@ use perigee_value::ColumnType;
 
 use super::convert::{Binding, convert, convert_key};
 use super::cost::at_ends;
+use super::entries_rule::EntriesRule;
 use super::exec::{NdpChoice, PageScanExec, ScanAggregate, as_page_scan};
 use super::filters::{JoinFilterRule, TopFilterRule};
 use super::groups::grouping_of;
@@ -57,6 +58,7 @@ pub fn physical_rules(
             out.push(Arc::new(IndexOrderRule));
             // Before the NDP rule, which moves filters that are not pushed out of accesses.
             out.push(Arc::new(IndexJoinRule));
+            out.push(Arc::new(EntriesRule));
             out.push(Arc::new(NdpRule {
                 context: context.clone(),
             }));

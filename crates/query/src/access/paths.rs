@@ -110,7 +110,8 @@ impl Wanted<'_> {
         indexes.map(|(number, index)| self.path_by(number, index))
     }
 
-    fn path_by(&self, number: usize, index: &Index) -> AccessPath {
+    /// The narrowest path over an index.
+    pub(super) fn path_by(&self, number: usize, index: &Index) -> AccessPath {
         let fetch = number > 0 && !index.covers(self.needed);
         let Some(selected) = self.selected(index).filter(|s| !s.spans.is_all()) else {
             return AccessPath::all_of(number, fetch);

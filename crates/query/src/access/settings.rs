@@ -55,6 +55,9 @@ pub struct NdpSettings {
     pub join_filter_hint: Option<bool>,
     /// `ndp_top_filters`: the threshold of a sort with a limit leaves out rows of the scans below it.
     pub top_filters: bool,
+    /// `ndp_index_conditions`: conditions on the columns of a secondary index are evaluated over its entries, before rows
+    /// are fetched.
+    pub index_conditions: bool,
     /// `optimizer_join_order`: inner joins are joined in the cheapest order, not in that of FROM.
     pub join_order: bool,
     /// `optimizer_sample_pages`: most leaf pages of a sample; none is taken if it is 0.
@@ -107,6 +110,7 @@ impl Default for NdpSettings {
             join_filters: true,
             join_filter_hint: None,
             top_filters: true,
+            index_conditions: true,
             join_order: true,
             sample_pages: 64,
             sample_time: Duration::from_millis(100),

@@ -361,6 +361,7 @@ fn settings(session: &Session) -> NdpSettings {
         join_filters: variables.is_on("ndp_join_filters"),
         join_filter_hint: None,
         top_filters: variables.is_on("ndp_top_filters"),
+        index_conditions: variables.is_on("ndp_index_conditions"),
         join_order: variables.is_on("optimizer_join_order"),
         sample_pages: variables.integer("optimizer_sample_pages") as usize, // the variable's range is small
         sample_time: Duration::from_millis(variables.integer("optimizer_sample_time")),

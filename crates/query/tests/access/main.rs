@@ -6,6 +6,7 @@ mod collations;
 #[path = "../common/mod.rs"]
 mod common;
 mod decisions;
+mod entries;
 mod enums;
 mod grouping;
 mod join_filters;

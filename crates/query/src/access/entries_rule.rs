@@ -1,0 +1,200 @@
+//! The rule that looks at the entries of a secondary index before it fetches rows (pushdowndb section IV; MySQL's index
+//! condition pushdown, by storage).
+//!
+//! An access that needs columns which no index has becomes an index nested-loop join of a table with itself: a scan
+//! of an index's entries, with those conditions that are about its columns, and lookups of the rows by primary key, with
+//! the others. The scan is one as any other: storage filters it where that pays, and ships nothing but keys.
+
+use std::sync::{Arc, OnceLock};
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{JoinSide, JoinType, Result as DfResult};
+use datafusion::config::ConfigOptions;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use perigee_engine::catalog::HIDDEN_ROW_ID;
+use perigee_value::ColumnType;
+
+use super::Reason;
+use super::exec::{NdpChoice, PageScanExec, as_page_scan};
+use super::index_join::{IndexJoinExec, InnerSide, JoinParts, KeyPart};
+use super::join_rule::SAFETY;
+use super::paths::AccessPath;
+
+/// The rule.
+#[derive(Debug)]
+pub(super) struct EntriesRule;
+
+impl PhysicalOptimizerRule for EntriesRule {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        Ok(plan.transform_up(replace)?.data)
+    }
+
+    fn name(&self) -> &str {
+        "IndexEntriesFirst"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn replace(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+    let Some(scan) = as_page_scan(&node).filter(|scan| is_plain(scan)) else {
+        return Ok(Transformed::no(node));
+    };
+    let Some(key) = primary_key(scan) else {
+        return Ok(Transformed::no(node));
+    };
+    let indexes = 1..scan.table.indexes.len();
+    let candidates = indexes.filter_map(|index| Candidate::of(scan, &key, index));
+    let best = candidates.min_by(|a, b| a.cost.total_cmp(&b.cost));
+    // FORCE INDEX: all of the table is the last resort.
+    let replaced = match scan.context.settings.indexes.forced && !scan.path.is_part() {
+        true => f64::MAX,
+        false => scan.cost(),
+    };
+    match best.filter(|best| best.cost < replaced) {
+        Some(best) => Ok(Transformed::yes(Arc::new(best.join(scan, key)?))),
+        None => Ok(Transformed::no(node)),
+    }
+}
+
+/// True if nothing but columns and conditions is wanted of an access. What locks does so before it reads, by its path.
+fn is_plain(scan: &PageScanExec) -> bool {
+    scan.context.settings.index_conditions
+        && scan.context.locker.is_none()
+        && scan.order.is_none()
+        && scan.limit.is_none()
+        && scan.aggregate.is_none()
+        && !scan.filters.is_empty()
+}
+
+/// The columns of the primary key; `None` if it has one that plans do not know, or whose values are not found again by
+/// their keys.
+fn primary_key(scan: &PageScanExec) -> Option<Vec<usize>> {
+    let clustered = scan.table.clustered();
+    let places = clustered.layout.key[..clustered.key_columns].iter();
+    let column = |place: &u16| {
+        let column = clustered.columns[usize::from(*place)];
+        let def = scan.table.def.columns.get(usize::from(column))?;
+        (column != HIDDEN_ROW_ID && is_encoded(def.ty)).then_some(usize::from(column))
+    };
+    places.map(column).collect()
+}
+
+/// True if a plan's values of a type can be made keys again.
+fn is_encoded(ty: ColumnType) -> bool {
+    match ty {
+        ColumnType::Char { collation, .. } | ColumnType::Varchar { collation, .. } => {
+            collation.is_text()
+        }
+        ColumnType::Float | ColumnType::Double | ColumnType::Long { .. } | ColumnType::Json => {
+            false
+        }
+        _ => true,
+    }
+}
+
+/// A way to look at entries first.
+struct Candidate {
+    /// The scan of the entries, which delivers primary keys.
+    entries: PageScanExec,
+    /// The conditions that are left for the rows.
+    rest: Vec<Arc<dyn PhysicalExpr>>,
+    cost: f64,
+}
+
+impl Candidate {
+    /// By this index; `None` if no condition is about its columns alone, or if it has all that is needed anyway.
+    fn of(scan: &PageScanExec, key: &[usize], index: usize) -> Option<Self> {
+        let own = &scan.table.indexes[index];
+        if !scan.context.settings.indexes.allows(index) || own.covers(&scan.needed()) {
+            return None;
+        }
+        let is_about_entries = |filter: &Arc<dyn PhysicalExpr>| {
+            let columns = collect_columns(filter);
+            let columns: Vec<_> = columns.iter().map(|c| scan.column(c.index())).collect();
+            own.covers(&columns)
+        };
+        let (about_entries, rest): (Vec<_>, Vec<_>) =
+            scan.filters.iter().cloned().partition(is_about_entries);
+        if about_entries.is_empty() {
+            return None;
+        }
+        let mut entries = scan.clone();
+        entries.projection = key.to_vec();
+        entries.filters = about_entries;
+        entries.sampled = scan.sampled.filter(|_| rest.is_empty());
+        let needed = entries.needed();
+        entries.path = entries.wanted(&needed).path_by(index, own);
+        let matches = entries
+            .estimated_rows()
+            .min(scan.stats.rows as f64 * entries.path.share);
+        let model = scan.cost_model();
+        let cost =
+            model.path(&entries.path, matches) + SAFETY * model.lookups(0, false, matches, 1.0);
+        Some(Self {
+            entries: entries.rebuilt(),
+            rest,
+            cost,
+        })
+    }
+
+    /// The access as a join.
+    fn join(self, scan: &PageScanExec, key: Vec<usize>) -> DfResult<IndexJoinExec> {
+        let input = Arc::new(self.entries);
+        let clustered = scan.table.clustered();
+        let places = clustered.layout.key[..clustered.key_columns].iter();
+        let parts = places.enumerate().map(|(at, place)| {
+            let column = &clustered.layout.columns[usize::from(*place)];
+            let name = scan.table_schema.field(key[at]).name();
+            KeyPart {
+                ty: column.ty,
+                nullable: column.null_bit.is_some(),
+                value: Arc::new(Column::new(name, at)),
+            }
+        });
+        let parts: Vec<_> = parts.collect();
+        let mut rows = scan.clone();
+        rows.filters = self.rest;
+        rows.sampled = None;
+        rows.path = AccessPath {
+            equal_columns: key.len(),
+            possible: scan.path.possible.clone(),
+            ..AccessPath::all_of(0, false)
+        };
+        rows.ndp = NdpChoice::not(Reason::Lookup);
+        let rows = rows.rebuilt();
+        let schema = rows.schema();
+        let statistics = StatisticsContext::new().compute(scan, &StatisticsArgs::new())?;
+        let first = key.len();
+        let projection = (first..first + schema.fields().len()).collect();
+        let inner = InnerSide {
+            scan: rows,
+            steps: Vec::new(),
+            schema,
+            key: parts,
+            matches: 1.0,
+            lookups: OnceLock::new(),
+        };
+        let parts = JoinParts {
+            join_type: JoinType::Inner,
+            outer: JoinSide::Left,
+            on: Vec::new(),
+            equal: Vec::new(),
+            filter: None,
+            projection: Some(projection),
+            fetch: None,
+        };
+        IndexJoinExec::try_new(input, Arc::new(inner), parts, statistics)
+    }
+}
