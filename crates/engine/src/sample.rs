@@ -18,6 +18,7 @@ use perigee_expr::Program;
 use perigee_ndp::{Backend, Descriptor, Execution, NdpBatch, Scanner};
 use perigee_page::PageRef;
 use perigee_page_api::NdpItem;
+use perigee_sal::NdpWork;
 use perigee_types::{Lsn, PAGE_SIZE, PageId, TrxId, Writer};
 
 use crate::EngineError;
@@ -268,8 +269,11 @@ impl<'a> Sampler<'a> {
             return Ok(());
         }
         let ids: Vec<_> = stored.iter().map(|(_, id)| *id).collect();
-        let descriptor = counter.encoded.clone();
-        let mut replies = self.engine.sal.ndp_read(&ids, lsn, descriptor, &[])?;
+        let work = NdpWork {
+            descriptor: counter.encoded.clone(),
+            ..NdpWork::default()
+        };
+        let mut replies = self.engine.sal.ndp_read(&ids, lsn, &work)?;
         while let Some(part) = replies.next().await {
             let Ok(reply) = part.reply else { continue };
             self.engine.counters.used(&reply);

@@ -28,6 +28,10 @@ pub struct Execution {
     progress: filter::Progress,
     /// Rows that are given out make later ones superfluous, if a filter says so.
     remembers: bool,
+    /// So many rows are enough,
+    enough: u64,
+    /// of which so many have been taken in from pages.
+    given: u64,
     pages: Vec<PageRun>,
     /// Rows in `columns`.
     rows: usize,
@@ -102,6 +106,8 @@ impl Execution {
             filters: Filters::default(),
             progress: filter::Progress::default(),
             remembers: false,
+            enough: u64::MAX,
+            given: 0,
             pages: Vec::new(),
             rows: 0,
             columns: Vec::new(),
@@ -130,6 +136,38 @@ impl Execution {
             remembers: true,
             ..self
         }
+    }
+
+    /// The same, for whoever needs so many rows and no more of them, whichever they are or the first ones in the order
+    /// of the pages.
+    #[must_use]
+    pub fn until(self, enough: Option<u64>) -> Self {
+        let enough = enough.unwrap_or(u64::MAX);
+        Self { enough, ..self }
+    }
+
+    /// True if no row of the pages that follow is needed.
+    #[must_use]
+    pub fn has_enough(&self) -> bool {
+        self.aggregation.is_none() && self.given >= self.enough
+    }
+
+    /// Answers a page as one of which no row is needed.
+    ///
+    /// # Errors
+    /// [`NdpError::Full`] as for pages.
+    ///
+    /// # Panics
+    /// If rows of it may be needed.
+    pub fn leave_out(&mut self, index: u32) -> Result<(), NdpError> {
+        assert!(self.has_enough(), "N1: rows that are needed are given out");
+        self.check_room(0)?;
+        self.pages.push(PageRun {
+            index,
+            rows: 0,
+            ambiguous: 0,
+        });
+        Ok(())
     }
 
     /// From now on only records that pass these filters, bound to the descriptor's layout, are taken in.
@@ -183,12 +221,16 @@ impl Execution {
     /// [`NdpError::Full`] if the batch has no room for it and must be taken first. Either way the
     /// page left no trace.
     pub fn page(&mut self, index: u32, page: PageRef<'_>) -> Result<(), NdpError> {
+        if self.has_enough() {
+            return self.leave_out(index);
+        }
         let scanner = Arc::clone(&self.scanner);
         visibility::check_page(&scanner.descriptor, page)?;
         self.check_room(usize::from(page.slot_count()))?;
         let counts = scanner.only_counts() && self.filters.is_empty();
         if counts && visibility::all_visible(&scanner.descriptor, page) {
             let rows = self.count(&scanner, usize::from(page.slot_count()));
+            self.given += u64::from(rows);
             self.pages.push(PageRun {
                 index,
                 rows,
@@ -260,6 +302,7 @@ impl Execution {
             let (filters, keys) = (&self.filters, &mut scratch.keys);
             filters.note(records.base, pass, keys, &mut self.progress);
         }
+        self.given += u64::from(rows);
         let run = PageRun {
             index,
             rows,

@@ -387,6 +387,65 @@ impl Case {
     }
 }
 
+/// Rows of one page.
+type PageRows = Vec<Vec<Datum>>;
+
+impl Case {
+    /// One run over the pages in the order of the scan: the rows of each, and how many of them storage gave out.
+    fn in_order(&self, enough: Option<u64>) -> Result<Vec<(PageRows, u64)>, NdpError> {
+        let scanner = Scanner::new(self.descriptor.clone(), Backend::Interpreter).map(Arc::new)?;
+        let mut run = Execution::new(scanner.clone()).until(enough);
+        for (index, page) in self.pages.iter().enumerate() {
+            let page = PageRef::new(&page[..]).unwrap();
+            run.page(index as u32, page).unwrap();
+        }
+        let batch = over_the_wire(&mut run);
+        let given: Vec<_> = batch.pages.iter().map(|run| u64::from(run.rows)).collect();
+        let ambiguous = batch.ambiguous.iter();
+        let resolved: Vec<_> = ambiguous
+            .map(|a| self.version(a.page as usize, &a.record))
+            .collect();
+        let finished = scanner.finish(batch, &resolved)?;
+        let mut rows = rows(&finished.batch).into_iter();
+        let counts = finished.page_rows.iter().map(|(_, count)| *count as usize);
+        let pages = counts.map(|count| rows.by_ref().take(count).collect());
+        Ok(pages.zip(given).collect())
+    }
+}
+
+#[test]
+fn of_pages_behind_rows_enough_none_is_given() {
+    let mut left_out = 0;
+    for seed in 0..2000 {
+        let mut case = Case::random(seed);
+        case.descriptor.aggregate = None;
+        let Ok(all) = case.in_order(None) else {
+            continue;
+        };
+        let enough = Random(seed).below(30) as u64;
+        let limited = case.in_order(Some(enough)).unwrap();
+        let mut given = 0;
+        for (page, ((rows, count), (fewer, fewer_count))) in all.iter().zip(&limited).enumerate() {
+            if given < enough {
+                assert_eq!(
+                    (rows, count),
+                    (fewer, fewer_count),
+                    "seed {seed}, page {page}"
+                );
+            } else {
+                assert_eq!(
+                    (fewer.len(), *fewer_count),
+                    (0, 0),
+                    "seed {seed}, page {page}"
+                );
+                left_out += usize::from(!rows.is_empty());
+            }
+            given += count;
+        }
+    }
+    assert!(left_out > 100, "{left_out} pages with rows were left out");
+}
+
 /// What the read view sees of a record: itself, an older version with the same key, or nothing.
 fn random_version(r: &mut Random, layout: &RowLayout, mut row: Row) -> Option<Bytes> {
     if r.chance(30) {

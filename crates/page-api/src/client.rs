@@ -359,6 +359,7 @@ impl PageStore for PageStoreClient {
             pages: read.pages.iter().map(|p| p.0).collect(),
             descriptor,
             filters: encode_filters(read.filters, room),
+            enough: read.enough,
         };
         let stream = self
             .open(&self.ndp, &what, message, async |mut rpc, request| {

@@ -280,6 +280,7 @@ impl page_store_server::PageStore for Adapter {
             pages: decode_pages(slice, &r.pages)?,
             descriptor: r.descriptor,
             filters: decode_filters(r.filters)?,
+            enough: r.enough,
         };
         let replies = self.store.ndp_read(read).await;
         let replies = replies.map_err(|e| to_status(&e))?;

@@ -100,6 +100,9 @@ pub struct NdpRead {
     pub descriptor: Bytes,
     /// Run-time filters, interpreted by the plugin, too. A store may go without any of them.
     pub filters: Vec<NdpFilter>,
+    /// So many rows are enough for the caller (pushdowndb section VII's LIMIT): of the pages behind those that gave as
+    /// many, none is needed. A store may answer them as if nothing on them passed.
+    pub enough: Option<u64>,
 }
 
 /// Why a store returned a page without having reduced it.

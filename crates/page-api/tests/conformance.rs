@@ -64,6 +64,7 @@ fn ndp(pages: u64) -> NdpRead {
         pages: (0..pages).map(PageId).collect(),
         descriptor: Bytes::from_static(b"d"),
         filters: Vec::new(),
+        enough: None,
     }
 }
 

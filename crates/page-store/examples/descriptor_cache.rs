@@ -148,6 +148,7 @@ async fn measure(store: &PageStoreService, name: &str, descriptor: &Descriptor) 
             pages: Vec::new(),
             descriptor: descriptor.encode(),
             filters: Vec::new(),
+            enough: None,
         };
         drop(store.ndp_read(read).await.unwrap());
     };

@@ -187,6 +187,7 @@ async fn scan(client: PageStoreClient, db: u32, counts: Counts) {
             pages: (from + 1..=from + 1000).map(PageId).collect(),
             descriptor: descriptor.clone(),
             filters: Vec::new(),
+            enough: None,
         };
         let mut pages = 0;
         let mut replies = client.ndp_read(read).await.unwrap();

@@ -68,6 +68,8 @@ pub(crate) struct Job {
     pub workers: usize,
     /// and whom they are charged to.
     pub memory: Arc<dyn GroupMemory>,
+    /// So many rows are enough of each of them.
+    pub enough: Option<u64>,
     pub sender: Sender<Reply>,
     /// Chunks of `pages` that this job has: the rest was declined.
     pub chunks: usize,

@@ -81,6 +81,7 @@ impl Store {
             group_bytes: self.group_bytes,
             workers: self.ndp.workers(taken),
             memory: self.groups.account(read.slice.db),
+            enough: read.enough,
             sender,
             chunks: taken,
             next: AtomicUsize::new(0),

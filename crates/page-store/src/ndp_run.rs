@@ -48,6 +48,7 @@ impl<'a> Partial<'a> {
                 group_bytes: job.group_bytes,
                 runs: job.workers,
                 memory: job.memory.clone(),
+                enough: job.enough,
             }),
             taken: 0,
             items: Vec::new(),
@@ -67,6 +68,10 @@ impl<'a> Partial<'a> {
         }
         let first = chunk * CHUNK;
         let ids = &job.pages[first..job.pages.len().min(first + CHUNK)];
+        if self.run.has_enough() {
+            (first..first + ids.len()).for_each(|index| self.leave_out(index as u32));
+            return Ok(Chunk::Done);
+        }
         let pages = job.slice.read_blocking(job.lsn, ids, Use::Scanned)?;
         self.usage.pages += pages.len() as u64;
         self.usage.bytes_read += (pages.len() * PAGE_SIZE) as u64;
@@ -105,6 +110,17 @@ impl<'a> Partial<'a> {
                 self.decline(index, NdpDecline::Page, page);
             }
         }
+    }
+
+    /// A page behind those that gave rows enough, which is not even read.
+    fn leave_out(&mut self, index: u32) {
+        let mut outcome = self.run.leave_out(index);
+        if outcome == PageOutcome::Full {
+            self.take_run();
+            outcome = self.run.leave_out(index);
+        }
+        assert!(outcome == PageOutcome::Taken, "N1: each page is answered");
+        self.taken += 1;
     }
 
     fn decline(&mut self, index: u32, reason: NdpDecline, page: Bytes) {

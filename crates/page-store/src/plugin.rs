@@ -47,6 +47,8 @@ pub struct RunResources<'a> {
     pub runs: usize,
     /// and whom they are charged to.
     pub memory: Arc<dyn GroupMemory>,
+    /// So many rows are enough of the run.
+    pub enough: Option<u64>,
 }
 
 /// A descriptor made ready to run.
@@ -74,6 +76,15 @@ pub enum PageOutcome {
 pub trait NdpRun {
     /// Takes in the page with this index in the request.
     fn page(&mut self, index: u32, page: &[u8]) -> PageOutcome;
+
+    /// True if it has given out as many rows as are enough, so that those of later pages are not needed: such a page
+    /// may be left out.
+    fn has_enough(&self) -> bool {
+        false
+    }
+
+    /// Answers the page with this index as one of which no row is needed.
+    fn leave_out(&mut self, index: u32) -> PageOutcome;
 
     /// The page that comes after the next one, in case that can be made use of.
     fn announce(&mut self, _page: &[u8]) {}
@@ -151,12 +162,14 @@ impl NdpProgram for PerigeeProgram {
             group_bytes,
             runs,
             memory,
+            enough,
         } = resources;
         let grouping = &self.0.descriptor().grouping;
         let budget = AggregateBudget::of(grouping.memory_of(group_bytes) / runs.max(1));
         let mut run = Execution::charged(self.0.clone(), budget, Some(memory))
             .pausing(give_way)
-            .remembering();
+            .remembering()
+            .until(enough);
         let layout = &self.0.descriptor().layout;
         let mut bound = Vec::new();
         let mut places = Vec::new();
@@ -197,18 +210,18 @@ struct PerigeeRun {
 
 impl NdpRun for PerigeeRun {
     fn page(&mut self, index: u32, page: &[u8]) -> PageOutcome {
-        let taken = match PageRef::new(page) {
-            Ok(page) => self.run.page(index, page),
-            Err(_) => return PageOutcome::Declined,
-        };
-        match taken {
-            Ok(()) => PageOutcome::Taken,
-            Err(NdpError::Full) => PageOutcome::Full,
-            Err(error) => {
-                tracing::debug!("page declined: {error}");
-                PageOutcome::Declined
-            }
+        match PageRef::new(page) {
+            Ok(page) => outcome(self.run.page(index, page)),
+            Err(_) => PageOutcome::Declined,
         }
+    }
+
+    fn has_enough(&self) -> bool {
+        self.run.has_enough()
+    }
+
+    fn leave_out(&mut self, index: u32) -> PageOutcome {
+        outcome(self.run.leave_out(index))
     }
 
     fn announce(&mut self, page: &[u8]) {
@@ -239,5 +252,16 @@ impl NdpRun for PerigeeRun {
 
     fn take(&mut self) -> Bytes {
         self.run.take().encode()
+    }
+}
+
+fn outcome(taken: Result<(), NdpError>) -> PageOutcome {
+    match taken {
+        Ok(()) => PageOutcome::Taken,
+        Err(NdpError::Full) => PageOutcome::Full,
+        Err(error) => {
+            tracing::debug!("page declined: {error}");
+            PageOutcome::Declined
+        }
     }
 }

@@ -145,6 +145,7 @@ fn request(model: &Model, pages: &[u64], descriptor: &Descriptor) -> NdpRead {
         pages: pages.iter().map(|p| PageId(*p)).collect(),
         descriptor: descriptor.encode(),
         filters: Vec::new(),
+        enough: None,
     }
 }
 
@@ -237,6 +238,15 @@ fn expected(pages: impl Iterator<Item = u64>, below: i32) -> Vec<i32> {
     keys.filter(|key| key % 1000 < below).collect()
 }
 
+/// A client of a store, through a socket.
+async fn over_grpc(store: &Arc<PageStoreService>) -> PageStoreClient {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let router = transport().add_service(serve(store.clone()));
+    tokio::spawn(router.serve_with_incoming(incoming(listener, Arc::default())));
+    PageStoreClient::new(&address, ClientConfig::default()).unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_are_reduced_as_of_the_lsn() {
     let dir = tempdir();
@@ -261,11 +271,7 @@ async fn pages_are_reduced_as_of_the_lsn() {
         .await
         .unwrap();
     assert_eq!(read.lsn, old);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    let router = transport().add_service(serve(store.clone()));
-    tokio::spawn(router.serve_with_incoming(incoming(listener, Arc::default())));
-    let client = PageStoreClient::new(&address, ClientConfig::default()).unwrap();
+    let client = over_grpc(&store).await;
     for (name, store) in [("direct", &*store as &dyn PageStore), ("socket", &client)] {
         let answer = ask(store, read.clone()).await;
         assert!(answer.declined.is_empty(), "{name}");
@@ -480,6 +486,7 @@ async fn figures_follow_consolidation() {
         pages: (1..=100).map(PageId).collect(),
         descriptor: Bytes::from_static(b"no descriptor"),
         filters: Vec::new(),
+        enough: None,
     };
     let answer = ask(&store, read).await;
     assert!(
@@ -585,6 +592,37 @@ fn by_hash(filter: &NdpFilter) -> NdpFilter {
     NdpFilter {
         content: None,
         ..filter.clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_behind_rows_enough_are_not_even_read() {
+    let dir = tempdir();
+    let store = Arc::new(open(dir.path(), small()));
+    let mut model = Model::new(SLICE);
+    load(&*store, &mut model, 1000).await;
+    let pages: Vec<u64> = (1..=1000).collect();
+    let descriptor = filter(SLICE.db, 500);
+    let read = |enough| NdpRead {
+        enough,
+        ..request(&model, &pages, &descriptor)
+    };
+    let all = expected(1..=1000, 500);
+    let client = over_grpc(&store).await;
+    let stores: [&dyn PageStore; 2] = [&*store, &client];
+    for store in stores {
+        for enough in [0, 1, 5, 60] {
+            // Each page is in the answer once, or `ask` says so.
+            let answer = ask(store, read(Some(enough))).await;
+            let found = keys(&descriptor, answer.batches);
+            assert!(found.len() as u64 >= enough, "{enough}: {}", found.len());
+            assert!(found.iter().all(|key| all.contains(key)));
+            let read = answer.usage.pages;
+            assert!(read < 500, "{enough} rows: {read} pages were read");
+        }
+        let answer = ask(store, read(Some(1 << 40))).await;
+        assert_eq!(keys(&descriptor, answer.batches), all);
+        assert_eq!(answer.usage.pages, 1000);
     }
 }
 

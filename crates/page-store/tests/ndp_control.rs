@@ -100,6 +100,9 @@ impl NdpRun for Slow {
         while begin.elapsed() < self.works {}
         PageOutcome::Taken
     }
+    fn leave_out(&mut self, _: u32) -> PageOutcome {
+        PageOutcome::Taken
+    }
     // Every chunk is a result of its own.
     fn rows(&self) -> usize {
         1 << 20
@@ -154,6 +157,7 @@ fn request(model: &Model, descriptor: &'static [u8]) -> NdpRead {
         pages: (1..=PAGES).map(PageId).collect(),
         descriptor: Bytes::from_static(descriptor),
         filters: Vec::new(),
+        enough: None,
     }
 }
 

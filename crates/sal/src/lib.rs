@@ -49,7 +49,7 @@ pub use fence::TAKE_OVER;
 pub use filters::SentFilter;
 pub use geometry::Geometry;
 pub use outage::Outage;
-pub use read::{NdpPart, NdpParts};
+pub use read::{NdpPart, NdpParts, NdpWork};
 pub use sal::{LATEST, Progress, Sal, SliceProgress};
 pub use superblock::{SUPERBLOCK, SUPERBLOCK_RESERVED};
 pub use throttle::Purpose;

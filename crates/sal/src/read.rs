@@ -47,12 +47,17 @@ struct Share {
 }
 
 /// What Page Stores are to do with pages.
-struct Work {
-    descriptor: Bytes,
-    filters: Arc<[Arc<SentFilter>]>,
+#[derive(Clone, Debug, Default)]
+pub struct NdpWork {
+    /// The NDP descriptor.
+    pub descriptor: Bytes,
+    /// Filters, which stores that know them run as well.
+    pub filters: Arc<[Arc<SentFilter>]>,
+    /// As in [`NdpRead`].
+    pub enough: Option<u64>,
 }
 
-impl Work {
+impl NdpWork {
     /// The filters as a store is told of them: not at all, if it does not know any.
     fn filters_for(&self, shared: &Shared, store: usize) -> Vec<NdpFilter> {
         let known = shared.stores[store].known.get();
@@ -92,8 +97,7 @@ impl Sal {
     }
 
     /// Reads pages as of `lsn` with near-data processing: the sub-batches of all slices are sent
-    /// now, and their messages come interleaved. Stores that know them also run the filters. Must be called
-    /// on the runtime.
+    /// now, and their messages come interleaved. Must be called on the runtime.
     ///
     /// # Errors
     /// If a page lies in a slice that does not exist, or storage has stopped; all else is told in
@@ -102,19 +106,11 @@ impl Sal {
         &self,
         pages: &[PageId],
         lsn: Lsn,
-        descriptor: Bytes,
-        filters: &[Arc<SentFilter>],
+        work: &NdpWork,
     ) -> Result<NdpParts, SalError> {
         self.check()?;
         let shares = split(&self.shared, pages)?;
-        let filters: Arc<[_]> = filters.into();
-        let parts = |share| {
-            let work = Work {
-                descriptor: descriptor.clone(),
-                filters: filters.clone(),
-            };
-            ndp_parts(self.shared.clone(), share, lsn, work)
-        };
+        let parts = |share| ndp_parts(self.shared.clone(), share, lsn, work.clone());
         Ok(select_all(shares.into_iter().map(parts)))
     }
 }
@@ -190,7 +186,7 @@ fn ndp_parts(
     shared: Arc<Shared>,
     share: Share,
     lsn: Lsn,
-    work: Work,
+    work: NdpWork,
 ) -> BoxStream<'static, NdpPart> {
     // A reply covers a page at least; the rest is for an error.
     let (replies, mut parts) = mpsc::channel(share.pages.len() + 1);
@@ -214,7 +210,7 @@ async fn ndp_replies(
     shared: &Shared,
     share: &Share,
     lsn: Lsn,
-    work: &Work,
+    work: &NdpWork,
     to: &mpsc::Sender<Result<NdpReply, PageError>>,
 ) {
     let limit = shared.config.call_timeout;
@@ -253,7 +249,7 @@ async fn first_reply(
     shared: &Shared,
     share: &Share,
     lsn: Lsn,
-    work: &Work,
+    work: &NdpWork,
 ) -> Result<Option<(NdpReply, NdpStream)>, PageError> {
     let api = &shared.stores[share.slice.store].api;
     let config = &shared.config;
@@ -274,6 +270,7 @@ async fn first_reply(
             pages: share.pages.clone(),
             descriptor: work.descriptor.clone(),
             filters: work.filters_for(shared, share.slice.store),
+            enough: work.enough,
         };
         moved_on_is_unavailable(async {
             let mut replies = api.ndp_read(request).await?;

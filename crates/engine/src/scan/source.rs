@@ -11,7 +11,7 @@ use futures::StreamExt;
 use perigee_ndp::NdpBatch;
 use perigee_page::PageRef;
 use perigee_page_api::NdpItem;
-use perigee_sal::NdpPart;
+use perigee_sal::{NdpPart, NdpWork};
 use perigee_types::{Lsn, PAGE_SIZE, PageId};
 use tokio::sync::mpsc::Sender;
 
@@ -316,9 +316,12 @@ async fn read_reduced(
     let ids: Vec<_> = pages.iter().map(|(_, id)| *id).collect();
     let mut covered = vec![false; pages.len()];
     let filters = shared.filters();
-    let descriptor = shared.descriptor.clone();
-    let sal = &shared.engine.sal;
-    let mut replies = sal.ndp_read(&ids, lsn, descriptor, &filters.sent)?;
+    let work = NdpWork {
+        descriptor: shared.descriptor.clone(),
+        filters: filters.sent.as_slice().into(),
+        enough: shared.request.limit.filter(|_| shared.may_end_early()),
+    };
+    let mut replies = shared.engine.sal.ndp_read(&ids, lsn, &work)?;
     while let Some(NdpPart {
         pages: places,
         reply,

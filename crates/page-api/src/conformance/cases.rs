@@ -253,6 +253,7 @@ async fn old_epochs_are_refused(store: &dyn PageStore, format: &dyn Format, db: 
         pages: vec![PageId(1)],
         descriptor: Bytes::from_static(b"no descriptor of any version"),
         filters: Vec::new(),
+        enough: None,
     };
     let refused = match store.ndp_read(read).await {
         Ok(mut replies) => replies.next().await.map(|reply| reply.map(drop)),
@@ -347,6 +348,7 @@ async fn unknown_descriptors_are_declined(store: &dyn PageStore, format: &dyn Fo
         pages: pages.iter().map(|p| PageId(*p)).collect(),
         descriptor: Bytes::from_static(b"no descriptor of any version"),
         filters: Vec::new(),
+        enough: None,
     };
     let mut replies = store.ndp_read(read.clone()).await.expect("a stream");
     let mut seen = vec![false; pages.len()];

@@ -261,6 +261,7 @@ impl World {
             pages,
             descriptor,
             filters: Vec::new(),
+            enough: None,
         };
         for line in lines {
             let number = || line.value.parse::<u32>().expect("a number");

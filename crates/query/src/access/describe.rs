@@ -176,6 +176,9 @@ fn extra(scan: &PageScanExec) -> String {
     for filter in &scan.run_time_filters {
         parts.push(format!("Using {filter}"));
     }
+    if let Some(limit) = scan.limit.filter(|_| scan.ndp.any()) {
+        parts.push(format!("Using pushed NDP limit {limit}"));
+    }
     if !scan.ndp.any() {
         if let Some(condition) = condition(scan) {
             parts.push(format!("Using where {condition}"));

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use perigee_page::PageRef;
 use perigee_page_api::{NdpItem, PageError};
-use perigee_sal::{LATEST, SalConfig, SalError};
+use perigee_sal::{LATEST, NdpWork, SalConfig, SalError};
 use perigee_types::{Lsn, PageId};
 
 #[tokio::test]
@@ -108,6 +108,14 @@ async fn versions_and_log_go_while_one_slice_is_idle_and_another_never() {
     model.check(&sal, LATEST).await;
 }
 
+/// Work that no store takes.
+fn unknown() -> NdpWork {
+    NdpWork {
+        descriptor: Bytes::from_static(b"?"),
+        ..NdpWork::default()
+    }
+}
+
 #[tokio::test]
 async fn ndp_parts_say_which_pages_of_the_request_they_mean() {
     let cluster = Cluster::new(3);
@@ -118,9 +126,7 @@ async fn ndp_parts_say_which_pages_of_the_request_they_mean() {
     sal.wait_page_persistent(lsn).await.unwrap();
     cluster.pages[2].faults.reject(2);
     let wanted: Vec<_> = ids.iter().rev().map(|id| PageId(*id)).collect();
-    let mut parts = sal
-        .ndp_read(&wanted, lsn, Bytes::from_static(b"?"), &[])
-        .unwrap();
+    let mut parts = sal.ndp_read(&wanted, lsn, &unknown()).unwrap();
     let mut seen = vec![0; wanted.len()];
     while let Some(part) = parts.next().await {
         for item in part.reply.unwrap().items {
@@ -138,9 +144,7 @@ async fn ndp_parts_say_which_pages_of_the_request_they_mean() {
     );
 
     cluster.pages[1].faults.reject(1_000_000);
-    let parts = sal
-        .ndp_read(&wanted, lsn, Bytes::from_static(b"?"), &[])
-        .unwrap();
+    let parts = sal.ndp_read(&wanted, lsn, &unknown()).unwrap();
     let parts: Vec<_> = parts.collect().await;
     for part in &parts {
         let page = wanted[part.pages[0] as usize];

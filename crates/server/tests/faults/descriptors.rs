@@ -43,6 +43,7 @@ async fn descriptors_that_cannot_be_right_are_declined() {
             pages: pages.clone(),
             descriptor: descriptor.into(),
             filters: Vec::new(),
+            enough: None,
         };
         let mut replies = store.ndp_read(read).await.unwrap();
         let mut came = vec![None; pages.len()];
