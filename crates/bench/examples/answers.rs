@@ -1,10 +1,10 @@
 //! Makes the reference answers anew: `cargo run --release -p perigee-bench --example answers`.
 //! Starts a private MariaDB, loads TPC-H at the kept scale factors, and writes what it answers.
 
-use perigee_bench::{BenchError, answers, load, tpch};
+use perigee_workload::{WorkloadError, answers, load, tpch};
 use perigee_testkit::MariaDb;
 
-fn main() -> Result<(), BenchError> {
+fn main() -> Result<(), WorkloadError> {
     let dir = std::env::temp_dir().join("perigee-answers");
     for scale in [0.01, 0.1] {
         let data = dir.join(format!("scale-{scale}"));
@@ -13,7 +13,7 @@ fn main() -> Result<(), BenchError> {
             let server = MariaDb::start(&dir.join(format!("mariadb-{scale}")), &[]);
             server
                 .and_then(|s| s.query(schema, sql))
-                .map_err(BenchError::io("MariaDB"))
+                .map_err(WorkloadError::io("MariaDB"))
         };
         let mut script = format!("CREATE OR REPLACE DATABASE {0}; USE {0};", load::SCHEMA);
         for table in tpch::TABLES {

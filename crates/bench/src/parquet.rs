@@ -13,8 +13,8 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::prelude::{CsvReadOptions, ParquetReadOptions, SessionConfig, SessionContext};
 
 use crate::http::HttpFiles;
-use crate::tpch::TABLES;
-use crate::{BenchError, load};
+use perigee_workload::tpch::TABLES;
+use perigee_workload::{WorkloadError, load};
 
 /// DataFusion with the tables of TPC-H as Parquet files.
 pub struct Parquet {
@@ -26,7 +26,7 @@ impl Parquet {
     ///
     /// # Errors
     /// If a file cannot be read or written.
-    pub async fn write(dir: &Path) -> Result<(), BenchError> {
+    pub async fn write(dir: &Path) -> Result<(), WorkloadError> {
         for table in TABLES {
             let path = file(dir, table.name);
             if !path.exists() {
@@ -41,7 +41,7 @@ impl Parquet {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub async fn open(dir: &Path, partitions: usize) -> Result<Self, BenchError> {
+    pub async fn open(dir: &Path, partitions: usize) -> Result<Self, WorkloadError> {
         let place = |table: &str| file(dir, table).to_string_lossy().into_owned();
         Self::with_tables(context(partitions), place).await
     }
@@ -50,7 +50,7 @@ impl Parquet {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub async fn open_http(address: SocketAddr, partitions: usize) -> Result<Self, BenchError> {
+    pub async fn open_http(address: SocketAddr, partitions: usize) -> Result<Self, WorkloadError> {
         let context = context(partitions);
         let url = format!("http://{address}");
         let parsed = ObjectStoreUrl::parse(&url).map_err(peer)?;
@@ -62,7 +62,7 @@ impl Parquet {
     async fn with_tables(
         context: SessionContext,
         place: impl Fn(&str) -> String,
-    ) -> Result<Self, BenchError> {
+    ) -> Result<Self, WorkloadError> {
         for table in TABLES {
             let options = ParquetReadOptions::default();
             context
@@ -77,7 +77,7 @@ impl Parquet {
     ///
     /// # Errors
     /// What DataFusion says.
-    pub async fn run(&self, sql: &str) -> Result<(usize, f64), BenchError> {
+    pub async fn run(&self, sql: &str) -> Result<(usize, f64), WorkloadError> {
         let begin = Instant::now();
         let batches = self
             .context
@@ -101,8 +101,8 @@ fn file(dir: &Path, table: &str) -> PathBuf {
     dir.join(format!("{table}.parquet"))
 }
 
-fn peer(error: DataFusionError) -> BenchError {
-    BenchError::Unexpected(format!("DataFusion over Parquet: {error}"))
+fn peer(error: DataFusionError) -> WorkloadError {
+    WorkloadError::Unexpected(format!("DataFusion over Parquet: {error}"))
 }
 
 async fn write(
@@ -159,17 +159,17 @@ mod tests {
     use crate::http;
 
     #[tokio::test]
-    async fn files_behind_http_give_the_same_answers() -> Result<(), BenchError> {
-        let dir = tempfile::tempdir().map_err(BenchError::io("make a directory"))?;
+    async fn files_behind_http_give_the_same_answers() -> Result<(), WorkloadError> {
+        let dir = tempfile::tempdir().map_err(WorkloadError::io("make a directory"))?;
         load::generate(dir.path(), 0.01, |_| ())?;
         Parquet::write(dir.path()).await?;
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await;
-        let listener = listener.map_err(BenchError::io("listen"))?;
-        let address = listener.local_addr().map_err(BenchError::io("listen"))?;
+        let listener = listener.map_err(WorkloadError::io("listen"))?;
+        let address = listener.local_addr().map_err(WorkloadError::io("listen"))?;
         let server = tokio::spawn(http::serve(listener, dir.path().to_owned()));
         let local = Parquet::open(dir.path(), 2).await?;
         let remote = Parquet::open_http(address, 2).await?;
-        for (number, sql) in crate::tpch::queries(0.01) {
+        for (number, sql) in perigee_workload::tpch::queries(0.01) {
             let (local, remote) = (local.run(&sql).await?.0, remote.run(&sql).await?.0);
             assert_eq!(local, remote, "rows of Q{number}");
         }

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use perigee_bench::commands;
+use clap::{Args, Parser, Subcommand};
 use perigee_node::{
     EmbeddedSettings, FrontendSettings, LogStoreSettings, PageStoreSettings, Serving, StatusListen,
 };
@@ -39,210 +38,9 @@ enum Command {
     PageStore(PageStore),
     /// Make TPC-H data, start a cluster on this machine, run the 22 queries with NDP off and on
     Demo(Demo),
-    /// Measure; each figure is a ratio between contenders in one run
-    #[command(subcommand)]
-    Bench(Bench),
     /// Look at a page, the log or a slice on disk: verified and made readable
     #[command(subcommand)]
     Inspect(Inspect),
-}
-
-#[derive(Debug, Subcommand)]
-enum Bench {
-    /// The Page Store half of NDP on Q6 over pages in memory, one thread: against memory bandwidth
-    /// and a loop written by hand
-    Scan(BenchArgs),
-    /// The 22 queries of TPC-H with NDP off and on, on a cluster of processes: bytes, CPU, time
-    Tpch(BenchArgs),
-    /// Q6, Q13, Q14 and grouping in little memory of the Page Stores: sorting against hashing
-    Columnburst(BenchArgs),
-    /// The experiments of the NDP paper, E1 to E3, with a report of its figures and ours; as root also over
-    /// networks of 10 and 1 Gbit/s
-    Paper(BenchArgs),
-    /// The 22 queries in one process, against DataFusion over Parquet files of the same data
-    Peers(BenchArgs),
-    /// Joins of four to ten tables over skewed data in one process: the plan chosen against the best one found
-    /// by trying other orders of the tables
-    Joins(BenchArgs),
-    /// Bulk load and size, against MariaDB with InnoDB
-    Load(BenchArgs),
-    /// sysbench in one process, against MariaDB with InnoDB; NDP scans beside it
-    Sysbench(SysbenchArgs),
-    /// Not speed but truth: record what concurrent transactions were answered, and check the history
-    /// for what their level of isolation forbids
-    Isolation(IsolationArgs),
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Level {
-    ReadCommitted,
-    RepeatableRead,
-    Serializable,
-}
-
-impl Level {
-    fn level(self) -> perigee_history::Level {
-        match self {
-            Self::ReadCommitted => perigee_history::Level::ReadCommitted,
-            Self::RepeatableRead => perigee_history::Level::SnapshotIsolation,
-            Self::Serializable => perigee_history::Level::Serializable,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Subject {
-    /// One process
-    Embedded,
-    /// A frontend, a Log Store and two Page Stores
-    Cluster,
-    /// MariaDB with innodb_snapshot_isolation
-    Mariadb,
-    /// MariaDB without it
-    MariadbDefault,
-}
-
-impl Subject {
-    fn subject(self) -> commands::Subject {
-        match self {
-            Self::Embedded => commands::Subject::Embedded,
-            Self::Cluster => commands::Subject::Cluster,
-            Self::Mariadb => commands::Subject::MariaDb,
-            Self::MariadbDefault => commands::Subject::MariaDbDefault,
-        }
-    }
-}
-
-#[derive(Debug, Args)]
-struct IsolationArgs {
-    /// Levels, one after the other
-    #[arg(
-        long,
-        value_name = "LEVEL,…",
-        value_delimiter = ',',
-        default_value = "read-committed,repeatable-read,serializable"
-    )]
-    level: Vec<Level>,
-    /// Transactions at each level
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-    transactions: u64,
-    /// Connections that write; two more scan
-    #[arg(long, value_name = "N", default_value_t = 16)]
-    connections: u32,
-    /// Accounts between which money moves
-    #[arg(long, value_name = "N", default_value_t = 2000)]
-    accounts: u32,
-    /// What runs the transactions
-    #[arg(long, value_enum, default_value = "embedded")]
-    subject: Subject,
-    /// Of the random choices
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// No prepared statements; half of the connections use them otherwise
-    #[arg(long)]
-    text: bool,
-    /// Directory for stores
-    #[arg(long, value_name = "DIR", default_value = "perigee-bench")]
-    dir: PathBuf,
-    /// Print one JSON array
-    #[arg(long)]
-    json: bool,
-}
-
-impl IsolationArgs {
-    fn options(&self) -> Result<commands::IsolationOptions, String> {
-        Ok(commands::IsolationOptions {
-            binary: this_binary()?,
-            dir: self.dir.clone(),
-            subject: self.subject.subject(),
-            levels: self.level.iter().map(|level| level.level()).collect(),
-            transactions: self.transactions,
-            connections: self.connections,
-            accounts: self.accounts,
-            seed: self.seed,
-            prepared: !self.text,
-        })
-    }
-}
-
-#[derive(Debug, Args)]
-struct SysbenchArgs {
-    /// Tables
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    tables: u32,
-    /// Rows of each table
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
-    table_size: u32,
-    /// Seconds of a run
-    #[arg(long, value_name = "S", default_value_t = 10)]
-    seconds: u32,
-    /// Interleaved pairs of runs
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pairs: usize,
-    /// Numbers of threads
-    #[arg(
-        long,
-        value_name = "N,…",
-        value_delimiter = ',',
-        default_value = "1,4,16"
-    )]
-    threads: Vec<u32>,
-    /// Workloads; oltp_point_select, oltp_read_only, oltp_write_only and oltp_read_write if not given
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    workloads: Vec<String>,
-    /// TPC-H scale factor of lineitem for the scans beside sysbench; 0 leaves them out
-    #[arg(long, value_name = "SCALE", default_value_t = 0.1)]
-    scan_scale: f64,
-    /// Threads of sysbench while scans run
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    scan_threads: u32,
-    /// MariaDB on both sides: how far the ratios stray from 1 on this machine
-    #[arg(long)]
-    calibrate: bool,
-    /// Directory for stores
-    #[arg(long, value_name = "DIR", default_value = "perigee-bench")]
-    dir: PathBuf,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-}
-
-impl SysbenchArgs {
-    fn options(&self) -> Result<commands::SysbenchOptions, String> {
-        Ok(commands::SysbenchOptions {
-            binary: this_binary()?,
-            dir: self.dir.clone(),
-            tables: self.tables,
-            rows: self.table_size,
-            seconds: self.seconds,
-            pairs: self.pairs,
-            threads: self.threads.clone(),
-            workloads: self.workloads.clone(),
-            scan_scale: self.scan_scale,
-            scan_threads: self.scan_threads,
-            calibrate: self.calibrate,
-        })
-    }
-}
-
-fn this_binary() -> Result<PathBuf, String> {
-    std::env::current_exe().map_err(|e| format!("cannot find this binary: {e}"))
-}
-
-#[derive(Debug, Args)]
-struct BenchArgs {
-    /// TPC-H scale factor: 1 is about 1 GB of data
-    #[arg(long, default_value_t = 1.0)]
-    scale: f64,
-    /// Interleaved pairs of runs for each query
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pairs: usize,
-    /// Directory for data and stores
-    #[arg(long, value_name = "DIR", default_value = "perigee-bench")]
-    dir: PathBuf,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -503,95 +301,22 @@ async fn dispatch(command: Command) -> Result<(), String> {
                 .map_err(|e| e.to_string())
         }
         Command::Demo(demo) => run_demo(demo).await,
-        Command::Bench(bench) => run_bench(bench).await,
         Command::Inspect(what) => inspect::run(what).await,
     }
 }
 
-async fn run_bench(bench: Bench) -> Result<(), String> {
-    let options = |args: &BenchArgs| {
-        let binary = this_binary()?;
-        let (scale, dir, pairs) = (args.scale, args.dir.clone(), args.pairs);
-        Ok::<_, String>(commands::BenchOptions {
-            binary,
-            scale,
-            dir,
-            pairs,
-        })
-    };
-    let text = |e: perigee_bench::BenchError| e.to_string();
-    match bench {
-        Bench::Scan(args) => print_figures(args.json, &commands::scan().map_err(text)?, None),
-        Bench::Tpch(args) => {
-            let figures = commands::tpch(&options(&args)?).await.map_err(text)?;
-            print_figures(args.json, &figures, Some(figures.table()))
-        }
-        Bench::Columnburst(args) => {
-            let figures = commands::columnburst(&options(&args)?)
-                .await
-                .map_err(text)?;
-            print_figures(args.json, &figures, Some(figures.table()))
-        }
-        Bench::Paper(args) => {
-            let (figures, report) = commands::paper(&options(&args)?).await.map_err(text)?;
-            eprintln!("the report is {}", report.display());
-            print_figures(args.json, &figures, Some(figures.table()))
-        }
-        Bench::Peers(args) => {
-            let figures = commands::peers(&options(&args)?).await.map_err(text)?;
-            print_figures(args.json, &figures, None)
-        }
-        Bench::Joins(args) => {
-            let figures = commands::joins(&options(&args)?).await.map_err(text)?;
-            print_figures(args.json, &figures, Some(figures.table()))
-        }
-        Bench::Load(args) => {
-            let figures = commands::load(&options(&args)?).await.map_err(text)?;
-            print_figures(args.json, &figures, None)
-        }
-        Bench::Sysbench(args) => {
-            let figures = commands::sysbench(&args.options()?).await.map_err(text)?;
-            print_figures(args.json, &figures, Some(figures.table()))
-        }
-        Bench::Isolation(args) => {
-            let figures = commands::isolation(&args.options()?).await.map_err(text)?;
-            let table: String = figures.iter().map(ToString::to_string).collect();
-            print_figures(args.json, &figures, Some(table))?;
-            match figures.iter().all(|of| of.wrong.is_empty()) {
-                true => Ok(()),
-                false => Err("a level does not keep what it promises".to_owned()),
-            }
-        }
-    }
-}
-
-/// Prints figures as one JSON object, or for a person: as their table, or a line each.
-fn print_figures(
-    json: bool,
-    figures: &impl serde::Serialize,
-    table: Option<String>,
-) -> Result<(), String> {
-    let value = serde_json::to_value(figures).map_err(|e| e.to_string())?;
-    match (json, table, value.as_object()) {
-        (false, Some(table), _) => print!("{table}"),
-        (false, None, Some(fields)) => {
-            for (name, value) in fields {
-                println!("{name}: {value}");
-            }
-        }
-        _ => println!("{value}"),
-    }
-    Ok(())
+fn this_binary() -> Result<PathBuf, String> {
+    std::env::current_exe().map_err(|e| format!("cannot find this binary: {e}"))
 }
 
 async fn run_demo(demo: Demo) -> Result<(), String> {
     let binary = this_binary()?;
-    let options = perigee_bench::demo::DemoOptions {
+    let options = perigee_workload::demo::DemoOptions {
         binary,
         scale: demo.scale,
         dir: demo.dir,
     };
-    let report = perigee_bench::demo::demo(&options)
+    let report = perigee_workload::demo::demo(&options)
         .await
         .map_err(|e| e.to_string())?;
     println!("the report is {}", report.display());

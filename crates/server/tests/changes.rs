@@ -22,7 +22,7 @@ mod statements {
 
 use std::path::Path;
 
-use perigee_bench::{BenchError, Client, Embedded, Rows};
+use perigee_workload::{WorkloadError, Client, Embedded, Rows};
 use perigee_testkit::{MariaDb, Rng, tested_binary};
 use statements::changes::{On, change, create_c, create_l, create_u, everything};
 use statements::compare::{errno, is_cut, keys, mariadb_client, normal, number_of, shown};
@@ -50,7 +50,7 @@ struct Side {
 
 impl Side {
     /// Runs a query in each mode.
-    async fn answers(&mut self, session: usize, sql: &str) -> Vec<Result<Rows, BenchError>> {
+    async fn answers(&mut self, session: usize, sql: &str) -> Vec<Result<Rows, WorkloadError>> {
         let client = &mut self.sessions[session];
         if !self.is_ours {
             return vec![client.query(sql).await];
@@ -165,8 +165,8 @@ impl Contest {
 
 fn difference(
     query: &Query,
-    ours: &Result<Rows, BenchError>,
-    theirs: &Result<Rows, BenchError>,
+    ours: &Result<Rows, WorkloadError>,
+    theirs: &Result<Rows, WorkloadError>,
 ) -> Option<String> {
     match (ours, theirs) {
         (Ok(ours), Ok(theirs)) => {
@@ -201,7 +201,7 @@ fn difference(
         }
         (Err(ours), Err(theirs)) if errno(ours) == errno(theirs) => None,
         (ours, theirs) => {
-            let text = |answer: &Result<Rows, BenchError>| match answer {
+            let text = |answer: &Result<Rows, WorkloadError>| match answer {
                 Ok(rows) => format!("{} rows", rows.len()),
                 Err(error) => error.to_string(),
             };

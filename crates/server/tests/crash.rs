@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use perigee_bench::{Client, Embedded, Role, load, tpch};
+use perigee_workload::{Client, Embedded, Role, load, tpch};
 use support::{args, binary, cluster, perigee, stderr};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

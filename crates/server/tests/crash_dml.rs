@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 use crash_dml::check::check;
 use crash_dml::trees;
 use crash_dml::writer::{Load, Rows, Writer, create};
-use perigee_bench::{Client, Embedded, Role};
+use perigee_workload::{Client, Embedded, Role};
 use support::{args, binary, cluster, perigee, stderr};
 
 /// Connections that write.

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use perigee_bench::{Client, Embedded};
+use perigee_workload::{Client, Embedded};
 use perigee_engine::{Engine, EngineConfig};
 use perigee_log_store::LogStoreService;
 use perigee_page_store::PageStoreService;

@@ -1,7 +1,7 @@
 //! Concurrent transactions at each level of isolation on real processes: their recorded history shows
 //! nothing that the level forbids, scans beside them are right, and every index agrees with its table.
 //!
-//! `perigee bench isolation` is the same with a million transactions. `PERIGEE_TRANSACTIONS` sets the
+//! `perigee-bench isolation` is the same with a million transactions. `PERIGEE_TRANSACTIONS` sets the
 //! number here.
 #![allow(clippy::unwrap_used, reason = "test code")]
 

@@ -4,7 +4,7 @@
 //! and paths that MySQL refuses; the questions are those in which it agrees with MySQL.
 #![allow(clippy::unwrap_used, reason = "test code")]
 
-use perigee_bench::{Client, Embedded};
+use perigee_workload::{Client, Embedded};
 use perigee_testkit::{MariaDb, Rng, tested_binary};
 
 /// Rows of the table.

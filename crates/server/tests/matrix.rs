@@ -15,7 +15,7 @@ mod matrix {
 use matrix::columns;
 use matrix::forms::{Case, cases, pairs};
 use matrix::joins;
-use perigee_bench::{BenchError, Client, Embedded, Rows};
+use perigee_workload::{WorkloadError, Client, Embedded, Rows};
 use perigee_testkit::{MariaDb, Rng, tested_binary};
 
 /// Pairs of a run that is not of all.
@@ -31,7 +31,7 @@ const SHOWN: usize = 200;
 const NOT_SUPPORTED: &str = "ERROR 1235";
 
 /// An answer in a form that is compared: rows in an order of their own, doubles to nine digits, errors by number.
-fn normal(answer: &Result<Rows, BenchError>, is_float: bool) -> Result<Rows, String> {
+fn normal(answer: &Result<Rows, WorkloadError>, is_float: bool) -> Result<Rows, String> {
     let cell = |cell: &Option<String>| {
         let text = cell.as_ref()?;
         Some(match text.parse::<f64>() {
@@ -66,7 +66,7 @@ fn without(answer: &Result<Rows, String>, other: &Result<Rows, String>) -> Resul
     Ok(rows.cloned().collect())
 }
 
-async fn answer(client: &mut Client, case: &Case) -> Result<Rows, BenchError> {
+async fn answer(client: &mut Client, case: &Case) -> Result<Rows, WorkloadError> {
     let answer = before(client, case).await;
     let answer = match answer {
         Ok(()) => client.query(&case.sql).await,
@@ -78,7 +78,7 @@ async fn answer(client: &mut Client, case: &Case) -> Result<Rows, BenchError> {
     answer
 }
 
-async fn before(client: &mut Client, case: &Case) -> Result<(), BenchError> {
+async fn before(client: &mut Client, case: &Case) -> Result<(), WorkloadError> {
     for before in &case.before {
         if before.starts_with("CREATE OR REPLACE") {
             client.execute("DROP TABLE IF EXISTS made").await?;

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use perigee_bench::{BenchError, Client, Embedded, Rows};
+use perigee_workload::{WorkloadError, Client, Embedded, Rows};
 use perigee_testkit::{Rng, tested_binary};
 use statements::changes::{On, change, create_l, create_u, everything};
 use statements::compare::{errno, keys, normal, number_of, shown};
@@ -76,7 +76,7 @@ async fn write(mut client: Client, seed: u64, stop: Arc<AtomicBool>, changes: Ar
 }
 
 /// Both answers to one query.
-type Pair = [Result<Rows, BenchError>; 2];
+type Pair = [Result<Rows, WorkloadError>; 2];
 
 async fn both(client: &mut Client, sql: &str) -> Pair {
     client.execute("SET ndp_mode = OFF").await.unwrap();

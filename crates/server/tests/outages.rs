@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use perigee_bench::{Client, Cluster, Embedded, Role};
+use perigee_workload::{Client, Cluster, Embedded, Role};
 use support::{address, binary, cluster, limit_files};
 
 /// Longest time after an outage until a statement succeeds: connections that were dead are noticed.

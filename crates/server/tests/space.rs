@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use perigee_bench::{Client, Embedded};
+use perigee_workload::{Client, Embedded};
 use perigee_testkit::Rng;
 use serde_json::Value;
 use support::{args, binary, perigee, stderr, stdout};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use perigee_bench::{BenchError, Client};
+use perigee_workload::{WorkloadError, Client};
 use perigee_testkit::tested_binary;
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -240,7 +240,7 @@ async fn ended(mut process: Process) -> (Process, ExitStatus) {
 async fn load_from_pipe(
     address: SocketAddr,
     dir: &Path,
-) -> (JoinHandle<Result<u64, BenchError>>, File) {
+) -> (JoinHandle<Result<u64, WorkloadError>>, File) {
     let path = dir.join("pipe");
     let made = Command::new("mkfifo").arg(&path).status().unwrap();
     assert!(made.success());

@@ -17,7 +17,7 @@ mod statements {
     pub mod windows;
 }
 
-use perigee_bench::{BenchError, Client, Embedded, Rows};
+use perigee_workload::{WorkloadError, Client, Embedded, Rows};
 use perigee_testkit::{MariaDb, Rng, tested_binary};
 use statements::compare::{
     NOT_SUPPORTED, errno, is_cut, is_year_of_branch, keys, mariadb_client, normal, number_of, shown,
@@ -78,8 +78,8 @@ impl Report {
         &mut self,
         (query, seed): (&Query, usize),
         mode: &'static str,
-        ours: &Result<Rows, BenchError>,
-        theirs: &Result<Rows, BenchError>,
+        ours: &Result<Rows, WorkloadError>,
+        theirs: &Result<Rows, WorkloadError>,
     ) {
         let difference = match (ours, theirs) {
             (Ok(ours), Ok(theirs)) => {
@@ -122,7 +122,7 @@ impl Report {
                 return;
             }
             (ours, theirs) => {
-                let text = |answer: &Result<Rows, BenchError>| match answer {
+                let text = |answer: &Result<Rows, WorkloadError>| match answer {
                     Ok(rows) => format!("{} rows", rows.len()),
                     Err(error) => error.to_string(),
                 };
@@ -190,7 +190,7 @@ async fn contenders(dir: &std::path::Path) -> (Vec<Contender>, [Embedded; 2]) {
 }
 
 /// The rows of a query, over the table that it needs.
-async fn answer(client: &mut Client, query: &Query) -> Result<Rows, BenchError> {
+async fn answer(client: &mut Client, query: &Query) -> Result<Rows, WorkloadError> {
     if let Some(made) = &query.made {
         client.execute("DROP TABLE IF EXISTS made").await?;
         client
@@ -205,7 +205,7 @@ async fn answer_without_keys(
     client: &mut Client,
     schema: &str,
     query: &Query,
-) -> Result<Rows, BenchError> {
+) -> Result<Rows, WorkloadError> {
     let copy = format!("{schema}_without_keys");
     let tables = client.query("SHOW TABLES").await?;
     client.execute(&format!("CREATE DATABASE {copy}")).await?;

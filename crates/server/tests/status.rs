@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use perigee_bench::{Client, Cluster, Embedded};
+use perigee_workload::{Client, Cluster, Embedded};
 use perigee_testkit::Exposition;
 use support::{args, binary, cluster, options};
 use tempfile::TempDir;

@@ -1,5 +1,5 @@
 //! The real sysbench, unchanged, with its MySQL driver: every workload runs, and scans beside it are
-//! right. How fast they are is for `perigee bench sysbench` to say.
+//! right. How fast they are is for `perigee-bench sysbench` to say.
 #![allow(clippy::unwrap_used, reason = "test code")]
 
 mod support;

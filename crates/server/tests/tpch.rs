@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use perigee_bench::{Client, Cluster, ClusterOptions, Embedded, answers, load, tpch};
+use perigee_workload::{Client, Cluster, ClusterOptions, Embedded, answers, load, tpch};
 use perigee_testkit::tested_binary;
 
 /// The scale for all modes.

@@ -1,13 +1,13 @@
-//! `perigee bench columnburst`: the paper's experiment on one machine. Its three queries with and without near-data
+//! `perigee-bench columnburst`: the paper's experiment on one machine. Its three queries with and without near-data
 //! processing, and grouping in little memory of the Page Stores: by sorting, by hashing, and in the frontend.
 
 use futures::future::BoxFuture;
 use serde::Serialize;
 
-use super::setup::{BenchOptions, TWO_PAGE_STORES, note};
-use crate::measure::measure;
+use super::setup::{BenchOptions, TWO_PAGE_STORES};
+use super::turns::{Way, take_turns};
 use crate::pairs::{Comparison, geometric_mean};
-use crate::{BenchError, Client, Cluster, Cost, answers, load};
+use perigee_workload::{WorkloadError, Client, Cluster, load};
 
 /// The queries of the paper's section 4.
 const QUERIES: [usize; 3] = [6, 13, 14];
@@ -46,9 +46,6 @@ const WAYS: [&str; 3] = [
     "ndp_min_rows_per_group = 0, ndp_group_method = HASH",
     "ndp_min_rows_per_group = 0, ndp_group_method = SORT",
 ];
-
-/// Runs of each contender that are not counted.
-const WARMING: usize = 1;
 
 /// What the command measures.
 #[derive(Clone, Debug, Serialize)]
@@ -138,16 +135,15 @@ impl ColumnBurstFigures {
 /// If a process fails or answers differ.
 pub fn columnburst(
     options: &BenchOptions,
-) -> BoxFuture<'_, Result<ColumnBurstFigures, BenchError>> {
+) -> BoxFuture<'_, Result<ColumnBurstFigures, WorkloadError>> {
     Box::pin(async move {
         let data = options.data()?;
         let cluster = options.loaded_cluster(&data, &TWO_PAGE_STORES).await?;
         let mut client = cluster.client(Some(load::SCHEMA)).await?;
         let pairs = options.pairs.max(2);
         let mut queries = Vec::new();
-        for (number, sql) in crate::tpch::queries(options.scale) {
+        for (number, sql) in perigee_workload::tpch::queries(options.scale) {
             if QUERIES.contains(&number) {
-                note(&format!("pairs: Q{number}"));
                 let figures = query(&cluster, &mut client, (number, &sql), pairs).await?;
                 queries.push(figures);
             }
@@ -155,7 +151,6 @@ pub fn columnburst(
         let mut groupings = Vec::new();
         for (name, sql) in GROUPINGS {
             for memory in MEMORIES {
-                note(&format!("{name} in {} KiB", memory >> 10));
                 let contest = Contest { name, sql, memory };
                 groupings.push(contest.run(&cluster, &mut client, pairs).await?);
             }
@@ -192,9 +187,12 @@ async fn query(
     client: &mut Client,
     (number, sql): (usize, &str),
     pairs: usize,
-) -> Result<BurstQuery, BenchError> {
-    let ways = ["ndp_mode = OFF", "ndp_mode = ON"];
-    let runs = interleave(cluster, client, (&format!("Q{number}"), sql), &ways, pairs).await?;
+) -> Result<BurstQuery, WorkloadError> {
+    let ways = ["OFF", "ON"].map(|mode| Way {
+        set: format!("ndp_mode = {mode}, ndp_group_memory = DEFAULT"),
+        sql: sql.to_owned(),
+    });
+    let runs = take_turns(cluster, client, &format!("Q{number}"), &ways, pairs).await?;
     let seconds: Vec<_> = runs
         .iter()
         .map(|run| (run[0].seconds, run[1].seconds))
@@ -220,12 +218,14 @@ impl Contest {
         cluster: &Cluster,
         client: &mut Client,
         pairs: usize,
-    ) -> Result<GroupingFigures, BenchError> {
-        let set = format!("SET ndp_mode = ON, ndp_group_memory = {}", self.memory);
-        client.execute(&set).await?;
+    ) -> Result<GroupingFigures, WorkloadError> {
         let chosen = "ndp_min_rows_per_group = DEFAULT, ndp_group_method = AUTO";
-        let ways = [WAYS[0], WAYS[1], WAYS[2], chosen];
-        let runs = interleave(cluster, client, (self.name, self.sql), &ways, pairs).await?;
+        let ways = [WAYS[0], WAYS[1], WAYS[2], chosen].map(|way| Way {
+            set: format!("ndp_mode = ON, ndp_group_memory = {}, {way}", self.memory),
+            sql: self.sql.to_owned(),
+        });
+        let name = format!("{} in {} KiB", self.name, self.memory >> 10);
+        let runs = take_turns(cluster, client, &name, &ways, pairs).await?;
         let last = runs.last().expect("there are two pairs at least");
         let seconds = [0, 1, 2, 3].map(|way| {
             let seconds = runs.iter().map(|run| run[way].seconds);
@@ -247,40 +247,4 @@ impl Contest {
             storage_over_frontend: compared(0, better),
         })
     }
-}
-
-/// What a statement costs each way, in turns; the answers have to be the same.
-async fn interleave(
-    cluster: &Cluster,
-    client: &mut Client,
-    (name, sql): (&str, &str),
-    ways: &[&str],
-    pairs: usize,
-) -> Result<Vec<Vec<Cost>>, BenchError> {
-    let mut runs = Vec::new();
-    let mut expected: Option<String> = None;
-    for pair in 0..WARMING + pairs {
-        let mut costs = vec![Cost::default(); ways.len()];
-        for turn in 0..ways.len() {
-            // Which one goes first changes.
-            let way = (turn + pair) % ways.len();
-            client.execute(&format!("SET {}", ways[way])).await?;
-            let (rows, cost) = measure(cluster, client, sql).await?;
-            let mut lines: Vec<String> =
-                answers::to_text(&rows).lines().map(str::to_owned).collect();
-            lines.sort_unstable();
-            let text = lines.join("\n");
-            let what = "the answer of another way to group";
-            match &expected {
-                Some(expected) => answers::expect_equal(name, what, &text, expected)?,
-                None => expected = Some(text),
-            }
-            costs[way] = cost;
-        }
-        if pair >= WARMING {
-            runs.push(costs);
-        }
-    }
-    client.execute("SET ndp_mode = DEFAULT").await?;
-    Ok(runs)
 }

@@ -7,8 +7,8 @@ use std::time::Instant;
 use perigee_testkit::MariaDb;
 
 use super::setup::{BenchOptions, data_bytes, note};
-use crate::tpch::{LOAD_OPTIONS, TABLES};
-use crate::{BenchError, Client, load};
+use perigee_workload::tpch::{LOAD_OPTIONS, TABLES};
+use perigee_workload::{WorkloadError, Client, load};
 
 /// A loaded server with a buffer pool that holds everything. It stops when it is dropped.
 pub struct InnoDb {
@@ -24,7 +24,7 @@ impl InnoDb {
     ///
     /// # Errors
     /// If MariaDB is not installed or fails.
-    pub async fn load(options: &BenchOptions, data: &Path) -> Result<Self, BenchError> {
+    pub async fn load(options: &BenchOptions, data: &Path) -> Result<Self, WorkloadError> {
         let pool = format!("--innodb-buffer-pool-size={}", 2 * data_bytes(data));
         let args = [
             pool.as_str(),
@@ -32,7 +32,7 @@ impl InnoDb {
             "--innodb-log-file-size=1G",
         ];
         let server = MariaDb::start(&options.stores("mariadb")?, &args)
-            .map_err(BenchError::io("start MariaDB"))?;
+            .map_err(WorkloadError::io("start MariaDB"))?;
         let mut client = Client::connect_socket(&server.socket(), None).await?;
         let schema = load::SCHEMA;
         client.execute(&format!("CREATE DATABASE {schema}")).await?;

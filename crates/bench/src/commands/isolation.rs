@@ -1,4 +1,4 @@
-//! `perigee bench isolation`: a recorded history of concurrent transactions at each level of isolation,
+//! `perigee-bench isolation`: a recorded history of concurrent transactions at each level of isolation,
 //! checked for what the level forbids.
 
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use perigee_testkit::MariaDb;
 
 use super::setup::{BenchOptions, note};
 use crate::isolation::{IsolationFigures, Target, Workload, run};
-use crate::{BenchError, Cluster, ClusterOptions, Embedded};
+use perigee_workload::{WorkloadError, Cluster, ClusterOptions, Embedded};
 
 /// Buffer pool of the frontend: smaller than the tables of a long run.
 const BUFFER_POOL: &str = "64MiB";
@@ -58,7 +58,7 @@ enum Server {
 }
 
 impl Server {
-    fn start(options: &IsolationOptions) -> Result<Self, BenchError> {
+    fn start(options: &IsolationOptions) -> Result<Self, WorkloadError> {
         let (bench, binary) = (
             BenchOptions {
                 binary: options.binary.clone(),
@@ -80,7 +80,7 @@ impl Server {
             Subject::MariaDb | Subject::MariaDbDefault => {
                 MariaDb::start(&dir, &["--innodb-flush-log-at-trx-commit=0"])
                     .map(Self::MariaDb)
-                    .map_err(BenchError::io("start MariaDB"))
+                    .map_err(WorkloadError::io("start MariaDB"))
             }
         }
     }
@@ -101,7 +101,7 @@ impl Server {
 /// forbids is in the figures.
 pub fn isolation(
     options: &IsolationOptions,
-) -> BoxFuture<'_, Result<Vec<IsolationFigures>, BenchError>> {
+) -> BoxFuture<'_, Result<Vec<IsolationFigures>, WorkloadError>> {
     Box::pin(async move {
         let server = Server::start(options)?;
         let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! `perigee bench load`: bulk load and size on disk, against MariaDB with InnoDB in the same run.
+//! `perigee-bench load`: bulk load and size on disk, against MariaDB with InnoDB in the same run.
 
 use std::path::Path;
 use std::time::Instant;
@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::innodb::InnoDb;
 use super::setup::{BenchOptions, data_bytes, note, status, wait_until_consolidated};
-use crate::tpch::TABLES;
-use crate::{BenchError, Embedded, load};
+use perigee_workload::tpch::TABLES;
+use perigee_workload::{WorkloadError, Embedded, load};
 
 /// What the command measures.
 #[derive(Clone, Debug, Serialize)]
@@ -38,7 +38,7 @@ pub struct LoadFigures {
 ///
 /// # Errors
 /// If a process fails, or MariaDB is not installed.
-pub fn load(options: &BenchOptions) -> BoxFuture<'_, Result<LoadFigures, BenchError>> {
+pub fn load(options: &BenchOptions) -> BoxFuture<'_, Result<LoadFigures, WorkloadError>> {
     Box::pin(async move {
         let data = options.data()?;
         let (ours, load_seconds) = load_perigee(options, &data).await?;
@@ -69,7 +69,7 @@ struct Ours {
     log_bytes: u64,
 }
 
-async fn load_perigee(options: &BenchOptions, data: &Path) -> Result<(Ours, f64), BenchError> {
+async fn load_perigee(options: &BenchOptions, data: &Path) -> Result<(Ours, f64), WorkloadError> {
     let memory = (2 * data_bytes(data)).to_string();
     let args = ["--pool", &memory].map(str::to_owned);
     let server = Embedded::start(&options.binary, &options.stores("embedded")?, &args)?;

@@ -1,4 +1,4 @@
-//! `perigee bench …`: each command measures ratios in one run and returns them under the names that
+//! `perigee-bench …`: each command measures ratios in one run and returns them under the names that
 //! its JSON output has.
 
 mod columnburst;
@@ -9,10 +9,12 @@ mod load;
 mod paper;
 mod peers;
 mod pq;
+mod pushdown;
 mod scan;
 mod setup;
 mod sysbench;
 mod tpch;
+mod turns;
 
 pub use columnburst::{BurstQuery, ColumnBurstFigures, GroupingFigures, columnburst};
 pub use isolation::{IsolationOptions, Subject, isolation};
@@ -21,6 +23,7 @@ pub use load::{LoadFigures, load};
 pub use paper::{LinkFigures, MicroFigures, PaperFigures, PqReduction, TotalFigures, paper};
 pub use peers::{PeerFigures, peers};
 pub use pq::PqFigures;
+pub use pushdown::{PushdownFigures, QuestionFigures, WayFigures, pushdown};
 pub use scan::{ScanFigures, scan};
 pub use setup::BenchOptions;
 pub use sysbench::{MixedFigures, PairFigures, SysbenchFigures, SysbenchOptions, sysbench};

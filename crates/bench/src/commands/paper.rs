@@ -1,4 +1,4 @@
-//! `perigee bench paper`: the experiments of taurus-ndp section VII (SPEC's E1 to E3) with our figures
+//! `perigee-bench paper`: the experiments of taurus-ndp section VII (SPEC's E1 to E3) with our figures
 //! beside the paper's, and the same over a network of a limited rate.
 
 use std::fmt::Write;
@@ -12,11 +12,12 @@ use tokio::net::TcpListener;
 
 use super::setup::{BenchOptions, ClusterShape, TWO_PAGE_STORES, note};
 use super::tpch::cores;
-use crate::paper::{PQ_ON_TOP_OF_NDP, micro_queries};
+use perigee_workload::paper::{PQ_ON_TOP_OF_NDP, micro_queries};
 use crate::parquet::Parquet;
-use crate::report::{self, Hue, Pair, Series};
-use crate::sequence::{Named, expect_same, named, sequence};
-use crate::{BenchError, Cluster, Cost, Link, Rate, http};
+use perigee_workload::report::{self, Hue, Pair, Series};
+use perigee_workload::sequence::{Named, expect_same, named, sequence};
+use crate::http;
+use perigee_workload::{WorkloadError, Cluster, Cost, Link, Rate};
 
 /// Rates of the network between frontend and storage.
 const RATES: [Rate; 2] = [Rate::gigabits(10), Rate::gigabits(1)];
@@ -105,7 +106,7 @@ struct LinkRun {
 ///
 /// # Errors
 /// If a process fails or answers differ.
-pub fn paper(options: &BenchOptions) -> BoxFuture<'_, Result<(PaperFigures, PathBuf), BenchError>> {
+pub fn paper(options: &BenchOptions) -> BoxFuture<'_, Result<(PaperFigures, PathBuf), WorkloadError>> {
     Box::pin(async move {
         let (link, links_skipped) = match Link::new() {
             Ok(link) => (Some(Arc::new(link)), None),
@@ -140,7 +141,7 @@ pub fn paper(options: &BenchOptions) -> BoxFuture<'_, Result<(PaperFigures, Path
         let figures = experiment.figures(&loopback, &links, links_skipped);
         let path = options.dir.join("paper.html");
         fs::write(&path, experiment.html(&figures, &loopback, &links)?)
-            .map_err(BenchError::io(format!("write {}", path.display())))?;
+            .map_err(WorkloadError::io(format!("write {}", path.display())))?;
         Ok((figures, path))
     })
 }
@@ -163,8 +164,8 @@ struct Runs {
 }
 
 impl<'a> Experiment<'a> {
-    fn new(options: &'a BenchOptions) -> Result<Self, BenchError> {
-        let queries = crate::tpch::queries(options.scale);
+    fn new(options: &'a BenchOptions) -> Result<Self, WorkloadError> {
+        let queries = perigee_workload::tpch::queries(options.scale);
         let (tpch, micro) = (named(&queries), micro_queries(options.scale, &queries));
         Ok(Self {
             options,
@@ -177,7 +178,7 @@ impl<'a> Experiment<'a> {
         })
     }
 
-    async fn runs(&self, shape: &ClusterShape<'_>) -> Result<Runs, BenchError> {
+    async fn runs(&self, shape: &ClusterShape<'_>) -> Result<Runs, WorkloadError> {
         let mut cluster = self.options.loaded_cluster(&self.data, shape).await?;
         let one = self.off_and_on(&mut cluster, 1).await?;
         let several = self.off_and_on(&mut cluster, self.degree).await?;
@@ -190,7 +191,7 @@ impl<'a> Experiment<'a> {
         &self,
         cluster: &mut Cluster,
         degree: usize,
-    ) -> Result<[Answers; 2], BenchError> {
+    ) -> Result<[Answers; 2], WorkloadError> {
         let mut runs = Vec::new();
         for mode in ["OFF", "ON"] {
             note(&format!("NDP {mode}, {degree} workers"));
@@ -207,10 +208,10 @@ impl<'a> Experiment<'a> {
     }
 
     /// Seconds of the 22 queries by DataFusion, which reads Parquet files from behind the link.
-    async fn parquet_over_http(&self, link: &Link) -> Result<f64, BenchError> {
+    async fn parquet_over_http(&self, link: &Link) -> Result<f64, WorkloadError> {
         note("DataFusion with Parquet files through HTTP");
         Parquet::write(&self.data).await?;
-        let io = BenchError::io("serve Parquet files");
+        let io = WorkloadError::io("serve Parquet files");
         let listener = link.listen()?;
         let made = listener
             .set_nonblocking(true)
@@ -219,7 +220,7 @@ impl<'a> Experiment<'a> {
         let server = tokio::spawn(http::serve(listener, self.data.clone()));
         let peer = Parquet::open_http(address, self.degree).await?;
         let mut total = 0.0;
-        for (_, sql) in crate::tpch::queries(self.options.scale) {
+        for (_, sql) in perigee_workload::tpch::queries(self.options.scale) {
             total += peer.run(&sql).await?.1;
         }
         server.abort();
@@ -289,7 +290,7 @@ impl<'a> Experiment<'a> {
         figures: &PaperFigures,
         runs: &Runs,
         links: &[LinkRun],
-    ) -> Result<String, BenchError> {
+    ) -> Result<String, WorkloadError> {
         let (micro, tpch) = self.pairs(&runs.several[0], &runs.several[1]);
         let mut out = String::from(report::HEAD);
         let _ = write!(
@@ -328,7 +329,7 @@ impl<'a> Experiment<'a> {
         Ok(out)
     }
 
-    fn figure_6(&self, figures: &PaperFigures) -> Result<String, BenchError> {
+    fn figure_6(&self, figures: &PaperFigures) -> Result<String, WorkloadError> {
         let names: Vec<_> = figures.micro.iter().map(|f| f.query.clone()).collect();
         let bars = |name, hue, value: fn(&MicroFigures) -> f64| Series {
             name,
@@ -355,7 +356,7 @@ impl<'a> Experiment<'a> {
         )
     }
 
-    fn figure_9(&self, figures: &PaperFigures) -> Result<String, BenchError> {
+    fn figure_9(&self, figures: &PaperFigures) -> Result<String, WorkloadError> {
         let names: Vec<_> = figures.pq.iter().map(|f| f.query.clone()).collect();
         let paper = |name: &String| {
             let known = PQ_ON_TOP_OF_NDP.iter().find(|(query, _)| query == name);

@@ -1,4 +1,4 @@
-//! `perigee bench peers`: the 22 queries in one process with NDP, against DataFusion over Parquet
+//! `perigee-bench peers`: the 22 queries in one process with NDP, against DataFusion over Parquet
 //! files of the same data and against MariaDB with InnoDB, in the same run.
 
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::setup::{BenchOptions, data_bytes, note};
 use super::tpch::cores;
 use crate::pairs::geometric_mean;
 use crate::parquet::Parquet;
-use crate::{BenchError, Client, Embedded, answers, load};
+use perigee_workload::{WorkloadError, Client, Embedded, answers, load};
 
 /// Runs of each query here and by DataFusion, interleaved; the best counts.
 const RUNS: usize = 4;
@@ -41,7 +41,7 @@ pub struct PeerFigures {
 ///
 /// # Errors
 /// If a process fails, or MariaDB is not installed.
-pub fn peers(options: &BenchOptions) -> BoxFuture<'_, Result<PeerFigures, BenchError>> {
+pub fn peers(options: &BenchOptions) -> BoxFuture<'_, Result<PeerFigures, WorkloadError>> {
     Box::pin(async move {
         let data = options.data()?;
         let mut innodb = InnoDb::load(options, &data).await?;
@@ -62,7 +62,7 @@ pub fn peers(options: &BenchOptions) -> BoxFuture<'_, Result<PeerFigures, BenchE
         Parquet::write(&data).await?;
         let peer = Parquet::open(&data, cores()).await?;
         let (mut queries, mut innodb_unfinished) = (Vec::new(), Vec::new());
-        for (number, sql) in crate::tpch::queries(options.scale) {
+        for (number, sql) in perigee_workload::tpch::queries(options.scale) {
             let (mut ours, mut theirs, mut inno) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
             for run in 0..RUNS {
                 let begin = Instant::now();
@@ -80,7 +80,7 @@ pub fn peers(options: &BenchOptions) -> BoxFuture<'_, Result<PeerFigures, BenchE
                 theirs = theirs.min(seconds);
                 if count != rows.len() {
                     let text = format!("Q{number}: {} rows, DataFusion has {count}", rows.len());
-                    return Err(BenchError::Unexpected(text));
+                    return Err(WorkloadError::Unexpected(text));
                 }
                 if run == 0 || inno < INNODB_LONG {
                     match run_innodb(&mut innodb.client, number, &sql, rows.len()).await? {
@@ -116,13 +116,13 @@ async fn run_innodb(
     number: usize,
     sql: &str,
     expected: usize,
-) -> Result<Option<f64>, BenchError> {
+) -> Result<Option<f64>, WorkloadError> {
     let begin = Instant::now();
     match client.query(sql).await {
         Ok(rows) if rows.len() == expected => Ok(Some(begin.elapsed().as_secs_f64())),
         Ok(rows) => {
             let text = format!("Q{number}: {expected} rows, InnoDB has {}", rows.len());
-            Err(BenchError::Unexpected(text))
+            Err(WorkloadError::Unexpected(text))
         }
         Err(_) if begin.elapsed() >= INNODB_LIMIT => Ok(None),
         Err(error) => Err(error),

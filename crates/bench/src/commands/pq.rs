@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::setup::{BenchOptions, ClusterShape, note};
 use crate::pairs::{Comparison, geometric_mean};
-use crate::{BenchError, Client, Cluster, answers, load};
+use perigee_workload::{WorkloadError, Client, Cluster, answers, load};
 
 /// Queries that storage does nearly all of.
 const QUERIES: [usize; 2] = [1, 6];
@@ -33,7 +33,7 @@ struct Degree {
 }
 
 impl Degree {
-    async fn start(options: &BenchOptions, data: &Path, degree: usize) -> Result<Self, BenchError> {
+    async fn start(options: &BenchOptions, data: &Path, degree: usize) -> Result<Self, WorkloadError> {
         let shape = ClusterShape {
             name: &format!("pq-{degree}"),
             page_stores: 1,
@@ -55,11 +55,11 @@ impl Degree {
 ///
 /// # Errors
 /// If a process fails or answers differ.
-pub(super) async fn pq(options: &BenchOptions, data: &Path) -> Result<Vec<PqFigures>, BenchError> {
+pub(super) async fn pq(options: &BenchOptions, data: &Path) -> Result<Vec<PqFigures>, WorkloadError> {
     let mut one = Degree::start(options, data, 1).await?;
     let mut two = Degree::start(options, data, 2).await?;
     let mut all = Vec::new();
-    for (number, sql) in crate::tpch::queries(options.scale) {
+    for (number, sql) in perigee_workload::tpch::queries(options.scale) {
         if !QUERIES.contains(&number) {
             continue;
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::{BenchError, Client, Cluster, ClusterOptions, Link, load, tpch};
+use perigee_workload::{WorkloadError, Client, Cluster, ClusterOptions, Link, load, tpch};
 
 /// How long Page Stores may take to consolidate what was loaded.
 const CONSOLIDATION_LIMIT: Duration = Duration::from_secs(600);
@@ -48,7 +48,7 @@ impl BenchOptions {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn data(&self) -> Result<PathBuf, BenchError> {
+    pub fn data(&self) -> Result<PathBuf, WorkloadError> {
         let data = self.dir.join(format!("tpch-{}", self.scale));
         load::generate(&data, self.scale, |table| note(&format!("data: {table}")))?;
         Ok(data)
@@ -58,15 +58,15 @@ impl BenchOptions {
     ///
     /// # Errors
     /// If it cannot be made.
-    pub fn stores(&self, name: &str) -> Result<PathBuf, BenchError> {
+    pub fn stores(&self, name: &str) -> Result<PathBuf, WorkloadError> {
         let dir = self.dir.join(name);
         match fs::remove_dir_all(&dir) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(BenchError::io(format!("remove {}", dir.display()))(e));
+                return Err(WorkloadError::io(format!("remove {}", dir.display()))(e));
             }
             _ => {}
         }
-        fs::create_dir_all(&dir).map_err(BenchError::io(format!("create {}", dir.display())))?;
+        fs::create_dir_all(&dir).map_err(WorkloadError::io(format!("create {}", dir.display())))?;
         Ok(dir)
     }
 
@@ -78,7 +78,7 @@ impl BenchOptions {
         &self,
         data: &Path,
         shape: &ClusterShape<'_>,
-    ) -> Result<Cluster, BenchError> {
+    ) -> Result<Cluster, WorkloadError> {
         let dir = self.stores(shape.name)?;
         let pool = data_bytes(data) / 5;
         let cluster = Cluster::start(ClusterOptions {
@@ -123,11 +123,11 @@ pub fn note(text: &str) {
 ///
 /// # Errors
 /// If they do not in ten minutes.
-pub async fn wait_until_consolidated(client: &mut Client) -> Result<(), BenchError> {
+pub async fn wait_until_consolidated(client: &mut Client) -> Result<(), WorkloadError> {
     let begin = Instant::now();
     while status(client, "perigee_page_store_backlog_bytes").await? > 0 {
         if begin.elapsed() > CONSOLIDATION_LIMIT {
-            return Err(BenchError::Process(
+            return Err(WorkloadError::Process(
                 "the Page Store does not consolidate".to_owned(),
             ));
         }
@@ -140,7 +140,7 @@ pub async fn wait_until_consolidated(client: &mut Client) -> Result<(), BenchErr
 ///
 /// # Errors
 /// If it has none of this name.
-pub async fn status(client: &mut Client, name: &str) -> Result<u64, BenchError> {
+pub async fn status(client: &mut Client, name: &str) -> Result<u64, WorkloadError> {
     Ok(client
         .number(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))
         .await? as u64)

@@ -1,4 +1,4 @@
-//! `perigee bench sysbench`: the real sysbench with its MySQL driver, unchanged, against one process of
+//! `perigee-bench sysbench`: the real sysbench with its MySQL driver, unchanged, against one process of
 //! ours and against MariaDB with InnoDB, in interleaved pairs; then NDP scans while sysbench writes.
 //!
 //! Both servers run all the time, on loopback, with buffer pools of one size and a commit that is synced
@@ -20,7 +20,7 @@ use program::{Run, Sysbench};
 use server::Server;
 
 use super::setup::{BenchOptions, note};
-use crate::BenchError;
+use perigee_workload::WorkloadError;
 
 /// The workloads, by sysbench's names.
 pub const WORKLOADS: [&str; 4] = [
@@ -107,7 +107,7 @@ pub struct PairFigures {
 ///
 /// # Errors
 /// If sysbench or MariaDB is not installed, or a process fails.
-pub fn sysbench(options: &SysbenchOptions) -> BoxFuture<'_, Result<SysbenchFigures, BenchError>> {
+pub fn sysbench(options: &SysbenchOptions) -> BoxFuture<'_, Result<SysbenchFigures, WorkloadError>> {
     Box::pin(async move {
         let sysbench = Sysbench::find(options)?;
         let bench = options.bench();
@@ -163,7 +163,7 @@ async fn pairs(
     servers: [&Server; 2],
     workload: &str,
     threads: u32,
-) -> Result<PairFigures, BenchError> {
+) -> Result<PairFigures, WorkloadError> {
     let mut runs = [Vec::new(), Vec::new()];
     for pair in 0..options.pairs {
         // Who goes first changes, so that neither always finds the machine as the other left it.

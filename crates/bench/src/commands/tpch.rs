@@ -1,4 +1,4 @@
-//! `perigee bench tpch`: the paper's experiment of section VII.B and C on one machine.
+//! `perigee-bench tpch`: the paper's experiment of section VII.B and C on one machine.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use super::pq::{self, PqFigures};
 use super::setup::{BenchOptions, TWO_PAGE_STORES, note};
 use crate::pairs::Comparison;
 use crate::parquet::Parquet;
-use crate::sequence::{Named, expect_same, named, sequence};
-use crate::{BenchError, Client, Cluster, Cost, answers, load, measure, report};
+use perigee_workload::sequence::{Named, expect_same, named, sequence};
+use perigee_workload::{WorkloadError, Client, Cluster, Cost, answers, load, measure, report};
 
 /// Fewer bytes than this share of the bytes without NDP count as a gain.
 const GAIN: f64 = 0.95;
@@ -108,11 +108,11 @@ impl QueryFigures {
 ///
 /// # Errors
 /// If a process fails or answers differ.
-pub fn tpch(options: &BenchOptions) -> BoxFuture<'_, Result<TpchFigures, BenchError>> {
+pub fn tpch(options: &BenchOptions) -> BoxFuture<'_, Result<TpchFigures, WorkloadError>> {
     Box::pin(async move {
         let data = options.data()?;
         let mut cluster = options.loaded_cluster(&data, &TWO_PAGE_STORES).await?;
-        let queries = crate::tpch::queries(options.scale);
+        let queries = perigee_workload::tpch::queries(options.scale);
         let args = cluster.frontend_args().to_vec();
 
         cluster.restart_frontend_with(args.clone())?;
@@ -156,7 +156,7 @@ pub fn tpch(options: &BenchOptions) -> BoxFuture<'_, Result<TpchFigures, BenchEr
 }
 
 /// A client of a frontend that has run what the first query of a process needs once, and nothing else.
-async fn first_client(cluster: &Cluster, variable: &str) -> Result<Client, BenchError> {
+async fn first_client(cluster: &Cluster, variable: &str) -> Result<Client, WorkloadError> {
     let mut client = cluster.client(Some(load::SCHEMA)).await?;
     client.execute(&format!("SET {variable}")).await?;
     let warm = "SELECT COUNT(DISTINCT n_name) FROM nation WHERE n_nationkey < 9";
@@ -169,7 +169,7 @@ async fn cold(
     cluster: &mut Cluster,
     args: &[String],
     sql: &str,
-) -> Result<ColdFigures, BenchError> {
+) -> Result<ColdFigures, WorkloadError> {
     let (mut bytes, mut times) = ([0; 2], Vec::new());
     for pair in 0..COLD_PAIRS {
         let mut seconds = [0.0; 2];
@@ -197,7 +197,7 @@ fn in_turn(pair: usize) -> [usize; 2] {
 }
 
 /// What [`WHOLE_SCAN`] adds to the memory of a frontend that has just started.
-async fn scan_memory(cluster: &Cluster) -> Result<u64, BenchError> {
+async fn scan_memory(cluster: &Cluster) -> Result<u64, WorkloadError> {
     let mut client = first_client(cluster, "ndp_min_pages = 0").await?;
     let before = cluster.frontend_memory()?.1;
     client.query(WHOLE_SCAN).await?;
@@ -210,7 +210,7 @@ async fn in_mode(
     cluster: &Cluster,
     mode: &str,
     queries: &[Named],
-) -> Result<Vec<(String, Cost)>, BenchError> {
+) -> Result<Vec<(String, Cost)>, WorkloadError> {
     note(&format!("NDP {mode}"));
     sequence(cluster, &[format!("ndp_mode = {mode}")], queries, note).await
 }
@@ -220,7 +220,7 @@ async fn interleave(
     client: &mut Client,
     sql: &str,
     pairs: usize,
-) -> Result<Vec<(f64, f64)>, BenchError> {
+) -> Result<Vec<(f64, f64)>, WorkloadError> {
     let mut times = Vec::new();
     for pair in 0..pairs.max(2) {
         let mut pair_times = [0.0; 2];
@@ -237,7 +237,7 @@ async fn interleave(
 }
 
 /// What ordinary scans pay for near-data processing being there.
-async fn regular_scan(client: &mut Client) -> Result<Comparison, BenchError> {
+async fn regular_scan(client: &mut Client) -> Result<Comparison, WorkloadError> {
     note("pairs: a scan of what is in the buffer pool");
     client.execute("SET ndp_mode = OFF").await?;
     client.query(REGULAR_SCAN).await?;
@@ -246,14 +246,14 @@ async fn regular_scan(client: &mut Client) -> Result<Comparison, BenchError> {
     let plan = answers::to_text(&plan);
     if plan.contains("Using pushed NDP") {
         let text = format!("a table in the buffer pool is scanned in storage:\n{plan}");
-        return Err(BenchError::Unexpected(text));
+        return Err(WorkloadError::Unexpected(text));
     }
     let times = interleave(client, REGULAR_SCAN, REGULAR_PAIRS).await?;
     Ok(Comparison::by_median(&times))
 }
 
 /// Seconds of the queries one after the other by a peer that has just opened its files.
-async fn peer_sequence(data: &Path, queries: &[(usize, String)]) -> Result<Vec<f64>, BenchError> {
+async fn peer_sequence(data: &Path, queries: &[(usize, String)]) -> Result<Vec<f64>, WorkloadError> {
     Parquet::write(data).await?;
     let peer = Parquet::open(data, cores()).await?;
     let mut times = Vec::new();
@@ -274,7 +274,7 @@ async fn gains(
     sql: &str,
     cold: &ColdFigures,
     slowdown: &Comparison,
-) -> Result<bool, BenchError> {
+) -> Result<bool, WorkloadError> {
     if slowdown.is_slower() || cold.slowdown.is_slower() {
         return Ok(false);
     }

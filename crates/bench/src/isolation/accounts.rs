@@ -8,7 +8,7 @@ use perigee_history::{Level, Outcome};
 use super::Workload;
 use super::rng::Rng;
 use super::session::{Attempt, Connection, Step, Stop};
-use crate::{BenchError, Client};
+use perigee_workload::{WorkloadError, Client};
 
 /// What each account begins with.
 const BALANCE: i64 = 100;
@@ -23,7 +23,7 @@ pub(super) fn bank(accounts: u32) -> Bank {
 }
 
 /// Makes the table; its rows are long enough that a scan reads many pages.
-pub(super) async fn create(client: &mut Client, accounts: u32) -> Result<(), BenchError> {
+pub(super) async fn create(client: &mut Client, accounts: u32) -> Result<(), WorkloadError> {
     client
         .execute(
             "CREATE TABLE account (id INT NOT NULL, branch INT NOT NULL, balance INT NOT NULL, \
@@ -66,7 +66,7 @@ pub(super) async fn transfer(
     workload: &Workload,
     rng: &mut Rng,
     attempt: &mut Attempt,
-) -> Result<Outcome, BenchError> {
+) -> Result<Outcome, WorkloadError> {
     // Some accounts have most of the traffic.
     let hot = u64::from(workload.accounts.min(20));
     let mut account = || match rng.chance(2) {
@@ -123,7 +123,7 @@ async fn take(connection: &mut Connection, way: Way, id: i64, amount: i64) -> St
     let balance = rows.first().and_then(|row| row[0].as_deref()?.parse().ok());
     let Some(balance): Option<i64> = balance else {
         let text = format!("account {id} is {rows:?}");
-        return Err(Stop::Failed(BenchError::Unexpected(text)));
+        return Err(Stop::Failed(WorkloadError::Unexpected(text)));
     };
     if balance < amount {
         return Ok(false);

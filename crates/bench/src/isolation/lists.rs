@@ -12,7 +12,7 @@ use perigee_history::{Element, Key, Op, Outcome};
 use super::Shared;
 use super::rng::Rng;
 use super::session::{Attempt, Connection, Step, Stop};
-use crate::{BenchError, Client, Rows};
+use perigee_workload::{WorkloadError, Client, Rows};
 
 /// Lists of a table that transactions work on at one time.
 const WINDOW: u64 = 8;
@@ -45,7 +45,7 @@ pub(super) fn key(table: Table, number: u64) -> Key {
 }
 
 /// Makes the tables.
-pub(super) async fn create(client: &mut Client, transactions: u64) -> Result<(), BenchError> {
+pub(super) async fn create(client: &mut Client, transactions: u64) -> Result<(), WorkloadError> {
     for sql in [
         "CREATE TABLE list (k INT NOT NULL, n INT NOT NULL, v VARCHAR(2000) NOT NULL, \
          PRIMARY KEY (k), KEY n (n))",
@@ -84,7 +84,7 @@ pub(super) async fn transaction(
     shared: &Shared,
     rng: &mut Rng,
     attempt: &mut Attempt,
-) -> Result<Outcome, BenchError> {
+) -> Result<Outcome, WorkloadError> {
     if rng.chance(10) {
         return single(connection, shared, rng, attempt).await;
     }
@@ -99,7 +99,7 @@ async fn single(
     shared: &Shared,
     rng: &mut Rng,
     attempt: &mut Attempt,
-) -> Result<Outcome, BenchError> {
+) -> Result<Outcome, WorkloadError> {
     let number = window(shared) + rng.below(WINDOW);
     let done = match rng.below(3) {
         0 => append_text(connection, shared, number, attempt).await,

@@ -24,7 +24,7 @@ use perigee_history::{
 };
 use serde::Serialize;
 
-use crate::BenchError;
+use perigee_workload::WorkloadError;
 use rng::Rng;
 use scans::Scans;
 use session::{Attempt, Connection};
@@ -125,7 +125,7 @@ struct Recorded {
 /// # Errors
 /// If the server answers with an error that no level explains, or a connection breaks. What the level
 /// forbids is in the figures.
-pub async fn run(target: &Target, workload: &Workload) -> Result<IsolationFigures, BenchError> {
+pub async fn run(target: &Target, workload: &Workload) -> Result<IsolationFigures, WorkloadError> {
     prepare(target, workload).await?;
     let shared = Arc::new(Shared {
         workload: workload.clone(),
@@ -169,7 +169,7 @@ pub async fn run(target: &Target, workload: &Workload) -> Result<IsolationFigure
     Ok(judge(workload, recorded, seconds))
 }
 
-async fn prepare(target: &Target, workload: &Workload) -> Result<(), BenchError> {
+async fn prepare(target: &Target, workload: &Workload) -> Result<(), WorkloadError> {
     let mut client = target.client(None).await?;
     for sql in [
         format!("DROP DATABASE IF EXISTS {SCHEMA}"),
@@ -192,7 +192,7 @@ fn progress(workload: &Workload) -> ProgressBar {
 }
 
 /// One connection that writes.
-async fn write(shared: Arc<Shared>, number: u32) -> Result<Recorded, BenchError> {
+async fn write(shared: Arc<Shared>, number: u32) -> Result<Recorded, WorkloadError> {
     let mut rng = Rng::new(shared.workload.seed, number);
     let mut connection =
         Connection::open(&shared, rng.chance(2) && shared.workload.prepared).await?;

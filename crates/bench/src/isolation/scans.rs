@@ -15,7 +15,7 @@ use super::lists::{Table, elements, key, numbers, window};
 use super::rng::Rng;
 use super::session::{Attempt, Connection, Step, Stop};
 use super::{Recorded, Shared};
-use crate::{BenchError, Rows};
+use perigee_workload::{WorkloadError, Rows};
 
 /// Between two scans, at least.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -57,7 +57,7 @@ impl Scans {
 }
 
 /// One connection that scans until the writers are done.
-pub(super) async fn scan(shared: Arc<Shared>, number: u32) -> Result<Recorded, BenchError> {
+pub(super) async fn scan(shared: Arc<Shared>, number: u32) -> Result<Recorded, WorkloadError> {
     let mut rng = Rng::new(shared.workload.seed, number);
     let mut connection = Connection::open(&shared, false).await?;
     if shared.workload.ndp {
@@ -90,7 +90,7 @@ pub(super) async fn scan(shared: Arc<Shared>, number: u32) -> Result<Recorded, B
     Ok(recorded)
 }
 
-async fn set_ndp(connection: &mut Connection, shared: &Shared, on: bool) -> Result<(), BenchError> {
+async fn set_ndp(connection: &mut Connection, shared: &Shared, on: bool) -> Result<(), WorkloadError> {
     if shared.workload.ndp {
         let mode = if on { "ON" } else { "OFF" };
         connection
@@ -123,7 +123,7 @@ async fn snapshot(
     connection: &mut Connection,
     shared: &Shared,
     recorded: &mut Recorded,
-) -> Result<(), BenchError> {
+) -> Result<(), WorkloadError> {
     connection.execute("BEGIN", &[]).await?;
     let mut attempt = Attempt::default();
     let steps: Step<()> = async {
@@ -153,7 +153,7 @@ async fn lists(
     number: u32,
     table: Table,
     recorded: &mut Recorded,
-) -> Result<(), BenchError> {
+) -> Result<(), WorkloadError> {
     let (begin, first) = (shared.now(), window(shared));
     let numbers = numbers(first);
     let sql = match table {
@@ -195,7 +195,7 @@ fn collect(table: Table, rows: &Rows) -> BTreeMap<u64, Box<[Element]>> {
 
 /// Reads everything once when the writers are done, so that what was lost shows, and compares every
 /// index with its table.
-pub(super) async fn last(shared: &Shared) -> Result<Recorded, BenchError> {
+pub(super) async fn last(shared: &Shared) -> Result<Recorded, WorkloadError> {
     let mut connection = Connection::open(shared, false).await?;
     let mut recorded = Recorded::default();
     let begin = shared.now();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use perigee_history::{Level, Op, Outcome};
 
 use super::{SCHEMA, Shared};
-use crate::{BenchError, Client, Rows};
+use perigee_workload::{WorkloadError, Client, Rows};
 
 /// Seconds that a statement waits for a lock.
 const LOCK_WAIT: u32 = 5;
@@ -30,7 +30,7 @@ impl Target {
     ///
     /// # Errors
     /// If the server cannot be reached.
-    pub async fn client(&self, schema: Option<&str>) -> Result<Client, BenchError> {
+    pub async fn client(&self, schema: Option<&str>) -> Result<Client, WorkloadError> {
         match self {
             Self::Address(address) => Client::connect(*address, schema).await,
             Self::Socket(socket) => Client::connect_socket(socket, schema).await,
@@ -67,11 +67,11 @@ pub(super) enum Stop {
     /// The transaction is not wanted any more.
     RollBack,
     /// Anything else.
-    Failed(BenchError),
+    Failed(WorkloadError),
 }
 
-impl From<BenchError> for Stop {
-    fn from(error: BenchError) -> Self {
+impl From<WorkloadError> for Stop {
+    fn from(error: WorkloadError) -> Self {
         match error.code() {
             Some(code) if EXPECTED.contains(&code) => Self::Refused(code),
             _ => Self::Failed(error),
@@ -86,7 +86,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub async fn open(shared: &Shared, prepared: bool) -> Result<Self, BenchError> {
+    pub async fn open(shared: &Shared, prepared: bool) -> Result<Self, WorkloadError> {
         let mut client = shared.target.client(Some(SCHEMA)).await?;
         let level = name(shared.workload.level);
         let isolates = u8::from(shared.workload.snapshot_isolation);
@@ -100,12 +100,12 @@ impl Connection {
         Ok(Self { client, prepared })
     }
 
-    pub async fn close(self) -> Result<(), BenchError> {
+    pub async fn close(self) -> Result<(), WorkloadError> {
         self.client.close().await
     }
 
     /// Runs a statement with numbers for its question marks; returns rows.
-    pub async fn query(&mut self, sql: &str, numbers: &[i64]) -> Result<Rows, BenchError> {
+    pub async fn query(&mut self, sql: &str, numbers: &[i64]) -> Result<Rows, WorkloadError> {
         match self.prepared {
             true => self.client.prepared(sql, numbers).await.map(|done| done.0),
             false => self.client.query(&filled(sql, numbers)).await,
@@ -114,7 +114,7 @@ impl Connection {
     }
 
     /// Runs a statement with numbers for its question marks; returns the number of affected rows.
-    pub async fn execute(&mut self, sql: &str, numbers: &[i64]) -> Result<u64, BenchError> {
+    pub async fn execute(&mut self, sql: &str, numbers: &[i64]) -> Result<u64, WorkloadError> {
         match self.prepared && !numbers.is_empty() {
             true => self.client.prepared(sql, numbers).await.map(|done| done.1),
             false => self.client.execute(&filled(sql, numbers)).await,
@@ -127,7 +127,7 @@ impl Connection {
         &mut self,
         steps: Step<()>,
         attempt: &mut Attempt,
-    ) -> Result<Outcome, BenchError> {
+    ) -> Result<Outcome, WorkloadError> {
         match steps {
             Ok(()) => match self.execute("COMMIT", &[]).await {
                 Ok(_) => Ok(Outcome::Committed),
@@ -150,10 +150,10 @@ impl Connection {
 }
 
 /// An error that no level explains, with its statement.
-fn about(sql: &str, error: BenchError) -> BenchError {
+fn about(sql: &str, error: WorkloadError) -> WorkloadError {
     match error.code() {
         Some(code) if EXPECTED.contains(&code) => error,
-        _ => BenchError::Unexpected(format!("{sql}: {error}")),
+        _ => WorkloadError::Unexpected(format!("{sql}: {error}")),
     }
 }
 

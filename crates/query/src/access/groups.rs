@@ -30,7 +30,7 @@ const SORTED_KEY: f64 = 16.0;
 const KEPT: f64 = 11.0 / 16.0;
 const NEW: f64 = 2.0 / 16.0;
 
-/// Microseconds to find the group of a row: by hashing, by sorting (`perigee bench columnburst` measures both).
+/// Microseconds to find the group of a row: by hashing, by sorting (`perigee-bench columnburst` measures both).
 const HASHED_ROW: f64 = 0.012;
 const SORTED_ROW: f64 = 0.045;
 

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use perigee_bench::Client;
+use perigee_workload::Client;
 use perigee_testkit::Rng;
 
 use super::{shapes, start, variable};

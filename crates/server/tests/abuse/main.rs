@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use perigee_bench::{Client, Embedded};
+use perigee_workload::{Client, Embedded};
 use shapes::Shape;
 use tempfile::TempDir;
 
@@ -129,7 +129,7 @@ enum Door {
 }
 
 async fn send(client: &mut Client, door: Door, sql: &str) -> Result<(), String> {
-    let said = |error: perigee_bench::BenchError| error.to_string();
+    let said = |error: perigee_workload::WorkloadError| error.to_string();
     match door {
         Door::Text => client.query(sql).await.map(drop).map_err(said),
         Door::Prepared => client.prepared(sql, &[]).await.map(drop).map_err(said),

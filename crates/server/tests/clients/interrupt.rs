@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use perigee_bench::{Client, Cluster, ClusterOptions, Embedded, Role};
+use perigee_workload::{Client, Cluster, ClusterOptions, Embedded, Role};
 use perigee_testkit::tested_binary;
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;

@@ -15,7 +15,7 @@ mod worst;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use perigee_bench::Embedded;
+use perigee_workload::Embedded;
 use perigee_testkit::tested_binary;
 use tempfile::TempDir;
 

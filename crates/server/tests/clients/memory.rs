@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use perigee_bench::{Client, Embedded};
+use perigee_workload::{Client, Embedded};
 use perigee_testkit::tested_binary;
 use tempfile::TempDir;
 

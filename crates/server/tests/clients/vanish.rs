@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use perigee_bench::Client;
+use perigee_workload::Client;
 
 use crate::Served;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use perigee_bench::Client;
+use perigee_workload::Client;
 
 use super::writer::{ACCOUNTS, BALANCE, LONG, Row, Rows};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use perigee_bench::{BenchError, Client};
+use perigee_workload::{WorkloadError, Client};
 
 /// Ids of a writer's rows: few, so that rows are changed, deleted and inserted again.
 const IDS: u64 = 120;
@@ -141,7 +141,7 @@ impl Writer {
             .map_err(|error| self.failed(sql, &error))
     }
 
-    fn failed(&self, sql: &str, error: &BenchError) -> Failed {
+    fn failed(&self, sql: &str, error: &WorkloadError) -> Failed {
         match error.code() {
             Some(code) if EXPECTED.contains(&code) => Failed::Refused,
             // What a server says that is about to end, or has lost its stores.

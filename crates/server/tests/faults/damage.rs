@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perigee_bench::{Client, Cluster, Role};
+use perigee_workload::{Client, Cluster, Role};
 use perigee_log_api::LogStoreClient;
 use perigee_page_api::{PageError, PageStore, PageStoreClient};
 use perigee_types::{DbId, Lsn};

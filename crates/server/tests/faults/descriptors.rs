@@ -1,7 +1,7 @@
 //! NDP descriptors that a Page Store cannot run.
 
 use futures::StreamExt;
-use perigee_bench::Role;
+use perigee_workload::Role;
 use perigee_expr::{Comparison, Node, NodeId, Program, Type};
 use perigee_ndp::Descriptor;
 use perigee_page_api::{

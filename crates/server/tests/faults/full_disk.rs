@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use perigee_bench::{Client, Cluster, Embedded, Role};
+use perigee_workload::{Client, Cluster, Embedded, Role};
 
 use crate::support::{args, binary, options};
 

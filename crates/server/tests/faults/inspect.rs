@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use perigee_bench::Role;
+use perigee_workload::Role;
 
 use crate::support::{address, cluster, perigee, stderr, stdout};
 use crate::tables::fill;

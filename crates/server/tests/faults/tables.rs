@@ -1,6 +1,6 @@
 //! Tables that the tests look at.
 
-use perigee_bench::{Client, Cluster};
+use perigee_workload::{Client, Cluster};
 use perigee_log_api::{Append, LogStore, LogStoreClient, PlogKey};
 use perigee_types::{DbId, Lsn, PlogId};
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use perigee_bench::Role;
+use perigee_workload::Role;
 use perigee_log_api::LogStoreClient;
 use perigee_redo::{Change, Group, Op};
 use perigee_types::{DbId, IndexId, Lsn, PageId, Writer};

@@ -1,6 +1,6 @@
 //! Comparing answers: what is compared of them, and how their differences are shown.
 
-use perigee_bench::{BenchError, Client, Rows};
+use perigee_workload::{WorkloadError, Client, Rows};
 use perigee_testkit::MariaDb;
 use perigee_value::collation::weight;
 
@@ -20,7 +20,7 @@ pub fn number_of(variable: &str, default: usize) -> usize {
 }
 
 /// The number of the error that a server answered with.
-pub fn errno(error: &BenchError) -> u16 {
+pub fn errno(error: &WorkloadError) -> u16 {
     let text = error.to_string();
     let number = text
         .split_once("ERROR ")
@@ -62,8 +62,8 @@ const GREATEST: &str = "99999999999999999999999999999999999.99999999999999999999
 /// True if an answer of MariaDB has values that it cut.
 pub fn is_cut(
     query: &Query,
-    ours: &Result<Rows, BenchError>,
-    theirs: &Result<Rows, BenchError>,
+    ours: &Result<Rows, WorkloadError>,
+    theirs: &Result<Rows, WorkloadError>,
 ) -> bool {
     let is_greatest = |cell: &Option<String>| {
         let cell = cell.as_deref().unwrap_or_default();
@@ -91,8 +91,8 @@ fn mentions(sql: &str, column: &str) -> bool {
 /// True if answers differ in the year 0 only, which is a number here where a CASE, IF or COALESCE chose it.
 pub fn is_year_of_branch(
     query: &Query,
-    ours: &Result<Rows, BenchError>,
-    theirs: &Result<Rows, BenchError>,
+    ours: &Result<Rows, WorkloadError>,
+    theirs: &Result<Rows, WorkloadError>,
 ) -> bool {
     let (Ok(ours), Ok(theirs)) = (ours, theirs) else {
         return false;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use perigee_bench::{Client, Cluster, ClusterOptions};
+use perigee_workload::{Client, Cluster, ClusterOptions};
 use perigee_testkit::tested_binary;
 
 pub fn binary() -> PathBuf {

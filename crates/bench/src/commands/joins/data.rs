@@ -1,4 +1,4 @@
-//! The tables of `perigee bench joins`: a shop whose keys are skewed and whose columns depend on each other.
+//! The tables of `perigee-bench joins`: a shop whose keys are skewed and whose columns depend on each other.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use perigee_testkit::Rng;
 
-use crate::BenchError;
+use perigee_workload::WorkloadError;
 
 /// A table: how it is made, how many rows it has at scale 1, and a row of it without its id.
 pub struct Table {
@@ -61,15 +61,15 @@ impl Table {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write(&self, dir: &Path, scale: f64) -> Result<(), BenchError> {
+    pub fn write(&self, dir: &Path, scale: f64) -> Result<(), WorkloadError> {
         let sizes = Sizes::of(scale);
         let mut rng = Rng(0x9e37_79b9 ^ self.name.len() as u64);
         let mut text = String::new();
         for id in 0..self.rows(scale) {
             let _ = writeln!(text, "{id}|{}|", (self.row)(&sizes, &mut rng, id));
         }
-        let path = crate::load::file(dir, self.name);
-        fs::write(&path, text).map_err(BenchError::io(format!("write {}", path.display())))
+        let path = perigee_workload::load::file(dir, self.name);
+        fs::write(&path, text).map_err(WorkloadError::io(format!("write {}", path.display())))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `perigee bench joins`: joins of four to ten tables over skewed data whose columns depend on each other. The plan
+//! `perigee-bench joins`: joins of four to ten tables over skewed data whose columns depend on each other. The plan
 //! that is chosen is measured against the best one found by writing the tables in other orders and having them kept.
 
 mod data;
@@ -15,10 +15,10 @@ use serde::Serialize;
 use self::data::TABLES;
 use self::queries::{QUERIES, Query};
 use super::setup::{BenchOptions, note};
-use crate::client::Rows;
-use crate::cluster::Embedded;
+use perigee_workload::Rows;
+use perigee_workload::Embedded;
 use crate::pairs::geometric_mean;
-use crate::{BenchError, Client, load};
+use perigee_workload::{WorkloadError, Client, load};
 
 /// Orders that are tried for each query.
 const ORDERS: usize = 32;
@@ -102,7 +102,7 @@ impl JoinFigures {
 ///
 /// # Errors
 /// If a process fails or answers differ.
-pub fn joins(options: &BenchOptions) -> BoxFuture<'_, Result<JoinFigures, BenchError>> {
+pub fn joins(options: &BenchOptions) -> BoxFuture<'_, Result<JoinFigures, WorkloadError>> {
     Box::pin(async move {
         let server = Embedded::start(&options.binary, &options.stores("joins")?, &[])?;
         let mut client = server.client(None).await?;
@@ -139,7 +139,7 @@ pub fn joins(options: &BenchOptions) -> BoxFuture<'_, Result<JoinFigures, BenchE
     })
 }
 
-async fn load_all(client: &mut Client, dir: &Path, scale: f64) -> Result<(), BenchError> {
+async fn load_all(client: &mut Client, dir: &Path, scale: f64) -> Result<(), WorkloadError> {
     client.execute("CREATE DATABASE joins").await?;
     client.execute("USE joins").await?;
     for table in TABLES {
@@ -158,7 +158,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    async fn run(&self, client: &mut Client, rng: &mut Rng) -> Result<JoinFigure, BenchError> {
+    async fn run(&self, client: &mut Client, rng: &mut Rng) -> Result<JoinFigure, WorkloadError> {
         let written = self.query.sql(&self.query.written());
         switch(client, true).await?;
         let answer = client.query(&written).await?; // pages that it needs are there from now on
@@ -227,7 +227,7 @@ impl Trial<'_> {
         client: &mut Client,
         sql: &str,
         answer: &Rows,
-    ) -> Result<f64, BenchError> {
+    ) -> Result<f64, WorkloadError> {
         let mut least = f64::INFINITY;
         for _ in 0..self.runs {
             least = least.min(self.once(client, sql, answer).await?);
@@ -235,13 +235,13 @@ impl Trial<'_> {
         Ok(least)
     }
 
-    async fn once(&self, client: &mut Client, sql: &str, answer: &Rows) -> Result<f64, BenchError> {
+    async fn once(&self, client: &mut Client, sql: &str, answer: &Rows) -> Result<f64, WorkloadError> {
         let begin = Instant::now();
         let rows = client.query(sql).await?;
         let seconds = begin.elapsed().as_secs_f64();
         match rows == *answer {
             true => Ok(seconds),
-            false => Err(BenchError::Unexpected(format!(
+            false => Err(WorkloadError::Unexpected(format!(
                 "{sql} gives {rows:?}, not {answer:?}"
             ))),
         }
@@ -254,7 +254,7 @@ impl Trial<'_> {
         sql: &str,
         answer: &Rows,
         limit: f64,
-    ) -> Result<Option<f64>, BenchError> {
+    ) -> Result<Option<f64>, WorkloadError> {
         let milliseconds = (limit * 1e3).ceil();
         client
             .execute(&format!("SET max_execution_time = {milliseconds}"))
@@ -270,7 +270,7 @@ impl Trial<'_> {
 }
 
 /// Has joins ordered by cost, or left as they are written.
-async fn switch(client: &mut Client, on: bool) -> Result<(), BenchError> {
+async fn switch(client: &mut Client, on: bool) -> Result<(), WorkloadError> {
     let on = if on { "ON" } else { "OFF" };
     let set = format!("SET optimizer_join_order = {on}");
     client.execute(&set).await.map(drop)

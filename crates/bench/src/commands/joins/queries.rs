@@ -1,4 +1,4 @@
-//! The queries of `perigee bench joins`, and the orders in which their tables can be written.
+//! The queries of `perigee-bench joins`, and the orders in which their tables can be written.
 
 use perigee_testkit::Rng;
 

@@ -1,4 +1,4 @@
-//! `perigee bench scan`: the Page Store half of NDP on TPC-H Q6 and Q1, over lineitem pages in memory,
+//! `perigee-bench scan`: the Page Store half of NDP on TPC-H Q6 and Q1, over lineitem pages in memory,
 //! on one thread, against this machine's memory bandwidth and loops written by hand.
 
 mod pages;
@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use self::pages::{Page, page_ref};
 use super::setup::note;
-use crate::BenchError;
+use perigee_workload::WorkloadError;
 
 /// Runs of each contender, interleaved; the best counts.
 const RUNS: usize = 7;
@@ -76,7 +76,7 @@ struct Query {
 ///
 /// # Errors
 /// If the contenders disagree.
-pub fn scan() -> Result<ScanFigures, BenchError> {
+pub fn scan() -> Result<ScanFigures, WorkloadError> {
     note("making lineitem pages");
     let layout = pages::lineitem();
     let pages = pages::pages(&layout, BYTES)?;
@@ -112,8 +112,8 @@ fn measure(
     query: Result<Query, ExprError>,
     layout: &RowLayout,
     pages: &[Page],
-) -> Result<Times, BenchError> {
-    let query = query.map_err(|e| BenchError::Unexpected(format!("a query as a program: {e}")))?;
+) -> Result<Times, WorkloadError> {
+    let query = query.map_err(|e| WorkloadError::Unexpected(format!("a query as a program: {e}")))?;
     note(&format!("{} by the scan and by hand", query.name));
     let scanner = Arc::new(scanner(query.pushed, layout)?);
     let mut times = Times {
@@ -128,7 +128,7 @@ fn measure(
         if answer != expected {
             let name = query.name;
             let text = format!("{name} is {answer:?} by the scan and {expected:?} by hand");
-            return Err(BenchError::Unexpected(text));
+            return Err(WorkloadError::Unexpected(text));
         }
         let (_, memory) = timed(|| Ok(pages::read_all(pages)))?;
         times.ours = times.ours.min(ours);
@@ -138,25 +138,25 @@ fn measure(
     Ok(times)
 }
 
-fn timed<T>(run: impl FnOnce() -> Result<T, BenchError>) -> Result<(T, f64), BenchError> {
+fn timed<T>(run: impl FnOnce() -> Result<T, WorkloadError>) -> Result<(T, f64), WorkloadError> {
     let begin = Instant::now();
     let result = run()?;
     Ok((result, begin.elapsed().as_secs_f64()))
 }
 
-fn scanner((predicate, aggregate): Pushed, layout: &RowLayout) -> Result<Scanner, BenchError> {
+fn scanner((predicate, aggregate): Pushed, layout: &RowLayout) -> Result<Scanner, WorkloadError> {
     let mut descriptor = Descriptor::new(DbId(1), IndexId(1), layout.clone(), TrxId(1));
     descriptor.predicate = Some(predicate);
     descriptor.aggregate = Some(aggregate);
     Scanner::new(descriptor, Backend::Jit).map_err(|e| unexpected(&e))
 }
 
-fn unexpected(error: &NdpError) -> BenchError {
-    BenchError::Unexpected(error.to_string())
+fn unexpected(error: &NdpError) -> WorkloadError {
+    WorkloadError::Unexpected(error.to_string())
 }
 
 /// The answer by the product's own code, as a Page Store runs it.
-fn run_scanner(scanner: &Arc<Scanner>, pages: &[Page]) -> Result<Answer, BenchError> {
+fn run_scanner(scanner: &Arc<Scanner>, pages: &[Page]) -> Result<Answer, WorkloadError> {
     let mut execution = Execution::new(scanner.clone());
     let mut answer = Answer::new();
     // A request has at most a thousand pages or so.

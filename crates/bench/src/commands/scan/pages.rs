@@ -5,7 +5,7 @@ use perigee_types::{DbId, IndexId, PAGE_SIZE, PageId};
 use perigee_value::{Collation, ColumnType, Place, RowLayout, date, encode_text_row};
 use tpchgen::generators::LineItemGenerator;
 
-use crate::BenchError;
+use perigee_workload::WorkloadError;
 
 /// Scale factor of the data; its pages are repeated until there are enough.
 const SCALE: f64 = 0.3;
@@ -64,8 +64,8 @@ pub fn page_ref(page: &Page) -> PageRef<'_> {
 
 /// So many bytes of leaf pages of lineitem, filled as a load fills them; they are the same few again where
 /// the generator's do not suffice.
-pub fn pages(layout: &RowLayout, bytes: usize) -> Result<Vec<Page>, BenchError> {
-    let broken = |e: &dyn std::fmt::Display| BenchError::Unexpected(format!("lineitem page: {e}"));
+pub fn pages(layout: &RowLayout, bytes: usize) -> Result<Vec<Page>, WorkloadError> {
+    let broken = |e: &dyn std::fmt::Display| WorkloadError::Unexpected(format!("lineitem page: {e}"));
     let mut pages: Vec<Page> = Vec::new();
     let mut records = Vec::new();
     let mut count = 0;

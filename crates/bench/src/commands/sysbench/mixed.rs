@@ -14,8 +14,8 @@ use super::SysbenchOptions;
 use super::median;
 use super::program::Sysbench;
 use super::server::Server;
-use crate::tpch::TABLES;
-use crate::{BenchError, Client, Rows, load};
+use perigee_workload::tpch::TABLES;
+use perigee_workload::{WorkloadError, Client, Rows, load};
 
 /// The workload that writes.
 const WORKLOAD: &str = "oltp_read_write";
@@ -68,7 +68,7 @@ pub(super) async fn measure(
     sysbench: &Sysbench,
     options: &SysbenchOptions,
     server: &Server,
-) -> Result<MixedFigures, BenchError> {
+) -> Result<MixedFigures, WorkloadError> {
     let known = prepare(options, server).await?;
     let alone = Duration::from_secs(u64::from(options.seconds));
     let (mut pairs, mut beside) = (Vec::new(), Scanned::default());
@@ -120,7 +120,7 @@ pub(super) async fn measure(
 async fn prepare(
     options: &SysbenchOptions,
     server: &Server,
-) -> Result<Vec<(String, Rows)>, BenchError> {
+) -> Result<Vec<(String, Rows)>, WorkloadError> {
     let data = options.bench().data()?;
     let mut client = server.client(None).await?;
     client
@@ -134,7 +134,7 @@ async fn prepare(
     wait_until_consolidated(&mut client).await?;
     client.execute("SET ndp_mode = OFF").await?;
     let mut known = Vec::new();
-    for (number, sql) in crate::tpch::queries(options.scan_scale) {
+    for (number, sql) in perigee_workload::tpch::queries(options.scan_scale) {
         if [1, 6].contains(&number) {
             let rows = client.query(&sql).await?;
             known.push((sql, rows));
@@ -150,7 +150,7 @@ async fn scan_until(
     known: &[(String, Rows)],
     stop: &AtomicBool,
     time: Option<Duration>,
-) -> Result<Scanned, BenchError> {
+) -> Result<Scanned, WorkloadError> {
     let mut client = server.client(Some(load::SCHEMA)).await?;
     client.execute("SET ndp_min_pages = 0").await?;
     let mut done = Scanned::default();
@@ -183,7 +183,7 @@ async fn scan_until(
 }
 
 /// The same queries in the same snapshot without NDP.
-async fn compare(client: &mut Client, rows: &[Rows]) -> Result<(), BenchError> {
+async fn compare(client: &mut Client, rows: &[Rows]) -> Result<(), WorkloadError> {
     client.execute("SET ndp_mode = OFF").await?;
     for (sql, rows) in OVER_SYSBENCH.iter().zip(rows) {
         let without = client.query(sql).await?;
@@ -192,16 +192,16 @@ async fn compare(client: &mut Client, rows: &[Rows]) -> Result<(), BenchError> {
     client.execute("SET ndp_mode = ON").await.map(drop)
 }
 
-fn equal(sql: &str, rows: &Rows, answer: &Rows) -> Result<(), BenchError> {
+fn equal(sql: &str, rows: &Rows, answer: &Rows) -> Result<(), WorkloadError> {
     if rows == answer {
         return Ok(());
     }
-    Err(BenchError::Unexpected(format!(
+    Err(WorkloadError::Unexpected(format!(
         "{sql}\nbeside sysbench gives {rows:?}\nwithout NDP {answer:?}"
     )))
 }
 
-async fn ambiguous(client: &mut Client) -> Result<u64, BenchError> {
+async fn ambiguous(client: &mut Client) -> Result<u64, WorkloadError> {
     status(client, "ndp_ambiguous_records").await
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::SysbenchOptions;
 use super::server::Server;
-use crate::BenchError;
+use perigee_workload::WorkloadError;
 
 /// How to come by the program.
 const INSTALL: &str = "install it (Debian, Ubuntu: apt-get install sysbench)";
@@ -35,9 +35,9 @@ impl Sysbench {
     ///
     /// # Errors
     /// If it is not; the text says how to install it.
-    pub fn find(options: &SysbenchOptions) -> Result<Self, BenchError> {
+    pub fn find(options: &SysbenchOptions) -> Result<Self, WorkloadError> {
         let version = Command::new("sysbench").arg("--version").output();
-        version.map_err(BenchError::io(format!("cannot run sysbench; {INSTALL}")))?;
+        version.map_err(WorkloadError::io(format!("cannot run sysbench; {INSTALL}")))?;
         Ok(Self {
             tables: options.tables,
             rows: options.rows,
@@ -45,7 +45,7 @@ impl Sysbench {
     }
 
     /// Makes and fills the tables.
-    pub async fn prepare(&self, server: &Server) -> Result<(), BenchError> {
+    pub async fn prepare(&self, server: &Server) -> Result<(), WorkloadError> {
         let args = [format!("--threads={}", self.tables.min(4))];
         self.call(server, "oltp_read_write", &args, "prepare")
             .await
@@ -59,7 +59,7 @@ impl Sysbench {
         workload: &str,
         threads: u32,
         seconds: u32,
-    ) -> Result<Run, BenchError> {
+    ) -> Result<Run, WorkloadError> {
         let args = [
             format!("--threads={threads}"),
             format!("--time={seconds}"),
@@ -67,7 +67,7 @@ impl Sysbench {
         ];
         let text = self.call(server, workload, &args, "run").await?;
         Run::parse(&text).ok_or_else(|| {
-            BenchError::Unexpected(format!("sysbench {workload} prints no figures:\n{text}"))
+            WorkloadError::Unexpected(format!("sysbench {workload} prints no figures:\n{text}"))
         })
     }
 
@@ -77,7 +77,7 @@ impl Sysbench {
         workload: &str,
         args: &[String],
         command: &str,
-    ) -> Result<String, BenchError> {
+    ) -> Result<String, WorkloadError> {
         let address = server.address();
         let mut program = Command::new("sysbench");
         program
@@ -93,7 +93,7 @@ impl Sysbench {
         let output = tokio::task::spawn_blocking(move || program.output())
             .await
             .expect("running a program does not panic")
-            .map_err(BenchError::io(format!("cannot run sysbench; {INSTALL}")))?;
+            .map_err(WorkloadError::io(format!("cannot run sysbench; {INSTALL}")))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         if output.status.success() && !text.contains("FATAL") {
             return Ok(text);
@@ -105,7 +105,7 @@ impl Sysbench {
             .filter(|l| l.contains("FATAL"))
             .take(5)
             .collect();
-        Err(BenchError::Process(format!(
+        Err(WorkloadError::Process(format!(
             "sysbench {workload} {command} against {} ends with {}:\n{about:#?}",
             server.name, output.status
         )))

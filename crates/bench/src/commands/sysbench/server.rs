@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use perigee_testkit::MariaDb;
 
 use super::super::setup::{BenchOptions, wait_until_consolidated};
-use crate::{BenchError, Client, Embedded};
+use perigee_workload::{WorkloadError, Client, Embedded};
 
 /// Buffer pool of each server.
 const BUFFER_POOL: &str = "512M";
@@ -24,7 +24,7 @@ enum Kind {
 
 impl Server {
     /// One process of ours that is everything.
-    pub fn perigee(options: &BenchOptions) -> Result<Self, BenchError> {
+    pub fn perigee(options: &BenchOptions) -> Result<Self, WorkloadError> {
         let args = ["--buffer-pool", "512MiB", "--pool", "256MiB"].map(str::to_owned);
         let process = Embedded::start(&options.binary, &options.stores("embedded")?, &args)?;
         Ok(Self {
@@ -35,10 +35,10 @@ impl Server {
     }
 
     /// MariaDB, which syncs its log at each commit.
-    pub fn mariadb(options: &BenchOptions, dir: &str) -> Result<Self, BenchError> {
+    pub fn mariadb(options: &BenchOptions, dir: &str) -> Result<Self, WorkloadError> {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .and_then(|listener| listener.local_addr())
-            .map_err(BenchError::io("find a free port"))?;
+            .map_err(WorkloadError::io("find a free port"))?;
         let args = [
             "--skip-networking=0".to_owned(),
             format!("--bind-address={}", free.ip()),
@@ -49,7 +49,7 @@ impl Server {
         ];
         let args: Vec<_> = args.iter().map(String::as_str).collect();
         let process = MariaDb::start(&options.stores(dir)?, &args)
-            .map_err(BenchError::io("start MariaDB"))?;
+            .map_err(WorkloadError::io("start MariaDB"))?;
         Ok(Self {
             name: "MariaDB",
             address: free,
@@ -62,19 +62,19 @@ impl Server {
     }
 
     /// A new connection.
-    pub async fn client(&self, schema: Option<&str>) -> Result<Client, BenchError> {
+    pub async fn client(&self, schema: Option<&str>) -> Result<Client, WorkloadError> {
         Client::connect(self.address, schema).await
     }
 
     /// Makes the schema that sysbench expects.
-    pub async fn make_schema(&self) -> Result<(), BenchError> {
+    pub async fn make_schema(&self) -> Result<(), WorkloadError> {
         let mut client = self.client(None).await?;
         client.execute("CREATE DATABASE sbtest").await?;
         client.close().await
     }
 
     /// Waits until the server has done what it does in the background.
-    pub async fn settle(&self) -> Result<(), BenchError> {
+    pub async fn settle(&self) -> Result<(), WorkloadError> {
         match &self.kind {
             Kind::Perigee(process) => {
                 let mut client = process.client(None).await?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use perigee_bench::{Client, Embedded};
+use perigee_workload::{Client, Embedded};
 use perigee_testkit::{Rng, tested_binary};
 use statements::{Statement, statement};
 use tokio::task::JoinHandle;

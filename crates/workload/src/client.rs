@@ -9,7 +9,7 @@ use mysql_async::{Conn, InfileData, OptsBuilder, Value};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, BufReader};
 
-use crate::BenchError;
+use crate::WorkloadError;
 
 /// Rows as the server sent them: text, or NULL.
 pub type Rows = Vec<Vec<Option<String>>>;
@@ -27,7 +27,7 @@ impl Client {
     ///
     /// # Errors
     /// If the server cannot be reached or refuses.
-    pub async fn connect(address: SocketAddr, schema: Option<&str>) -> Result<Self, BenchError> {
+    pub async fn connect(address: SocketAddr, schema: Option<&str>) -> Result<Self, WorkloadError> {
         Self::with_options(
             OptsBuilder::default()
                 .ip_or_hostname(address.ip().to_string())
@@ -42,12 +42,12 @@ impl Client {
     ///
     /// # Errors
     /// If the server cannot be reached or refuses.
-    pub async fn connect_socket(socket: &Path, schema: Option<&str>) -> Result<Self, BenchError> {
+    pub async fn connect_socket(socket: &Path, schema: Option<&str>) -> Result<Self, WorkloadError> {
         let socket = socket.to_string_lossy().into_owned();
         Self::with_options(OptsBuilder::default().socket(Some(socket)), schema).await
     }
 
-    async fn with_options(options: OptsBuilder, schema: Option<&str>) -> Result<Self, BenchError> {
+    async fn with_options(options: OptsBuilder, schema: Option<&str>) -> Result<Self, WorkloadError> {
         let options = options
             .user(Some("root"))
             .db_name(schema)
@@ -64,7 +64,7 @@ impl Client {
     ///
     /// # Errors
     /// What the server answers, or a broken connection.
-    pub async fn query(&mut self, sql: &str) -> Result<Rows, BenchError> {
+    pub async fn query(&mut self, sql: &str) -> Result<Rows, WorkloadError> {
         let rows: Vec<mysql_async::Row> = self.conn.query(sql).await?;
         Ok(rows
             .into_iter()
@@ -76,7 +76,7 @@ impl Client {
     ///
     /// # Errors
     /// What the server answers, or a broken connection.
-    pub async fn execute(&mut self, sql: &str) -> Result<u64, BenchError> {
+    pub async fn execute(&mut self, sql: &str) -> Result<u64, WorkloadError> {
         self.conn.query_drop(sql).await?;
         Ok(self.conn.affected_rows())
     }
@@ -90,7 +90,7 @@ impl Client {
         &mut self,
         sql: &str,
         numbers: &[i64],
-    ) -> Result<(Rows, u64), BenchError> {
+    ) -> Result<(Rows, u64), WorkloadError> {
         let values: Vec<Value> = numbers.iter().map(|n| Value::Int(*n)).collect();
         let rows: Vec<mysql_async::Row> = self.conn.exec(sql, values).await?;
         let rows = rows
@@ -104,7 +104,7 @@ impl Client {
     ///
     /// # Errors
     /// What the server answers, or a result of another form.
-    pub async fn number(&mut self, sql: &str) -> Result<f64, BenchError> {
+    pub async fn number(&mut self, sql: &str) -> Result<f64, WorkloadError> {
         let rows = self.query(sql).await?;
         let value = rows
             .first()
@@ -112,14 +112,14 @@ impl Client {
             .and_then(Option::as_ref);
         value
             .and_then(|text| text.parse().ok())
-            .ok_or_else(|| BenchError::Unexpected(format!("{sql} gives {rows:?}, not a number")))
+            .ok_or_else(|| WorkloadError::Unexpected(format!("{sql} gives {rows:?}, not a number")))
     }
 
     /// Closes the connection in the protocol's way.
     ///
     /// # Errors
     /// If the connection is broken.
-    pub async fn close(self) -> Result<(), BenchError> {
+    pub async fn close(self) -> Result<(), WorkloadError> {
         Ok(self.conn.disconnect().await?)
     }
 }

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::report::{self, Pair};
 use crate::sequence::{expect_same, named, sequence};
-use crate::{BenchError, Cluster, ClusterOptions, Cost, answers, load, paper, tpch};
+use crate::{WorkloadError, Cluster, ClusterOptions, Cost, answers, load, paper, tpch};
 
 /// What the demo is asked to do.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct DemoOptions {
 ///
 /// # Errors
 /// If a process fails or an answer is wrong.
-pub fn demo(options: &DemoOptions) -> BoxFuture<'_, Result<PathBuf, BenchError>> {
+pub fn demo(options: &DemoOptions) -> BoxFuture<'_, Result<PathBuf, WorkloadError>> {
     Box::pin(async move {
         let data = options.dir.join(format!("tpch-{}", options.scale));
         let bar = progress(tpch::TABLES.len() as u64, "making TPC-H data");
@@ -70,7 +70,7 @@ pub fn demo(options: &DemoOptions) -> BoxFuture<'_, Result<PathBuf, BenchError>>
         println!("{}", table(&pairs));
         let path = options.dir.join("report.html");
         fs::write(&path, report::html(options.scale, &micro_pairs, &pairs)?)
-            .map_err(BenchError::io(format!("write {}", path.display())))?;
+            .map_err(WorkloadError::io(format!("write {}", path.display())))?;
         Ok(path)
     })
 }
@@ -90,7 +90,7 @@ fn cluster_options(options: &DemoOptions, dir: &Path, data: &Path) -> ClusterOpt
     }
 }
 
-async fn load_tables(cluster: &Cluster, data: &Path, scale: f64) -> Result<(), BenchError> {
+async fn load_tables(cluster: &Cluster, data: &Path, scale: f64) -> Result<(), WorkloadError> {
     let rows: u64 = tpch::TABLES
         .iter()
         .map(|t| tpch::row_count(t.name, scale))
@@ -113,7 +113,7 @@ fn check_references(
     scale: f64,
     queries: &[(usize, String)],
     answers: &[(String, Cost)],
-) -> Result<(), BenchError> {
+) -> Result<(), WorkloadError> {
     let mut kept = 0;
     for ((number, _), (answer, _)) in queries.iter().zip(answers) {
         if let Some(reference) = answers::reference(scale, *number) {
@@ -184,10 +184,10 @@ fn step(bar: &ProgressBar, what: &str) {
     bar.set_message(what.to_owned());
 }
 
-fn remove(dir: &Path) -> Result<(), BenchError> {
+fn remove(dir: &Path) -> Result<(), WorkloadError> {
     match fs::remove_dir_all(dir) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(BenchError::io(format!("remove {}", dir.display()))(e))
+            Err(WorkloadError::io(format!("remove {}", dir.display()))(e))
         }
         _ => Ok(()),
     }

@@ -5,7 +5,7 @@ mod figure;
 use std::fmt::Write;
 
 use crate::sequence::Named;
-use crate::{BenchError, Cost, paper};
+use crate::{WorkloadError, Cost, paper};
 
 pub use figure::{Hue, Series, figure};
 
@@ -79,7 +79,7 @@ pub fn total(pairs: &[Pair]) -> Pair {
 ///
 /// # Errors
 /// If a figure cannot be drawn.
-pub fn html(scale: f64, micro: &[Pair], tpch: &[Pair]) -> Result<String, BenchError> {
+pub fn html(scale: f64, micro: &[Pair], tpch: &[Pair]) -> Result<String, WorkloadError> {
     let mut out = String::from(HEAD);
     let _ = write!(
         out,
@@ -113,7 +113,7 @@ pub fn summary(tpch: &[Pair]) -> String {
 ///
 /// # Errors
 /// If one cannot be drawn.
-pub fn off_and_on(micro: &[Pair], tpch: &[Pair]) -> Result<String, BenchError> {
+pub fn off_and_on(micro: &[Pair], tpch: &[Pair]) -> Result<String, WorkloadError> {
     let bytes = |c: &Cost| c.bytes as f64;
     let paper = |pair: &Pair| pair.number.map(paper::reduction).unwrap_or_default();
     let grey = "Grey: the paper's value where its text states one.";
@@ -155,7 +155,7 @@ fn beside_paper(
     pairs: &[Pair],
     ours: impl Fn(&Pair) -> f64,
     theirs: impl Fn(&Pair) -> Option<f64>,
-) -> Result<String, BenchError> {
+) -> Result<String, WorkloadError> {
     let names: Vec<_> = pairs.iter().map(|pair| pair.name.clone()).collect();
     let series = [
         Series {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::{fmt, io, thread};
 
-use crate::BenchError;
+use crate::WorkloadError;
 
 /// How often the kernel refills a bucket, at least: a bucket holds what goes through in between.
 const REFILLS_PER_SECOND: u64 = 250;
@@ -53,7 +53,7 @@ impl Link {
     ///
     /// # Errors
     /// If this process may not, or a tool is missing: the text says which.
-    pub fn new() -> Result<Self, BenchError> {
+    pub fn new() -> Result<Self, WorkloadError> {
         let id = std::process::id();
         // A network of four addresses for each process that has a link at a time.
         let network = (id % 0x4000) * 4;
@@ -96,7 +96,7 @@ impl Link {
     ///
     /// # Errors
     /// If the kernel has no token buckets.
-    pub fn limit(&self, Rate(rate): Rate) -> Result<(), BenchError> {
+    pub fn limit(&self, Rate(rate): Rate) -> Result<(), WorkloadError> {
         let bucket = (rate / 8 / REFILLS_PER_SECOND)
             .max(LEAST_BUCKET)
             .to_string();
@@ -133,7 +133,7 @@ impl Link {
     ///
     /// # Errors
     /// If the namespace cannot be entered.
-    pub fn listen(&self) -> Result<TcpListener, BenchError> {
+    pub fn listen(&self) -> Result<TcpListener, WorkloadError> {
         let namespace = PathBuf::from("/run/netns").join(&self.namespace);
         let address = self.address();
         // A socket stays in the namespace in which its thread was when it was made.
@@ -149,11 +149,11 @@ impl Link {
         let listener = thread::spawn(listen).join();
         listener
             .expect("the thread does not panic")
-            .map_err(BenchError::io("listen behind the limited network"))
+            .map_err(WorkloadError::io("listen behind the limited network"))
     }
 
     /// Runs a command on one side.
-    fn on(&self, side: usize, command: &[&str]) -> Result<(), BenchError> {
+    fn on(&self, side: usize, command: &[&str]) -> Result<(), WorkloadError> {
         match side {
             0 => run(command),
             _ => run(&[&["ip", "netns", "exec", self.namespace.as_str()], command].concat()),
@@ -170,17 +170,17 @@ impl Drop for Link {
     }
 }
 
-fn run(command: &[&str]) -> Result<(), BenchError> {
+fn run(command: &[&str]) -> Result<(), WorkloadError> {
     let what = || format!("run `{}`", command.join(" "));
     let output = Command::new(command[0])
         .args(&command[1..])
         .output()
-        .map_err(BenchError::io(what()))?;
+        .map_err(WorkloadError::io(what()))?;
     if output.status.success() {
         return Ok(());
     }
     let error = String::from_utf8_lossy(&output.stderr);
-    Err(BenchError::Process(format!("{}: {}", what(), error.trim())))
+    Err(WorkloadError::Process(format!("{}: {}", what(), error.trim())))
 }
 
 #[cfg(test)]

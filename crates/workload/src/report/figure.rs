@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use crate::BenchError;
+use crate::WorkloadError;
 
 /// Bars of one color: a value in per cent for each query, where there is one.
 #[derive(Clone, Debug)]
@@ -48,10 +48,10 @@ pub fn figure(
     caption: &str,
     queries: &[String],
     series: &[Series],
-) -> Result<String, BenchError> {
+) -> Result<String, WorkloadError> {
     let mut svg = String::new();
     draw(&mut svg, title, queries, series)
-        .map_err(|e| BenchError::Unexpected(format!("cannot draw {title}: {e}")))?;
+        .map_err(|e| WorkloadError::Unexpected(format!("cannot draw {title}: {e}")))?;
     Ok(format!(
         "<figure>{svg}<figcaption>{caption}</figcaption></figure>"
     ))

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{BenchError, Rows};
+use crate::{WorkloadError, Rows};
 
 /// Directory in the repository with the answers for a scale factor.
 #[must_use]
@@ -54,7 +54,7 @@ pub fn to_text(rows: &Rows) -> String {
 ///
 /// # Errors
 /// If they differ; the text shows the first different row.
-pub fn expect_equal(query: &str, what: &str, ours: &str, theirs: &str) -> Result<(), BenchError> {
+pub fn expect_equal(query: &str, what: &str, ours: &str, theirs: &str) -> Result<(), WorkloadError> {
     if ours == theirs {
         return Ok(());
     }
@@ -67,7 +67,7 @@ pub fn expect_equal(query: &str, what: &str, ours: &str, theirs: &str) -> Result
             theirs.lines().count()
         ),
     };
-    Err(BenchError::Unexpected(format!(
+    Err(WorkloadError::Unexpected(format!(
         "{query} differs from {what}: {first}"
     )))
 }
@@ -76,8 +76,8 @@ pub fn expect_equal(query: &str, what: &str, ours: &str, theirs: &str) -> Result
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn write(dir: &Path, query: usize, text: &str) -> Result<(), BenchError> {
+pub fn write(dir: &Path, query: usize, text: &str) -> Result<(), WorkloadError> {
     let path = dir.join(format!("q{query}.txt"));
-    fs::create_dir_all(dir).map_err(BenchError::io(format!("create {}", dir.display())))?;
-    fs::write(&path, text).map_err(BenchError::io(format!("write {}", path.display())))
+    fs::create_dir_all(dir).map_err(WorkloadError::io(format!("create {}", dir.display())))?;
+    fs::write(&path, text).map_err(WorkloadError::io(format!("write {}", path.display())))
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::{BenchError, Client, Link};
+use crate::{WorkloadError, Client, Link};
 
 /// How long a process may take until it serves: recovery of a large store reads its log.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -66,8 +66,8 @@ impl Embedded {
     ///
     /// # Errors
     /// If it does not start; the text names its log file.
-    pub fn start(binary: &Path, dir: &Path, args: &[String]) -> Result<Self, BenchError> {
-        fs::create_dir_all(dir).map_err(BenchError::io(format!("create {}", dir.display())))?;
+    pub fn start(binary: &Path, dir: &Path, args: &[String]) -> Result<Self, WorkloadError> {
+        fs::create_dir_all(dir).map_err(WorkloadError::io(format!("create {}", dir.display())))?;
         let options = ClusterOptions::new(binary.to_owned(), dir.to_owned());
         let data = dir.join("serve").to_string_lossy().into_owned();
         let mut all = vec!["serve".to_owned(), "--data".to_owned(), data];
@@ -87,7 +87,7 @@ impl Embedded {
     ///
     /// # Errors
     /// If it cannot be reached.
-    pub async fn client(&self, schema: Option<&str>) -> Result<Client, BenchError> {
+    pub async fn client(&self, schema: Option<&str>) -> Result<Client, WorkloadError> {
         Client::connect(self.process.address, schema).await
     }
 
@@ -95,7 +95,7 @@ impl Embedded {
     ///
     /// # Errors
     /// If the process is gone.
-    pub fn cpu(&self) -> Result<Duration, BenchError> {
+    pub fn cpu(&self) -> Result<Duration, WorkloadError> {
         self.process.cpu()
     }
 
@@ -103,7 +103,7 @@ impl Embedded {
     ///
     /// # Errors
     /// If the process is gone.
-    pub fn memory(&self) -> Result<(u64, u64), BenchError> {
+    pub fn memory(&self) -> Result<(u64, u64), WorkloadError> {
         self.process.memory()
     }
 
@@ -111,7 +111,7 @@ impl Embedded {
     ///
     /// # Errors
     /// If the process is gone.
-    pub fn reset_peak(&self) -> Result<(), BenchError> {
+    pub fn reset_peak(&self) -> Result<(), WorkloadError> {
         self.process.reset_peak()
     }
 
@@ -119,7 +119,7 @@ impl Embedded {
     ///
     /// # Errors
     /// If it does not run.
-    pub fn pid(&self) -> Result<u32, BenchError> {
+    pub fn pid(&self) -> Result<u32, WorkloadError> {
         self.process.pid()
     }
 
@@ -127,7 +127,7 @@ impl Embedded {
     ///
     /// # Errors
     /// If it does not end in time or ends with an error.
-    pub fn stop(&mut self) -> Result<(), BenchError> {
+    pub fn stop(&mut self) -> Result<(), WorkloadError> {
         self.process.stop()
     }
 }
@@ -148,9 +148,9 @@ impl Cluster {
     ///
     /// # Errors
     /// If one does not start; the text names its log file.
-    pub fn start(options: ClusterOptions) -> Result<Self, BenchError> {
+    pub fn start(options: ClusterOptions) -> Result<Self, WorkloadError> {
         fs::create_dir_all(&options.dir)
-            .map_err(BenchError::io(format!("create {}", options.dir.display())))?;
+            .map_err(WorkloadError::io(format!("create {}", options.dir.display())))?;
         let link = options.link.clone();
         let args = store_args(&options, "log-store");
         let log_store = Process::start(&options, "log-store", &args, link.clone())?;
@@ -182,7 +182,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If it cannot be reached.
-    pub async fn client(&self, schema: Option<&str>) -> Result<Client, BenchError> {
+    pub async fn client(&self, schema: Option<&str>) -> Result<Client, WorkloadError> {
         Client::connect(self.address(), schema).await
     }
 
@@ -190,7 +190,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If the process is gone.
-    pub fn frontend_cpu(&self) -> Result<Duration, BenchError> {
+    pub fn frontend_cpu(&self) -> Result<Duration, WorkloadError> {
         self.cpu(Role::Frontend)
     }
 
@@ -198,7 +198,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If the process is gone.
-    pub fn cpu(&self, role: Role) -> Result<Duration, BenchError> {
+    pub fn cpu(&self, role: Role) -> Result<Duration, WorkloadError> {
         self.process(role).cpu()
     }
 
@@ -206,7 +206,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If the process is gone.
-    pub fn frontend_memory(&self) -> Result<(u64, u64), BenchError> {
+    pub fn frontend_memory(&self) -> Result<(u64, u64), WorkloadError> {
         self.frontend.memory()
     }
 
@@ -220,7 +220,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If it cannot be killed.
-    pub fn kill(&mut self, role: Role) -> Result<(), BenchError> {
+    pub fn kill(&mut self, role: Role) -> Result<(), WorkloadError> {
         self.process_mut(role).kill()
     }
 
@@ -228,7 +228,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If it does not run.
-    pub fn pause(&self, role: Role) -> Result<(), BenchError> {
+    pub fn pause(&self, role: Role) -> Result<(), WorkloadError> {
         self.process(role).signal(libc::SIGSTOP)
     }
 
@@ -236,7 +236,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If it does not run.
-    pub fn go_on(&self, role: Role) -> Result<(), BenchError> {
+    pub fn go_on(&self, role: Role) -> Result<(), WorkloadError> {
         self.process(role).signal(libc::SIGCONT)
     }
 
@@ -244,7 +244,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If it does not run.
-    pub fn pid(&self, role: Role) -> Result<u32, BenchError> {
+    pub fn pid(&self, role: Role) -> Result<u32, WorkloadError> {
         self.process(role).pid()
     }
 
@@ -252,7 +252,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If it ended in good order, or nobody can tell.
-    pub fn has_failed(&mut self, role: Role) -> Result<bool, BenchError> {
+    pub fn has_failed(&mut self, role: Role) -> Result<bool, WorkloadError> {
         self.process_mut(role).has_failed()
     }
 
@@ -260,7 +260,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If it does not end in time or ends with an error.
-    pub fn stop(&mut self, role: Role) -> Result<(), BenchError> {
+    pub fn stop(&mut self, role: Role) -> Result<(), WorkloadError> {
         self.process_mut(role).stop()
     }
 
@@ -268,7 +268,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If it does not start.
-    pub fn restart(&mut self, role: Role) -> Result<(), BenchError> {
+    pub fn restart(&mut self, role: Role) -> Result<(), WorkloadError> {
         let options = self.options.clone();
         self.process_mut(role).restart(&options)
     }
@@ -283,7 +283,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If it does not stop or start.
-    pub fn restart_frontend_with(&mut self, args: Vec<String>) -> Result<(), BenchError> {
+    pub fn restart_frontend_with(&mut self, args: Vec<String>) -> Result<(), WorkloadError> {
         self.frontend.stop()?;
         self.options.frontend_args = args;
         self.frontend.args = role_args(&self.options, &self.log_store, &self.page_stores);
@@ -339,7 +339,7 @@ impl Process {
         name: &str,
         args: &[String],
         link: Option<Arc<Link>>,
-    ) -> Result<Self, BenchError> {
+    ) -> Result<Self, WorkloadError> {
         let here = link
             .as_ref()
             .map_or(Ipv4Addr::LOCALHOST, |link| link.address());
@@ -356,7 +356,7 @@ impl Process {
 
     /// Starts the process at its last address (at first, any free port) and waits until it says
     /// where it serves.
-    fn restart(&mut self, options: &ClusterOptions) -> Result<(), BenchError> {
+    fn restart(&mut self, options: &ClusterOptions) -> Result<(), WorkloadError> {
         assert!(self.child.is_none(), "{} runs already", self.name);
         let path = |suffix| options.dir.join(format!("{}.{suffix}", self.name));
         let (ready, log) = (path("ready"), path("log"));
@@ -366,10 +366,10 @@ impl Process {
             .append(true)
             .create(true)
             .open(&log)
-            .map_err(BenchError::io(what))?;
+            .map_err(WorkloadError::io(what))?;
         let errors = output
             .try_clone()
-            .map_err(BenchError::io("duplicate a file handle"))?;
+            .map_err(WorkloadError::io("duplicate a file handle"))?;
         let mut command = match &self.link {
             Some(link) => link.command(&options.binary),
             None => Command::new(&options.binary),
@@ -384,7 +384,7 @@ impl Process {
             .stdout(output)
             .stderr(errors)
             .spawn()
-            .map_err(BenchError::io(format!(
+            .map_err(WorkloadError::io(format!(
                 "start {}",
                 options.binary.display()
             )))?;
@@ -393,7 +393,7 @@ impl Process {
         Ok(())
     }
 
-    fn wait_until_ready(&mut self, ready: &Path, log: &Path) -> Result<SocketAddr, BenchError> {
+    fn wait_until_ready(&mut self, ready: &Path, log: &Path) -> Result<SocketAddr, WorkloadError> {
         let begin = Instant::now();
         loop {
             if let Ok(text) = fs::read_to_string(ready)
@@ -404,7 +404,7 @@ impl Process {
             let child = self.child.as_mut().expect("just started");
             let ended = child
                 .try_wait()
-                .map_err(BenchError::io("wait for a process"))?;
+                .map_err(WorkloadError::io("wait for a process"))?;
             if let Some(status) = ended {
                 self.child = None;
                 return Err(self.failure(&format!("ended with {status}"), log));
@@ -416,11 +416,11 @@ impl Process {
         }
     }
 
-    fn failure(&self, what: &str, log: &Path) -> BenchError {
+    fn failure(&self, what: &str, log: &Path) -> WorkloadError {
         let text = fs::read_to_string(log).unwrap_or_default();
         let tail: Vec<_> = text.lines().rev().take(5).collect();
         let tail: Vec<_> = tail.into_iter().rev().collect();
-        BenchError::Process(format!(
+        WorkloadError::Process(format!(
             "{} {what}; the end of {}:\n{}",
             self.name,
             log.display(),
@@ -428,20 +428,20 @@ impl Process {
         ))
     }
 
-    fn kill(&mut self) -> Result<(), BenchError> {
+    fn kill(&mut self) -> Result<(), WorkloadError> {
         let Some(mut child) = self.child.take() else {
             return Ok(());
         };
         child
             .kill()
-            .map_err(BenchError::io(format!("kill {}", self.name)))?;
+            .map_err(WorkloadError::io(format!("kill {}", self.name)))?;
         child
             .wait()
-            .map_err(BenchError::io(format!("wait for {}", self.name)))?;
+            .map_err(WorkloadError::io(format!("wait for {}", self.name)))?;
         Ok(())
     }
 
-    fn stop(&mut self) -> Result<(), BenchError> {
+    fn stop(&mut self) -> Result<(), WorkloadError> {
         let Some(mut child) = self.child.take() else {
             return Ok(());
         };
@@ -452,55 +452,55 @@ impl Process {
         while begin.elapsed() < STOP_LIMIT {
             match child
                 .try_wait()
-                .map_err(BenchError::io("wait for a process"))?
+                .map_err(WorkloadError::io("wait for a process"))?
             {
                 Some(status) if status.success() => return Ok(()),
                 Some(status) => {
                     let text = format!("{} ended with {status}", self.name);
-                    return Err(BenchError::Process(text));
+                    return Err(WorkloadError::Process(text));
                 }
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
         }
         self.child = Some(child);
-        Err(BenchError::Process(format!("{} does not stop", self.name)))
+        Err(WorkloadError::Process(format!("{} does not stop", self.name)))
     }
 
-    fn pid(&self) -> Result<u32, BenchError> {
+    fn pid(&self) -> Result<u32, WorkloadError> {
         let pid = self.child.as_ref().map(Child::id);
-        pid.ok_or_else(|| BenchError::Process(format!("{} does not run", self.name)))
+        pid.ok_or_else(|| WorkloadError::Process(format!("{} does not run", self.name)))
     }
 
-    fn signal(&self, signal: libc::c_int) -> Result<(), BenchError> {
+    fn signal(&self, signal: libc::c_int) -> Result<(), WorkloadError> {
         let pid = self.pid()? as libc::pid_t;
         // SAFETY: `pid` is a child of ours that has not been waited for, so it names that process.
         match unsafe { libc::kill(pid, signal) } {
             0 => Ok(()),
             _ => {
-                let what = BenchError::io(format!("signal {}", self.name));
+                let what = WorkloadError::io(format!("signal {}", self.name));
                 Err(what(std::io::Error::last_os_error()))
             }
         }
     }
 
-    fn has_failed(&mut self) -> Result<bool, BenchError> {
+    fn has_failed(&mut self) -> Result<bool, WorkloadError> {
         let Some(child) = &mut self.child else {
             return Ok(true);
         };
         let ended = child
             .try_wait()
-            .map_err(BenchError::io("wait for a process"))?;
+            .map_err(WorkloadError::io("wait for a process"))?;
         let Some(status) = ended else {
             return Ok(false);
         };
         self.child = None;
         match status.success() {
-            true => Err(BenchError::Process(format!("{} ended", self.name))),
+            true => Err(WorkloadError::Process(format!("{} ended", self.name))),
             false => Ok(true),
         }
     }
 
-    fn cpu(&self) -> Result<Duration, BenchError> {
+    fn cpu(&self) -> Result<Duration, WorkloadError> {
         let stat = self.proc_file("stat")?;
         // Fields after the command's closing parenthesis; user and system time are 14 and 15.
         let fields: Vec<_> = stat
@@ -522,7 +522,7 @@ impl Process {
         ))
     }
 
-    fn memory(&self) -> Result<(u64, u64), BenchError> {
+    fn memory(&self) -> Result<(u64, u64), WorkloadError> {
         let status = self.proc_file("status")?;
         let field = |name: &str| {
             let line = status.lines().find(|line| line.starts_with(name))?;
@@ -535,15 +535,15 @@ impl Process {
         Ok((field("VmRSS:").unwrap_or(0), field("VmHWM:").unwrap_or(0)))
     }
 
-    fn reset_peak(&self) -> Result<(), BenchError> {
+    fn reset_peak(&self) -> Result<(), WorkloadError> {
         // The kernel's number for "the peak of resident memory".
         fs::write(self.proc_path("clear_refs"), "5")
-            .map_err(BenchError::io(format!("reset the peak of {}", self.name)))
+            .map_err(WorkloadError::io(format!("reset the peak of {}", self.name)))
     }
 
-    fn proc_file(&self, name: &str) -> Result<String, BenchError> {
+    fn proc_file(&self, name: &str) -> Result<String, WorkloadError> {
         fs::read_to_string(self.proc_path(name))
-            .map_err(BenchError::io(format!("read the {name} of {}", self.name)))
+            .map_err(WorkloadError::io(format!("read the {name} of {}", self.name)))
     }
 
     fn proc_path(&self, name: &str) -> String {

@@ -1,6 +1,6 @@
 //! Queries one after the other on one connection, as in the paper's section VII.B.
 
-use crate::{BenchError, Cluster, Cost, answers, load, measure};
+use crate::{WorkloadError, Cluster, Cost, answers, load, measure};
 
 /// A query and what it is called, for example `Q6`.
 pub type Named = (String, String);
@@ -22,7 +22,7 @@ pub async fn sequence(
     variables: &[String],
     queries: &[Named],
     mut each: impl FnMut(&str),
-) -> Result<Vec<(String, Cost)>, BenchError> {
+) -> Result<Vec<(String, Cost)>, WorkloadError> {
     let mut client = cluster.client(Some(load::SCHEMA)).await?;
     for variable in variables {
         client.execute(&format!("SET {variable}")).await?;
@@ -46,7 +46,7 @@ pub fn expect_same(
     what: &str,
     found: &[(String, Cost)],
     expected: &[(String, Cost)],
-) -> Result<(), BenchError> {
+) -> Result<(), WorkloadError> {
     for ((name, _), (found, expected)) in queries.iter().zip(found.iter().zip(expected)) {
         answers::expect_equal(name, what, &found.0, &expected.0)?;
     }

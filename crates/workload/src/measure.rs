@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{BenchError, Client, Cluster, Rows};
+use crate::{WorkloadError, Client, Cluster, Rows};
 
 /// Status variables of the frontend that a measurement reads.
 const BYTES: &str = "perigee_page_store_bytes_received";
@@ -43,7 +43,7 @@ pub async fn measure(
     cluster: &Cluster,
     client: &mut Client,
     sql: &str,
-) -> Result<(Rows, Cost), BenchError> {
+) -> Result<(Rows, Cost), WorkloadError> {
     let before = counters(client).await?;
     let cpu = cluster.frontend_cpu()?;
     let begin = Instant::now();
@@ -65,7 +65,7 @@ fn cost(before: [u64; 3], after: [u64; 3], cpu: Duration, time: Duration) -> Cos
     }
 }
 
-async fn counters(client: &mut Client) -> Result<[u64; 3], BenchError> {
+async fn counters(client: &mut Client) -> Result<[u64; 3], WorkloadError> {
     let mut out = [0; 3];
     for (value, name) in out.iter_mut().zip([BYTES, PAGES, PUSHED]) {
         *value = client

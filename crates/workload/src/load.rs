@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::tpch::{LOAD_OPTIONS, TABLES, write_table};
-use crate::{BenchError, Client};
+use crate::{WorkloadError, Client};
 
 /// Name of the schema that workloads use.
 pub const SCHEMA: &str = "tpch";
@@ -16,8 +16,8 @@ pub const SCHEMA: &str = "tpch";
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn generate(dir: &Path, scale: f64, mut progress: impl FnMut(&str)) -> Result<(), BenchError> {
-    fs::create_dir_all(dir).map_err(BenchError::io(format!("create {}", dir.display())))?;
+pub fn generate(dir: &Path, scale: f64, mut progress: impl FnMut(&str)) -> Result<(), WorkloadError> {
+    fs::create_dir_all(dir).map_err(WorkloadError::io(format!("create {}", dir.display())))?;
     for table in TABLES {
         progress(table.name);
         let path = file(dir, table.name);
@@ -29,11 +29,11 @@ pub fn generate(dir: &Path, scale: f64, mut progress: impl FnMut(&str)) -> Resul
         let partial = path.with_extension("partial");
         let mut out = BufWriter::with_capacity(
             1 << 20,
-            File::create(&partial).map_err(BenchError::io(what()))?,
+            File::create(&partial).map_err(WorkloadError::io(what()))?,
         );
-        write_table(table.name, scale, &mut out).map_err(BenchError::io(what()))?;
-        out.flush().map_err(BenchError::io(what()))?;
-        fs::rename(&partial, &path).map_err(BenchError::io(what()))?;
+        write_table(table.name, scale, &mut out).map_err(WorkloadError::io(what()))?;
+        out.flush().map_err(WorkloadError::io(what()))?;
+        fs::rename(&partial, &path).map_err(WorkloadError::io(what()))?;
     }
     Ok(())
 }
@@ -52,7 +52,7 @@ pub async fn load(
     client: &mut Client,
     dir: &Path,
     mut progress: impl FnMut(&str, u64, Duration),
-) -> Result<(), BenchError> {
+) -> Result<(), WorkloadError> {
     client
         .execute(&format!("CREATE DATABASE IF NOT EXISTS {SCHEMA}"))
         .await?;
@@ -70,7 +70,7 @@ pub async fn load(
 ///
 /// # Errors
 /// What the server answers.
-pub async fn load_table(client: &mut Client, dir: &Path, table: &str) -> Result<u64, BenchError> {
+pub async fn load_table(client: &mut Client, dir: &Path, table: &str) -> Result<u64, WorkloadError> {
     let path = file(dir, table);
     client
         .execute(&format!(

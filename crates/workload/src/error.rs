@@ -1,8 +1,8 @@
 //! What can go wrong while a workload runs.
 
-/// Why a demo or a benchmark stopped.
+/// Why a workload stopped.
 #[derive(Debug, thiserror::Error)]
-pub enum BenchError {
+pub enum WorkloadError {
     /// A server answered with an error, or its connection broke.
     #[error("{0}")]
     Client(#[from] mysql_async::Error),
@@ -22,7 +22,7 @@ pub enum BenchError {
     Unexpected(String),
 }
 
-impl BenchError {
+impl WorkloadError {
     /// The number of the error with which a server answered; none if it did not answer.
     #[must_use]
     pub fn code(&self) -> Option<u16> {
