@@ -1,8 +1,8 @@
 //! Makes the reference answers anew: `cargo run --release -p perigee-bench --example answers`.
 //! Starts a private MariaDB, loads TPC-H at the kept scale factors, and writes what it answers.
 
-use perigee_workload::{WorkloadError, answers, load, tpch};
 use perigee_testkit::MariaDb;
+use perigee_workload::{WorkloadError, answers, load, tpch};
 
 fn main() -> Result<(), WorkloadError> {
     let dir = std::env::temp_dir().join("perigee-answers");

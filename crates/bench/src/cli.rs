@@ -250,9 +250,7 @@ pub async fn run(cli: Cli) -> Result<(), String> {
             print_figures(args.json, &figures, Some(figures.table()))
         }
         Command::Columnburst(args) => {
-            let figures = commands::columnburst(&options(&args))
-                .await
-                .map_err(text)?;
+            let figures = commands::columnburst(&options(&args)).await.map_err(text)?;
             print_figures(args.json, &figures, Some(figures.table()))
         }
         Command::Pushdown(args) => {
@@ -277,11 +275,15 @@ pub async fn run(cli: Cli) -> Result<(), String> {
             print_figures(args.json, &figures, None)
         }
         Command::Sysbench(args) => {
-            let figures = commands::sysbench(&args.options(server)).await.map_err(text)?;
+            let figures = commands::sysbench(&args.options(server))
+                .await
+                .map_err(text)?;
             print_figures(args.json, &figures, Some(figures.table()))
         }
         Command::Isolation(args) => {
-            let figures = commands::isolation(&args.options(server)).await.map_err(text)?;
+            let figures = commands::isolation(&args.options(server))
+                .await
+                .map_err(text)?;
             let table: String = figures.iter().map(ToString::to_string).collect();
             print_figures(args.json, &figures, Some(table))?;
             match figures.iter().all(|of| of.wrong.is_empty()) {

@@ -156,6 +156,8 @@ struct Answer {
     declined: Vec<(u32, NdpDecline, Bytes)>,
     usage: NdpUsage,
     replies: usize,
+    /// Bytes of reduced pages.
+    reduced: usize,
     /// Numbers of filters that the store lacks.
     missing: Vec<u32>,
     /// Rows that each filter left out.
@@ -189,6 +191,7 @@ async fn ask(store: &dyn PageStore, read: NdpRead) -> Answer {
         for item in items {
             match item {
                 NdpItem::Reduced(bytes) => {
+                    answer.reduced += bytes.len();
                     let batch = NdpBatch::decode(bytes).unwrap();
                     batch
                         .pages
@@ -592,6 +595,30 @@ fn by_hash(filter: &NdpFilter) -> NdpFilter {
     NdpFilter {
         content: None,
         ..filter.clone()
+    }
+}
+
+/// The reply says of each page that it was looked at (YourSQL's match hints, turned round): that takes no byte of its
+/// own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_without_a_match_costs_neither_bytes_nor_a_message() {
+    let dir = tempdir();
+    let config = Config {
+        ndp_threads: 2,
+        ..small()
+    };
+    let store = Arc::new(open(dir.path(), config));
+    let mut model = Model::new(SLICE);
+    load(&*store, &mut model, 1000).await;
+    let descriptor = filter(SLICE.db, -1);
+    for pages in [100, 1000] {
+        let pages: Vec<u64> = (1..=pages).collect();
+        let answer = ask(&*store, request(&model, &pages, &descriptor)).await;
+        assert_eq!(answer.usage.pages, pages.len() as u64);
+        let (replies, bytes) = (answer.replies, answer.reduced);
+        assert!(replies <= 8, "{replies} messages for {} pages", pages.len());
+        assert!(bytes <= 600, "{bytes} bytes for {} pages", pages.len());
+        assert!(keys(&descriptor, answer.batches).is_empty());
     }
 }
 

@@ -22,8 +22,8 @@ mod statements {
 
 use std::path::Path;
 
-use perigee_workload::{WorkloadError, Client, Embedded, Rows};
 use perigee_testkit::{MariaDb, Rng, tested_binary};
+use perigee_workload::{Client, Embedded, Rows, WorkloadError};
 use statements::changes::{On, change, create_c, create_l, create_u, everything};
 use statements::compare::{errno, is_cut, keys, mariadb_client, normal, number_of, shown};
 use statements::queries::{Compared, Order, Query, query};

@@ -11,12 +11,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use perigee_workload::{Client, Embedded};
 use perigee_engine::{Engine, EngineConfig};
 use perigee_log_store::LogStoreService;
 use perigee_page_store::PageStoreService;
 use perigee_sal::{Sal, SalConfig};
 use perigee_types::DbId;
+use perigee_workload::{Client, Embedded};
 use support::{args, binary};
 
 /// Rows of the large table: its trees have some hundred pages.

@@ -4,8 +4,8 @@
 //! and paths that MySQL refuses; the questions are those in which it agrees with MySQL.
 #![allow(clippy::unwrap_used, reason = "test code")]
 
-use perigee_workload::{Client, Embedded};
 use perigee_testkit::{MariaDb, Rng, tested_binary};
+use perigee_workload::{Client, Embedded};
 
 /// Rows of the table.
 const ROWS: usize = 60;

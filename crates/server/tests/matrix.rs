@@ -15,8 +15,8 @@ mod matrix {
 use matrix::columns;
 use matrix::forms::{Case, cases, pairs};
 use matrix::joins;
-use perigee_workload::{WorkloadError, Client, Embedded, Rows};
 use perigee_testkit::{MariaDb, Rng, tested_binary};
+use perigee_workload::{Client, Embedded, Rows, WorkloadError};
 
 /// Pairs of a run that is not of all.
 const PAIRS: usize = 20;

@@ -24,8 +24,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use perigee_workload::{WorkloadError, Client, Embedded, Rows};
 use perigee_testkit::{Rng, tested_binary};
+use perigee_workload::{Client, Embedded, Rows, WorkloadError};
 use statements::changes::{On, change, create_l, create_u, everything};
 use statements::compare::{errno, keys, normal, number_of, shown};
 use statements::queries::{Compared, Order, Query, query};

@@ -12,8 +12,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use perigee_workload::{Client, Embedded};
 use perigee_testkit::Rng;
+use perigee_workload::{Client, Embedded};
 use serde_json::Value;
 use support::{args, binary, perigee, stderr, stdout};
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use perigee_workload::{WorkloadError, Client};
 use perigee_testkit::tested_binary;
+use perigee_workload::{Client, WorkloadError};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 /// How long a process may take to serve.

@@ -17,8 +17,8 @@ mod statements {
     pub mod windows;
 }
 
-use perigee_workload::{WorkloadError, Client, Embedded, Rows};
 use perigee_testkit::{MariaDb, Rng, tested_binary};
+use perigee_workload::{Client, Embedded, Rows, WorkloadError};
 use statements::compare::{
     NOT_SUPPORTED, errno, is_cut, is_year_of_branch, keys, mariadb_client, normal, number_of, shown,
 };
@@ -177,7 +177,11 @@ async fn contenders(dir: &std::path::Path) -> (Vec<Contender>, [Embedded; 2]) {
     let modes = [
         ("NDP off", 0, "SET ndp_mode = OFF"),
         ("NDP on", 0, "SET ndp_mode = ON, ndp_min_pages = 0"),
-        ("NDP on, hostile", 1, "SET ndp_mode = ON, ndp_min_pages = 0"),
+        (
+            "NDP on, hostile",
+            1,
+            "SET ndp_mode = ON, ndp_min_pages = 0, ndp_index_conditions = ALWAYS",
+        ),
         (LITTLE_MEMORY, 0, "SET query_memory_limit = 1048576"),
     ];
     let mut contenders = Vec::new();

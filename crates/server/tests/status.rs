@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use perigee_workload::{Client, Cluster, Embedded};
 use perigee_testkit::Exposition;
+use perigee_workload::{Client, Cluster, Embedded};
 use support::{args, binary, cluster, options};
 use tempfile::TempDir;
 

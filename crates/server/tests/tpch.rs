@@ -6,8 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use perigee_workload::{Client, Cluster, ClusterOptions, Embedded, answers, load, tpch};
 use perigee_testkit::tested_binary;
+use perigee_workload::{Client, Cluster, ClusterOptions, Embedded, answers, load, tpch};
 
 /// The scale for all modes.
 const SCALE: f64 = 0.01;

@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use perigee_workload::{Client, Embedded};
 use perigee_testkit::tested_binary;
+use perigee_workload::{Client, Embedded};
 
 /// Columns of EXPLAIN.
 const COLUMNS: [&str; 12] = [

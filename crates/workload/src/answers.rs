@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{WorkloadError, Rows};
+use crate::{Rows, WorkloadError};
 
 /// Directory in the repository with the answers for a scale factor.
 #[must_use]
@@ -54,7 +54,12 @@ pub fn to_text(rows: &Rows) -> String {
 ///
 /// # Errors
 /// If they differ; the text shows the first different row.
-pub fn expect_equal(query: &str, what: &str, ours: &str, theirs: &str) -> Result<(), WorkloadError> {
+pub fn expect_equal(
+    query: &str,
+    what: &str,
+    ours: &str,
+    theirs: &str,
+) -> Result<(), WorkloadError> {
     if ours == theirs {
         return Ok(());
     }

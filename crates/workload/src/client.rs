@@ -42,12 +42,18 @@ impl Client {
     ///
     /// # Errors
     /// If the server cannot be reached or refuses.
-    pub async fn connect_socket(socket: &Path, schema: Option<&str>) -> Result<Self, WorkloadError> {
+    pub async fn connect_socket(
+        socket: &Path,
+        schema: Option<&str>,
+    ) -> Result<Self, WorkloadError> {
         let socket = socket.to_string_lossy().into_owned();
         Self::with_options(OptsBuilder::default().socket(Some(socket)), schema).await
     }
 
-    async fn with_options(options: OptsBuilder, schema: Option<&str>) -> Result<Self, WorkloadError> {
+    async fn with_options(
+        options: OptsBuilder,
+        schema: Option<&str>,
+    ) -> Result<Self, WorkloadError> {
         let options = options
             .user(Some("root"))
             .db_name(schema)

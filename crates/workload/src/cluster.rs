@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::{WorkloadError, Client, Link};
+use crate::{Client, Link, WorkloadError};
 
 /// How long a process may take until it serves: recovery of a large store reads its log.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -149,8 +149,10 @@ impl Cluster {
     /// # Errors
     /// If one does not start; the text names its log file.
     pub fn start(options: ClusterOptions) -> Result<Self, WorkloadError> {
-        fs::create_dir_all(&options.dir)
-            .map_err(WorkloadError::io(format!("create {}", options.dir.display())))?;
+        fs::create_dir_all(&options.dir).map_err(WorkloadError::io(format!(
+            "create {}",
+            options.dir.display()
+        )))?;
         let link = options.link.clone();
         let args = store_args(&options, "log-store");
         let log_store = Process::start(&options, "log-store", &args, link.clone())?;
@@ -463,7 +465,10 @@ impl Process {
             }
         }
         self.child = Some(child);
-        Err(WorkloadError::Process(format!("{} does not stop", self.name)))
+        Err(WorkloadError::Process(format!(
+            "{} does not stop",
+            self.name
+        )))
     }
 
     fn pid(&self) -> Result<u32, WorkloadError> {
@@ -537,13 +542,17 @@ impl Process {
 
     fn reset_peak(&self) -> Result<(), WorkloadError> {
         // The kernel's number for "the peak of resident memory".
-        fs::write(self.proc_path("clear_refs"), "5")
-            .map_err(WorkloadError::io(format!("reset the peak of {}", self.name)))
+        fs::write(self.proc_path("clear_refs"), "5").map_err(WorkloadError::io(format!(
+            "reset the peak of {}",
+            self.name
+        )))
     }
 
     fn proc_file(&self, name: &str) -> Result<String, WorkloadError> {
-        fs::read_to_string(self.proc_path(name))
-            .map_err(WorkloadError::io(format!("read the {name} of {}", self.name)))
+        fs::read_to_string(self.proc_path(name)).map_err(WorkloadError::io(format!(
+            "read the {name} of {}",
+            self.name
+        )))
     }
 
     fn proc_path(&self, name: &str) -> String {

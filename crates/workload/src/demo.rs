@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::report::{self, Pair};
 use crate::sequence::{expect_same, named, sequence};
-use crate::{WorkloadError, Cluster, ClusterOptions, Cost, answers, load, paper, tpch};
+use crate::{Cluster, ClusterOptions, Cost, WorkloadError, answers, load, paper, tpch};
 
 /// What the demo is asked to do.
 #[derive(Clone, Debug)]

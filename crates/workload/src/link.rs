@@ -180,7 +180,11 @@ fn run(command: &[&str]) -> Result<(), WorkloadError> {
         return Ok(());
     }
     let error = String::from_utf8_lossy(&output.stderr);
-    Err(WorkloadError::Process(format!("{}: {}", what(), error.trim())))
+    Err(WorkloadError::Process(format!(
+        "{}: {}",
+        what(),
+        error.trim()
+    )))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::tpch::{LOAD_OPTIONS, TABLES, write_table};
-use crate::{WorkloadError, Client};
+use crate::{Client, WorkloadError};
 
 /// Name of the schema that workloads use.
 pub const SCHEMA: &str = "tpch";
@@ -16,7 +16,11 @@ pub const SCHEMA: &str = "tpch";
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn generate(dir: &Path, scale: f64, mut progress: impl FnMut(&str)) -> Result<(), WorkloadError> {
+pub fn generate(
+    dir: &Path,
+    scale: f64,
+    mut progress: impl FnMut(&str),
+) -> Result<(), WorkloadError> {
     fs::create_dir_all(dir).map_err(WorkloadError::io(format!("create {}", dir.display())))?;
     for table in TABLES {
         progress(table.name);
@@ -70,7 +74,11 @@ pub async fn load(
 ///
 /// # Errors
 /// What the server answers.
-pub async fn load_table(client: &mut Client, dir: &Path, table: &str) -> Result<u64, WorkloadError> {
+pub async fn load_table(
+    client: &mut Client,
+    dir: &Path,
+    table: &str,
+) -> Result<u64, WorkloadError> {
     let path = file(dir, table);
     client
         .execute(&format!(

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{WorkloadError, Client, Cluster, Rows};
+use crate::{Client, Cluster, Rows, WorkloadError};
 
 /// Status variables of the frontend that a measurement reads.
 const BYTES: &str = "perigee_page_store_bytes_received";

@@ -1,6 +1,6 @@
 //! Queries one after the other on one connection, as in the paper's section VII.B.
 
-use crate::{WorkloadError, Cluster, Cost, answers, load, measure};
+use crate::{Cluster, Cost, WorkloadError, answers, load, measure};
 
 /// A query and what it is called, for example `Q6`.
 pub type Named = (String, String);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::setup::{BenchOptions, TWO_PAGE_STORES};
 use super::turns::{Way, take_turns};
 use crate::pairs::{Comparison, geometric_mean};
-use perigee_workload::{WorkloadError, Client, Cluster, load};
+use perigee_workload::{Client, Cluster, WorkloadError, load};
 
 /// The queries of the paper's section 4.
 const QUERIES: [usize; 3] = [6, 13, 14];

@@ -8,7 +8,7 @@ use perigee_testkit::MariaDb;
 
 use super::setup::{BenchOptions, data_bytes, note};
 use perigee_workload::tpch::{LOAD_OPTIONS, TABLES};
-use perigee_workload::{WorkloadError, Client, load};
+use perigee_workload::{Client, WorkloadError, load};
 
 /// A loaded server with a buffer pool that holds everything. It stops when it is dropped.
 pub struct InnoDb {
@@ -55,6 +55,10 @@ impl InnoDb {
             ));
         }
         client.execute("FLUSH TABLES").await?;
+        for table in TABLES {
+            let sql = format!("ANALYZE TABLE {}", table.name);
+            client.query(&sql).await?;
+        }
         Ok(Self {
             server,
             client,

@@ -9,7 +9,7 @@ use perigee_testkit::MariaDb;
 
 use super::setup::{BenchOptions, note};
 use crate::isolation::{IsolationFigures, Target, Workload, run};
-use perigee_workload::{WorkloadError, Cluster, ClusterOptions, Embedded};
+use perigee_workload::{Cluster, ClusterOptions, Embedded, WorkloadError};
 
 /// Buffer pool of the frontend: smaller than the tables of a long run.
 const BUFFER_POOL: &str = "64MiB";

@@ -1,5 +1,6 @@
 //! `perigee-bench load`: bulk load and size on disk, against MariaDB with InnoDB in the same run.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -9,7 +10,7 @@ use serde::Serialize;
 use super::innodb::InnoDb;
 use super::setup::{BenchOptions, data_bytes, note, status, wait_until_consolidated};
 use perigee_workload::tpch::TABLES;
-use perigee_workload::{WorkloadError, Embedded, load};
+use perigee_workload::{Embedded, WorkloadError, load};
 
 /// What the command measures.
 #[derive(Clone, Debug, Serialize)]
@@ -24,10 +25,14 @@ pub struct LoadFigures {
     pub consolidated_seconds: f64,
     /// MariaDB's seconds.
     pub mariadb_seconds: f64,
-    /// Bytes of live pages ÷ bytes of InnoDB's files, all tables and indexes.
+    /// Bytes of the Page Store's files ÷ bytes of InnoDB's files, all tables and indexes.
     pub size_vs_innodb: f64,
+    /// The same of live pages, which are a part of these files.
+    pub live_vs_innodb: f64,
     /// Bytes of log ÷ bytes of live pages.
     pub log_amplification: f64,
+    /// Bytes of the Page Store's files.
+    pub disk_bytes: u64,
     /// Bytes of live pages.
     pub live_page_bytes: u64,
     /// Bytes of InnoDB's files.
@@ -54,17 +59,36 @@ pub fn load(options: &BenchOptions) -> BoxFuture<'_, Result<LoadFigures, Workloa
             load_seconds,
             consolidated_seconds: ours.consolidated,
             mariadb_seconds,
-            size_vs_innodb: ours.live_bytes as f64 / innodb_bytes as f64,
+            size_vs_innodb: ours.disk_bytes as f64 / innodb_bytes as f64,
+            live_vs_innodb: ours.live_bytes as f64 / innodb_bytes as f64,
             log_amplification: ours.log_bytes as f64 / ours.live_bytes as f64,
+            disk_bytes: ours.disk_bytes,
             live_page_bytes: ours.live_bytes,
             innodb_bytes,
         })
     })
 }
 
+/// Bytes that the files below a directory take on disk.
+fn bytes_below(dir: &Path) -> Result<u64, WorkloadError> {
+    let read = || WorkloadError::io(format!("read {}", dir.display()));
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(dir).map_err(read())? {
+        let entry = entry.map_err(read())?;
+        let metadata = entry.metadata().map_err(read())?;
+        bytes += match metadata.is_dir() {
+            true => bytes_below(&entry.path())?,
+            // In sectors, whatever the file system's blocks are.
+            false => 512 * metadata.blocks(),
+        };
+    }
+    Ok(bytes)
+}
+
 /// What our load took.
 struct Ours {
     consolidated: f64,
+    disk_bytes: u64,
     live_bytes: u64,
     log_bytes: u64,
 }
@@ -72,7 +96,8 @@ struct Ours {
 async fn load_perigee(options: &BenchOptions, data: &Path) -> Result<(Ours, f64), WorkloadError> {
     let memory = (2 * data_bytes(data)).to_string();
     let args = ["--pool", &memory].map(str::to_owned);
-    let server = Embedded::start(&options.binary, &options.stores("embedded")?, &args)?;
+    let dir = options.stores("embedded")?;
+    let server = Embedded::start(&options.binary, &dir, &args)?;
     let mut client = server.client(None).await?;
     client
         .execute(&format!("CREATE DATABASE {0}", load::SCHEMA))
@@ -95,9 +120,11 @@ async fn load_perigee(options: &BenchOptions, data: &Path) -> Result<(Ours, f64)
     }
     let live_bytes = status(&mut client, "perigee_page_store_live_bytes").await?;
     let log_bytes = status(&mut client, "perigee_log_bytes_written").await?;
+    let disk_bytes = bytes_below(&dir.join("serve/pages"))?;
     Ok((
         Ours {
             consolidated,
+            disk_bytes,
             live_bytes,
             log_bytes,
         },

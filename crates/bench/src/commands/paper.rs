@@ -12,12 +12,12 @@ use tokio::net::TcpListener;
 
 use super::setup::{BenchOptions, ClusterShape, TWO_PAGE_STORES, note};
 use super::tpch::cores;
-use perigee_workload::paper::{PQ_ON_TOP_OF_NDP, micro_queries};
+use crate::http;
 use crate::parquet::Parquet;
+use perigee_workload::paper::{PQ_ON_TOP_OF_NDP, micro_queries};
 use perigee_workload::report::{self, Hue, Pair, Series};
 use perigee_workload::sequence::{Named, expect_same, named, sequence};
-use crate::http;
-use perigee_workload::{WorkloadError, Cluster, Cost, Link, Rate};
+use perigee_workload::{Cluster, Cost, Link, Rate, WorkloadError};
 
 /// Rates of the network between frontend and storage.
 const RATES: [Rate; 2] = [Rate::gigabits(10), Rate::gigabits(1)];
@@ -106,7 +106,9 @@ struct LinkRun {
 ///
 /// # Errors
 /// If a process fails or answers differ.
-pub fn paper(options: &BenchOptions) -> BoxFuture<'_, Result<(PaperFigures, PathBuf), WorkloadError>> {
+pub fn paper(
+    options: &BenchOptions,
+) -> BoxFuture<'_, Result<(PaperFigures, PathBuf), WorkloadError>> {
     Box::pin(async move {
         let (link, links_skipped) = match Link::new() {
             Ok(link) => (Some(Arc::new(link)), None),

@@ -11,7 +11,7 @@ use super::setup::{BenchOptions, data_bytes, note};
 use super::tpch::cores;
 use crate::pairs::geometric_mean;
 use crate::parquet::Parquet;
-use perigee_workload::{WorkloadError, Client, Embedded, answers, load};
+use perigee_workload::{Client, Embedded, WorkloadError, answers, load};
 
 /// Runs of each query here and by DataFusion, interleaved; the best counts.
 const RUNS: usize = 4;

@@ -1,5 +1,5 @@
-//! Parallel query on top of NDP (taurus-ndp section VII.D): one worker in the frontend and one NDP
-//! thread in the Page Store against two and two.
+//! Parallel query on top of NDP (taurus-ndp section VII.D): one worker in the frontend against two, with two NDP threads in
+//! the Page Store either way; and one worker and one NDP thread against two and two.
 
 use std::path::Path;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::setup::{BenchOptions, ClusterShape, note};
 use crate::pairs::{Comparison, geometric_mean};
-use perigee_workload::{WorkloadError, Client, Cluster, answers, load};
+use perigee_workload::{Client, Cluster, WorkloadError, answers, load};
 
 /// Queries that storage does nearly all of.
 const QUERIES: [usize; 2] = [1, 6];
@@ -16,16 +16,21 @@ const QUERIES: [usize; 2] = [1, 6];
 /// Pairs that are not counted: the Page Stores read the pages, and compile.
 const WARMING: usize = 2;
 
-/// Times of a query, two workers and two store threads against one and one.
+/// Times of a query, in interleaved pairs.
 #[derive(Clone, Debug, Serialize)]
 pub struct PqFigures {
     /// The query's number.
     pub query: usize,
-    /// Interleaved pairs.
+    /// Two workers against one; the store has two threads.
     pub two_over_one: Comparison,
+    /// Two workers and two store threads against one and one.
+    pub both_two_over_one: Comparison,
 }
 
-/// A cluster whose scans have so many workers and store threads.
+/// A way to run a query: a client of a cluster.
+type Contender<'c> = (usize, &'c mut Client);
+
+/// A cluster whose store has so many threads.
 struct Degree {
     /// Stops its processes when it goes.
     _cluster: Cluster,
@@ -33,7 +38,11 @@ struct Degree {
 }
 
 impl Degree {
-    async fn start(options: &BenchOptions, data: &Path, degree: usize) -> Result<Self, WorkloadError> {
+    async fn start(
+        options: &BenchOptions,
+        data: &Path,
+        degree: usize,
+    ) -> Result<Self, WorkloadError> {
         let shape = ClusterShape {
             name: &format!("pq-{degree}"),
             page_stores: 1,
@@ -41,9 +50,7 @@ impl Degree {
             link: None,
         };
         let cluster = options.loaded_cluster(data, &shape).await?;
-        let mut client = cluster.client(Some(load::SCHEMA)).await?;
-        let set = format!("SET parallel_default_dop = {degree}");
-        client.execute(&set).await?;
+        let client = cluster.client(Some(load::SCHEMA)).await?;
         Ok(Self {
             _cluster: cluster,
             client,
@@ -55,7 +62,10 @@ impl Degree {
 ///
 /// # Errors
 /// If a process fails or answers differ.
-pub(super) async fn pq(options: &BenchOptions, data: &Path) -> Result<Vec<PqFigures>, WorkloadError> {
+pub(super) async fn pq(
+    options: &BenchOptions,
+    data: &Path,
+) -> Result<Vec<PqFigures>, WorkloadError> {
     let mut one = Degree::start(options, data, 1).await?;
     let mut two = Degree::start(options, data, 2).await?;
     let mut all = Vec::new();
@@ -63,43 +73,49 @@ pub(super) async fn pq(options: &BenchOptions, data: &Path) -> Result<Vec<PqFigu
         if !QUERIES.contains(&number) {
             continue;
         }
-        let (mut pairs, mut texts) = (Vec::new(), [String::new(), String::new()]);
+        let (mut workers, mut both) = (Vec::new(), Vec::new());
+        let mut expected = None;
         for pair in 0..WARMING + options.pairs.max(2) {
-            let mut times = [0.0; 2];
+            let mut times = [0.0; 3];
             // Which one goes first changes.
-            let order = if pair % 2 == 0 { [0, 1] } else { [1, 0] };
-            for degree in order {
-                let client = &mut [&mut one, &mut two][degree].client;
+            for step in 0..3 {
+                let way = (step + pair) % 3;
+                let (dop, client): Contender<'_> = match way {
+                    0 => (1, &mut one.client),
+                    1 => (1, &mut two.client),
+                    _ => (2, &mut two.client),
+                };
+                let set = format!("SET parallel_default_dop = {dop}");
+                client.execute(&set).await?;
                 let begin = Instant::now();
                 let rows = client.query(&sql).await?;
-                times[degree] = begin.elapsed().as_secs_f64();
-                texts[degree] = answers::to_text(&rows);
+                times[way] = begin.elapsed().as_secs_f64();
+                let text = answers::to_text(&rows);
+                let expected = expected.get_or_insert_with(|| text.clone());
+                let name = format!("Q{number}");
+                answers::expect_equal(&name, "the answer of one worker", &text, expected)?;
             }
-            answers::expect_equal(
-                &format!("Q{number}"),
-                "the answer of one worker",
-                &texts[1],
-                &texts[0],
-            )?;
             if pair >= WARMING {
-                pairs.push((times[0], times[1]));
+                workers.push((times[1], times[2]));
+                both.push((times[0], times[2]));
             }
         }
-        let two_over_one = Comparison::of(&pairs);
-        note(&format!(
-            "two workers over one: Q{number} {:.2}",
-            two_over_one.ratio
-        ));
-        all.push(PqFigures {
+        let figures = PqFigures {
             query: number,
-            two_over_one,
-        });
+            two_over_one: Comparison::of(&workers),
+            both_two_over_one: Comparison::of(&both),
+        };
+        note(&format!(
+            "two workers over one: Q{number} {:.2}, with two store threads over one {:.2}",
+            figures.two_over_one.ratio, figures.both_two_over_one.ratio
+        ));
+        all.push(figures);
     }
     Ok(all)
 }
 
 /// Geometric mean over the queries.
-pub(super) fn two_over_one(figures: &[PqFigures]) -> f64 {
-    let ratios: Vec<_> = figures.iter().map(|f| f.two_over_one.ratio).collect();
+pub(super) fn mean(figures: &[PqFigures], of: impl Fn(&PqFigures) -> &Comparison) -> f64 {
+    let ratios: Vec<_> = figures.iter().map(|figures| of(figures).ratio).collect();
     geometric_mean(&ratios)
 }

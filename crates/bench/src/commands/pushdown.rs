@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::setup::{BenchOptions, TWO_PAGE_STORES, note, wait_until_consolidated};
 use super::turns::{Way, take_turns};
 use crate::pairs::geometric_mean;
-use perigee_workload::{WorkloadError, Client, Cluster, load};
+use perigee_workload::{Client, Cluster, WorkloadError, load};
 
 /// Nothing is pushed.
 const OFF: &str = "ndp_mode = OFF";

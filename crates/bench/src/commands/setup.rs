@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use perigee_workload::{WorkloadError, Client, Cluster, ClusterOptions, Link, load, tpch};
+use perigee_workload::{Client, Cluster, ClusterOptions, Link, WorkloadError, load, tpch};
 
 /// How long Page Stores may take to consolidate what was loaded.
 const CONSOLIDATION_LIMIT: Duration = Duration::from_secs(600);

@@ -107,7 +107,9 @@ pub struct PairFigures {
 ///
 /// # Errors
 /// If sysbench or MariaDB is not installed, or a process fails.
-pub fn sysbench(options: &SysbenchOptions) -> BoxFuture<'_, Result<SysbenchFigures, WorkloadError>> {
+pub fn sysbench(
+    options: &SysbenchOptions,
+) -> BoxFuture<'_, Result<SysbenchFigures, WorkloadError>> {
     Box::pin(async move {
         let sysbench = Sysbench::find(options)?;
         let bench = options.bench();

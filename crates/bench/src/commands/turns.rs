@@ -2,7 +2,7 @@
 
 use super::setup::note;
 use perigee_workload::measure;
-use perigee_workload::{WorkloadError, Client, Cluster, Cost, answers};
+use perigee_workload::{Client, Cluster, Cost, WorkloadError, answers};
 
 /// Runs of each way that are not counted.
 const WARMING: usize = 1;

@@ -8,7 +8,7 @@ use perigee_history::{Level, Outcome};
 use super::Workload;
 use super::rng::Rng;
 use super::session::{Attempt, Connection, Step, Stop};
-use perigee_workload::{WorkloadError, Client};
+use perigee_workload::{Client, WorkloadError};
 
 /// What each account begins with.
 const BALANCE: i64 = 100;

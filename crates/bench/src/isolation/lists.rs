@@ -12,7 +12,7 @@ use perigee_history::{Element, Key, Op, Outcome};
 use super::Shared;
 use super::rng::Rng;
 use super::session::{Attempt, Connection, Step, Stop};
-use perigee_workload::{WorkloadError, Client, Rows};
+use perigee_workload::{Client, Rows, WorkloadError};
 
 /// Lists of a table that transactions work on at one time.
 const WINDOW: u64 = 8;

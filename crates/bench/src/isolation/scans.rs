@@ -15,7 +15,7 @@ use super::lists::{Table, elements, key, numbers, window};
 use super::rng::Rng;
 use super::session::{Attempt, Connection, Step, Stop};
 use super::{Recorded, Shared};
-use perigee_workload::{WorkloadError, Rows};
+use perigee_workload::{Rows, WorkloadError};
 
 /// Between two scans, at least.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -90,7 +90,11 @@ pub(super) async fn scan(shared: Arc<Shared>, number: u32) -> Result<Recorded, W
     Ok(recorded)
 }
 
-async fn set_ndp(connection: &mut Connection, shared: &Shared, on: bool) -> Result<(), WorkloadError> {
+async fn set_ndp(
+    connection: &mut Connection,
+    shared: &Shared,
+    on: bool,
+) -> Result<(), WorkloadError> {
     if shared.workload.ndp {
         let mode = if on { "ON" } else { "OFF" };
         connection

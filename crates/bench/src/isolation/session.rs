@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use perigee_history::{Level, Op, Outcome};
 
 use super::{SCHEMA, Shared};
-use perigee_workload::{WorkloadError, Client, Rows};
+use perigee_workload::{Client, Rows, WorkloadError};
 
 /// Seconds that a statement waits for a lock.
 const LOCK_WAIT: u32 = 5;

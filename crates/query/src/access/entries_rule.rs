@@ -24,6 +24,7 @@ use super::exec::{NdpChoice, PageScanExec, as_page_scan};
 use super::index_join::{IndexJoinExec, InnerSide, JoinParts, KeyPart};
 use super::join_rule::SAFETY;
 use super::paths::AccessPath;
+use super::settings::IndexConditions;
 
 /// The rule.
 #[derive(Debug)]
@@ -57,8 +58,10 @@ fn replace(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn Executi
     let indexes = 1..scan.table.indexes.len();
     let candidates = indexes.filter_map(|index| Candidate::of(scan, &key, index));
     let best = candidates.min_by(|a, b| a.cost.total_cmp(&b.cost));
+    let settings = &scan.context.settings;
     // FORCE INDEX: all of the table is the last resort.
-    let replaced = match scan.context.settings.indexes.forced && !scan.path.is_part() {
+    let is_last = settings.indexes.forced && !scan.path.is_part();
+    let replaced = match is_last || settings.index_conditions == IndexConditions::Always {
         true => f64::MAX,
         false => scan.cost(),
     };
@@ -70,7 +73,7 @@ fn replace(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn Executi
 
 /// True if nothing but columns and conditions is wanted of an access. What locks does so before it reads, by its path.
 fn is_plain(scan: &PageScanExec) -> bool {
-    scan.context.settings.index_conditions
+    scan.context.settings.index_conditions != IndexConditions::Off
         && scan.context.locker.is_none()
         && scan.order.is_none()
         && scan.limit.is_none()

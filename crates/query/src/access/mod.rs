@@ -38,7 +38,7 @@ pub use ndp_rule::physical_rules;
 pub use reason::{NdpCounters, NdpStatus, Reason};
 pub use reference::{NUMBER_SEPARATOR, TableReference};
 pub use sampling::sample;
-pub use settings::{AccessContext, IndexChoice, NdpMode, NdpSettings};
+pub use settings::{AccessContext, IndexChoice, IndexConditions, NdpMode, NdpSettings};
 pub use table::{ROW_ID, TableAccess, table_schema};
 
 /// An error of the engine on its way through DataFusion.

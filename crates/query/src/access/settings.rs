@@ -23,6 +23,17 @@ pub enum NdpMode {
     ReplicaOn,
 }
 
+/// `ndp_index_conditions`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexConditions {
+    /// Rows are fetched first.
+    Off,
+    /// Entries come first where that is expected to cost less.
+    On,
+    /// And wherever it can be done.
+    Always,
+}
+
 /// Bytes that a Page Store has for the groups of a request, unless it was given another limit.
 pub const GROUP_MEMORY: u64 = 16 << 20;
 
@@ -57,7 +68,7 @@ pub struct NdpSettings {
     pub top_filters: bool,
     /// `ndp_index_conditions`: conditions on the columns of a secondary index are evaluated over its entries, before rows
     /// are fetched.
-    pub index_conditions: bool,
+    pub index_conditions: IndexConditions,
     /// `optimizer_join_order`: inner joins are joined in the cheapest order, not in that of FROM.
     pub join_order: bool,
     /// `optimizer_sample_pages`: most leaf pages of a sample; none is taken if it is 0.
@@ -110,7 +121,7 @@ impl Default for NdpSettings {
             join_filters: true,
             join_filter_hint: None,
             top_filters: true,
-            index_conditions: true,
+            index_conditions: IndexConditions::On,
             join_order: true,
             sample_pages: 64,
             sample_time: Duration::from_millis(100),

@@ -26,8 +26,8 @@ use super::dml::CurrentRows;
 use super::restart::{ATTEMPTS, is_changed};
 use super::{Session, bound, locking, rowless, views};
 use crate::access::{
-    AccessContext, IndexChoice, NUMBER_SEPARATOR, NdpMode, NdpSettings, NdpStatus, TableAccess,
-    TableReference, physical_rules, sample,
+    AccessContext, IndexChoice, IndexConditions, NUMBER_SEPARATOR, NdpMode, NdpSettings, NdpStatus,
+    TableAccess, TableReference, physical_rules, sample,
 };
 use crate::error::{Result, SqlError};
 use crate::functions::enumeration;
@@ -361,7 +361,11 @@ fn settings(session: &Session) -> NdpSettings {
         join_filters: variables.is_on("ndp_join_filters"),
         join_filter_hint: None,
         top_filters: variables.is_on("ndp_top_filters"),
-        index_conditions: variables.is_on("ndp_index_conditions"),
+        index_conditions: match variables.get("ndp_index_conditions") {
+            Ok(Some("ALWAYS")) => IndexConditions::Always,
+            Ok(Some("OFF")) => IndexConditions::Off,
+            _ => IndexConditions::On,
+        },
         join_order: variables.is_on("optimizer_join_order"),
         sample_pages: variables.integer("optimizer_sample_pages") as usize, // the variable's range is small
         sample_time: Duration::from_millis(variables.integer("optimizer_sample_time")),

@@ -174,7 +174,11 @@ static DEFINITIONS: &[Definition] = &[
         Kind::Word(&["AUTO", "HASH", "SORT"]),
         "AUTO",
     ),
-    both("ndp_index_conditions", Kind::Switch, "ON"),
+    both(
+        "ndp_index_conditions",
+        Kind::Word(&["OFF", "ON", "ALWAYS"]),
+        "ON",
+    ),
     both("ndp_join_filters", Kind::Switch, "ON"),
     both("ndp_max_filter_factor", Kind::Number(0.0, 1.0), "0.9"),
     both("ndp_max_pages_look_ahead", Kind::Integer(0, 65_536), "0"),

@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use perigee_workload::Client;
 use perigee_testkit::Rng;
+use perigee_workload::Client;
 
 use super::{shapes, start, variable};
 

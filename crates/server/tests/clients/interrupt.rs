@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use perigee_workload::{Client, Cluster, ClusterOptions, Embedded, Role};
 use perigee_testkit::tested_binary;
+use perigee_workload::{Client, Cluster, ClusterOptions, Embedded, Role};
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 

@@ -15,8 +15,8 @@ mod worst;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use perigee_workload::Embedded;
 use perigee_testkit::tested_binary;
+use perigee_workload::Embedded;
 use tempfile::TempDir;
 
 /// A server of a test's own, with a directory for the client's files.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use perigee_workload::{Client, Embedded};
 use perigee_testkit::tested_binary;
+use perigee_workload::{Client, Embedded};
 use tempfile::TempDir;
 
 /// Rows of the table; with their text some 76 MiB.

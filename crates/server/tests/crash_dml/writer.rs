@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use perigee_workload::{WorkloadError, Client};
+use perigee_workload::{Client, WorkloadError};
 
 /// Ids of a writer's rows: few, so that rows are changed, deleted and inserted again.
 const IDS: u64 = 120;

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perigee_workload::{Client, Cluster, Role};
 use perigee_log_api::LogStoreClient;
 use perigee_page_api::{PageError, PageStore, PageStoreClient};
 use perigee_types::{DbId, Lsn};
+use perigee_workload::{Client, Cluster, Role};
 
 use crate::support::{address, cluster, consolidated, files, perigee, stderr, stdout};
 use crate::tables::{ROWS, append_first, check_good, good_and_bad};

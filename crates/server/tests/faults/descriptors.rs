@@ -1,7 +1,6 @@
 //! NDP descriptors that a Page Store cannot run.
 
 use futures::StreamExt;
-use perigee_workload::Role;
 use perigee_expr::{Comparison, Node, NodeId, Program, Type};
 use perigee_ndp::Descriptor;
 use perigee_page_api::{
@@ -9,6 +8,7 @@ use perigee_page_api::{
 };
 use perigee_types::{DbId, IndexId, PageId, SliceId, TrxId, checksum};
 use perigee_value::{ColumnType, RowLayout};
+use perigee_workload::Role;
 
 use crate::support::{address, cluster};
 use crate::tables::{check_good, fill};

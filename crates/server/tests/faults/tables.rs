@@ -1,8 +1,8 @@
 //! Tables that the tests look at.
 
-use perigee_workload::{Client, Cluster};
 use perigee_log_api::{Append, LogStore, LogStoreClient, PlogKey};
 use perigee_types::{DbId, Lsn, PlogId};
+use perigee_workload::{Client, Cluster};
 
 use crate::support::consolidated;
 

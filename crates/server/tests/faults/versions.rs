@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use perigee_workload::Role;
 use perigee_log_api::LogStoreClient;
 use perigee_redo::{Change, Group, Op};
 use perigee_types::{DbId, IndexId, Lsn, PageId, Writer};
+use perigee_workload::Role;
 
 use crate::support::{address, cluster, perigee, stderr};
 use crate::tables::append_first;

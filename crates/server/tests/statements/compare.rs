@@ -1,8 +1,8 @@
 //! Comparing answers: what is compared of them, and how their differences are shown.
 
-use perigee_workload::{WorkloadError, Client, Rows};
 use perigee_testkit::MariaDb;
 use perigee_value::collation::weight;
+use perigee_workload::{Client, Rows, WorkloadError};
 
 use super::queries::{Compared, Order, Query};
 

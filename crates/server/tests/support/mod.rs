@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use perigee_workload::{Client, Cluster, ClusterOptions};
 use perigee_testkit::tested_binary;
+use perigee_workload::{Client, Cluster, ClusterOptions};
 
 pub fn binary() -> PathBuf {
     tested_binary(env!("CARGO_BIN_EXE_perigee"))

@@ -5,7 +5,7 @@ mod figure;
 use std::fmt::Write;
 
 use crate::sequence::Named;
-use crate::{WorkloadError, Cost, paper};
+use crate::{Cost, WorkloadError, paper};
 
 pub use figure::{Hue, Series, figure};
 

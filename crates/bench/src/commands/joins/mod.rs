@@ -15,10 +15,10 @@ use serde::Serialize;
 use self::data::TABLES;
 use self::queries::{QUERIES, Query};
 use super::setup::{BenchOptions, note};
-use perigee_workload::Rows;
-use perigee_workload::Embedded;
 use crate::pairs::geometric_mean;
-use perigee_workload::{WorkloadError, Client, load};
+use perigee_workload::Embedded;
+use perigee_workload::Rows;
+use perigee_workload::{Client, WorkloadError, load};
 
 /// Orders that are tried for each query.
 const ORDERS: usize = 32;
@@ -235,7 +235,12 @@ impl Trial<'_> {
         Ok(least)
     }
 
-    async fn once(&self, client: &mut Client, sql: &str, answer: &Rows) -> Result<f64, WorkloadError> {
+    async fn once(
+        &self,
+        client: &mut Client,
+        sql: &str,
+        answer: &Rows,
+    ) -> Result<f64, WorkloadError> {
         let begin = Instant::now();
         let rows = client.query(sql).await?;
         let seconds = begin.elapsed().as_secs_f64();

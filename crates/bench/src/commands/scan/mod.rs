@@ -113,7 +113,8 @@ fn measure(
     layout: &RowLayout,
     pages: &[Page],
 ) -> Result<Times, WorkloadError> {
-    let query = query.map_err(|e| WorkloadError::Unexpected(format!("a query as a program: {e}")))?;
+    let query =
+        query.map_err(|e| WorkloadError::Unexpected(format!("a query as a program: {e}")))?;
     note(&format!("{} by the scan and by hand", query.name));
     let scanner = Arc::new(scanner(query.pushed, layout)?);
     let mut times = Times {

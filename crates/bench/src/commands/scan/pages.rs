@@ -65,7 +65,8 @@ pub fn page_ref(page: &Page) -> PageRef<'_> {
 /// So many bytes of leaf pages of lineitem, filled as a load fills them; they are the same few again where
 /// the generator's do not suffice.
 pub fn pages(layout: &RowLayout, bytes: usize) -> Result<Vec<Page>, WorkloadError> {
-    let broken = |e: &dyn std::fmt::Display| WorkloadError::Unexpected(format!("lineitem page: {e}"));
+    let broken =
+        |e: &dyn std::fmt::Display| WorkloadError::Unexpected(format!("lineitem page: {e}"));
     let mut pages: Vec<Page> = Vec::new();
     let mut records = Vec::new();
     let mut count = 0;

@@ -15,7 +15,7 @@ use super::median;
 use super::program::Sysbench;
 use super::server::Server;
 use perigee_workload::tpch::TABLES;
-use perigee_workload::{WorkloadError, Client, Rows, load};
+use perigee_workload::{Client, Rows, WorkloadError, load};
 
 /// The workload that writes.
 const WORKLOAD: &str = "oltp_read_write";

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use perigee_testkit::MariaDb;
 
 use super::super::setup::{BenchOptions, wait_until_consolidated};
-use perigee_workload::{WorkloadError, Client, Embedded};
+use perigee_workload::{Client, Embedded, WorkloadError};
 
 /// Buffer pool of each server.
 const BUFFER_POOL: &str = "512M";

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use perigee_workload::{Client, Embedded};
 use perigee_testkit::{Rng, tested_binary};
+use perigee_workload::{Client, Embedded};
 use statements::{Statement, statement};
 use tokio::task::JoinHandle;
 
