@@ -598,10 +598,9 @@ fn by_hash(filter: &NdpFilter) -> NdpFilter {
     }
 }
 
-/// The reply says of each page that it was looked at (YourSQL's match hints, turned round): that takes no byte of its
-/// own.
+/// The reply says of each page that it was looked at (YourSQL's match hints, turned round).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_without_a_match_costs_neither_bytes_nor_a_message() {
+async fn a_page_without_a_match_costs_two_bytes_at_most_and_no_message() {
     let dir = tempdir();
     let config = Config {
         ndp_threads: 2,
@@ -617,7 +616,8 @@ async fn a_page_without_a_match_costs_neither_bytes_nor_a_message() {
         assert_eq!(answer.usage.pages, pages.len() as u64);
         let (replies, bytes) = (answer.replies, answer.reduced);
         assert!(replies <= 8, "{replies} messages for {} pages", pages.len());
-        assert!(bytes <= 600, "{bytes} bytes for {} pages", pages.len());
+        let most = 400 + 2 * pages.len();
+        assert!(bytes <= most, "{bytes} bytes for {} pages", pages.len());
         assert!(keys(&descriptor, answer.batches).is_empty());
     }
 }
