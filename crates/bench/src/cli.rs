@@ -312,3 +312,17 @@ fn print_figures(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+        let sysbench = ["perigee-bench", "sysbench", "--server", "perigee"];
+        assert!(Cli::try_parse_from(sysbench).is_ok());
+    }
+}
