@@ -117,6 +117,9 @@ async fn purge_leftovers(
 ) -> Result<(), EngineError> {
     for what in [What::Entries, What::Rows] {
         for leftover in leftovers {
+            if progress.given_up.contains(&leftover.slot) {
+                continue;
+            }
             let outcome = purge_leftover(engine, leftover, what).await;
             progress.note(engine, leftover.slot, outcome)?;
         }

@@ -1,7 +1,7 @@
 //! Conditions on the entries of a secondary index before rows are fetched: answers are those without, EXPLAIN shows both
 //! accesses, and few pages are read.
 
-use super::join_filters::{set, sorted};
+use super::join_filters::{set, setups, sorted};
 use super::*;
 
 const ROWS: i64 = 2500;
@@ -95,30 +95,6 @@ async fn with_tables(setup: Setup) -> (Fixture, Session) {
         fixture.run_with(&mut session, &sql, text).await.unwrap();
     }
     (fixture, session)
-}
-
-fn setups() -> [(&'static str, Setup); 2] {
-    let past_pool = EngineConfig {
-        past_pool: true,
-        ..EngineConfig::default()
-    };
-    let hostile = Setup {
-        engine: EngineConfig {
-            all_ambiguous: true,
-            interpret: true,
-            ..past_pool.clone()
-        },
-        pages: perigee_page_store::Config {
-            decline_every: Some(3),
-            ..Default::default()
-        },
-        ..Setup::default()
-    };
-    let plain = Setup {
-        engine: past_pool,
-        ..Setup::default()
-    };
-    [("plain", plain), ("hostile", hostile)]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -149,9 +149,9 @@ pub(super) async fn set(fixture: &Fixture, session: &mut Session, variables: &st
     fixture.run(session, &sql).await.unwrap();
 }
 
-/// Runs queries without near-data processing, with it but without a kind of filter, and with that, in databases of
-/// several kinds: answers are the same. EXPLAIN says what it has to, and `kind` nowhere but with the filter.
-pub(super) async fn compare(queries: &[(&str, Option<&str>)], switch: &str, kind: &str) {
+/// Databases whose storage reduces pages though they are in the buffer pool; in the second one, it decides on no record and
+/// declines pages.
+pub(super) fn setups() -> [(&'static str, Setup); 2] {
     let past_pool = EngineConfig {
         past_pool: true,
         ..EngineConfig::default()
@@ -172,6 +172,13 @@ pub(super) async fn compare(queries: &[(&str, Option<&str>)], switch: &str, kind
         engine: past_pool,
         ..Setup::default()
     };
+    [("plain", plain), ("hostile", hostile)]
+}
+
+/// Runs queries without near-data processing, with it but without a kind of filter, and with that, in databases of
+/// several kinds: answers are the same. EXPLAIN says what it has to, and `kind` nowhere but with the filter.
+pub(super) async fn compare(queries: &[(&str, Option<&str>)], switch: &str, kind: &str) {
+    let [(_, plain), (_, hostile)] = setups();
     let older = Setup {
         older_store: true,
         ..plain.clone()
