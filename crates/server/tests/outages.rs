@@ -377,8 +377,7 @@ async fn a_server_that_cannot_open_files_goes_on_with_those_it_has() {
     assert!(error.contains("Too many open files"), "{error}");
     let all = client.number("SELECT COUNT(*) FROM o.t").await;
     assert_eq!(all.unwrap(), 100.0);
-    let cpu = busy(async || server.cpu().unwrap()).await;
-    assert!(cpu < AT_REST, "{cpu:?} of CPU a second");
+    comes_to_rest(async || server.cpu().unwrap()).await;
     assert!(!late.is_finished(), "there is no file for another client");
     limit_files(server.pid().unwrap(), u64::MAX);
     writing.await.unwrap();
@@ -395,11 +394,19 @@ async fn a_server_that_cannot_open_files_goes_on_with_those_it_has() {
 /// CPU that a process uses in a second at most if it only waits.
 const AT_REST: Duration = Duration::from_millis(500);
 
-/// CPU that is used in a second.
-async fn busy(cpu: impl AsyncFn() -> Duration) -> Duration {
-    let before = cpu().await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    cpu().await.saturating_sub(before)
+/// Waits for a second in which the process only waits. What it had begun to do may take a few seconds
+/// before; a loop that tries without a pause never lets such a second come.
+async fn comes_to_rest(cpu: impl AsyncFn() -> Duration) {
+    let begun = Instant::now();
+    loop {
+        let before = cpu().await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let used = cpu().await.saturating_sub(before);
+        if used < AT_REST {
+            return;
+        }
+        assert!(begun.elapsed() < BACK, "{used:?} of CPU a second");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -413,9 +420,8 @@ async fn stores_that_cannot_accept_connections_wait_without_work() {
         limit_files(cluster.pid(role).unwrap(), 3);
         let address = address(dir.path(), name);
         let waits = tokio::net::TcpStream::connect(address).await.unwrap();
-        let cpu = busy(async || cluster.cpu(role).unwrap()).await;
+        comes_to_rest(async || cluster.cpu(role).unwrap()).await;
         limit_files(cluster.pid(role).unwrap(), u64::MAX);
-        assert!(cpu < AT_REST, "{role:?}: {cpu:?} of CPU a second");
         drop(waits);
     }
     let mut client = cluster.client(None).await.unwrap();
