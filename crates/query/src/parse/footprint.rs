@@ -10,6 +10,9 @@ const TOKEN: usize = 2000;
 /// Bytes for a token of white space, of which nothing becomes.
 const WHITE: usize = 280;
 
+/// Bytes for a query block, which has plans of its own, each with its schema, in several versions while it is optimized.
+const QUERY: usize = 64_000;
+
 /// How often a text is held at the same time: in a token and its copy for the parser, in trees, in plans and the
 /// names of their columns. Buffers that grow by doubling count twice.
 const COPIES: usize = 24;
@@ -30,6 +33,8 @@ pub struct Footprint {
     tokens: usize,
     /// Tokens that are white space.
     white: usize,
+    /// Query blocks, of which each begins with SELECT.
+    queries: usize,
     /// It is INSERT or REPLACE, and no query.
     only_values: bool,
 }
@@ -65,12 +70,13 @@ impl Footprint {
                     let start = text.len() - bytes.len() - 1;
                     while bytes.next_if(|byte| is_word(*byte)).is_some() {}
                     let word = &text.as_bytes()[start..text.len() - bytes.len()];
-                    this.only_values &= !word.eq_ignore_ascii_case(b"SELECT");
+                    this.queries += usize::from(word.eq_ignore_ascii_case(b"SELECT"));
                 }
                 _ => {}
             }
             this.tokens += 1;
         }
+        this.only_values &= this.queries == 0;
         this
     }
 
@@ -88,11 +94,13 @@ impl Footprint {
     pub fn parsed(self) -> usize {
         let tokens = self.tokens.saturating_mul(TOKEN);
         let white = self.white.saturating_mul(WHITE);
+        let queries = self.queries.saturating_mul(QUERY);
         let text = self.bytes.saturating_mul(match self.only_values {
             true => COPIES_OF_VALUES,
             false => COPIES,
         });
-        tokens.saturating_add(white).saturating_add(text)
+        let parts = [white, queries, text].into_iter();
+        parts.fold(tokens, usize::saturating_add)
     }
 
     /// Bytes for tokens and tree of a statement that is kept.
@@ -127,16 +135,18 @@ mod tests {
 
     #[test]
     fn tokens_are_counted_as_the_parser_splits_them() {
-        for (text, tokens, white) in [
-            ("", 0, 0),
-            ("SELECT a, 'it\\'s', 12 FROM `t x`", 8, 5),
-            ("SELECT 1+1+1", 6, 1),
-            ("'open", 1, 0),
-            ("'a''b'", 2, 0),
-            ("é=@a", 3, 0),
+        for (text, tokens, white, queries) in [
+            ("", 0, 0, 0),
+            ("SELECT a, 'it\\'s', 12 FROM `t x`", 8, 5, 1),
+            ("SELECT 1+1+1", 6, 1, 1),
+            ("'open", 1, 0, 0),
+            ("'a''b'", 2, 0, 0),
+            ("é=@a", 3, 0, 0),
+            ("(select 1)union select'select'", 7, 2, 2),
         ] {
             let found = Footprint::of(text);
-            assert_eq!((found.tokens, found.white), (tokens, white), "{text}");
+            let found = (found.tokens, found.white, found.queries);
+            assert_eq!(found, (tokens, white, queries), "{text}");
         }
     }
 }

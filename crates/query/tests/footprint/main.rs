@@ -82,7 +82,7 @@ fn repeated(piece: &str, separator: &str, bytes: usize) -> String {
 }
 
 /// Each must stay within what it is charged, or be bounded whatever its length.
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 7] = [
     Kind {
         name: "INSERT of many rows",
         text: |bytes| {
@@ -123,6 +123,21 @@ const KINDS: [Kind; 5] = [
         text: |bytes| format!("SELECT {} 1", " ".repeat(bytes)),
         per_byte: 300,
         fixed: 16 << 20,
+    },
+    Kind {
+        name: "a UNION",
+        text: |bytes| repeated("SELECT a FROM s", " UNION ", bytes / 64),
+        per_byte: 3400,
+        fixed: 4 << 20,
+    },
+    Kind {
+        name: "subqueries",
+        text: |bytes| {
+            let queries = repeated("(SELECT MAX(a) FROM s)", ",", bytes / 128);
+            format!("SELECT {queries}")
+        },
+        per_byte: 3500,
+        fixed: 4 << 20,
     },
 ];
 
