@@ -23,7 +23,7 @@ async fn others_are_answered_while_more_bad_statements_run_than_there_are_proces
         .parse()
         .unwrap();
     let (mut server, _dir, mut client) = start().await;
-    let watch = Watch::start(&server).await;
+    let watch = Watch::start(&server);
     let mut bad = Vec::new();
     for _ in 0..BAD {
         let mut client = server.client(Some("q")).await.unwrap();
@@ -51,7 +51,7 @@ async fn others_are_answered_while_more_bad_statements_run_than_there_are_proces
     println!("a second later it uses {used:.1?} of processors");
     // The questions of the watch take a quarter of it.
     assert!(used < Duration::from_secs(1), "{used:.1?}");
-    watch.end().await;
+    watch.end();
     client.close().await.unwrap();
     server.stop().unwrap();
 }
