@@ -32,6 +32,9 @@ enum Command {
     /// Filters by a scan, by storage and by an index; joins, grouping, the first rows of an order, LIMIT: with and without
     /// what is pushed, and what the plan chooses
     Pushdown(BenchArgs),
+    /// One scan by the frontend and by storage, over shares of rows, columns, buffer pools and networks: how often the plan
+    /// chooses the slower side; as root also over a network of 1 Gbit/s
+    Placement(BenchArgs),
     /// The experiments of the NDP paper, E1 to E3, with a report of its figures and ours; as root also over
     /// networks of 10 and 1 Gbit/s
     Paper(BenchArgs),
@@ -255,6 +258,10 @@ pub async fn run(cli: Cli) -> Result<(), String> {
         }
         Command::Pushdown(args) => {
             let figures = commands::pushdown(&options(&args)).await.map_err(text)?;
+            print_figures(args.json, &figures, Some(figures.table()))
+        }
+        Command::Placement(args) => {
+            let figures = commands::placement(&options(&args)).await.map_err(text)?;
             print_figures(args.json, &figures, Some(figures.table()))
         }
         Command::Paper(args) => {

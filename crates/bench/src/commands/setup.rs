@@ -70,6 +70,20 @@ impl BenchOptions {
         Ok(dir)
     }
 
+    /// An empty cluster with a buffer pool of so many bytes.
+    ///
+    /// # Errors
+    /// If a process does not start.
+    pub fn cluster(&self, shape: &ClusterShape<'_>, pool: u64) -> Result<Cluster, WorkloadError> {
+        Cluster::start(ClusterOptions {
+            page_stores: shape.page_stores,
+            frontend_args: vec!["--buffer-pool".to_owned(), pool.to_string()],
+            page_store_args: shape.page_store_args.to_vec(),
+            link: shape.link.clone(),
+            ..ClusterOptions::new(self.binary.clone(), self.stores(shape.name)?)
+        })
+    }
+
     /// A cluster with the data loaded and consolidated; the buffer pool is 20 % of the data.
     ///
     /// # Errors
@@ -79,15 +93,7 @@ impl BenchOptions {
         data: &Path,
         shape: &ClusterShape<'_>,
     ) -> Result<Cluster, WorkloadError> {
-        let dir = self.stores(shape.name)?;
-        let pool = data_bytes(data) / 5;
-        let cluster = Cluster::start(ClusterOptions {
-            page_stores: shape.page_stores,
-            frontend_args: vec!["--buffer-pool".to_owned(), pool.to_string()],
-            page_store_args: shape.page_store_args.to_vec(),
-            link: shape.link.clone(),
-            ..ClusterOptions::new(self.binary.clone(), dir)
-        })?;
+        let cluster = self.cluster(shape, data_bytes(data) / 5)?;
         let mut client = cluster.client(None).await?;
         load::load(&mut client, data, |table, rows, time| {
             note(&format!(
