@@ -26,6 +26,12 @@ const KEPT_TOKEN: usize = 600;
 /// How often a text is kept.
 const KEPT_COPIES: usize = 4;
 
+/// What most query blocks begin with.
+const SELECT: &[u8] = b"SELECT";
+
+/// What combines query blocks.
+const SET_OPERATORS: [&[u8]; 3] = [b"UNION", b"INTERSECT", b"EXCEPT"];
+
 /// What a text is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
@@ -33,8 +39,9 @@ pub struct Footprint {
     tokens: usize,
     /// Tokens that are white space.
     white: usize,
-    /// Query blocks, of which each begins with SELECT.
-    queries: usize,
+    selects: usize,
+    /// UNION, INTERSECT and EXCEPT: what they combine may be TABLE and VALUES, too.
+    combined: usize,
     /// It is INSERT or REPLACE, and no query.
     only_values: bool,
 }
@@ -70,13 +77,15 @@ impl Footprint {
                     let start = text.len() - bytes.len() - 1;
                     while bytes.next_if(|byte| is_word(*byte)).is_some() {}
                     let word = &text.as_bytes()[start..text.len() - bytes.len()];
-                    this.queries += usize::from(word.eq_ignore_ascii_case(b"SELECT"));
+                    let is = |known: &&[u8]| word.eq_ignore_ascii_case(known);
+                    this.selects += usize::from(is(&SELECT));
+                    this.combined += usize::from(SET_OPERATORS.iter().any(is));
                 }
                 _ => {}
             }
             this.tokens += 1;
         }
-        this.only_values &= this.queries == 0;
+        this.only_values &= this.selects == 0;
         this
     }
 
@@ -89,12 +98,22 @@ impl Footprint {
         }
     }
 
+    /// Query blocks.
+    fn queries(self) -> usize {
+        let combined = if self.combined > 0 {
+            self.combined + 1
+        } else {
+            0
+        };
+        self.selects.max(combined)
+    }
+
     /// Bytes for parsing and planning.
     #[must_use]
     pub fn parsed(self) -> usize {
         let tokens = self.tokens.saturating_mul(TOKEN);
         let white = self.white.saturating_mul(WHITE);
-        let queries = self.queries.saturating_mul(QUERY);
+        let queries = self.queries().saturating_mul(QUERY);
         let text = self.bytes.saturating_mul(match self.only_values {
             true => COPIES_OF_VALUES,
             false => COPIES,
@@ -143,9 +162,10 @@ mod tests {
             ("'a''b'", 2, 0, 0),
             ("é=@a", 3, 0, 0),
             ("(select 1)union select'select'", 7, 2, 2),
+            ("table t union table t except table t", 8, 7, 3),
         ] {
             let found = Footprint::of(text);
-            let found = (found.tokens, found.white, found.queries);
+            let found = (found.tokens, found.white, found.queries());
             assert_eq!(found, (tokens, white, queries), "{text}");
         }
     }
