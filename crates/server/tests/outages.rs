@@ -377,7 +377,7 @@ async fn a_server_that_cannot_open_files_goes_on_with_those_it_has() {
     assert!(error.contains("Too many open files"), "{error}");
     let all = client.number("SELECT COUNT(*) FROM o.t").await;
     assert_eq!(all.unwrap(), 100.0);
-    comes_to_rest(async || server.cpu().unwrap()).await;
+    comes_to_rest("the server", async || server.cpu().unwrap()).await;
     assert!(!late.is_finished(), "there is no file for another client");
     limit_files(server.pid().unwrap(), u64::MAX);
     writing.await.unwrap();
@@ -396,7 +396,7 @@ const AT_REST: Duration = Duration::from_millis(500);
 
 /// Waits for a second in which the process only waits. What it had begun to do may take a few seconds
 /// before; a loop that tries without a pause never lets such a second come.
-async fn comes_to_rest(cpu: impl AsyncFn() -> Duration) {
+async fn comes_to_rest(name: &str, cpu: impl AsyncFn() -> Duration) {
     let begun = Instant::now();
     loop {
         let before = cpu().await;
@@ -405,7 +405,7 @@ async fn comes_to_rest(cpu: impl AsyncFn() -> Duration) {
         if used < AT_REST {
             return;
         }
-        assert!(begun.elapsed() < BACK, "{used:?} of CPU a second");
+        assert!(begun.elapsed() < BACK, "{name}: {used:?} of CPU a second");
     }
 }
 
@@ -420,7 +420,7 @@ async fn stores_that_cannot_accept_connections_wait_without_work() {
         limit_files(cluster.pid(role).unwrap(), 3);
         let address = address(dir.path(), name);
         let waits = tokio::net::TcpStream::connect(address).await.unwrap();
-        comes_to_rest(async || cluster.cpu(role).unwrap()).await;
+        comes_to_rest(name, async || cluster.cpu(role).unwrap()).await;
         limit_files(cluster.pid(role).unwrap(), u64::MAX);
         drop(waits);
     }

@@ -100,7 +100,7 @@ async fn statements_of_megabytes_are_answered_or_refused_within_the_memory() {
     let (mut server, _dir, mut client) = start().await;
     let large = "CREATE TABLE large (id INT PRIMARY KEY, s LONGTEXT)";
     client.execute(large).await.unwrap();
-    let watch = Watch::start(&server);
+    let watch = Watch::start(&server).await;
     for (what, sql) in statements(thousands) {
         if !what.contains(&only) {
             continue;

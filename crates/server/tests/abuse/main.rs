@@ -79,13 +79,15 @@ struct Watch {
 }
 
 impl Watch {
-    fn start(server: &Embedded) -> Self {
+    async fn start(server: &Embedded) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let longest = Arc::new(AtomicU64::new(0));
         let (stopped, most) = (stop.clone(), longest.clone());
         let address = server.address();
+        let (connected, is_connected) = tokio::sync::oneshot::channel();
         let ask = async move {
             let mut client = Client::connect(address, Some("q")).await.unwrap();
+            connected.send(()).unwrap();
             let mut asked = 0;
             while !stopped.load(Ordering::Relaxed) {
                 let begun = Instant::now();
@@ -107,10 +109,12 @@ impl Watch {
             .enable_all()
             .build()
             .unwrap();
+        let thread = std::thread::spawn(move || runtime.block_on(ask));
+        is_connected.await.unwrap();
         Self {
             stop,
             longest,
-            thread: std::thread::spawn(move || runtime.block_on(ask)),
+            thread,
         }
     }
 
@@ -203,7 +207,7 @@ async fn whatever_one_statement_asks_others_are_answered() {
     let wait = variable("PERIGEE_ABUSE_MILLIS", &WAIT.to_string());
     let wait = wait.parse().unwrap();
     let only = variable("PERIGEE_ABUSE_ONLY", "");
-    let watch = Watch::start(&server);
+    let watch = Watch::start(&server).await;
     for size in sizes.split(',') {
         let size: usize = size.parse().unwrap();
         for shape in shapes::all() {

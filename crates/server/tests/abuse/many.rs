@@ -23,7 +23,7 @@ async fn others_are_answered_while_more_bad_statements_run_than_there_are_proces
         .parse()
         .unwrap();
     let (mut server, _dir, mut client) = start().await;
-    let watch = Watch::start(&server);
+    let watch = Watch::start(&server).await;
     let mut bad = Vec::new();
     for _ in 0..BAD {
         let mut client = server.client(Some("q")).await.unwrap();
