@@ -130,7 +130,7 @@ impl PlacementFigures {
             let link = rate.map_or_else(|| "no limit".to_owned(), |rate| rate.to_string());
             let _ = write!(out, "{link:9} pool {pool:5} {condition:13} {columns:10} ");
             for cell in line {
-                let letter = if cell.choice == FRONTEND { "B" } else { "N" };
+                let letter = if cell.choice == CHOICES[0] { "B" } else { "N" };
                 let wrong = cell.regret() > WRONG;
                 let letter = if wrong {
                     letter.to_lowercase()
@@ -150,9 +150,8 @@ impl PlacementFigures {
     }
 }
 
-const FRONTEND: &str = "frontend";
-const STORAGE: &str = "storage";
-const MIXED: &str = "a part in storage";
+/// What a plan may choose; in the order of [`SIDES`].
+const CHOICES: [&str; 3] = ["frontend", "storage", "a part in storage"];
 
 /// What a condition is about.
 #[derive(Clone, Copy)]
@@ -275,11 +274,11 @@ struct Cell {
 
 impl Cell {
     fn sql(&self, hint: &str, rows: u64) -> String {
-        let Self {
-            condition, columns, ..
-        } = self;
-        let condition = condition.sql(rows, self.share);
-        format!("SELECT {hint} {} FROM nodes WHERE {condition}", columns.1)
+        let condition = self.condition.sql(rows, self.share);
+        format!(
+            "SELECT {hint} {} FROM nodes WHERE {condition}",
+            self.columns.1
+        )
     }
 }
 
@@ -350,24 +349,22 @@ impl Grid {
     }
 
     async fn cell(&mut self, pool: Pool, cell: &Cell) -> Result<CellFigures, WorkloadError> {
-        self.fill(pool, cell.condition, true).await?;
+        self.fill(pool, cell.condition).await?;
         let mut plans = Vec::new();
         for hint in SIDES {
             let explain = format!("EXPLAIN {}", cell.sql(hint, self.rows));
             plans.push(pushed(&self.client.query(&explain).await?));
         }
-        let choice = match () {
-            () if plans[2] == plans[0] => FRONTEND,
-            () if plans[2] == plans[1] => STORAGE,
-            () => MIXED,
-        };
-        let sides = if choice == MIXED { 3 } else { 2 };
+        let chosen = plans.iter().position(|plan| *plan == plans[2]);
+        let chosen = chosen.expect("it is one of them");
+        // The plan's choice runs by itself only if it is neither side's.
+        let sides = 2.max(chosen + 1);
         let mut least = [f64::INFINITY; 3];
         let mut answer: Option<Rows> = None;
         for turn in 0..self.turns {
             for step in 0..sides {
                 let side = (turn + step) % sides;
-                self.fill(pool, cell.condition, false).await?;
+                self.fill(pool, cell.condition).await?;
                 let sql = cell.sql(SIDES[side], self.rows);
                 let begin = Instant::now();
                 let rows = self.client.query(&sql).await?;
@@ -388,25 +385,13 @@ impl Grid {
             share: cell.share,
             frontend: least[0],
             storage: least[1],
-            chosen: match choice {
-                FRONTEND => least[0],
-                STORAGE => least[1],
-                _ => least[2],
-            },
-            choice,
+            chosen: least[chosen],
+            choice: CHOICES[chosen],
         })
     }
 
-    /// Has the buffer pool hold what it shall of the index that a condition reads. A full one stays so.
-    async fn fill(
-        &mut self,
-        pool: Pool,
-        condition: Condition,
-        first: bool,
-    ) -> Result<(), WorkloadError> {
-        if pool == Pool::Full && !first {
-            return Ok(());
-        }
+    /// Has the buffer pool hold what it shall of the index that a condition reads.
+    async fn fill(&mut self, pool: Pool, condition: Condition) -> Result<(), WorkloadError> {
         if pool != Pool::Full {
             let args = self.cluster.frontend_args().to_vec();
             self.cluster.restart_frontend_with(args)?;
@@ -475,7 +460,7 @@ mod tests {
             frontend,
             storage,
             chosen,
-            choice: FRONTEND,
+            choice: CHOICES[0],
         }
     }
 
