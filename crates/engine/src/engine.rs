@@ -23,6 +23,7 @@ use crate::catalog::{CATALOG_ROOT, Catalog, Index, Table, catalog_shape};
 use crate::crash::vital;
 use crate::errand::freeing_space;
 use crate::mtr::Mtr;
+use crate::prices::{Learned, Prices, Rents};
 use crate::scan::{ScanCounters, ScanHandle, ScanRequest};
 use crate::space::{free_orphans, reclaim_forever};
 use crate::txn::system::{self, Counter, SYSTEM_PAGE, Slot};
@@ -55,6 +56,9 @@ pub struct EngineConfig {
     pub statistics_interval: Duration,
     /// How long a commit waits for its log to be durable. It goes on without the client then.
     pub commit_timeout: Duration,
+    /// Say what accesses cost as it is measured on this system. Otherwise it is what they cost by reference, and plans
+    /// are the same ones on every system.
+    pub measure_costs: bool,
     /// Interpret expressions instead of compiling them.
     pub interpret: bool,
     /// Send watermark 0 with every scan, so that storage decides on no record; for tests.
@@ -76,6 +80,7 @@ impl Default for EngineConfig {
             long_history: 100_000,
             statistics_interval: Duration::from_secs(10),
             commit_timeout: Duration::from_secs(30),
+            measure_costs: false,
             interpret: false,
             all_ambiguous: false,
             past_pool: false,
@@ -93,6 +98,10 @@ pub struct Engine {
     pub(crate) catalog: Catalog,
     pub(crate) config: EngineConfig,
     pub(crate) counters: ScanCounters,
+    /// What scans taught about costs.
+    pub(crate) learned: Learned,
+    /// What scans paid for indexes that are not in the buffer pool.
+    rents: Rents,
     pub(crate) keeper: Arc<Keeper>,
     /// The system page stays in the pool.
     pub(crate) system: Arc<Frame>,
@@ -144,6 +153,8 @@ impl Engine {
             catalog,
             config,
             counters: ScanCounters::default(),
+            learned: Learned::default(),
+            rents: Rents::default(),
             keeper: Arc::default(),
             system,
             next_row: AtomicU64::new(next_row),
@@ -270,6 +281,36 @@ impl Engine {
     #[must_use]
     pub fn look_ahead(&self) -> usize {
         self.config.look_ahead
+    }
+
+    /// What accesses cost, as far as it is known now.
+    #[must_use]
+    pub fn prices(&self) -> Prices {
+        match self.config.measure_costs {
+            true => self.learned.prices(self.sal.link_cost()),
+            false => Prices::REFERENCE,
+        }
+    }
+
+    /// What scans that storage reduced paid in the last minutes, in microseconds, because an index was not in the
+    /// buffer pool.
+    #[must_use]
+    pub fn rent_paid(&self, index: &Index) -> f64 {
+        self.rents.paid(index.id)
+    }
+
+    /// A scan of an index begins that pays a rent; `None` if it brings the index into the buffer pool.
+    pub fn pay_rent(&self, index: &Index, rent: Option<f64>) {
+        match rent {
+            Some(rent) => self.rents.pay(index.id, rent),
+            None => self.rents.settle(index.id),
+        }
+    }
+
+    /// Scans that costs were learned from.
+    #[must_use]
+    pub fn scans_learned_from(&self) -> u64 {
+        self.learned.scans()
     }
 
     /// Pages of an index that are in the buffer pool.

@@ -327,6 +327,15 @@ pub fn hash_bytes(encoded: &[u8]) -> u64 {
 }
 
 impl Aggregate {
+    /// All its programs.
+    pub fn programs(&self) -> impl Iterator<Item = &Program> {
+        let arguments = self
+            .functions
+            .iter()
+            .filter_map(|(_, argument)| argument.as_ref());
+        self.group_by.iter().chain(arguments)
+    }
+
     fn sums_doubles(&self) -> bool {
         self.functions.iter().any(|(function, argument)| {
             let ty = argument.as_ref().map(Program::result_type);

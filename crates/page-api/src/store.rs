@@ -147,6 +147,18 @@ pub struct NdpReply {
     pub filters: Option<NdpFilterUse>,
 }
 
+impl NdpReply {
+    /// Bytes of its results and pages.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let items = self.items.iter().map(|item| match item {
+            NdpItem::Reduced(bytes) => bytes.len(),
+            NdpItem::Declined { page, .. } => page.len(),
+        });
+        items.sum()
+    }
+}
+
 /// Work done in a Page Store for an NDP read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NdpUsage {

@@ -19,6 +19,7 @@ use perigee_types::{Lsn, PageId};
 use tokio::sync::mpsc;
 
 use crate::filters::{self, SentFilter};
+use crate::link::{Asked, LinkCost};
 use crate::retry::{Patience, once, retry};
 use crate::sal::{Sal, Shared};
 use crate::slice::Slice;
@@ -73,6 +74,32 @@ impl Sal {
     #[must_use]
     pub fn capabilities(&self) -> Option<Capabilities> {
         capabilities::common(&self.shared)
+    }
+
+    /// What reads cost on their way: the mean of the Page Stores, each by the database's slices on it.
+    #[must_use]
+    pub fn link_cost(&self) -> LinkCost {
+        let stores = &self.shared.stores;
+        let mut slices = vec![0_u32; stores.len()];
+        for slice in self.shared.slices.read().values() {
+            slices[slice.store] += 1;
+        }
+        // Before there is a slice, all count alike.
+        if slices.iter().all(|slices| *slices == 0) {
+            slices.fill(1);
+        }
+        let all = f64::from(slices.iter().sum::<u32>());
+        let (mut wait, mut byte) = (0.0, 0.0);
+        for (store, slices) in stores
+            .iter()
+            .zip(&slices)
+            .filter(|(_, slices)| **slices > 0)
+        {
+            let (cost, share) = (store.link.cost(), f64::from(*slices) / all);
+            wait += cost.wait * share;
+            byte += cost.byte * share;
+        }
+        LinkCost { wait, byte }
     }
 
     /// Reads pages as of `lsn` ([`LATEST`](crate::LATEST) for the newest there is); answers are in
@@ -143,7 +170,7 @@ fn split(shared: &Shared, pages: &[PageId]) -> Result<Vec<Share>, SalError> {
 
 async fn read_share(shared: &Shared, share: &Share, lsn: Lsn) -> Result<Vec<Bytes>, SalError> {
     let what = format!("reading {} pages of {}", share.pages.len(), share.slice.key);
-    let api = &shared.stores[share.slice.store].api;
+    let store = &shared.stores[share.slice.store];
     let config = &shared.config;
     let patience = Patience {
         call: config.call_timeout,
@@ -157,7 +184,12 @@ async fn read_share(shared: &Shared, share: &Share, lsn: Lsn) -> Result<Vec<Byte
             lsn,
             pages: share.pages.clone(),
         };
-        moved_on_is_unavailable(api.read_pages(read))
+        moved_on_is_unavailable(async {
+            let way = store.link.begin(Asked::Whole);
+            let pages = store.api.read_pages(read).await?;
+            way.received(pages.iter().map(Bytes::len).sum());
+            Ok(pages)
+        })
     };
     let pages = retry(&what, patience, read).await;
     let pages = pages.map_err(|e| shared.seen(e))?;
@@ -214,6 +246,7 @@ async fn ndp_replies(
     to: &mpsc::Sender<Result<NdpReply, PageError>>,
 ) {
     let limit = shared.config.call_timeout;
+    let way = shared.stores[share.slice.store].link.begin(Asked::Reduced);
     let (mut reply, mut rest) = match first_reply(shared, share, lsn, work).await {
         Ok(Some((first, rest))) => (Ok(first), rest),
         Ok(None) => return,
@@ -229,6 +262,9 @@ async fn ndp_replies(
         }) = &reply
         {
             filters::note(&work.filters, share.slice.store, used);
+        }
+        if let Ok(reply) = &reply {
+            way.received(reply.bytes());
         }
         let last = reply.is_err();
         if to.send(reply).await.is_err() || last {

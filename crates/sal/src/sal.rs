@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::cv::CvTracker;
 use crate::fence::Pulse;
+use crate::link::Link;
 use crate::log_buffer::LogBuffer;
 use crate::outage::OutageWatch;
 use crate::plogs::PlogList;
@@ -82,6 +83,8 @@ pub(crate) struct Store {
     pub outage: OutageWatch,
     /// What near-data processing it knows.
     pub known: capabilities::Known,
+    /// What reads from it cost on their way.
+    pub link: Link,
 }
 
 /// State with which a [`Shared`] begins.
@@ -106,6 +109,7 @@ impl Shared {
             in_flight: tokio::sync::Semaphore::new(permits),
             outage: OutageWatch::new(format!("page store {number}")),
             known: capabilities::Known::default(),
+            link: Link::default(),
         };
         let progress = Progress {
             durable: start.last,

@@ -64,6 +64,10 @@ counters! {
     frontend_cpu_nanos,
     /// Rows, or partial aggregate states, that the scan delivered.
     rows,
+    /// Scans whose rest storage was not asked to reduce, by what their first pages cost.
+    turned_to_frontend,
+    /// Scans whose rest storage was asked to reduce, by what their first pages cost.
+    turned_to_storage,
     /// Samples that were taken for estimates.
     samples,
     /// Leaf pages of these samples.

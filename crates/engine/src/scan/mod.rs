@@ -1,5 +1,6 @@
 //! Scans and lookups (taurus-ndp section IV.C).
 
+mod adapt;
 mod ahead;
 mod counters;
 mod cpu;

@@ -113,6 +113,8 @@ pub struct ScanRequest {
     /// Let the Page Stores reduce the pages; otherwise whole pages are read and the same work is
     /// done here.
     pub ndp: bool,
+    /// The rest of the scan may be worked on elsewhere than `ndp` says, where its first pages show that this costs less.
+    pub adapts: bool,
     /// Which versions are visible.
     pub view: Arc<ReadView>,
     /// Workers that scan at the same time, at least one (SPEC's N15). The rows come in as many

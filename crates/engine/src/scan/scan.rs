@@ -9,13 +9,14 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use parking_lot::Mutex;
-use perigee_ndp::{Backend, Descriptor, Execution, NdpBatch, NdpError, Scanner};
+use perigee_ndp::{Aggregate, Backend, Descriptor, Execution, NdpBatch, NdpError, Scanner};
 use perigee_types::TrxId;
 use tokio::sync::OnceCell;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::JoinHandle;
 
 use super::ScanRequest;
+use super::adapt::{Outlook, Side};
 use super::ahead::Ahead;
 use super::counters::{ScanCounters, add};
 use super::cpu::Timed;
@@ -28,6 +29,7 @@ use crate::EngineError;
 use crate::btree::{KeySpan, Tree};
 use crate::buffer::Page;
 use crate::engine::Engine;
+use crate::prices::ScanShape;
 
 /// Rows of a batch that is made in the frontend.
 const ROWS_PER_BATCH: usize = 8192;
@@ -61,6 +63,8 @@ pub(super) struct Shared {
     /// Pages and results between their arrival and their delivery.
     pub held: Arc<Held>,
     delivered: AtomicU64,
+    /// Where the next batch is worked on.
+    pub side: Side,
 }
 
 impl Shared {
@@ -71,7 +75,7 @@ impl Shared {
         let parts = self.parts.get_or_try_init(cut).await?;
         // Storage that reduces pages is asked for them. Others are better brought in together, where
         // parts may be short.
-        let together = !self.request.ndp && self.request.spans.len() > 1;
+        let together = !self.is_pushed() && self.request.spans.len() > 1;
         let (part, soon) = {
             let mut parts = parts.lock();
             let soon = match together {
@@ -120,6 +124,51 @@ impl Shared {
         self.request.spans.hull()
     }
 
+    /// What its costs depend on.
+    fn shape(&self) -> ScanShape {
+        let ScanRequest {
+            table,
+            index,
+            predicate,
+            aggregate,
+            ..
+        } = &self.request;
+        let stats = table.stats();
+        let pages = stats.leaf_pages.get(*index).copied().unwrap_or_default();
+        let of_aggregate = aggregate.iter().flat_map(Aggregate::programs);
+        let programs = predicate.iter().chain(of_aggregate);
+        ScanShape {
+            records_per_page: stats.rows as f64 / (pages as f64).max(1.0),
+            nodes: programs.map(|program| program.nodes.len()).sum::<usize>() as f64,
+        }
+    }
+
+    /// True if storage is asked to reduce the next batch.
+    pub fn is_pushed(&self) -> bool {
+        self.side.is_pushed(&self.counters, || Outlook {
+            prices: self.engine.prices(),
+            shape: self.shape(),
+            width: self.width(),
+        })
+    }
+
+    /// Bytes of a row that is delivered, about.
+    fn width(&self) -> f64 {
+        let ScanRequest {
+            table,
+            index,
+            projection,
+            ..
+        } = &self.request;
+        let (stats, columns) = (table.stats(), &table.indexes[*index].columns);
+        let width = |place: &u16| {
+            let column = usize::from(columns[usize::from(*place)]);
+            let stats = stats.columns.get(column);
+            stats.map_or(8.0, |stats| f64::from(stats.average_width))
+        };
+        projection.iter().map(width).sum()
+    }
+
     /// Who wants few rows may need few pages.
     pub fn may_end_early(&self) -> bool {
         self.request.limit.is_some() && self.request.aggregate.is_none()
@@ -129,6 +178,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.engine.counters.absorb(&self.counters);
+        self.engine.learned.learn(self.shape(), &self.counters);
     }
 }
 
@@ -167,7 +217,10 @@ impl ScanHandle {
         descriptor.predicate.clone_from(&request.predicate);
         descriptor.aggregate.clone_from(&request.aggregate);
         descriptor.grouping = request.grouping;
-        let encoded = if request.ndp {
+        let ScanRequest { ndp, limit, .. } = request;
+        let adapts = request.adapts && limit.is_none() && (ndp || request.aggregate.is_none());
+        let may_push = ndp || adapts;
+        let encoded = if may_push {
             descriptor.encode()
         } else {
             Bytes::new()
@@ -184,11 +237,11 @@ impl ScanHandle {
             Some(_) => None,
         };
         let mut look_ahead = request.look_ahead.unwrap_or(engine.config.look_ahead);
-        if request.ndp {
+        if may_push {
             look_ahead = look_ahead.min(engine.pool.capacity() / NDP_POOL_SHARE);
         }
         let look_ahead = look_ahead.max(1);
-        let held = Held::new(request.ndp.then(|| engine.pool.clone()));
+        let held = Held::new(may_push.then(|| engine.pool.clone()));
         let shared = Shared {
             look_ahead,
             incoming: Incoming::new(request.filters.clone()),
@@ -202,6 +255,7 @@ impl ScanHandle {
             counters: Arc::default(),
             held,
             delivered: AtomicU64::new(0),
+            side: Side::new(ndp, adapts),
         };
         add(&shared.counters.scans, u64::from(shared.request.ndp));
         Ok(Self {
@@ -326,6 +380,8 @@ struct Partition {
     ready: Vec<Finished>,
     reader: AbortOnDrop<()>,
     at_end: bool,
+    /// Pages that its own execution has.
+    pages: u64,
 }
 
 impl Partition {
@@ -345,6 +401,7 @@ impl Partition {
             ready: Vec::new(),
             reader: AbortOnDrop(tokio::spawn(reading)),
             at_end: false,
+            pages: 0,
         }
     }
 
@@ -439,6 +496,7 @@ impl Partition {
     }
 
     async fn take_page(&mut self, index: u32, page: &Page) -> Result<(), EngineError> {
+        self.pages += 1;
         match self.execution.page(index, page.get()) {
             Err(NdpError::Full) => {
                 self.flush().await?;
@@ -458,6 +516,8 @@ impl Partition {
     async fn flush(&mut self) -> Result<(), EngineError> {
         self.count_dropped();
         let batch = self.execution.take();
+        let pages = std::mem::take(&mut self.pages);
+        self.shared.side.examined(pages, batch.rows as u64);
         if batch.rows == 0 && batch.ambiguous.is_empty() {
             return Ok(());
         }

@@ -95,7 +95,7 @@ impl Ahead {
             span: &span,
             reverse: shared.request.reverse,
             max_pages: self.pages,
-            load: !shared.request.ndp,
+            load: !shared.is_pushed(),
         };
         let (registry, sal) = (&shared.engine.registry, &shared.engine.sal);
         let pin = || {

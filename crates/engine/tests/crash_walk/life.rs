@@ -237,6 +237,7 @@ async fn rows(engine: &Arc<Engine>, table: &Arc<Table>) -> BTreeMap<i64, u64> {
             aggregate: None,
             grouping: perigee_engine::ndp::Grouping::default(),
             ndp: true,
+            adapts: false,
             filters: Vec::new(),
             view: engine.read_view(),
             workers: 1,

@@ -2,6 +2,7 @@
 //! processing, restarts.
 #![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
 
+mod adapt;
 mod between;
 mod collations;
 mod ddl;
@@ -136,6 +137,7 @@ fn request(engine: &Engine, table: &Arc<Table>, ndp: bool) -> ScanRequest {
         aggregate: None,
         grouping: Grouping::default(),
         ndp,
+        adapts: false,
         filters: Vec::new(),
         view: engine.read_view(),
         workers: 1,

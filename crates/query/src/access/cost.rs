@@ -1,33 +1,16 @@
 //! What accesses cost, as far as statistics tell (SPEC's F5); `docs/access-paths.md` explains the
 //! formulae.
 //!
-//! The unit is a microsecond of a query's time on a small machine. Only ratios matter: they say
-//! when a page that has to come from storage outweighs records that have to be looked at.
+//! The unit is a microsecond of a query's time. What pages, records, rows and bytes cost is measured
+//! ([`Prices`]); what only lookups and sorts do has fixed costs, those of a small machine.
 
-use perigee_engine::Engine;
 use perigee_engine::catalog::{Index, Table, TableStats};
+use perigee_engine::{Engine, Prices};
+use perigee_types::PAGE_SIZE;
 
 use super::NdpSettings;
 use super::index_join::MAX_SLICE;
 use super::paths::AccessPath;
-
-/// A page of a batch read from storage: sent, checked, put into the buffer pool.
-const STORAGE_PAGE: f64 = 12.0;
-
-/// A page that a Page Store reads and reduces; what it examines comes on top.
-const NDP_PAGE: f64 = 4.0;
-
-/// A page that is in the buffer pool.
-const POOL_PAGE: f64 = 0.5;
-
-/// A record examined by a Page Store: compiled, several pages at a time.
-const NDP_RECORD: f64 = 0.008;
-
-/// A record examined by a scan in the frontend: compiled, page by page.
-const RECORD: f64 = 0.015;
-
-/// A row delivered to the rest of the plan.
-const ROW: f64 = 0.05;
 
 /// A key looked up: encoded, sorted, found in its leaf.
 const LOOKUP: f64 = 1.5;
@@ -38,8 +21,8 @@ const PART: f64 = 6.0;
 /// A record found by a lookup: copied and evaluated by itself.
 const FOUND: f64 = 0.7;
 
-/// Waiting for storage once, for a page or for many.
-const ROUND_TRIP: f64 = 150.0;
+/// Nodes of a condition of which nothing is known.
+const NODES: f64 = 3.0;
 
 /// Keys whose pages are read together.
 const KEYS_PER_READ: f64 = 512.0;
@@ -53,12 +36,13 @@ pub struct CostModel<'a> {
     table: &'a Table,
     stats: &'a TableStats,
     settings: &'a NdpSettings,
+    prices: Prices,
 }
 
 /// A number of pages that are read: from the buffer pool, from storage.
-struct Reads {
-    pool: f64,
-    storage: f64,
+pub(super) struct Reads {
+    pub pool: f64,
+    pub storage: f64,
 }
 
 impl<'a> CostModel<'a> {
@@ -75,14 +59,21 @@ impl<'a> CostModel<'a> {
             table,
             stats,
             settings,
+            prices: engine.prices(),
         }
+    }
+
+    /// What work costs.
+    #[must_use]
+    pub fn prices(&self) -> &Prices {
+        &self.prices
     }
 
     /// Cost of an access by a path that delivers `delivered` rows.
     #[must_use]
     pub fn path(&self, path: &AccessPath, delivered: f64) -> f64 {
         let entries = self.rows() * path.share;
-        self.part(path, entries) + delivered * ROW
+        self.part(path, entries) + delivered * self.prices.whole.row
     }
 
     /// Cost of an access by a path in its order until it has delivered `wanted` of `delivered`
@@ -91,7 +82,7 @@ impl<'a> CostModel<'a> {
     pub fn path_until(&self, path: &AccessPath, wanted: f64, delivered: f64) -> f64 {
         let done = (wanted / delivered.max(1.0)).min(1.0);
         let entries = (self.rows() * path.share * done).max(1.0);
-        self.part(path, entries) + wanted.min(delivered) * ROW
+        self.part(path, entries) + wanted.min(delivered) * self.prices.whole.row
     }
 
     /// Cost of sorting rows, of which `wanted` are kept.
@@ -106,20 +97,20 @@ impl<'a> CostModel<'a> {
         let found = keys * matches;
         // Records of one key lie together, those of another one anywhere.
         let pages_per_key = (matches / self.records_per_page(index)).max(1.0);
-        let read = self.scattered(index, keys * pages_per_key).cost(keys);
+        let read = self.reading(&self.scattered(index, keys * pages_per_key), keys);
         keys * LOOKUP + found * FOUND + read + if fetch { self.fetches(found) } else { 0.0 }
     }
 
     /// Cost of looking at so many pages to tell what a condition lets through: storage is asked twice.
     #[must_use]
-    pub fn sample(pages: f64) -> f64 {
-        2.0 * (ROUND_TRIP + pages * NDP_PAGE)
+    pub fn sample(&self, pages: f64) -> f64 {
+        2.0 * (self.prices.wait + pages * self.reduced_page())
     }
 
     /// Cost of joining with rows delivered by a scan instead, beyond that scan: they are hashed.
     #[must_use]
-    pub fn hashed(rows: f64) -> f64 {
-        rows * ROW
+    pub fn hashed(&self, rows: f64) -> f64 {
+        rows * self.prices.whole.row
     }
 
     /// Leaf pages that an access by a path visits.
@@ -150,27 +141,51 @@ impl<'a> CostModel<'a> {
         };
         let reads = self.reads(path.index, pages);
         let begun = (parts - 1.0).max(0.0) * PART;
+        let whole = &self.prices.whole;
+        let record = whole.record + NODES * whole.node;
         if path.fetch {
-            return begun + reads.cost(entries) + entries * FOUND + self.fetches(entries);
+            return begun + self.reading(&reads, entries) + entries * FOUND + self.fetches(entries);
         }
-        let reduced = reads.storage - at_ends(path);
-        let pushed = self.settings.forbidden().is_none()
-            && reduced >= (self.settings.min_pages as f64).max(1.0);
-        if !pushed {
-            return begun + reads.cost(parts) + entries * RECORD;
+        let in_frontend = begun + self.reading(&reads, parts) + entries * record;
+        if self.settings.forbidden().is_some() {
+            return in_frontend;
         }
-        let in_storage = entries * reads.storage / (reads.storage + reads.pool);
-        ROUND_TRIP
+        let share = entries * reads.storage / (reads.storage + reads.pool);
+        let storage = &self.prices.storage;
+        let in_storage = self.prices.wait
             + begun
-            + reads.storage * NDP_PAGE
-            + in_storage * NDP_RECORD
-            + reads.pool * POOL_PAGE
-            + (entries - in_storage) * RECORD
+            + reads.storage * self.reduced_page()
+            + share * (storage.record + NODES * storage.node)
+            + reads.pool * whole.pool_page
+            + (entries - share) * record;
+        if self.settings.decide_by_cost(self.engine) {
+            return in_frontend.min(in_storage);
+        }
+        let least = self.settings.thresholds.min_pages() as f64;
+        match reads.storage - at_ends(path) >= least.max(1.0) {
+            true => in_storage,
+            false => in_frontend,
+        }
+    }
+
+    /// Cost of a page that storage reads to reduce it; what it looks at comes on top.
+    fn reduced_page(&self) -> f64 {
+        self.prices.storage.page + self.prices.reduced.page
+    }
+
+    /// Cost of reading pages for so many keys, a batch of keys at a time.
+    fn reading(&self, reads: &Reads, keys: f64) -> f64 {
+        let Prices {
+            wait, byte, whole, ..
+        } = &self.prices;
+        let waits = (keys / KEYS_PER_READ).ceil().min(reads.storage);
+        let stored = whole.page + PAGE_SIZE as f64 * byte;
+        reads.pool * whole.pool_page + reads.storage * stored + waits * wait
     }
 
     /// Cost of fetching rows from the clustered index by their keys, which are in no order.
     fn fetches(&self, rows: f64) -> f64 {
-        rows * (LOOKUP + FOUND) + self.scattered(0, rows).cost(rows)
+        rows * (LOOKUP + FOUND) + self.reading(&self.scattered(0, rows), rows)
     }
 
     /// The pages that so many reads at random places of an index need. Those of one request are
@@ -189,7 +204,7 @@ impl<'a> CostModel<'a> {
     }
 
     /// Where so many pages of an index come from.
-    fn reads(&self, index: usize, pages: f64) -> Reads {
+    pub(super) fn reads(&self, index: usize, pages: f64) -> Reads {
         let resident = self.engine.resident_pages(&self.table.indexes[index]) as f64;
         let share = (resident / self.leaf_pages(index)).min(1.0);
         Reads {
@@ -204,14 +219,6 @@ impl<'a> CostModel<'a> {
 
     fn records_per_page(&self, index: usize) -> f64 {
         (self.rows() / self.leaf_pages(index)).max(1.0)
-    }
-}
-
-impl Reads {
-    /// Cost of reading the pages for so many keys, a batch of keys at a time.
-    fn cost(&self, keys: f64) -> f64 {
-        let waits = (keys / KEYS_PER_READ).ceil().min(self.storage);
-        self.pool * POOL_PAGE + self.storage * STORAGE_PAGE + waits * ROUND_TRIP
     }
 }
 

@@ -187,6 +187,9 @@ fn extra(scan: &PageScanExec) -> String {
     } else if !reasons.is_empty() {
         parts.push(format!("not pushed: {}", reasons.join(", ")));
     }
+    if let Some(placement) = &scan.ndp.placement {
+        parts.push(placement.to_string());
+    }
     if let Some(sampled) = &scan.sampled {
         let Sample {
             pages,

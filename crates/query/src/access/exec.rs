@@ -35,12 +35,13 @@ use tokio::sync::OnceCell;
 
 use super::charged_values::charged;
 use super::convert::{Binding, convert_all};
-use super::cost::CostModel;
+use super::cost::{CostModel, at_ends};
 use super::engine_error;
 use super::estimate::conjunction_factor;
 use super::filters::{FilterOrigin, RunTimeFilter};
 use super::join_key::ScanColumn;
 use super::paths::{AccessPath, Wanted};
+use super::placement::{GroupWork, Placement, Work};
 use super::sampling::{SampledShare, Wish};
 use super::stats::table_statistics;
 use super::{AccessContext, Reason};
@@ -61,6 +62,10 @@ pub struct NdpChoice {
     pub join_filters: bool,
     /// Thresholds of sorts.
     pub top_filters: bool,
+    /// What both sides cost, if that decided.
+    pub placement: Option<Placement>,
+    /// What it costs, in microseconds, that the pages are not in the buffer pool.
+    pub rent: f64,
     /// Why nothing is pushed, or why a part is not.
     pub reasons: Vec<Reason>,
 }
@@ -89,6 +94,8 @@ pub struct ScanAggregate {
     pub aggregate: Aggregate,
     /// How storage finds the groups.
     pub grouping: Grouping,
+    /// What that leaves to send.
+    pub(super) work: GroupWork,
     /// Columns that a partial aggregation of DataFusion would deliver.
     pub schema: SchemaRef,
 }
@@ -192,17 +199,29 @@ impl PageScanExec {
     /// True if run-time filters may leave out rows: where storage may do a part of the work, or a hint demands it,
     /// and no rows are counted or locked.
     pub(super) fn takes_filters(&self, hint: Option<bool>) -> bool {
-        let may_be_pushed = self.ndp.any() || self.ndp.reasons.iter().all(Reason::is_for_a_part);
-        (may_be_pushed || hint == Some(true))
+        (self.may_be_pushed() || hint == Some(true))
             && self.limit.is_none()
             && !self.path.fetch
             && self.context.locker.is_none()
     }
 
+    /// True if storage may do a part of the work.
+    fn may_be_pushed(&self) -> bool {
+        self.ndp.any() || self.ndp.reasons.iter().all(Reason::is_for_a_part)
+    }
+
     /// The access with a run-time filter, which storage runs, too, if it may do anything.
     pub(super) fn with_filter(&self, filter: RunTimeFilter) -> Self {
         let mut scan = self.clone();
-        let pushed = scan.ndp.any() || scan.ndp.reasons.iter().all(Reason::is_for_a_part);
+        let pushed = scan.may_be_pushed();
+        let by_cost = |reason: &Reason| matches!(reason, Reason::Cost { .. });
+        if pushed && scan.ndp.reasons.iter().any(by_cost) {
+            // It was too dear without the filter. With it, all is done in storage.
+            scan.ndp.reasons.retain(|reason| !by_cost(reason));
+            scan.ndp.filter = !scan.filters.is_empty();
+            scan.ndp.columns = true;
+            scan.ndp.aggregate = scan.aggregate.is_some();
+        }
         match filter.origin {
             FilterOrigin::Join => scan.ndp.join_filters |= pushed,
             FilterOrigin::Sort => scan.ndp.top_filters |= pushed,
@@ -383,6 +402,52 @@ impl PageScanExec {
         self.stats.rows as f64 * self.filter_factor()
     }
 
+    /// What there is to do.
+    pub(super) fn work(&self) -> Work {
+        let model = self.cost_model();
+        let pages = (model.pages(&self.path) - at_ends(&self.path)).max(0.0);
+        let reads = model.reads(self.path.index, pages);
+        let rows = self.estimated_rows();
+        let done = match self.limit.filter(|_| self.aggregate.is_none()) {
+            Some(limit) => (limit as f64 / rows.max(1.0)).min(1.0),
+            None => 1.0,
+        };
+        let program = self.predicate().ok().flatten();
+        Work {
+            stored: reads.storage * done,
+            pooled: reads.pool * done,
+            records: self.stats.rows as f64 * self.path.share * done,
+            nodes: program.map_or(0.0, |program| program.nodes.len() as f64),
+            rows: rows * done,
+            width: self.width(),
+            record_width: self.record_width(),
+            groups: self.aggregate.as_ref().map(|aggregate| aggregate.work),
+        }
+    }
+
+    /// Bytes of the columns that are delivered of a row, about.
+    pub(super) fn width(&self) -> f64 {
+        self.projection
+            .iter()
+            .map(|column| self.column_width(*column))
+            .sum()
+    }
+
+    /// Bytes of all columns of a record of the path's index, about.
+    pub(super) fn record_width(&self) -> f64 {
+        let columns = &self.table.indexes[self.path.index].columns;
+        columns
+            .iter()
+            .map(|column| self.column_width(usize::from(*column)))
+            .sum()
+    }
+
+    fn column_width(&self, column: usize) -> f64 {
+        let is_hidden = column >= self.table.def.columns.len();
+        let stats = self.stats.columns.get(column).filter(|_| !is_hidden);
+        stats.map_or(8.0, |stats| f64::from(stats.average_width).max(1.0))
+    }
+
     /// Leaf pages the access is expected to visit.
     pub(super) fn estimated_pages(&self) -> f64 {
         self.cost_model().pages(&self.path)
@@ -456,6 +521,8 @@ impl PageScanExec {
                 .map(|f| f.filter.clone())
                 .collect(),
             ndp: self.ndp.any(),
+            adapts: self.context.settings.decide_by_cost(&self.context.engine)
+                && self.may_be_pushed(),
             view,
             workers: self.workers(),
             limit: self.limit.map(|limit| limit as u64),
@@ -476,9 +543,21 @@ impl PageScanExec {
         let begin = || async {
             let request = self.request(self.view().await?)?;
             self.context.status.count(&self.ndp);
+            self.pay_rent();
             self.context.engine.scan(request).map_err(engine_error)
         };
         self.run.scan.get_or_try_init(begin).await.cloned()
+    }
+
+    /// Remembers what a pushed scan costs because its pages are not in the buffer pool.
+    fn pay_rent(&self) {
+        let index = &self.table.indexes[self.path.index];
+        let is_warming = |reason: &Reason| matches!(reason, Reason::Warming(_));
+        if self.ndp.rent > 0.0 {
+            self.context.engine.pay_rent(index, Some(self.ndp.rent));
+        } else if self.ndp.reasons.iter().any(is_warming) {
+            self.context.engine.pay_rent(index, None);
+        }
     }
 
     /// The access to run for a partition. The only partition can be executed any number of times, each time with

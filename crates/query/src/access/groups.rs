@@ -10,11 +10,13 @@ use std::sync::Arc;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
+use perigee_engine::Prices;
 use perigee_engine::ndp::{Aggregate, GroupMethod, Grouping};
 use perigee_expr::{AggregateFunction, Program, Type};
 
 use super::Reason;
 use super::exec::PageScanExec;
+use super::placement::GroupWork;
 use super::settings::GROUP_MEMORY;
 
 /// Threads of a store that share the memory for one request, as far as plans know.
@@ -31,11 +33,11 @@ const KEPT: f64 = 11.0 / 16.0;
 const NEW: f64 = 2.0 / 16.0;
 
 /// Microseconds to find the group of a row: by hashing, by sorting (`perigee-bench columnburst` measures both).
-const HASHED_ROW: f64 = 0.012;
+pub(super) const HASHED_ROW: f64 = 0.012;
 const SORTED_ROW: f64 = 0.045;
 
 /// Microseconds that a partial row costs: sent, and merged in the frontend.
-const PARTIAL_ROW: f64 = 0.15;
+pub(super) const PARTIAL_ROW: f64 = 0.15;
 
 /// How the groups of an access are found in storage.
 ///
@@ -45,12 +47,14 @@ pub(super) fn grouping_of(
     scan: &PageScanExec,
     keys: &[Arc<dyn PhysicalExpr>],
     aggregate: &Aggregate,
-) -> Result<Grouping, Reason> {
-    if keys.is_empty() {
-        return Ok(Grouping::default());
-    }
+) -> Result<(Grouping, GroupWork), Reason> {
     let columns = columns_of(scan, keys)?;
     let groups = expected(scan, &columns, aggregate);
+    let width = groups.key_bytes + groups.state_bytes;
+    if keys.is_empty() {
+        let of_rows = groups.rows;
+        return Ok((Grouping::default(), GroupWork { of_rows, width }));
+    }
     let settings = &scan.context.settings;
     let knows_sorting = scan.context.engine.storage_knows_sorting();
     let forced = settings.group_method.filter(|_| knows_sorting);
@@ -59,13 +63,8 @@ pub(super) fn grouping_of(
         None => groups.cheapest(knows_sorting),
     };
     let in_order = is_in_order(scan, keys, &columns);
-    let least = settings.min_rows_per_group;
-    if !in_order && choice.of_rows < least {
-        return Err(Reason::ManyGroups {
-            groups: groups.groups,
-            of_rows: choice.of_rows,
-            least,
-        });
+    if !in_order {
+        check(scan, &groups, choice)?;
     }
     // Groups that come one after the other take no memory.
     let method = match in_order && forced.is_none() {
@@ -73,10 +72,50 @@ pub(super) fn grouping_of(
         false => choice.method,
     };
     let asked = settings.group_memory;
-    Ok(Grouping {
+    let grouping = Grouping {
         method,
         memory: NonZeroU64::new(asked).filter(|_| knows_sorting && asked != GROUP_MEMORY),
-    })
+    };
+    let of_rows = match in_order {
+        true => (groups.all_rows / groups.groups).max(1.0),
+        false => choice.of_rows,
+    };
+    Ok((grouping, GroupWork { of_rows, width }))
+}
+
+/// Groups of few rows are not made in storage: where costs decide, if they cost more than the rows.
+fn check(scan: &PageScanExec, groups: &Groups, choice: Choice) -> Result<(), Reason> {
+    let (of_rows, engine) = (choice.of_rows, &scan.context.engine);
+    let settings = &scan.context.settings;
+    if !settings.decide_by_cost(engine) {
+        let least = settings.thresholds.min_rows_per_group();
+        return match of_rows < least {
+            true => Err(Reason::ManyGroups {
+                groups: groups.groups,
+                of_rows,
+                least,
+            }),
+            false => Ok(()),
+        };
+    }
+    let Prices {
+        byte,
+        storage,
+        reduced,
+        whole,
+        ..
+    } = engine.prices();
+    let byte = byte + storage.byte + reduced.byte;
+    let row = reduced.row + scan.width() * byte + whole.row;
+    let width = groups.key_bytes + groups.state_bytes;
+    let grouped = choice.row() + (PARTIAL_ROW + width * byte) / of_rows;
+    match grouped < row {
+        true => Ok(()),
+        false => Err(Reason::DearGroups {
+            groups: groups.groups,
+            of_rows,
+        }),
+    }
 }
 
 /// The table columns that the keys are made of, of each key.
@@ -109,6 +148,7 @@ fn expected(scan: &PageScanExec, columns: &[usize], aggregate: &Aggregate) -> Gr
     let states = aggregate.functions.iter().map(state_bytes);
     Groups {
         groups: groups.min(rows),
+        all_rows: rows,
         rows: rows.min(scan.rows_of_a_read()).max(1.0),
         key_bytes: columns.iter().map(width).sum(),
         state_bytes: states.sum(),
@@ -133,6 +173,8 @@ fn state_bytes((function, argument): &(AggregateFunction, Option<Program>)) -> f
 pub(super) struct Groups {
     /// Different keys.
     pub groups: f64,
+    /// Rows.
+    pub all_rows: f64,
     /// Rows of one batch read, which come in any order.
     pub rows: f64,
     /// Bytes of a key,
@@ -151,13 +193,23 @@ pub(super) struct Choice {
     pub of_rows: f64,
 }
 
+impl Choice {
+    /// What it costs to find the group of a row.
+    fn row(&self) -> f64 {
+        match self.method {
+            GroupMethod::Hash => HASHED_ROW,
+            GroupMethod::Sort => SORTED_ROW,
+        }
+    }
+}
+
 impl Groups {
     /// The cheaper method of those that storage knows.
     pub(super) fn cheapest(&self, knows_sorting: bool) -> Choice {
         let hash = self.with(GroupMethod::Hash);
         let sort = self.with(GroupMethod::Sort);
-        let cost = |choice: Choice, row: f64| row + PARTIAL_ROW / choice.of_rows;
-        match knows_sorting && cost(sort, SORTED_ROW) < cost(hash, HASHED_ROW) {
+        let cost = |choice: Choice| choice.row() + PARTIAL_ROW / choice.of_rows;
+        match knows_sorting && cost(sort) < cost(hash) {
             true => sort,
             false => hash,
         }
@@ -218,6 +270,7 @@ mod tests {
     fn groups(groups: f64, memory: f64) -> Groups {
         Groups {
             groups,
+            all_rows: 120_000.0,
             rows: 120_000.0,
             key_bytes: 8.0,
             state_bytes: 25.0,

@@ -21,7 +21,6 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use perigee_engine::catalog::HIDDEN_ROW_ID;
 
 use super::Reason;
-use super::cost::CostModel;
 use super::exec::{NdpChoice, PageScanExec, as_page_scan};
 use super::index_join::{IndexJoinExec, InnerSide, JoinParts, KeyPart, Step};
 use super::join_key::{Around, same_key};
@@ -176,7 +175,7 @@ pub(super) fn candidates(join: &HashJoinExec, outer: JoinSide) -> Vec<Candidate>
             Some(Candidate {
                 outer,
                 inner,
-                replaced: scan.cost() + CostModel::hashed(scan.estimated_rows()),
+                replaced: scan.cost() + scan.cost_model().hashed(scan.estimated_rows()),
                 in_key,
             })
         })

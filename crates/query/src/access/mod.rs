@@ -19,6 +19,7 @@ mod key_values;
 mod ndp_rule;
 mod order_rule;
 mod paths;
+mod placement;
 mod reason;
 mod reference;
 mod residual;
@@ -35,10 +36,11 @@ pub use exec::{NdpChoice, PageScanExec, as_page_scan};
 pub use index_join::IndexJoinExec;
 pub use join_order::JoinOrder;
 pub use ndp_rule::physical_rules;
+pub use placement::{Cost, Placement};
 pub use reason::{NdpCounters, NdpStatus, Reason};
 pub use reference::{NUMBER_SEPARATOR, TableReference};
 pub use sampling::sample;
-pub use settings::{AccessContext, IndexChoice, IndexConditions, NdpMode, NdpSettings};
+pub use settings::{AccessContext, IndexChoice, IndexConditions, NdpMode, NdpSettings, Thresholds};
 pub use table::{ROW_ID, TableAccess, table_schema};
 
 /// An error of the engine on its way through DataFusion.

@@ -32,9 +32,13 @@ use super::filters::{JoinFilterRule, TopFilterRule};
 use super::groups::grouping_of;
 use super::join_rule::IndexJoinRule;
 use super::order_rule::{IndexOrderRule, above};
+use super::placement::{Placement, Work};
 use super::residual::obstacle;
 use super::{AccessContext, Reason};
 use crate::functions::collation::PAD;
+
+/// An index of more of the buffer pool is not brought there for its scans.
+const POOL_SHARE: f64 = 0.5;
 
 /// DataFusion's rule that pushes filters through a physical plan.
 const FILTER_PUSHDOWN: &str = "FilterPushdown";
@@ -222,11 +226,12 @@ fn aggregating_scan(aggregate: &AggregateExec, below: &Below<'_>) -> Result<Page
         group_by,
         functions,
     };
-    let grouping = grouping_of(scan, &keys, &aggregated)?;
+    let (grouping, work) = grouping_of(scan, &keys, &aggregated)?;
     let mut aggregating = scan.clone();
     aggregating.aggregate = Some(ScanAggregate {
         aggregate: aggregated,
         grouping,
+        work,
         schema: aggregate.schema(),
     });
     Ok(aggregating.rebuilt())
@@ -360,10 +365,18 @@ impl NdpRule {
         if scan.path.fetch {
             return NdpChoice::not(Reason::Lookup);
         }
+        match settings.decide_by_cost(&self.context.engine) {
+            true => by_cost(scan),
+            false => self.by_thresholds(scan),
+        }
+    }
+
+    fn by_thresholds(&self, scan: &PageScanExec) -> NdpChoice {
+        let thresholds = &scan.context.settings.thresholds;
         let index = &scan.table.indexes[scan.path.index];
         let resident = self.context.engine.resident_pages(index) as f64 * scan.path.share;
         let pages = (scan.estimated_pages() - resident - at_ends(&scan.path)).max(0.0);
-        let least = settings.min_pages;
+        let least = thresholds.min_pages();
         if pages < least as f64 {
             return NdpChoice::not(Reason::FewPages { pages, least });
         }
@@ -371,7 +384,7 @@ impl NdpRule {
             aggregate: scan.aggregate.is_some(),
             ..NdpChoice::default()
         };
-        let (factor, most) = (scan.filter_factor(), settings.max_filter_factor);
+        let (factor, most) = (scan.filter_factor(), thresholds.max_filter_factor());
         if scan.filters.is_empty() {
             choice.reasons.push(Reason::NoCondition);
         } else if choice.aggregate || factor <= most {
@@ -379,7 +392,10 @@ impl NdpRule {
         } else {
             choice.reasons.push(Reason::FilterFactor { factor, most });
         }
-        let (reduction, least) = (width_reduction(scan), settings.min_width_reduction);
+        let (reduction, least) = (
+            1.0 - scan.width() / scan.record_width(),
+            thresholds.min_width_reduction(),
+        );
         // Who needs not all columns must not fetch long values for nothing.
         let must = index.layout.has_long();
         if choice.aggregate || must || reduction >= least {
@@ -393,26 +409,81 @@ impl NdpRule {
     }
 }
 
-/// By what share rows become narrower if only the needed columns are delivered.
-fn width_reduction(scan: &PageScanExec) -> f64 {
-    let width = |column: usize| match scan.stats.columns.get(column) {
-        Some(stats) => f64::from(stats.average_width).max(1.0),
-        None => 8.0,
-    };
-    let index = &scan.table.indexes[scan.path.index];
-    let all: f64 = index
-        .columns
-        .iter()
-        .map(|c| {
-            if usize::from(*c) < scan.table.def.columns.len() {
-                width(usize::from(*c))
-            } else {
-                8.0
-            }
-        })
-        .sum();
-    let needed: f64 = scan.projection.iter().map(|c| width(*c)).sum();
-    1.0 - needed / all
+/// What a scan pays in storage because its pages are not in the buffer pool.
+struct Rent {
+    /// This scan.
+    of_scan: f64,
+    /// What it costs more to read the pages whole instead.
+    price: f64,
+}
+
+impl Rent {
+    fn of(scan: &PageScanExec, work: &Work, placement: &Placement) -> Self {
+        let model = scan.cost_model();
+        let in_pool = Work {
+            stored: 0.0,
+            pooled: work.stored + work.pooled,
+            ..*work
+        };
+        // They stay there only if others need room as well.
+        let capacity = scan.context.engine.pool().capacity() as f64;
+        let stays = work.stored + work.pooled <= capacity * POOL_SHARE;
+        let storage = placement.storage.total();
+        let of_scan = storage - in_pool.in_frontend(model.prices()).total();
+        Self {
+            of_scan: if stays { of_scan.max(0.0) } else { 0.0 },
+            price: placement.frontend.total() - storage,
+        }
+    }
+
+    fn is_due(&self, scan: &PageScanExec) -> bool {
+        let index = &scan.table.indexes[scan.path.index];
+        self.of_scan > 0.0 && self.of_scan + scan.context.engine.rent_paid(index) >= self.price
+    }
+}
+
+/// What costs least.
+fn by_cost(scan: &PageScanExec) -> NdpChoice {
+    let work = scan.work();
+    if work.stored < 1.0 {
+        return NdpChoice::not(Reason::InPool);
+    }
+    let model = scan.cost_model();
+    let (placement, parts) = work.placed(model.prices());
+    if !placement.is_pushed() {
+        let nothing_passes = Work {
+            rows: 0.0,
+            nodes: work.nodes.max(1.0),
+            ..work
+        };
+        let hopeless = !nothing_passes.placed(model.prices()).0.is_pushed();
+        return NdpChoice::not(Reason::Cost {
+            placement,
+            hopeless,
+        });
+    }
+    let rent = Rent::of(scan, &work, &placement);
+    if rent.is_due(scan) {
+        return NdpChoice::not(Reason::Warming(placement));
+    }
+    let aggregate = scan.aggregate.is_some();
+    // Who needs not all columns must not fetch long values for nothing.
+    let must = aggregate || scan.table.indexes[scan.path.index].layout.has_long();
+    let mut reasons = Vec::new();
+    if scan.filters.is_empty() {
+        reasons.push(Reason::NoCondition);
+    }
+    let of_aggregate = scan.ndp.reasons.iter().filter(|r| r.is_of_aggregate());
+    reasons.extend(of_aggregate.cloned());
+    NdpChoice {
+        filter: parts.filter,
+        columns: parts.columns || must || !parts.filter,
+        aggregate,
+        placement: Some(placement),
+        rent: rent.of_scan,
+        reasons,
+        ..NdpChoice::default()
+    }
 }
 
 /// The access without its filter, and the filter above it.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::exec::NdpChoice;
+use super::placement::Placement;
 
 /// Why an access is not pushed, or a part of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +17,24 @@ pub enum Reason {
     NoReplica,
     /// A hint says so.
     Hint,
+    /// It costs less in the frontend.
+    Cost {
+        /// What both sides cost.
+        placement: Placement,
+        /// It would, too, if no row passed.
+        hopeless: bool,
+    },
+    /// It costs less in storage, but its scans have paid as much for that as reading its pages whole costs.
+    Warming(Placement),
+    /// Storage has hardly any of its pages that is not in the buffer pool.
+    InPool,
+    /// Storage makes groups of few rows, which cost more than the rows.
+    DearGroups {
+        /// How many are expected.
+        groups: f64,
+        /// Rows that storage would make one of.
+        of_rows: f64,
+    },
     /// Few pages have to come from storage.
     FewPages {
         /// How many are expected to.
@@ -73,6 +92,7 @@ impl Reason {
                 | Self::AggregateExpression(_)
                 | Self::AggregateResidual
                 | Self::ManyGroups { .. }
+                | Self::DearGroups { .. }
         )
     }
 
@@ -81,7 +101,14 @@ impl Reason {
     pub fn is_for_a_part(&self) -> bool {
         let others = matches!(
             self,
-            Self::NoCondition | Self::FilterFactor { .. } | Self::Width { .. } | Self::OlderStore
+            Self::NoCondition
+                | Self::FilterFactor { .. }
+                | Self::Width { .. }
+                | Self::OlderStore
+                | Self::Cost {
+                    hopeless: false,
+                    ..
+                }
         );
         others || self.is_of_aggregate()
     }
@@ -91,7 +118,9 @@ impl Reason {
         match self {
             Self::ModeOff | Self::NoReplica => &counters.ndp_not_pushed_mode,
             Self::Hint => &counters.ndp_not_pushed_hint,
-            Self::FewPages { .. } => &counters.ndp_not_pushed_few_pages,
+            Self::FewPages { .. } | Self::InPool => &counters.ndp_not_pushed_few_pages,
+            Self::Cost { .. } => &counters.ndp_not_pushed_cost,
+            Self::Warming(_) => &counters.ndp_not_pushed_warming,
             Self::Lookup => &counters.ndp_not_pushed_lookup,
             Self::NoCondition => &counters.ndp_not_pushed_no_condition,
             Self::FilterFactor { .. } => &counters.ndp_not_pushed_filter_factor,
@@ -101,7 +130,9 @@ impl Reason {
             }
             Self::AggregateExpression(_) => &counters.ndp_not_pushed_aggregate_expression,
             Self::AggregateResidual => &counters.ndp_not_pushed_aggregate_residual,
-            Self::ManyGroups { .. } => &counters.ndp_not_pushed_aggregate_groups,
+            Self::ManyGroups { .. } | Self::DearGroups { .. } => {
+                &counters.ndp_not_pushed_aggregate_groups
+            }
             Self::OlderStore => &counters.ndp_not_pushed_filter,
         }
     }
@@ -119,6 +150,16 @@ impl fmt::Display for Reason {
                     "about {pages:.0} pages to read, below ndp_min_pages = {least}"
                 )
             }
+            Self::Cost { placement, .. } => placement.fmt(f),
+            Self::Warming(placement) => {
+                write!(f, "to bring its pages into the buffer pool; {placement}")
+            }
+            Self::InPool => f.write_str("its pages are in the buffer pool"),
+            Self::DearGroups { groups, of_rows } => write!(
+                f,
+                "aggregate: about {groups:.0} groups, of which storage makes one of {of_rows:.1} rows, \
+                 cost more than the rows"
+            ),
             Self::Lookup => f.write_str("a lookup reads few rows"),
             Self::NoCondition => f.write_str("no condition"),
             Self::FilterFactor { factor, most } => {
@@ -191,6 +232,10 @@ counters! {
     ndp_not_pushed_mode,
     /// Accesses that were not pushed because of a hint.
     ndp_not_pushed_hint,
+    /// Accesses that were not pushed because they cost less in the frontend.
+    ndp_not_pushed_cost,
+    /// Accesses that were not pushed to bring an index into the buffer pool that is scanned again and again.
+    ndp_not_pushed_warming,
     /// Accesses that were not pushed because few pages had to come from storage.
     ndp_not_pushed_few_pages,
     /// Accesses that were not pushed because rows were looked up.

@@ -16,7 +16,6 @@ use perigee_engine::catalog::Sample;
 use perigee_engine::scan::{KeySpan, ScanCounters};
 use perigee_engine::{SampleHow, SampleOf};
 
-use super::cost::CostModel;
 use super::engine_error;
 use super::estimate::{conjunction_factor, filter_factor, is_certain};
 use super::exec::PageScanExec;
@@ -70,16 +69,15 @@ impl Wish {
         if scan.filters.is_empty() || settings.sample_pages == 0 {
             return None;
         }
-        let cost = scan.cost();
-        if cost < WORTH * CostModel::sample(FEW_PAGES) {
+        let (model, cost) = (scan.cost_model(), scan.cost());
+        if cost < WORTH * model.sample(FEW_PAGES) {
             return None;
         }
-        let model = scan.cost_model();
         let (span, in_range) = range(scan);
         let leaves = model.leaf_pages(0) * in_range;
         let pages = (leaves / PART).max(FEW_PAGES);
         let pages = pages.min(settings.sample_pages as f64).floor();
-        if leaves < LEAST_PAGES || cost < WORTH * CostModel::sample(pages) {
+        if leaves < LEAST_PAGES || cost < WORTH * model.sample(pages) {
             return None;
         }
         let rows = pages * stats.rows as f64 / model.leaf_pages(0);

@@ -37,23 +37,63 @@ pub enum IndexConditions {
 /// Bytes that a Page Store has for the groups of a request, unless it was given another limit.
 pub const GROUP_MEMORY: u64 = 16 << 20;
 
+/// Limits that decide what of an access is pushed (taurus-ndp section IV.B), if one of them is set. Otherwise it is
+/// what costs less.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Thresholds {
+    /// `ndp_min_pages`: an access is pushed only if it is expected to read at least so many pages
+    /// that are not in the buffer pool. The paper uses 10,000 for 100 GB.
+    pub min_pages: Option<u64>,
+    /// `ndp_max_filter_factor`: a predicate is pushed only if at most this share of the rows is
+    /// expected to pass.
+    pub max_filter_factor: Option<f64>,
+    /// `ndp_min_width_reduction`: columns are projected in storage only if rows become narrower
+    /// by at least this share.
+    pub min_width_reduction: Option<f64>,
+    /// `ndp_min_rows_per_group`: an access aggregates its rows only if storage is expected to make a
+    /// group of at least so many, or if the index delivers the groups one after the other.
+    pub min_rows_per_group: Option<f64>,
+}
+
+impl Thresholds {
+    /// True if one of them is set.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// [`Self::min_pages`], which is 100 if only others are set.
+    #[must_use]
+    pub fn min_pages(&self) -> u64 {
+        self.min_pages.unwrap_or(100)
+    }
+
+    /// [`Self::max_filter_factor`], as well 0.9.
+    #[must_use]
+    pub fn max_filter_factor(&self) -> f64 {
+        self.max_filter_factor.unwrap_or(0.9)
+    }
+
+    /// [`Self::min_width_reduction`], as well 0.1.
+    #[must_use]
+    pub fn min_width_reduction(&self) -> f64 {
+        self.min_width_reduction.unwrap_or(0.1)
+    }
+
+    /// [`Self::min_rows_per_group`], as well 8.
+    #[must_use]
+    pub fn min_rows_per_group(&self) -> f64 {
+        self.min_rows_per_group.unwrap_or(8.0)
+    }
+}
+
 /// Variables that decide whether an access is pushed (taurus-ndp section IV.B).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NdpSettings {
     /// `ndp_mode`.
     pub mode: NdpMode,
-    /// `ndp_min_pages`: an access is pushed only if it is expected to read at least so many pages
-    /// that are not in the buffer pool. The paper uses 10,000 for 100 GB.
-    pub min_pages: u64,
-    /// `ndp_max_filter_factor`: a predicate is pushed only if at most this share of the rows is
-    /// expected to pass.
-    pub max_filter_factor: f64,
-    /// `ndp_min_width_reduction`: columns are projected in storage only if rows become narrower
-    /// by at least this share.
-    pub min_width_reduction: f64,
-    /// `ndp_min_rows_per_group`: an access aggregates its rows only if storage is expected to make a
-    /// group of at least so many, or if the index delivers the groups one after the other.
-    pub min_rows_per_group: f64,
+    /// What decides in the place of costs.
+    pub thresholds: Thresholds,
     /// `ndp_group_method`: how storage groups; `None` for the cheaper way.
     pub group_method: Option<GroupMethod>,
     /// `ndp_group_memory`: bytes for the groups of one request to a Page Store, which has a limit of its own.
@@ -111,10 +151,7 @@ impl Default for NdpSettings {
     fn default() -> Self {
         Self {
             mode: NdpMode::On,
-            min_pages: 100,
-            max_filter_factor: 0.9,
-            min_width_reduction: 0.1,
-            min_rows_per_group: 8.0,
+            thresholds: Thresholds::default(),
             group_method: None,
             group_memory: GROUP_MEMORY,
             hint: None,
@@ -140,15 +177,23 @@ impl NdpSettings {
         match push {
             true => Self {
                 mode: NdpMode::On,
-                min_pages: 0,
-                max_filter_factor: f64::INFINITY,
-                min_width_reduction: f64::NEG_INFINITY,
-                min_rows_per_group: 0.0,
+                thresholds: Thresholds {
+                    min_pages: Some(0),
+                    max_filter_factor: Some(f64::INFINITY),
+                    min_width_reduction: Some(f64::NEG_INFINITY),
+                    min_rows_per_group: Some(0.0),
+                },
                 hint,
                 ..self
             },
             false => Self { hint, ..self },
         }
+    }
+
+    /// True if what costs less decides where an access is worked on, not thresholds.
+    #[must_use]
+    pub fn decide_by_cost(&self, engine: &Engine) -> bool {
+        engine.config().measure_costs && !self.thresholds.any()
     }
 
     /// Why nothing may be pushed, if nothing may.

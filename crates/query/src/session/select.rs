@@ -27,7 +27,7 @@ use super::restart::{ATTEMPTS, is_changed};
 use super::{Session, bound, locking, rowless, views};
 use crate::access::{
     AccessContext, IndexChoice, IndexConditions, NUMBER_SEPARATOR, NdpMode, NdpSettings, NdpStatus,
-    TableAccess, TableReference, physical_rules, sample,
+    TableAccess, TableReference, Thresholds, physical_rules, sample,
 };
 use crate::error::{Result, SqlError};
 use crate::functions::enumeration;
@@ -347,10 +347,12 @@ fn settings(session: &Session) -> NdpSettings {
             Ok(Some("REPLICA_ON")) => NdpMode::ReplicaOn,
             _ => NdpMode::Off,
         },
-        min_pages: variables.integer("ndp_min_pages"),
-        max_filter_factor: variables.number("ndp_max_filter_factor"),
-        min_width_reduction: variables.number("ndp_min_width_reduction"),
-        min_rows_per_group: variables.number("ndp_min_rows_per_group"),
+        thresholds: Thresholds {
+            min_pages: variables.parsed("ndp_min_pages"),
+            max_filter_factor: variables.parsed("ndp_max_filter_factor"),
+            min_width_reduction: variables.parsed("ndp_min_width_reduction"),
+            min_rows_per_group: variables.parsed("ndp_min_rows_per_group"),
+        },
         group_method: match variables.get("ndp_group_method") {
             Ok(Some("HASH")) => Some(GroupMethod::Hash),
             Ok(Some("SORT")) => Some(GroupMethod::Sort),

@@ -1,6 +1,7 @@
 //! System variables: which there are, what they may be set to, and their values.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use sqlparser::ast::{Expr, Value};
 
@@ -27,6 +28,10 @@ enum Kind {
     Integer(u64, u64),
     /// A number in a range.
     Number(f64, f64),
+    /// An integer in a range, or AUTO.
+    IntegerOrAuto(u64, u64),
+    /// A number in a range, or AUTO.
+    NumberOrAuto(f64, f64),
     /// One of some words.
     Word(&'static [&'static str]),
     /// Any text.
@@ -68,6 +73,9 @@ const ISOLATION: Kind = Kind::Word(&[
     "REPEATABLE-READ",
     "SERIALIZABLE",
 ]);
+
+/// The value of what is decided by itself.
+const AUTO: &str = "AUTO";
 
 const fn both(name: &'static str, kind: Kind, default: &'static str) -> Definition {
     Definition {
@@ -171,8 +179,8 @@ static DEFINITIONS: &[Definition] = &[
     both("ndp_group_memory", Kind::Integer(1024, 1 << 30), "16777216"),
     both(
         "ndp_group_method",
-        Kind::Word(&["AUTO", "HASH", "SORT"]),
-        "AUTO",
+        Kind::Word(&[AUTO, "HASH", "SORT"]),
+        AUTO,
     ),
     both(
         "ndp_index_conditions",
@@ -180,11 +188,15 @@ static DEFINITIONS: &[Definition] = &[
         "ON",
     ),
     both("ndp_join_filters", Kind::Switch, "ON"),
-    both("ndp_max_filter_factor", Kind::Number(0.0, 1.0), "0.9"),
+    both("ndp_max_filter_factor", Kind::NumberOrAuto(0.0, 1.0), AUTO),
     both("ndp_max_pages_look_ahead", Kind::Integer(0, 65_536), "0"),
-    both("ndp_min_pages", Kind::Integer(0, u64::MAX), "100"),
-    both("ndp_min_rows_per_group", Kind::Number(0.0, 1e9), "8"),
-    both("ndp_min_width_reduction", Kind::Number(0.0, 1.0), "0.1"),
+    both("ndp_min_pages", Kind::IntegerOrAuto(0, u64::MAX), AUTO),
+    both("ndp_min_rows_per_group", Kind::NumberOrAuto(0.0, 1e9), AUTO),
+    both(
+        "ndp_min_width_reduction",
+        Kind::NumberOrAuto(0.0, 1.0),
+        AUTO,
+    ),
     both("ndp_mode", Kind::Word(&["OFF", "ON", "REPLICA_ON"]), "ON"),
     both("ndp_top_filters", Kind::Switch, "ON"),
     both("net_buffer_length", Kind::Integer(1024, 1 << 20), "16384"),
@@ -296,21 +308,19 @@ impl Variables {
     /// The value of a number that there is.
     #[must_use]
     pub fn number(&self, name: &str) -> f64 {
-        self.get(name)
-            .ok()
-            .flatten()
-            .and_then(|v| v.parse().ok())
-            .unwrap_or(0.0)
+        self.parsed(name).unwrap_or_default()
+    }
+
+    /// The value of a number; `None` if it is AUTO.
+    #[must_use]
+    pub fn parsed<T: FromStr>(&self, name: &str) -> Option<T> {
+        self.get(name).ok().flatten()?.parse().ok()
     }
 
     /// The value of an integer that there is.
     #[must_use]
     pub fn integer(&self, name: &str) -> u64 {
-        self.get(name)
-            .ok()
-            .flatten()
-            .and_then(|v| v.parse().ok())
-            .unwrap_or(0)
+        self.parsed(name).unwrap_or_default()
     }
 
     /// The value as SELECT @@name gives it.
@@ -325,9 +335,16 @@ impl Variables {
                 Kind::Word(_) => Value::SingleQuotedString(text.clone()),
                 _ => Value::Number(u8::from(text == "ON").to_string(), false),
             },
-            (Some(text), Kind::Integer(..) | Kind::Number(..)) => {
-                Value::Number(text.clone(), false)
+            (Some(text), Kind::IntegerOrAuto(..) | Kind::NumberOrAuto(..)) if text == AUTO => {
+                Value::SingleQuotedString(text.clone())
             }
+            (
+                Some(text),
+                Kind::Integer(..)
+                | Kind::Number(..)
+                | Kind::IntegerOrAuto(..)
+                | Kind::NumberOrAuto(..),
+            ) => Value::Number(text.clone(), false),
             (Some(text), Kind::Fixed) if text.parse::<u64>().is_ok() => {
                 Value::Number(text.clone(), false)
             }
@@ -400,7 +417,10 @@ fn normal(definition: &Definition, value: &str) -> Result<String> {
             "OFF" | "0" | "FALSE" => Ok("OFF".to_owned()),
             _ => Err(wrong()),
         },
-        Kind::Integer(least, greatest) => {
+        Kind::IntegerOrAuto(..) | Kind::NumberOrAuto(..) if value.eq_ignore_ascii_case(AUTO) => {
+            Ok(AUTO.to_owned())
+        }
+        Kind::Integer(least, greatest) | Kind::IntegerOrAuto(least, greatest) => {
             let number: i128 = value
                 .parse()
                 .map_err(|_| SqlError::wrong_type_for_variable(definition.name))?;
@@ -409,7 +429,7 @@ fn normal(definition: &Definition, value: &str) -> Result<String> {
                 .clamp(i128::from(least), i128::from(greatest))
                 .to_string())
         }
-        Kind::Number(least, greatest) => {
+        Kind::Number(least, greatest) | Kind::NumberOrAuto(least, greatest) => {
             let number: f64 = value
                 .parse()
                 .map_err(|_| SqlError::wrong_type_for_variable(definition.name))?;

@@ -179,6 +179,6 @@ impl Build {
             .map(|column| stats(column).map_or(f64::INFINITY, |stats| stats.distinct as f64))
             .product();
         let values = distinct.min(scan.stats.rows as f64).max(1.0);
-        rows / values <= scan.context.settings.max_filter_factor
+        rows / values <= scan.context.settings.thresholds.max_filter_factor()
     }
 }

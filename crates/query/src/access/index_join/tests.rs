@@ -756,7 +756,7 @@ async fn a_thousand_lookups_beat_a_scan_of_fifty_thousand_pages_and_a_million_do
         };
         let model = CostModel::new(&engine, &table, &stats, &settings);
         let rows = stats.rows as f64;
-        let scan = model.path(&AccessPath::all_of(0, false), rows) + CostModel::hashed(rows);
+        let scan = model.path(&AccessPath::all_of(0, false), rows) + model.hashed(rows);
         for (index, matches) in [(0, 1.0), (0, 5.0), (1, 1.0), (1, 4.0)] {
             let cost = |keys| model.lookups(index, index > 0, keys, matches);
             assert!(
