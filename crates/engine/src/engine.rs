@@ -23,7 +23,7 @@ use crate::catalog::{CATALOG_ROOT, Catalog, Index, Table, catalog_shape};
 use crate::crash::vital;
 use crate::errand::freeing_space;
 use crate::mtr::Mtr;
-use crate::prices::{Learned, Prices, Rents};
+use crate::prices::{Learned, Prices, Rents, calibrate};
 use crate::scan::{ScanCounters, ScanHandle, ScanRequest};
 use crate::space::{free_orphans, reclaim_forever};
 use crate::txn::system::{self, Counter, SYSTEM_PAGE, Slot};
@@ -386,6 +386,9 @@ impl Engine {
         let interval = self.config.statistics_interval;
         let keep = keep_fresh(Arc::downgrade(self), keeper, interval);
         background.push(tokio::spawn(keep));
+        if self.config.measure_costs {
+            background.push(tokio::spawn(calibrate(Arc::downgrade(self))));
+        }
     }
 
     /// The tree of an index.

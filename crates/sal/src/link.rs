@@ -79,8 +79,8 @@ impl Default for Link {
     fn default() -> Self {
         Self(Mutex::new(Measured {
             cost: FIRST,
-            spent: FIRST.byte * PIECE as f64,
-            moved: PIECE as f64,
+            spent: FIRST.byte * MANY as f64,
+            moved: MANY as f64,
             whole: 0,
             reduced: 0,
             since: Instant::now(),

@@ -50,6 +50,7 @@ pub fn planned(
         definitions: RefCell::default(),
         frame: Cell::new(0),
         inlined: Cell::new(0),
+        nested: Cell::new(0),
         most_steps,
     };
     let body = planner.relation(&query.body, &[])?;
@@ -98,6 +99,8 @@ pub(super) struct Planner<'q> {
     pub(super) frame: Cell<usize>,
     /// Common table expressions that were put where they are named.
     pub(super) inlined: Cell<usize>,
+    /// How many tables that are computed once are made of one another, at most, below the definition at hand.
+    pub(super) nested: Cell<usize>,
     /// Most steps of a recursive query.
     pub(super) most_steps: u64,
 }

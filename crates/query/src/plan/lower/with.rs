@@ -20,6 +20,9 @@ use crate::plan::comparable;
 /// Cheap tables that stand in one another.
 const MAX_DEPTH: usize = 8;
 
+/// Computed tables that are made of one another: whoever walks over their plans takes that many steps down.
+const MAX_NESTED: usize = 500;
+
 /// Relations that are put in the places where they are named, in a statement.
 const MAX_INLINED: usize = 256;
 
@@ -40,8 +43,8 @@ pub(super) struct Known<'q> {
 enum KnownPlan<'q> {
     /// It stands where it is named: the relation, the parameters around it, how many stand in one another.
     Inlined(&'q Relation, Vec<Expr>, usize),
-    /// It is computed once.
-    Computed(Arc<CommonTable>),
+    /// It is computed once: the table, how many such tables are made of one another in it.
+    Computed(Arc<CommonTable>, usize),
     /// The rows of the last step, by the number of their table.
     Step(usize, SchemaRef),
 }
@@ -95,7 +98,10 @@ impl<'q> Planner<'q> {
                 }
                 return self.relation(relation, &parameters);
             }
-            KnownPlan::Computed(table) => Arc::new(SharedNode::new(table, qualifier)?),
+            KnownPlan::Computed(table, nested) => {
+                self.nested.set(self.nested.get().max(nested));
+                Arc::new(SharedNode::new(table, qualifier)?)
+            }
             KnownPlan::Step(number, schema) => Arc::new(StepNode::new(number, &schema, qualifier)?),
         };
         Ok(Lowered::of(LogicalPlan::Extension(Extension { node })))
@@ -118,12 +124,14 @@ impl<'q> Planner<'q> {
             }
             (_, true) => return unsupported("a common table of random values in this place"),
             _ => {
+                let around = self.nested.replace(0);
                 let lowered = self.relation(base, parameters)?;
+                let nested = self.nested_around(around)?;
                 let plan = lowered.exact(&base.columns, self)?.plan;
                 let schema = Arc::clone(plan.schema().inner());
                 let (number, name) = (self.number(), Arc::clone(&definition.name));
                 let table = CommonTable::new(number, name, schema, plan, None, traits.depends);
-                KnownPlan::Computed(Arc::new(table))
+                KnownPlan::Computed(Arc::new(table), nested)
             }
         };
         Ok(Known {
@@ -141,6 +149,7 @@ impl<'q> Planner<'q> {
     ) -> DfResult<Known<'q>> {
         let (base, columns) = (&definition.base, &definition.base.columns);
         let mut traits = self.traits(base)?;
+        let around = self.nested.replace(0);
         let plan = self.converted(self.relation(base, parameters)?, columns)?;
         let schema = nullable(plan.schema().as_arrow());
         let number = self.number();
@@ -158,6 +167,7 @@ impl<'q> Planner<'q> {
             return unsupported("a recursive query in this place");
         }
         let step = self.converted(self.relation(step, parameters)?, columns)?;
+        let nested = self.nested_around(around)?;
         let (base, step, distinct) = match definition.all {
             true => (plan, step, None),
             false => {
@@ -179,10 +189,19 @@ impl<'q> Planner<'q> {
             traits.depends,
         );
         Ok(Known {
-            plan: KnownPlan::Computed(Arc::new(table)),
+            plan: KnownPlan::Computed(Arc::new(table), nested),
             frame: traits.depends.then(|| self.frame.get()),
             reads_step: false,
         })
+    }
+
+    /// The depth of a table whose plan is made now; `around` is what was known of the definition around it.
+    fn nested_around(&self, around: usize) -> DfResult<usize> {
+        let nested = self.nested.replace(around) + 1;
+        match nested > MAX_NESTED {
+            true => unsupported("common tables that are made of one another so often"),
+            false => Ok(nested),
+        }
     }
 
     /// What a relation is made of.
