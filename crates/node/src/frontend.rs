@@ -167,7 +167,7 @@ async fn serve(
         buffer_pool: settings.buffer_pool,
         look_ahead: settings.look_ahead,
         temp_dir: settings.temp_dir.clone(),
-        measure_costs: true,
+        measure_costs: settings.measure_costs,
         interpret: settings.interpret,
         all_ambiguous: settings.all_ambiguous,
         past_pool: settings.split_behind_scans,

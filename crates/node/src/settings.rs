@@ -77,6 +77,8 @@ pub struct FrontendSettings {
     pub threads: Option<usize>,
     /// Most connections at once.
     pub max_connections: usize,
+    /// Plan by what work costs on this system, as it is measured, and push what costs less.
+    pub measure_costs: bool,
     /// Run expressions in the interpreter instead of compiling them.
     pub interpret: bool,
     /// Make every record ambiguous to the Page Stores (watermark 0), for tests.

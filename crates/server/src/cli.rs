@@ -134,6 +134,10 @@ struct FrontendOptions {
     /// Number of the database in the stores, which serve many
     #[arg(long, value_name = "N", default_value_t = 1)]
     database: u32,
+    /// Measure what work costs on this system, and have storage do what costs less there. Otherwise thresholds decide
+    /// (ndp_min_pages and its like), and plans are the same on every system
+    #[arg(long)]
+    measure_costs: bool,
     /// Interpret expressions instead of compiling them
     #[arg(long, hide = true)]
     interpret: bool,
@@ -158,6 +162,7 @@ impl FrontendOptions {
             temp_dir: self.temp_dir.clone(),
             threads: self.threads,
             max_connections: self.max_connections,
+            measure_costs: self.measure_costs,
             interpret: self.interpret,
             all_ambiguous: self.all_ambiguous,
             split_behind_scans: self.split_behind_scans,
