@@ -178,7 +178,9 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.engine.counters.absorb(&self.counters);
-        self.engine.learned.learn(self.shape(), &self.counters);
+        if self.engine.config.measure_costs {
+            self.engine.learned.learn(self.shape(), &self.counters);
+        }
     }
 }
 
