@@ -2,6 +2,7 @@
 
 use super::join_filters::set;
 use super::*;
+use perigee_testkit::Rng;
 
 /// A star with a large table in the middle, a chain that hangs on it, and tables of which one or two rows are wanted.
 async fn star() -> (Fixture, Session) {
@@ -81,6 +82,20 @@ const QUERIES: &[&str] = &[
      (SELECT 1 FROM sales s WHERE s.shop = h.id AND s.amount > 90) AND h.town = t.id AND k.id = t.id",
     "SELECT (SELECT COUNT(*) FROM item i, kind k, shop h WHERE i.kind = k.id AND h.id = k.id AND h.town = t.id) n
      FROM town t ORDER BY 1",
+    // Joins that others can be done before, and conditions on what they give out.
+    "SELECT COUNT(*), COUNT(d.id), SUM(s.id) FROM sales s LEFT JOIN day d ON s.day = d.id AND d.week < 9
+     JOIN shop h ON s.shop = h.id JOIN town t ON h.town = t.id WHERE t.id = 3 AND (d.id IS NULL OR d.id > t.id)",
+    "SELECT h.id, k.id, d.id FROM kind k RIGHT JOIN shop h ON k.id = h.id + 30 JOIN town t ON t.id = h.town
+     LEFT JOIN day d ON d.id = k.id + h.id AND d.week <> t.id WHERE k.name <=> NULL OR t.id < 5",
+    "SELECT COUNT(*), COUNT(k.id), COUNT(t.id) FROM item i LEFT JOIN kind k ON k.id = i.kind + 20
+     LEFT JOIN town t ON t.id = k.id - 25 JOIN shop h ON h.id = i.kind WHERE h.town IN (2, 3)",
+    "SELECT COUNT(*), SUM(i.id) FROM item i, kind k, shop h WHERE i.kind = k.id AND h.id = k.id AND EXISTS
+     (SELECT 1 FROM town t WHERE t.id = h.town AND t.id <> k.id) AND i.id NOT IN (SELECT day FROM sales WHERE id < 40)",
+    "SELECT COUNT(*), SUM(i.id) FROM item i, kind k, shop h WHERE i.kind = k.id AND h.id = k.id AND i.id NOT IN
+     (SELECT day FROM sales WHERE id BETWEEN 1 AND 40) AND NOT EXISTS (SELECT 1 FROM item WHERE item.id = h.id * 5)",
+    "SELECT COUNT(*) FROM item i LEFT JOIN (town t JOIN shop h ON h.town = t.id JOIN kind k ON k.id = h.id)
+     ON i.kind = h.id JOIN day d ON d.id = i.id WHERE d.week = 7 AND (t.id IS NULL OR i.id > k.id)",
+    "SELECT COUNT(*) FROM item i LEFT JOIN kind k ON 1 = 0 JOIN shop h ON h.id = i.kind JOIN town t ON t.id = h.town",
     // As many as are not all searched.
     "SELECT COUNT(*) FROM town a, town b, town c, town d, town e, town f, town g, town h, town i, town j, town k,
        town l, town m, sales s WHERE a.id = b.id AND b.id = c.id AND c.id = d.id AND d.id = e.id AND e.id = f.id
@@ -129,4 +144,161 @@ async fn the_order_of_from_does_not_decide() {
     }
     assert_eq!(found[1], tables.len());
     assert!(found[0] < tables.len(), "any order is good");
+}
+
+/// Joins of any kinds, one after the other, with conditions on what has been joined.
+struct Joined {
+    rng: Rng,
+    /// Each table with its columns, of which the first one is a key.
+    tables: Vec<(&'static str, [&'static str; 2])>,
+    /// The aliases that can be named, with the number of their table.
+    seen: Vec<(String, usize)>,
+}
+
+impl Joined {
+    fn new(seed: u64) -> Self {
+        let tables = vec![
+            ("item", ["id", "kind"]),
+            ("kind", ["id", "id"]),
+            ("shop", ["id", "town"]),
+            ("town", ["id", "id"]),
+            ("day", ["id", "week"]),
+        ];
+        Self {
+            rng: Rng(seed),
+            tables,
+            seen: Vec::new(),
+        }
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        self.rng.between(0, end as i64 - 1) as usize
+    }
+
+    /// A column that can be named.
+    fn column(&mut self) -> String {
+        let at = self.below(self.seen.len());
+        let (alias, table) = self.seen[at].clone();
+        let place = self.below(2);
+        let column = self.tables[table].1[place];
+        format!("{alias}.{column}")
+    }
+
+    fn condition(&mut self) -> String {
+        let (one, other) = (self.column(), self.column());
+        let number = self.below(40);
+        match self.below(6) {
+            0 => format!("{one} IS NULL"),
+            1 => format!("{one} <=> {other}"),
+            2 => format!("({one} < {number} OR {other} IS NULL)"),
+            3 => format!("COALESCE({one}, {number}) <= {other}"),
+            4 => format!("{one} <> {other}"),
+            _ => format!("{one} < {number}"),
+        }
+    }
+
+    fn select(&mut self) -> String {
+        let first = self.below(self.tables.len());
+        self.seen.push(("a0".to_owned(), first));
+        let mut from = format!("{} a0", self.tables[first].0);
+        let mut conditions = Vec::new();
+        for number in 1..=2 + self.below(4) {
+            let table = self.below(self.tables.len());
+            let (name, [key, _]) = self.tables[table];
+            let other = self.column();
+            let alias = format!("a{number}");
+            let mut on = format!("{alias}.{key} = {other}");
+            if self.below(3) == 0 {
+                let condition = self.condition();
+                on = format!("{on} AND {condition}");
+            }
+            let kind = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "EXISTS", "IN"][self.below(5)];
+            let not = ["", "NOT "][self.below(2)];
+            match kind {
+                "EXISTS" => {
+                    let inner = format!("SELECT 1 FROM {name} {alias} WHERE {on}");
+                    conditions.push(format!("{not}EXISTS ({inner})"));
+                }
+                "IN" => {
+                    let most = self.below(40);
+                    let inner = format!("SELECT {key} FROM {name} WHERE {key} > {most}");
+                    conditions.push(format!("{other} {not}IN ({inner})"));
+                }
+                _ => {
+                    from = format!("{from} {kind} {name} {alias} ON {on}");
+                    self.seen.push((alias, table));
+                }
+            }
+        }
+        for _ in 0..self.below(3) {
+            let condition = self.condition();
+            conditions.push(condition);
+        }
+        let all = conditions.join(" AND ");
+        let filter = if all.is_empty() {
+            all
+        } else {
+            format!(" WHERE {all}")
+        };
+        let columns = self.seen.iter().map(|(alias, _)| format!("{alias}.id"));
+        let columns: Vec<_> = columns.collect();
+        let sums: Vec<_> = columns
+            .iter()
+            .map(|c| format!("COUNT({c}), SUM({c})"))
+            .collect();
+        format!("SELECT COUNT(*), {} FROM {from}{filter}", sums.join(", "))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_of_joins_of_any_kinds_are_those_of_the_written_order() {
+    let (fixture, mut session) = star().await;
+    let session = &mut session;
+    let (mut other_plans, mut errors) = (0, 0);
+    for seed in 0..150 {
+        let sql = Joined::new(seed).select();
+        let mut both = Vec::new();
+        for switch in ["OFF", "ON"] {
+            let switch = format!("optimizer_join_order = {switch}");
+            set(&fixture, session, &switch).await;
+            let rows = fixture.run(session, &sql).await;
+            let rows = rows.map(|results| rows_of(&results[0]));
+            let plan = fixture
+                .run(session, &format!("EXPLAIN FORMAT=TREE {sql}"))
+                .await;
+            let plan = plan.map(|results| rows_of(&results[0]));
+            both.push((rows.map_err(|e| e.to_string()), plan.ok()));
+        }
+        assert_eq!(both[0].0, both[1].0, "{sql}");
+        other_plans += usize::from(both[0].1 != both[1].1);
+        errors += usize::from(both[0].0.is_err());
+    }
+    println!("{other_plans} in another order, {errors} refused");
+    assert!(
+        other_plans > 15,
+        "{other_plans} statements had another order"
+    );
+    assert!(errors < 30, "{errors} statements were refused");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn outer_joins_wait_and_semi_joins_come_first() {
+    let (fixture, mut session) = star().await;
+    let session = &mut session;
+    for sql in [
+        "SELECT COUNT(d.id) FROM sales s LEFT JOIN day d ON s.day = d.id JOIN item i ON s.item = i.id
+         WHERE i.name = 'item 3'",
+        "SELECT COUNT(*) FROM sales s, shop h, item i WHERE s.shop = h.id AND s.item = i.id AND EXISTS
+         (SELECT 1 FROM kind k WHERE k.id = i.id AND k.name = 'kind 3')",
+    ] {
+        let mut looked_up = Vec::new();
+        for switch in ["OFF", "ON"] {
+            let switch = format!("optimizer_join_order = {switch}");
+            set(&fixture, session, &switch).await;
+            let plan = answer(&fixture, session, &format!("EXPLAIN {sql}")).await;
+            let mut sales = plan.iter().filter(|line| line.contains("|s|"));
+            looked_up.push(sales.any(|line| line.contains("by_item")));
+        }
+        assert_eq!(looked_up, [false, true], "{sql}");
+    }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::catalog::{TableProvider, default_table_source::source_as_provider};
-use datafusion::common::{Column, JoinType};
+use datafusion::common::{Column, JoinType, Result as DfResult};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, FetchType, LogicalPlan, SkipType};
 
@@ -124,12 +124,12 @@ impl Side {
 }
 
 /// The pairs of relations that equalities connect.
-pub(super) fn edges(graph: &Graph, relations: &[Relation]) -> Vec<Edge> {
+pub(super) fn edges(graph: &Graph, relations: &[Relation]) -> DfResult<Vec<Edge>> {
     let mut edges: Vec<Edge> = Vec::new();
     let mut shares: Vec<Vec<f64>> = Vec::new();
     let mut restricted = Vec::new();
-    for Condition { kind, .. } in &graph.conditions {
-        let ConditionKind::Equal { sides, sets } = kind else {
+    for Condition { kind, .. } in graph.equalities()? {
+        let ConditionKind::Equal { sides, sets } = &kind else {
             continue;
         };
         let (Some(a), Some(b)) = (only(sets[0]), only(sets[1])) else {
@@ -171,7 +171,7 @@ pub(super) fn edges(graph: &Graph, relations: &[Relation]) -> Vec<Edge> {
         let by_key = edge.by_unique_key(relations).filter(|_| !told);
         edge.share = by_key.unwrap_or_else(|| together(shares));
     }
-    edges
+    Ok(edges)
 }
 
 impl Edge {
@@ -213,8 +213,13 @@ fn together(mut shares: Vec<f64>) -> f64 {
 pub(super) fn other_share(condition: &Condition) -> f64 {
     match &condition.kind {
         ConditionKind::Equal { .. } => UNKNOWN,
-        ConditionKind::Other(expr) => UNKNOWN.powi(split_conjunction(expr).len() as i32),
+        ConditionKind::Other(expr) => share_of(expr),
     }
+}
+
+/// Share of rows for which a condition of which nothing is known is true.
+pub(super) fn share_of(expr: &Expr) -> f64 {
+    UNKNOWN.powi(split_conjunction(expr).len() as i32)
 }
 
 /// The only relation of a set.

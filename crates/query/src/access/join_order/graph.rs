@@ -1,4 +1,5 @@
-//! A tree of inner joins as a graph: relations, and the conditions between them.
+//! A tree of joins as a graph: relations, the conditions between them, and which of them [follow](super::follower)
+//! others.
 
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Filter, Join, LogicalPlan, Operator, Projection,
 };
 
+use super::follower::Follower;
+
 /// Relations, by number.
 pub(super) type Set = u64;
 
@@ -23,7 +26,7 @@ const MOST: usize = Set::BITS as usize;
 pub(super) enum Tree {
     /// A relation.
     Leaf(usize),
-    /// The rows of two trees, joined.
+    /// The rows of two trees, joined; the second one may be a relation that follows the first.
     Join(Box<Self>, Box<Self>),
 }
 
@@ -56,10 +59,12 @@ pub(super) enum ConditionKind {
     Other(Expr),
 }
 
-/// A tree of inner joins.
+/// A tree of joins.
 #[derive(Debug)]
 pub(super) struct Graph {
     relations: Vec<LogicalPlan>,
+    /// How a relation follows others, if it does.
+    pub followers: Vec<Option<Follower>>,
     pub conditions: Vec<Condition>,
     written: Tree,
     schema: DFSchemaRef,
@@ -69,18 +74,31 @@ impl Graph {
     /// The tree that has this node as its root; `None` if it has fewer than three relations, or something that ties
     /// it to its order.
     pub fn of(root: &LogicalPlan) -> DfResult<Option<Self>> {
-        if inner_join(root).is_none() {
+        match Self::with(root, Joins::All)? {
+            None => Self::with(root, Joins::Inner),
+            graph => Ok(graph),
+        }
+    }
+
+    /// The tree with joins of some kinds; what else there is is a relation.
+    fn with(root: &LogicalPlan, joins: Joins) -> DfResult<Option<Self>> {
+        if !joins.has(root) {
             return Ok(None);
         }
-        let mut parts = Parts::default();
+        let mut parts = Parts::new(joins);
         let written = parts.take(root);
         let count = parts.relations.len();
-        if !(3..=MOST).contains(&count) || parts.exprs().any(is_tied) {
+        if !(3..=MOST).contains(&count) || parts.exprs().any(is_tied) || parts.is_ambiguous() {
             return Ok(None);
         }
         let conditions = parts.conditions()?;
+        parts.find_needs()?;
+        if parts.followers.iter().flatten().any(|f| f.needs == 0) {
+            return Ok(None);
+        }
         Ok(Some(Self {
             relations: parts.relations,
+            followers: parts.followers,
             conditions,
             written,
             schema: root.schema().clone(),
@@ -95,6 +113,26 @@ impl Graph {
         self.relations.iter_mut()
     }
 
+    /// What has to be equal for a pair of rows to be joined.
+    pub fn equalities(&self) -> DfResult<Vec<Condition>> {
+        let is_equal =
+            |condition: &&Condition| matches!(condition.kind, ConditionKind::Equal { .. });
+        let mut equalities: Vec<_> = self.conditions.iter().filter(is_equal).cloned().collect();
+        for (number, follower) in self.followers.iter().enumerate() {
+            for (left, right) in follower.iter().flat_map(|follower| &follower.on) {
+                let sets = [set_of(left, &self.relations, &self.followers)?, 1 << number];
+                equalities.push(Condition {
+                    kind: ConditionKind::Equal {
+                        sides: [left.clone(), right.clone()],
+                        sets,
+                    },
+                    set: sets[0] | sets[1],
+                });
+            }
+        }
+        Ok(equalities)
+    }
+
     /// The order that is written.
     pub fn written(&self) -> &Tree {
         &self.written
@@ -102,12 +140,15 @@ impl Graph {
 
     /// The plan that joins in this order, with the columns of the root.
     pub fn build(self, tree: &Tree) -> DfResult<LogicalPlan> {
-        let mut relations = self.relations.into_iter().map(Some).collect();
-        let mut conditions = self.conditions.into_iter().map(Some).collect();
-        let plan = build(tree, &mut relations, &mut conditions)?;
+        let mut builder = Builder {
+            relations: self.relations.into_iter().map(Some).collect(),
+            followers: self.followers,
+            conditions: self.conditions.into_iter().map(Some).collect(),
+        };
+        let plan = builder.build(tree)?;
         // Conditions on nothing: constants.
-        let rest = conditions.into_iter().flatten().map(Condition::into_expr);
-        let plan = filtered(plan, rest.collect())?;
+        let rest = builder.conditions.into_iter().flatten();
+        let plan = filtered(plan, rest)?;
         if plan.schema().columns() == self.schema.columns() {
             return Ok(plan);
         }
@@ -130,110 +171,215 @@ impl Condition {
     }
 }
 
-type Relations = Vec<Option<LogicalPlan>>;
-type Conditions = Vec<Option<Condition>>;
+/// What is left to be joined.
+struct Builder {
+    relations: Vec<Option<LogicalPlan>>,
+    followers: Vec<Option<Follower>>,
+    conditions: Vec<Option<Condition>>,
+}
 
-fn build(
-    tree: &Tree,
-    relations: &mut Relations,
-    conditions: &mut Conditions,
-) -> DfResult<LogicalPlan> {
-    let set = tree.set();
-    match tree {
-        Tree::Leaf(number) => {
-            let relation = relations[*number].take();
-            let relation =
-                relation.ok_or_else(|| internal_datafusion_err!("Q16: a relation joined twice"))?;
-            let own = take(conditions, |condition| condition.set == set);
-            filtered(
-                relation,
-                own.into_iter().map(Condition::into_expr).collect(),
-            )
-        }
-        Tree::Join(left, right) => {
-            let sets = [left.set(), right.set()];
-            let left = build(left, relations, conditions)?;
-            let right = build(right, relations, conditions)?;
-            let (mut on, mut filter) = (Vec::new(), Vec::new());
-            let inside = |condition: &Condition| condition.set != 0 && condition.set & !set == 0;
-            for condition in take(conditions, inside) {
-                match condition.kind {
-                    ConditionKind::Equal {
-                        sides: [a, b],
-                        sets: [of_a, of_b],
-                    } if of_a & !sets[0] == 0 && of_b & !sets[1] == 0 => {
-                        on.push((a, b));
-                    }
-                    ConditionKind::Equal {
-                        sides: [a, b],
-                        sets: [of_a, of_b],
-                    } if of_b & !sets[0] == 0 && of_a & !sets[1] == 0 => {
-                        on.push((b, a));
-                    }
-                    _ => filter.push(condition.into_expr()),
-                }
+impl Builder {
+    fn build(&mut self, tree: &Tree) -> DfResult<LogicalPlan> {
+        match tree {
+            Tree::Leaf(number) => {
+                let relation = self.relation(*number)?;
+                let set = 1 << number;
+                let own = self.take(|condition| condition.set == set);
+                filtered(relation, own)
             }
-            let join = Join::try_new(
-                Arc::new(left),
-                Arc::new(right),
-                on,
-                conjunction(filter),
-                JoinType::Inner,
-                JoinConstraint::On,
-                NullEquality::NullEqualsNothing,
-                false,
-            )?;
-            Ok(LogicalPlan::Join(join))
+            Tree::Join(left, right) => {
+                if let Tree::Leaf(number) = **right
+                    && let Some(follower) = self.followers[number].take()
+                {
+                    let left = self.build(left)?;
+                    let joined = follower.join(left, self.relation(number)?)?;
+                    // Conditions on what the join gives out, which is not what it compares.
+                    let inside = self.take(is_inside(tree.set()));
+                    return filtered(joined, inside);
+                }
+                self.joined(left, right)
+            }
         }
+    }
+
+    fn joined(&mut self, left: &Tree, right: &Tree) -> DfResult<LogicalPlan> {
+        let sets = [left.set(), right.set()];
+        let left = self.build(left)?;
+        let right = self.build(right)?;
+        let (mut on, mut filter) = (Vec::new(), Vec::new());
+        for condition in self.take(is_inside(sets[0] | sets[1])) {
+            match condition.kind {
+                ConditionKind::Equal {
+                    sides: [a, b],
+                    sets: [of_a, of_b],
+                } if of_a & !sets[0] == 0 && of_b & !sets[1] == 0 => {
+                    on.push((a, b));
+                }
+                ConditionKind::Equal {
+                    sides: [a, b],
+                    sets: [of_a, of_b],
+                } if of_b & !sets[0] == 0 && of_a & !sets[1] == 0 => {
+                    on.push((b, a));
+                }
+                _ => filter.push(condition.into_expr()),
+            }
+        }
+        let join = Join::try_new(
+            Arc::new(left),
+            Arc::new(right),
+            on,
+            conjunction(filter),
+            JoinType::Inner,
+            JoinConstraint::On,
+            NullEquality::NullEqualsNothing,
+            false,
+        )?;
+        Ok(LogicalPlan::Join(join))
+    }
+
+    fn relation(&mut self, number: usize) -> DfResult<LogicalPlan> {
+        let relation = self.relations[number].take();
+        relation.ok_or_else(|| internal_datafusion_err!("Q16: a relation joined twice"))
+    }
+
+    /// Takes the conditions for which `wanted` is true.
+    fn take(&mut self, wanted: impl Fn(&Condition) -> bool) -> Vec<Condition> {
+        let places = self.conditions.iter_mut();
+        places
+            .filter_map(|place| place.take_if(|condition| wanted(condition)))
+            .collect()
     }
 }
 
-/// Takes the conditions for which `wanted` is true.
-fn take(conditions: &mut Conditions, wanted: impl Fn(&Condition) -> bool) -> Vec<Condition> {
-    conditions
-        .iter_mut()
-        .filter_map(|place| place.take_if(|condition| wanted(condition)))
-        .collect()
+/// True for conditions on nothing but these relations.
+fn is_inside(set: Set) -> impl Fn(&Condition) -> bool {
+    move |condition| condition.set != 0 && condition.set & !set == 0
 }
 
-fn filtered(plan: LogicalPlan, conditions: Vec<Expr>) -> DfResult<LogicalPlan> {
+fn filtered(
+    plan: LogicalPlan,
+    conditions: impl IntoIterator<Item = Condition>,
+) -> DfResult<LogicalPlan> {
+    let conditions = conditions.into_iter().map(Condition::into_expr);
     Ok(match conjunction(conditions) {
         None => plan,
         Some(condition) => LogicalPlan::Filter(Filter::try_new(condition, Arc::new(plan))?),
     })
 }
 
-/// The parts of a tree of inner joins.
-#[derive(Default)]
+/// Which joins make a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Joins {
+    Inner,
+    /// Those of [`Follower`]s, too.
+    All,
+}
+
+impl Joins {
+    /// True for such joins, and conditions on them and choices of their columns.
+    fn has(self, plan: &LogicalPlan) -> bool {
+        match plan {
+            LogicalPlan::Filter(filter) => self.has(&filter.input),
+            LogicalPlan::Projection(projection) => {
+                let mut exprs = projection.expr.iter();
+                exprs.all(|expr| matches!(expr, Expr::Column(_))) && self.has(&projection.input)
+            }
+            LogicalPlan::Join(join) => {
+                inner_join(plan).is_some() || (self == Self::All && Follower::of(join).is_some())
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The parts of a tree of joins.
 struct Parts {
+    joins: Joins,
     relations: Vec<LogicalPlan>,
+    followers: Vec<Option<Follower>>,
     equal: Vec<(Expr, Expr)>,
     other: Vec<Expr>,
 }
 
 impl Parts {
+    fn new(joins: Joins) -> Self {
+        Self {
+            joins,
+            relations: Vec::new(),
+            followers: Vec::new(),
+            equal: Vec::new(),
+            other: Vec::new(),
+        }
+    }
+
     fn take(&mut self, plan: &LogicalPlan) -> Tree {
-        if let Some(join) = inner_join(plan) {
-            self.equal.extend(join.on.iter().cloned());
-            if let Some(filter) = &join.filter {
-                self.other
-                    .extend(split_conjunction(filter).into_iter().cloned());
-            }
-            let left = self.take(&join.left);
-            return Tree::join(left, self.take(&join.right));
+        if !self.joins.has(plan) {
+            return self.relation(plan, None);
         }
         match plan {
-            LogicalPlan::Filter(filter) if is_of_tree(&filter.input) => {
+            LogicalPlan::Filter(filter) => {
                 let conditions = split_conjunction(&filter.predicate);
                 self.other.extend(conditions.into_iter().cloned());
                 self.take(&filter.input)
             }
-            LogicalPlan::Projection(projection) if is_of_tree(plan) => self.take(&projection.input),
-            _ => {
-                self.relations.push(plan.clone());
-                Tree::Leaf(self.relations.len() - 1)
+            LogicalPlan::Projection(projection) => self.take(&projection.input),
+            LogicalPlan::Join(join) => match Follower::of(join) {
+                Some((left, right, follower)) => {
+                    let left = self.take(left);
+                    Tree::join(left, self.relation(right, Some(follower)))
+                }
+                None => self.inner(join),
+            },
+            _ => self.relation(plan, None),
+        }
+    }
+
+    fn inner(&mut self, join: &Join) -> Tree {
+        self.equal.extend(join.on.iter().cloned());
+        let conditions = join.filter.iter().flat_map(split_conjunction);
+        self.other.extend(conditions.cloned());
+        let left = self.take(&join.left);
+        Tree::join(left, self.take(&join.right))
+    }
+
+    fn relation(&mut self, plan: &LogicalPlan, follower: Option<Follower>) -> Tree {
+        self.relations.push(plan.clone());
+        self.followers.push(follower);
+        Tree::Leaf(self.relations.len() - 1)
+    }
+
+    /// True if a column of a relation that is seen by its own join alone may be taken for one of another relation.
+    fn is_ambiguous(&self) -> bool {
+        let hidden = |number: usize| {
+            let follower = self.followers[number].as_ref();
+            follower.is_some_and(|follower| !follower.is_shown())
+        };
+        let hidden = (0..self.relations.len()).filter(|number| hidden(*number));
+        hidden.into_iter().any(|number| {
+            let columns = self.relations[number].schema().columns();
+            let others = self.relations.iter().enumerate();
+            let mut others = others.filter(|(other, _)| *other != number);
+            others.any(|(_, other)| columns.iter().any(|c| other.schema().has_column(c)))
+        })
+    }
+
+    /// Finds out which relations each follower's condition is about.
+    fn find_needs(&mut self) -> DfResult<()> {
+        for number in 0..self.relations.len() {
+            let Some(follower) = &self.followers[number] else {
+                continue;
+            };
+            let own = self.relations[number].schema();
+            let columns = follower.exprs().flat_map(Expr::column_refs);
+            let mut needs = 0;
+            for column in columns.filter(|column| !own.has_column(column)) {
+                needs |= 1 << relation_of(column, &self.relations, &self.followers)?;
+            }
+            if let Some(follower) = &mut self.followers[number] {
+                follower.needs = needs;
             }
         }
+        Ok(())
     }
 
     fn exprs(&self) -> impl Iterator<Item = &Expr> {
@@ -290,18 +436,31 @@ impl Parts {
     }
 
     fn set_of(&self, expr: &Expr) -> DfResult<Set> {
-        let mut set = 0;
-        for column in expr.column_refs() {
-            set |= 1 << self.relation_of(column)?;
-        }
-        Ok(set)
+        set_of(expr, &self.relations, &self.followers)
     }
+}
 
-    fn relation_of(&self, column: &Column) -> DfResult<usize> {
-        let mut relations = self.relations.iter();
-        let found = relations.position(|relation| relation.schema().has_column(column));
-        found.ok_or_else(|| internal_datafusion_err!("Q16: {column} is of no relation"))
+/// The relations that an expression is about.
+fn set_of(expr: &Expr, relations: &[LogicalPlan], followers: &[Option<Follower>]) -> DfResult<Set> {
+    let mut set = 0;
+    for column in expr.column_refs() {
+        set |= 1 << relation_of(column, relations, followers)?;
     }
+    Ok(set)
+}
+
+/// The relation that a column is of, as joins of others see it.
+fn relation_of(
+    column: &Column,
+    relations: &[LogicalPlan],
+    followers: &[Option<Follower>],
+) -> DfResult<usize> {
+    let mut seen = relations.iter().zip(followers);
+    let found = seen.position(|(relation, follower)| {
+        let is_shown = follower.as_ref().is_none_or(Follower::is_shown);
+        is_shown && relation.schema().has_column(column)
+    });
+    found.ok_or_else(|| internal_datafusion_err!("Q16: {column} is of no relation"))
 }
 
 /// The node as an inner join in the sense of SQL's `=`.
@@ -317,20 +476,8 @@ fn inner_join(plan: &LogicalPlan) -> Option<&Join> {
     }
 }
 
-/// True for inner joins, and conditions on them and choices of their columns.
-fn is_of_tree(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Filter(filter) => is_of_tree(&filter.input),
-        LogicalPlan::Projection(projection) => {
-            let mut exprs = projection.expr.iter();
-            exprs.all(|expr| matches!(expr, Expr::Column(_))) && is_of_tree(&projection.input)
-        }
-        _ => inner_join(plan).is_some(),
-    }
-}
-
 /// True for conditions that are evaluated where they stand.
-fn is_tied(expr: &Expr) -> bool {
+pub(super) fn is_tied(expr: &Expr) -> bool {
     let has_query = || {
         let found = expr.exists(|expr| {
             Ok(matches!(

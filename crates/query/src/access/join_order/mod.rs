@@ -1,15 +1,17 @@
-//! The order of joins: the inner joins of a query are joined in the order that is expected to cost least, whatever
+//! The order of joins: the tables of a query are joined in the order that is expected to cost least, whatever
 //! the order of FROM is (`docs/access-paths.md`).
 //!
-//! The rule takes the largest trees of inner joins in a plan, made of *relations* (anything that is not an inner join
-//! itself: tables, outer and semi joins, derived tables) and *conditions* ([`graph`]). It estimates how many rows each
+//! The rule takes the largest trees of joins in a plan, made of *relations* (anything that is not a join
+//! itself: tables, derived tables), of *conditions* between them ([`graph`]), and of relations that [`follower`] is
+//! about: those on the right of outer, semi and anti joins. It estimates how many rows each
 //! relation has and which share of pairs each condition lets through ([`estimate`]), and searches the orders
 //! ([`search`]): all of them, bushy ones too, for up to a dozen relations that conditions connect, the best next
 //! pair beyond. Rows are joined without a condition only where nothing else is left.
 //!
-//! Outer and semi joins stay where they are: each is a relation, whose own inputs are ordered by themselves.
+//! What a follower is made of, and full joins, are ordered by themselves.
 
 mod estimate;
+mod follower;
 mod graph;
 mod search;
 
@@ -42,7 +44,7 @@ impl OptimizerRule for JoinOrder {
     }
 }
 
-/// The plan with its trees of inner joins in a better order.
+/// The plan with its trees of joins in a better order.
 fn ordered(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     plan.transform_down_with_subqueries(|node| {
         let Some(mut graph) = Graph::of(&node)? else {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use datafusion::common::Result as DfResult;
 
 use super::BETTER;
-use super::estimate::{Compared, Edge, Relation, edges, only, other_share};
+use super::estimate::{Compared, Edge, Relation, edges, only, other_share, share_of};
 use super::graph::{Graph, Set, Tree};
 use crate::access::exec::PageScanExec;
 use crate::access::join_rule::SAFETY;
@@ -31,7 +31,7 @@ const OUT: f64 = 0.05;
 
 /// The order that is expected to cost less than the one written, if there is one.
 pub(super) fn better(graph: &Graph) -> DfResult<Option<Tree>> {
-    let search = Search::new(graph);
+    let search = Search::new(graph)?;
     if !search.is_wanted() {
         return Ok(None);
     }
@@ -46,6 +46,14 @@ struct Search {
     edges: Vec<Edge>,
     /// The other conditions: their relations, and the share of rows for which they are true.
     others: Vec<(Set, f64)>,
+    /// What relations that follow others need, and the rows that come of each row of these.
+    followers: Vec<Option<Follows>>,
+}
+
+/// A relation that follows others.
+struct Follows {
+    needs: Set,
+    rows: f64,
 }
 
 /// The best way known to join a set of relations.
@@ -72,9 +80,9 @@ impl Shape {
 }
 
 impl Search {
-    fn new(graph: &Graph) -> Self {
+    fn new(graph: &Graph) -> DfResult<Self> {
         let relations: Vec<_> = graph.relations().iter().map(Relation::of).collect();
-        let edges = edges(graph, &relations);
+        let edges = edges(graph, &relations)?;
         let is_edge = |set: Set| {
             let mut edges = edges.iter();
             edges.any(|edge| edge.set() == set)
@@ -85,11 +93,24 @@ impl Search {
             .filter(|condition| condition.set.count_ones() > 1 && !is_edge(condition.set))
             .map(|condition| (condition.set, other_share(condition)))
             .collect();
-        Self {
+        let followers = graph.followers.iter().enumerate();
+        let followers = followers.map(|(number, follower)| {
+            let follower = follower.as_ref()?;
+            let own = |edge: &&Edge| edge.is_of(number, follower.needs);
+            let shares = edges.iter().filter(own).map(|edge| edge.share);
+            let filter = follower.filter.as_ref().map_or(1.0, share_of);
+            let matches = relations[number].rows * filter * shares.product::<f64>();
+            Some(Follows {
+                needs: follower.needs,
+                rows: follower.rows(matches),
+            })
+        });
+        Ok(Self {
+            followers: followers.collect(),
             relations,
             edges,
             others,
-        }
+        })
     }
 
     /// True unless the session wants the order of FROM, or STRAIGHT_JOIN does for one of the tables.
@@ -105,12 +126,16 @@ impl Search {
     /// Rows of some relations joined: the same in whatever order.
     fn rows(&self, set: Set) -> f64 {
         let inside = |part: Set| part & !set == 0;
-        let relations = self.relations.iter().enumerate();
+        let relations = self.relations.iter().zip(&self.followers).enumerate();
         let all: f64 = relations
             .filter(|(number, _)| inside(1 << number))
-            .map(|(_, relation)| relation.rows)
+            .map(|(_, (relation, follows))| match follows {
+                Some(follows) => follows.rows,
+                None => relation.rows,
+            })
             .product();
         let edges = self.edges.iter().filter(|edge| inside(edge.set()));
+        let edges = edges.filter(|edge| !self.is_followers(edge));
         let others = self.others.iter().filter(|(part, _)| inside(*part));
         let share: f64 = edges
             .map(|edge| edge.share)
@@ -119,8 +144,37 @@ impl Search {
         (all * share).max(1.0)
     }
 
-    /// True if a condition connects two sets.
+    /// True if an edge is a part of the condition by which a relation follows the other one.
+    fn is_followers(&self, edge: &Edge) -> bool {
+        let is_of = |number: usize| {
+            let follows = self.followers[number].as_ref();
+            follows.is_some_and(|follows| edge.is_of(number, follows.needs))
+        };
+        edge.relations.into_iter().any(is_of)
+    }
+
+    /// What a set needs to be joined, if it is a relation that follows others.
+    fn needs(&self, set: Set) -> Option<Set> {
+        Some(self.followers[only(set)?].as_ref()?.needs)
+    }
+
+    /// How two sets can be joined.
+    fn way(&self, left: Set, right: Set) -> Option<Way> {
+        match (self.needs(left), self.needs(right)) {
+            (None, None) => Some(Way::Inner),
+            (None, Some(needs)) if needs & !left == 0 => Some(Way::RightFollows),
+            (Some(needs), None) if needs & !right == 0 => Some(Way::LeftFollows),
+            _ => None,
+        }
+    }
+
+    /// True if a condition connects two sets that can be joined.
     fn connects(&self, left: Set, right: Set) -> bool {
+        match self.way(left, right) {
+            None => return false,
+            Some(Way::Inner) => {}
+            Some(_) => return true,
+        }
         let both = |set: Set| set & left != 0 && set & right != 0 && set & !(left | right) == 0;
         let mut others = self.others.iter();
         self.edges.iter().any(|edge| both(edge.set())) || others.any(|(set, _)| both(*set))
@@ -142,17 +196,26 @@ impl Search {
     ) -> Found {
         let (build, probe) = (left.rows.min(right.rows), left.rows.max(right.rows));
         let mut cost = left.cost + right.cost + BUILD * build + PROBE * probe;
-        for ((outer, of_outer), of_inner) in
-            [((left, of_left), of_right), ((right, of_right), of_left)]
-        {
+        let way = self.way(of_left, of_right).unwrap_or(Way::Inner);
+        // A row that follows is looked up, and no row is looked up for it.
+        let looked_up = [
+            (way != Way::LeftFollows).then_some(((left, of_left), of_right)),
+            (way != Way::RightFollows).then_some(((right, of_right), of_left)),
+        ];
+        for ((outer, of_outer), of_inner) in looked_up.into_iter().flatten() {
             if let Some(lookups) =
                 only(of_inner).and_then(|inner| self.lookups(outer.rows, of_outer, inner))
             {
                 cost = cost.min(outer.cost + lookups);
             }
         }
-        // The smaller side first, whose rows a hash join keeps.
-        let (first, second) = match left.rows <= right.rows {
+        // The smaller side first, whose rows a hash join keeps; what follows comes behind.
+        let is_in_place = match way {
+            Way::Inner => left.rows <= right.rows,
+            Way::RightFollows => true,
+            Way::LeftFollows => false,
+        };
+        let (first, second) = match is_in_place {
             true => (left, right),
             false => (right, left),
         };
@@ -233,7 +296,11 @@ impl Search {
     fn components(&self) -> Vec<Set> {
         let mut components: Vec<Set> = (0..self.relations.len()).map(|n| 1 << n).collect();
         let edges = self.edges.iter().map(Edge::set);
-        for connected in edges.chain(self.others.iter().map(|(set, _)| *set)) {
+        let others = self.others.iter().map(|(set, _)| *set);
+        let followers = self.followers.iter().enumerate();
+        let followers =
+            followers.filter_map(|(number, follows)| Some(follows.as_ref()?.needs | (1 << number)));
+        for connected in edges.chain(others).chain(followers) {
             let (touched, rest): (Vec<Set>, Vec<Set>) =
                 components.iter().partition(|part| **part & connected != 0);
             components = rest;
@@ -324,6 +391,7 @@ impl Search {
 
     fn pair(&self, (_, one): &Part, (_, other): &Part) -> Pair {
         Pair {
+            is_impossible: self.way(*one, *other).is_none(),
             crosses: !self.connects(*one, *other),
             rows: self.rows(one | other),
         }
@@ -335,6 +403,8 @@ type Part = (Found, Set);
 
 /// What joining two parts gives.
 struct Pair {
+    /// One follows relations that are not in the other.
+    is_impossible: bool,
     /// No condition connects them.
     crosses: bool,
     rows: f64,
@@ -342,7 +412,8 @@ struct Pair {
 
 impl Pair {
     fn order(&self, other: &Self) -> Ordering {
-        let connected = self.crosses.cmp(&other.crosses);
+        let possible = self.is_impossible.cmp(&other.is_impossible);
+        let connected = possible.then(self.crosses.cmp(&other.crosses));
         connected.then(self.rows.total_cmp(&other.rows))
     }
 }
@@ -356,7 +427,24 @@ fn forget(parts: &mut Vec<Part>, pairs: &mut Vec<Vec<Pair>>, part: usize) -> Par
     parts.remove(part)
 }
 
+/// How two sets are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Inner,
+    /// The first one is a relation that follows the second one,
+    LeftFollows,
+    /// or the other way round.
+    RightFollows,
+}
+
 impl Edge {
+    /// True if it is between a relation and one of those that it needs.
+    fn is_of(&self, follower: usize, needs: Set) -> bool {
+        let [one, other] = self.relations;
+        (one == follower && needs & (1 << other) != 0)
+            || (other == follower && needs & (1 << one) != 0)
+    }
+
     fn set(&self) -> Set {
         self.relations
             .iter()
