@@ -88,7 +88,7 @@ struct Statement {
 /// Where the rows come from.
 enum Rows {
     Values(Vec<Vec<Expr>>),
-    Query(Box<query::Query>),
+    Query(Arc<query::Query>),
 }
 
 /// What becomes of a row whose key exists.
@@ -226,7 +226,7 @@ fn rows(session: &Session, source: Box<Query>, piece: Piece<'_>) -> Result<Rows>
         _ if !piece.more_rows.is_empty() => Err(SqlError::unknown("Q16: rows of no VALUES")),
         _ => {
             let query = bound::bound(session, &source, piece)?;
-            Ok(Rows::Query(Box::new(query)))
+            Ok(Rows::Query(Arc::new(query)))
         }
     }
 }
@@ -382,7 +382,7 @@ impl Writer<'_> {
             return Ok(to_datum(value, &ty));
         }
         let query = set::query_of(vec![expr.clone()])?;
-        let bound = bound::bound(self.session, &query, piece)?;
+        let bound = Arc::new(bound::bound(self.session, &query, piece)?);
         let reading = match bound.tables.is_empty() {
             true => Reading::snapshot(self.session.current_view(), self.cancel),
             false => self.work.reading(self.cancel).await,
@@ -399,7 +399,7 @@ impl Writer<'_> {
     }
 
     /// The rows of INSERT … SELECT: as they come, or if the query reads the table, when it has ended.
-    async fn query(&mut self, query: &query::Query) -> Result<()> {
+    async fn query(&mut self, query: &Arc<query::Query>) -> Result<()> {
         let mut reading = self.work.reading(self.cancel).await;
         if let Some(lock) = query.locks.first() {
             let mode = mode_of(lock.strength);
@@ -609,10 +609,10 @@ pub(super) fn explained(
     session: &Session,
     insert: Insert,
     piece: Piece<'_>,
-) -> Result<(Arc<Table>, Option<query::Query>)> {
+) -> Result<(Arc<Table>, Option<Arc<query::Query>>)> {
     let statement = Statement::new(session, insert, piece)?;
     let query = match statement.source {
-        Rows::Query(query) => Some(*query),
+        Rows::Query(query) => Some(query),
         Rows::Values(_) => None,
     };
     Ok((statement.table, query))

@@ -65,7 +65,7 @@ struct Locked {
 
 /// A locking read, ready to be planned.
 struct LockingRead {
-    query: query::Query,
+    query: Arc<query::Query>,
     /// The mode of the first clause.
     mode: LockMode,
     locked: Vec<Locked>,
@@ -154,7 +154,7 @@ impl LockingRead {
             }
         }
         Ok(Self {
-            query,
+            query: Arc::new(query),
             mode: mode.unwrap_or(LockMode::Shared),
             locked,
             by_row,

@@ -38,8 +38,8 @@ mod variables;
 mod views;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use async_trait::async_trait;
@@ -346,6 +346,8 @@ pub struct Session {
     /// LAST_INSERT_ID().
     last_insert_id: u64,
     fast: fast::Fast,
+    /// What the text and the plans of its statement are charged.
+    charge: Weak<Charge>,
     /// What the scans of its statements did.
     scans: Arc<ScanCounters>,
     /// What its accesses pushed.
@@ -370,6 +372,7 @@ impl Session {
             prepared: PreparedStatements::default(),
             last_insert_id: 0,
             fast: fast::Fast::default(),
+            charge: Weak::new(),
             scans: Arc::default(),
             ndp_counters: Arc::default(),
         }
@@ -490,7 +493,8 @@ impl Session {
         file: &mut dyn LocalFile,
         cancel: &CancelToken,
     ) -> Result<()> {
-        let (script, _charge) = self.script(text).inspect_err(|e| self.note_error(e))?;
+        let (script, charge) = self.script(text).inspect_err(|e| self.note_error(e))?;
+        let _charge = self.charged(charge);
         let pieces: Vec<_> = script.pieces().collect();
         if pieces.is_empty() {
             return Err(SqlError::empty_query());
@@ -528,6 +532,14 @@ impl Session {
             return Err(SqlError::parser_capacity(limit));
         }
         charge.resize(bytes)
+    }
+
+    /// Makes a charge the one for the statement that begins: it lasts as long as a plan that the statement leaves
+    /// behind.
+    fn charged(&mut self, charge: Charge) -> Arc<Charge> {
+        let charge = Arc::new(charge);
+        self.charge = Arc::downgrade(&charge);
+        charge
     }
 
     fn note_error(&mut self, error: &SqlError) {

@@ -413,13 +413,15 @@ impl Session {
         let footprint = Footprint::of(text);
         let mut charge = self.frontend.memory.charge(0)?;
         self.admit(footprint.parsed(), &mut charge)?;
+        let charge = self.charged(charge);
         let template = Template::new(text)?;
         let compiled = template.compile(self).await;
         let columns = match &compiled {
             Some(compiled) => compiled.columns(),
             None => template.result_columns(self, cancel).await?.into(),
         };
-        charge.resize(footprint.kept())?;
+        drop(charge);
+        let charge = self.frontend.memory.charge(footprint.kept())?;
         Ok(PreparedStatement {
             template,
             columns,
@@ -516,6 +518,7 @@ impl Session {
             let mut charge = self.frontend.memory.charge(0)?;
             let footprint = statement.footprint.with(parameters.bytes());
             self.admit(footprint.parsed(), &mut charge)?;
+            let _charge = self.charged(charge);
             let tokens = template.with_literals(|number| parameters.literal(number))?;
             let piece = template.piece(&tokens);
             let mut out = Announced {

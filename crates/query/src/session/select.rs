@@ -24,7 +24,7 @@ use sqlparser::ast::Query;
 
 use super::dml::CurrentRows;
 use super::restart::{ATTEMPTS, is_changed};
-use super::{Session, bound, locking, rowless, views};
+use super::{Session, bound, locking, rowless, turn, views};
 use crate::access::{
     AccessContext, IndexChoice, IndexConditions, NUMBER_SEPARATOR, NdpMode, NdpSettings, NdpStatus,
     TableAccess, TableReference, Thresholds, physical_rules, sample,
@@ -33,6 +33,7 @@ use crate::error::{Result, SqlError};
 use crate::functions::enumeration;
 use crate::functions::types::is_bytes;
 use crate::interrupt;
+use crate::memory::Charge;
 use crate::parse::Piece;
 use crate::plan::lower::{self, Planned, Subqueries};
 use crate::plan::state;
@@ -130,6 +131,7 @@ pub(super) async fn run(
         }
     }
     let reading = session.reading(&mut work, cancel).await;
+    let bound = Arc::new(bound);
     let outcome = deliver(session, &bound, reading, out).await;
     session.end_reading(work, outcome).await
 }
@@ -137,7 +139,7 @@ pub(super) async fn run(
 /// Plans and runs a query, and delivers its rows as they come.
 async fn deliver(
     session: &Session,
-    bound: &Bound,
+    bound: &Arc<Bound>,
     reading: Reading,
     out: &mut dyn ResultSink,
 ) -> Result<()> {
@@ -183,7 +185,7 @@ pub(super) async fn prepare(
     piece: Piece<'_>,
     reading: Reading,
 ) -> Result<Prepared> {
-    let bound = bound::bound(session, query, piece)?;
+    let bound = Arc::new(bound::bound(session, query, piece)?);
     plan(session, &bound, reading).await
 }
 
@@ -211,10 +213,12 @@ async fn describe_once(
     let bound = bound::bound(session, query, piece)?;
     let view = session.current_view();
     let reading = Reading::snapshot(view, &CancelToken::new());
-    let joined = logical(session, &bound, Subqueries::Joined, reading.clone()).await;
-    let (_, planned) = match joined {
+    let bound = Arc::new(bound);
+    let joined = Planning::new(session, bound.clone(), Subqueries::Joined, reading.clone());
+    let planned = match joined.await?.logical() {
         Err(error) if error.is_not_supported() => {
-            logical(session, &bound, Subqueries::Applied, reading).await?
+            let applied = Planning::new(session, bound, Subqueries::Applied, reading);
+            applied.await?.logical()?
         }
         joined => joined?,
     };
@@ -229,7 +233,11 @@ async fn describe_once(
 ///
 /// # Errors
 /// 1235 for what has no plan.
-pub(super) async fn plan(session: &Session, bound: &Bound, reading: Reading) -> Result<Prepared> {
+pub(super) async fn plan(
+    session: &Session,
+    bound: &Arc<Bound>,
+    reading: Reading,
+) -> Result<Prepared> {
     let joined = physical(session, bound, Subqueries::Joined, reading.clone()).await;
     match joined {
         Err(error) if error.is_not_supported() => {
@@ -241,93 +249,132 @@ pub(super) async fn plan(session: &Session, bound: &Bound, reading: Reading) -> 
 
 async fn physical(
     session: &Session,
-    bound: &Bound,
+    bound: &Arc<Bound>,
     subqueries: Subqueries,
     reading: Reading,
 ) -> Result<Prepared> {
     let cancel = reading.cancel.clone();
-    let (state, planned) = logical(session, bound, subqueries, reading).await?;
-    let mut optimized = state.optimize(&planned.plan)?;
-    interrupt::check()?;
-    if sample(&optimized, &session.scans).await? {
-        optimized = state.optimize(&planned.plan)?;
-        interrupt::check()?;
-    }
-    let physical = state.create_physical_plan(&optimized).await?;
-    interrupt::check()?;
-    let physical = stoppable(physical, &cancel)?;
-    let schema = shown_schema(&planned.schema);
-    check_types(&schema, &physical.schema())?;
-    Ok(Prepared {
-        state,
-        plan: physical,
-        schema,
-        names: planned.names,
-        accesses: bound::references(bound),
-        scans: session.scans.clone(),
-    })
+    let planning = Planning::new(session, bound.clone(), subqueries, reading).await?;
+    turn::apart(&cancel, Box::pin(planning.physical())).await
 }
 
-/// The logical plan of a query, and the state to go on with.
-async fn logical(
-    session: &Session,
-    bound: &Bound,
+/// A query with all that its plan is made from: it is planned without the session.
+struct Planning {
+    bound: Arc<Bound>,
     subqueries: Subqueries,
-    reading: Reading,
-) -> Result<(SessionState, Planned)> {
-    let is_known = |hint: &Hint| {
-        matches!(
-            hint,
-            Hint::MaxExecutionTime(_) | Hint::JoinFixedOrder { .. }
-        )
-    };
-    if let Some(hint) = bound.hints.iter().find(|hint| !is_known(hint)) {
-        return Err(SqlError::not_supported(format!("the hint {hint:?}")));
-    }
-    let references = bound::references(bound);
-    let engine = &session.frontend.engine;
-    for reference in &references {
-        // What is wrong with a name is said where it is resolved.
-        if let Ok(table) = engine.table(&reference.schema, &reference.table) {
-            engine.look_at_size(&table).await?;
+    tables: Vec<Arc<dyn TableSource>>,
+    state: SessionState,
+    /// Most steps of a recursive common table expression.
+    most_steps: u64,
+    cancel: CancelToken,
+    scans: Arc<ScanCounters>,
+    /// For the memory that plans take.
+    _charge: Option<Arc<Charge>>,
+}
+
+impl Planning {
+    async fn new(
+        session: &Session,
+        bound: Arc<Bound>,
+        subqueries: Subqueries,
+        reading: Reading,
+    ) -> Result<Self> {
+        let is_known = |hint: &Hint| {
+            matches!(
+                hint,
+                Hint::MaxExecutionTime(_) | Hint::JoinFixedOrder { .. }
+            )
+        };
+        if let Some(hint) = bound.hints.iter().find(|hint| !is_known(hint)) {
+            return Err(SqlError::not_supported(format!("the hint {hint:?}")));
         }
+        let references = bound::references(&bound);
+        let engine = &session.frontend.engine;
+        for reference in &references {
+            // What is wrong with a name is said where it is resolved.
+            if let Ok(table) = engine.table(&reference.schema, &reference.table) {
+                engine.look_at_size(&table).await?;
+            }
+        }
+        let mut special = reading.special;
+        for table in bound.tables.iter().filter(|table| bound::has_row_id(table)) {
+            special.entry(table.reference).or_default().row_id = true;
+        }
+        for (number, view) in views::of_statement(session, &references).await? {
+            special.entry(number).or_default().view = Some(view);
+        }
+        let context = AccessContext {
+            engine: engine.clone(),
+            view: reading.view,
+            locker: reading.locker,
+            cancel: reading.cancel.clone(),
+            settings: settings(session),
+            workers: workers(session),
+            alias: None,
+            status: NdpStatus {
+                session: session.ndp_counters.clone(),
+                global: session.frontend.ndp_counters.clone(),
+            },
+            memory: session.frontend.memory.clone(),
+        };
+        let mut tables = Vec::with_capacity(references.len());
+        for (number, reference) in references.iter().enumerate() {
+            let special = special.remove(&number).unwrap_or_default();
+            let table = &bound.tables[number];
+            tables.push(source(&context, (table, reference), special)?);
+        }
+        let memory = session.variables.integer("query_memory_limit") as usize;
+        let state = state::template(
+            context.workers,
+            session.frontend.runtime(memory),
+            physical_rules(PhysicalOptimizer::default().rules, &context),
+        );
+        Ok(Self {
+            bound,
+            subqueries,
+            tables,
+            state,
+            most_steps: session.variables.integer("cte_max_recursion_depth"),
+            cancel: reading.cancel,
+            scans: session.scans.clone(),
+            _charge: session.charge.upgrade(),
+        })
     }
-    let mut special = reading.special;
-    for table in bound.tables.iter().filter(|table| bound::has_row_id(table)) {
-        special.entry(table.reference).or_default().row_id = true;
+
+    /// The logical plan.
+    fn logical(&self) -> Result<Planned> {
+        let tables = &self.tables;
+        Ok(lower::planned(
+            &self.bound,
+            tables,
+            self.subqueries,
+            self.most_steps,
+        )?)
     }
-    for (number, view) in views::of_statement(session, &references).await? {
-        special.entry(number).or_default().view = Some(view);
+
+    /// The plan that runs.
+    async fn physical(self) -> Result<Prepared> {
+        let (state, planned) = (&self.state, self.logical()?);
+        let mut optimized = state.optimize(&planned.plan)?;
+        interrupt::check()?;
+        if sample(&optimized, &self.scans).await? {
+            optimized = state.optimize(&planned.plan)?;
+            interrupt::check()?;
+        }
+        let physical = state.create_physical_plan(&optimized).await?;
+        interrupt::check()?;
+        let physical = stoppable(physical, &self.cancel)?;
+        let schema = shown_schema(&planned.schema);
+        check_types(&schema, &physical.schema())?;
+        Ok(Prepared {
+            state: self.state,
+            plan: physical,
+            schema,
+            names: planned.names,
+            accesses: bound::references(&self.bound),
+            scans: self.scans,
+        })
     }
-    let context = AccessContext {
-        engine: engine.clone(),
-        view: reading.view,
-        locker: reading.locker,
-        cancel: reading.cancel,
-        settings: settings(session),
-        workers: workers(session),
-        alias: None,
-        status: NdpStatus {
-            session: session.ndp_counters.clone(),
-            global: session.frontend.ndp_counters.clone(),
-        },
-        memory: session.frontend.memory.clone(),
-    };
-    let mut tables = Vec::with_capacity(references.len());
-    for (number, reference) in references.iter().enumerate() {
-        let special = special.remove(&number).unwrap_or_default();
-        let table = &bound.tables[number];
-        tables.push(source(&context, (table, reference), special)?);
-    }
-    let memory = session.variables.integer("query_memory_limit") as usize;
-    let state = state::template(
-        context.workers,
-        session.frontend.runtime(memory),
-        physical_rules(PhysicalOptimizer::default().rules, &context),
-    );
-    let most_steps = session.variables.integer("cte_max_recursion_depth");
-    let planned = lower::planned(bound, &tables, subqueries, most_steps)?;
-    Ok((state, planned))
 }
 
 /// Workers of a query: what `parallel_default_dop` says, or as many as there are threads.

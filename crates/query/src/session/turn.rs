@@ -12,15 +12,21 @@
 //!
 //! A place is held for one poll, not for a statement: who waits for a row, a lock or a client has none. The
 //! statements that begin and end transactions are polled where they are.
+//!
+//! A long statement is planned [`apart`] once more, in a task of its own: it leaves its plan behind when it is
+//! stopped, since one pass of a planner over ten thousand operators takes longer than a KILL may.
 
+use std::cell::RefCell;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures::future::BoxFuture;
+use perigee_engine::Errand;
 use perigee_engine::scan::CancelToken;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
 
 use crate::error::{Result, SqlError};
 use crate::interrupt::{self, Watch};
@@ -52,13 +58,88 @@ impl Places {
     }
 
     /// Where a statement with this text gets its place.
-    fn of(&self, text: &str) -> Arc<Semaphore> {
-        let lane = if text.len() > LONG {
-            &self.long
-        } else {
-            &self.short
-        };
-        lane.clone()
+    fn of(&self, text: &str) -> Lane {
+        let is_long = text.len() > LONG;
+        let places = if is_long { &self.long } else { &self.short };
+        Lane {
+            places: places.clone(),
+            is_long,
+        }
+    }
+}
+
+/// Where a statement gets its places.
+#[derive(Clone)]
+struct Lane {
+    places: Arc<Semaphore>,
+    is_long: bool,
+}
+
+thread_local! {
+    /// The lane of the statement that the thread computes for.
+    static CURRENT: RefCell<Option<Lane>> = const { RefCell::new(None) };
+}
+
+/// While it lives, the thread computes for a statement of a lane.
+struct InLane {
+    before: Option<Lane>,
+}
+
+impl InLane {
+    /// `None` for a statement inside another one, whose lane is the other one's.
+    fn enter(lane: Option<&Lane>) -> Option<Self> {
+        let lane = lane?.clone();
+        let before = CURRENT.replace(Some(lane));
+        Some(Self { before })
+    }
+}
+
+impl Drop for InLane {
+    fn drop(&mut self) {
+        CURRENT.set(self.before.take());
+    }
+}
+
+/// Computes a part of the statement that the thread computes for. A long one leaves it as soon as it is stopped;
+/// the part then ends by itself where it looks whether it is to, and has a place until then. What it holds
+/// has to be charged by itself.
+///
+/// # Errors
+/// The part's; 1317.
+pub(super) async fn apart<T: Send + 'static>(
+    cancel: &CancelToken,
+    part: BoxFuture<'static, Result<T>>,
+) -> Result<T> {
+    let lane = CURRENT.with_borrow(Clone::clone);
+    let Some(lane) = lane.filter(|lane| lane.is_long) else {
+        return part.await;
+    };
+    let turns = Turns {
+        statement: Box::pin(Errand::new(cancel).run(part)),
+        brief: false,
+        lane: Some(lane),
+        cancel: cancel.clone(),
+        waiting: None,
+        begun: false,
+    };
+    let mut task = AbortOnDrop(tokio::spawn(turns));
+    tokio::select! {
+        outcome = &mut task.0 => match outcome {
+            Ok(outcome) => outcome,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // The runtime ends.
+            Err(_) => Err(SqlError::interrupted()),
+        },
+        () = cancel.cancelled() => Err(SqlError::interrupted()),
+    }
+}
+
+/// Ends a task when who needs it goes.
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -92,7 +173,7 @@ pub(super) struct Turns<'a, T> {
     statement: BoxFuture<'a, Result<T>>,
     /// It is polled where it is, without a place.
     brief: bool,
-    lane: Option<Arc<Semaphore>>,
+    lane: Option<Lane>,
     cancel: CancelToken,
     waiting: Option<BoxFuture<'static, std::result::Result<OwnedSemaphorePermit, AcquireError>>>,
     begun: bool,
@@ -128,10 +209,10 @@ impl<'a, T> Turns<'a, T> {
             return Poll::Ready(None);
         }
         if self.waiting.is_none() {
-            if let Ok(place) = lane.clone().try_acquire_owned() {
+            if let Ok(place) = lane.places.clone().try_acquire_owned() {
                 return Poll::Ready(Some(place));
             }
-            self.waiting = Some(Box::pin(lane.clone().acquire_owned()));
+            self.waiting = Some(Box::pin(lane.places.clone().acquire_owned()));
         }
         let Some(waiting) = &mut self.waiting else {
             return Poll::Ready(None);
@@ -154,6 +235,7 @@ impl<T> Future for Turns<'_, T> {
         }
         this.begun = true;
         let _watch = Watch::new(&this.cancel);
+        let _lane = InLane::enter(this.lane.as_ref());
         let statement = this.statement.as_mut();
         if this.brief {
             return statement.poll(cx);
@@ -169,7 +251,11 @@ impl<T> Future for Turns<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_brief;
+    #![allow(clippy::unwrap_used, reason = "test code")]
+
+    use std::sync::mpsc;
+
+    use super::*;
 
     #[test]
     fn only_single_statements_about_transactions_are_brief() {
@@ -179,6 +265,49 @@ mod tests {
         let long = format!("COMMIT /*{}*/", "x".repeat(300));
         for text in ["SELECT 1", "COMMIT; SELECT 1", "", "COMMITTED", &long] {
             assert!(!is_brief(text), "{text}");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_long_statement_that_is_stopped_leaves_a_part_that_does_not_look() {
+        let places = Places::new(1);
+        let text = "x".repeat(LONG + 1);
+        let cancel = CancelToken::new();
+        let (begun, has_begun) = mpsc::channel();
+        let (end, ends) = mpsc::channel::<()>();
+        let part = async move {
+            begun.send(()).unwrap();
+            ends.recv().unwrap();
+            Ok(())
+        };
+        let token = cancel.clone();
+        let stopper = tokio::task::spawn_blocking(move || {
+            has_begun.recv().unwrap();
+            token.cancel();
+        });
+        let statement = Box::pin(apart(&cancel, Box::pin(part)));
+        let outcome = Turns::new(&places, &text, &cancel, statement).await;
+        assert_eq!(outcome, Err(SqlError::interrupted()));
+        stopper.await.unwrap();
+        // The part goes on, in its place.
+        assert_eq!(places.long.available_permits(), 0);
+        end.send(()).unwrap();
+        assert!(places.long.acquire().await.is_ok());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn parts_give_what_they_compute() {
+        let places = Places::new(1);
+        for text in ["x".to_owned(), "x".repeat(LONG + 1)] {
+            let cancel = CancelToken::new();
+            let part = Box::pin(async { Ok(interrupt::is_watched()) });
+            let statement = Box::pin(apart(&cancel, part));
+            let outcome = Turns::new(&places, &text, &cancel, statement).await;
+            assert_eq!(outcome, Ok(true));
+            let failing = Box::pin(async { Err::<(), _>(SqlError::empty_query()) });
+            let statement = Box::pin(apart(&cancel, failing));
+            let outcome = Turns::new(&places, &text, &cancel, statement).await;
+            assert_eq!(outcome, Err(SqlError::empty_query()));
         }
     }
 }

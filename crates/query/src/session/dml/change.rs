@@ -1,6 +1,7 @@
 //! UPDATE and DELETE.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock, Written};
@@ -34,7 +35,7 @@ pub(in crate::session) enum Kind {
 #[derive(Debug)]
 pub(in crate::session) struct ReadPhase {
     pub kind: Kind,
-    query: query::Query,
+    query: Arc<query::Query>,
     /// How the rows of the query become the new values.
     assigned: Evaluated,
     /// Columns of the only target that are needed if its row is locked before the query runs.
@@ -302,7 +303,7 @@ impl ReadPhase {
         let assigned = Evaluated::new(&change, assigned, &targets);
         Ok(Self {
             kind,
-            query: change.query,
+            query: Arc::new(change.query),
             assigned,
             needed,
             targets,

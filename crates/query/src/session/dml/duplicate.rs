@@ -101,9 +101,10 @@ impl OnDuplicate {
         let mut change = bound::over_both(session, both, &given, (piece, now))?;
         change.narrow(&[]);
         let evaluated = Evaluated::new(&change, &assigned, &targets);
-        let references = change.query.tables.len();
+        let query = Arc::new(change.query);
+        let references = query.tables.len();
         let (rows, reading) = reading(session, work, table, references, cancel).await;
-        let prepared = Box::new(select::plan(session, &change.query, reading).await?);
+        let prepared = Box::new(select::plan(session, &query, reading).await?);
         Ok(Self {
             targets,
             assigned,
