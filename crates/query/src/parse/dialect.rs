@@ -19,6 +19,8 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
+use crate::interrupt;
+
 /// The dialect: sqlparser's own with corrections.
 #[derive(Debug)]
 pub struct Grammar;
@@ -102,8 +104,12 @@ impl Dialect for Grammar {
         *kw != Keyword::LOCK && MYSQL.is_table_factor_alias(explicit, kw, parser)
     }
 
-    /// sqlparser notices only behind it that FROM is no expression.
+    /// sqlparser notices only behind it that FROM is no expression. It comes by here for each operand, so that a
+    /// long statement can be stopped.
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        if let Err(stopped) = interrupt::check() {
+            return Some(Err(ParserError::ParserError(stopped.message)));
+        }
         let token = parser.peek_token();
         match &token.token {
             Token::Word(word) if word.keyword == Keyword::FROM && word.quote_style.is_none() => {

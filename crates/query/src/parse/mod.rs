@@ -52,6 +52,7 @@ pub use source::{SelectLists, Source};
 pub use transaction::{Completion, TransactionStatement};
 
 use crate::error::{Result, SqlError};
+use crate::interrupt;
 
 /// Nesting that a statement may have: parentheses, subqueries, operators to the right.
 const MAX_DEPTH: usize = 100;
@@ -297,8 +298,14 @@ impl<'a> Piece<'a> {
     ///
     /// # Errors
     /// 1064 for text that is no statement, 1235 for statements that are not supported, 1436 for those that
-    /// are too deep or too long.
+    /// are too deep or too long, 1317.
     pub fn parse(self) -> Result<Statement> {
+        // What was stopped may have come to any error.
+        self.parsed()
+            .map_err(|error| interrupt::check().err().unwrap_or(error))
+    }
+
+    fn parsed(self) -> Result<Statement> {
         bounds::check(self.tokens)?;
         let mut cursor = Cursor::new(self);
         let first = cursor.word();

@@ -13,8 +13,8 @@
 //! A place is held for one poll, not for a statement: who waits for a row, a lock or a client has none. The
 //! statements that begin and end transactions are polled where they are.
 //!
-//! A long statement is planned [`apart`] once more, in a task of its own: it leaves its plan behind when it is
-//! stopped, since one pass of a planner over ten thousand operators takes longer than a KILL may.
+//! Statements but the shortest are planned [`apart`] once more, in a task of their own: they leave their plans behind
+//! when they are stopped, since one pass of a planner over thousands of operators takes longer than a KILL may.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -59,11 +59,13 @@ impl Places {
 
     /// Where a statement with this text gets its place.
     fn of(&self, text: &str) -> Lane {
-        let is_long = text.len() > LONG;
-        let places = if is_long { &self.long } else { &self.short };
+        let places = match text.len() > LONG {
+            true => &self.long,
+            false => &self.short,
+        };
         Lane {
             places: places.clone(),
-            is_long,
+            leaves: text.len() > BRIEF_TEXT,
         }
     }
 }
@@ -72,7 +74,8 @@ impl Places {
 #[derive(Clone)]
 struct Lane {
     places: Arc<Semaphore>,
-    is_long: bool,
+    /// It does not wait for its parts when it is stopped.
+    leaves: bool,
 }
 
 thread_local! {
@@ -100,9 +103,9 @@ impl Drop for InLane {
     }
 }
 
-/// Computes a part of the statement that the thread computes for. A long one leaves it as soon as it is stopped;
-/// the part then ends by itself where it looks whether it is to, and has a place until then. What it holds
-/// has to be charged by itself.
+/// Computes a part of the statement that the thread computes for. Unless it is very short, the statement leaves
+/// the part as soon as it is stopped; the part then ends by itself where it looks whether it is to, and has a
+/// place until then. What it holds has to be charged by itself.
 ///
 /// # Errors
 /// The part's; 1317.
@@ -111,7 +114,7 @@ pub(super) async fn apart<T: Send + 'static>(
     part: BoxFuture<'static, Result<T>>,
 ) -> Result<T> {
     let lane = CURRENT.with_borrow(Clone::clone);
-    let Some(lane) = lane.filter(|lane| lane.is_long) else {
+    let Some(lane) = lane.filter(|lane| lane.leaves) else {
         return part.await;
     };
     let turns = Turns {
@@ -155,7 +158,7 @@ const BRIEF: [&str; 7] = [
     "KILL",
 ];
 
-/// Longest text of such a statement, in bytes.
+/// Longest text of such a statement, in bytes, and of what is planned in no time.
 const BRIEF_TEXT: usize = 256;
 
 /// True for one statement of [`BRIEF`] and nothing after it.
@@ -269,9 +272,9 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_long_statement_that_is_stopped_leaves_a_part_that_does_not_look() {
+    async fn a_statement_that_is_stopped_leaves_a_part_that_does_not_look() {
         let places = Places::new(1);
-        let text = "x".repeat(LONG + 1);
+        let text = "x".repeat(BRIEF_TEXT + 1);
         let cancel = CancelToken::new();
         let (begun, has_begun) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
@@ -290,9 +293,10 @@ mod tests {
         assert_eq!(outcome, Err(SqlError::interrupted()));
         stopper.await.unwrap();
         // The part goes on, in its place.
-        assert_eq!(places.long.available_permits(), 0);
+        assert_eq!(places.short.available_permits(), SHORT_PLACES - 1);
         end.send(()).unwrap();
-        assert!(places.long.acquire().await.is_ok());
+        let all = places.short.acquire_many(SHORT_PLACES as u32);
+        assert!(all.await.is_ok());
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
