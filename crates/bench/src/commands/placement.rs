@@ -1,6 +1,6 @@
 //! `perigee-bench placement`: the experiment of the cost model for near-data processing (nKV, section 3). One scan, with
-//! more and more rows that pass and columns that are wanted, by the frontend and by storage: does the plan choose the faster
-//! side?
+//! more and more rows that pass and columns that are wanted, by the frontend and by storage: does a plan by measured costs
+//! choose the faster side?
 
 use std::fmt::Write as _;
 use std::fs;
@@ -300,6 +300,7 @@ impl Grid {
         let bytes = write_rows(&data, rows)?;
         let shape = ClusterShape {
             name: "placement",
+            frontend_args: &["--measure-costs"],
             link: link.clone(),
             ..TWO_PAGE_STORES
         };

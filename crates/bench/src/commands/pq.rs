@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::setup::{BenchOptions, ClusterShape, note};
+use super::setup::{BenchOptions, ClusterShape, TWO_PAGE_STORES, note};
 use crate::pairs::{Comparison, geometric_mean};
 use perigee_workload::{Client, Cluster, WorkloadError, answers, load};
 
@@ -47,7 +47,7 @@ impl Degree {
             name: &format!("pq-{degree}"),
             page_stores: 1,
             page_store_args: &["--ndp-threads".to_owned(), degree.to_string()],
-            link: None,
+            ..TWO_PAGE_STORES
         };
         let cluster = options.loaded_cluster(data, &shape).await?;
         let client = cluster.client(Some(load::SCHEMA)).await?;

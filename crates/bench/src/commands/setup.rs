@@ -31,6 +31,8 @@ pub struct ClusterShape<'a> {
     pub page_stores: usize,
     /// Further arguments of each.
     pub page_store_args: &'a [String],
+    /// Further arguments of the frontend.
+    pub frontend_args: &'a [&'a str],
     /// What lies between the frontend and the stores.
     pub link: Option<Arc<Link>>,
 }
@@ -40,6 +42,7 @@ pub const TWO_PAGE_STORES: ClusterShape<'_> = ClusterShape {
     name: "cluster",
     page_stores: 2,
     page_store_args: &[],
+    frontend_args: &[],
     link: None,
 };
 
@@ -75,9 +78,11 @@ impl BenchOptions {
     /// # Errors
     /// If a process does not start.
     pub fn cluster(&self, shape: &ClusterShape<'_>, pool: u64) -> Result<Cluster, WorkloadError> {
+        let mut frontend_args = vec!["--buffer-pool".to_owned(), pool.to_string()];
+        frontend_args.extend(shape.frontend_args.iter().map(|&arg| arg.to_owned()));
         Cluster::start(ClusterOptions {
             page_stores: shape.page_stores,
-            frontend_args: vec!["--buffer-pool".to_owned(), pool.to_string()],
+            frontend_args,
             page_store_args: shape.page_store_args.to_vec(),
             link: shape.link.clone(),
             ..ClusterOptions::new(self.binary.clone(), self.stores(shape.name)?)
