@@ -14,6 +14,7 @@ use crate::login::{Login, LoginError};
 use crate::outlet::Outlet;
 use crate::registry::{ConnectionRegistry, Registration, count};
 use crate::session::{Authenticator, ConnectionInfo, Frontend, OkInfo, Session};
+use crate::tls::TlsInfo;
 
 /// How long a connection that ends with an error waits for the client to take it.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
@@ -79,6 +80,8 @@ pub(crate) async fn connect(
         outlet,
         authenticator,
         peer,
+        tls: shared.config.tls.as_ref(),
+        require_tls: shared.config.require_tls,
         patience,
     };
     let version = shared.frontend.server_version();
@@ -98,7 +101,8 @@ pub(crate) async fn connect(
         tracing::warn!(%peer, limit = shared.config.max_connections, "too many connections");
         return Err((End::NoSeat, Some(CON_COUNT_ERROR.with(&[]))));
     }
-    let session = open_session(shared, registration, &response, peer)
+    let tls = receiver.tls().cloned();
+    let session = open_session(shared, registration, &response, peer, tls)
         .await
         .map_err(|error| (End::NoSession(error.clone()), Some(error)))?;
     outlet.ok(&OkInfo::default(), session.status());
@@ -116,6 +120,7 @@ pub(crate) async fn open_session(
     registration: &Registration,
     response: &HandshakeResponse,
     peer: SocketAddr,
+    tls: Option<TlsInfo>,
 ) -> Result<Box<dyn Session>, SqlError> {
     let handle = registration.handle();
     let has = |capability| response.capabilities.has(capability);
@@ -125,6 +130,7 @@ pub(crate) async fn open_session(
         id: handle.id(),
         user: response.user.clone(),
         peer,
+        tls,
         database: response.database.clone(),
         attributes: response.attributes.clone(),
         collation: response.collation,

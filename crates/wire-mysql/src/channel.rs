@@ -19,6 +19,7 @@ use crate::errors::{
 };
 use crate::frame::{self, FilePart, FrameDecoder, FrameError, MAX_FILE_PART};
 use crate::memory::Held;
+use crate::tls::{HandshakeError, Tls, TlsInfo};
 use crate::transport::Transport;
 
 /// Room made for a read of a command: more than most need.
@@ -104,6 +105,17 @@ impl Receiver {
     pub(crate) fn expect_envelopes(&mut self) {
         self.envelopes = Some(std::mem::take(&mut self.buf));
         self.frames.expect_envelopes();
+    }
+
+    /// Turns the connection to TLS; what came behind the client's request belongs to it.
+    pub(crate) async fn start_tls(&mut self, tls: &Tls) -> Result<(), HandshakeError> {
+        let received = std::mem::take(&mut self.buf);
+        self.transport.start_tls(tls, received).await
+    }
+
+    /// How the connection is encrypted, if it is.
+    pub(crate) fn tls(&self) -> Option<&TlsInfo> {
+        self.transport.tls()
     }
 
     /// The sequence id of the frame that follows. With compression it is that of the envelope that follows,
@@ -339,7 +351,10 @@ impl Sender {
         }
         self.sent = 0;
         empty(buf);
-        Ok(())
+        match timeout(self.stall, self.transport.flush()).await {
+            Ok(flushed) => flushed.map_err(SendError::Io),
+            Err(_) => Err(SendError::Stalled(self.stall)),
+        }
     }
 }
 

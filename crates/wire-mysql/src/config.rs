@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::auth::AuthMethod;
+use crate::tls::Tls;
 
 /// Settings of a server. The defaults are MySQL's, except where a comment says otherwise.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Address to listen on. Loopback by default: there is no TLS yet.
+    /// Address to listen on. Loopback by default.
     pub listen: SocketAddr,
     /// Most connections at a time (`max_connections`); one more gets error 1040.
     pub max_connections: usize,
@@ -32,6 +33,10 @@ pub struct ServerConfig {
     pub net_buffer_length: usize,
     /// The method of authentication that the greeting names.
     pub default_auth: AuthMethod,
+    /// Certificate and key, if clients may turn their connections to TLS.
+    pub tls: Option<Tls>,
+    /// Refuse clients who do not (`require_secure_transport`): error 3159.
+    pub require_tls: bool,
 }
 
 impl Default for ServerConfig {
@@ -51,6 +56,8 @@ impl Default for ServerConfig {
             net_write_timeout: Duration::from_secs(60),
             net_buffer_length: 64 << 10,
             default_auth: AuthMethod::CachingSha2Password,
+            tls: None,
+            require_tls: false,
         }
     }
 }

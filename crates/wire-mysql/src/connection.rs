@@ -84,6 +84,7 @@ pub(crate) async fn serve(
         Err((end, answer)) => {
             count(&shared.registry.live_counters().aborted_connects, 1);
             say_farewell(&mut receiver, &mut outlet, &end, answer).await;
+            transport.close();
             return end;
         }
     };
@@ -117,6 +118,7 @@ pub(crate) async fn serve(
         answer,
     )
     .await;
+    connection.transport.close();
     end
 }
 
@@ -366,6 +368,8 @@ impl Connection {
             outlet: self.outlet.get_mut(),
             authenticator: &*self.shared.authenticator,
             peer: self.peer,
+            tls: None,
+            require_tls: false,
             patience,
         };
         // The greeting's nonce was used up by the first login: the client is asked anew.
@@ -379,7 +383,9 @@ impl Connection {
                 return ControlFlow::Break((End::Receive(ReceiveError::Idle(patience)), None));
             }
         }
-        match open_session(&self.shared, &self.registration, &response, self.peer).await {
+        let tls = self.transport.tls().cloned();
+        let opened = open_session(&self.shared, &self.registration, &response, self.peer, tls);
+        match opened.await {
             Ok(session) => {
                 self.session = session;
                 self.statements.clear();

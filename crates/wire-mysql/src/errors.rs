@@ -232,6 +232,7 @@ known_errors! {
     MALFORMED_PACKET = 1835, b"HY000", "ER_MALFORMED_PACKET", "Malformed communication packet.";
     READ_ONLY_MODE = 1836, b"HY000", "ER_READ_ONLY_MODE", "Running in read-only mode";
     QUERY_TIMEOUT = 3024, b"HY000", "ER_QUERY_TIMEOUT", "Query execution was interrupted, maximum statement execution time exceeded";
+    SECURE_TRANSPORT_REQUIRED = 3159, b"HY000", "ER_SECURE_TRANSPORT_REQUIRED", "Connections using insecure transport are prohibited while --require_secure_transport=ON.";
     CLIENT_LOCAL_FILES_DISABLED = 3948, b"42000", "ER_CLIENT_LOCAL_FILES_DISABLED", "Loading local data is disabled; this must be enabled on both the client and server sides";
     CLIENT_INTERACTION_TIMEOUT = 4031, b"HY000", "ER_CLIENT_INTERACTION_TIMEOUT", "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior.";
 }

@@ -139,7 +139,7 @@ flags! {
 }
 
 impl Capabilities {
-    /// What Perigee offers. COMPRESS and SSL are not among it.
+    /// What Perigee offers always; SSL, too, if the server has a certificate.
     pub const SERVER: Self = Self::LONG_PASSWORD
         .with(Self::FOUND_ROWS)
         .with(Self::LONG_FLAG)
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_compression_nor_tls_is_offered() {
+    fn compression_is_offered_and_tls_only_with_a_certificate() {
         assert!(Capabilities::SERVER.has(Capabilities::COMPRESS));
         assert!(!Capabilities::SERVER.has(Capabilities::SSL));
         assert!(Capabilities::SERVER.has(Capabilities::LOCAL_FILES));

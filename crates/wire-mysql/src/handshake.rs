@@ -1,5 +1,5 @@
 //! The packets of the connection phase: the server's greeting (handshake version 10), the client's
-//! response to it, the switch to another authentication method, and COM_CHANGE_USER, which repeats
+//! request for TLS and its response, the switch to another authentication method, and COM_CHANGE_USER, which repeats
 //! the response later. The order in which they travel is in [`crate::login`].
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -23,8 +23,9 @@ pub(crate) fn put_greeting(
     connection_id: u32,
     nonce: &[u8; NONCE],
     method: AuthMethod,
+    capabilities: Capabilities,
 ) {
-    let capabilities = Capabilities::SERVER.0.to_le_bytes();
+    let capabilities = capabilities.0.to_le_bytes();
     out.put_u8(PROTOCOL_VERSION);
     put_nul_bytes(out, server_version.as_bytes());
     out.put_u32_le(connection_id);
@@ -50,6 +51,14 @@ pub(crate) fn put_auth_switch(out: &mut BytesMut, method: AuthMethod, nonce: &[u
 /// Appends what tells a `caching_sha2_password` client that its scramble was enough.
 pub(crate) fn put_fast_auth_success(out: &mut BytesMut) {
     out.extend_from_slice(&[0x01, 0x03]);
+}
+
+/// True for the first part of a response, without a user, which asks for TLS before the whole of it follows.
+pub(crate) fn asks_for_tls(payload: &[u8]) -> bool {
+    const FIRST_PART: usize = 4 + 4 + 1 + 23;
+    let capabilities = payload.first_chunk().copied().map(u32::from_le_bytes);
+    let asked = Capabilities::PROTOCOL_41.with(Capabilities::SSL);
+    payload.len() == FIRST_PART && capabilities.is_some_and(|c| Capabilities(c).has(asked))
 }
 
 /// What a client answers to the greeting, or sends with COM_CHANGE_USER.

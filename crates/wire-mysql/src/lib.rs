@@ -19,7 +19,7 @@
 //!   buffer is bounded, long ones of all connections together, and every wait for the client has a deadline.
 //! - A cancelled statement is awaited, so that its session can undo it.
 //!
-//! Not here: SQL, storage, DataFusion; compression and TLS are not spoken.
+//! Not here: SQL, storage, DataFusion. Results are not compressed.
 
 mod admission;
 mod auth;
@@ -52,6 +52,7 @@ mod session;
 mod statements;
 mod temporal;
 mod text;
+mod tls;
 mod transport;
 mod unfinished;
 
@@ -73,3 +74,4 @@ pub use session::{
     Account, Authenticator, ConnectionInfo, Frontend, InfileSource, OkInfo, Prepared, ResultSink,
     Session, SessionStatus, StatementId, StaticAccounts,
 };
+pub use tls::{TLS_VERSIONS, Tls, TlsError, TlsInfo};

@@ -1,4 +1,4 @@
-//! The connection phase: greeting, response, perhaps a switch of the method, verdict. COM_CHANGE_USER
+//! The connection phase: greeting, perhaps a turn to TLS, response, perhaps a switch of the method, verdict. COM_CHANGE_USER
 //! goes through the second half of it again.
 //!
 //! A scramble is checked against the nonce of the greeting only if the client used the method that
@@ -13,11 +13,17 @@ use perigee_types::DecodeError;
 
 use crate::auth::{AuthMethod, NONCE, is_empty_password, nonce};
 use crate::channel::{ReceiveError, Receiver, SendError};
-use crate::errors::{ACCESS_DENIED_ERROR, HANDSHAKE_ERROR, NOT_SUPPORTED_AUTH_MODE, SqlError};
+use crate::errors::{
+    ACCESS_DENIED_ERROR, HANDSHAKE_ERROR, NOT_SUPPORTED_AUTH_MODE, SECURE_TRANSPORT_REQUIRED,
+    SqlError,
+};
 use crate::flags::Capabilities;
-use crate::handshake::{HandshakeResponse, put_auth_switch, put_fast_auth_success, put_greeting};
+use crate::handshake::{
+    HandshakeResponse, asks_for_tls, put_auth_switch, put_fast_auth_success, put_greeting,
+};
 use crate::outlet::Outlet;
 use crate::session::{Account, Authenticator};
+use crate::tls::{HandshakeError, Tls};
 
 /// Longest packet taken of a client that has not logged in: a response with 64 KiB of attributes
 /// fits.
@@ -38,6 +44,9 @@ pub(crate) enum LoginError {
     /// The client cannot be reached.
     #[error(transparent)]
     Send(#[from] SendError),
+    /// The client asked for TLS, and there is none with it.
+    #[error("TLS: {0}")]
+    Tls(#[from] HandshakeError),
 }
 
 impl LoginError {
@@ -47,7 +56,7 @@ impl LoginError {
             Self::Refused(error) => Some(error.clone()),
             Self::Malformed(_) => Some(HANDSHAKE_ERROR.with(&[])),
             Self::Receive(error @ ReceiveError::Frame(_)) => Some(error.to_sql()),
-            Self::Receive(_) | Self::Send(_) => None,
+            Self::Receive(_) | Self::Send(_) | Self::Tls(_) => None,
         }
     }
 }
@@ -58,6 +67,10 @@ pub(crate) struct Login<'a> {
     pub(crate) outlet: &'a mut Outlet,
     pub(crate) authenticator: &'a dyn Authenticator,
     pub(crate) peer: SocketAddr,
+    /// What clients may turn the connection to.
+    pub(crate) tls: Option<&'a Tls>,
+    /// Who does not is refused.
+    pub(crate) require_tls: bool,
     /// Longest silence of the client at each step.
     pub(crate) patience: Duration,
 }
@@ -86,13 +99,30 @@ impl Login<'_> {
         offered: AuthMethod,
         nonce: &[u8; NONCE],
     ) -> Result<HandshakeResponse, LoginError> {
+        let capabilities = Capabilities::SERVER.with_if(self.tls.is_some(), Capabilities::SSL);
         self.outlet.sender.packet(|out| {
-            put_greeting(out, server_version, connection_id, nonce, offered);
+            put_greeting(
+                out,
+                server_version,
+                connection_id,
+                nonce,
+                offered,
+                capabilities,
+            );
         });
-        let payload = self.exchange().await?;
+        let mut payload = self.exchange().await?;
+        if let Some(tls) = self.tls
+            && asks_for_tls(&payload)
+        {
+            self.receiver.start_tls(tls).await?;
+            payload = self.exchange().await?;
+        }
         let mut response = HandshakeResponse::decode(&payload)?;
+        if self.require_tls && self.receiver.tls().is_none() {
+            return Err(LoginError::Refused(SECURE_TRANSPORT_REQUIRED.with(&[])));
+        }
         // A flag without its counterpart means nothing.
-        response.capabilities = response.capabilities.and(Capabilities::SERVER);
+        response.capabilities = response.capabilities.and(capabilities);
         self.outlet.client = response.capabilities;
         Ok(response)
     }

@@ -21,6 +21,7 @@ use crate::errors::{SqlError, UNKNOWN_COM_ERROR};
 use crate::memory::Memory;
 use crate::parameter::Parameter;
 use crate::registry::{ConnectionHandle, ConnectionRegistry};
+use crate::tls::TlsInfo;
 
 /// Makes the sessions.
 #[async_trait]
@@ -48,6 +49,8 @@ pub struct ConnectionInfo {
     pub user: String,
     /// The client's address.
     pub peer: SocketAddr,
+    /// How the connection is encrypted, if it is.
+    pub tls: Option<TlsInfo>,
     /// The database the client asked for.
     pub database: Option<String>,
     /// What the client says of itself (`_client_name`, `program_name` and so on), in its order.

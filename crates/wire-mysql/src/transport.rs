@@ -1,24 +1,35 @@
 //! The socket of one connection, shared by the half that reads, the half that writes and the watch
-//! that notices a client gone while its statement runs. TLS has its place here: the halves would
-//! go through the TLS stream, the watch stays on the socket.
+//! that notices a client gone while its statement runs. Once the client has asked for TLS the halves
+//! go through it; the watch stays on the socket.
 
 use std::io;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use bytes::BytesMut;
+use parking_lot::Mutex;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use crate::registry::{ConnectionRegistry, count};
+use crate::tls::{HandshakeError, Tls, TlsInfo, TlsStream};
 
 /// A socket that can be read, written and watched at the same time.
 #[derive(Debug)]
 pub(crate) struct Transport {
     tcp: TcpStream,
+    tls: OnceLock<Encrypted>,
     registry: ConnectionRegistry,
     /// Number of the envelope that follows, from either side, if the client compresses.
     envelope: AtomicU8,
+}
+
+/// The TLS of a connection. Its lock is never held across an await.
+#[derive(Debug)]
+struct Encrypted {
+    stream: Mutex<TlsStream>,
+    info: TlsInfo,
 }
 
 impl Transport {
@@ -30,9 +41,28 @@ impl Transport {
         }
         Self {
             tcp,
+            tls: OnceLock::new(),
             registry,
             envelope: AtomicU8::new(0),
         }
+    }
+
+    /// Turns the connection to TLS, which it must not have yet. `received` came behind the client's request.
+    pub(crate) async fn start_tls(
+        &self,
+        tls: &Tls,
+        received: BytesMut,
+    ) -> Result<(), HandshakeError> {
+        let (stream, info) = TlsStream::accept(tls, &self.tcp, received).await?;
+        let stream = Mutex::new(stream);
+        let first = self.tls.set(Encrypted { stream, info }).is_ok();
+        assert!(first, "a connection turns to TLS once");
+        Ok(())
+    }
+
+    /// How the connection is encrypted, if it is.
+    pub(crate) fn tls(&self) -> Option<&TlsInfo> {
+        self.tls.get().map(|tls| &tls.info)
     }
 
     /// Number of the envelope that follows.
@@ -47,31 +77,91 @@ impl Transport {
 
     /// Reads what is there, up to the room `buf` has; waits for the first byte. 0 is the end.
     pub(crate) async fn read(&self, buf: &mut BytesMut) -> io::Result<usize> {
+        let n = match self.tls.get() {
+            Some(tls) => self.read_tls(&tls.stream, buf).await?,
+            None => self.read_plain(buf).await?,
+        };
+        count(&self.registry.live_counters().bytes_received, n);
+        Ok(n)
+    }
+
+    async fn read_plain(&self, buf: &mut BytesMut) -> io::Result<usize> {
         loop {
             self.tcp.readable().await?;
             match self.tcp.try_read_buf(buf) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Ok(n) => {
-                    count(&self.registry.live_counters().bytes_received, n);
-                    return Ok(n);
-                }
-                Err(error) => return Err(error),
+                read => return read,
+            }
+        }
+    }
+
+    async fn read_tls(&self, stream: &Mutex<TlsStream>, buf: &mut BytesMut) -> io::Result<usize> {
+        loop {
+            if let Some(n) = stream.lock().decrypt(buf)? {
+                return Ok(n);
+            }
+            self.tcp.readable().await?;
+            if stream.lock().receive(&self.tcp)? == Some(0) {
+                return Ok(0);
             }
         }
     }
 
     /// Writes some of `bytes`; waits until at least one byte goes.
     pub(crate) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let n = match self.tls.get() {
+            Some(tls) => self.write_tls(&tls.stream, bytes).await?,
+            None => self.write_plain(bytes).await?,
+        };
+        count(&self.registry.live_counters().bytes_sent, n);
+        Ok(n)
+    }
+
+    async fn write_plain(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             self.tcp.writable().await?;
             match self.tcp.try_write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Ok(n) => {
-                    count(&self.registry.live_counters().bytes_sent, n);
-                    return Ok(n);
-                }
-                Err(error) => return Err(error),
+                written => return written,
             }
+        }
+    }
+
+    async fn write_tls(&self, stream: &Mutex<TlsStream>, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            {
+                let mut stream = stream.lock();
+                let taken = stream.encrypt(bytes)?;
+                let sent = stream.send(&self.tcp)?;
+                if taken > 0 {
+                    return Ok(taken);
+                }
+                if sent {
+                    continue;
+                }
+            }
+            self.tcp.writable().await?;
+        }
+    }
+
+    /// Waits until all that was written has gone to the socket.
+    pub(crate) async fn flush(&self) -> io::Result<()> {
+        let Some(tls) = self.tls.get() else {
+            return Ok(());
+        };
+        while !tls.stream.lock().send(&self.tcp)? {
+            self.tcp.writable().await?;
+        }
+        Ok(())
+    }
+
+    /// Says to the client that nothing follows, as far as it can be said at once.
+    pub(crate) fn close(&self) {
+        let Some(tls) = self.tls.get() else { return };
+        let mut stream = tls.stream.lock();
+        stream.close();
+        if let Err(error) = stream.send(&self.tcp) {
+            tracing::debug!(%error, "the end of a TLS connection is not announced");
         }
     }
 

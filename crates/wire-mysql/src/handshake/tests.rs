@@ -14,6 +14,7 @@ fn the_greeting_has_its_fields_in_place() {
         7,
         &NONCE_BYTES,
         AuthMethod::CachingSha2Password,
+        Capabilities::SERVER,
     );
     let mut expected = vec![10];
     expected.extend_from_slice(b"8.0.43-x\0");
@@ -127,4 +128,17 @@ fn change_user_decodes() {
     assert_eq!(response.attributes, [("_os".to_owned(), "BeOS".to_owned())]);
     let short = HandshakeResponse::decode_change_user(b"ann\0\0\0", all, 255).unwrap();
     assert_eq!((short.collation, short.database), (255, None));
+}
+
+#[test]
+fn a_request_for_tls_is_the_first_part_of_a_response() {
+    let mut request = full_response();
+    let asked = Capabilities::SERVER.with(Capabilities::SSL);
+    request[..4].copy_from_slice(&asked.0.to_le_bytes());
+    assert!(!asks_for_tls(&request), "a whole response");
+    assert!(asks_for_tls(&request[..32]));
+    assert!(!asks_for_tls(&full_response()[..32]), "without the flag");
+    for len in [0, 3, 31, 33] {
+        assert!(!asks_for_tls(&request[..len]), "{len}");
+    }
 }

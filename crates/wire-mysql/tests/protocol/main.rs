@@ -12,3 +12,4 @@ mod mariadb;
 mod prepared;
 mod results;
 mod script;
+mod tls;
