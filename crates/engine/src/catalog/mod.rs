@@ -1,4 +1,4 @@
-//! The catalog: schemas and tables, kept in pages like everything else, so that a frontend started
+//! The catalog: schemas, tables and the records of accounts, kept in pages like everything else, so that a frontend started
 //! on an empty machine finds them.
 
 mod def;
@@ -18,8 +18,9 @@ pub use numbers::{Numbers, Step, positive};
 pub use samples::Sample;
 pub(crate) use samples::Samples;
 pub use stats::{ColumnStats, TableStats};
+pub use store::AccountRecords;
 pub(crate) use store::{
-    CATALOG_ROOT, Catalog, Schemas, catalog_shape, decode_catalog, no_stats, number_key,
-    schema_key, stats_records, table_key,
+    CATALOG_ROOT, Catalog, Schemas, account_key, catalog_shape, decode_catalog, no_stats,
+    number_key, schema_key, stats_records, table_key,
 };
 pub use table::{HIDDEN_ROW_ID, Index, IndexRoot, MAX_INDEXES, Table};

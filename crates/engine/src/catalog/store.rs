@@ -7,6 +7,7 @@
 //! "t" schema 0 table             a table: ids, definition, roots (`Table::encode`)
 //! "x" table id, big-endian       a table's statistics (`TableStats::encode`)
 //! "x" table id, column           those of a column, its number big-endian (`ColumnStats::encode`)
+//! "a" name                       an account's record, whose meaning is that of the layer above
 //! "n" table id, big-endian       numbers of AUTO_INCREMENT below this one may be in use
 //! "j" …                          changes that take place together (`super::journal`)
 //! ```
@@ -17,6 +18,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use perigee_page::{PLAIN_HEADER_LEN, PageKind, RecordShape};
@@ -53,10 +55,19 @@ pub(crate) const fn catalog_shape() -> RecordShape {
 /// Longest record, so that the journal can hold it in one of its own.
 const LONGEST: usize = MAX_RECORD_LEN - journal::OVERHEAD;
 
-/// All schemas and tables.
+/// Begins the names of accounts' records.
+const ACCOUNT: u8 = b'a';
+
+/// Records of accounts by their names. The catalog does not know what they say.
+pub type AccountRecords = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// All schemas and tables, and the records of accounts.
 pub(crate) struct Catalog {
     tree: Tree,
     pub(crate) schemas: RwLock<Schemas>,
+    accounts: RwLock<Arc<AccountRecords>>,
+    /// Changes with every change of the accounts.
+    accounts_version: AtomicU64,
     /// Serialises changes of the catalog. Whoever waits for a table's lock does not hold it.
     pub(crate) ddl: Arc<tokio::sync::Mutex<()>>,
 }
@@ -67,6 +78,11 @@ pub(crate) fn schema_key(schema: &str) -> Vec<u8> {
 
 pub(crate) fn table_key(schema: &str, table: &str) -> Vec<u8> {
     [b"t", schema.as_bytes(), &[0], table.as_bytes()].concat()
+}
+
+/// The record of an account as one of the catalog.
+pub(crate) fn account_key(name: &[u8]) -> Vec<u8> {
+    [&[ACCOUNT], name].concat()
 }
 
 fn stats_key(table: TableId) -> Vec<u8> {
@@ -147,11 +163,36 @@ impl Catalog {
         }
         journal::complete(&tree, &mut entries).await?;
         let schemas = RwLock::new(decode(&entries, pool.allocator().retired())?);
+        let account = |(key, value): (Vec<u8>, Vec<u8>)| match key.split_first() {
+            Some((&ACCOUNT, name)) => Some((name.to_vec(), value)),
+            _ => None,
+        };
+        let accounts = entries.into_iter().filter_map(account).collect();
         Ok(Self {
             tree,
             schemas,
+            accounts: RwLock::new(Arc::new(accounts)),
+            accounts_version: AtomicU64::new(1),
             ddl: Arc::default(),
         })
+    }
+
+    /// The records of accounts, and the version that they have at least.
+    pub(crate) fn accounts(&self) -> (u64, Arc<AccountRecords>) {
+        let accounts = self.accounts.read();
+        (self.accounts_version(), accounts.clone())
+    }
+
+    /// A number that changes with every change of the accounts.
+    pub(crate) fn accounts_version(&self) -> u64 {
+        self.accounts_version.load(Ordering::Acquire)
+    }
+
+    /// Makes other records of accounts visible, which are durable.
+    pub(crate) fn publish_accounts(&self, records: AccountRecords) {
+        let mut accounts = self.accounts.write();
+        *accounts = Arc::new(records);
+        self.accounts_version.fetch_add(1, Ordering::Release);
     }
 
     pub(crate) fn schemas(&self) -> Vec<String> {
@@ -312,7 +353,7 @@ fn decode(
                 let tables = schemas.entry(table.def.schema.clone()).or_default();
                 tables.insert(table.def.name.clone(), Arc::new(table));
             }
-            Some((b'x' | b'n', _)) => {}
+            Some((b'x' | b'n' | &ACCOUNT, _)) => {}
             _ => {
                 return Err(EngineError::Corrupt(
                     "catalog entry of unknown kind".to_owned(),

@@ -13,8 +13,8 @@ use super::lock::{ExclusiveTable, TableName};
 use crate::EngineError;
 use crate::btree::Tree;
 use crate::catalog::{
-    Changes, Index, IndexRoot, Table, TableStats, no_stats, number_key, schema_key, stats_records,
-    table_key,
+    AccountRecords, Changes, Index, IndexRoot, Table, TableStats, account_key, no_stats,
+    number_key, schema_key, stats_records, table_key,
 };
 use crate::engine::{Engine, system_counter};
 use crate::errand::{self, freeing_space};
@@ -32,6 +32,7 @@ pub(super) struct Change {
     tables: Vec<Arc<Table>>,
     dropped_schema: Option<String>,
     new_schema: Option<String>,
+    accounts: Option<AccountRecords>,
     moves: bool,
 }
 
@@ -75,6 +76,18 @@ impl Change {
     pub(super) fn drop_schema(&mut self, name: &str) {
         self.records.insert(schema_key(name), None);
         self.dropped_schema = Some(name.to_owned());
+    }
+
+    /// Puts other records of accounts in the place of those that there are.
+    pub(super) fn accounts(&mut self, old: &AccountRecords, new: AccountRecords) {
+        let gone = old.keys().filter(|name| !new.contains_key(*name));
+        let gone = gone.map(|name| (account_key(name), None));
+        let changed = new
+            .iter()
+            .filter(|(name, value)| old.get(*name) != Some(value));
+        let changed = changed.map(|(name, value)| (account_key(name), Some(value.clone())));
+        self.records.extend(gone.chain(changed));
+        self.accounts = Some(new);
     }
 
     /// Says that the new tables have other trees than those they take the place of: views from
@@ -122,6 +135,9 @@ impl Change {
         }
         if let Some(name) = self.dropped_schema {
             schemas.remove(&name);
+        }
+        if let Some(records) = self.accounts {
+            engine.catalog.publish_accounts(records);
         }
     }
 }

@@ -7,6 +7,7 @@
 //! ([`crate::EngineError::TableChanged`]). Reads go on with what they have: trees that are replaced
 //! stay as they are until the last of them has ended.
 
+mod account;
 mod alter;
 mod build;
 mod change;
