@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use perigee_accounts::Accounts;
 use perigee_engine::catalog::Table;
+
+use crate::View;
 
 /// A name and its value, such as a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +44,13 @@ pub struct Connection {
     pub statement: Option<String>,
 }
 
-/// What is known when a statement reads views.
+/// What is known when a statement reads views, as far as its account may see it.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
+    /// Schemas of views.
+    pub view_schemas: Vec<&'static str>,
+    /// Accounts and what is granted to them.
+    pub accounts: Accounts,
     /// Schemas of users, sorted.
     pub schemas: Vec<String>,
     /// Their tables, sorted by schema and name.
@@ -58,4 +65,11 @@ pub struct Facts {
     pub session_status: Vec<NamedValue>,
     /// Counters of the server.
     pub global_status: Vec<NamedValue>,
+}
+
+impl Facts {
+    /// The views that the account may see.
+    pub(crate) fn views(&self) -> impl Iterator<Item = &'static dyn View> {
+        crate::all().filter(|view| self.view_schemas.contains(&view.schema()))
+    }
 }

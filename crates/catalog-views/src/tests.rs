@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use perigee_accounts::Accounts;
 use perigee_value::{ColumnType, Datum};
 
 use super::*;
@@ -14,6 +15,8 @@ fn every_value_is_of_its_columns_type() {
     };
     let facts = Facts {
         schemas: vec!["shop".to_owned()],
+        view_schemas: SCHEMAS.to_vec(),
+        accounts: Accounts::first(),
         connections: vec![Connection {
             id: 7,
             user: "root".to_owned(),
@@ -77,7 +80,11 @@ fn views_describe_themselves() {
     let columns = find("information_schema", "COLUMNS").expect("it is there");
     let def = columns.definition();
     let name = def.column("COLUMN_NAME").expect("it is there");
-    let rows = columns.rows(&Facts::default());
+    let facts = Facts {
+        view_schemas: SCHEMAS.to_vec(),
+        ..Facts::default()
+    };
+    let rows = columns.rows(&facts);
     let all: usize = all().map(|view| view.definition().columns.len()).sum();
     assert_eq!(rows.len(), all);
     assert!(

@@ -8,6 +8,7 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use async_trait::async_trait;
 use bytes::Bytes;
+use perigee_accounts::AccountName;
 use perigee_engine::Engine;
 use perigee_engine::scan::CancelToken as EngineCancel;
 use perigee_query as query;
@@ -59,6 +60,11 @@ impl wire::Frontend for WireFrontend {
             connection_id: u64::from(info.id),
             user: info.user.clone(),
             host: info.peer.ip().to_string(),
+            account: AccountName::new(info.account.user.clone(), &info.account.host),
+            encryption: info.tls.clone().map(|tls| query::Encryption {
+                version: tls.version,
+                cipher: tls.cipher,
+            }),
             found_rows: info.found_rows,
             connections: Arc::new(Registry(info.registry.clone())),
         };
@@ -122,7 +128,7 @@ impl Connections for Registry {
             schema: info.database,
             command: info.command.to_owned(),
             seconds: info.elapsed.as_secs(),
-            statement: info.statement,
+            statement: info.statement.map(query::masked),
         };
         self.0.list().into_iter().map(process).collect()
     }
@@ -294,6 +300,10 @@ impl wire::Session for WireSession {
         Ok(columns.iter().map(column).collect())
     }
 
+    fn check_kill(&mut self, id: u32) -> Result<(), wire::SqlError> {
+        self.session.check_kill(u64::from(id)).map_err(to_wire)
+    }
+
     fn idle_timeout(&self) -> Option<Duration> {
         Some(Duration::from_secs(
             self.session.wait_timeout(self.info.interactive),
@@ -301,7 +311,7 @@ impl wire::Session for WireSession {
     }
 }
 
-fn to_wire(error: query::SqlError) -> wire::SqlError {
+pub(crate) fn to_wire(error: query::SqlError) -> wire::SqlError {
     let state = error.sqlstate.as_bytes().try_into().unwrap_or(*b"HY000");
     wire::SqlError::new(error.errno, state, error.message)
 }

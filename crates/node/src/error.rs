@@ -35,6 +35,26 @@ pub enum NodeError {
         /// What the system says.
         cause: io::Error,
     },
+    /// A file has no certificate or key that can be used.
+    #[error("{path} cannot be used for TLS: {cause}; {hint}")]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        cause: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// Everybody on the network could log in as root.
+    #[error(
+        "root has no password, so the server does not listen on {address}: start it with {LISTEN} 127.0.0.1:{}, set a password \
+         with ALTER USER 'root'@'localhost' IDENTIFIED BY '…', make accounts for other machines with CREATE USER, and start \
+         it again", .address.port()
+    )]
+    OpenRoot {
+        /// The address.
+        address: SocketAddr,
+    },
     /// The process can never do its work again, unless it is started anew.
     #[error("the process ends, because it can do no more work until it is started again: {0}")]
     Failed(String),

@@ -1,5 +1,6 @@
 //! The frontend role: against stores in other processes, or with the stores in its own.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -14,16 +15,18 @@ use perigee_query::{FrontendConfig, StatusSource};
 use perigee_sal::{Sal, SalConfig};
 use perigee_types::PAGE_SIZE;
 use perigee_wire_mysql::{
-    ConnectionRegistry, Server, ServerConfig, ServerError, ShutdownPatience, StaticAccounts,
+    ConnectionRegistry, Server, ServerConfig, ServerError, ShutdownPatience, TLS_VERSIONS,
 };
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::accounts::{CatalogAccounts, check_reachable};
 use crate::adapter::WireFrontend;
 use crate::error::LISTEN;
 use crate::ready::announce;
 use crate::status::{self, FrontendPart, LogStorePart, PageStorePart, Part, Shown};
 use crate::stores::page_store_config;
+use crate::tls::{self, Certificate};
 use crate::{EmbeddedSettings, FrontendSettings, NodeError, memory};
 
 /// How long the engine may take to give the stores what they do not have yet.
@@ -60,6 +63,7 @@ pub fn run_frontend<'a>(
             pages: stores,
             transport: bytes,
             parts: Vec::new(),
+            dir: None,
         };
         let listed = page_stores.join(", ");
         let facts = vec![("Log Store", log_store.to_owned()), ("Page Stores", listed)];
@@ -103,6 +107,7 @@ pub fn run_embedded(settings: EmbeddedSettings) -> LocalBoxFuture<'static, Resul
             pages: vec![pages],
             transport: Vec::new(),
             parts: vec![Box::new(part), Box::new(LogStorePart(log))],
+            dir: Some(settings.data.clone()),
         };
         let facts = vec![("directory", settings.data.display().to_string())];
         let title = "frontend, Page Store and Log Store";
@@ -133,6 +138,32 @@ struct Stores {
     transport: Vec<Arc<TransportBytes>>,
     /// Those that are in this process, to be shown with it.
     parts: Vec<Box<dyn Part>>,
+    /// Where this process keeps data.
+    dir: Option<PathBuf>,
+}
+
+/// Variables that say what the process was told.
+fn variables(
+    settings: &FrontendSettings,
+    certificate: Option<&Certificate>,
+) -> Vec<(&'static str, String)> {
+    let switch = |on: bool| if on { "ON" } else { "OFF" }.to_owned();
+    let mut variables = vec![
+        ("hostname", host_name()),
+        ("max_connections", settings.max_connections.to_string()),
+        ("port", settings.serving.listen.port().to_string()),
+        ("require_secure_transport", switch(settings.require_tls)),
+    ];
+    if let Some(certificate) = certificate {
+        variables.push(("have_openssl", "YES".to_owned()));
+        variables.push(("have_ssl", "YES".to_owned()));
+        variables.push(("tls_version", TLS_VERSIONS.to_owned()));
+        if let Some((certificate, key)) = &certificate.files {
+            variables.push(("ssl_cert", certificate.display().to_string()));
+            variables.push(("ssl_key", key.display().to_string()));
+        }
+    }
+    variables
 }
 
 /// Serves clients until the process is told to stop. The process has a name for people and one for the
@@ -150,7 +181,9 @@ async fn serve(
         pages,
         transport,
         parts: stores,
+        dir,
     } = stores;
+    let certificate = tls::certificate(&settings.tls, dir.as_deref(), &host_name())?;
     let config = SalConfig {
         slice_pages: (settings.slice_bytes / PAGE_SIZE as u64).max(1),
         // Stores of this process serve no other.
@@ -189,14 +222,15 @@ async fn serve(
         query_memory: settings.query_memory,
         total_memory: memory::total(&settings),
         temp_dir: settings.temp_dir.clone(),
-        facts: vec![
-            ("hostname", host_name()),
-            ("max_connections", settings.max_connections.to_string()),
-            ("port", settings.serving.listen.port().to_string()),
-        ],
+        facts: variables(&settings, certificate.as_ref()),
         ..FrontendConfig::default()
     };
     let frontend = WireFrontend::new(engine.clone(), frontend_config, status)?;
+    if let Err(refused) = check_reachable(frontend.shared(), settings.serving.listen) {
+        engine.shutdown().await.map_err(NodeError::component)?;
+        return Err(refused);
+    }
+    let accounts = CatalogAccounts(frontend.shared().clone());
     let part = FrontendPart {
         engine: engine.clone(),
         frontend: frontend.shared().clone(),
@@ -206,21 +240,17 @@ async fn serve(
     let server_config = ServerConfig {
         listen: settings.serving.listen,
         max_connections: settings.max_connections,
+        tls: certificate.map(|certificate| certificate.tls),
+        require_tls: settings.require_tls,
         ..ServerConfig::default()
     };
     let server = Server::start_in(
         server_config,
         Arc::new(frontend),
-        Arc::new(StaticAccounts::default()),
+        Arc::new(accounts),
         registry,
     )
     .map_err(listen_error)?;
-    if !server.address().ip().is_loopback() {
-        tracing::warn!(
-            "whoever reaches {} may log in as root without a password, and nothing is encrypted",
-            server.address()
-        );
-    }
     facts.insert(0, ("serves on", server.address().to_string()));
     facts.push(("database", settings.db.0.to_string()));
     let mut parts: Vec<Box<dyn Part>> = vec![Box::new(part)];

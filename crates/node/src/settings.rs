@@ -53,6 +53,22 @@ pub struct PageStoreSettings {
     pub decline_every: Option<u32>,
 }
 
+/// Where a frontend has its TLS certificate from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TlsSettings {
+    /// There is none: clients cannot encrypt.
+    Off,
+    /// One that it makes itself, and keeps if it has a directory.
+    Own,
+    /// Files in PEM form.
+    Files {
+        /// The certificate, and those that lead to the one that signed it.
+        certificate: PathBuf,
+        /// Its private key.
+        key: PathBuf,
+    },
+}
+
 /// Settings that a frontend has whether its stores are processes or in its own.
 #[derive(Clone, Debug)]
 pub struct FrontendSettings {
@@ -77,6 +93,10 @@ pub struct FrontendSettings {
     pub threads: Option<usize>,
     /// Most connections at once.
     pub max_connections: usize,
+    /// The certificate it shows to clients.
+    pub tls: TlsSettings,
+    /// Refuse clients that do not encrypt.
+    pub require_tls: bool,
     /// Plan by what work costs on this system, as it is measured, and push what costs less.
     pub measure_costs: bool,
     /// Run expressions in the interpreter instead of compiling them.

@@ -59,6 +59,8 @@ registry! {
     drop_unknown_schema(1008, "HY000", schema) => "Can't drop database '{schema}'; database doesn't exist";
     /// A change of what the server makes of what it knows.
     schema_access_denied(1044, "42000", user, host, schema) => "Access denied for user '{user}'@'{host}' to database '{schema}'";
+    /// A GRANT of what the account itself does not have.
+    access_denied(1045, "28000", user, host, with_password) => "Access denied for user '{user}'@'{host}' (using password: {with_password})";
     /// A name without a schema, and no USE before.
     no_schema_selected(1046, "3D000") => "No database selected";
     /// NULL for a NOT NULL column.
@@ -107,6 +109,8 @@ registry! {
     column_too_long(1074, "42000", column, limit) => "Column length too big for column '{column}' (max = {limit}); use BLOB or TEXT instead";
     /// KILL of a connection that does not exist.
     unknown_thread(1094, "HY000", id) => "Unknown thread id: {id}";
+    /// KILL of somebody else's connection.
+    kill_denied(1095, "HY000", id) => "You are not owner of thread {id}";
     /// A TEXT or BLOB column with a default.
     long_default(1101, "42000", column) => "BLOB, TEXT, GEOMETRY or JSON column '{column}' can't have a default value";
     /// A table without columns.
@@ -127,6 +131,14 @@ registry! {
     row_too_long(1118, "42000", limit) => "Row size too large. The maximum row size for the used table type, not counting BLOBs, is {limit}. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs";
     /// INSERT with the wrong number of values.
     value_count(1136, "21S01", row) => "Column count doesn't match value count at row {row}";
+    /// REVOKE and SHOW GRANTS of what is not granted.
+    no_such_grant(1141, "42000", user, host) => "There is no such grant defined for user '{user}' on host '{host}'";
+    /// A statement that an account has no privilege for.
+    table_access_denied(1142, "42000", command, user, host, table) => "{command} command denied to user '{user}'@'{host}' for table '{table}'";
+    /// A privilege that cannot be granted for a table.
+    illegal_grant(1144, "42000") => "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used";
+    /// REVOKE of what is not granted for a table.
+    no_such_table_grant(1147, "42000", user, host, table) => "There is no such grant defined for user '{user}' on host '{host}' on table '{table}'";
     /// A table that does not exist.
     no_such_table(1146, "42S02", schema, table) => "Table '{schema}.{table}' doesn't exist";
     /// SELECT … INTO of a query with several rows.
@@ -165,6 +177,8 @@ registry! {
     wrong_usage(1221, "HY000", a, b) => "Incorrect usage of {a} and {b}";
     /// UNION of queries with different numbers of columns.
     union_columns(1222, "21000") => "The used SELECT statements have a different number of columns";
+    /// A statement that needs a privilege for the whole server.
+    privilege_needed(1227, "42000", privileges) => "Access denied; you need (at least one of) the {privileges} privilege(s) for this operation";
     /// SET SESSION of a global variable.
     global_variable(1229, "HY000", name) => "Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL";
     /// A value that a variable cannot have.
@@ -213,6 +227,24 @@ registry! {
     wrong_index_name(1280, "42000", name) => "Incorrect index name '{name}'";
     /// A function that does not exist.
     unknown_function(1305, "42000", name) => "FUNCTION {name} does not exist";
+    /// An account that exists, or does not.
+    user_operation_failed(1396, "HY000", operation, users) => "Operation {operation} failed for {users}";
+    /// GRANT to an account that does not exist.
+    grant_creates_no_user(1410, "42000") => "You are not allowed to create a user with GRANT";
+    /// A user's name that is too long.
+    user_too_long(1470, "HY000", user) => "String '{user}' is too long for user name (should be no longer than 32)";
+    /// An authentication plugin that does not exist.
+    unknown_plugin(1524, "HY000", name) => "Plugin '{name}' is not loaded";
+    /// A statement of an account whose password has expired.
+    must_change_password(1820, "HY000") => "You must reset your password using ALTER USER statement before executing this statement.";
+    /// AS with what is none of the plugin's hashes.
+    password_format(1827, "HY000") => "The password hash doesn't have the expected format.";
+    /// CREATE USER of an account that exists, with IF NOT EXISTS (a note).
+    user_exists(3163, "HY000", user) => "Authorization ID {user} already exists.";
+    /// DROP and ALTER USER of an account that does not exist, with IF EXISTS (a note).
+    user_missing(3162, "HY000", user) => "Authorization ID {user} does not exist.";
+    /// A dynamic privilege for a schema or a table.
+    illegal_privilege_level(3619, "HY000", privileges) => "Illegal privilege level specified for {privileges}";
     /// AUTO_INCREMENT has handed out all numbers.
     numbers_exhausted(1467, "HY000") => "Failed to read auto-increment value from storage engine";
     /// Two AUTO_INCREMENT columns, or one without a key.

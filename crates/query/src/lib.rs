@@ -15,8 +15,10 @@ mod values;
 
 pub use error::{REGISTRY, Result, SqlError};
 pub use memory::ProcessMemory;
+pub use parse::masked;
 pub use result::{Collected, Collector, LocalFile, NoFile, OkResult, ResultColumn, ResultSink};
 pub use session::{
-    Connections, Frontend, FrontendConfig, FrontendFigures, NoConnections, NoStatus, Parameter,
-    Parameters, PreparedInfo, Process, SERVER_VERSION, Session, SessionInfo, StatusSource,
+    Connections, Encryption, Frontend, FrontendConfig, FrontendFigures, NoConnections, NoStatus,
+    Parameter, Parameters, PreparedInfo, Process, SERVER_VERSION, Session, SessionInfo,
+    StatusSource,
 };

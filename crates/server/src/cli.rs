@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use perigee_node::{
     EmbeddedSettings, FrontendSettings, LogStoreSettings, PageStoreSettings, Serving, StatusListen,
+    TlsSettings,
 };
 use perigee_types::DbId;
 
@@ -131,6 +132,24 @@ struct FrontendOptions {
     /// Most client connections at once
     #[arg(long, value_name = "N", default_value_t = 151)]
     max_connections: usize,
+    /// Certificate for TLS, in PEM form, with those that lead to the one that signed it. Without it a certificate is
+    /// made that signs itself; `serve` keeps it in its directory
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tls_key",
+        conflicts_with = "no_tls"
+    )]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, in PEM form
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Refuse clients that do not encrypt their connection with TLS (require_secure_transport)
+    #[arg(long, conflicts_with = "no_tls")]
+    require_tls: bool,
+    /// Have no TLS
+    #[arg(long)]
+    no_tls: bool,
     /// Number of the database in the stores, which serve many
     #[arg(long, value_name = "N", default_value_t = 1)]
     database: u32,
@@ -150,6 +169,17 @@ struct FrontendOptions {
 }
 
 impl FrontendOptions {
+    fn tls(&self) -> TlsSettings {
+        match (&self.tls_cert, &self.tls_key) {
+            _ if self.no_tls => TlsSettings::Off,
+            (Some(certificate), Some(key)) => TlsSettings::Files {
+                certificate: certificate.clone(),
+                key: key.clone(),
+            },
+            _ => TlsSettings::Own,
+        }
+    }
+
     fn settings(&self) -> FrontendSettings {
         FrontendSettings {
             serving: self.listen.serving(3306),
@@ -162,6 +192,8 @@ impl FrontendOptions {
             temp_dir: self.temp_dir.clone(),
             threads: self.threads,
             max_connections: self.max_connections,
+            tls: self.tls(),
+            require_tls: self.require_tls,
             measure_costs: self.measure_costs,
             interpret: self.interpret,
             all_ambiguous: self.all_ambiguous,

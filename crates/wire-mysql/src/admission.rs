@@ -13,7 +13,7 @@ use crate::handshake::HandshakeResponse;
 use crate::login::{Login, LoginError};
 use crate::outlet::Outlet;
 use crate::registry::{ConnectionRegistry, Registration, count};
-use crate::session::{Authenticator, ConnectionInfo, Frontend, OkInfo, Session};
+use crate::session::{AccountName, Authenticator, ConnectionInfo, Frontend, OkInfo, Session};
 use crate::tls::TlsInfo;
 
 /// How long a connection that ends with an error waits for the client to take it.
@@ -86,8 +86,8 @@ pub(crate) async fn connect(
     };
     let version = shared.frontend.server_version();
     let greeting = login.greet(version, handle.id(), shared.config.default_auth);
-    let response = match tokio::time::timeout(patience, greeting).await {
-        Ok(Ok(response)) => response,
+    let (response, account) = match tokio::time::timeout(patience, greeting).await {
+        Ok(Ok(greeted)) => greeted,
         Ok(Err(error)) => {
             let answer = error.answer();
             return Err((End::Login(error), answer));
@@ -101,8 +101,13 @@ pub(crate) async fn connect(
         tracing::warn!(%peer, limit = shared.config.max_connections, "too many connections");
         return Err((End::NoSeat, Some(CON_COUNT_ERROR.with(&[]))));
     }
-    let tls = receiver.tls().cloned();
-    let session = open_session(shared, registration, &response, peer, tls)
+    let client = LoggedIn {
+        response: &response,
+        account,
+        peer,
+        tls: receiver.tls().cloned(),
+    };
+    let session = open_session(shared, registration, client)
         .await
         .map_err(|error| (End::NoSession(error.clone()), Some(error)))?;
     outlet.ok(&OkInfo::default(), session.status());
@@ -114,14 +119,25 @@ pub(crate) async fn connect(
     Ok((session, response))
 }
 
+/// A client that has logged in.
+pub(crate) struct LoggedIn<'a> {
+    /// What it said.
+    pub(crate) response: &'a HandshakeResponse,
+    /// The account that it may use.
+    pub(crate) account: AccountName,
+    /// Where it is.
+    pub(crate) peer: SocketAddr,
+    /// How its connection is encrypted, if it is.
+    pub(crate) tls: Option<TlsInfo>,
+}
+
 /// Opens the session of a client that has logged in.
 pub(crate) async fn open_session(
     shared: &ServerShared,
     registration: &Registration,
-    response: &HandshakeResponse,
-    peer: SocketAddr,
-    tls: Option<TlsInfo>,
+    client: LoggedIn<'_>,
 ) -> Result<Box<dyn Session>, SqlError> {
+    let response = client.response;
     let handle = registration.handle();
     let has = |capability| response.capabilities.has(capability);
     handle.set_user(&response.user);
@@ -129,8 +145,9 @@ pub(crate) async fn open_session(
     let info = ConnectionInfo {
         id: handle.id(),
         user: response.user.clone(),
-        peer,
-        tls,
+        account: client.account,
+        peer: client.peer,
+        tls: client.tls,
         database: response.database.clone(),
         attributes: response.attributes.clone(),
         collation: response.collation,

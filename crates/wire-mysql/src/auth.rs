@@ -14,7 +14,7 @@ use rand::Rng as _;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
-use crate::session::{Account, Verifiers};
+use crate::session::{Account, AccountName, Verifiers};
 
 /// Bytes of a nonce.
 pub(crate) const NONCE: usize = 20;
@@ -65,31 +65,85 @@ impl Account {
     /// An account that logs in without a password, and only so.
     #[must_use]
     pub fn without_password() -> Self {
-        Self { verifiers: None }
+        Self::of(None)
     }
 
-    /// An account with this password; an empty one is no password.
+    fn of(verifiers: Option<Verifiers>) -> Self {
+        Self {
+            name: AccountName::default(),
+            locked: false,
+            expired: false,
+            verifiers,
+        }
+    }
+
+    /// An account whose password has this double hash by SHA-1, for `mysql_native_password` only.
+    #[must_use]
+    pub fn with_native(hash: [u8; 20]) -> Self {
+        Self::of(Some(Verifiers {
+            native: Some(hash),
+            sha2: None,
+        }))
+    }
+
+    /// An account whose password has this double hash by SHA-256, for `caching_sha2_password` only.
+    #[must_use]
+    pub fn with_sha2(hash: [u8; 32]) -> Self {
+        Self::of(Some(Verifiers {
+            native: None,
+            sha2: Some(hash),
+        }))
+    }
+
+    /// The account with a name.
+    #[must_use]
+    pub fn named(mut self, user: &str, host: &str) -> Self {
+        self.name = AccountName {
+            user: user.to_owned(),
+            host: host.to_owned(),
+        };
+        self
+    }
+
+    /// An account with this password, for every method; an empty one is no password.
     #[must_use]
     pub fn with_password(password: &str) -> Self {
         if password.is_empty() {
             return Self::without_password();
         }
-        let native = Sha1::digest(Sha1::digest(password)).into();
-        let sha2 = Sha256::digest(Sha256::digest(password)).into();
-        Self {
-            verifiers: Some(Verifiers { native, sha2 }),
-        }
+        Self::of(Some(Verifiers {
+            native: Some(Sha1::digest(Sha1::digest(password)).into()),
+            sha2: Some(Sha256::digest(Sha256::digest(password)).into()),
+        }))
     }
 
     /// An account nobody can log in to. Stands for a user that does not exist, so that the exchange
     /// looks the same.
-    pub(crate) fn locked() -> Self {
+    pub(crate) fn decoy() -> Self {
         let mut native = [0; 20];
         let mut sha2 = [0; 32];
         rand::rng().fill(&mut native);
         rand::rng().fill(&mut sha2);
-        Self {
-            verifiers: Some(Verifiers { native, sha2 }),
+        Self::of(Some(Verifiers {
+            native: Some(native),
+            sha2: Some(sha2),
+        }))
+    }
+
+    /// True if the password can be proved by a method.
+    pub(crate) fn knows(&self, method: AuthMethod) -> bool {
+        match (&self.verifiers, method) {
+            (None, _) => true,
+            (Some(kept), AuthMethod::NativePassword) => kept.native.is_some(),
+            (Some(kept), AuthMethod::CachingSha2Password) => kept.sha2.is_some(),
+        }
+    }
+
+    /// The method that a client is asked to use whose own the account does not know.
+    pub(crate) fn method(&self) -> AuthMethod {
+        match self.knows(AuthMethod::CachingSha2Password) {
+            true => AuthMethod::CachingSha2Password,
+            false => AuthMethod::NativePassword,
         }
     }
 
@@ -98,8 +152,14 @@ impl Account {
         match &self.verifiers {
             None => is_empty_password(response),
             Some(kept) => match method {
-                AuthMethod::NativePassword => native_matches(&kept.native, nonce, response),
-                AuthMethod::CachingSha2Password => sha2_matches(&kept.sha2, nonce, response),
+                AuthMethod::NativePassword => {
+                    let kept = kept.native.as_ref();
+                    kept.is_some_and(|kept| native_matches(kept, nonce, response))
+                }
+                AuthMethod::CachingSha2Password => {
+                    let kept = kept.sha2.as_ref();
+                    kept.is_some_and(|kept| sha2_matches(kept, nonce, response))
+                }
             },
         }
     }
@@ -219,11 +279,30 @@ mod tests {
     }
 
     #[test]
-    fn nobody_enters_a_locked_account() {
+    fn an_account_of_one_method_knows_no_other() {
+        let both = Account::with_password("secret");
+        let kept = both.verifiers.clone().expect("it has a password");
+        let (native, sha2) = (kept.native.expect("both"), kept.sha2.expect("both"));
+        for (account, own) in [
+            (Account::with_native(native), AuthMethod::NativePassword),
+            (Account::with_sha2(sha2), AuthMethod::CachingSha2Password),
+        ] {
+            assert_eq!(account.method(), own);
+            for method in METHODS {
+                let nonce = nonce();
+                let proof = scramble(method, "secret", &nonce);
+                assert_eq!(account.knows(method), method == own);
+                assert_eq!(account.accepts(method, &nonce, &proof), method == own);
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_enters_a_decoy() {
         for method in METHODS {
             let nonce = nonce();
-            assert!(!Account::locked().accepts(method, &nonce, b""));
-            assert!(!Account::locked().accepts(method, &nonce, &scramble(method, "", &nonce)));
+            assert!(!Account::decoy().accepts(method, &nonce, b""));
+            assert!(!Account::decoy().accepts(method, &nonce, &scramble(method, "", &nonce)));
         }
     }
 
@@ -234,7 +313,7 @@ mod tests {
         let hex: String = account
             .verifiers
             .iter()
-            .flat_map(|kept| kept.native)
+            .flat_map(|kept| kept.native.into_iter().flatten())
             .map(|b| format!("{b:02X}"))
             .collect();
         assert_eq!(hex, "2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19");

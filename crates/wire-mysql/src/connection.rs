@@ -15,7 +15,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::Mutex;
 
-use crate::admission::{End, Ended, FAREWELL, ServerShared, connect, open_session, say_farewell};
+use crate::admission::{
+    End, Ended, FAREWELL, LoggedIn, ServerShared, connect, open_session, say_farewell,
+};
 use crate::cancel::{CancelReason, CancelToken};
 use crate::channel::{ReceiveError, Receiver, Sender};
 use crate::column::{UTF8MB4_GENERAL_CI, is_utf8mb4};
@@ -347,8 +349,12 @@ impl Connection {
         if id == self.id() {
             return ControlFlow::Break((End::Killed, Some(QUERY_INTERRUPTED.with(&[]))));
         }
-        let result = self.shared.registry.kill_connection(id);
-        self.verdict(result.map_err(|_| NO_SUCH_THREAD.with(&[&id])))
+        let allowed = self.session.check_kill(id);
+        let killed = allowed.and_then(|()| {
+            let killed = self.shared.registry.kill_connection(id);
+            killed.map_err(|_| NO_SUCH_THREAD.with(&[&id]))
+        });
+        self.verdict(killed)
     }
 
     /// Logs in as another user, in a new session; a failure ends the connection.
@@ -373,8 +379,8 @@ impl Connection {
             patience,
         };
         // The greeting's nonce was used up by the first login: the client is asked anew.
-        match tokio::time::timeout(patience, login.prove(&response, None)).await {
-            Ok(Ok(())) => {}
+        let account = match tokio::time::timeout(patience, login.prove(&response, None)).await {
+            Ok(Ok(account)) => account,
             Ok(Err(error)) => {
                 let answer = error.answer();
                 return ControlFlow::Break((End::Login(error), answer));
@@ -382,10 +388,14 @@ impl Connection {
             Err(_) => {
                 return ControlFlow::Break((End::Receive(ReceiveError::Idle(patience)), None));
             }
-        }
-        let tls = self.transport.tls().cloned();
-        let opened = open_session(&self.shared, &self.registration, &response, self.peer, tls);
-        match opened.await {
+        };
+        let client = LoggedIn {
+            response: &response,
+            account,
+            peer: self.peer,
+            tls: self.transport.tls().cloned(),
+        };
+        match open_session(&self.shared, &self.registration, client).await {
             Ok(session) => {
                 self.session = session;
                 self.statements.clear();

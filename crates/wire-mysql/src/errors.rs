@@ -231,7 +231,9 @@ known_errors! {
     CANT_EXECUTE_IN_READ_ONLY_TRANSACTION = 1792, b"25006", "ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION", "Cannot execute statement in a READ ONLY transaction.";
     MALFORMED_PACKET = 1835, b"HY000", "ER_MALFORMED_PACKET", "Malformed communication packet.";
     READ_ONLY_MODE = 1836, b"HY000", "ER_READ_ONLY_MODE", "Running in read-only mode";
+    MUST_CHANGE_PASSWORD_LOGIN = 1862, b"HY000", "ER_MUST_CHANGE_PASSWORD_LOGIN", "Your password has expired. To log in you must change it using a client that supports expired passwords.";
     QUERY_TIMEOUT = 3024, b"HY000", "ER_QUERY_TIMEOUT", "Query execution was interrupted, maximum statement execution time exceeded";
+    ACCOUNT_HAS_BEEN_LOCKED = 3118, b"HY000", "ER_ACCOUNT_HAS_BEEN_LOCKED", "Access denied for user '{}'@'{}'. Account is locked.";
     SECURE_TRANSPORT_REQUIRED = 3159, b"HY000", "ER_SECURE_TRANSPORT_REQUIRED", "Connections using insecure transport are prohibited while --require_secure_transport=ON.";
     CLIENT_LOCAL_FILES_DISABLED = 3948, b"42000", "ER_CLIENT_LOCAL_FILES_DISABLED", "Loading local data is disabled; this must be enabled on both the client and server sides";
     CLIENT_INTERACTION_TIMEOUT = 4031, b"HY000", "ER_CLIENT_INTERACTION_TIMEOUT", "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior.";

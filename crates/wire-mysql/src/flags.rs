@@ -85,6 +85,8 @@ flags! {
         CONNECT_ATTRS = 20;
         /// The authentication response may be longer than 255 bytes.
         PLUGIN_AUTH_LENENC = 21;
+        /// The client knows that it may have to set a new password before anything else.
+        CAN_HANDLE_EXPIRED_PASSWORDS = 22;
         /// A result set ends with an OK packet, and no EOF packet follows its columns.
         DEPRECATE_EOF = 24;
     }
@@ -156,6 +158,7 @@ impl Capabilities {
         .with(Self::PLUGIN_AUTH)
         .with(Self::CONNECT_ATTRS)
         .with(Self::PLUGIN_AUTH_LENENC)
+        .with(Self::CAN_HANDLE_EXPIRED_PASSWORDS)
         .with(Self::DEPRECATE_EOF);
 }
 

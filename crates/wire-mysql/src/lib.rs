@@ -71,7 +71,7 @@ pub use parameter::{Day, Parameter, TimeOfDay};
 pub use registry::{ConnectionHandle, ConnectionRegistry, Counters, NoSuchConnection, ProcessInfo};
 pub use server::{Server, ServerError, ShutdownPatience, ShutdownReport};
 pub use session::{
-    Account, Authenticator, ConnectionInfo, Frontend, InfileSource, OkInfo, Prepared, ResultSink,
-    Session, SessionStatus, StatementId, StaticAccounts,
+    Account, AccountName, Authenticator, ConnectionInfo, Frontend, InfileSource, OkInfo, Prepared,
+    ResultSink, Session, SessionStatus, StatementId, StaticAccounts,
 };
 pub use tls::{TLS_VERSIONS, Tls, TlsError, TlsInfo};

@@ -14,15 +14,15 @@ use perigee_types::DecodeError;
 use crate::auth::{AuthMethod, NONCE, is_empty_password, nonce};
 use crate::channel::{ReceiveError, Receiver, SendError};
 use crate::errors::{
-    ACCESS_DENIED_ERROR, HANDSHAKE_ERROR, NOT_SUPPORTED_AUTH_MODE, SECURE_TRANSPORT_REQUIRED,
-    SqlError,
+    ACCESS_DENIED_ERROR, ACCOUNT_HAS_BEEN_LOCKED, HANDSHAKE_ERROR, MUST_CHANGE_PASSWORD_LOGIN,
+    NOT_SUPPORTED_AUTH_MODE, SECURE_TRANSPORT_REQUIRED, SqlError,
 };
 use crate::flags::Capabilities;
 use crate::handshake::{
     HandshakeResponse, asks_for_tls, put_auth_switch, put_fast_auth_success, put_greeting,
 };
 use crate::outlet::Outlet;
-use crate::session::{Account, Authenticator};
+use crate::session::{Account, AccountName, Authenticator};
 use crate::tls::{HandshakeError, Tls};
 
 /// Longest packet taken of a client that has not logged in: a response with 64 KiB of attributes
@@ -82,13 +82,13 @@ impl Login<'_> {
         server_version: &str,
         connection_id: u32,
         offered: AuthMethod,
-    ) -> Result<HandshakeResponse, LoginError> {
+    ) -> Result<(HandshakeResponse, AccountName), LoginError> {
         let nonce = nonce();
         let response = self
             .introduce(server_version, connection_id, offered, &nonce)
             .await?;
-        self.prove(&response, Some((offered, &nonce))).await?;
-        Ok(response)
+        let account = self.prove(&response, Some((offered, &nonce))).await?;
+        Ok((response, account))
     }
 
     /// Greets the client and takes its response, without looking at who it is.
@@ -127,36 +127,37 @@ impl Login<'_> {
         Ok(response)
     }
 
-    /// Lets the client prove that it is the user it names. `greeted` is the method and nonce that
+    /// Lets the client prove that it is the user it names; gives the account that it may log in to. `greeted` is the method and nonce that
     /// the client was told before it made its response; `None` if it must be asked anew.
     pub(crate) async fn prove(
         &mut self,
         response: &HandshakeResponse,
         greeted: Option<(AuthMethod, &[u8; NONCE])>,
-    ) -> Result<(), LoginError> {
+    ) -> Result<AccountName, LoginError> {
         let found = self.authenticator.account(&response.user, self.peer).await;
         let account = found
             .map_err(LoginError::Refused)?
-            .unwrap_or_else(Account::locked);
+            .unwrap_or_else(Account::decoy);
         let names_methods = response.capabilities.has(Capabilities::PLUGIN_AUTH);
         let named = match &response.method {
             Some(name) => AuthMethod::by_name(name),
             None => Some(AuthMethod::NativePassword),
         };
         let (method, nonce, proof) = match greeted {
-            Some((offered, nonce)) if named == Some(offered) || !names_methods => {
-                let method = if names_methods {
-                    offered
-                } else {
-                    AuthMethod::NativePassword
-                };
-                (method, *nonce, response.auth_response.clone())
+            Some((offered, nonce)) if named == Some(offered) && account.knows(offered) => {
+                (offered, *nonce, response.auth_response.clone())
             }
+            Some((_, nonce)) if !names_methods && account.knows(AuthMethod::NativePassword) => (
+                AuthMethod::NativePassword,
+                *nonce,
+                response.auth_response.clone(),
+            ),
             _ if !names_methods => {
                 return Err(LoginError::Refused(NOT_SUPPORTED_AUTH_MODE.with(&[])));
             }
             _ => {
-                let method = named.unwrap_or(AuthMethod::CachingSha2Password);
+                let named = named.filter(|method| account.knows(*method));
+                let method = named.unwrap_or(account.method());
                 let nonce = nonce();
                 self.outlet
                     .sender
@@ -167,10 +168,19 @@ impl Login<'_> {
         if !account.accepts(method, &nonce, &proof) {
             return Err(LoginError::Refused(self.denied(&response.user, &proof)));
         }
+        if account.locked {
+            let denied = ACCOUNT_HAS_BEEN_LOCKED.with(&[&response.user, &self.peer.ip()]);
+            return Err(LoginError::Refused(denied));
+        }
+        let knows_expiry = Capabilities::CAN_HANDLE_EXPIRED_PASSWORDS;
+        if account.expired && !response.capabilities.has(knows_expiry) {
+            let denied = MUST_CHANGE_PASSWORD_LOGIN.with(&[]);
+            return Err(LoginError::Refused(denied));
+        }
         if method == AuthMethod::CachingSha2Password && !is_empty_password(&proof) {
             self.outlet.sender.packet(put_fast_auth_success);
         }
-        Ok(())
+        Ok(account.name)
     }
 
     fn denied(&self, user: &str, proof: &[u8]) -> SqlError {

@@ -47,6 +47,8 @@ pub struct ConnectionInfo {
     pub id: u32,
     /// The user that logged in.
     pub user: String,
+    /// The account that it logged in to.
+    pub account: AccountName,
     /// The client's address.
     pub peer: SocketAddr,
     /// How the connection is encrypted, if it is.
@@ -148,6 +150,12 @@ pub trait Session: Send {
         Err(UNKNOWN_COM_ERROR.with(&[]))
     }
 
+    /// Whether the session may end the connection with this id: error 1095 if not.
+    fn check_kill(&mut self, id: u32) -> Result<(), SqlError> {
+        let _ = id;
+        Ok(())
+    }
+
     /// How long the client may stay silent, if the session's variables say so; otherwise the
     /// server's configuration does.
     fn idle_timeout(&self) -> Option<Duration> {
@@ -240,20 +248,35 @@ pub trait Authenticator: Send + Sync + 'static {
     async fn account(&self, user: &str, peer: SocketAddr) -> Result<Option<Account>, SqlError>;
 }
 
-/// How a user proves who it is. Passwords themselves are not kept.
+/// An account that a client may log in to, and how it proves that it may. Passwords themselves are not kept.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Account {
+    /// Its name.
+    pub name: AccountName,
+    /// Nobody may log in to it: error 3118.
+    pub locked: bool,
+    /// Only clients may that know that its password has to be changed first: error 1862.
+    pub expired: bool,
     /// `None` for an account without a password.
     pub(crate) verifiers: Option<Verifiers>,
 }
 
-/// What is kept of a password: enough to check a scramble, not enough to make one.
-#[derive(Clone, PartialEq, Eq)]
+/// A user and the host that it may come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountName {
+    /// User.
+    pub user: String,
+    /// Host, perhaps a pattern.
+    pub host: String,
+}
+
+/// What is kept of a password: enough to check a scramble, not enough to make one. At least one of both.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Verifiers {
     /// SHA1(SHA1(password)), for `mysql_native_password`.
-    pub(crate) native: [u8; 20],
+    pub(crate) native: Option<[u8; 20]>,
     /// SHA256(SHA256(password)), for `caching_sha2_password`.
-    pub(crate) sha2: [u8; 32],
+    pub(crate) sha2: Option<[u8; 32]>,
 }
 
 /// Accounts that are written down when the server starts. [`StaticAccounts::default`] knows only
@@ -283,6 +306,6 @@ impl Default for StaticAccounts {
 impl Authenticator for StaticAccounts {
     async fn account(&self, user: &str, _peer: SocketAddr) -> Result<Option<Account>, SqlError> {
         let found = self.accounts.iter().find(|(name, _)| name == user);
-        Ok(found.map(|(_, account)| account.clone()))
+        Ok(found.map(|(name, account)| account.clone().named(name, "%")))
     }
 }

@@ -6,11 +6,11 @@ use perigee_engine::catalog::{ColumnDef, TableDef};
 use perigee_value::{ColumnType, Datum};
 
 use super::SCHEMA;
-use crate::Facts;
 use crate::definition::{
     Definition, catalog, count, count_of, empty, long, null, of, of_some, text,
 };
 use crate::describe::{self, PRIVILEGES};
+use crate::{Facts, View};
 
 /// COLUMNS.
 pub(super) static COLUMNS: Definition<Place> = Definition {
@@ -137,7 +137,7 @@ impl Place {
 }
 
 fn columns(facts: &Facts) -> Vec<Place> {
-    let views = crate::all().map(|view| view.definition());
+    let views = facts.views().map(View::definition);
     let base = facts.tables.iter().map(|facts| facts.table.def.clone());
     let places = views.chain(base).flat_map(|def| {
         let def = Arc::new(def);

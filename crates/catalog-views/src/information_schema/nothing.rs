@@ -249,29 +249,6 @@ pub(super) static ROUTINES: Definition<()> = view(
     ],
 );
 
-pub(super) static SCHEMA_PRIVILEGES: Definition<()> = view(
-    "SCHEMA_PRIVILEGES",
-    &[
-        word("GRANTEE"),
-        word("TABLE_CATALOG"),
-        name("TABLE_SCHEMA"),
-        name("PRIVILEGE_TYPE"),
-        name("IS_GRANTABLE"),
-    ],
-);
-
-pub(super) static TABLE_PRIVILEGES: Definition<()> = view(
-    "TABLE_PRIVILEGES",
-    &[
-        word("GRANTEE"),
-        word("TABLE_CATALOG"),
-        name("TABLE_SCHEMA"),
-        name("TABLE_NAME"),
-        name("PRIVILEGE_TYPE"),
-        name("IS_GRANTABLE"),
-    ],
-);
-
 pub(super) static TRIGGERS: Definition<()> = view(
     "TRIGGERS",
     &[

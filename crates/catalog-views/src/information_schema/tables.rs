@@ -7,7 +7,7 @@ use crate::definition::{
     Definition, catalog, count, count_of, empty, long, moment, null, of, of_some, text,
 };
 use crate::describe::{self, ENGINE, Size};
-use crate::{Facts, SCHEMAS, TableFacts};
+use crate::{Facts, TableFacts};
 
 /// SCHEMATA.
 pub(super) static SCHEMATA: Definition<String> = Definition {
@@ -28,7 +28,7 @@ pub(super) static SCHEMATA: Definition<String> = Definition {
 
 /// The schemas of users and those of views, sorted.
 fn schemas(facts: &Facts) -> Vec<String> {
-    let views = SCHEMAS.iter().map(|schema| (*schema).to_owned());
+    let views = facts.view_schemas.iter().map(|schema| (*schema).to_owned());
     let mut all: Vec<_> = views.chain(facts.schemas.iter().cloned()).collect();
     all.sort();
     all.dedup();
@@ -122,7 +122,8 @@ fn sized(table: &Listed, value: impl Fn(Size) -> u64) -> Datum {
 }
 
 fn tables(facts: &Facts) -> Vec<Listed> {
-    let views = crate::all().map(|view| Listed::View(view.schema(), view.name()));
+    let views = facts.views();
+    let views = views.map(|view| Listed::View(view.schema(), view.name()));
     let base = |facts: &TableFacts| Listed::Base(Box::new((facts.clone(), Size::of(&facts.table))));
     views.chain(facts.tables.iter().map(base)).collect()
 }

@@ -1,6 +1,7 @@
 //! From text to statements: splitting at semicolons, the statements that are parsed by hand, and
 //! sqlparser for the others.
 
+mod account;
 mod analyze;
 mod balance;
 mod bare_list;
@@ -15,6 +16,7 @@ mod into;
 mod json_value;
 mod load;
 mod long_lists;
+mod masked;
 mod more_rows;
 mod names;
 mod prepared;
@@ -32,6 +34,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
+pub use account::{AccountStatement, Granted, Identified, On, Options, Secret, User, UserName};
 pub use analyze::{Analyze, Histograms};
 pub use balance::halves;
 pub use bare_list::bare_list;
@@ -44,6 +47,7 @@ pub use dialect::Grammar;
 pub use footprint::Footprint;
 pub use load::{Fields, Lines, LoadData};
 pub use long_lists::LongLists;
+pub use masked::masked;
 pub use more_rows::MoreRows;
 pub use prepared::PreparedText;
 pub use settings::{Assignment, Scope, Target, Value};
@@ -66,7 +70,6 @@ const UNSUPPORTED: &[&str] = &[
     "CHECK",
     "CHECKSUM",
     "CLONE",
-    "GRANT",
     "HANDLER",
     "IMPORT",
     "INSTALL",
@@ -76,7 +79,6 @@ const UNSUPPORTED: &[&str] = &[
     "REPAIR",
     "RESET",
     "RESTART",
-    "REVOKE",
     "SHUTDOWN",
     "STOP",
     "UNINSTALL",
@@ -145,6 +147,8 @@ pub enum Statement {
     Load(Box<LoadData>),
     /// ANALYZE TABLE.
     Analyze(Analyze),
+    /// A statement about accounts and privileges.
+    Account(Box<AccountStatement>),
     /// A statement that changes definitions.
     Ddl(Ddl),
     /// USE.
@@ -309,7 +313,23 @@ impl<'a> Piece<'a> {
         bounds::check(self.tokens)?;
         let mut cursor = Cursor::new(self);
         let first = cursor.word();
-        match first.as_str() {
+        let second = |words: &[&str]| cursor.peek_any(words);
+        let account = match first.as_str() {
+            "CREATE" if second(&["USER"]) => account::create,
+            "ALTER" if second(&["USER"]) => account::alter,
+            "DROP" if second(&["USER"]) => account::drop,
+            "RENAME" if second(&["USER"]) => account::rename,
+            "SET" if second(&["PASSWORD"]) => account::set_password,
+            "GRANT" => account::grant,
+            "REVOKE" => account::revoke,
+            _ => return self.parse_other(&first, cursor),
+        };
+        account(cursor).map(|statement| Statement::Account(Box::new(statement)))
+    }
+
+    /// Parses a statement that is not about accounts, whose first word was taken.
+    fn parse_other(self, first: &str, mut cursor: Cursor<'a>) -> Result<Statement> {
+        match first {
             "SET" => settings::parse(cursor).map(Statement::Set),
             "SHOW" => show::parse(cursor).map(Statement::Show),
             "USE" => {
@@ -322,7 +342,7 @@ impl<'a> Piece<'a> {
             "ANALYZE" => analyze::parse(cursor).map(Statement::Analyze),
             "KILL" => kill(cursor),
             "BEGIN" | "START" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => {
-                transaction::parse(&first, cursor).map(Statement::Transaction)
+                transaction::parse(first, cursor).map(Statement::Transaction)
             }
             "UPDATE" => change::update(cursor).map(|update| Statement::Update(Box::new(update))),
             "DELETE" => change::delete(cursor).map(|delete| Statement::Delete(Box::new(delete))),

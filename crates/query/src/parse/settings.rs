@@ -102,10 +102,8 @@ fn assignment(cursor: &mut Cursor<'_>) -> Result<Assignment> {
         });
     }
     let mut scope = scope(cursor);
-    if cursor.peek_any(&["PASSWORD", "ROLE", "RESOURCE"]) {
-        return Err(SqlError::not_supported(
-            "SET PASSWORD, ROLE, RESOURCE GROUP",
-        ));
+    if cursor.peek_any(&["ROLE", "RESOURCE"]) {
+        return Err(SqlError::not_supported("SET ROLE, RESOURCE GROUP"));
     }
     let name = cursor.name()?.to_lowercase();
     let target = match name.strip_prefix("@@") {

@@ -3,6 +3,7 @@
 use sqlparser::ast::{Expr, ObjectName};
 use sqlparser::tokenizer::Token;
 
+use super::account::{UserName, user_name};
 use super::{Cursor, Piece, Scope};
 use crate::error::{Result, SqlError};
 
@@ -82,8 +83,10 @@ pub enum Show {
         /// With whole texts.
         full: bool,
     },
-    /// GRANTS of who asks.
-    Grants,
+    /// GRANTS of an account.
+    Grants(UserName),
+    /// CREATE USER.
+    CreateUser(UserName),
     /// What is always empty here, such as triggers: its columns, a `#` in front of numbers.
     Nothing(&'static [&'static str]),
 }
@@ -223,10 +226,14 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<Show> {
         "PROCESSLIST" => Show::Processes { full },
         "PLUGINS" => Show::Nothing(PLUGINS),
         "GRANTS" => {
-            let _ = cursor.accept_all(&["FOR", "CURRENT_USER"])
-                && cursor.accept_token(&Token::LParen)
-                && cursor.accept_token(&Token::RParen);
-            Show::Grants
+            let user = match cursor.accept("FOR") {
+                true => user_name(&mut cursor)?,
+                false => UserName::Current,
+            };
+            if cursor.peek_any(&["USING"]) {
+                return Err(SqlError::not_supported("SHOW GRANTS USING roles"));
+            }
+            Show::Grants(user)
         }
         "OPEN" => {
             cursor.expect_word("TABLES")?;
@@ -279,8 +286,11 @@ fn create(cursor: &mut Cursor<'_>) -> Result<Show> {
     if cursor.accept("DATABASE") || cursor.accept("SCHEMA") {
         return Ok(Show::CreateSchema(cursor.name()?));
     }
+    if cursor.accept("USER") {
+        return Ok(Show::CreateUser(user_name(cursor)?));
+    }
     Err(SqlError::not_supported(
-        "SHOW CREATE of anything but tables and databases",
+        "SHOW CREATE of anything but tables, databases and users",
     ))
 }
 

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use perigee_accounts::Privileges;
 use perigee_engine::catalog::TableDef;
 use perigee_sql_bind::query::{
     self, Assigned, Catalog, Change, Hint, HintKind, IndexHint, IndexUse, Operator, QueryError,
@@ -43,6 +44,10 @@ struct Tables<'s> {
     with_row_ids: bool,
     /// The table of the first reference, if it is none of the catalog.
     first: RefCell<Option<Arc<TableDefinition>>>,
+    /// What tables must be allowed to be used for; without it they must be allowed to be seen.
+    needed: Option<Privileges>,
+    /// Why one is not.
+    denied: RefCell<Option<SqlError>>,
 }
 
 impl<'s> Tables<'s> {
@@ -57,7 +62,25 @@ impl<'s> Tables<'s> {
             lists: SelectLists::new(source),
             with_row_ids,
             first: RefCell::default(),
+            needed: Some(Privileges::SELECT),
+            denied: RefCell::default(),
         }
+    }
+
+    /// The error of a statement that means nothing, or may not be run.
+    fn error(&self, error: BindError) -> SqlError {
+        self.denied.take().unwrap_or_else(|| error.into())
+    }
+
+    fn check(&self, schema: &str, table: &str) -> Bound<()> {
+        let checked = match self.needed {
+            Some(needed) => self.session.check_table(needed, schema, table),
+            None => self.session.check_visible(schema, table),
+        };
+        checked.map_err(|denied| {
+            self.denied.replace(Some(denied));
+            BindError::Stopped
+        })
     }
 }
 
@@ -70,6 +93,7 @@ impl Catalog for Tables<'_> {
         if let Some(first) = self.first.take() {
             return Ok(first);
         }
+        self.check(schema, table)?;
         let found = self.session.definition(schema, table);
         let found = found.map_err(|error| {
             let names = (schema.to_owned(), table.to_owned());
@@ -109,7 +133,8 @@ impl Catalog for Tables<'_> {
 /// Those of names and types; 1235 for what is not supported.
 pub(super) fn bound(session: &Session, query: &Query, piece: Piece<'_>) -> Result<query::Query> {
     let tables = Tables::new(session, piece, !query.locks.is_empty());
-    let bound = bind(query, &around(session, (piece, micros_now())), &tables)?;
+    let bound = bind(query, &around(session, (piece, micros_now())), &tables);
+    let bound = bound.map_err(|error| tables.error(error))?;
     if bound.locks.len() != query.locks.len() {
         let what = "FOR UPDATE and FOR SHARE in a subquery";
         return Err(SqlError::not_supported(what));
@@ -117,7 +142,8 @@ pub(super) fn bound(session: &Session, query: &Query, piece: Piece<'_>) -> Resul
     Ok(bound)
 }
 
-/// The rows that a statement changes, and what it assigns to their columns.
+/// The rows that a statement changes, and what it assigns to their columns. That the account may change and read the
+/// tables is checked when it is known which of them are changed: [`Session::check_change`].
 ///
 /// # Errors
 /// Those of names and types; 1235 for what is not supported.
@@ -127,7 +153,10 @@ pub(super) fn change(
     assigned: &[Assigned<'_>],
     (piece, now): (Piece<'_>, i64),
 ) -> Result<Change> {
-    let tables = Tables::new(session, piece, true);
+    let tables = Tables {
+        needed: None,
+        ..Tables::new(session, piece, true)
+    };
     let rows = query::Rows {
         from: &rows.from,
         selection: rows.selection.as_ref(),
@@ -136,7 +165,8 @@ pub(super) fn change(
         hints: &rows.hints,
     };
     let around = around(session, (piece, now));
-    Ok(query::bind_change(&rows, assigned, &around, &tables)?)
+    let change = query::bind_change(&rows, assigned, &around, &tables);
+    change.map_err(|error| tables.error(error))
 }
 
 /// Assignments over the row of a table that is in the way and the one that is to be inserted, whose columns stand behind
@@ -170,7 +200,8 @@ pub(super) fn over_both(
         hints: &[],
     };
     let around = around(session, (piece, now));
-    Ok(query::bind_change(&rows, assigned, &around, &tables)?)
+    let change = query::bind_change(&rows, assigned, &around, &tables);
+    change.map_err(|error| tables.error(error))
 }
 
 fn around<'s>(session: &'s Session, (piece, now): (Piece<'s>, i64)) -> Around<'s> {

@@ -32,6 +32,8 @@ kinds! {
     Load "load",
     /// What changes definitions.
     Define "define",
+    /// What changes accounts and privileges.
+    Account "account",
     /// ANALYZE TABLE.
     Analyze "analyze",
     /// BEGIN.
@@ -63,6 +65,7 @@ impl Kind {
             Statement::Delete(_) => Self::Delete,
             Statement::Load(_) => Self::Load,
             Statement::Ddl(_) => Self::Define,
+            Statement::Account(_) => Self::Account,
             Statement::Analyze(_) => Self::Analyze,
             Statement::Transaction(transaction) => match transaction {
                 TransactionStatement::Begin { .. } => Self::Begin,
@@ -119,6 +122,7 @@ mod tests {
             ("DELETE FROM t", "delete"),
             ("LOAD DATA LOCAL INFILE 'a' INTO TABLE t", "load"),
             ("CREATE TABLE t (a INT)", "define"),
+            ("DROP USER u", "account"),
             ("ANALYZE TABLE t", "analyze"),
             ("START TRANSACTION", "begin"),
             ("COMMIT", "commit"),

@@ -67,8 +67,12 @@ impl Session {
                 None => Expr::value(Value::Null),
             },
             "version" => string(super::SERVER_VERSION),
-            "user" | "current_user" | "session_user" | "system_user" => {
+            "user" | "session_user" | "system_user" => {
                 string(format!("{}@{}", self.info.user, self.info.host))
+            }
+            "current_user" => {
+                let account = &self.info.account;
+                string(format!("{}@{}", account.user(), account.host()))
             }
             "connection_id" => number(self.info.connection_id),
             "last_insert_id" => number(self.last_insert_id),
@@ -95,11 +99,7 @@ impl Session {
     /// An error for a schema, in lower case, that the server makes of what it knows: nobody changes it.
     pub(super) fn check_own(&self, schema: &str) -> Result<()> {
         match perigee_catalog_views::is_schema(schema) {
-            true => Err(SqlError::schema_access_denied(
-                &self.info.user,
-                &self.info.host,
-                schema,
-            )),
+            true => Err(self.schema_denied(schema)),
             false => Ok(()),
         }
     }

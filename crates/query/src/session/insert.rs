@@ -12,6 +12,7 @@ use literal::{Simple, simple_literal};
 pub(super) use literal::{literal_datum, number_for};
 pub(super) use targets::Targets;
 
+use perigee_accounts::Privileges;
 use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{DuplicateRow, LockMode, LockWait, RowLock, Written};
@@ -115,12 +116,22 @@ struct Counts {
     same: u64,
 }
 
+/// What an INSERT or REPLACE needs of its table.
+fn needed(replaces: bool, updates: bool) -> Privileges {
+    match (replaces, updates) {
+        (true, _) => Privileges::INSERT.with(Privileges::DELETE),
+        (false, true) => Privileges::INSERT.with(Privileges::UPDATE),
+        (false, false) => Privileges::INSERT,
+    }
+}
+
 impl Statement {
     fn new(session: &Session, insert: Insert, piece: Piece<'_>) -> Result<Self> {
         check(&insert)?;
         let TableObject::TableName(name) = insert.table else {
             return Err(SqlError::not_supported("INSERT into this kind of table"));
         };
+        session.check_named(needed(insert.replace_into, insert.on.is_some()), &name)?;
         let table = session.named_table(&name)?;
         let (columns, source) = match insert.source {
             Some(source) => (insert.columns, rows(session, source, piece)?),

@@ -3,6 +3,7 @@
 //!
 //! A [`Frontend`] is shared by all sessions of a process; a [`Session`] belongs to one connection.
 
+mod accounts;
 mod analyze;
 mod auto_increment;
 mod bound;
@@ -22,6 +23,7 @@ mod money;
 mod parameter;
 mod prepared;
 mod restart;
+mod rights;
 mod rowless;
 mod rowset;
 mod scalars;
@@ -47,6 +49,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use futures::future::BoxFuture;
 use parking_lot::RwLock;
+use perigee_accounts::{AccountName, Accounts};
 use perigee_engine::scan::{CancelToken, ScanCounters};
 use perigee_engine::{Engine, Errand};
 
@@ -178,6 +181,7 @@ pub struct Frontend {
     ndp_counters: Arc<NdpCounters>,
     statements: counts::Counts,
     memory: Arc<ProcessMemory>,
+    accounts: rights::Known,
 }
 
 /// What a frontend did since it started, and what it holds.
@@ -197,7 +201,7 @@ impl Frontend {
     /// A frontend over an engine.
     ///
     /// # Errors
-    /// If the directory for spilling cannot be used, or threads cannot be started.
+    /// If the directory for spilling cannot be used, threads cannot be started, or the accounts are damaged.
     pub fn new(
         engine: Arc<Engine>,
         config: FrontendConfig,
@@ -218,6 +222,7 @@ impl Frontend {
             globals.set(name, Some(value.clone()));
         }
         Ok(Self {
+            accounts: rights::Known::new(&engine)?,
             engine,
             memory: ProcessMemory::new(config.total_memory),
             runtime,
@@ -239,6 +244,19 @@ impl Frontend {
     #[must_use]
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    /// The accounts now.
+    ///
+    /// # Errors
+    /// If what the catalog has of them is damaged.
+    pub fn accounts(&self) -> Result<Arc<Accounts>> {
+        self.accounts_now().map(|(_, accounts)| accounts)
+    }
+
+    /// The accounts now, with their version.
+    fn accounts_now(&self) -> Result<(u64, Arc<Accounts>)> {
+        self.accounts.now(&self.engine)
     }
 
     /// The memory that all connections share.
@@ -290,6 +308,15 @@ impl Frontend {
     }
 }
 
+/// How a connection is encrypted: the status variables `Ssl_version` and `Ssl_cipher`.
+#[derive(Clone, Debug, Default)]
+pub struct Encryption {
+    /// Version of TLS.
+    pub version: &'static str,
+    /// Cipher suite.
+    pub cipher: String,
+}
+
 /// Who a session belongs to.
 #[derive(Clone)]
 pub struct SessionInfo {
@@ -299,6 +326,10 @@ pub struct SessionInfo {
     pub user: String,
     /// Host of the client.
     pub host: String,
+    /// The account that was logged in to: CURRENT_USER().
+    pub account: AccountName,
+    /// How the connection is encrypted, if it is.
+    pub encryption: Option<Encryption>,
     /// The client wants to know how many rows an UPDATE found, not how many it changed.
     pub found_rows: bool,
     /// The process's connections.
@@ -311,6 +342,8 @@ impl Default for SessionInfo {
             connection_id: 0,
             user: "root".to_owned(),
             host: "localhost".to_owned(),
+            account: AccountName::new("root", "localhost"),
+            encryption: None,
             found_rows: false,
             connections: Arc::new(NoConnections),
         }
@@ -348,6 +381,7 @@ pub struct Session {
     fast: fast::Fast,
     /// What the text and the plans of its statement are charged.
     charge: Weak<Charge>,
+    rights: rights::Rights,
     /// What the scans of its statements did.
     scans: Arc<ScanCounters>,
     /// What its accesses pushed.
@@ -373,6 +407,7 @@ impl Session {
             last_insert_id: 0,
             fast: fast::Fast::default(),
             charge: Weak::new(),
+            rights: rights::Rights::default(),
             scans: Arc::default(),
             ndp_counters: Arc::default(),
         }
@@ -399,9 +434,11 @@ impl Session {
     /// Makes a schema the current one.
     ///
     /// # Errors
-    /// 1049.
+    /// 1044, 1049.
     pub fn use_schema(&mut self, name: &str) -> Result<()> {
+        self.renew_rights()?;
         let lower = name.to_lowercase();
+        self.check_schema_visible(&lower)?;
         if !self.has_schema(&lower) {
             return Err(SqlError::unknown_schema(name));
         }
@@ -464,6 +501,7 @@ impl Session {
     ) -> BoxFuture<'a, Result<()>> {
         let execute = Box::pin(async move {
             self.check_fence().await?;
+            self.renew_rights()?;
             let answer = fast::text(self, text, out, cancel).await;
             if answer.inspect_err(|e| self.note_error(e))? == fast::Answer::Done {
                 return Ok(());

@@ -390,6 +390,7 @@ impl Session {
     ) -> BoxFuture<'a, Result<PreparedInfo>> {
         let prepare = Box::pin(async move {
             self.warnings.clear();
+            self.renew_rights()?;
             let frontend = self.frontend.clone();
             let preparing = Box::pin(self.parse_and_describe(text, cancel));
             let prepared = Turns::new(&frontend.places, text, cancel, preparing).await;
@@ -446,6 +447,7 @@ impl Session {
     ) -> BoxFuture<'a, Result<()>> {
         let execute = Box::pin(async move {
             self.check_fence().await?;
+            self.renew_rights()?;
             let outcome = match self.prepared.by_id.get(&id).cloned() {
                 Some(statement) => {
                     self.frontend.questions.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! SHOW and DESCRIBE.
 
+use perigee_accounts::Privileges;
 use perigee_catalog_views::describe::{self, PRIVILEGES};
 use perigee_engine::catalog::{ColumnDef, ColumnDefault, Table, TableDef};
 use perigee_value::{ColumnType, LikePattern};
@@ -8,7 +9,7 @@ use std::fmt::Write;
 
 use super::ddl::quoted;
 use super::rowset::{Cell, Rowset, text};
-use super::{Session, table_status};
+use super::{Session, accounts, table_status};
 use crate::error::{Result, SqlError};
 use crate::parse::{Filter, Scope, Show};
 use crate::result::{ResultColumn, ResultSink};
@@ -74,7 +75,8 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
         Show::TableStatus { schema, filter } => {
             let schema = schema_or_current(session, schema)?;
             let mut tables = Vec::new();
-            for table in session.frontend.engine.tables(&schema) {
+            let visible = session.frontend.engine.tables(&schema).into_iter();
+            for table in visible.filter(|table| session.sees_table(&schema, &table.def.name)) {
                 session.frontend.engine.look_at_size(&table).await?;
                 let next = next_number(session, &table).await?;
                 tables.push((table, next));
@@ -84,14 +86,8 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
             rows
         }
         Show::Processes { full } => table_status::processes(session, full),
-        Show::Grants => {
-            let user = &session.info.user;
-            let mut rows = Rowset::new(&[&format!("Grants for {user}@%")]);
-            rows.push(vec![text(format!(
-                "GRANT ALL PRIVILEGES ON *.* TO `{user}`@`%` WITH GRANT OPTION"
-            ))]);
-            rows
-        }
+        Show::Grants(user) => accounts::grants(session, &user)?,
+        Show::CreateUser(user) => accounts::create_user(session, &user)?,
         Show::Nothing(columns) => Rowset::new(columns),
     };
     let warnings = session.warning_count();
@@ -118,6 +114,7 @@ impl Session {
     /// 1046, 1146.
     pub fn field_list(&self, table: &str, pattern: &str) -> Result<Vec<ResultColumn>> {
         let schema = schema_or_current(self, None)?;
+        self.check_visible(&schema, &table.to_lowercase())?;
         let table = self.table(&schema, &table.to_lowercase())?;
         let pattern = if pattern.is_empty() { "%" } else { pattern };
         let pattern = LikePattern::new(&pattern.to_lowercase(), '\\');
@@ -145,6 +142,7 @@ impl Session {
 
 fn known_schema(session: &Session, name: &str) -> Result<String> {
     let schema = name.to_lowercase();
+    session.check_schema_visible(&schema)?;
     if session.has_schema(&schema) {
         return Ok(schema);
     }
@@ -154,7 +152,7 @@ fn known_schema(session: &Session, name: &str) -> Result<String> {
 fn schema_or_current(session: &Session, name: Option<String>) -> Result<String> {
     match (name, session.schema()) {
         (Some(name), _) => known_schema(session, &name),
-        (None, Some(schema)) => Ok(schema.to_owned()),
+        (None, Some(schema)) => known_schema(session, schema),
         (None, None) => Err(SqlError::no_schema_selected()),
     }
 }
@@ -166,6 +164,7 @@ fn definition_of(
     schema: Option<String>,
 ) -> Result<TableDef> {
     let (own, name) = names_of(session, table, schema.as_deref())?;
+    session.check_visible(&own, &name)?;
     session.definition(&own, &name)
 }
 
@@ -175,6 +174,7 @@ fn table_of(
     schema: Option<String>,
 ) -> Result<std::sync::Arc<Table>> {
     let (schema, name) = names_of(session, table, schema.as_deref())?;
+    session.check_visible(&schema, &name)?;
     session.table(&schema, &name)
 }
 
@@ -204,6 +204,9 @@ fn schemas(session: &Session, filter: Option<&Filter>) -> Result<Rowset> {
     names.extend(perigee_catalog_views::SCHEMAS.map(str::to_owned));
     names.sort();
     names.dedup();
+    if !session.grants().global().has(Privileges::SHOW_DATABASES) {
+        names.retain(|schema| session.sees_schema(schema));
+    }
     for name in names {
         rows.push(vec![text(name)]);
     }
@@ -229,7 +232,10 @@ fn tables(
         .map(|table| (table.def.name.clone(), "BASE TABLE"));
     let views = perigee_catalog_views::all().filter(|view| view.schema() == schema);
     let views = views.map(|view| (view.name().to_owned(), "SYSTEM VIEW"));
-    let mut names: Vec<_> = tables.chain(views).collect();
+    let names = tables.chain(views);
+    let mut names: Vec<_> = names
+        .filter(|(name, _)| session.sees_table(&schema, name))
+        .collect();
     names.sort();
     for (name, kind) in names {
         let mut row = vec![text(name)];

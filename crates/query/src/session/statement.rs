@@ -7,7 +7,7 @@ use perigee_engine::scan::CancelToken;
 use super::counts::Kind;
 use super::time_limit::TimeLimit;
 use super::{
-    Session, analyze, ddl, explain, into, load, prepared, restart, set, show, transaction,
+    Session, accounts, analyze, ddl, explain, into, load, prepared, restart, set, show, transaction,
 };
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Show, Statement};
@@ -38,6 +38,8 @@ pub(super) async fn run(
         session.check_writable()?;
         session.commit_open().await?;
     }
+    session.renew_rights()?;
+    session.check_statement(&statement)?;
     match statement {
         Statement::Query(query) => match TimeLimit::of(session, &query, cancel) {
             Some(limit) => {
@@ -72,6 +74,10 @@ pub(super) async fn run(
             finish(session, ok, out).await
         }
         Statement::Analyze(statement) => analyze::run(session, &statement, out, cancel).await,
+        Statement::Account(statement) => {
+            accounts::run(session, *statement).await?;
+            done(session, out).await
+        }
         Statement::Ddl(statement) => {
             let ok = ddl::run(session, statement, piece, cancel).await?;
             finish(session, ok, out).await
@@ -85,6 +91,7 @@ pub(super) async fn run(
             done(session, out).await
         }
         Statement::Kill { id, query } => {
+            session.check_kill(id)?;
             if !session.info.connections.kill(id, query) {
                 return Err(SqlError::unknown_thread(id));
             }

@@ -17,7 +17,7 @@ use crate::parse::{Filter, Scope};
 /// The session layer's counters, those of scans and of what was decided for table
 /// accesses, and the source's. Those of scans and accesses are the session's own, or with GLOBAL those
 /// of all; the others are the process's.
-pub(super) async fn counters(session: &Session, scope: Scope) -> Vec<(String, u64)> {
+async fn counters(session: &Session, scope: Scope) -> Vec<(String, u64)> {
     let frontend = &session.frontend;
     let connections = session.info.connections.list();
     let running = connections.iter().filter(|c| c.command == "Query").count();
@@ -71,6 +71,18 @@ pub(super) async fn counters(session: &Session, scope: Scope) -> Vec<(String, u6
     let shown = counted.snapshot().into_iter();
     all.extend(shown.map(|(name, value)| (format!("ndp_{name}"), value)));
     all.extend(from_source);
+    all
+}
+
+/// The counters, and what is known of the session's connection, as texts by name.
+pub(super) async fn values(session: &Session, scope: Scope) -> Vec<(String, String)> {
+    let counters = counters(session, scope).await.into_iter();
+    let mut all: Vec<_> = counters
+        .map(|(name, value)| (name, value.to_string()))
+        .collect();
+    let encryption = session.info.encryption.clone().unwrap_or_default();
+    all.push(("Ssl_cipher".to_owned(), encryption.cipher));
+    all.push(("Ssl_version".to_owned(), encryption.version.to_owned()));
     all.sort_by_key(|(name, _)| name.to_lowercase());
     all
 }
@@ -82,8 +94,8 @@ pub(super) async fn status(
     filter: Option<&Filter>,
 ) -> Result<Rowset> {
     let mut rows = Rowset::new(&["Variable_name", "Value"]);
-    for (name, value) in counters(session, scope).await {
-        rows.push(vec![text(name), text(value.to_string())]);
+    for (name, value) in values(session, scope).await {
+        rows.push(vec![text(name), text(value)]);
     }
     rows.filter(filter)?;
     Ok(rows)
@@ -188,7 +200,8 @@ pub(super) fn processes(session: &Session, full: bool) -> Rowset {
     let mut rows = Rowset::new(&[
         "#Id", "User", "Host", "db", "Command", "#Time", "State", "Info",
     ]);
-    for process in session.info.connections.list() {
+    let visible = session.info.connections.list().into_iter();
+    for process in visible.filter(|process| session.sees_connections_of(&process.user)) {
         let cut = |statement: String| match full {
             true => statement,
             false => statement.chars().take(100).collect(),

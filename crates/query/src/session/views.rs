@@ -8,6 +8,7 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
+use perigee_accounts::{Accounts, Privileges};
 use perigee_catalog_views::{Connection, Facts, NamedValue, TableFacts, View};
 use perigee_value::Datum;
 
@@ -41,11 +42,17 @@ pub(super) async fn of_statement(
 async fn facts(session: &Session) -> Result<Facts> {
     let engine = &session.frontend.engine;
     let mut schemas = engine.schemas();
+    if !session.grants().global().has(Privileges::SHOW_DATABASES) {
+        schemas.retain(|schema| session.sees_schema(schema));
+    }
     schemas.sort();
+    let mut view_schemas = perigee_catalog_views::SCHEMAS.to_vec();
+    view_schemas.retain(|schema| session.sees_schema(schema));
     let mut tables = Vec::new();
     for schema in &schemas {
         let mut found = engine.tables(schema);
         found.sort_by(|a, b| a.def.name.cmp(&b.def.name));
+        found.retain(|table| session.sees_table(schema, &table.def.name));
         for table in found {
             interrupt::check()?;
             engine.look_at_size(&table).await?;
@@ -59,6 +66,7 @@ async fn facts(session: &Session) -> Result<Facts> {
         .connections
         .list()
         .into_iter()
+        .filter(|process| session.sees_connections_of(&process.user))
         .map(|process| Connection {
             id: process.id,
             user: process.user,
@@ -69,6 +77,8 @@ async fn facts(session: &Session) -> Result<Facts> {
             statement: process.statement,
         });
     Ok(Facts {
+        view_schemas,
+        accounts: accounts(session)?,
         schemas,
         tables,
         connections: connections.collect(),
@@ -77,6 +87,19 @@ async fn facts(session: &Session) -> Result<Facts> {
         session_status: counters(session, Scope::Session).await,
         global_status: counters(session, Scope::Global).await,
     })
+}
+
+/// The accounts that the session may see: its own, or all.
+fn accounts(session: &Session) -> Result<Accounts> {
+    let mut all = session.frontend.accounts()?.as_ref().clone();
+    if !session.sees_accounts() {
+        let own = &session.info.account;
+        let others: Vec<_> = all.iter().map(|(name, _)| name.clone()).collect();
+        for name in others.iter().filter(|name| *name != own) {
+            all.remove(name);
+        }
+    }
+    Ok(all)
 }
 
 fn named(variables: &Variables) -> Vec<NamedValue> {
@@ -88,12 +111,10 @@ fn named(variables: &Variables) -> Vec<NamedValue> {
 }
 
 async fn counters(session: &Session, scope: Scope) -> Vec<NamedValue> {
-    let counters = table_status::counters(session, scope).await.into_iter();
-    let named = |(name, value): (String, u64)| NamedValue {
-        name,
-        value: value.to_string(),
-    };
-    counters.map(named).collect()
+    let values = table_status::values(session, scope).await.into_iter();
+    values
+        .map(|(name, value)| NamedValue { name, value })
+        .collect()
 }
 
 /// A view with its rows.

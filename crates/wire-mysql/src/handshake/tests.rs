@@ -23,7 +23,7 @@ fn the_greeting_has_its_fields_in_place() {
     expected.extend_from_slice(&[0xAF, 0xA7]); // low capabilities
     expected.push(255); // collation
     expected.extend_from_slice(&[2, 0]); // autocommit
-    expected.extend_from_slice(&[0x3B, 0x01]); // high capabilities
+    expected.extend_from_slice(&[0x7B, 0x01]); // high capabilities
     expected.push(21); // nonce with its NUL
     expected.extend_from_slice(&[0; 10]);
     expected.extend_from_slice(b"ijklmnopqrst\0caching_sha2_password\0");

@@ -10,6 +10,7 @@ mod options;
 
 use std::time::Duration;
 
+use perigee_accounts::Privileges;
 use perigee_engine::catalog::{AutoIncrement, TableDef};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{EngineError, TableLocker, TableName, freeing_space};
@@ -207,10 +208,7 @@ async fn create_table(
 ) -> Result<OkResult> {
     let TableName { schema, name } = new_name(session, &table.name)?;
     if perigee_catalog_views::is_schema(&schema) {
-        let info = &session.info;
-        return Err(SqlError::schema_access_denied(
-            &info.user, &info.host, schema,
-        ));
+        return Err(session.schema_denied(&schema));
     }
     if !session.has_schema(&schema) {
         return Err(SqlError::unknown_schema(schema));
@@ -301,6 +299,7 @@ fn draft(session: &mut Session, name: TableName, table: &CreateTable) -> Result<
 
 /// The definition of another table under another name.
 fn definition_like(session: &Session, name: TableName, like: &ObjectName) -> Result<TableDef> {
+    session.check_named(Privileges::SELECT, like)?;
     let like = session.named_table(like)?;
     let auto = like.def.auto_increment;
     Ok(TableDef {

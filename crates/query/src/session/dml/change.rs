@@ -19,6 +19,7 @@ use crate::parse::{Delete, Piece, Rows, Update};
 use crate::result::OkResult;
 use crate::session::environment::micros_now;
 use crate::session::insert::{duplicate_error, engine_error};
+use crate::session::rights::reads_columns;
 use crate::session::select::{self, Prepared, Reading, Special};
 use crate::session::transaction::Work;
 use crate::session::{Session, bound, scalars};
@@ -237,6 +238,7 @@ impl ReadPhase {
         piece: Piece<'_>,
     ) -> Result<Self> {
         let now = micros_now();
+        let reads_columns = reads_columns(&update.rows, &update.assignments);
         let unresolved = Unresolved::new(update.assignments)?;
         let assigned = unresolved.assigned(&unresolved.expressions);
         let mut change = bound::change(session, &update.rows, &assigned, (piece, now))?;
@@ -254,6 +256,7 @@ impl ReadPhase {
         let targets = changed_targets(&mut assigned, &all);
         let (kind, rows) = (Kind::Update, &update.rows);
         let phase = Self::of_change(kind, change, (targets, &assigned), rows)?;
+        session.check_change(&phase, reads_columns)?;
         Ok(Self {
             ignore: update.ignore,
             now,
@@ -275,10 +278,16 @@ impl ReadPhase {
         let targets = deleted_targets(&delete.targets, all)?;
         let (kind, rows) = (Kind::Delete, &delete.rows);
         let phase = Self::of_change(kind, change, (targets, &[]), rows)?;
+        session.check_change(&phase, reads_columns(rows, &delete.rows.limit))?;
         Ok(Self {
             ignore: delete.ignore,
             ..phase
         })
+    }
+
+    /// The references to tables in it.
+    pub(in crate::session) fn tables(&self) -> impl Iterator<Item = &query::Table> {
+        self.query.tables.iter().map(AsRef::as_ref)
     }
 
     fn of_change(

@@ -24,6 +24,7 @@ mod values;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use perigee_accounts::Privileges;
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::{CancelToken, Records};
 use perigee_value::Datum;
@@ -61,6 +62,16 @@ enum Body {
 }
 
 impl Body {
+    /// What its table must be allowed to be used for: rows that change are found by their key.
+    fn needed(&self) -> Privileges {
+        match self {
+            Self::Select(_) => Privileges::SELECT,
+            Self::Insert(_) => Privileges::INSERT,
+            Self::Update(_) => Privileges::UPDATE.with(Privileges::SELECT),
+            Self::Delete(_) => Privileges::DELETE.with(Privileges::SELECT),
+        }
+    }
+
     fn kind(&self) -> Kind {
         match self {
             Self::Select(_) => Kind::Select,
@@ -105,7 +116,7 @@ pub(crate) async fn compile(
     if !session.frontend.config.fast_path {
         return None;
     }
-    Some(match statement {
+    let fast = match statement {
         Statement::Query(query) => select::recognise(session, query, piece)
             .await?
             .into_fast(Body::Select),
@@ -113,7 +124,10 @@ pub(crate) async fn compile(
         Statement::Update(update) => change::update(session, update)?.into_fast(Body::Update),
         Statement::Delete(delete) => change::delete(session, delete)?.into_fast(Body::Delete),
         _ => return None,
-    })
+    };
+    // The ordinary way says what is not allowed.
+    let table = fast.table.upgrade()?;
+    session.may(fast.body.needed(), &table.def).then_some(fast)
 }
 
 impl<S> Recognised<S> {
@@ -159,6 +173,9 @@ impl FastStatement {
         let Some(table) = &self.table.upgrade() else {
             return Ok(Answer::Ordinary);
         };
+        if !session.may(self.body.needed(), &table.def) {
+            return Ok(Answer::Ordinary);
+        }
         let done = match &self.body {
             Body::Select(select) => {
                 return select.run(session, table, parameters, out, cancel).await;

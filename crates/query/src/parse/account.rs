@@ -1,0 +1,678 @@
+//! What statements about accounts and privileges say: CREATE, ALTER, DROP and RENAME USER, SET PASSWORD, GRANT, REVOKE.
+
+use perigee_accounts::{AccountName, Credential, Level, Plugin, Privileges, Scope};
+use sqlparser::tokenizer::Token;
+
+use super::Cursor;
+use crate::error::{Result, SqlError};
+
+/// Most accounts that a statement names.
+const MAX_USERS: usize = 1000;
+
+/// An account in a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UserName {
+    /// CURRENT_USER.
+    Current,
+    /// By its name.
+    Named(AccountName),
+}
+
+/// IDENTIFIED.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identified {
+    /// BY: a new password for the plugin, or for the one that the account has.
+    By(Option<Plugin>, Secret),
+    /// WITH a plugin, perhaps AS what it keeps of a password.
+    As(Credential),
+}
+
+/// A password, which is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("<secret>")
+    }
+}
+
+/// An account and how it is to prove who it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Its name.
+    pub name: UserName,
+    /// IDENTIFIED.
+    pub identified: Option<Identified>,
+}
+
+/// What else CREATE and ALTER USER say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// ACCOUNT LOCK and UNLOCK.
+    pub lock: Option<bool>,
+    /// PASSWORD EXPIRE, and what says that it does not.
+    pub expire: Option<bool>,
+}
+
+/// What is granted or revoked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Granted {
+    /// ALL PRIVILEGES.
+    All,
+    /// These.
+    Some(Privileges),
+}
+
+/// A statement about accounts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccountStatement {
+    /// CREATE USER.
+    Create {
+        /// Do not fail if one exists.
+        if_not_exists: bool,
+        /// The accounts.
+        users: Vec<User>,
+        /// For all of them.
+        options: Options,
+    },
+    /// ALTER USER.
+    Alter {
+        /// Do not fail if one is missing.
+        if_exists: bool,
+        /// The accounts.
+        users: Vec<User>,
+        /// For all of them.
+        options: Options,
+    },
+    /// DROP USER.
+    Drop {
+        /// Do not fail if one is missing.
+        if_exists: bool,
+        /// The accounts.
+        users: Vec<UserName>,
+    },
+    /// RENAME USER: from and to.
+    Rename(Vec<(UserName, UserName)>),
+    /// SET PASSWORD.
+    SetPassword(UserName, Secret),
+    /// GRANT.
+    Grant {
+        /// What.
+        privileges: Granted,
+        /// For what; `None` is the current schema, and the table of a name without schema is in it, too.
+        on: On,
+        /// To whom.
+        users: Vec<UserName>,
+        /// WITH GRANT OPTION.
+        with_option: bool,
+    },
+    /// REVOKE.
+    Revoke {
+        /// What.
+        privileges: Granted,
+        /// For what.
+        on: On,
+        /// From whom.
+        users: Vec<UserName>,
+    },
+    /// REVOKE ALL PRIVILEGES, GRANT OPTION.
+    RevokeEverything(Vec<UserName>),
+}
+
+/// ON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum On {
+    /// A level with all its names.
+    Level(Level),
+    /// `*`: the current schema.
+    CurrentSchema,
+    /// A table of the current schema.
+    CurrentTable(String),
+}
+
+impl On {
+    /// The level at which privileges are granted.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        match self {
+            Self::Level(Level::Global) => Scope::Global,
+            Self::Level(Level::Schema(_)) | Self::CurrentSchema => Scope::Schema,
+            Self::Level(Level::Table(..)) | Self::CurrentTable(_) => Scope::Table,
+        }
+    }
+}
+
+/// CREATE USER, behind CREATE.
+pub(super) fn create(mut cursor: Cursor<'_>) -> Result<AccountStatement> {
+    cursor.expect_word("USER")?;
+    let if_not_exists = cursor.accept_all(&["IF", "NOT", "EXISTS"]);
+    Ok(AccountStatement::Create {
+        if_not_exists,
+        users: list(&mut cursor, user)?,
+        options: options(&mut cursor)?,
+    })
+}
+
+/// ALTER USER, behind ALTER.
+pub(super) fn alter(mut cursor: Cursor<'_>) -> Result<AccountStatement> {
+    cursor.expect_word("USER")?;
+    let if_exists = cursor.accept_all(&["IF", "EXISTS"]);
+    Ok(AccountStatement::Alter {
+        if_exists,
+        users: list(&mut cursor, user)?,
+        options: options(&mut cursor)?,
+    })
+}
+
+/// DROP USER, behind DROP.
+pub(super) fn drop(mut cursor: Cursor<'_>) -> Result<AccountStatement> {
+    cursor.expect_word("USER")?;
+    let if_exists = cursor.accept_all(&["IF", "EXISTS"]);
+    let users = list(&mut cursor, user_name)?;
+    cursor.end()?;
+    Ok(AccountStatement::Drop { if_exists, users })
+}
+
+/// RENAME USER, behind RENAME.
+pub(super) fn rename(mut cursor: Cursor<'_>) -> Result<AccountStatement> {
+    cursor.expect_word("USER")?;
+    let renames = list(&mut cursor, |cursor| {
+        let from = user_name(cursor)?;
+        cursor.expect_word("TO")?;
+        Ok((from, user_name(cursor)?))
+    })?;
+    cursor.end()?;
+    Ok(AccountStatement::Rename(renames))
+}
+
+/// SET PASSWORD, behind SET.
+pub(super) fn set_password(mut cursor: Cursor<'_>) -> Result<AccountStatement> {
+    cursor.expect_word("PASSWORD")?;
+    let name = match cursor.accept("FOR") {
+        true => user_name(&mut cursor)?,
+        false => UserName::Current,
+    };
+    if cursor.accept("TO") {
+        return Err(SqlError::not_supported("SET PASSWORD TO RANDOM"));
+    }
+    cursor.expect(&Token::Eq)?;
+    let password = Secret(cursor.string()?);
+    refuse_clauses(&cursor, &["REPLACE", "RETAIN"], "in SET PASSWORD")?;
+    cursor.end()?;
+    Ok(AccountStatement::SetPassword(name, password))
+}
+
+/// GRANT, behind the word.
+pub(super) fn grant(mut cursor: Cursor<'_>) -> Result<AccountStatement> {
+    let privileges = privileges(&mut cursor)?;
+    let Some(on) = on(&mut cursor)? else {
+        return Err(SqlError::not_supported("GRANT of roles"));
+    };
+    cursor.expect_word("TO")?;
+    let users = list(&mut cursor, user_name)?;
+    let with_option = cursor.accept_all(&["WITH", "GRANT", "OPTION"]);
+    refuse_clauses(&cursor, &["AS"], "in GRANT")?;
+    cursor.end()?;
+    Ok(AccountStatement::Grant {
+        privileges,
+        on,
+        users,
+        with_option,
+    })
+}
+
+/// REVOKE, behind the word.
+pub(super) fn revoke(mut cursor: Cursor<'_>) -> Result<AccountStatement> {
+    refuse_clauses(&cursor, &["IF"], "EXISTS in REVOKE")?;
+    let everything = cursor.accept("ALL") && {
+        cursor.accept("PRIVILEGES");
+        cursor.accept_token(&Token::Comma)
+    };
+    if everything {
+        cursor.expect_word("GRANT")?;
+        cursor.expect_word("OPTION")?;
+        cursor.expect_word("FROM")?;
+        let users = list(&mut cursor, user_name)?;
+        cursor.end()?;
+        return Ok(AccountStatement::RevokeEverything(users));
+    }
+    let privileges = match cursor.peek_any(&["ON"]) {
+        true => Granted::All,
+        false => privileges(&mut cursor)?,
+    };
+    let Some(on) = on(&mut cursor)? else {
+        return Err(SqlError::not_supported("REVOKE of roles"));
+    };
+    cursor.expect_word("FROM")?;
+    let users = list(&mut cursor, user_name)?;
+    refuse_clauses(&cursor, &["IGNORE"], "UNKNOWN USER in REVOKE")?;
+    cursor.end()?;
+    Ok(AccountStatement::Revoke {
+        privileges,
+        on,
+        users,
+    })
+}
+
+/// An account's name.
+pub(super) fn user_name(cursor: &mut Cursor<'_>) -> Result<UserName> {
+    if cursor.accept("CURRENT_USER") {
+        if cursor.accept_token(&Token::LParen) {
+            cursor.expect(&Token::RParen)?;
+        }
+        return Ok(UserName::Current);
+    }
+    let (user, host) = match cursor.peek() {
+        Some(Token::SingleQuotedString(user) | Token::DoubleQuotedString(user)) => {
+            cursor.next();
+            (user.clone(), host(cursor)?)
+        }
+        Some(Token::Word(word)) if word.quote_style.is_some() => {
+            cursor.next();
+            (word.value.clone(), host(cursor)?)
+        }
+        // Without quotes the tokenizer takes `user@` and `user@host` for one word.
+        Some(Token::Word(word)) => {
+            cursor.next();
+            match word.value.split_once('@') {
+                Some((user, "")) => (user.to_owned(), Some(cursor.name()?)),
+                Some((user, host)) => (user.to_owned(), Some(host.to_owned())),
+                None => (word.value.clone(), host(cursor)?),
+            }
+        }
+        _ => return Err(cursor.error()),
+    };
+    let name = AccountName::new(user, host.as_deref().unwrap_or("%"));
+    if name.is_too_long() {
+        let user = name.user().to_owned();
+        return Err(SqlError::user_too_long(user));
+    }
+    if !name.is_valid() {
+        return Err(cursor.error_at_last());
+    }
+    Ok(UserName::Named(name))
+}
+
+/// `@host` behind a user.
+fn host(cursor: &mut Cursor<'_>) -> Result<Option<String>> {
+    match cursor.peek() {
+        Some(Token::AtSign) => {
+            cursor.next();
+            cursor.name().map(Some)
+        }
+        Some(Token::Word(word)) if word.quote_style.is_none() && word.value.starts_with('@') => {
+            cursor.next();
+            match &word.value[1..] {
+                "" => cursor.name().map(Some),
+                host => Ok(Some(host.to_owned())),
+            }
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Things between commas; at least one.
+fn list<T>(
+    cursor: &mut Cursor<'_>,
+    mut one: impl FnMut(&mut Cursor<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    let mut all = vec![one(cursor)?];
+    while cursor.accept_token(&Token::Comma) {
+        if all.len() == MAX_USERS {
+            let most = format!("more than {MAX_USERS} accounts in one statement");
+            return Err(SqlError::not_supported(most));
+        }
+        all.push(one(cursor)?);
+    }
+    Ok(all)
+}
+
+/// Error 1235 if one of these words follows.
+fn refuse_clauses(cursor: &Cursor<'_>, words: &[&str], place: &str) -> Result<()> {
+    for word in words {
+        if cursor.peek_any(&[word]) {
+            return Err(SqlError::not_supported(format!("{word} {place}")));
+        }
+    }
+    Ok(())
+}
+
+fn user(cursor: &mut Cursor<'_>) -> Result<User> {
+    let name = user_name(cursor)?;
+    let identified = match cursor.accept("IDENTIFIED") {
+        true => Some(identified(cursor)?),
+        false => None,
+    };
+    let unsupported = ["REPLACE", "RETAIN", "DISCARD", "AND", "INITIAL"];
+    refuse_clauses(cursor, &unsupported, "behind IDENTIFIED")?;
+    Ok(User { name, identified })
+}
+
+/// What follows IDENTIFIED.
+fn identified(cursor: &mut Cursor<'_>) -> Result<Identified> {
+    let mut plugin = None;
+    if cursor.accept("WITH") {
+        let name = cursor.name()?;
+        plugin = Some(Plugin::by_name(&name).ok_or_else(|| SqlError::unknown_plugin(&name))?);
+    }
+    if cursor.accept("BY") {
+        refuse_clauses(cursor, &["RANDOM"], "PASSWORD")?;
+        return Ok(Identified::By(plugin, Secret(cursor.string()?)));
+    }
+    let Some(plugin) = plugin else {
+        return Err(cursor.error());
+    };
+    if !cursor.accept("AS") {
+        return Ok(Identified::As(Credential::Empty(plugin)));
+    }
+    let kept = cursor.string()?;
+    match Credential::from_text(plugin, &kept) {
+        Some(credential) => Ok(Identified::As(credential)),
+        None => Err(SqlError::password_format()),
+    }
+}
+
+/// What stands behind the accounts of CREATE and ALTER USER. What says how things are anyway is accepted.
+fn options(cursor: &mut Cursor<'_>) -> Result<Options> {
+    let mut options = Options::default();
+    if cursor.accept("REQUIRE") && !cursor.accept("NONE") {
+        let what = format!("REQUIRE {}", cursor.word());
+        return Err(SqlError::not_supported(what.trim()));
+    }
+    while !cursor.at_end() {
+        if cursor.accept_all(&["ACCOUNT", "LOCK"]) {
+            options.lock = Some(true);
+        } else if cursor.accept_all(&["ACCOUNT", "UNLOCK"]) {
+            options.lock = Some(false);
+        } else if cursor.accept_all(&["PASSWORD", "EXPIRE"]) {
+            options.expire = Some(expire(cursor)?);
+        } else if cursor.accept("PASSWORD") {
+            unchanged_policy(cursor)?;
+        } else {
+            let word = cursor.word();
+            return match word.as_str() {
+                "WITH"
+                | "DEFAULT"
+                | "COMMENT"
+                | "ATTRIBUTE"
+                | "FAILED_LOGIN_ATTEMPTS"
+                | "PASSWORD_LOCK_TIME"
+                | "REGISTRATION" => Err(SqlError::not_supported(format!("{word} of an account"))),
+                _ => Err(cursor.error_at_last()),
+            };
+        }
+    }
+    Ok(options)
+}
+
+/// What follows PASSWORD EXPIRE: passwords expire only by that statement.
+fn expire(cursor: &mut Cursor<'_>) -> Result<bool> {
+    if cursor.accept("DEFAULT") || cursor.accept("NEVER") {
+        return Ok(false);
+    }
+    refuse_clauses(cursor, &["INTERVAL"], "of PASSWORD EXPIRE")?;
+    Ok(true)
+}
+
+/// Policies of passwords, of which there is the default only.
+fn unchanged_policy(cursor: &mut Cursor<'_>) -> Result<()> {
+    for policy in [
+        &["HISTORY", "DEFAULT"][..],
+        &["REUSE", "INTERVAL", "DEFAULT"],
+        &["REQUIRE", "CURRENT", "DEFAULT"],
+        &["REQUIRE", "CURRENT", "OPTIONAL"],
+    ] {
+        if cursor.accept_all(policy) {
+            return Ok(());
+        }
+    }
+    let what = format!("PASSWORD {}", cursor.word());
+    Err(SqlError::not_supported(what.trim()))
+}
+
+/// Privileges between commas, or ALL.
+fn privileges(cursor: &mut Cursor<'_>) -> Result<Granted> {
+    if cursor.accept("ALL") {
+        cursor.accept("PRIVILEGES");
+        return Ok(Granted::All);
+    }
+    let all = list(cursor, privilege)?;
+    let all = all.into_iter().fold(Privileges::NONE, Privileges::with);
+    Ok(Granted::Some(all))
+}
+
+fn privilege(cursor: &mut Cursor<'_>) -> Result<Privileges> {
+    if cursor.accept("USAGE") {
+        return Ok(Privileges::NONE);
+    }
+    if cursor.accept_all(&["GRANT", "OPTION"]) {
+        return Ok(Privileges::GRANT_OPTION);
+    }
+    let mut longest = None;
+    let mut ahead = cursor.clone();
+    let mut name = String::new();
+    for _ in 0..Privileges::MOST_WORDS {
+        let word = ahead.word();
+        if word.is_empty() {
+            break;
+        }
+        name = if name.is_empty() {
+            word
+        } else {
+            format!("{name} {word}")
+        };
+        if let Some(found) = Privileges::by_name(&name) {
+            longest = Some((found, ahead.clone()));
+        }
+    }
+    let Some((found, behind)) = longest else {
+        let word = cursor.word();
+        // Names of roles and of privileges of other servers.
+        return match word.is_empty() {
+            true => Err(cursor.error()),
+            false => Err(SqlError::not_supported(format!("GRANT {word}"))),
+        };
+    };
+    *cursor = behind;
+    if cursor.peek_is(&Token::LParen) {
+        return Err(SqlError::not_supported("privileges of columns"));
+    }
+    Ok(found)
+}
+
+/// ON and its level; `None` if it is not there.
+fn on(cursor: &mut Cursor<'_>) -> Result<Option<On>> {
+    if !cursor.accept("ON") {
+        return Ok(None);
+    }
+    for kind in ["FUNCTION", "PROCEDURE"] {
+        if cursor.accept(kind) {
+            return Err(SqlError::not_supported(format!("privileges of a {kind}")));
+        }
+    }
+    cursor.accept("TABLE");
+    if cursor.accept_token(&Token::Mul) {
+        if !cursor.accept_token(&Token::Period) {
+            return Ok(Some(On::CurrentSchema));
+        }
+        cursor.expect(&Token::Mul)?;
+        return Ok(Some(On::Level(Level::Global)));
+    }
+    let first = cursor.identifier()?.to_lowercase();
+    if !cursor.accept_token(&Token::Period) {
+        return Ok(Some(On::CurrentTable(first)));
+    }
+    if cursor.accept_token(&Token::Mul) {
+        return Ok(Some(On::Level(Level::Schema(first))));
+    }
+    let table = cursor.name()?.to_lowercase();
+    Ok(Some(On::Level(Level::Table(first, table))))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::parse::{Script, Statement};
+
+    fn parsed(text: &str) -> Result<AccountStatement> {
+        let script = Script::new(text)?;
+        match script.pieces().next().unwrap().parse()? {
+            Statement::Account(statement) => Ok(*statement),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn named(user: &str, host: &str) -> UserName {
+        UserName::Named(AccountName::new(user, host))
+    }
+
+    #[test]
+    fn names_of_accounts_in_every_form() {
+        for (text, expected) in [
+            ("'u'@'h'", named("u", "h")),
+            ("'u'@h", named("u", "h")),
+            ("u@'10.0.%'", named("u", "10.0.%")),
+            ("u@localhost", named("u", "localhost")),
+            ("`u`@`H`", named("u", "h")),
+            ("\"u\" @ \"h\"", named("u", "h")),
+            ("'u'", named("u", "%")),
+            ("u", named("u", "%")),
+            ("''@'localhost'", named("", "localhost")),
+            ("CURRENT_USER", UserName::Current),
+            ("current_user()", UserName::Current),
+        ] {
+            let users = vec![expected];
+            let if_exists = false;
+            let drop = AccountStatement::Drop { if_exists, users };
+            assert_eq!(
+                parsed(&format!("DROP USER {text}")).as_ref(),
+                Ok(&drop),
+                "{text}"
+            );
+        }
+        for (text, errno) in [
+            ("DROP USER", 1064),
+            ("DROP USER u@", 1064),
+            ("DROP USER 'u'@", 1064),
+            ("DROP USER 'u'@'h' 'v'", 1064),
+            ("DROP USER 1", 1064),
+            ("DROP USER 'a'@'b@c'", 1064),
+            ("DROP USER abcdefghijklmnopqrstuvwxyz1234567", 1470),
+        ] {
+            assert_eq!(parsed(text).unwrap_err().errno, errno, "{text}");
+        }
+    }
+
+    #[test]
+    fn passwords_and_options() {
+        let text = "CREATE USER IF NOT EXISTS a IDENTIFIED BY 'x', 'b'@'h' IDENTIFIED WITH \
+                    mysql_native_password BY 'y' REQUIRE NONE PASSWORD EXPIRE ACCOUNT LOCK \
+                    PASSWORD HISTORY DEFAULT";
+        let secret = |text: &str| Secret(text.to_owned());
+        let users = vec![
+            User {
+                name: named("a", "%"),
+                identified: Some(Identified::By(None, secret("x"))),
+            },
+            User {
+                name: named("b", "h"),
+                identified: Some(Identified::By(Some(Plugin::NativePassword), secret("y"))),
+            },
+        ];
+        let statement = parsed(text).unwrap();
+        assert!(
+            !format!("{statement:?}").contains("\"x\""),
+            "a password is not printed"
+        );
+        let options = Options {
+            lock: Some(true),
+            expire: Some(true),
+        };
+        let expected = AccountStatement::Create {
+            if_not_exists: true,
+            users,
+            options,
+        };
+        assert_eq!(statement, expected);
+        for (text, errno) in [
+            ("CREATE USER a IDENTIFIED BY", 1064),
+            ("CREATE USER a IDENTIFIED 'x'", 1064),
+            ("CREATE USER a IDENTIFIED WITH sha256_password BY 'x'", 1524),
+            (
+                "CREATE USER a IDENTIFIED WITH mysql_native_password AS 'x'",
+                1827,
+            ),
+            ("CREATE USER a IDENTIFIED BY RANDOM PASSWORD", 1235),
+            ("CREATE USER a REQUIRE SSL", 1235),
+            ("CREATE USER a WITH MAX_QUERIES_PER_HOUR 1", 1235),
+            ("ALTER USER a PASSWORD EXPIRE INTERVAL 3 DAY", 1235),
+            ("ALTER USER a ACCOUNT", 1064),
+            ("SET PASSWORD TO RANDOM", 1235),
+            ("SET PASSWORD = PASSWORD('x')", 1064),
+        ] {
+            assert_eq!(parsed(text).unwrap_err().errno, errno, "{text}");
+        }
+    }
+
+    #[test]
+    fn privileges_and_levels() {
+        let granted = |text: &str| match parsed(text) {
+            Ok(AccountStatement::Grant { privileges, on, .. }) => Ok((privileges, on)),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => Err(error.errno),
+        };
+        let some = Privileges::SELECT.with(Privileges::CREATE_TEMPORARY_TABLES);
+        let schema = On::Level(Level::Schema("d".into()));
+        for (text, privileges, on) in [
+            ("ALL ON *.*", Granted::All, On::Level(Level::Global)),
+            ("ALL PRIVILEGES ON D.*", Granted::All, schema.clone()),
+            (
+                "SELECT, CREATE TEMPORARY TABLES ON d.*",
+                Granted::Some(some),
+                schema,
+            ),
+            (
+                "CREATE ON *",
+                Granted::Some(Privileges::CREATE),
+                On::CurrentSchema,
+            ),
+            (
+                "USAGE ON TABLE t",
+                Granted::Some(Privileges::NONE),
+                On::CurrentTable("t".into()),
+            ),
+            (
+                "GRANT OPTION ON `D_1`.`T`",
+                Granted::Some(Privileges::GRANT_OPTION),
+                On::Level(Level::Table("d_1".into(), "t".into())),
+            ),
+        ] {
+            let text = format!("GRANT {text} TO u");
+            assert_eq!(granted(&text), Ok((privileges, on)), "{text}");
+        }
+        for (text, errno) in [
+            ("GRANT SELECT (a) ON d.t TO u", 1235),
+            ("GRANT r TO u", 1235),
+            ("GRANT EXECUTE ON PROCEDURE d.p TO u", 1235),
+            ("GRANT SELECT ON d.t", 1064),
+            ("GRANT SELECT ON *.t TO u", 1064),
+            ("GRANT SELECT ON d.t TO u IDENTIFIED BY 'x'", 1064),
+            ("GRANT ON d.t TO u", 1235),
+        ] {
+            assert_eq!(granted(text), Err(errno), "{text}");
+        }
+        let users = vec![named("u", "%"), named("v", "h")];
+        let revoked = parsed("REVOKE ALL PRIVILEGES, GRANT OPTION FROM u, v@h");
+        assert_eq!(revoked, Ok(AccountStatement::RevokeEverything(users)));
+        let revoked = parsed("REVOKE ALL ON *.* FROM u").unwrap();
+        assert!(matches!(
+            revoked,
+            AccountStatement::Revoke {
+                privileges: Granted::All,
+                ..
+            }
+        ));
+    }
+}

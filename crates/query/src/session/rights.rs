@@ -1,0 +1,388 @@
+//! What a session's account may do, and the errors for what it may not.
+//!
+//! A session keeps what its account may do as long as no account changes, which a number tells: looking costs one
+//! load. An account that may use all tables in every way, as root may, is one flag beyond that.
+//!
+//! Invariants
+//! - Each statement begins with the rights of that moment: what is granted and revoked holds from the next statement
+//!   on, in all sessions.
+//! - An account is asked for its rights before it is told whether a table exists.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use perigee_accounts::{Accounts, Grants, Privileges};
+use perigee_engine::Engine;
+use perigee_engine::catalog::TableDef;
+use sqlparser::ast::{Expr, ObjectName, Visit, visit_expressions};
+
+use super::Session;
+use super::dml::{Kind, ReadPhase};
+use crate::error::{Result, SqlError};
+use crate::parse::{Clause, Ddl, Rows, Scope, Statement, Target};
+
+/// The schema whose views are for administrators.
+const MYSQL: &str = "mysql";
+
+/// All accounts as the catalog has them, decoded once for each change.
+#[derive(Debug)]
+pub(super) struct Known(RwLock<(u64, Arc<Accounts>)>);
+
+impl Known {
+    /// The accounts of an engine that was opened.
+    pub(super) fn new(engine: &Engine) -> Result<Self> {
+        Ok(Self(RwLock::new(decoded(engine)?)))
+    }
+
+    /// The accounts now, with their version.
+    pub(super) fn now(&self, engine: &Engine) -> Result<(u64, Arc<Accounts>)> {
+        let version = engine.accounts_version();
+        {
+            let known = self.0.read();
+            if known.0 == version {
+                return Ok(known.clone());
+            }
+        }
+        let new = decoded(engine)?;
+        let mut known = self.0.write();
+        if known.0 < new.0 {
+            *known = new;
+        }
+        Ok(known.clone())
+    }
+}
+
+fn decoded(engine: &Engine) -> Result<(u64, Arc<Accounts>)> {
+    let (version, records) = engine.accounts();
+    let accounts = Accounts::decode(&records).map_err(SqlError::corrupt)?;
+    Ok((version, Arc::new(accounts)))
+}
+
+/// What a session's account may do.
+#[derive(Debug)]
+pub(super) struct Rights {
+    /// The version of the accounts; none is 0.
+    version: u64,
+    grants: Grants,
+    /// The password had expired when the session began, and was not changed since.
+    expired: bool,
+}
+
+impl Default for Rights {
+    fn default() -> Self {
+        Self {
+            version: 0,
+            grants: Grants::default(),
+            expired: true,
+        }
+    }
+}
+
+impl Session {
+    /// Looks whether accounts have changed.
+    ///
+    /// # Errors
+    /// If what the catalog has of them is damaged.
+    pub(super) fn renew_rights(&mut self) -> Result<()> {
+        if self.frontend.engine.accounts_version() == self.rights.version {
+            return Ok(());
+        }
+        let (version, accounts) = self.frontend.accounts_now()?;
+        let name = &self.info.account;
+        self.rights = Rights {
+            version,
+            grants: accounts.grants_of(name),
+            expired: self.rights.expired && accounts.get(name).is_some_and(|own| own.expired),
+        };
+        Ok(())
+    }
+
+    /// What the account may do.
+    pub(super) fn grants(&self) -> &Grants {
+        &self.rights.grants
+    }
+
+    /// True if a table may be used so: asked for each statement that runs without a plan.
+    pub(super) fn may(&self, needed: Privileges, table: &TableDef) -> bool {
+        let grants = self.grants();
+        let allowed =
+            grants.has_all_tables() || grants.on_table(&table.schema, &table.name).has(needed);
+        allowed && !self.rights.expired
+    }
+
+    /// True if the password has expired, and nothing can be done but set another.
+    pub(super) fn must_change_password(&self) -> bool {
+        self.rights.expired
+    }
+
+    /// True if all accounts may be seen.
+    pub(super) fn sees_accounts(&self) -> bool {
+        self.grants().on_schema(MYSQL).has(Privileges::SELECT)
+    }
+
+    /// `YES` or `NO`, as error 1045 says it.
+    pub(super) fn password_was_given(&self) -> Result<&'static str> {
+        let (_, accounts) = self.frontend.accounts_now()?;
+        let own = accounts.get(&self.info.account);
+        Ok(match own.is_some_and(|own| !own.credential.is_empty()) {
+            true => "YES",
+            false => "NO",
+        })
+    }
+
+    /// True if the connections of a user may be seen.
+    pub(super) fn sees_connections_of(&self, user: &str) -> bool {
+        self.info.user == user || self.grants().global().has(Privileges::PROCESS)
+    }
+
+    /// Checks that a connection may be ended: one's own, or with a privilege any.
+    ///
+    /// # Errors
+    /// 1095.
+    pub fn check_kill(&mut self, id: u64) -> Result<()> {
+        self.renew_rights()?;
+        let admin = Privileges::CONNECTION_ADMIN.with(Privileges::SUPER);
+        if self.grants().global().has_any(admin) {
+            return Ok(());
+        }
+        let connections = self.info.connections.list();
+        let other = |user: &str| user != self.info.user;
+        match connections.iter().find(|process| process.id == id) {
+            Some(process) if other(&process.user) => Err(SqlError::kill_denied(id)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What may be done with a table. The views of what the server knows of itself anybody may read, who then sees
+    /// what is for him.
+    fn on_table(&self, schema: &str, table: &str) -> Privileges {
+        let grants = self.grants();
+        match perigee_catalog_views::is_schema(schema) {
+            true if schema == MYSQL => grants.on_table(schema, table),
+            // Nobody can change them, which has an error of its own.
+            true => Privileges::everything(),
+            false => grants.on_table(schema, table),
+        }
+    }
+
+    /// Checks that a table, by its names in lower case, may be used so.
+    ///
+    /// # Errors
+    /// 1142 for the first privilege that is missing.
+    pub(super) fn check_table(&self, needed: Privileges, schema: &str, table: &str) -> Result<()> {
+        if self.grants().has_all_tables() {
+            return Ok(());
+        }
+        let missing = needed.without(self.on_table(schema, table));
+        match missing.names().next() {
+            Some(command) => Err(self.denied(command, table)),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`Session::check_table`], for a name in a statement.
+    pub(super) fn check_named(&self, needed: Privileges, name: &ObjectName) -> Result<()> {
+        if self.grants().has_all_tables() {
+            return Ok(());
+        }
+        let (schema, table) = self.resolve(name)?;
+        self.check_table(needed, &schema, &table)
+    }
+
+    /// Checks that a table may be seen, which is so if it may be used in any way.
+    ///
+    /// # Errors
+    /// 1142.
+    pub(super) fn check_visible(&self, schema: &str, table: &str) -> Result<()> {
+        match self.sees_table(schema, table) {
+            true => Ok(()),
+            false => Err(self.denied("SELECT", table)),
+        }
+    }
+
+    /// True if a table may be used in some way.
+    pub(super) fn sees_table(&self, schema: &str, table: &str) -> bool {
+        let open = perigee_catalog_views::is_schema(schema) && schema != MYSQL;
+        open || self.grants().sees_table(schema, table)
+    }
+
+    /// True if something in a schema may be used.
+    pub(super) fn sees_schema(&self, schema: &str) -> bool {
+        let open = perigee_catalog_views::is_schema(schema) && schema != MYSQL;
+        open || self.grants().sees_schema(schema)
+    }
+
+    fn denied(&self, command: &str, table: &str) -> SqlError {
+        let (user, host) = (self.info.account.user(), &self.info.host);
+        SqlError::table_access_denied(command, user, host, table)
+    }
+
+    /// Error 1044 for a schema.
+    pub(super) fn schema_denied(&self, schema: &str) -> SqlError {
+        let account = &self.info.account;
+        SqlError::schema_access_denied(account.user(), account.host(), schema)
+    }
+
+    /// Checks that something in a schema may be used.
+    ///
+    /// # Errors
+    /// 1044.
+    pub(super) fn check_schema_visible(&self, schema: &str) -> Result<()> {
+        match self.sees_schema(schema) {
+            true => Ok(()),
+            false => Err(self.schema_denied(schema)),
+        }
+    }
+
+    /// Checks that a schema itself may be used so.
+    fn check_schema(&self, needed: Privileges, schema: &str) -> Result<()> {
+        let schema = schema.to_lowercase();
+        let own = perigee_catalog_views::is_schema(&schema);
+        match own || self.grants().on_schema(&schema).has(needed) {
+            true => Ok(()),
+            false => Err(self.schema_denied(&schema)),
+        }
+    }
+
+    /// Checks that one of these privileges is granted everywhere.
+    ///
+    /// # Errors
+    /// 1227.
+    pub(super) fn check_server(&self, one_of: Privileges) -> Result<()> {
+        if self.grants().global().has_any(one_of) {
+            return Ok(());
+        }
+        let names: Vec<_> = one_of.names().collect();
+        Err(SqlError::privilege_needed(names.join(", ")))
+    }
+
+    /// Checks what a statement needs beyond the tables that it reads, which are checked when their names are looked
+    /// up.
+    ///
+    /// # Errors
+    /// 1044, 1142, 1227; 1820 if the password has expired.
+    pub(super) fn check_statement(&self, statement: &Statement) -> Result<()> {
+        if self.rights.expired && !matches!(statement, Statement::Account(_) | Statement::Set(_)) {
+            return Err(SqlError::must_change_password());
+        }
+        match statement {
+            Statement::Flush => self.check_server(Privileges::RELOAD),
+            Statement::Ddl(ddl) => self.check_ddl(ddl),
+            Statement::Load(load) => self.check_named(Privileges::INSERT, &load.table),
+            Statement::Analyze(analyze) => {
+                let needed = Privileges::SELECT.with(Privileges::INSERT);
+                let mut tables = analyze.tables.iter();
+                tables.try_for_each(|table| self.check_named(needed, table))
+            }
+            Statement::Set(assignments) => {
+                let is_global =
+                    |target: &Target| matches!(target, Target::System(Scope::Global, _));
+                match assignments.iter().any(|one| is_global(&one.target)) {
+                    true => {
+                        let admin = Privileges::SYSTEM_VARIABLES_ADMIN;
+                        self.check_server(Privileges::SUPER.with(admin))
+                    }
+                    false => Ok(()),
+                }
+            }
+            Statement::Explain(_, explained) => self.check_statement(explained),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that a definition may be changed.
+    fn check_ddl(&self, ddl: &Ddl) -> Result<()> {
+        let into_new = Privileges::CREATE.with(Privileges::INSERT);
+        let renamed = Privileges::ALTER.with(Privileges::DROP);
+        match ddl {
+            Ddl::CreateSchema { name, .. } => self.check_schema(Privileges::CREATE, name),
+            Ddl::DropSchema { name, .. } => self.check_schema(Privileges::DROP, name),
+            Ddl::CreateTable(table) => {
+                let needed = match table.query {
+                    Some(_) => into_new,
+                    None => Privileges::CREATE,
+                };
+                self.check_named(needed, &table.name)
+            }
+            Ddl::DropTables { names, .. } => {
+                let mut names = names.iter();
+                names.try_for_each(|name| self.check_named(Privileges::DROP, name))
+            }
+            Ddl::AlterTable { name, clauses } => {
+                self.check_named(needed_to_alter(clauses), name)?;
+                for clause in clauses {
+                    if let Clause::RenameTable(to) = clause {
+                        self.check_named(renamed, name)?;
+                        self.check_named(into_new, to)?;
+                    }
+                }
+                Ok(())
+            }
+            Ddl::RenameTables(renames) => {
+                for (from, to) in renames {
+                    self.check_named(renamed, from)?;
+                    self.check_named(into_new, to)?;
+                }
+                Ok(())
+            }
+            Ddl::Truncate(name) => self.check_named(Privileges::DROP, name),
+        }
+    }
+
+    /// Checks that an UPDATE or DELETE may change its targets and read what it reads.
+    ///
+    /// # Errors
+    /// 1142.
+    pub(super) fn check_change(&self, phase: &ReadPhase, reads_columns: bool) -> Result<()> {
+        if self.grants().has_all_tables() {
+            return Ok(());
+        }
+        let change = match phase.kind {
+            Kind::Update => Privileges::UPDATE,
+            Kind::Delete => Privileges::DELETE,
+        };
+        for target in &phase.targets {
+            let def = &target.table.def;
+            self.check_table(change, &def.schema, &def.name)?;
+        }
+        for table in phase.tables() {
+            let is_target = phase.targets.iter().any(|t| t.access == table.reference);
+            if !is_target || reads_columns {
+                self.check_table(Privileges::SELECT, &table.schema, &table.name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// CREATE and DROP INDEX need INDEX, whatever else is altered needs ALTER.
+fn needed_to_alter(clauses: &[Clause]) -> Privileges {
+    let is_index = |clause: &Clause| matches!(clause, Clause::CreateIndex { .. });
+    match clauses {
+        [Clause::DropKey(_)] => Privileges::INDEX,
+        clauses if !clauses.is_empty() && clauses.iter().all(is_index) => Privileges::INDEX,
+        _ => Privileges::ALTER,
+    }
+}
+
+/// True if the rows that a statement changes are chosen or computed by their columns.
+pub(super) fn reads_columns(rows: &Rows, values: &impl Visit) -> bool {
+    names_columns(&rows.selection) || names_columns(&rows.order_by) || names_columns(values)
+}
+
+fn names_columns(part: &impl Visit) -> bool {
+    let visited = visit_expressions(part, |expr| match expr {
+        Expr::Identifier(name) => {
+            let is_other = name.value.starts_with('@')
+                || (name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"));
+            match is_other {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        }
+        Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    visited.is_break()
+}
