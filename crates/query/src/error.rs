@@ -135,6 +135,8 @@ registry! {
     no_such_grant(1141, "42000", user, host) => "There is no such grant defined for user '{user}' on host '{host}'";
     /// A statement that an account has no privilege for.
     table_access_denied(1142, "42000", command, user, host, table) => "{command} command denied to user '{user}'@'{host}' for table '{table}'";
+    /// A statement that reads a column of a table that it may only change.
+    column_access_denied(1143, "42000", user, host, column, table) => "SELECT command denied to user '{user}'@'{host}' for column '{column}' in table '{table}'";
     /// A privilege that cannot be granted for a table.
     illegal_grant(1144, "42000") => "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used";
     /// REVOKE of what is not granted for a table.

@@ -141,14 +141,28 @@ fn only_this_machine_is_served_unless_told_otherwise() {
             assert_eq!(process.address().to_string(), address);
         }
     }
-    // Told otherwise, the frontend warns: there are no passwords yet.
+    // Other machines reach it only when root has a password.
     let arguments = ["serve", "--data", "open", "--listen", "0.0.0.0:0"];
-    let mut process = Process::start(dir.path(), &arguments);
-    assert!(process.address().ip().is_unspecified());
-    let log = process.log();
+    let refusal = Process::start(dir.path(), &arguments).refusal();
     assert!(
-        log.contains("WARN") && log.contains("without a password"),
-        "{log}"
+        refusal.contains("root has no password") && refusal.contains("ALTER USER"),
+        "{refusal}"
+    );
+    let mut local = start(dir.path(), "serve", "open");
+    let set = "ALTER USER root@localhost IDENTIFIED BY 'secret'";
+    let mut client = Command::new("mariadb");
+    client
+        .args(["--no-defaults", "--host=127.0.0.1", "--user=root"])
+        .arg(format!("--port={}", local.address().port()))
+        .args(["-e", set]);
+    assert!(client.status().unwrap().success());
+    local.terminate();
+    assert!(local.end(STOP).success());
+    assert!(
+        Process::start(dir.path(), &arguments)
+            .address()
+            .ip()
+            .is_unspecified()
     );
 }
 

@@ -30,7 +30,7 @@ use super::environment::micros_now;
 use super::locking::mode_of;
 use super::select::{self, Reading};
 use super::transaction::Work;
-use super::{Session, bound, scalars, set};
+use super::{Session, bound, read_columns, scalars, set};
 use crate::error::{Result, SqlError};
 use crate::interrupt;
 use crate::parse::{Footprint, Piece};
@@ -145,6 +145,10 @@ impl Statement {
             _ if insert.replace_into => Duplicates::Replace,
             None => Duplicates::Refused,
             Some(OnInsert::DuplicateKeyUpdate(assignments)) => {
+                let read = read_columns::of_duplicate(&assignments, insert.insert_alias.as_ref());
+                if let Some(column) = read {
+                    session.check_column(&table.def.schema, &table.def.name, &column)?;
+                }
                 Duplicates::Update(assignments, insert.insert_alias)
             }
             Some(_) => return Err(SqlError::not_supported("ON CONFLICT")),

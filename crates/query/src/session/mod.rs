@@ -22,6 +22,7 @@ mod memory;
 mod money;
 mod parameter;
 mod prepared;
+mod read_columns;
 mod restart;
 mod rights;
 mod rowless;

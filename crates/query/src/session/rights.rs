@@ -8,19 +8,18 @@
 //!   on, in all sessions.
 //! - An account is asked for its rights before it is told whether a table exists.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
 use perigee_accounts::{Accounts, Grants, Privileges};
 use perigee_engine::Engine;
 use perigee_engine::catalog::TableDef;
-use sqlparser::ast::{Expr, ObjectName, Visit, visit_expressions};
+use sqlparser::ast::ObjectName;
 
 use super::Session;
 use super::dml::{Kind, ReadPhase};
 use crate::error::{Result, SqlError};
-use crate::parse::{Clause, Ddl, Rows, Scope, Statement, Target};
+use crate::parse::{Clause, Ddl, Scope, Statement, Target};
 
 /// The schema whose views are for administrators.
 const MYSQL: &str = "mysql";
@@ -330,11 +329,25 @@ impl Session {
         }
     }
 
-    /// Checks that an UPDATE or DELETE may change its targets and read what it reads.
+    /// Checks that a column may be read of a table that may be changed.
     ///
     /// # Errors
-    /// 1142.
-    pub(super) fn check_change(&self, phase: &ReadPhase, reads_columns: bool) -> Result<()> {
+    /// 1143.
+    pub(super) fn check_column(&self, schema: &str, table: &str, column: &str) -> Result<()> {
+        match self.on_table(schema, table).has(Privileges::SELECT) {
+            true => Ok(()),
+            false => {
+                let (user, host) = (self.info.account.user(), &self.info.host);
+                Err(SqlError::column_access_denied(user, host, column, table))
+            }
+        }
+    }
+
+    /// Checks that an UPDATE or DELETE may change its targets and read what it reads, of its targets the column `read`.
+    ///
+    /// # Errors
+    /// 1142, 1143.
+    pub(super) fn check_change(&self, phase: &ReadPhase, read: Option<&str>) -> Result<()> {
         if self.grants().has_all_tables() {
             return Ok(());
         }
@@ -348,8 +361,10 @@ impl Session {
         }
         for table in phase.tables() {
             let is_target = phase.targets.iter().any(|t| t.access == table.reference);
-            if !is_target || reads_columns {
-                self.check_table(Privileges::SELECT, &table.schema, &table.name)?;
+            match (is_target, read) {
+                (true, None) => {}
+                (true, Some(column)) => self.check_column(&table.schema, &table.name, column)?,
+                (false, _) => self.check_table(Privileges::SELECT, &table.schema, &table.name)?,
             }
         }
         Ok(())
@@ -364,25 +379,4 @@ fn needed_to_alter(clauses: &[Clause]) -> Privileges {
         clauses if !clauses.is_empty() && clauses.iter().all(is_index) => Privileges::INDEX,
         _ => Privileges::ALTER,
     }
-}
-
-/// True if the rows that a statement changes are chosen or computed by their columns.
-pub(super) fn reads_columns(rows: &Rows, values: &impl Visit) -> bool {
-    names_columns(&rows.selection) || names_columns(&rows.order_by) || names_columns(values)
-}
-
-fn names_columns(part: &impl Visit) -> bool {
-    let visited = visit_expressions(part, |expr| match expr {
-        Expr::Identifier(name) => {
-            let is_other = name.value.starts_with('@')
-                || (name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"));
-            match is_other {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            }
-        }
-        Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    visited.is_break()
 }

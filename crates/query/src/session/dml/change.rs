@@ -19,7 +19,7 @@ use crate::parse::{Delete, Piece, Rows, Update};
 use crate::result::OkResult;
 use crate::session::environment::micros_now;
 use crate::session::insert::{duplicate_error, engine_error};
-use crate::session::rights::reads_columns;
+use crate::session::read_columns;
 use crate::session::select::{self, Prepared, Reading, Special};
 use crate::session::transaction::Work;
 use crate::session::{Session, bound, scalars};
@@ -238,7 +238,7 @@ impl ReadPhase {
         piece: Piece<'_>,
     ) -> Result<Self> {
         let now = micros_now();
-        let reads_columns = reads_columns(&update.rows, &update.assignments);
+        let read = read_columns::of_change(&update.rows, &update.assignments);
         let unresolved = Unresolved::new(update.assignments)?;
         let assigned = unresolved.assigned(&unresolved.expressions);
         let mut change = bound::change(session, &update.rows, &assigned, (piece, now))?;
@@ -256,7 +256,7 @@ impl ReadPhase {
         let targets = changed_targets(&mut assigned, &all);
         let (kind, rows) = (Kind::Update, &update.rows);
         let phase = Self::of_change(kind, change, (targets, &assigned), rows)?;
-        session.check_change(&phase, reads_columns)?;
+        session.check_change(&phase, read.as_deref())?;
         Ok(Self {
             ignore: update.ignore,
             now,
@@ -278,7 +278,8 @@ impl ReadPhase {
         let targets = deleted_targets(&delete.targets, all)?;
         let (kind, rows) = (Kind::Delete, &delete.rows);
         let phase = Self::of_change(kind, change, (targets, &[]), rows)?;
-        session.check_change(&phase, reads_columns(rows, &delete.rows.limit))?;
+        let read = read_columns::of_change(rows, &rows.limit);
+        session.check_change(&phase, read.as_deref())?;
         Ok(Self {
             ignore: delete.ignore,
             ..phase

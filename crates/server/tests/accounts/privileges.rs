@@ -1,0 +1,267 @@
+//! What accounts may do and see, compared with MariaDB, and what changes of it do to sessions that are open.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use perigee_testkit::MariaDb;
+
+use crate::{Served, answer, number_of};
+
+/// Schemas, tables and accounts, for both servers.
+const SETUP: &str = "
+CREATE DATABASE d; CREATE DATABASE e; CREATE DATABASE hidden;
+CREATE TABLE d.t (a INT PRIMARY KEY, b INT); CREATE TABLE d.u (a INT PRIMARY KEY);
+CREATE TABLE e.w (a INT PRIMARY KEY, b INT); CREATE TABLE hidden.x (a INT);
+INSERT INTO d.t VALUES (1, 10), (2, 20); INSERT INTO e.w VALUES (1, 1);
+CREATE USER ann@localhost IDENTIFIED BY 'secret';
+CREATE USER writer@localhost IDENTIFIED BY 'secret';
+CREATE USER maker@localhost IDENTIFIED BY 'secret';
+GRANT SELECT ON d.t TO ann@localhost;
+GRANT INSERT, UPDATE, DELETE ON e.* TO writer@localhost;
+GRANT CREATE, ALTER, INSERT, DROP, SELECT ON e.* TO maker@localhost;
+GRANT SELECT ON d.* TO maker@localhost WITH GRANT OPTION;
+";
+
+/// Who says what.
+const STATEMENTS: &[(&str, &str)] = &[
+    // One table to read.
+    ("ann", "SELECT * FROM d.t WHERE a = 1"),
+    ("ann", "SELECT SUM(b) FROM d.t"),
+    ("ann", "SELECT * FROM d.u"),
+    ("ann", "SELECT * FROM d.u WHERE a = 1"),
+    ("ann", "SELECT 1 FROM d.t WHERE a IN (SELECT a FROM d.u)"),
+    ("ann", "WITH u AS (SELECT 1 AS a) SELECT * FROM u"),
+    (
+        "ann",
+        "SELECT * FROM d.u, (WITH u AS (SELECT 1) SELECT * FROM u) v",
+    ),
+    ("ann", "SELECT * FROM hidden.nothing"),
+    ("ann", "INSERT INTO d.t VALUES (3, 3)"),
+    ("ann", "UPDATE d.t SET b = 1 WHERE a = 1"),
+    ("ann", "DELETE FROM d.t WHERE a = 1"),
+    ("ann", "REPLACE INTO d.t VALUES (1, 1)"),
+    ("ann", "CREATE TABLE d.n (a INT)"),
+    ("ann", "DROP TABLE d.t"),
+    ("ann", "ALTER TABLE d.t ADD COLUMN c INT"),
+    ("ann", "CREATE INDEX i ON d.t (b)"),
+    ("ann", "TRUNCATE TABLE d.t"),
+    ("ann", "RENAME TABLE d.t TO d.s"),
+    ("ann", "CREATE DATABASE mine"),
+    ("ann", "DROP DATABASE d"),
+    ("ann", "USE d"),
+    ("ann", "USE hidden"),
+    ("ann", "USE nosuch"),
+    ("ann", "SHOW TABLES FROM d"),
+    ("ann", "SHOW TABLES FROM hidden"),
+    ("ann", "SHOW DATABASES LIKE 'hid%'"),
+    ("ann", "SHOW CREATE TABLE hidden.x"),
+    ("ann", "SHOW COLUMNS FROM hidden.x"),
+    ("ann", "DESCRIBE d.u"),
+    (
+        "ann",
+        "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ('d', 'e', 'hidden')",
+    ),
+    ("ann", "SELECT User FROM mysql.user"),
+    ("ann", "CREATE USER other"),
+    ("ann", "DROP USER writer@localhost"),
+    ("ann", "ALTER USER writer@localhost IDENTIFIED BY 'x'"),
+    ("ann", "GRANT SELECT ON d.t TO writer@localhost"),
+    ("ann", "FLUSH PRIVILEGES"),
+    ("ann", "SET GLOBAL max_allowed_packet = 1048576"),
+    ("ann", "EXPLAIN SELECT * FROM d.u"),
+    ("ann", "PREPARE s FROM 'SELECT * FROM d.u'"),
+    (
+        "ann",
+        "PREPARE s FROM 'SELECT a FROM d.t WHERE a = 2'; EXECUTE s",
+    ),
+    // Everything but reading.
+    ("writer", "INSERT INTO e.w VALUES (2, 2), (3, 3)"),
+    ("writer", "UPDATE e.w SET b = 7"),
+    ("writer", "UPDATE e.w SET b = 7 WHERE a = 1"),
+    ("writer", "UPDATE e.w SET b = b + 1"),
+    ("writer", "DELETE FROM e.w WHERE a = 1"),
+    ("writer", "DELETE FROM e.w LIMIT 1"),
+    ("writer", "INSERT INTO e.w SELECT * FROM d.t"),
+    (
+        "writer",
+        "INSERT INTO e.w VALUES (5, 5) ON DUPLICATE KEY UPDATE b = 1",
+    ),
+    (
+        "writer",
+        "INSERT INTO e.w VALUES (5, 5) ON DUPLICATE KEY UPDATE b = w.b + 1",
+    ),
+    ("writer", "SELECT * FROM e.w"),
+    // Definitions in one schema, and what may be granted.
+    ("maker", "CREATE TABLE e.n (a INT)"),
+    ("maker", "CREATE TABLE e.c SELECT * FROM d.t"),
+    ("maker", "CREATE TABLE e.l LIKE hidden.x"),
+    ("maker", "ALTER TABLE e.n ADD COLUMN b INT"),
+    ("maker", "ALTER TABLE e.n RENAME TO e.m"),
+    ("maker", "RENAME TABLE e.m TO d.m"),
+    ("maker", "CREATE INDEX i ON e.m (a)"),
+    ("maker", "TRUNCATE TABLE e.m"),
+    ("maker", "DROP TABLE e.m"),
+    ("maker", "UPDATE e.w SET b = 1"),
+    ("maker", "GRANT SELECT ON d.u TO ann@localhost"),
+    ("maker", "GRANT INSERT ON d.u TO ann@localhost"),
+    ("maker", "GRANT SELECT ON e.w TO ann@localhost"),
+    ("ann", "SELECT COUNT(*) FROM d.u"),
+    ("maker", "REVOKE SELECT ON d.u FROM ann@localhost"),
+    ("ann", "SELECT COUNT(*) FROM d.u"),
+];
+
+fn outcome(answer: Result<String, String>) -> String {
+    match answer {
+        Ok(text) => text,
+        Err(error) => number_of(&error),
+    }
+}
+
+#[test]
+fn accounts_may_do_what_mariadbs_may() {
+    let served = Served::start(&[]);
+    served.root(SETUP);
+    let dir = tempfile::tempdir().unwrap();
+    let mariadb = MariaDb::start(dir.path(), &[]).unwrap();
+    mariadb.query("", SETUP).unwrap();
+    let theirs = |user: &str, sql: &str| {
+        let mut client = mariadb.client();
+        client
+            .args(["--batch", "--raw", "-N", "--password=secret"])
+            .arg(format!("--user={user}"))
+            .args(["-e", sql]);
+        outcome(answer(&mut client))
+    };
+    let mut different = Vec::new();
+    for (user, sql) in STATEMENTS {
+        let ours = outcome(served.try_as(user, "secret", sql));
+        let expected = match *sql {
+            // MySQL's numbers, where MariaDB has others.
+            "CREATE USER other"
+            | "DROP USER writer@localhost"
+            | "ALTER USER writer@localhost IDENTIFIED BY 'x'" => "1227 (42000)".to_owned(),
+            // MariaDB wants SELECT for columns that are only assigned.
+            "INSERT INTO e.w VALUES (5, 5) ON DUPLICATE KEY UPDATE b = 1" => String::new(),
+            sql => theirs(user, sql),
+        };
+        if ours != expected {
+            different.push(format!(
+                "{user}: {sql}\n  ours: {ours}\n  expected: {expected}"
+            ));
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+#[test]
+fn what_is_granted_and_revoked_holds_in_open_sessions() {
+    let served = Served::start(&[]);
+    served.root(SETUP);
+    let mut client = served.mariadb("ann", "secret", &["--force", "--unbuffered"]);
+    client
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut client = client.spawn().unwrap();
+    let mut input = client.stdin.take().unwrap();
+    let mut say = |sql: &str| {
+        input.write_all(sql.as_bytes()).unwrap();
+        input.flush().unwrap();
+        // The client runs it.
+        std::thread::sleep(std::time::Duration::from_millis(400));
+    };
+    let by_key = "SELECT b FROM d.t WHERE a = 1;\n";
+    say(by_key);
+    served.root("REVOKE SELECT ON d.t FROM ann@localhost");
+    say(by_key);
+    served.root("GRANT SELECT ON `d%`.* TO ann@localhost");
+    say(by_key);
+    served.root("DROP USER ann@localhost");
+    say(by_key);
+    drop(input);
+    let output = client.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "10\n10\n");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(errors.matches("ERROR 1142 (42000)").count(), 2, "{errors}");
+}
+
+#[test]
+fn connections_of_others_are_not_seen_and_not_killed() {
+    let served = Served::start(&[]);
+    served.root(SETUP);
+    let mut sleeper = served.mariadb("writer", "secret", &["-e", "SELECT SLEEP(100)"]);
+    let mut sleeper = sleeper
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let find = "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'writer'";
+    let id = loop {
+        let id = served.root(find);
+        if !id.is_empty() {
+            break id.trim().to_owned();
+        }
+    };
+    let own = served.try_as("ann", "secret", "SHOW PROCESSLIST").unwrap();
+    assert!(own.contains("ann") && !own.contains("writer"), "{own}");
+    assert_eq!(served.try_as("ann", "secret", find), Ok(String::new()));
+    let kill = format!("KILL {id}");
+    let error = served.try_as("ann", "secret", &kill).unwrap_err();
+    assert_eq!(number_of(&error), "1095 (HY000)");
+    let admin = |command: &str| {
+        let mut client = Command::new("mariadb-admin");
+        client
+            .args([
+                "--no-defaults",
+                "--host=127.0.0.1",
+                "--user=ann",
+                "--password=secret",
+            ])
+            .arg(format!("--port={}", served.port()))
+            .args(["kill", command]);
+        answer(&mut client)
+    };
+    assert!(
+        admin(&id).is_err(),
+        "the command of the protocol is checked, too"
+    );
+    assert!(sleeper.try_wait().unwrap().is_none());
+    served.root("GRANT CONNECTION_ADMIN, PROCESS ON *.* TO ann@localhost");
+    let all = served.try_as("ann", "secret", "SHOW PROCESSLIST").unwrap();
+    assert!(all.contains("writer"), "{all}");
+    served.try_as("ann", "secret", &kill).unwrap();
+    assert!(!sleeper.wait().unwrap().success());
+}
+
+#[test]
+fn privileges_are_shown_in_the_views() {
+    let served = Served::start(&[]);
+    served.root(SETUP);
+    let ask = |user: &str, password: &str, sql: &str| served.try_as(user, password, sql).unwrap();
+    let tables = "SELECT GRANTEE, TABLE_SCHEMA, TABLE_NAME, PRIVILEGE_TYPE, IS_GRANTABLE \
+                  FROM information_schema.TABLE_PRIVILEGES";
+    let expected = "'ann'@'localhost'\td\tt\tSELECT\tNO\n";
+    assert_eq!(ask("root", "", tables), expected);
+    assert_eq!(ask("ann", "secret", tables), expected);
+    assert_eq!(ask("writer", "secret", tables), "", "others' are not shown");
+    let schemas = "SELECT TABLE_SCHEMA, PRIVILEGE_TYPE, IS_GRANTABLE \
+                   FROM information_schema.SCHEMA_PRIVILEGES WHERE GRANTEE = '''maker''@''localhost''' \
+                   AND TABLE_SCHEMA = 'd'";
+    assert_eq!(ask("maker", "secret", schemas), "d\tSELECT\tYES\n");
+    let users = "SELECT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES";
+    assert_eq!(ask("ann", "secret", users), "USAGE\n");
+    let schemata = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY 1";
+    let shown = ask("ann", "secret", schemata);
+    assert_eq!(shown, "d\ninformation_schema\nperformance_schema\n");
+    let locked = "SELECT User, account_locked, password_expired FROM mysql.user WHERE User = 'ann'";
+    assert_eq!(ask("root", "", locked), "ann\tN\tN\n");
+    let grants = ask("maker", "secret", "SHOW GRANTS FOR CURRENT_USER");
+    let expected = "GRANT USAGE ON *.* TO `maker`@`localhost`\n\
+                    GRANT SELECT ON `d`.* TO `maker`@`localhost` WITH GRANT OPTION\n\
+                    GRANT SELECT, INSERT, CREATE, DROP, ALTER ON `e`.* TO `maker`@`localhost`\n";
+    assert_eq!(grants, expected);
+    let error = served
+        .try_as("maker", "secret", "SHOW GRANTS FOR ann@localhost")
+        .unwrap_err();
+    assert_eq!(number_of(&error), "1044 (42000)");
+}
