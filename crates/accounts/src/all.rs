@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use crate::host::specificity;
-use crate::{Account, AccountName, Grants, Privileges, matches_host};
+use crate::{Account, AccountName, Credential, Grants, Plugin, Privileges, matches_host};
 
 /// What a grant is for. Names are in lower case; a schema's may have wildcards unless a table's follows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +72,22 @@ impl Accounts {
         let open = |account: &Account| account.credential.is_empty() && !account.locked;
         self.iter()
             .any(|(name, account)| name.user() == "root" && open(account))
+    }
+
+    /// Gives root a password where it has none, and an account for every host with the same.
+    pub fn give_root(&mut self, password: &str) {
+        let credential = Credential::of_password(Plugin::default(), password);
+        for (name, account) in &mut self.accounts {
+            if name.user() == "root" && account.credential.is_empty() {
+                account.credential = credential.clone();
+            }
+        }
+        let account = Account {
+            credential,
+            privileges: Privileges::everything(),
+            ..Account::default()
+        };
+        self.put(AccountName::new("root", "%"), account);
     }
 
     /// Adds an account; false if there is one of this name.
@@ -219,6 +235,20 @@ mod tests {
         let mut all = all.clone();
         all.get_mut(name).unwrap().locked = true;
         assert!(!all.has_open_root());
+    }
+
+    #[test]
+    fn root_can_be_given_a_password_for_every_host() {
+        let mut all = Accounts::first();
+        all.give_root("secret");
+        assert!(!all.has_open_root());
+        for client in ["127.0.0.1", "10.0.0.1"] {
+            let (_, root) = all.of_client("root", client.parse().unwrap()).unwrap();
+            assert!(root.privileges.has(Privileges::everything()));
+        }
+        let before = all.clone();
+        all.give_root("another");
+        assert_eq!(all, before, "it has one");
     }
 
     #[test]

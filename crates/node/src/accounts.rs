@@ -1,15 +1,23 @@
 //! Logins: the accounts of the catalog as the wire protocol asks for them.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use perigee_accounts::Credential;
+use perigee_accounts::{Accounts, Credential};
+use perigee_engine::{Engine, EngineError};
 use perigee_query::Frontend;
 use perigee_wire_mysql::{Account, Authenticator, SqlError};
 
 use crate::NodeError;
 use crate::adapter::to_wire;
+
+impl From<EngineError> for NodeError {
+    fn from(error: EngineError) -> Self {
+        Self::component(error)
+    }
+}
 
 /// Knows the accounts of a frontend.
 pub(crate) struct CatalogAccounts(pub(crate) Arc<Frontend>);
@@ -31,6 +39,32 @@ impl Authenticator for CatalogAccounts {
             known
         }))
     }
+}
+
+/// Gives root the password in a file, if it has none.
+///
+/// # Errors
+/// [`NodeError::PasswordFile`], or what storage says.
+pub(crate) async fn give_root_password(engine: &Arc<Engine>, file: &Path) -> Result<(), NodeError> {
+    let unusable = |cause: String| NodeError::PasswordFile {
+        path: file.to_owned(),
+        cause,
+    };
+    let text = std::fs::read_to_string(file).map_err(|e| unusable(e.to_string()))?;
+    let password = text.trim_end_matches(['\r', '\n']);
+    if password.is_empty() {
+        return Err(unusable("it is empty".to_owned()));
+    }
+    let given = engine.change_accounts(|records| {
+        let mut all = Accounts::decode(records).map_err(NodeError::component)?;
+        if !all.has_open_root() {
+            return Ok(records.clone());
+        }
+        all.give_root(password);
+        tracing::info!("root has the password of {}", file.display());
+        Ok(all.records())
+    });
+    given.await
 }
 
 /// Checks that a server may be reached at an address: only from its own machine while root has no password.

@@ -49,11 +49,21 @@ pub enum NodeError {
     #[error(
         "root has no password, so the server does not listen on {address}: start it with {LISTEN} 127.0.0.1:{}, set a password \
          with ALTER USER 'root'@'localhost' IDENTIFIED BY '…', make accounts for other machines with CREATE USER, and start \
-         it again", .address.port()
+         it again; or give it a password with --root-password-file", .address.port()
     )]
     OpenRoot {
         /// The address.
         address: SocketAddr,
+    },
+    /// A file with a password has none.
+    #[error(
+        "{path} has no password for root: {cause}; choose another file with --root-password-file"
+    )]
+    PasswordFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        cause: String,
     },
     /// The process can never do its work again, unless it is started anew.
     #[error("the process ends, because it can do no more work until it is started again: {0}")]

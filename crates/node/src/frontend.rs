@@ -20,7 +20,7 @@ use perigee_wire_mysql::{
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::accounts::{CatalogAccounts, check_reachable};
+use crate::accounts::{CatalogAccounts, check_reachable, give_root_password};
 use crate::adapter::WireFrontend;
 use crate::error::LISTEN;
 use crate::ready::announce;
@@ -226,6 +226,9 @@ async fn serve(
         ..FrontendConfig::default()
     };
     let frontend = WireFrontend::new(engine.clone(), frontend_config, status)?;
+    if let Some(file) = &settings.root_password_file {
+        give_root_password(&engine, file).await?;
+    }
     if let Err(refused) = check_reachable(frontend.shared(), settings.serving.listen) {
         engine.shutdown().await.map_err(NodeError::component)?;
         return Err(refused);

@@ -97,6 +97,8 @@ pub struct FrontendSettings {
     pub tls: TlsSettings,
     /// Refuse clients that do not encrypt.
     pub require_tls: bool,
+    /// File with a password for root, for a start at which it has none.
+    pub root_password_file: Option<PathBuf>,
     /// Plan by what work costs on this system, as it is measured, and push what costs less.
     pub measure_costs: bool,
     /// Run expressions in the interpreter instead of compiling them.

@@ -150,6 +150,9 @@ struct FrontendOptions {
     /// Have no TLS
     #[arg(long)]
     no_tls: bool,
+    /// File with a password that root is given at a start at which it has none, for connections from everywhere
+    #[arg(long, value_name = "FILE")]
+    root_password_file: Option<PathBuf>,
     /// Number of the database in the stores, which serve many
     #[arg(long, value_name = "N", default_value_t = 1)]
     database: u32,
@@ -194,6 +197,7 @@ impl FrontendOptions {
             max_connections: self.max_connections,
             tls: self.tls(),
             require_tls: self.require_tls,
+            root_password_file: self.root_password_file.clone(),
             measure_costs: self.measure_costs,
             interpret: self.interpret,
             all_ambiguous: self.all_ambiguous,

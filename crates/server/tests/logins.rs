@@ -40,6 +40,19 @@ fn login() -> Vec<u8> {
     packet
 }
 
+/// What a client sends to turn its connection to TLS, and the beginning of the handshake.
+fn half_a_handshake() -> Vec<u8> {
+    /// As for a login, and `SSL`.
+    const CAPABILITIES: u32 = 0x0200 | 0x8000 | 0x0800 | 1;
+    let mut packet = vec![32, 0, 0, 1];
+    packet.extend(CAPABILITIES.to_le_bytes());
+    packet.extend((16_u32 << 20).to_le_bytes());
+    packet.push(45);
+    packet.extend([0; 23]);
+    packet.extend([0x16, 3, 1, 2, 0, 1, 0, 1]);
+    packet
+}
+
 /// A connection that has got the greeting.
 async fn greeted(address: SocketAddr) -> TcpStream {
     let mut socket = TcpStream::connect(address).await.unwrap();
@@ -113,10 +126,15 @@ async fn logins_that_take_long_keep_nobody_out() {
     let others = Others::start(address);
     let mut half_open = Vec::new();
     for n in 0..HALF_OPEN {
-        let socket = match n % 3 {
+        let socket = match n % 4 {
             // It does not even take the greeting.
             0 => TcpStream::connect(address).await.unwrap(),
             1 => greeted(address).await,
+            2 => {
+                let mut socket = greeted(address).await;
+                drop(socket.write_all(&half_a_handshake()).await);
+                socket
+            }
             _ => {
                 let mut socket = greeted(address).await;
                 // The server may have closed it to make room.

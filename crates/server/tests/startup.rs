@@ -167,6 +167,34 @@ fn only_this_machine_is_served_unless_told_otherwise() {
 }
 
 #[test]
+fn root_is_given_the_password_of_a_file_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("password");
+    fs::write(&file, "first\n").unwrap();
+    let listen = ["serve", "--data", "given", "--listen", "0.0.0.0:0"];
+    let arguments = [&listen[..], &["--root-password-file", "password"]].concat();
+    for _ in 0..2 {
+        let mut server = Process::start(dir.path(), &arguments);
+        let port = server.address().port();
+        let mut client = Command::new("mariadb");
+        client
+            .args(["--no-defaults", "--host=127.0.0.1", "--user=root"])
+            .args(["--password=first", &format!("--port={port}"), "-N"])
+            .args(["-e", "SELECT User, Host FROM mysql.user"]);
+        let shown = client.output().unwrap().stdout;
+        let expected = "root\t%\nroot\tlocalhost\n";
+        assert_eq!(String::from_utf8(shown).unwrap(), expected);
+        // The second time it has one, and keeps it.
+        fs::write(&file, "second").unwrap();
+        server.terminate();
+        assert!(server.end(STOP).success());
+    }
+    fs::write(&file, "\n").unwrap();
+    let refusal = Process::start(dir.path(), &arguments).refusal();
+    assert!(refusal.contains("has no password for root"), "{refusal}");
+}
+
+#[test]
 fn a_data_directory_in_use_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     for role in ROLES {

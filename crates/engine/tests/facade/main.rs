@@ -2,6 +2,7 @@
 //! processing, restarts.
 #![allow(clippy::unwrap_used, missing_docs, reason = "test code")]
 
+mod accounts;
 mod adapt;
 mod between;
 mod collations;

@@ -133,8 +133,12 @@ impl LockingRead {
         let mut locked = Vec::new();
         for lock in &query.locks {
             for table in &lock.tables {
+                let named = &query.tables[*table];
+                if lock.strength == Strength::Update {
+                    session.check_lockable(&named.schema, &named.name)?;
+                }
                 locked.push(Locked {
-                    target: Target::new(session, &query.tables[*table])?,
+                    target: Target::new(session, named)?,
                     mode: mode_of(lock.strength),
                     wait: wait_of(lock.wait),
                 });

@@ -329,6 +329,19 @@ impl Session {
         }
     }
 
+    /// Checks that rows of a table that may be read may be locked as if they were to be changed.
+    ///
+    /// # Errors
+    /// 1142.
+    pub(super) fn check_lockable(&self, schema: &str, table: &str) -> Result<()> {
+        let changes = Privileges::UPDATE.with(Privileges::DELETE);
+        let one_of = changes.with(Privileges::LOCK_TABLES);
+        match self.on_table(schema, table).has_any(one_of) {
+            true => Ok(()),
+            false => Err(self.denied("SELECT, LOCK TABLES", table)),
+        }
+    }
+
     /// Checks that a column may be read of a table that may be changed.
     ///
     /// # Errors

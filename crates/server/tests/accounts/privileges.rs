@@ -27,6 +27,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     // One table to read.
     ("ann", "SELECT * FROM d.t WHERE a = 1"),
     ("ann", "SELECT SUM(b) FROM d.t"),
+    ("ann", "SELECT a FROM d.t WHERE a = 1 LOCK IN SHARE MODE"),
     ("ann", "SELECT * FROM d.u"),
     ("ann", "SELECT * FROM d.u WHERE a = 1"),
     ("ann", "SELECT 1 FROM d.t WHERE a IN (SELECT a FROM d.u)"),
@@ -151,6 +152,26 @@ fn accounts_may_do_what_mariadbs_may() {
         }
     }
     assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+#[test]
+fn rows_are_locked_for_a_change_only_by_those_who_may_change_them() {
+    let served = Served::start(&[]);
+    served.root(SETUP);
+    for sql in [
+        "SELECT b FROM d.t WHERE a = 1 FOR UPDATE",
+        "SELECT SUM(b) FROM d.t FOR UPDATE",
+        "PREPARE s FROM 'SELECT b FROM d.t WHERE a = 1 FOR UPDATE'; EXECUTE s",
+    ] {
+        let denied = served.try_as("ann", "secret", sql).unwrap_err();
+        assert_eq!(number_of(&denied), "1142 (42000)", "{sql}");
+    }
+    for privilege in ["UPDATE", "DELETE"] {
+        served.root(&format!("GRANT {privilege} ON d.t TO ann@localhost"));
+        let sql = "SELECT b FROM d.t WHERE a = 1 FOR UPDATE";
+        assert_eq!(served.try_as("ann", "secret", sql), Ok("10\n".into()));
+        served.root(&format!("REVOKE {privilege} ON d.t FROM ann@localhost"));
+    }
 }
 
 #[test]

@@ -136,14 +136,17 @@ public class Checks {
                 "8.0.43-perigee-0.1.0|j|Perigee");
         connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
         equal(query(connection, "SELECT @@transaction_isolation"), "READ-COMMITTED");
-        // Without TLS, and demanding what is not there.
+        // Without TLS, with it, and demanding an authority for a certificate that signs itself.
         try (Connection plain = connect("j", "?sslMode=DISABLED")) {
             equal(query(plain, "SELECT 1"), "1");
         }
         try (Connection secret = connect("j", "?sslMode=REQUIRED")) {
-            throw new AssertionError("there is TLS");
+            equal(query(secret, "SHOW STATUS LIKE 'Ssl_version'"), "Ssl_version|TLSv1.3");
+        }
+        try (Connection unknown = connect("j", "?sslMode=VERIFY_CA")) {
+            throw new AssertionError("anybody may have signed the certificate");
         } catch (SQLException error) {
-            equal(error.getSQLState(), "08001");
+            equal(error.getSQLState(), "08S01");
         }
         try (Connection nobody = DriverManager.getConnection(
                 "jdbc:mysql://127.0.0.1:" + port + "/j", "nobody", "x")) {

@@ -65,6 +65,9 @@ impl Body {
     /// What its table must be allowed to be used for: rows that change are found by their key.
     fn needed(&self) -> Privileges {
         match self {
+            Self::Select(select) if select.locks_for_change() => {
+                Privileges::SELECT.with(Privileges::UPDATE)
+            }
             Self::Select(_) => Privileges::SELECT,
             Self::Insert(_) => Privileges::INSERT,
             Self::Update(_) => Privileges::UPDATE.with(Privileges::SELECT),

@@ -290,6 +290,12 @@ fn limits(
 }
 
 impl FastSelect {
+    /// True if its rows are locked as if they were to be changed.
+    pub(super) fn locks_for_change(&self) -> bool {
+        self.lock
+            .is_some_and(|(mode, _)| mode == LockMode::Exclusive)
+    }
+
     /// Runs it.
     pub(super) async fn run(
         &self,
