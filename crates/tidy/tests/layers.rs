@@ -11,7 +11,8 @@ use serde_json::Value;
 const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
     (
         &[
-            "types", "page", "redo", "value", "sql-type", "expr", "jit", "ndp", "sql-bind",
+            "types", "page", "redo", "value", "sql-type", "expr", "jit", "ndp", "accounts",
+            "sql-bind",
         ],
         &["tokio", "tonic"],
         "formats and near-data programs are pure: no I/O, no runtime",
@@ -67,6 +68,7 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
             "expr",
             "jit",
             "ndp",
+            "accounts",
             "log-api",
             "page-api",
             "log-store",

@@ -111,8 +111,9 @@ impl Session {
     /// (empty: all), for clients that complete names.
     ///
     /// # Errors
-    /// 1046, 1146.
-    pub fn field_list(&self, table: &str, pattern: &str) -> Result<Vec<ResultColumn>> {
+    /// 1044, 1046, 1142, 1146.
+    pub fn field_list(&mut self, table: &str, pattern: &str) -> Result<Vec<ResultColumn>> {
+        self.renew_rights()?;
         let schema = schema_or_current(self, None)?;
         self.check_visible(&schema, &table.to_lowercase())?;
         let table = self.table(&schema, &table.to_lowercase())?;
