@@ -252,6 +252,7 @@ files!(
     subqueries,
     rollup,
     withs,
+    accounts,
     aggregates,
     json_functions,
 );
