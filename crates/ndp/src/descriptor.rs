@@ -11,6 +11,7 @@ use perigee_value::RowLayout;
 
 use crate::NdpError;
 use crate::batch::MAX_COLUMNS;
+use crate::join::Join;
 
 /// Aggregation of everything that passes the predicate.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,10 +76,13 @@ pub struct Descriptor {
     pub range: KeyRange,
     /// Records of a page are delivered in descending key order.
     pub reverse: bool,
-    /// Columns of `layout` to deliver, in this order; meaningless with an aggregate.
+    /// Columns to deliver, in this order; meaningless with an aggregate. They are those of `layout`, or with a join of
+    /// joined records ([`Join::layout`]), as are the aggregate's.
     pub projection: Vec<u16>,
     /// A Bool program; records for which it is not true are left out.
     pub predicate: Option<Program>,
+    /// What the records that pass are joined with.
+    pub join: Option<Join>,
     /// Deliver partial aggregate states instead of rows.
     pub aggregate: Option<Aggregate>,
     /// How the aggregate's groups are found.
@@ -95,8 +99,9 @@ impl KeyRange {
     };
 }
 
-/// Greatest version of the wire form: 1 groups by hashing in what memory the store has, and sums no doubles.
-pub const DESCRIPTOR_VERSION: u8 = 2;
+/// Greatest version of the wire form: 1 groups by hashing in what memory the store has, and sums no doubles; 2 joins
+/// nothing.
+pub const DESCRIPTOR_VERSION: u8 = 3;
 const MAGIC: [u8; 4] = *b"PNDD";
 /// Magic, checksum, version.
 const HEADER_LEN: usize = 9;
@@ -117,6 +122,7 @@ impl Descriptor {
             reverse: false,
             projection: Vec::new(),
             predicate: None,
+            join: None,
             aggregate: None,
             grouping: Grouping::default(),
             watermark,
@@ -128,21 +134,28 @@ impl Descriptor {
     pub fn version(&self) -> u8 {
         let sums_doubles = self.aggregate.iter().any(Aggregate::sums_doubles);
         match sums_doubles || self.grouping != Grouping::default() {
+            _ if self.join.is_some() => 3,
             true => 2,
             false => 1,
         }
     }
 
-    /// All programs in it.
-    pub(crate) fn programs(&self) -> impl Iterator<Item = &Program> {
-        let aggregate = self.aggregate.iter().flat_map(|aggregate| {
-            let arguments = aggregate
-                .functions
-                .iter()
-                .filter_map(|(_, argument)| argument.as_ref());
-            aggregate.group_by.iter().chain(arguments)
-        });
-        self.predicate.iter().chain(aggregate)
+    /// The programs over what is delivered or aggregated: records of [`Descriptor::row_layout`].
+    pub(crate) fn row_programs(&self) -> impl Iterator<Item = &Program> {
+        let join = self.join.iter();
+        let condition = join.filter_map(|join| join.condition.as_ref());
+        condition.chain(self.aggregate.iter().flat_map(Aggregate::programs))
+    }
+
+    /// The layout of what is delivered or aggregated: joined records, or those of the scan.
+    ///
+    /// # Errors
+    /// [`NdpError::Descriptor`] if a join does not fit the scan's layout.
+    pub fn row_layout(&self) -> Result<RowLayout, NdpError> {
+        match &self.join {
+            Some(join) => join.layout(&self.layout),
+            None => Ok(self.layout.clone()),
+        }
     }
 
     /// The wire form: `docs/format/descriptor.md`.
@@ -182,6 +195,9 @@ impl Descriptor {
                 GroupMethod::Sort => 2,
             });
             w.u64(self.grouping.memory.map_or(0, NonZeroU64::get));
+        }
+        if let Some(join) = &self.join {
+            join.encode(&mut w);
         }
         let mut bytes = w.into_bytes();
         let crc = checksum(&bytes[8..]);
@@ -258,6 +274,10 @@ impl Descriptor {
             1 => Grouping::default(),
             _ => decode_grouping(&mut r)?,
         };
+        let join = match version {
+            3 => Some(Join::decode(&mut r)?),
+            _ => None,
+        };
         r.finish()?;
         Ok(Self {
             db,
@@ -267,6 +287,7 @@ impl Descriptor {
             reverse,
             projection,
             predicate,
+            join,
             aggregate,
             grouping,
             watermark,
@@ -283,7 +304,11 @@ impl Descriptor {
         if RowLayout::decode(&mut Reader::new(&layout, "layout")).as_ref() != Ok(&self.layout) {
             return invalid("its layout does not follow from the column types".to_owned());
         }
-        let columns = self.layout.columns.len();
+        let rows = match &self.join {
+            Some(join) => &join.validate(&self.layout)?,
+            None => &self.layout,
+        };
+        let columns = rows.columns.len();
         if self.projection.len() > MAX_COLUMNS {
             return invalid(format!("{} columns are projected", self.projection.len()));
         }
@@ -293,8 +318,9 @@ impl Descriptor {
         if self.watermark > TrxId::MAX {
             return invalid(format!("watermark {} is no transaction id", self.watermark));
         }
-        for program in self.programs() {
-            if let Err(error) = program.check(&self.layout) {
+        let over_scan = self.predicate.iter().map(|program| (program, &self.layout));
+        for (program, layout) in over_scan.chain(self.row_programs().map(|p| (p, rows))) {
+            if let Err(error) = program.check(layout) {
                 return invalid(error.to_string());
             }
         }

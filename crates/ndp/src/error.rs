@@ -8,11 +8,11 @@ use perigee_types::PageId;
 /// A Page Store declines on every one of these; a frontend turns them into its own errors.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NdpError {
-    /// The descriptor or filter is of a version this program does not know: the store declines, the
+    /// The descriptor, filter or join table is of a version this program does not know: the store declines, the
     /// frontend does the work itself.
-    #[error("NDP descriptor or filter version {found} is unknown, {known} is known")]
+    #[error("NDP descriptor, filter or join table version {found} is unknown, {known} is known")]
     UnknownVersion {
-        /// Version of the descriptor or filter.
+        /// Version of it.
         found: u8,
         /// Greatest version this program takes.
         known: u8,
@@ -26,6 +26,12 @@ pub enum NdpError {
     /// The run-time filter is malformed, or over other columns than the records have: it is left out.
     #[error("NDP filter: {what}")]
     Filter {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The join table is malformed, is not the one that the descriptor names, or is not there: the pages are declined.
+    #[error("NDP join table: {what}")]
+    JoinTable {
         /// What is wrong with it.
         what: String,
     },

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use perigee_expr::Vector;
-use perigee_page::PageRef;
+use perigee_page::{PageRef, RecordShape};
 use perigee_types::PAGE_SIZE;
 
 use crate::aggregate::{AggregateBudget, Aggregation, GroupMemory};
@@ -18,6 +18,7 @@ use crate::ahead::Ahead;
 use crate::batch::{Ambiguous, AmbiguousKind, Column, MAX_ROWS, NdpBatch, PageRun};
 use crate::filter::{self, Filters};
 use crate::gather::Gather;
+use crate::join::{JoinTable, Joined};
 use crate::scanner::Scanner;
 use crate::{NdpError, visibility};
 
@@ -41,6 +42,7 @@ pub struct Execution {
     /// Bytes of the ambiguous records, one after the other.
     kept_bytes: Vec<u8>,
     scratch: Scratch,
+    joined: Joined,
     pause: fn(),
     ahead: Ahead,
 }
@@ -71,13 +73,14 @@ struct Records<'a> {
     /// Where records may extend to.
     limit: usize,
     scanner: &'a Scanner,
+    shape: &'a RecordShape,
 }
 
 impl Records<'_> {
     /// The record at an offset, if it lies inside.
     fn get(&self, at: u16) -> Option<&[u8]> {
         let tail = &self.base[usize::from(at)..self.limit];
-        let len = self.scanner.descriptor.layout.shape.record_len(tail)?;
+        let len = self.shape.record_len(tail)?;
         Some(&tail[..len])
     }
 }
@@ -115,6 +118,7 @@ impl Execution {
             ambiguous: Vec::new(),
             kept_bytes: Vec::new(),
             scratch: Scratch::default(),
+            joined: Joined::default(),
             pause: || {},
             ahead: Ahead::default(),
         };
@@ -170,7 +174,8 @@ impl Execution {
         Ok(())
     }
 
-    /// From now on only records that pass these filters, bound to the descriptor's layout, are taken in.
+    /// From now on only records that pass these filters, bound to the descriptor's layout, are taken in, and joined
+    /// with their table.
     /// Records that the predicate fails over, and ambiguous ones, are returned whatever their key is.
     pub fn set_filters(&mut self, filters: Filters) {
         self.progress = filters.begin(self.remembers);
@@ -225,6 +230,7 @@ impl Execution {
             return self.leave_out(index);
         }
         let scanner = Arc::clone(&self.scanner);
+        self.table(&scanner)?;
         visibility::check_page(&scanner.descriptor, page)?;
         self.check_room(usize::from(page.slot_count()))?;
         let counts = scanner.only_counts() && self.filters.is_empty();
@@ -277,6 +283,7 @@ impl Execution {
             base: page.bytes(),
             limit,
             scanner,
+            shape: &descriptor.layout.shape,
         };
         let broken = NdpError::Page {
             page: page.id(),
@@ -296,7 +303,15 @@ impl Execution {
         }
         .passing(records.base, visible, (pass, failed));
         self.ahead.step();
-        let rows = self.absorb(records, pass, failed).ok_or(broken)?;
+        let mut joined = std::mem::take(&mut self.joined);
+        let (pass, rows) = match self.filters.table().cloned() {
+            Some(table) if scanner.join.is_some() => {
+                let rows = self.absorb_joined(records, pass, failed, (&table, &mut joined));
+                (&joined.given[..], rows)
+            }
+            _ => (pass, self.absorb(records, pass, failed)),
+        };
+        let rows = rows.ok_or(broken)?;
         // Not before the page is known to be taken in.
         if self.remembers && self.aggregation.is_none() {
             let (filters, keys) = (&self.filters, &mut scratch.keys);
@@ -311,8 +326,80 @@ impl Execution {
         if run.ambiguous > 0 {
             self.keep(records, located, pass, ambiguous, failed);
         }
+        self.joined = joined;
         self.pages.push(run);
         Ok(())
+    }
+
+    /// The table of the join, if there is one.
+    fn table(&self, scanner: &Scanner) -> Result<Option<&Arc<JoinTable>>, NdpError> {
+        match (&scanner.join, self.filters.table()) {
+            (None, _) => Ok(None),
+            (Some(join), None) => Err(join.missing()),
+            (Some(join), Some(table)) => join.check(table).map(|()| Some(table)),
+        }
+    }
+
+    /// Joins records and takes in the joined ones; those that gave rows are `given` then, and those over which an
+    /// expression failed are added to `failed`. `None`, and nothing done, if a record is not whole.
+    fn absorb_joined(
+        &mut self,
+        records: Records<'_>,
+        pass: &[u16],
+        failed: &mut Vec<u16>,
+        (table, joined): (&JoinTable, &mut Joined),
+    ) -> Option<u32> {
+        let join = records.scanner.join.as_ref()?;
+        let mut wanted = pass.iter().chain(&*failed);
+        if wanted.any(|&at| records.get(at).is_none()) {
+            return None;
+        }
+        joined.given.clear();
+        join.find(table, records.base, pass, joined);
+        let mut done = 0;
+        while done < pass.len() {
+            done = join.write(table, records.base, pass, done, joined);
+            self.absorb_piece(records.scanner, joined, failed);
+        }
+        Some(self.shown(joined.given.len()))
+    }
+
+    /// Takes in joined records.
+    fn absorb_piece(&mut self, scanner: &Scanner, joined: &mut Joined, failed: &mut Vec<u16>) {
+        let join = scanner.join.as_ref().expect("records were joined");
+        let (mut pass, mut late) = (Vec::new(), Vec::new());
+        let Joined {
+            buffer,
+            offsets,
+            origins,
+            given,
+            ..
+        } = joined;
+        let pass = match join.condition() {
+            Some(condition) => {
+                let evaluator = condition.evaluator();
+                evaluator.filter(buffer, offsets, &mut pass, &mut late);
+                &pass
+            }
+            None => &*offsets,
+        };
+        let records = Records {
+            base: buffer,
+            limit: buffer.len(),
+            scanner,
+            shape: join.shape(),
+        };
+        let rows = self.absorb(records, pass, &mut late);
+        rows.expect("N1: joined records are whole");
+        let mut pass = pass.iter().peekable();
+        for (at, origin) in offsets.iter().zip(origins) {
+            let passed = pass.next_if_eq(&at).is_some();
+            if late.contains(at) {
+                failed.push(*origin);
+            } else if passed {
+                given.push(*origin);
+            }
+        }
     }
 
     /// Appends rows or aggregates them; records that fail are added to `failed`, in the order of
@@ -424,6 +511,7 @@ impl Execution {
     /// returns the offsets of those that passed. The pages do not count them.
     pub(crate) fn records(&mut self, base: &[u8], offsets: &[u16]) -> Result<Vec<u16>, NdpError> {
         let scanner = Arc::clone(&self.scanner);
+        let table = self.table(&scanner)?.cloned();
         let (mut pass, mut failed) = (Vec::new(), Vec::new());
         let pass = Conditions {
             scanner: &scanner,
@@ -438,12 +526,26 @@ impl Execution {
             base,
             limit: base.len(),
             scanner: &scanner,
+            shape: &scanner.descriptor.layout.shape,
         };
-        self.absorb(records, &pass, &mut failed)
-            .expect("the caller measured every record");
+        let (rows, pass) = match &table {
+            Some(table) => {
+                let mut joined = std::mem::take(&mut self.joined);
+                let parts = (&**table, &mut joined);
+                let rows = self.absorb_joined(records, &pass, &mut failed, parts);
+                let given = std::mem::take(&mut joined.given);
+                self.joined = joined;
+                (rows, given)
+            }
+            None => (self.absorb(records, &pass, &mut failed), pass),
+        };
+        rows.expect("the caller measured every record");
         match failed.first() {
             None => Ok(pass),
-            Some(&at) => Err(scanner.failure(records.get(at).expect("measured")).into()),
+            Some(&at) => {
+                let record = records.get(at).expect("measured");
+                Err(scanner.failure(record, table.as_deref()).into())
+            }
         }
     }
 

@@ -25,6 +25,7 @@ mod expression;
 mod filter;
 mod finish;
 mod gather;
+mod join;
 mod narrow;
 mod scanner;
 mod schema;
@@ -44,6 +45,10 @@ pub use filter::{
     TopKeys,
 };
 pub use finish::Finished;
+pub use join::{
+    JOIN_TABLE_VERSION, Join, JoinKind, JoinTable, JoinTableBuilder, MAX_JOIN_COLUMNS,
+    MAX_JOIN_STRINGS, MAX_JOIN_TABLE_LEN, MAX_JOIN_TABLE_MEMORY, TableRefused, joins_column,
+};
 pub use perigee_expr::PROGRAM_VERSION as EXPRESSION_VERSION;
 pub use scanner::Scanner;
 pub use schema::{column_data_type, value_data_type};

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use perigee_expr::{EvalError, Interpreter, Node, Program};
-use perigee_value::Place;
+use perigee_value::{Place, RowLayout};
 
 use crate::aggregate::{AggregateBudget, AggregatePlan};
 use crate::expression::{Backend, Expression};
 use crate::gather::Gather;
+use crate::join::{JoinTable, Joined, Joiner};
 use crate::schema::output_schema;
 use crate::{Descriptor, KeyRange, NdpError};
 
@@ -20,7 +21,10 @@ pub struct Scanner {
     pub(crate) descriptor: Descriptor,
     pub(crate) hash: u64,
     pub(crate) schema: SchemaRef,
+    /// Layout of what is delivered or aggregated.
+    rows: RowLayout,
     pub(crate) predicate: Option<Expression>,
+    pub(crate) join: Option<Joiner>,
     pub(crate) projection: Vec<Gather>,
     pub(crate) aggregate: Option<AggregatePlan>,
     pub(crate) budget: AggregateBudget,
@@ -45,24 +49,28 @@ impl Scanner {
     ) -> Result<Self, NdpError> {
         descriptor.validate()?;
         budget.bytes = descriptor.grouping.memory_of(budget.bytes);
-        let layout = &descriptor.layout;
+        let (layout, rows) = (&descriptor.layout, descriptor.row_layout()?);
         let predicate = descriptor.predicate.as_ref();
         let predicate = predicate.map(|p| Expression::new(p, layout, backend));
+        let join = descriptor.join.as_ref();
+        let join = join.map(|join| Joiner::new(join, layout, &rows, backend));
         let aggregate = descriptor.aggregate.as_ref();
         let aggregate =
-            aggregate.map(|a| AggregatePlan::new(a, descriptor.grouping.method, layout, backend));
+            aggregate.map(|a| AggregatePlan::new(a, descriptor.grouping.method, &rows, backend));
         let projection = match aggregate {
             Some(_) => Vec::new(),
             None => descriptor
                 .projection
                 .iter()
-                .map(|&i| Gather::new(layout, i))
+                .map(|&i| Gather::new(&rows, i))
                 .collect(),
         };
         let mut scanner = Self {
             hash: descriptor.hash(),
-            schema: Arc::new(output_schema(&descriptor)),
+            schema: Arc::new(output_schema(&descriptor, &rows)),
+            rows,
             predicate,
+            join,
             projection,
             aggregate,
             budget,
@@ -93,23 +101,40 @@ impl Scanner {
     /// True if every program runs as machine code.
     #[must_use]
     pub fn is_compiled(&self) -> bool {
+        let condition = self.join.as_ref().and_then(Joiner::condition);
         self.predicate.as_ref().is_none_or(Expression::is_compiled)
+            && condition.is_none_or(Expression::is_compiled)
             && self
                 .aggregate
                 .as_ref()
                 .is_none_or(AggregatePlan::is_compiled)
     }
 
-    /// The error of a record over which an expression failed.
+    /// The error of a record over which an expression failed, or over what it was joined to.
     ///
     /// # Panics
     /// If none fails: every evaluator has the interpreter's meaning.
-    pub(crate) fn failure(&self, record: &[u8]) -> EvalError {
-        let layout = &self.descriptor.layout;
-        let failure = self.descriptor.programs().find_map(|program| {
+    pub(crate) fn failure(&self, record: &[u8], table: Option<&JoinTable>) -> EvalError {
+        let fails = |program: &Program, layout: &RowLayout, record: &[u8]| {
             let interpreter = Interpreter::new(program, layout);
             interpreter.record(record).err()
-        });
+        };
+        let predicate = self.descriptor.predicate.as_ref();
+        let of_predicate = predicate.and_then(|p| fails(p, &self.descriptor.layout, record));
+        let of_row = || {
+            let mut joined = Joined::default();
+            let row = match self.join.as_ref().zip(table) {
+                Some((join, table)) => {
+                    join.find(table, record, &[0], &mut joined);
+                    join.write(table, record, &[0], 0, &mut joined);
+                    &joined.buffer
+                }
+                None => record,
+            };
+            let mut programs = self.descriptor.row_programs();
+            programs.find_map(|program| fails(program, &self.rows, row))
+        };
+        let failure = of_predicate.or_else(of_row);
         failure.expect("N1: what fails in one evaluator fails in all")
     }
 
@@ -127,7 +152,10 @@ impl Scanner {
             Some(plan) => plan.only_counts(),
             None => self.projection.is_empty(),
         };
-        nothing_wanted && self.predicate.is_none() && self.descriptor.range == KeyRange::ALL
+        nothing_wanted
+            && self.predicate.is_none()
+            && self.join.is_none()
+            && self.descriptor.range == KeyRange::ALL
     }
 }
 
@@ -156,12 +184,22 @@ fn items_read(descriptor: &Descriptor) -> usize {
         Place::Var { item } => usize::from(item) + 1,
         Place::Key { .. } | Place::Fixed { .. } => 0,
     };
-    let projected = descriptor
-        .projection
+    let mut read: Vec<u16> = descriptor
+        .predicate
         .iter()
-        .filter(|_| descriptor.aggregate.is_none());
-    let evaluated = descriptor.programs().flat_map(Program::columns);
+        .flat_map(Program::columns)
+        .collect();
+    match &descriptor.join {
+        Some(join) => read.extend(join.on.iter().chain(&join.columns)),
+        None => {
+            let rows = descriptor.row_programs().flat_map(Program::columns);
+            read.extend(rows);
+            let delivers = descriptor.aggregate.is_none();
+            let projected = descriptor.projection.iter().filter(|_| delivers);
+            read.extend(projected);
+        }
+    }
     let key = layout.shape.key_len == 0 && descriptor.range != KeyRange::ALL;
-    let columns = projected.copied().chain(evaluated).map(item);
-    columns.chain([usize::from(key)]).max().unwrap_or(0)
+    let items = read.into_iter().map(item);
+    items.chain([usize::from(key)]).max().unwrap_or(0)
 }

@@ -90,9 +90,8 @@ fn decimal(precision: u8, scale: u8) -> DataType {
     )
 }
 
-/// Schema of the finished batches of a (valid) descriptor.
-pub(crate) fn output_schema(descriptor: &Descriptor) -> Schema {
-    let layout = &descriptor.layout;
+/// Schema of the finished batches of a (valid) descriptor, whose rows have this layout.
+pub(crate) fn output_schema(descriptor: &Descriptor, layout: &RowLayout) -> Schema {
     let fields = match &descriptor.aggregate {
         None => descriptor
             .projection

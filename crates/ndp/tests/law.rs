@@ -1,6 +1,6 @@
 //! The law of near-data processing: what storage makes of pages and the frontend completes is what
-//! a plain scan of the visible versions gives, for every layout, predicate, projection, aggregate,
-//! watermark and any subset of pages declined.
+//! a plain scan of the visible versions gives, joined where the scan is to be, for every layout, predicate, join, projection,
+//! aggregate, watermark and any subset of pages declined.
 //!
 //! Cases are random; a failure names its seed. `PERIGEE_LAW_CASES` runs more of them.
 
@@ -19,13 +19,14 @@ use perigee_expr::{
     Type,
 };
 use perigee_ndp::{
-    Aggregate, AggregateBudget, Backend, Descriptor, Execution, GroupMethod, Grouping, KeyRange,
-    NdpError, Scanner,
+    Aggregate, AggregateBudget, Backend, Descriptor, Execution, Filters, GroupMethod, Grouping,
+    KeyRange, NdpError, Scanner,
 };
 use perigee_page::PageRef;
 use perigee_types::TrxId;
 use perigee_value::{Collation, ColumnType, Datum, RecordView, RowLayout, collation, key, string};
 use std::sync::Arc;
+use support::join::RandomJoin;
 use support::*;
 
 const PAGES: usize = 4;
@@ -34,6 +35,9 @@ const MAX_TRX: u64 = 20;
 /// Pages, what their ambiguous records turn out to be, and what to do with them.
 struct Case {
     descriptor: Descriptor,
+    join: Option<RandomJoin>,
+    /// Layout of what is delivered or aggregated.
+    rows: RowLayout,
     budget: AggregateBudget,
     pages: Vec<PageBytes>,
     /// Per page its records in key order.
@@ -200,6 +204,12 @@ fn random_range(r: &mut Random, keys: &[Vec<u8>]) -> KeyRange {
 
 impl Case {
     fn random(seed: u64) -> Self {
+        let case = Self::scan(seed);
+        case.complete(&mut Random(!seed))
+    }
+
+    /// Pages and what is to be done with their records, but for the rows that are made of them.
+    fn scan(seed: u64) -> Self {
         let r = &mut Random(seed);
         let layout = random_layout(r);
         let mut rows: BTreeMap<Vec<u8>, Vec<Datum>> = BTreeMap::new();
@@ -210,6 +220,8 @@ impl Case {
         let watermark = *r.pick(&[0, 1, MAX_TRX / 2, MAX_TRX, MAX_TRX + 1, TrxId::MAX.0]);
         let mut case = Self {
             descriptor: descriptor(&layout, watermark),
+            join: None,
+            rows: layout.clone(),
             budget: AggregateBudget {
                 groups: *r.pick(&[1, 2, 3, 6, usize::MAX]),
                 bytes: *r.pick(&[1, 200, 2000, 1 << 20]),
@@ -219,6 +231,8 @@ impl Case {
             versions: HashMap::new(),
         };
         let keys: Vec<_> = rows.keys().cloned().collect();
+        let joined: Vec<_> = rows.values().cloned().collect();
+        case.join = r.chance(40).then(|| RandomJoin::new(r, &layout, &joined));
         let (deletes, old) = (r.chance(50), r.chance(30));
         for (i, values) in rows.into_values().enumerate() {
             let trx = if old {
@@ -263,11 +277,28 @@ impl Case {
             case.descriptor.range = random_range(r, &keys);
         }
         case.descriptor.reverse = r.chance(25);
+        case
+    }
+
+    /// The case with a projection or an aggregate of its rows.
+    fn complete(self, r: &mut Random) -> Self {
+        let mut case = self;
+        if let Some(join) = &case.join {
+            let mut join = join.join.clone();
+            case.rows = join.layout(&case.descriptor.layout).unwrap();
+            if r.chance(40) {
+                let mut b = Builder::new(&case.rows);
+                let root = random_condition(r, &mut b, &case.rows, 2);
+                join.condition = root.and_then(|root| b.finish(root).ok());
+            }
+            case.descriptor.join = Some(join);
+        }
+        let layout = &case.rows;
         case.descriptor.projection = (0..r.below(5))
             .map(|_| r.below(layout.columns.len()) as u16)
             .collect();
         if r.chance(50) {
-            case.descriptor.aggregate = random_aggregate(r, &layout);
+            case.descriptor.aggregate = random_aggregate(r, layout);
             let groups = |a: &Aggregate| !a.group_by.is_empty();
             if case.descriptor.aggregate.as_ref().is_some_and(groups) {
                 case.descriptor.grouping = Grouping {
@@ -312,8 +343,35 @@ impl Case {
         lower && upper
     }
 
-    /// Per page the visible versions for which the predicate is true, in scan order; `None` if an
-    /// expression fails.
+    /// The row that is made of a version, as a record; nothing if it joins none or if the condition is not true,
+    /// `None` if that fails.
+    fn row(&self, version: &Bytes) -> Option<Option<Bytes>> {
+        let Some(join) = &self.join else {
+            return Some(Some(version.clone()));
+        };
+        let Some(joined) = join.joined(&self.descriptor.layout, version) else {
+            return Some(None);
+        };
+        let of_descriptor = self.descriptor.join.as_ref();
+        let condition = of_descriptor.and_then(|join| join.condition.as_ref());
+        let passes = match condition {
+            None => true,
+            Some(condition) => {
+                let interpreter = Interpreter::new(condition, &self.rows);
+                interpreter.record(&joined).ok()?.to_datum() == Datum::Bool(true)
+            }
+        };
+        Some(passes.then_some(joined))
+    }
+
+    /// What requests bring along.
+    fn filters(&self) -> Filters {
+        let join = self.join.as_ref();
+        join.map_or_else(Filters::default, RandomJoin::filters)
+    }
+
+    /// Per page the rows of the visible versions for which the predicate is true, as records in scan order; `None` if
+    /// an expression fails.
     fn plain_scan(&self) -> Option<Vec<Vec<Bytes>>> {
         let Descriptor {
             layout, predicate, ..
@@ -333,7 +391,7 @@ impl Case {
                     }
                 };
                 if passes {
-                    out.push(version.clone());
+                    out.extend(self.row(&version)?);
                 }
             }
             if self.descriptor.reverse {
@@ -354,6 +412,9 @@ impl Case {
             order.swap(i, r.below(i + 1));
         }
         let mut executions: Vec<_> = (0..3).map(|_| Execution::new(scanner.clone())).collect();
+        for execution in &mut executions {
+            execution.set_filters(self.filters());
+        }
         for index in order {
             let page = PageRef::new(&self.pages[index][..]).unwrap();
             executions[r.below(3)].page(index as u32, page).unwrap();
@@ -372,7 +433,7 @@ impl Case {
                 .iter()
                 .map(|a| self.version(pages[a.page as usize], &a.record))
                 .collect();
-            let finished = scanner.finish(batch, &resolved)?;
+            let finished = scanner.finish_filtered(batch, &resolved, &self.filters())?;
             let mut rows = rows(&finished.batch).into_iter();
             assert_eq!(finished.batch.schema(), scanner.output_schema());
             covered += finished.page_rows.len();
@@ -395,6 +456,7 @@ impl Case {
     fn in_order(&self, enough: Option<u64>) -> Result<Vec<(PageRows, u64)>, NdpError> {
         let scanner = Scanner::new(self.descriptor.clone(), Backend::Interpreter).map(Arc::new)?;
         let mut run = Execution::new(scanner.clone()).until(enough);
+        run.set_filters(self.filters());
         for (index, page) in self.pages.iter().enumerate() {
             let page = PageRef::new(&page[..]).unwrap();
             run.page(index as u32, page).unwrap();
@@ -405,7 +467,7 @@ impl Case {
         let resolved: Vec<_> = ambiguous
             .map(|a| self.version(a.page as usize, &a.record))
             .collect();
-        let finished = scanner.finish(batch, &resolved)?;
+        let finished = scanner.finish_filtered(batch, &resolved, &self.filters())?;
         let mut rows = rows(&finished.batch).into_iter();
         let counts = finished.page_rows.iter().map(|(_, count)| *count as usize);
         let pages = counts.map(|count| rows.by_ref().take(count).collect());
@@ -464,7 +526,7 @@ fn random_version(r: &mut Random, layout: &RowLayout, mut row: Row) -> Option<By
 }
 
 fn expected_rows(case: &Case, versions: &[Vec<Bytes>]) -> Vec<Vec<Datum>> {
-    let layout = &case.descriptor.layout;
+    let layout = &case.rows;
     let row = |version: &Bytes| {
         let view = RecordView::new(layout, version);
         let columns = case.descriptor.projection.iter();
@@ -612,7 +674,7 @@ fn merge_into(totals: &mut Totals, aggregate: &Aggregate, key: String, states: V
 
 /// Totals over the visible versions; `None` if an expression fails.
 fn expected_totals(case: &Case, aggregate: &Aggregate, versions: &[Vec<Bytes>]) -> Option<Totals> {
-    let layout = &case.descriptor.layout;
+    let layout = &case.rows;
     let evaluate = |program: &Program, version: &Bytes| {
         Some(
             Interpreter::new(program, layout)
@@ -672,7 +734,10 @@ impl Drop for Name {
     }
 }
 
-fn check(seed: u64) -> (bool, bool) {
+/// What a case has: rows, an aggregate, a join.
+type Has = [bool; 3];
+
+fn check(seed: u64) -> Has {
     let _name = Name(seed);
     let case = Case::random(seed);
     let scan = case.plain_scan();
@@ -697,10 +762,9 @@ fn check(seed: u64) -> (bool, bool) {
             }
         }
     }
-    (
-        scan.is_some_and(|pages| !pages.concat().is_empty()),
-        case.descriptor.aggregate.is_some(),
-    )
+    let has_rows = scan.is_some_and(|pages| !pages.concat().is_empty());
+    let joins = has_rows && case.join.is_some();
+    [has_rows, case.descriptor.aggregate.is_some(), joins]
 }
 
 #[test]
@@ -709,12 +773,13 @@ fn finished_rows_are_those_of_a_plain_scan() {
         .ok()
         .and_then(|n| n.parse().ok());
     let cases: u64 = cases.unwrap_or(1500);
-    let (mut with_rows, mut aggregated) = (0, 0);
+    let mut counts = [0; 3];
     for seed in 0..cases {
-        let (rows, aggregate) = check(seed);
-        with_rows += u64::from(rows);
-        aggregated += u64::from(aggregate);
+        for (count, has) in counts.iter_mut().zip(check(seed)) {
+            *count += u64::from(has);
+        }
     }
+    let [with_rows, aggregated, joined] = counts;
     // The law says nothing about empty results.
     assert!(
         with_rows > cases / 3,
@@ -723,5 +788,9 @@ fn finished_rows_are_those_of_a_plain_scan() {
     assert!(
         aggregated > cases / 5,
         "{aggregated} of {cases} cases aggregate"
+    );
+    assert!(
+        joined > cases / 10,
+        "{joined} of {cases} cases have joined rows"
     );
 }

@@ -19,6 +19,7 @@ mod build;
 mod form;
 mod members;
 mod read;
+mod record_key;
 
 use bytes::Bytes;
 use perigee_types::{DecodeError, Reader, Writer, checksum};
@@ -29,10 +30,11 @@ pub use best::{Best, MAX_BEST, TopKeys};
 use bloom::Bloom;
 use bounds::Bounds;
 pub use build::KeySet;
-use form::KeyForm;
+pub(crate) use form::{KeyForm, number};
 use members::{List, Members};
 pub use read::Filters;
 pub(crate) use read::{Progress, Scratch};
+pub(crate) use record_key::RecordKey;
 
 /// Version of the wire form: 1 had no [`Best`], no open bounds and no NULLs that pass.
 pub const FILTER_VERSION: u8 = 2;
@@ -126,7 +128,7 @@ impl Filter {
     pub fn passes(&self, key: &[u8]) -> bool {
         self.bounds.have(key)
             && match self.form {
-                KeyForm::Packed { .. } => self.members.has_number(form::number(key)),
+                KeyForm::Packed { .. } => self.members.has_number(number(key)),
                 KeyForm::Bytes => self.members.has_bytes(key),
             }
     }

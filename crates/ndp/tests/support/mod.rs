@@ -6,6 +6,8 @@
     reason = "shared by test binaries, of which none uses everything"
 )]
 
+pub mod join;
+
 use std::num::NonZeroU64;
 use std::ops::Bound;
 use std::sync::Arc;
