@@ -277,6 +277,14 @@ impl Engine {
         known.is_none_or(|known| known.descriptor >= 2)
     }
 
+    /// True if all Page Stores have said that they know joins with tables: one that does not would leave all the work
+    /// to the frontend.
+    #[must_use]
+    pub fn storage_knows_joins(&self) -> bool {
+        let known = self.sal.capabilities();
+        known.is_none_or(|known| known.descriptor >= 3 && known.filter > 0)
+    }
+
     /// Leaf pages of a batch read, unless a scan asks for another number.
     #[must_use]
     pub fn look_ahead(&self) -> usize {

@@ -27,8 +27,9 @@ pub mod txn;
 /// What of near-data processing the façade's types mention.
 pub mod ndp {
     pub use perigee_ndp::{
-        Aggregate, Best, FILTER_VERSION, Filter, GroupMethod, Grouping, KeyRange, KeySet,
-        MAX_AGGREGATES, MAX_BEST, TopKeys, column_data_type, value_data_type,
+        Aggregate, Best, FILTER_VERSION, Filter, GroupMethod, Grouping, Join, JoinKind, JoinTable,
+        JoinTableBuilder, KeyRange, KeySet, MAX_AGGREGATES, MAX_BEST, TableRefused, TopKeys,
+        column_data_type, joins_column, value_data_type,
     };
 }
 

@@ -98,6 +98,13 @@ impl Scanner {
         Arc::clone(&self.schema)
     }
 
+    /// True if it joins records with this table.
+    #[must_use]
+    pub fn joins_with(&self, table: &JoinTable) -> bool {
+        let join = self.join.as_ref();
+        join.is_some_and(|join| join.check(table).is_ok())
+    }
+
     /// True if every program runs as machine code.
     #[must_use]
     pub fn is_compiled(&self) -> bool {

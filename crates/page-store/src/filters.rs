@@ -1,11 +1,10 @@
 //! The filter cache: a scan names a run-time filter by the hash of its content and sends the content once.
 //! Whoever is asked for a filter that it lacks says so, goes without, and gets the content with the next
-//! request.
+//! request. Join tables are kept and sent like filters; a request that needs one and does not have it is declined.
 //!
 //! Each tenant has filters of its own, on a [`Shelf`]: bounded, fair between tenants. Content is checked
 //! against its hash before it is decoded; a filter that the plugin does not take is remembered as that.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -13,19 +12,14 @@ use perigee_page_api::FilterHash;
 use perigee_types::DbId;
 
 use crate::figures::{Counter, FilterFigures};
+use crate::plugin::PreparedFilter;
 use crate::shelf::Shelf;
 
-/// A filter ready to run; only the plugin that made it knows what it is.
-pub(crate) type Ready = Arc<dyn Any + Send + Sync>;
-
 /// What came of a filter: one ready to run, or why it is not taken.
-pub(crate) type Prepared = Result<Ready, Arc<str>>;
+pub(crate) type Prepared = Result<PreparedFilter, Arc<str>>;
 
-/// Memory of a filter besides what grows with its content.
+/// Memory of a filter besides what the plugin says.
 const FILTER_BYTES: usize = 1 << 10;
-
-/// Memory for each byte of content: listed keys are kept in tables.
-const BYTES_PER_BYTE: usize = 2;
 
 /// A filter that takes more than this part of the cache is prepared for each request.
 const GREATEST_PART: usize = 4;
@@ -63,12 +57,12 @@ impl FilterCache {
         self.missing.add(1);
     }
 
-    /// Keeps what came of the content of a filter of so many bytes.
-    pub(crate) fn put(&self, db: DbId, hash: FilterHash, prepared: Prepared, content: usize) {
+    /// Keeps what came of the content of a filter.
+    pub(crate) fn put(&self, db: DbId, hash: FilterHash, prepared: Prepared) {
         self.misses.add(1);
         self.refused.add(u64::from(prepared.is_err()));
         let bytes = match &prepared {
-            Ok(_) => FILTER_BYTES + BYTES_PER_BYTE * content,
+            Ok(ready) => FILTER_BYTES + ready.bytes,
             Err(_) => FILTER_BYTES,
         };
         let mut shelf = self.shelf.lock();
@@ -96,8 +90,9 @@ impl FilterCache {
 mod tests {
     use super::*;
 
-    fn ready() -> Prepared {
-        Ok(Arc::new(()))
+    fn ready(bytes: usize) -> Prepared {
+        let ready = Arc::new(());
+        Ok(PreparedFilter { ready, bytes })
     }
 
     fn hash(n: u64) -> FilterHash {
@@ -108,11 +103,11 @@ mod tests {
     fn tenants_share_no_filters_and_drive_out_none() {
         let cache = FilterCache::new(20, 1 << 20);
         for n in 0..5 {
-            cache.put(DbId(1), hash(n), ready(), 10);
+            cache.put(DbId(1), hash(n), ready(20));
         }
         assert!(cache.get(DbId(2), hash(1)).is_none());
         for n in 0..1000 {
-            cache.put(DbId(2), hash(n), ready(), 1000);
+            cache.put(DbId(2), hash(n), ready(2000));
         }
         assert!((0..5).all(|n| cache.get(DbId(1), hash(n)).is_some()));
         let figures = cache.figures();
@@ -123,8 +118,8 @@ mod tests {
     #[test]
     fn a_filter_too_large_for_the_cache_drives_out_nothing() {
         let cache = FilterCache::new(20, 1 << 20);
-        cache.put(DbId(1), hash(1), ready(), 10);
-        cache.put(DbId(1), hash(2), ready(), 1 << 19);
+        cache.put(DbId(1), hash(1), ready(20));
+        cache.put(DbId(1), hash(2), ready(1 << 20));
         assert!(cache.get(DbId(1), hash(1)).is_some());
         assert!(cache.get(DbId(1), hash(2)).is_none());
         assert_eq!(cache.figures().evictions, 0);

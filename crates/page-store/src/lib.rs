@@ -60,6 +60,8 @@ pub use figures::{
     PoolFigures, SliceFigures,
 };
 pub use offline::{OfflinePage, OfflineSlice, OfflineStore};
-pub use plugin::{NdpPlugin, NdpProgram, NdpRun, PageOutcome, PerigeePlugin, RunResources};
+pub use plugin::{
+    NdpPlugin, NdpProgram, NdpRun, PageOutcome, PerigeePlugin, PreparedFilter, RunResources,
+};
 pub use priority::{NdpRuntime, answer_at_once};
 pub use service::PageStoreService;

@@ -33,9 +33,8 @@ use tokio::sync::mpsc::{OwnedPermit, Sender};
 
 use crate::config::Config;
 use crate::figures::NdpFigures;
-use crate::filters::Ready;
 use crate::ndp_run::{Chunk, Partial};
-use crate::plugin::NdpProgram;
+use crate::plugin::{NdpProgram, PreparedFilter};
 use crate::priority::step_back;
 use crate::slice::Slice;
 
@@ -59,7 +58,7 @@ pub(crate) struct Job {
     pub pages: Vec<PageId>,
     pub program: Arc<dyn NdpProgram>,
     /// Those of the request's filters that the store has.
-    pub filters: Vec<Ready>,
+    pub filters: Vec<PreparedFilter>,
     /// Their numbers in the request, of so many.
     pub filter_numbers: (Vec<usize>, usize),
     /// Memory for the groups of the threads that work on it,

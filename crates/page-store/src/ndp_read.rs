@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use perigee_page_api::{
-    FilterHash, NdpDecline, NdpFilter, NdpItem, NdpRead, NdpReply, NdpStream, NdpUsage, PageError,
-    ReadPages,
+    FilterHash, NdpDecline, NdpFilter, NdpFilterUse, NdpItem, NdpRead, NdpReply, NdpStream,
+    NdpUsage, PageError, ReadPages,
 };
 use perigee_types::{DbId, PAGE_SIZE};
 use tokio::runtime::Handle;
@@ -24,6 +24,7 @@ use tokio::task::AbortHandle;
 use crate::descriptors::Prepared;
 use crate::filters;
 use crate::ndp::{CHUNK, Job, Reply};
+use crate::plugin::{NdpProgram, PreparedFilter};
 use crate::service::Store;
 
 /// Too many descriptors wait for being prepared.
@@ -32,7 +33,7 @@ struct TooMany;
 /// What a store has of a request's filters.
 #[derive(Default)]
 struct Known {
-    ready: Vec<filters::Ready>,
+    ready: Vec<PreparedFilter>,
     /// Their numbers in the request.
     numbers: Vec<usize>,
     /// Numbers of those whose content it wants.
@@ -53,7 +54,12 @@ impl Store {
         slice.check_lsn(read.lsn)?;
         self.ndp_counters.requests.add(1);
         let chunks = read.pages.len().div_ceil(CHUNK);
+        let mut known = None;
         let (taken, reason, program) = match self.program(&read).await {
+            Ok(Ok(program)) if self.lacks(&*program, &read, &mut known).await => {
+                tracing::debug!("NDP descriptor for {} declined: no join table", read.slice);
+                (0, NdpDecline::Descriptor, None)
+            }
             Ok(Ok(program)) => {
                 let taken = self.ndp.reserve(read.slice.db, chunks);
                 (taken, NdpDecline::Busy, Some(program))
@@ -64,11 +70,17 @@ impl Store {
             }
             Err(TooMany) => (0, NdpDecline::Busy, None),
         };
+        let missing = known.as_ref().map(|known: &Known| known.missing.clone());
+        let told = missing.filter(|missing| !missing.is_empty());
         let declined = self.declined(&read, taken * CHUNK, reason);
+        let declined = declined.map(move |reply| reply.map(|reply| telling(reply, told.as_ref())));
         let Some(program) = program.filter(|_| taken > 0) else {
             return Ok(self.counted(declined).boxed());
         };
-        let known = self.filters(&read).await;
+        let known = match known {
+            Some(known) => known,
+            None => self.filters(&read).await,
+        };
         let missing = known.missing;
         let (sender, receiver) = mpsc::channel(REPLIES_AHEAD);
         self.ndp.submit(Job {
@@ -100,6 +112,20 @@ impl Store {
         Ok(self.counted(stream::select(reduced, declined)).boxed())
     }
 
+    /// True if a program cannot be run because the store has not what it needs, which becomes known then.
+    async fn lacks(
+        &self,
+        program: &dyn NdpProgram,
+        read: &NdpRead,
+        known: &mut Option<Known>,
+    ) -> bool {
+        if !program.needs_more() {
+            return false;
+        }
+        let known = known.insert(self.filters(read).await);
+        !program.runs_with(&known.ready)
+    }
+
     /// The request's filters, as far as the store has them now.
     async fn filters(&self, read: &NdpRead) -> Known {
         let mut known = Known::default();
@@ -125,7 +151,7 @@ impl Store {
             self.filters.is_missing();
             return None;
         };
-        let (plugin, hash, len) = (self.plugin.clone(), filter.hash, content.len());
+        let (plugin, hash) = (self.plugin.clone(), filter.hash);
         let (sender, receiver) = oneshot::channel();
         let queued = self.ndp.prepare(db, move || {
             if sender.is_closed() {
@@ -143,7 +169,7 @@ impl Store {
         match receiver.await {
             Ok(Some(prepared)) => {
                 let prepared = prepared.map_err(Arc::from);
-                self.filters.put(db, hash, prepared.clone(), len);
+                self.filters.put(db, hash, prepared.clone());
                 Some(prepared)
             }
             Ok(None) => Some(Err("its content is not what its hash says".into())),
@@ -225,6 +251,18 @@ impl Store {
             let reply = pages.map(|pages| whole(from + chunk * CHUNK, reason, pages));
             Some((reply, (store, reads, Some(turn))))
         })
+    }
+}
+
+/// The reply, telling which filters the store lacks, if it lacks any.
+fn telling(reply: NdpReply, missing: Option<&Vec<u32>>) -> NdpReply {
+    let filters = missing.map(|missing| NdpFilterUse {
+        missing: missing.clone(),
+        dropped: Vec::new(),
+    });
+    NdpReply {
+        filters: filters.or(reply.filters),
+        ..reply
     }
 }
 

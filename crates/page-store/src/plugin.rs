@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use perigee_ndp::{
     AggregateBudget, Backend, DESCRIPTOR_VERSION, Descriptor, EXPRESSION_VERSION, Execution,
-    FILTER_VERSION, Filter, Filters, GroupMemory, NdpError, Scanner,
+    FILTER_VERSION, Filter, Filters, GroupMemory, JoinTable, NdpError, Scanner,
 };
 use perigee_page::PageRef;
 use perigee_page_api::{Capabilities, give_way};
@@ -27,20 +27,29 @@ pub trait NdpPlugin: Send + Sync + 'static {
         Capabilities::OLDEST
     }
 
-    /// Decodes and checks a run-time filter. The store keeps what it gets and asks again only when it has
-    /// forgotten it.
+    /// Decodes and checks a run-time filter, or a join table. The store keeps what it gets and asks again only when it
+    /// has forgotten it.
     ///
     /// # Errors
-    /// Why the filter is not taken; requests go without it then.
-    fn prepare_filter(&self, _filter: &Bytes) -> Result<Arc<dyn Any + Send + Sync>, String> {
+    /// Why it is not taken; requests go without it then.
+    fn prepare_filter(&self, _filter: &Bytes) -> Result<PreparedFilter, String> {
         Err("run-time filters are not known".to_owned())
     }
 }
 
+/// A filter or a join table that is ready to be used.
+#[derive(Clone)]
+pub struct PreparedFilter {
+    /// Only the plugin that made it knows what it is.
+    pub ready: Arc<dyn Any + Send + Sync>,
+    /// Bytes of memory that it takes, about.
+    pub bytes: usize,
+}
+
 /// What a run gets from the store.
 pub struct RunResources<'a> {
-    /// Filters that the plugin prepared.
-    pub filters: &'a [Arc<dyn Any + Send + Sync>],
+    /// Filters and join tables that the plugin prepared.
+    pub filters: &'a [PreparedFilter],
     /// Bytes of memory that the groups of all runs of the request may take,
     pub group_bytes: usize,
     /// of which there are so many at a time,
@@ -59,6 +68,16 @@ pub trait NdpProgram: Send + Sync + 'static {
 
     /// True if it runs machine code.
     fn is_compiled(&self) -> bool;
+
+    /// True if it cannot be run without something that requests bring along, like a join table.
+    fn needs_more(&self) -> bool {
+        false
+    }
+
+    /// True if that is among these.
+    fn runs_with(&self, _filters: &[PreparedFilter]) -> bool {
+        true
+    }
 }
 
 /// What became of a page.
@@ -145,15 +164,35 @@ impl NdpPlugin for PerigeePlugin {
         }
     }
 
-    fn prepare_filter(&self, filter: &Bytes) -> Result<Arc<dyn Any + Send + Sync>, String> {
-        match Filter::decode(filter) {
-            Ok(filter) => Ok(Arc::new(filter)),
-            Err(error) => Err(error.to_string()),
+    fn prepare_filter(&self, filter: &Bytes) -> Result<PreparedFilter, String> {
+        if JoinTable::is_one(filter) {
+            let table = JoinTable::decode(filter).map_err(|error| error.to_string())?;
+            let bytes = table.memory();
+            let ready = Arc::new(table);
+            return Ok(PreparedFilter { ready, bytes });
         }
+        let decoded = Filter::decode(filter).map_err(|error| error.to_string())?;
+        Ok(PreparedFilter {
+            ready: Arc::new(decoded),
+            bytes: FILTER_BYTES_PER_BYTE * filter.len(),
+        })
     }
 }
 
+/// Memory of a filter for each byte of its content: listed keys are kept in tables.
+const FILTER_BYTES_PER_BYTE: usize = 2;
+
 struct PerigeeProgram(Arc<Scanner>);
+
+impl PerigeeProgram {
+    /// The table that the program joins with, if it is among these.
+    fn table(&self, filters: &[PreparedFilter]) -> Option<Arc<JoinTable>> {
+        let mut tables = filters
+            .iter()
+            .filter_map(|filter| filter.ready.clone().downcast::<JoinTable>().ok());
+        tables.find(|table| self.0.joins_with(table))
+    }
+}
 
 impl NdpProgram for PerigeeProgram {
     fn run(&self, resources: RunResources<'_>) -> Box<dyn NdpRun> {
@@ -174,8 +213,9 @@ impl NdpProgram for PerigeeProgram {
         let mut bound = Vec::new();
         let mut places = Vec::new();
         for (place, filter) in filters.iter().enumerate() {
-            let filter = filter.clone().downcast::<Filter>();
-            let filter = filter.expect("the store gives back what it got");
+            let Ok(filter) = filter.ready.clone().downcast::<Filter>() else {
+                continue;
+            };
             match filter.check(layout) {
                 Ok(()) => {
                     bound.push(filter);
@@ -184,9 +224,10 @@ impl NdpProgram for PerigeeProgram {
                 Err(error) => tracing::debug!("filter left out: {error}"),
             }
         }
-        if !bound.is_empty() {
-            let filters = Filters::bind(layout, &bound);
-            run.set_filters(filters.expect("they were checked"));
+        let table = self.table(filters);
+        if !bound.is_empty() || table.is_some() {
+            let filters = Filters::bind(layout, &bound).expect("they were checked");
+            run.set_filters(filters.with_table(table));
         }
         Box::new(PerigeeRun {
             run,
@@ -197,6 +238,14 @@ impl NdpProgram for PerigeeProgram {
 
     fn is_compiled(&self) -> bool {
         self.0.is_compiled()
+    }
+
+    fn needs_more(&self) -> bool {
+        self.0.descriptor().join.is_some()
+    }
+
+    fn runs_with(&self, filters: &[PreparedFilter]) -> bool {
+        !self.needs_more() || self.table(filters).is_some()
     }
 }
 

@@ -9,6 +9,8 @@ use perigee_ndp::{Filter, Filters};
 use perigee_sal::SentFilter;
 use perigee_value::RowLayout;
 
+use super::ScanJoin;
+
 /// A place for a filter, which a scan and who makes the filter share. A filter leaves out rows that an
 /// operator above the scan leaves out as well: at what time it comes, and whether, changes no result.
 #[derive(Default)]
@@ -102,18 +104,24 @@ impl Taken {
     }
 }
 
-/// The places of a scan's filters, and what was in them last.
+/// The places of a scan's filters, and what was in them last; and the table of its join, which is there from the
+/// beginning.
 pub(super) struct Incoming {
     places: Vec<Arc<ScanFilter>>,
+    join: Option<ScanJoin>,
     last: Mutex<Arc<Taken>>,
 }
 
 impl Incoming {
-    pub fn new(places: Vec<Arc<ScanFilter>>) -> Self {
-        Self {
+    pub fn new(places: Vec<Arc<ScanFilter>>, join: Option<ScanJoin>) -> Self {
+        let new = Self {
             places,
+            join,
             last: Mutex::default(),
-        }
+        };
+        let begin = new.with_table(Taken::default());
+        *new.last.lock() = Arc::new(begin);
+        new
     }
 
     /// What has come by now, for records of this layout: the same as before, if nothing has since.
@@ -151,6 +159,15 @@ impl Incoming {
             }
         }
         taken.bound = Filters::bind(layout, &filters).expect("they were checked");
+        self.with_table(taken)
+    }
+
+    /// The filters and the table. It comes last: stores count rows by the numbers of filters.
+    fn with_table(&self, mut taken: Taken) -> Taken {
+        if let Some(ScanJoin { table, sent, .. }) = &self.join {
+            taken.bound = taken.bound.with_table(Some(table.clone()));
+            taken.sent.push(sent.clone());
+        }
         taken
     }
 }

@@ -7,7 +7,7 @@ use perigee_expr::Program;
 use perigee_ndp::{Aggregate, Grouping};
 use tokio::sync::Notify;
 
-use super::ScanFilter;
+use super::{ScanFilter, ScanJoin};
 use crate::btree::KeySpans;
 use crate::catalog::Table;
 use crate::txn::ReadView;
@@ -100,10 +100,13 @@ pub struct ScanRequest {
     pub reverse: bool,
     /// Deliver rows in key order; otherwise batches come in any order.
     pub ordered: bool,
-    /// Columns of the index layout to deliver, in this order; ignored with an aggregate.
+    /// Columns of the index layout to deliver, in this order; ignored with an aggregate. With a join they are columns
+    /// of joined records, as are the aggregate's.
     pub projection: Vec<u16>,
     /// Only rows for which this is true; its columns are those of the index layout.
     pub predicate: Option<Program>,
+    /// What rows that pass are joined with.
+    pub join: Option<ScanJoin>,
     /// Filters that come while the scan runs; each leaves out rows that the caller leaves out as well.
     pub filters: Vec<Arc<ScanFilter>>,
     /// Partial aggregation; the output is partial states.

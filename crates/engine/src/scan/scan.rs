@@ -161,6 +161,9 @@ impl Shared {
             ..
         } = &self.request;
         let (stats, columns) = (table.stats(), &table.indexes[*index].columns);
+        if self.request.join.is_some() {
+            return 8.0 * projection.len() as f64;
+        }
         let width = |place: &u16| {
             let column = usize::from(columns[usize::from(*place)]);
             let stats = stats.columns.get(column);
@@ -217,6 +220,7 @@ impl ScanHandle {
         descriptor.reverse = request.reverse;
         descriptor.projection.clone_from(&request.projection);
         descriptor.predicate.clone_from(&request.predicate);
+        descriptor.join = request.join.as_ref().map(|join| join.join.clone());
         descriptor.aggregate.clone_from(&request.aggregate);
         descriptor.grouping = request.grouping;
         let ScanRequest { ndp, limit, .. } = request;
@@ -234,9 +238,10 @@ impl ScanHandle {
         };
         let scanner = Arc::new(Scanner::new(descriptor, backend)?);
         let stored = scanner.output_schema();
-        let long = match request.aggregate {
-            None => LongColumns::of(&index.layout, &request.projection, &stored),
-            Some(_) => None,
+        let long = match (&request.aggregate, &request.join) {
+            (None, None) => LongColumns::of(&index.layout, &request.projection, &stored),
+            // Neither has long columns.
+            (Some(_), _) | (_, Some(_)) => None,
         };
         let mut look_ahead = request.look_ahead.unwrap_or(engine.config.look_ahead);
         if may_push {
@@ -246,7 +251,7 @@ impl ScanHandle {
         let held = Held::new(may_push.then(|| engine.pool.clone()));
         let shared = Shared {
             look_ahead,
-            incoming: Incoming::new(request.filters.clone()),
+            incoming: Incoming::new(request.filters.clone(), request.join.clone()),
             engine,
             request,
             tree,

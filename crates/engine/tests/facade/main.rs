@@ -135,6 +135,7 @@ fn request(engine: &Engine, table: &Arc<Table>, ndp: bool) -> ScanRequest {
         ordered: true,
         projection: vec![0, 1, 2],
         predicate: None,
+        join: None,
         aggregate: None,
         grouping: Grouping::default(),
         ndp,
