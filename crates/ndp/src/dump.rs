@@ -7,7 +7,34 @@ use perigee_expr::AggregateFunction;
 
 use crate::batch::{AmbiguousKind, Column, NdpBatch};
 use crate::chunk::Values;
-use crate::{Descriptor, GroupMethod, Grouping, KeyRange};
+use crate::{Descriptor, GroupMethod, Grouping, Join, JoinKind, KeyRange};
+
+/// Names of the columns of joined records: those of the scan, and `t` and a number for the table's.
+fn joined_names(join: &Join) -> Vec<String> {
+    let own = join.columns.iter().map(|column| format!("c{column}"));
+    let table = (0..join.payload.len()).map(|column| format!("t{column}"));
+    let names = std::iter::once("key".to_owned());
+    names.chain(own).chain(table).collect()
+}
+
+fn join_lines(join: &Join, line: &mut impl FnMut(String)) {
+    let kind = match join.kind {
+        JoinKind::Inner => "inner",
+        JoinKind::Left => "left",
+        JoinKind::Semi => "semi",
+        JoinKind::Anti => "anti",
+    };
+    let on = list(join.on.iter().map(|column| format!("c{column}")));
+    line(format!("{kind} join with {:016x} on {on}", join.table));
+    for (column, (ty, nullable)) in join.payload.iter().enumerate() {
+        let null = if *nullable { "" } else { " NOT NULL" };
+        line(format!("  t{column} {ty}{null}"));
+    }
+    if let Some(condition) = &join.condition {
+        let condition = condition.display(&joined_names(join));
+        line(format!("joined where {condition}"));
+    }
+}
 
 impl Descriptor {
     /// The descriptor as text: one line per part, columns named `c` and their number.
@@ -49,10 +76,21 @@ impl Descriptor {
         if let Some(predicate) = &self.predicate {
             line(format!("where {}", predicate.display(&names)));
         }
+        let names = match &self.join {
+            None => names,
+            Some(join) => {
+                join_lines(join, &mut line);
+                joined_names(join)
+            }
+        };
         match &self.aggregate {
             None => line(format!(
                 "columns {}",
-                list(self.projection.iter().map(|i| format!("c{i}")))
+                list(
+                    self.projection
+                        .iter()
+                        .map(|i| names[usize::from(*i)].clone())
+                )
             )),
             Some(aggregate) => {
                 let functions = aggregate.functions.iter().map(|(function, argument)| {

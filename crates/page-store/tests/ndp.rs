@@ -2,6 +2,8 @@
 //! as of the LSN. What happens under load is in `ndp_control.rs`.
 #![allow(clippy::unwrap_used, reason = "test code")]
 
+#[path = "ndp/joins.rs"]
+mod joins;
 mod support;
 
 use std::collections::HashMap;
@@ -773,7 +775,7 @@ async fn a_store_says_what_it_knows() {
     let plugin = Arc::new(Older(PerigeePlugin::default()));
     let older = PageStoreService::open_with_plugin(dirs[1].path(), small(), plugin).unwrap();
     let known = newer.capabilities().await.unwrap();
-    assert_eq!((known.descriptor, known.filter), (2, 2));
+    assert_eq!((known.descriptor, known.filter), (3, 2));
     assert_eq!(older.capabilities().await.unwrap(), Capabilities::OLDEST);
     assert_eq!(
         known.common(Capabilities::OLDEST),

@@ -28,6 +28,8 @@ pub struct JoinTableBuilder {
     form: KeyForm,
     keys: Vector,
     columns: Vec<Vector>,
+    /// Two rows with the same key are one, not refused.
+    dedups: bool,
     /// Bytes of memory that the rows take, and that they may take.
     bytes: usize,
     budget: usize,
@@ -53,9 +55,26 @@ impl JoinTableBuilder {
             form,
             keys: Keys::column(form),
             columns: columns.collect(),
+            dedups: false,
             bytes: 0,
             budget,
         })
+    }
+
+    /// The same, for joins that ask only whether there is a key: it may come more than once.
+    ///
+    /// # Panics
+    /// If the table has other columns.
+    #[must_use]
+    pub fn deduplicating(self) -> Self {
+        assert!(
+            self.payload.is_empty(),
+            "N1: rows that differ in other columns are different"
+        );
+        Self {
+            dedups: true,
+            ..self
+        }
     }
 
     /// Bytes of memory that the rows take, about.
@@ -101,7 +120,7 @@ impl JoinTableBuilder {
         }
     }
 
-    /// The table, and its wire form. Rows that are nothing but keys may be there more than once.
+    /// The table, and its wire form.
     ///
     /// # Errors
     /// Why the rows become no table.
@@ -142,7 +161,7 @@ impl JoinTableBuilder {
                 after.dedup_by(|a, b| key(*a) == key(*b));
             }
         }
-        match order.len() < before && !self.payload.is_empty() {
+        match order.len() < before && !self.dedups {
             true => Err(TableRefused::Duplicate),
             false => Ok(order),
         }

@@ -52,7 +52,7 @@ pub struct Join {
     pub table: u64,
     /// Columns of the scan's layout that make the key, in the order of the table's key.
     pub on: Vec<u16>,
-    /// Columns of the scan's layout that joined records have.
+    /// Columns of the scan's layout that joined records have, each once.
     pub columns: Vec<u16>,
     /// Types and nullability of the table's columns, which joined records have behind those.
     pub payload: Vec<(ColumnType, bool)>,
@@ -81,10 +81,12 @@ impl Join {
             unsigned: true,
         };
         let mut columns = vec![(key, false)];
-        for number in &self.columns {
+        for (place, number) in self.columns.iter().enumerate() {
             let column = scan.columns.get(usize::from(*number));
             let column = column.filter(|column| !column.ty.is_long());
-            let Some(column) = column else {
+            // Once, so that the strings of a joined record are no longer than those of a page's.
+            let known = self.columns[..place].contains(number);
+            let Some(column) = column.filter(|_| !known) else {
                 return invalid(format!("column {number} cannot be in joined records"));
             };
             columns.push((column.ty, column.null_bit.is_some()));

@@ -84,11 +84,17 @@ impl RandomJoin {
             .map(|column| layout.columns[usize::from(*column)].ty)
             .collect();
         let (table, content) = build(r, &types, &payload, &rows);
+        let mut own = some(r, 6);
+        own.sort_unstable();
+        own.dedup();
+        if r.chance(50) {
+            own.reverse();
+        }
         let join = Join {
             kind,
             table: table.name(),
             on,
-            columns: some(r, 6),
+            columns: own,
             payload,
             condition: None,
         };

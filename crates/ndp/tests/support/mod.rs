@@ -151,8 +151,27 @@ pub fn random_descriptor(seed: u64) -> Descriptor {
             group_by,
             functions,
         });
+    } else if r.chance(50) {
+        join_randomly(&mut d, r, &mut g);
     }
     d
+}
+
+/// Lets a descriptor without an aggregate join its records.
+fn join_randomly(d: &mut Descriptor, r: &mut Random, g: &mut Generator) {
+    let scanned: Vec<_> = (0..3)
+        .map(|_| {
+            let types = d.layout.columns.iter().map(|column| column.ty);
+            types.map(|ty| random_value(r, ty, false)).collect()
+        })
+        .collect();
+    let mut join = join::RandomJoin::new(r, &d.layout, &scanned).join;
+    let rows = join.layout(&d.layout).unwrap();
+    join.condition = r.chance(50).then(|| g.predicate(&rows));
+    d.projection = (0..r.below(9))
+        .map(|_| r.below(rows.columns.len()) as u16)
+        .collect();
+    d.join = Some(join);
 }
 
 pub fn scanner(descriptor: Descriptor, backend: Backend) -> Arc<Scanner> {

@@ -12,6 +12,7 @@ use perigee_engine::scan::ScanCounters;
 use super::exec::{PageScanExec, ScanAggregate, as_page_scan};
 use super::filters::RunTimeFilter;
 use super::index_join::IndexJoinExec;
+use super::join_table::JoinTableExec;
 use super::residual::Residual;
 use crate::plan::common::definitions;
 
@@ -65,12 +66,30 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, residual: &Residual, rows: &mut Vec<Acce
         }
         rows.push(row);
     }
+    if let Some(join) = plan.downcast_ref::<JoinTableExec>() {
+        return visit_join_table(join, rows);
+    }
     for child in plan.children() {
         visit(child, &residual, rows);
     }
     // The inner table is read for each outer row, so it comes behind those.
     if let Some(join) = plan.downcast_ref::<IndexJoinExec>() {
         rows.push(inner_row(join));
+    }
+}
+
+/// What becomes a table, and the scan that is joined with it, or what ran in its place.
+fn visit_join_table(join: &JoinTableExec, rows: &mut Vec<AccessRow>) {
+    visit(join.table(), &Residual::default(), rows);
+    if let Some(scan) = join.scan() {
+        rows.push(row(scan));
+    }
+    if let Some((otherwise, why)) = join.otherwise() {
+        let first = rows.len();
+        visit(otherwise, &Residual::default(), rows);
+        for row in &mut rows[first..] {
+            let _ = write!(row.extra, "; not joined with a table: {why}");
+        }
     }
 }
 
@@ -165,6 +184,9 @@ fn extra(scan: &PageScanExec) -> String {
     if scan.ndp.columns {
         parts.push("Using pushed NDP columns".to_owned());
     }
+    if let Some(join) = &scan.join {
+        parts.push(format!("Using pushed NDP {join}"));
+    }
     if scan.ndp.aggregate {
         let sorted = |a: &ScanAggregate| a.grouping.method == GroupMethod::Sort;
         let how = match scan.aggregate.as_ref().is_some_and(sorted) {
@@ -250,6 +272,13 @@ fn count_below(plan: &Arc<dyn ExecutionPlan>, total: &ScanCounters) {
     if let Some(counters) = as_page_scan(plan).and_then(PageScanExec::counters) {
         total.absorb(&counters);
     }
+    let joined = plan.downcast_ref::<JoinTableExec>();
+    if let Some(counters) = joined
+        .and_then(JoinTableExec::scan)
+        .and_then(PageScanExec::counters)
+    {
+        total.absorb(&counters);
+    }
     for child in plan.children() {
         count_below(child, total);
     }
@@ -298,8 +327,9 @@ pub fn analyze(plan: &Arc<dyn ExecutionPlan>) -> String {
 }
 
 fn is_compiled(plan: &Arc<dyn ExecutionPlan>, table: &str) -> bool {
-    let here =
-        as_page_scan(plan).is_some_and(|scan| scan.table().def.name == table && scan.is_compiled());
+    let joined = plan.downcast_ref::<JoinTableExec>();
+    let scan = as_page_scan(plan).or_else(|| joined.and_then(JoinTableExec::scan));
+    let here = scan.is_some_and(|scan| scan.table().def.name == table && scan.is_compiled());
     here || plan
         .children()
         .into_iter()

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, SchemaRef};
@@ -27,8 +28,10 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 use perigee_engine::catalog::{HIDDEN_ROW_ID, Table, TableStats};
-use perigee_engine::ndp::{Aggregate, Grouping};
-use perigee_engine::scan::{LookupRequest, Lookups, ScanCounters, ScanHandle, ScanRequest};
+use perigee_engine::ndp::{Aggregate, Grouping, Join, JoinKind, JoinTable};
+use perigee_engine::scan::{
+    LookupRequest, Lookups, ScanCounters, ScanHandle, ScanJoin, ScanRequest,
+};
 use perigee_engine::txn::ReadView;
 use perigee_expr::Program;
 use tokio::sync::OnceCell;
@@ -62,6 +65,8 @@ pub struct NdpChoice {
     pub join_filters: bool,
     /// Thresholds of sorts.
     pub top_filters: bool,
+    /// The join with a table.
+    pub join: bool,
     /// What both sides cost, if that decided.
     pub placement: Option<Placement>,
     /// What it costs, in microseconds, that the pages are not in the buffer pool.
@@ -83,7 +88,41 @@ impl NdpChoice {
     /// True if the access is an NDP scan.
     #[must_use]
     pub fn any(&self) -> bool {
-        self.filter || self.columns || self.aggregate || self.join_filters || self.top_filters
+        self.filter
+            || self.columns
+            || self.aggregate
+            || self.join_filters
+            || self.top_filters
+            || self.join
+    }
+}
+
+/// A join of the scan's rows with a table, which is there once the plan runs.
+#[derive(Clone, Debug)]
+pub(super) struct PlannedJoin {
+    /// What becomes of rows; the name of the table is not known yet.
+    pub join: Join,
+    /// Names of the scan's columns that are compared,
+    pub on: Vec<String>,
+    /// and of the table's.
+    pub columns: Vec<String>,
+    /// The table.
+    pub table: Option<ScanJoin>,
+}
+
+impl fmt::Display for PlannedJoin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.join.kind {
+            JoinKind::Inner => "inner",
+            JoinKind::Left => "left",
+            JoinKind::Semi => "semi",
+            JoinKind::Anti => "anti",
+        };
+        write!(f, "{kind} join on ({})", self.on.join(", "))?;
+        match self.columns.is_empty() {
+            true => Ok(()),
+            false => write!(f, " with ({})", self.columns.join(", ")),
+        }
     }
 }
 
@@ -117,6 +156,8 @@ pub struct PageScanExec {
     pub(super) limit: Option<usize>,
     /// Rows in key order, perhaps backwards.
     pub(super) order: Option<ScanOrder>,
+    /// What rows are joined with before they are aggregated.
+    pub(super) join: Option<PlannedJoin>,
     pub(super) aggregate: Option<ScanAggregate>,
     pub(super) ndp: NdpChoice,
     pub(super) run_time_filters: Vec<RunTimeFilter>,
@@ -179,6 +220,7 @@ impl PageScanExec {
             sampled: None,
             limit,
             order: None,
+            join: None,
             aggregate: None,
             ndp: NdpChoice::default(),
             run_time_filters: Vec::new(),
@@ -227,6 +269,15 @@ impl PageScanExec {
             FilterOrigin::Sort => scan.ndp.top_filters |= pushed,
         }
         scan.run_time_filters.push(filter);
+        scan.rebuilt()
+    }
+
+    /// The access joined with a table.
+    pub(super) fn joined_with(&self, table: JoinTable, content: Bytes) -> Self {
+        let mut scan = self.clone();
+        if let Some(planned) = &mut scan.join {
+            planned.table = Some(ScanJoin::new(planned.join.clone(), table, content));
+        }
         scan.rebuilt()
     }
 
@@ -502,7 +553,12 @@ impl PageScanExec {
         } else {
             self.projected_positions()?
         };
+        let join = self.join.as_ref().map(|planned| {
+            let table = planned.table.clone();
+            table.ok_or_else(|| internal_datafusion_err!("Q15: a join without its table"))
+        });
         Ok(ScanRequest {
+            join: join.transpose()?,
             table: self.table.clone(),
             index: self.path.index,
             spans: self.path.spans.clone(),
@@ -710,6 +766,9 @@ impl DisplayAs for PageScanExec {
                 f,
                 ", ndp=[filter={filter}, columns={columns}, aggregate={aggregate}]"
             )?;
+        }
+        if let Some(join) = &self.join {
+            write!(f, ", {join}")?;
         }
         for filter in &self.run_time_filters {
             write!(f, ", {filter}")?;

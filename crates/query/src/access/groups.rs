@@ -49,9 +49,47 @@ pub(super) fn grouping_of(
     aggregate: &Aggregate,
 ) -> Result<(Grouping, GroupWork), Reason> {
     let columns = columns_of(scan, keys)?;
-    let groups = expected(scan, &columns, aggregate);
+    let stats = |column: &usize| scan.stats.columns.get(*column);
+    let rows = scan.estimated_rows().max(1.0);
+    let of_keys = columns.iter().map(|column| KeyValues {
+        distinct: stats(column).map_or(rows, |stats| stats.distinct as f64),
+        width: stats(column).map_or(8.0, |stats| f64::from(stats.average_width)),
+    });
+    let groups = expected(scan, &of_keys.collect::<Vec<_>>(), aggregate);
+    let in_order = is_in_order(scan, keys, &columns);
+    method_of(scan, groups, keys.is_empty(), in_order)
+}
+
+/// How the groups of joined rows of an access are found, whose keys are made of columns with these values.
+///
+/// # Errors
+/// As [`grouping_of`].
+pub(super) fn grouping_of_joined(
+    scan: &PageScanExec,
+    of_keys: &[KeyValues],
+    aggregate: &Aggregate,
+) -> Result<(Grouping, GroupWork), Reason> {
+    let groups = expected(scan, of_keys, aggregate);
+    method_of(scan, groups, of_keys.is_empty(), false)
+}
+
+/// What is known of the values of a column that keys of groups are made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyValues {
+    /// Different ones.
+    pub distinct: f64,
+    /// Bytes of one.
+    pub width: f64,
+}
+
+fn method_of(
+    scan: &PageScanExec,
+    groups: Groups,
+    is_scalar: bool,
+    in_order: bool,
+) -> Result<(Grouping, GroupWork), Reason> {
     let width = groups.key_bytes + groups.state_bytes;
-    if keys.is_empty() {
+    if is_scalar {
         let of_rows = groups.rows;
         return Ok((Grouping::default(), GroupWork { of_rows, width }));
     }
@@ -62,7 +100,6 @@ pub(super) fn grouping_of(
         Some(method) => groups.with(method),
         None => groups.cheapest(knows_sorting),
     };
-    let in_order = is_in_order(scan, keys, &columns);
     if !in_order {
         check(scan, &groups, choice)?;
     }
@@ -139,18 +176,15 @@ fn is_in_order(scan: &PageScanExec, keys: &[Arc<dyn PhysicalExpr>], columns: &[u
 }
 
 /// What statistics tell of the groups.
-fn expected(scan: &PageScanExec, columns: &[usize], aggregate: &Aggregate) -> Groups {
+fn expected(scan: &PageScanExec, of_keys: &[KeyValues], aggregate: &Aggregate) -> Groups {
     let rows = scan.estimated_rows().max(1.0);
-    let stats = |column: &usize| scan.stats.columns.get(*column);
-    let distinct = |column| stats(column).map_or(rows, |stats| stats.distinct as f64);
-    let width = |column| stats(column).map_or(8.0, |stats| f64::from(stats.average_width));
-    let groups: f64 = columns.iter().map(|c| distinct(c).max(1.0)).product();
+    let groups: f64 = of_keys.iter().map(|key| key.distinct.max(1.0)).product();
     let states = aggregate.functions.iter().map(state_bytes);
     Groups {
         groups: groups.min(rows),
         all_rows: rows,
         rows: rows.min(scan.rows_of_a_read()).max(1.0),
-        key_bytes: columns.iter().map(width).sum(),
+        key_bytes: of_keys.iter().map(|key| key.width).sum(),
         state_bytes: states.sum(),
         memory: scan.context.settings.group_memory.min(GROUP_MEMORY) as f64,
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Int32Type, Int64Type, UInt32Type, UInt64Type,
+    DataType, Date32Type, Decimal128Type, Float32Type, Int32Type, Int64Type, UInt32Type, UInt64Type,
 };
 use datafusion::common::{Result as DfResult, ScalarValue, internal_datafusion_err};
 use datafusion::physical_expr::expressions::{CastExpr, Column};
@@ -28,26 +28,8 @@ pub(super) fn encode_value(
     row: usize,
     out: &mut Vec<u8>,
 ) -> DfResult<bool> {
-    if values.is_null(row) {
-        return Ok(false);
-    }
-    let datum;
-    // Most keys are of these types.
-    let value = match values.data_type() {
-        DataType::Int32 => ValueRef::Int(values.as_primitive::<Int32Type>().value(row).into()),
-        DataType::Int64 => ValueRef::Int(values.as_primitive::<Int64Type>().value(row)),
-        DataType::UInt32 => ValueRef::UInt(values.as_primitive::<UInt32Type>().value(row).into()),
-        DataType::UInt64 => ValueRef::UInt(values.as_primitive::<UInt64Type>().value(row)),
-        DataType::Date32 => ValueRef::Date(values.as_primitive::<Date32Type>().value(row)),
-        DataType::Decimal128(..) => {
-            ValueRef::Decimal(values.as_primitive::<Decimal128Type>().value(row))
-        }
-        DataType::Utf8View => ValueRef::String(values.as_string_view().value(row).as_bytes()),
-        _ => {
-            datum = other_value(values, row)?;
-            datum.as_ref()
-        }
-    };
+    let mut held = Datum::Null;
+    let value = value_at(values, row, &mut held)?;
     if value.is_null() {
         return Ok(false);
     }
@@ -56,6 +38,39 @@ pub(super) fn encode_value(
         Err(error) if error.kind == ValueErrorKind::OutOfRange => Ok(false),
         Err(error) => Err(internal_datafusion_err!("Q8: a join key: {error}")),
     }
+}
+
+/// A value of a join, which `held` may hold.
+///
+/// # Errors
+/// If it is of a kind that no column has.
+pub(super) fn value_at<'v>(
+    values: &'v ArrayRef,
+    row: usize,
+    held: &'v mut Datum,
+) -> DfResult<ValueRef<'v>> {
+    if values.is_null(row) {
+        return Ok(ValueRef::Null);
+    }
+    // Most values are of these types.
+    Ok(match values.data_type() {
+        DataType::Int32 => ValueRef::Int(values.as_primitive::<Int32Type>().value(row).into()),
+        DataType::Int64 => ValueRef::Int(values.as_primitive::<Int64Type>().value(row)),
+        DataType::UInt32 => ValueRef::UInt(values.as_primitive::<UInt32Type>().value(row).into()),
+        DataType::UInt64 => ValueRef::UInt(values.as_primitive::<UInt64Type>().value(row)),
+        DataType::Date32 => ValueRef::Date(values.as_primitive::<Date32Type>().value(row)),
+        DataType::Float32 => {
+            ValueRef::Double(values.as_primitive::<Float32Type>().value(row).into())
+        }
+        DataType::Decimal128(..) => {
+            ValueRef::Decimal(values.as_primitive::<Decimal128Type>().value(row))
+        }
+        DataType::Utf8View => ValueRef::String(values.as_string_view().value(row).as_bytes()),
+        _ => {
+            *held = other_value(values, row)?;
+            held.as_ref()
+        }
+    })
 }
 
 fn other_value(values: &ArrayRef, row: usize) -> DfResult<Datum> {

@@ -15,6 +15,7 @@ mod index_join;
 mod join_key;
 mod join_order;
 mod join_rule;
+mod join_table;
 mod key_values;
 mod ndp_rule;
 mod order_rule;

@@ -31,6 +31,7 @@ use super::exec::{NdpChoice, PageScanExec, ScanAggregate, as_page_scan};
 use super::filters::{JoinFilterRule, TopFilterRule};
 use super::groups::grouping_of;
 use super::join_rule::IndexJoinRule;
+use super::join_table::JoinTableRule;
 use super::order_rule::{IndexOrderRule, above};
 use super::placement::{Placement, Work};
 use super::residual::obstacle;
@@ -63,6 +64,7 @@ pub fn physical_rules(
             // Before the NDP rule, which moves filters that are not pushed out of accesses.
             out.push(Arc::new(IndexJoinRule));
             out.push(Arc::new(EntriesRule));
+            out.push(Arc::new(JoinTableRule));
             out.push(Arc::new(NdpRule {
                 context: context.clone(),
             }));
@@ -77,8 +79,8 @@ pub fn physical_rules(
 
 /// The rule.
 #[derive(Debug)]
-struct NdpRule {
-    context: AccessContext,
+pub(super) struct NdpRule {
+    pub(super) context: AccessContext,
 }
 
 impl PhysicalOptimizerRule for NdpRule {
@@ -120,17 +122,17 @@ fn take_aggregate(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn 
 }
 
 /// The access below a plan, and what is between.
-struct Below<'a> {
-    scan: &'a PageScanExec,
+pub(super) struct Below<'a> {
+    pub(super) scan: &'a PageScanExec,
     /// From the plan downwards.
-    projections: Vec<Vec<ProjectionExpr>>,
+    pub(super) projections: Vec<Vec<ProjectionExpr>>,
     /// A part of the condition is evaluated above the access.
-    filtered: bool,
+    pub(super) filtered: bool,
 }
 
 impl<'a> Below<'a> {
     /// If nothing but projections and filters is between.
-    fn of(plan: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
+    pub(super) fn of(plan: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
         let (mut plan, mut projections, mut filtered) = (plan, Vec::new(), false);
         loop {
             if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
@@ -164,18 +166,10 @@ fn with_reason(plan: &Arc<dyn ExecutionPlan>, reason: &Reason) -> DfResult<Arc<d
 
 /// The access aggregating, or why it does not.
 fn aggregating_scan(aggregate: &AggregateExec, below: &Below<'_>) -> Result<PageScanExec, Reason> {
+    check_form(aggregate)?;
     let grouping = aggregate.group_expr();
-    if !(grouping.is_single() || grouping.is_empty()) {
-        return Err(Reason::AggregateForm("grouping sets"));
-    }
-    if aggregate.filter_expr().iter().any(Option::is_some) {
-        return Err(Reason::AggregateForm("FILTER"));
-    }
-    if grouping.expr().len().max(aggregate.aggr_expr().len()) > MAX_AGGREGATES {
-        return Err(Reason::AggregateForm("too many expressions"));
-    }
     let scan = below.scan;
-    if aggregate.limit_options().is_some() || scan.limit.is_some() || scan.aggregate.is_some() {
+    if scan.limit.is_some() || scan.aggregate.is_some() {
         return Err(Reason::AggregateForm("LIMIT"));
     }
     if below.filtered {
@@ -237,6 +231,24 @@ fn aggregating_scan(aggregate: &AggregateExec, below: &Below<'_>) -> Result<Page
     Ok(aggregating.rebuilt())
 }
 
+/// Checks that storage knows the form of an aggregation.
+pub(super) fn check_form(aggregate: &AggregateExec) -> Result<(), Reason> {
+    let grouping = aggregate.group_expr();
+    if !(grouping.is_single() || grouping.is_empty()) {
+        return Err(Reason::AggregateForm("grouping sets"));
+    }
+    if aggregate.filter_expr().iter().any(Option::is_some) {
+        return Err(Reason::AggregateForm("FILTER"));
+    }
+    if grouping.expr().len().max(aggregate.aggr_expr().len()) > MAX_AGGREGATES {
+        return Err(Reason::AggregateForm("too many expressions"));
+    }
+    match aggregate.limit_options() {
+        Some(_) => Err(Reason::AggregateForm("LIMIT")),
+        None => Ok(()),
+    }
+}
+
 /// The program for an expression of an aggregation, or what keeps storage from evaluating it.
 fn program_of(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> Result<Program, Reason> {
     convert(expr, binding).ok_or_else(|| {
@@ -246,7 +258,7 @@ fn program_of(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> Result<Pro
 }
 
 /// The argument of `mysql_pad`, any other expression itself.
-fn without_padding(expr: &Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
+pub(super) fn without_padding(expr: &Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
     match expr.downcast_ref::<ScalarFunctionExpr>() {
         Some(pad) if pad.name() == PAD => pad.args()[0].clone(),
         _ => expr.clone(),
@@ -255,7 +267,7 @@ fn without_padding(expr: &Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
 
 /// A group key as storage runs it. Storage gives strings out without trailing spaces, or as weights: other
 /// strings than those that are cut and those that have none are not pushed.
-fn group_key(
+pub(super) fn group_key(
     group: &Arc<dyn PhysicalExpr>,
     key: &Arc<dyn PhysicalExpr>,
     binding: &Binding<'_>,
@@ -278,7 +290,7 @@ fn group_key(
 type Function = (AggregateFunction, Option<Program>);
 
 /// An aggregate function as storage runs it, if it is one of those.
-fn function_of(
+pub(super) fn function_of(
     function: &AggregateFunctionExpr,
     binding: &Binding<'_>,
     inline: &impl Fn(&Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>, Reason>,
@@ -357,7 +369,8 @@ impl NdpRule {
         Ok(Transformed::yes(plan))
     }
 
-    fn choice(&self, scan: &PageScanExec) -> NdpChoice {
+    /// What of an access runs in storage.
+    pub(super) fn choice(&self, scan: &PageScanExec) -> NdpChoice {
         let settings = &scan.context.settings;
         if let Some(reason) = settings.forbidden() {
             return NdpChoice::not(reason);

@@ -226,6 +226,8 @@ counters! {
     ndp_pushed_aggregate,
     /// Accesses that storage ran filters of joins over.
     ndp_pushed_join_filter,
+    /// Accesses whose rows storage joined with a table.
+    ndp_pushed_join,
     /// Accesses that storage ran thresholds of sorts over.
     ndp_pushed_top_filter,
     /// Accesses that were not pushed because of `ndp_mode`.
@@ -257,6 +259,9 @@ counters! {
     ndp_not_pushed_aggregate_residual,
     /// Accesses that could be pushed, below an aggregation with too many groups.
     ndp_not_pushed_aggregate_groups,
+    /// Accesses whose rows storage was to join with a table that did not come about: its rows were too many, or two had
+    /// the same key.
+    ndp_not_pushed_join,
     /// Accesses that run-time filters could reduce, with a Page Store that does not know them.
     ndp_not_pushed_filter,
 }
@@ -273,6 +278,7 @@ impl NdpCounters {
         add(&self.ndp_pushed_columns, choice.columns);
         add(&self.ndp_pushed_aggregate, choice.aggregate);
         add(&self.ndp_pushed_join_filter, choice.join_filters);
+        add(&self.ndp_pushed_join, choice.join);
         add(&self.ndp_pushed_top_filter, choice.top_filters);
         for reason in &choice.reasons {
             add(reason.counter(self), true);
@@ -294,6 +300,13 @@ impl NdpStatus {
     pub(super) fn count(&self, choice: &NdpChoice) {
         self.session.count(choice);
         self.global.count(choice);
+    }
+
+    /// Counts an access that is not joined in storage, as was decided before its table was made.
+    pub(super) fn count_refused(&self) {
+        for counters in [&self.session, &self.global] {
+            counters.ndp_not_pushed_join.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 

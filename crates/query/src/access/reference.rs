@@ -21,6 +21,8 @@ pub struct TableReference {
     pub ndp_hint: Option<bool>,
     /// What a hint says about filters of joins.
     pub join_filter_hint: Option<bool>,
+    /// What a hint says about joining it in storage.
+    pub join_table_hint: Option<bool>,
     /// STRAIGHT_JOIN: it is joined in the order of FROM.
     pub straight: bool,
     /// What USE, FORCE and IGNORE INDEX leave of its indexes.

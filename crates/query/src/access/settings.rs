@@ -37,6 +37,9 @@ pub enum IndexConditions {
 /// Bytes that a Page Store has for the groups of a request, unless it was given another limit.
 pub const GROUP_MEMORY: u64 = 16 << 20;
 
+/// What `ndp_join_table_memory` is at first.
+const JOIN_TABLE_MEMORY: usize = 4 << 20;
+
 /// Limits that decide what of an access is pushed (taurus-ndp section IV.B), if one of them is set. Otherwise it is
 /// what costs less.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -104,6 +107,12 @@ pub struct NdpSettings {
     pub join_filters: bool,
     /// What a hint says: that they do, or that they do not.
     pub join_filter_hint: Option<bool>,
+    /// `ndp_join_tables`: a small side of a join becomes a table that storage joins the scan of the other side with.
+    pub join_tables: bool,
+    /// What a hint says: that it does, or that it does not.
+    pub join_table_hint: Option<bool>,
+    /// `ndp_join_table_memory`: most bytes of the rows of such a table.
+    pub join_table_memory: usize,
     /// `ndp_top_filters`: the threshold of a sort with a limit leaves out rows of the scans below it.
     pub top_filters: bool,
     /// `ndp_index_conditions`: conditions on the columns of a secondary index are evaluated over its entries, before rows
@@ -157,6 +166,9 @@ impl Default for NdpSettings {
             hint: None,
             join_filters: true,
             join_filter_hint: None,
+            join_tables: true,
+            join_table_hint: None,
+            join_table_memory: JOIN_TABLE_MEMORY,
             top_filters: true,
             index_conditions: IndexConditions::On,
             join_order: true,

@@ -264,6 +264,7 @@ pub(super) fn references(query: &query::Query) -> Vec<TableReference> {
         alias: table.alias.to_string(),
         ndp_hint: hint(table, HintKind::Pushdown),
         join_filter_hint: hint(table, HintKind::JoinFilter),
+        join_table_hint: hint(table, HintKind::JoinTable),
         straight: straight.contains(&table.reference) || is_fixed(table.select),
         indexes: choice(table),
     };

@@ -409,6 +409,9 @@ fn settings(session: &Session) -> NdpSettings {
         hint: None,
         join_filters: variables.is_on("ndp_join_filters"),
         join_filter_hint: None,
+        join_tables: variables.is_on("ndp_join_tables"),
+        join_table_hint: None,
+        join_table_memory: variables.integer("ndp_join_table_memory") as usize, // the variable's range is small
         top_filters: variables.is_on("ndp_top_filters"),
         index_conditions: match variables.get("ndp_index_conditions") {
             Ok(Some("ALWAYS")) => IndexConditions::Always,
@@ -453,6 +456,7 @@ fn source(
         context.settings = context.settings.hinted(push);
     }
     context.settings.join_filter_hint = reference.join_filter_hint;
+    context.settings.join_table_hint = reference.join_table_hint;
     context.settings.join_order &= !reference.straight;
     context.settings.indexes = reference.indexes;
     let mut access = TableAccess::new(context, table);

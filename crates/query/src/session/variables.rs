@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use perigee_engine::ndp::MAX_JOIN_TABLE_LEN;
 use sqlparser::ast::{Expr, Value};
 
 use crate::error::{Result, SqlError};
@@ -188,6 +189,12 @@ static DEFINITIONS: &[Definition] = &[
         "ON",
     ),
     both("ndp_join_filters", Kind::Switch, "ON"),
+    both(
+        "ndp_join_table_memory",
+        Kind::Integer(1024, MAX_JOIN_TABLE_LEN as u64),
+        "4194304",
+    ),
+    both("ndp_join_tables", Kind::Switch, "ON"),
     both("ndp_max_filter_factor", Kind::NumberOrAuto(0.0, 1.0), AUTO),
     both("ndp_max_pages_look_ahead", Kind::Integer(0, 65_536), "0"),
     both("ndp_min_pages", Kind::IntegerOrAuto(0, u64::MAX), AUTO),

@@ -11,6 +11,7 @@ mod enums;
 mod grouping;
 mod join_filters;
 mod join_orders;
+mod join_tables;
 mod limits;
 mod long_lists;
 mod memory;

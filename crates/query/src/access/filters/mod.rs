@@ -61,7 +61,7 @@ impl fmt::Display for RunTimeFilter {
 }
 
 /// The node over other inputs.
-fn with_children(
+pub(super) fn with_children(
     node: &Arc<dyn ExecutionPlan>,
     children: Vec<Arc<dyn ExecutionPlan>>,
 ) -> DfResult<Arc<dyn ExecutionPlan>> {

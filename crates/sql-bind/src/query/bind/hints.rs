@@ -97,6 +97,8 @@ impl Statement<'_> {
             "NO_NDP_PUSHDOWN" => (HintKind::Pushdown, false),
             "NDP_JOIN_FILTER" => (HintKind::JoinFilter, true),
             "NO_NDP_JOIN_FILTER" => (HintKind::JoinFilter, false),
+            "NDP_JOIN_TABLE" => (HintKind::JoinTable, true),
+            "NO_NDP_JOIN_TABLE" => (HintKind::JoinTable, false),
             _ => return self.other_hint(name, arguments, number, hints),
         };
         let of_tables = tables(arguments).map(|table| TableHint {

@@ -60,6 +60,8 @@ pub enum HintKind {
     Pushdown,
     /// NDP_JOIN_FILTER, NO_NDP_JOIN_FILTER.
     JoinFilter,
+    /// NDP_JOIN_TABLE, NO_NDP_JOIN_TABLE.
+    JoinTable,
 }
 
 /// An optimizer hint that belongs to a SELECT or to the statement.
