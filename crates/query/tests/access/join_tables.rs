@@ -16,12 +16,15 @@ const QUERIES: &[(&str, Option<&str>)] = &[
         Some("inner join on (k) with (s)"),
     ),
     (
-        "SELECT COUNT(*), SUM(f.id), MIN(dim.s), MAX(dim.s), MIN(dim.day), MAX(dim.d), SUM(dim.k)
-         FROM fact f JOIN dim ON f.k = dim.id",
+        "SELECT COUNT(*), SUM(f.id), MIN(dim.day), MAX(dim.d), SUM(dim.k) FROM fact f JOIN dim ON f.k = dim.id",
         Some("inner join on (k) with ("),
     ),
     (
-        "SELECT COUNT(*), COUNT(dim.flag), SUM(dim.flag), SUM(f.id), MAX(dim.s)
+        "SELECT COUNT(*), MIN(dim.s), MAX(dim.s) FROM fact f JOIN dim ON f.k = dim.id",
+        None,
+    ),
+    (
+        "SELECT COUNT(*), COUNT(dim.flag), SUM(dim.flag), SUM(f.id), COUNT(dim.s)
          FROM fact f LEFT JOIN dim ON f.k = dim.id",
         Some("left join on (k) with ("),
     ),
@@ -61,7 +64,7 @@ const QUERIES: &[(&str, Option<&str>)] = &[
         Some("semi join on (k)"),
     ),
     (
-        "SELECT COUNT(*), SUM(f.id), MAX(f.s) FROM fact f
+        "SELECT COUNT(*), SUM(f.id), MAX(f.day) FROM fact f
          WHERE NOT EXISTS (SELECT 1 FROM dim WHERE dim.k = f.k AND flag < 3)",
         Some("anti join on (k)"),
     ),
@@ -80,12 +83,16 @@ const QUERIES: &[(&str, Option<&str>)] = &[
     ),
     // A wider type, several columns.
     (
-        "SELECT COUNT(*), SUM(f.id + dim.flag) FROM fact f JOIN dim ON f.big = dim.id",
+        "SELECT COUNT(*), SUM(f.id), SUM(dim.flag) FROM fact f JOIN dim ON f.big = dim.id",
         Some("inner join on (big) with (flag)"),
     ),
     (
         "SELECT COUNT(*), SUM(dim.flag) FROM fact f JOIN dim ON f.k = dim.id AND f.day = dim.day",
         Some("inner join on ("),
+    ),
+    (
+        "SELECT COUNT(*), SUM(f.id + dim.flag) FROM fact f JOIN dim ON f.k = dim.id",
+        Some("inner join on (k) with (flag)"),
     ),
     // Nothing in the table.
     (
@@ -189,19 +196,20 @@ async fn what_becomes_no_table_is_joined_as_ever() {
     let [(_, plain), _] = setups();
     let (fixture, mut session) = with_tables(plain).await;
     let session = &mut session;
-    set(
-        &fixture,
-        session,
-        "ndp_min_pages = 0, ndp_join_table_memory = 1024",
-    )
-    .await;
+    set(&fixture, session, "ndp_min_pages = 0").await;
     let duplicates = "FROM fact f JOIN dim ON f.k = dim.flag";
     let too_large = "FROM fact f JOIN dim ON f.k = dim.id";
     let cases = [
-        (duplicates, "two rows have the same key"),
-        (too_large, "its rows take more than ndp_join_table_memory"),
+        (duplicates, 4 << 20, "two rows have the same key"),
+        (
+            too_large,
+            1024,
+            "its rows take more than ndp_join_table_memory",
+        ),
     ];
-    for (n, (from, why)) in (1..).zip(cases) {
+    for (n, (from, memory, why)) in (1..).zip(cases) {
+        let memory = format!("ndp_join_table_memory = {memory}");
+        set(&fixture, session, &memory).await;
         let sql =
             format!("SELECT /*+ NDP_JOIN_TABLE(f) */ COUNT(*), SUM(f.id), SUM(dim.id) {from}");
         let other = sql.replace("NDP_JOIN_TABLE", "NO_NDP_JOIN_TABLE");
@@ -237,7 +245,7 @@ async fn versions_of_others_are_joined_as_the_reader_sees_them() {
             "ndp_min_pages = 0, ndp_min_rows_per_group = 1",
         )
         .await;
-        let (joined, _) = QUERIES[12];
+        let (joined, _) = QUERIES[13];
         let expected = sorted(&fixture, session, joined).await;
         let writes = "USE test; BEGIN; UPDATE fact SET k = k + 1, d = d + 1 WHERE id % 3 = 0;
             DELETE FROM fact WHERE id % 7 = 1; DELETE FROM dim WHERE id % 2 = 0;

@@ -12,6 +12,7 @@ use perigee_engine::ndp::joins_column;
 use perigee_value::{Collation, ColumnType};
 
 use crate::access::exec::{PageScanExec, as_page_scan};
+use crate::access::join_key::Around;
 
 /// A column of a plan that is one of a table.
 pub(super) struct Origin<'a> {
@@ -112,7 +113,14 @@ pub(super) fn are_unique(plan: &Arc<dyn ExecutionPlan>, columns: &[usize]) -> bo
             && !group_columns.is_empty()
             && group_columns.all(|column| columns.contains(&column));
     }
-    // A column that is computed says nothing; the others may be unique without it.
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        // What a join compares may be converted before; that its values are still unique is checked when there are any.
+        let columns = columns.iter().filter_map(|column| {
+            let expr = &projection.expr().get(*column)?.expr;
+            Some(Around::default().column(expr)?.index())
+        });
+        return are_unique(projection.input(), &columns.collect::<Vec<_>>());
+    }
     let steps: Vec<_> = columns
         .iter()
         .filter_map(|column| below(plan, *column))

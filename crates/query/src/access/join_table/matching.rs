@@ -129,7 +129,6 @@ impl<'a> Match<'a> {
         let inputs = Inputs {
             join,
             below,
-            table,
             is_left,
         };
         let on = join.on().iter().map(|pair| inputs.compared(pair));
@@ -252,7 +251,6 @@ impl<'a> Match<'a> {
         let all = Inputs {
             join: self.above.join,
             below: self.below()?,
-            table: self.table,
             is_left: std::ptr::eq(self.table, self.above.join.right()),
         };
         let columns = filter.column_indices().iter();
@@ -321,7 +319,6 @@ fn kind_of(ty: JoinType, scans_left: bool) -> Option<JoinKind> {
 struct Inputs<'a> {
     join: &'a HashJoinExec,
     below: Below<'a>,
-    table: &'a Arc<dyn ExecutionPlan>,
     /// The left side is scanned.
     is_left: bool,
 }
