@@ -83,12 +83,10 @@ async fn a_table_comes_once_and_is_known_by_its_hash() {
     assert_eq!(unknown.missing, [0], "it was never sent");
     assert!(is_declined(&unknown));
     assert!(is_declined(&ask(&*store, read(Vec::new())).await));
-    let client = over_grpc(&store).await;
-    let stores: [&dyn PageStore; 2] = [&*store, &client];
-    for (store, filter) in stores.into_iter().zip([content.clone(), by_hash(&content)]) {
+    for filter in [content.clone(), by_hash(&content)] {
         // Beside it a filter, which counts what it leaves out under its own number.
         let keys = sent(key_filter(&[3, 4, 200, 900]).encode());
-        let answer = ask(store, read(vec![keys, filter])).await;
+        let answer = ask(&*store, read(vec![keys, filter])).await;
         assert!(answer.missing.is_empty() && answer.declined.is_empty());
         assert_eq!(answer.dropped, [996, 0]);
         let rows = joined(&descriptor, table(300).0, answer.batches);
@@ -97,7 +95,7 @@ async fn a_table_comes_once_and_is_known_by_its_hash() {
     let answer = ask(&*store, read(vec![by_hash(&content)])).await;
     assert_eq!(joined(&descriptor, of_300, answer.batches), even(300));
     // A store that was restarted has forgotten it, says so, and goes on with its content.
-    drop((client, store));
+    drop(store);
     let store = open(dir.path(), small());
     let answer = ask(&store, read(vec![by_hash(&content)])).await;
     assert_eq!(answer.missing, [0]);
@@ -206,9 +204,9 @@ async fn tables_are_kept_as_far_as_there_is_memory() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn aggregates_above_a_join_come_as_one_row() {
     let dir = tempdir();
-    let store = open(dir.path(), small());
+    let store = Arc::new(open(dir.path(), small()));
     let mut model = Model::new(SLICE);
-    load(&store, &mut model, 100).await;
+    load(&*store, &mut model, 100).await;
     let pages: Vec<u64> = (1..=100).collect();
     let (of_9000, content) = table(9000);
     let inner = joining(&of_9000, JoinKind::Inner);
@@ -232,7 +230,8 @@ async fn aggregates_above_a_join_come_as_one_row() {
         filters: vec![sent(content)],
         ..request(&model, &pages, &descriptor)
     };
-    let answer = ask(&store, read).await;
+    let client = over_grpc(&store).await;
+    let answer = ask(&client, read).await;
     assert!(answer.declined.is_empty());
     assert!(answer.reduced < 1000, "{} bytes", answer.reduced);
     let scanner = Arc::new(Scanner::new(descriptor, Backend::Interpreter).unwrap());
