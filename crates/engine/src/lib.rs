@@ -29,7 +29,8 @@ pub mod ndp {
     pub use perigee_ndp::{
         Aggregate, Best, FILTER_VERSION, Filter, GroupMethod, Grouping, Join, JoinKind, JoinTable,
         JoinTableBuilder, KeyRange, KeySet, MAX_AGGREGATES, MAX_BEST, MAX_JOIN_COLUMNS,
-        MAX_JOIN_TABLE_LEN, TableRefused, TopKeys, column_data_type, joins_column, value_data_type,
+        MAX_JOIN_TABLE_MEMORY, TableRefused, TopKeys, column_data_type, joins_column,
+        value_data_type,
     };
 }
 

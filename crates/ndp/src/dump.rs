@@ -7,7 +7,37 @@ use perigee_expr::AggregateFunction;
 
 use crate::batch::{AmbiguousKind, Column, NdpBatch};
 use crate::chunk::Values;
-use crate::{Descriptor, GroupMethod, Grouping, Join, JoinKind, KeyRange};
+use crate::{Aggregate, Descriptor, GroupMethod, Grouping, Join, JoinKind, KeyRange};
+
+fn aggregate_lines(
+    aggregate: &Aggregate,
+    grouping: Grouping,
+    names: &[String],
+    line: &mut impl FnMut(String),
+) {
+    let functions = aggregate.functions.iter().map(|(function, argument)| {
+        let argument = argument.as_ref().map(|argument| argument.display(names));
+        let name = function_name(*function);
+        format!("{name}({})", argument.as_deref().unwrap_or("*"))
+    });
+    line(format!("aggregate {}", list(functions)));
+    if !aggregate.group_by.is_empty() {
+        let keys = aggregate
+            .group_by
+            .iter()
+            .map(|program| program.display(names));
+        line(format!("group by {}", list(keys)));
+    }
+    if grouping != Grouping::default() {
+        let Grouping { method, memory } = grouping;
+        let method = match method {
+            GroupMethod::Hash => "hashing",
+            GroupMethod::Sort => "sorting",
+        };
+        let memory = memory.map_or(String::new(), |bytes| format!(" in {bytes} bytes"));
+        line(format!("group by {method}{memory}"));
+    }
+}
 
 /// Names of the columns of joined records: those of the scan, and `t` and a number for the table's.
 fn joined_names(join: &Join) -> Vec<String> {
@@ -92,30 +122,7 @@ impl Descriptor {
                         .map(|i| names[usize::from(*i)].clone())
                 )
             )),
-            Some(aggregate) => {
-                let functions = aggregate.functions.iter().map(|(function, argument)| {
-                    let argument = argument.as_ref().map(|argument| argument.display(&names));
-                    let name = function_name(*function);
-                    format!("{name}({})", argument.as_deref().unwrap_or("*"))
-                });
-                line(format!("aggregate {}", list(functions)));
-                if !aggregate.group_by.is_empty() {
-                    let keys = aggregate
-                        .group_by
-                        .iter()
-                        .map(|program| program.display(&names));
-                    line(format!("group by {}", list(keys)));
-                }
-                if self.grouping != Grouping::default() {
-                    let Grouping { method, memory } = self.grouping;
-                    let method = match method {
-                        GroupMethod::Hash => "hashing",
-                        GroupMethod::Sort => "sorting",
-                    };
-                    let memory = memory.map_or(String::new(), |bytes| format!(" in {bytes} bytes"));
-                    line(format!("group by {method}{memory}"));
-                }
-            }
+            Some(aggregate) => aggregate_lines(aggregate, self.grouping, &names, &mut line),
         }
         out
     }

@@ -259,13 +259,7 @@ impl Execution {
         scratch: &mut Scratch,
     ) -> Result<(), NdpError> {
         let descriptor = &scanner.descriptor;
-        self.ahead.step();
-        let items = scanner.items_read.max(self.filters.items_read);
-        visibility::locate(descriptor, page, items, &mut scratch.located)?;
-        self.ahead.step();
-        if descriptor.reverse {
-            scratch.located.reverse();
-        }
+        self.locate(scanner, page, &mut scratch.located)?;
         let Scratch {
             located,
             visible,
@@ -304,13 +298,7 @@ impl Execution {
         .passing(records.base, visible, (pass, failed));
         self.ahead.step();
         let mut joined = std::mem::take(&mut self.joined);
-        let (pass, rows) = match self.filters.table().cloned() {
-            Some(table) if scanner.join.is_some() => {
-                let rows = self.absorb_joined(records, pass, failed, (&table, &mut joined));
-                (&joined.given[..], rows)
-            }
-            _ => (pass, self.absorb(records, pass, failed)),
-        };
+        let (pass, rows) = self.take_in(records, pass, failed, &mut joined);
         let rows = rows.ok_or(broken)?;
         // Not before the page is known to be taken in.
         if self.remembers && self.aggregation.is_none() {
@@ -329,6 +317,40 @@ impl Execution {
         self.joined = joined;
         self.pages.push(run);
         Ok(())
+    }
+
+    /// Finds the records of a page inside the key range, in the order of the scan.
+    fn locate(
+        &mut self,
+        scanner: &Scanner,
+        page: PageRef<'_>,
+        located: &mut Vec<u16>,
+    ) -> Result<(), NdpError> {
+        self.ahead.step();
+        let items = scanner.items_read.max(self.filters.items_read);
+        visibility::locate(&scanner.descriptor, page, items, located)?;
+        self.ahead.step();
+        if scanner.descriptor.reverse {
+            located.reverse();
+        }
+        Ok(())
+    }
+
+    /// Takes in records, joined with the table if there is one; returns those that gave rows, and how many rows.
+    fn take_in<'p>(
+        &mut self,
+        records: Records<'_>,
+        pass: &'p [u16],
+        failed: &mut Vec<u16>,
+        joined: &'p mut Joined,
+    ) -> (&'p [u16], Option<u32>) {
+        match self.filters.table().cloned() {
+            Some(table) if records.scanner.join.is_some() => {
+                let rows = self.absorb_joined(records, pass, failed, (&table, joined));
+                (&joined.given, rows)
+            }
+            _ => (pass, self.absorb(records, pass, failed)),
+        }
     }
 
     /// The table of the join, if there is one.
@@ -528,20 +550,13 @@ impl Execution {
             scanner: &scanner,
             shape: &scanner.descriptor.layout.shape,
         };
-        let (rows, pass) = match &table {
-            Some(table) => {
-                let mut joined = std::mem::take(&mut self.joined);
-                let parts = (&**table, &mut joined);
-                let rows = self.absorb_joined(records, &pass, &mut failed, parts);
-                let given = std::mem::take(&mut joined.given);
-                self.joined = joined;
-                (rows, given)
-            }
-            None => (self.absorb(records, &pass, &mut failed), pass),
-        };
+        let mut joined = std::mem::take(&mut self.joined);
+        let (given, rows) = self.take_in(records, &pass, &mut failed, &mut joined);
+        let given = given.to_vec();
+        self.joined = joined;
         rows.expect("the caller measured every record");
         match failed.first() {
-            None => Ok(pass),
+            None => Ok(given),
             Some(&at) => {
                 let record = records.get(at).expect("measured");
                 Err(scanner.failure(record, table.as_deref()).into())

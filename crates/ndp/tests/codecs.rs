@@ -74,10 +74,10 @@ fn random_batch(seed: u64) -> (Arc<Scanner>, NdpBatch) {
 #[test]
 fn an_unknown_version_is_told_apart() {
     let mut bytes = random_descriptor(1).encode().to_vec();
-    bytes[8] = 3;
+    bytes[8] = 4;
     seal(&mut bytes);
     let error = Descriptor::decode(&bytes).unwrap_err();
-    assert_eq!(error, NdpError::UnknownVersion { found: 3, known: 2 });
+    assert_eq!(error, NdpError::UnknownVersion { found: 4, known: 3 });
 }
 
 #[test]

@@ -235,6 +235,12 @@ fn damaged_tables_are_refused_or_joined_with() {
 #[test]
 fn without_its_table_a_scan_takes_no_page() {
     let (descriptor, page, content) = random_scan(1);
+    let name = descriptor.join.as_ref().unwrap().table;
+    let dump = descriptor.dump();
+    assert!(
+        dump.contains(&format!("join with {name:016x} on c")),
+        "{dump}"
+    );
     let scanner = Arc::new(Scanner::new(descriptor, Backend::Jit).unwrap());
     let mut execution = Execution::new(scanner.clone());
     let page = PageRef::new(&page[..]).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use perigee_engine::ndp::MAX_JOIN_TABLE_LEN;
+use perigee_engine::ndp::MAX_JOIN_TABLE_MEMORY;
 use sqlparser::ast::{Expr, Value};
 
 use crate::error::{Result, SqlError};
@@ -191,8 +191,8 @@ static DEFINITIONS: &[Definition] = &[
     both("ndp_join_filters", Kind::Switch, "ON"),
     both(
         "ndp_join_table_memory",
-        Kind::Integer(1024, MAX_JOIN_TABLE_LEN as u64),
-        "4194304",
+        Kind::Integer(1024, MAX_JOIN_TABLE_MEMORY as u64),
+        "16777216",
     ),
     both("ndp_join_tables", Kind::Switch, "ON"),
     both("ndp_max_filter_factor", Kind::NumberOrAuto(0.0, 1.0), AUTO),

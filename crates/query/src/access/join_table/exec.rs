@@ -27,7 +27,7 @@ use crate::access::exec::PageScanExec;
 
 /// The rows that are read for a table may take so many times the table's budget, because they may have columns that no
 /// table has, and share buffers with others.
-const READ_TIMES: usize = 8;
+const READ_TIMES: usize = 4;
 
 /// Runs a scan that storage joins and aggregates, once the table for that is there.
 #[derive(Clone, Debug)]
