@@ -17,7 +17,7 @@ pub enum TableRefused {
     Duplicate,
     /// They take more memory than they may.
     TooLarge,
-    /// A value is none that its column can have.
+    /// A value is not valid for its column.
     Value,
 }
 

@@ -124,7 +124,7 @@ impl Join {
             .or_else(|e| invalid(e.to_string()))?;
         match condition.result_type() {
             Type::Bool => Ok(joined),
-            _ => invalid("the condition of its join is none".to_owned()),
+            _ => invalid("the condition of its join is not a truth value".to_owned()),
         }
     }
 

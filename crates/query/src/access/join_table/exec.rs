@@ -115,7 +115,7 @@ impl JoinTableExec {
         let why = match refused {
             TableRefused::Duplicate => "two rows have the same key",
             TableRefused::TooLarge => "its rows take more than ndp_join_table_memory",
-            TableRefused::Value => "it has a value that no column has",
+            TableRefused::Value => "it has a value that is not valid for its column",
         };
         Some((&self.otherwise, why))
     }
