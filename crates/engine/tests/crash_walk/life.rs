@@ -239,6 +239,7 @@ async fn rows(engine: &Arc<Engine>, table: &Arc<Table>) -> BTreeMap<i64, u64> {
             ndp: true,
             adapts: false,
             filters: Vec::new(),
+            join: None,
             view: engine.read_view(),
             workers: 1,
             limit: None,

@@ -39,7 +39,11 @@ const SELECT_TIME: u64 = 20_000;
 async fn worst(mut client: Client, seed: u64, until: Instant, bytes: usize, counts: Arc<Counts>) {
     let mut rng = Rng(seed);
     let limit = format!("SET max_execution_time = {SELECT_TIME}, innodb_lock_wait_timeout = 1");
-    client.execute(&limit).await.unwrap();
+    // There may be no memory left for this, either.
+    while let Err(error) = client.execute(&limit).await {
+        assert!(error.to_string().contains("1038"), "{error}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     while Instant::now() < until {
         let Statement { sql, preparable } = statement(&mut rng, bytes);
         counts.done.fetch_add(1, Ordering::Relaxed);
@@ -57,6 +61,17 @@ async fn worst(mut client: Client, seed: u64, until: Instant, bytes: usize, coun
             }
             assert!(is_any(&ANSWERS), "{sql:.200}: {text:.500}");
         }
+    }
+}
+
+/// A new connection, once there is memory for it.
+async fn connected(server: &Embedded) -> Client {
+    loop {
+        match server.client(Some("q")).await {
+            Ok(client) => return client,
+            Err(error) => assert!(error.to_string().contains("1038"), "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
@@ -104,7 +119,7 @@ async fn connections_that_do_their_worst_stay_within_the_memory() {
                 task.await.unwrap();
             }
             seed += 1;
-            let client = server.client(Some("q")).await.unwrap();
+            let client = connected(&server).await;
             *task = Some(tokio::spawn(worst(
                 client,
                 seed,
