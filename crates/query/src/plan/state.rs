@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::common::Result as DfResult;
-use datafusion::common::config::ConfigOptions;
+use datafusion::common::config::{ConfigNonZeroUsize, ConfigOptions};
 use datafusion::common::tree_node::Transformed;
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryLimit;
@@ -45,6 +45,11 @@ fn config(partitions: usize, memory: usize) -> SessionConfig {
     options.optimizer.top_down_join_key_reordering = false;
     // The metadata of a UNION's columns differ between the logical and the physical plan.
     options.execution.skip_physical_aggregate_schema_check = true;
+    // Two partitions that spill into one exchange at a time begin a file each, and the reader waits for rows in the
+    // first one that is open, however many are in the second one: for ever, where those who write wait for the
+    // reader. No file is open behind its first batch.
+    options.execution.max_spill_file_size_bytes =
+        ConfigNonZeroUsize::try_new(1).expect("it is not zero");
     // What is kept back may not use up a small limit.
     options.execution.sort_spill_reservation_bytes =
         MERGE_BYTES.min(memory / (8 * partitions.max(1)));

@@ -16,6 +16,9 @@ const ROWS: u64 = 300_000;
 /// Less than that, and more than a few batches of each partition.
 const LIMIT: u64 = 64 << 20;
 
+/// Groups of all rows are found in half a minute on a busy machine.
+const END: Duration = Duration::from_secs(300);
+
 /// Watches how much lies in a directory.
 struct Watch {
     stop: Arc<AtomicBool>,
@@ -114,8 +117,9 @@ async fn what_does_not_fit_memory_spills() {
     let watch = Watch::start(temporary.clone());
     let groups = "SELECT COUNT(*), SUM(n), MIN(pad), MAX(pad) FROM \
         (SELECT pad, COUNT(*) AS n FROM t GROUP BY pad) g";
-    let grouped = client.query(groups).await;
+    let grouped = tokio::time::timeout(END, client.query(groups)).await;
     let spilled = watch.end();
+    let grouped = grouped.expect("exchanges that spill come to an end");
     let row: Vec<_> = grouped.unwrap()[0].iter().flatten().cloned().collect();
     let tail = "x".repeat(250);
     let rows = ROWS.to_string();
