@@ -21,12 +21,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use datafusion::common::runtime::SpawnedTask;
 use futures::future::BoxFuture;
 use perigee_engine::Errand;
 use perigee_engine::scan::CancelToken;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinHandle;
 
 use crate::error::{Result, SqlError};
 use crate::interrupt::{self, Watch};
@@ -125,24 +125,12 @@ pub(super) async fn apart<T: Send + 'static>(
         waiting: None,
         begun: false,
     };
-    let mut task = AbortOnDrop(tokio::spawn(turns));
+    // Who goes ends it, too.
+    let task = SpawnedTask::spawn(turns);
     tokio::select! {
-        outcome = &mut task.0 => match outcome {
-            Ok(outcome) => outcome,
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // The runtime ends.
-            Err(_) => Err(SqlError::interrupted()),
-        },
+        // The runtime ends if it was not done.
+        outcome = task.join_unwind() => outcome.unwrap_or_else(|_| Err(SqlError::interrupted())),
         () = cancel.cancelled() => Err(SqlError::interrupted()),
-    }
-}
-
-/// Ends a task when who needs it goes.
-struct AbortOnDrop<T>(JoinHandle<T>);
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 
