@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use perigee_crash::{Point, reach};
 use perigee_log_api::LogError;
-use perigee_reserve::{Failure, Reserve};
+use perigee_reserve::{Failure, Purpose, Reserve};
 
 use crate::latency::LiveLatencies;
 
@@ -72,7 +72,10 @@ impl Disk {
 
     /// Fails if there is no room for `len` bytes of log in the file at `path`.
     pub(crate) fn check_room(&self, path: &Path, len: u64) -> Result<(), LogError> {
-        let room = self.reserve.get().map_or(Ok(()), |r| r.check(len));
+        let room = self
+            .reserve
+            .get()
+            .map_or(Ok(()), |r| r.check(Purpose::Log, len));
         room.map_err(|e| disk_error("append to", path, &e))
     }
 

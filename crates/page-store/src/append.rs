@@ -17,6 +17,7 @@ use parking_lot::MutexGuard;
 use perigee_crash::{Point, reach};
 use perigee_page_api::{Fragment, MAX_FRAGMENT, PageError, SliceStatus};
 use perigee_redo::{Change, Group, Op};
+use perigee_reserve::Purpose;
 use perigee_types::{Lsn, checksum};
 
 use crate::dump::record_of;
@@ -351,7 +352,7 @@ impl Slice {
         }
         // Only now: what is not needed any more can be deleted, and then there may be room.
         let bytes: usize = batch.iter().map(|q| q.fragment.groups.len()).sum();
-        let room = self.shared.reserve.check(bytes as u64);
+        let room = self.shared.reserve.check(Purpose::Log, bytes as u64);
         room.map_err(|e| disk("log of", &self.dir, &e))?;
         let writer = writer.as_mut().expect("just made");
         let frames: Vec<_> = batch

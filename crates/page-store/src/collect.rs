@@ -10,10 +10,12 @@ use std::sync::Arc;
 
 use perigee_crash::{Point, reach};
 use perigee_page_api::PageError;
+use perigee_reserve::Purpose;
 use perigee_types::PageId;
 
 use crate::consolidate::NewVersion;
 use crate::directory::{PAGE_FRAME, Version};
+use crate::failstop::disk;
 use crate::frame::SegmentKind;
 use crate::materialize;
 use crate::segment::{Segment, SegmentIndex};
@@ -162,6 +164,9 @@ impl Slice {
         if worker.current() == Some(segment.id().number) {
             self.close_pages(worker)?;
         }
+        // A part of it that was moved has taken room, and freed none.
+        let room = self.shared.reserve.check(Purpose::Moves, live);
+        room.map_err(|e| disk("moving what is needed of", segment.path(), &e))?;
         let mut versions = Vec::new();
         for (page, offset) in self.frames_of(segment)? {
             if let Some(version) = self.directory.version_at(page, segment, offset) {
@@ -207,7 +212,7 @@ impl Slice {
             .into_iter()
             .map(|(page, offset, version)| ((page, offset), (page, version)))
             .unzip();
-        let moved: Vec<Version> = self.append_pages(worker, &versions)?;
+        let moved: Vec<Version> = self.append_pages(worker, &versions, Purpose::Moves)?;
         reach(Point::VersionsMoved);
         for ((page, offset), to) in places.into_iter().zip(moved) {
             let to = (&to.segment, to.offset);

@@ -16,9 +16,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use perigee_crash::{Point, reach};
 use perigee_page_api::{PageError, give_way};
+use perigee_reserve::Purpose;
 use perigee_types::{Lsn, PAGE_SIZE, PageId, checksum};
 
-use crate::directory::{Newest, Pruned, Version};
+use crate::directory::{Newest, PAGE_FRAME, Pruned, Version};
+use crate::failstop::disk;
 use crate::fragment::LogFragment;
 use crate::frame::{ChainStart, FrameKind, SegmentId, SegmentKind};
 use crate::materialize::lsn_of;
@@ -48,6 +50,9 @@ const MIN_SEGMENT: u64 = 1 << 20;
 /// A segment is closed at this share of the slice's live bytes, so that a small slice does not
 /// carry much garbage and a large one does not have many files.
 const SEGMENT_SHARE: u64 = 8;
+
+/// And at this share of the reserve, so that what is needed of it can be moved where nothing else has room.
+const RESERVE_SHARE: u64 = 8;
 
 /// Log is consolidated at once when a slice has more of it than this share of its live bytes, and than
 /// [`MIN_LOG`]: log takes space until then, but a page that changes often takes more if it is written more
@@ -175,7 +180,7 @@ impl Slice {
             }
             give_way();
         }
-        let versions = self.append_pages(worker, &made)?;
+        let versions = self.append_pages(worker, &made, Purpose::Versions)?;
         let written = &self.shared.counters.versions_written;
         written.add(versions.len() as u64);
         let recycle = self.tenant.recycle_lsn();
@@ -192,17 +197,23 @@ impl Slice {
         Ok(())
     }
 
-    /// Appends page versions to the slice's page segment and syncs it.
+    /// Appends page versions to the slice's page segment and syncs it, if their purpose leaves enough of the reserve.
     pub(crate) fn append_pages(
         &self,
         worker: &mut Worker,
         pages: &[(PageId, NewVersion)],
+        purpose: Purpose,
     ) -> Result<Vec<Version>, PageError> {
         if pages.is_empty() {
             return Ok(Vec::new());
         }
         let stop = &self.shared.stop;
         stop.check()?;
+        let room = self
+            .shared
+            .reserve
+            .check(purpose, pages.len() as u64 * PAGE_FRAME);
+        room.map_err(|e| disk("pages of", &self.dir, &e))?;
         let writer = self.page_writer(worker)?;
         let frames: Vec<_> = pages.iter().map(|(page, new)| new.frame(*page)).collect();
         let mut offsets = Vec::with_capacity(frames.len());
@@ -255,6 +266,8 @@ impl Slice {
     /// Length at which a segment is closed.
     pub(crate) fn segment_limit(&self, most: u64) -> u64 {
         let live = self.directory.pages() * PAGE_SIZE as u64;
+        let reserve = self.shared.reserve.size() / RESERVE_SHARE;
+        let most = most.min(reserve.max(MIN_SEGMENT));
         let limit = (live / SEGMENT_SHARE).clamp(MIN_SEGMENT.min(most), most);
         match self.shared.reserve.is_low() {
             // What is in a closed one can be collected.

@@ -144,14 +144,23 @@ fn try_step(
     }
     worked |= slice.delete_dead(worker)?;
     let urgent = shared.backlog.load(Ordering::Relaxed) >= shared.config.consolidate_above;
-    if slice.consolidation_due(now, urgent) {
-        slice.consolidate(worker)?;
-        worked = true;
+    let due = slice.consolidation_due(now, urgent);
+    let consolidated = match due {
+        true => slice.consolidate(worker),
+        false => Ok(()),
+    };
+    worked |= due && consolidated.is_ok();
+    // Where there is no room for new versions there is some for moving what keeps files from going.
+    if !matches!(consolidated, Ok(()) | Err(PageError::Full(_))) {
+        return consolidated.map(|()| worked);
     }
     if let Some(segment) = slice.rewrite_due(worker) {
         slice.rewrite(worker, &segment)?;
         worked = true;
     }
     worked |= slice.leave_dead_log()?;
-    Ok(worked)
+    match worked {
+        true => Ok(true),
+        false => consolidated.map(|()| false),
+    }
 }

@@ -4,7 +4,9 @@
 //! keeps some of its disk free, in two parts. When less is free than the whole reserve, the store
 //! says so ([`Reserve::has_room`]), and its writers send only what frees space. When less is free
 //! than half of it, the store takes no more log at all ([`Reserve::check`]); the rest is for the
-//! store itself: for moving together what is still needed, for closing files, and for a restart.
+//! store itself, again in parts ([`Purpose`]): for page versions made of the log that it has, for moving
+//! together what is still needed, and the last of it for what must be written before a file may be
+//! deleted, for closing files, and for a restart.
 //!
 //! The reserve is a share of what is free, not a file: nothing has to be given back, and what other
 //! programs free counts at once. Other programs can use it up, too; then everything waits until
@@ -31,6 +33,28 @@ const SHARE: u64 = 8;
 const FRESH: Duration = Duration::from_millis(100);
 const FRESH_SHARE: u64 = 16;
 
+/// What is to be written. Each leaves some of the reserve to those that come after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Log of a frontend: leaves half of the reserve.
+    Log,
+    /// Page versions that consolidation makes, the older ones of which may have to stay: leaves a quarter.
+    Versions,
+    /// What is moved together so that a file can be deleted: leaves a sixteenth.
+    Moves,
+}
+
+impl Purpose {
+    /// The part of the reserve that it leaves.
+    fn leaves(self) -> u64 {
+        match self {
+            Self::Log => 2,
+            Self::Versions => 4,
+            Self::Moves => 16,
+        }
+    }
+}
+
 /// A store's reserve.
 #[derive(Debug)]
 pub struct Reserve {
@@ -55,31 +79,23 @@ impl Reserve {
     /// A reserve of `most` bytes, less on a small disk, on the disk of `dir`.
     #[must_use]
     pub fn new(dir: &Path, most: u64) -> Self {
-        Self {
+        let reserve = Self {
             dir: dir.to_owned(),
             most,
             low: AtomicBool::new(false),
             known: Mutex::default(),
-        }
+        };
+        // A store that starts on a full disk knows it before its first write. A disk that does not tell has no reserve.
+        let _ = reserve.look();
+        reserve
     }
 
     /// False while there is less room than the reserve: then only what frees space should be
     /// written. Asks the system; to be called where that may take a moment.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        let Ok(known) = self.look() else {
-            // A disk that does not tell has no reserve.
-            return true;
-        };
-        let reserve = self.bytes(known.total);
-        // More to end it than to begin it, so that it does not begin again at once.
-        let wanted = match self.low.load(Ordering::Relaxed) {
-            true => reserve + reserve / 4,
-            false => reserve,
-        };
-        let has_room = known.free >= wanted;
-        self.low.store(!has_room, Ordering::Relaxed);
-        has_room
+        // A disk that does not tell has no reserve.
+        self.look().is_err() || !self.is_low()
     }
 
     /// True if the disk was short of room when it was last looked at: nothing should be prepared on
@@ -104,59 +120,66 @@ impl Reserve {
                 Err(_) => return false,
             },
         };
-        let own = self.own(known.total);
+        let own = self.bytes(known.total) / Purpose::Log.leaves();
         known.left_after(0) < own + own / 2
     }
 
-    /// Takes note of `len` bytes of log that are to be written.
+    /// Bytes of the reserve; 0 if the disk does not tell.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.known.lock().map_or(0, |known| self.bytes(known.total))
+    }
+
+    /// Takes note of `len` bytes that are to be written for a purpose.
     ///
     /// # Errors
-    /// [`io::ErrorKind::StorageFull`] if they would leave less than the half of the reserve that is
-    /// the store's own.
-    pub fn check(&self, len: u64) -> io::Result<()> {
-        let mut known = self.known.lock();
+    /// [`io::ErrorKind::StorageFull`] if they would leave less of the reserve than the purpose has to.
+    pub fn check(&self, purpose: Purpose, len: u64) -> io::Result<()> {
+        let kept = |known: &Known| self.bytes(known.total) / purpose.leaves();
         let is_fresh = |k: &Known| {
             let little = k.written < self.bytes(k.total) / FRESH_SHARE;
-            k.at.elapsed() < FRESH && little && k.left_after(len) >= self.own(k.total)
+            k.at.elapsed() < FRESH && little && k.left_after(len) >= kept(k)
         };
         // What was free a moment ago is good enough to go on, and not to refuse.
+        let known = *self.known.lock();
         let now = match known.filter(is_fresh) {
             Some(known) => known,
-            None => match look(&self.dir) {
+            None => match self.look() {
                 Ok(known) => known,
                 Err(_) => return Ok(()),
             },
         };
-        *known = Some(now);
-        let (left, own) = (now.left_after(len), self.own(now.total));
-        if left < own {
+        let (left, kept) = (now.left_after(len), kept(&now));
+        if left < kept {
             self.low.store(true, Ordering::Relaxed);
             let dir = self.dir.display();
             let text = format!(
-                "No space left on device of {dir}: {left} bytes, and {own} are kept for the store itself"
+                "No space left on device of {dir}: {left} bytes, and {kept} are kept for the store itself"
             );
             return Err(io::Error::new(io::ErrorKind::StorageFull, text));
         }
-        *known = Some(Known {
-            written: now.written + len,
-            ..now
-        });
+        if let Some(known) = &mut *self.known.lock() {
+            known.written += len;
+        }
         Ok(())
     }
 
+    /// Asks the system.
     fn look(&self) -> io::Result<Known> {
         let known = look(&self.dir)?;
+        let reserve = self.bytes(known.total);
+        // More to end it than to begin it, so that it does not begin again at once.
+        let wanted = match self.is_low() {
+            true => reserve + reserve / 4,
+            false => reserve,
+        };
+        self.low.store(known.free < wanted, Ordering::Relaxed);
         *self.known.lock() = Some(known);
         Ok(known)
     }
 
     fn bytes(&self, total: u64) -> u64 {
         self.most.min(total / SHARE)
-    }
-
-    /// The half that is the store's own.
-    fn own(&self, total: u64) -> u64 {
-        self.bytes(total) / 2
     }
 }
 
@@ -207,21 +230,39 @@ mod tests {
     fn log_does_not_take_the_half_that_is_the_stores_own() {
         let dir = tempfile::tempdir().unwrap();
         let reserve = Reserve::new(dir.path(), u64::MAX);
-        reserve.check(1).unwrap();
-        let full = reserve.check(u64::MAX / 2).unwrap_err();
+        reserve.check(Purpose::Log, 1).unwrap();
+        let full = reserve.check(Purpose::Log, u64::MAX / 2).unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
         assert!(reserve.is_low());
-        reserve.check(1).unwrap();
+        reserve.check(Purpose::Log, 1).unwrap();
+    }
+
+    #[test]
+    fn each_purpose_leaves_some_to_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let total = look(dir.path()).unwrap().total;
+        let writes = |purpose, left: u64| {
+            let reserve = Reserve::new(dir.path(), total / 1000);
+            let kept = total / 1000 / left;
+            let free = look(dir.path()).unwrap().free;
+            // Other programs write meanwhile, some MiB at the most.
+            let slack = 64 << 20;
+            assert!(reserve.check(purpose, free - kept + slack).is_err());
+            reserve.check(purpose, free - kept - slack).unwrap();
+        };
+        writes(Purpose::Log, 2);
+        writes(Purpose::Versions, 4);
+        writes(Purpose::Moves, 16);
     }
 
     #[test]
     fn a_disk_is_asked_again_before_anything_is_refused_and_when_much_was_written() {
         let dir = tempfile::tempdir().unwrap();
         // More is free in truth.
-        reserve(dir.path(), 10).check(100).unwrap();
+        reserve(dir.path(), 10).check(Purpose::Log, 100).unwrap();
         let written = reserve(dir.path(), 700);
-        written.check(1000 / FRESH_SHARE).unwrap();
-        written.check(100).unwrap();
+        written.check(Purpose::Log, 1000 / FRESH_SHARE).unwrap();
+        written.check(Purpose::Log, 100).unwrap();
         let known = written.known.lock().unwrap();
         assert!(known.free > 700 && known.written == 100);
     }
