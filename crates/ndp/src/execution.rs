@@ -176,7 +176,8 @@ impl Execution {
 
     /// From now on only records that pass these filters, bound to the descriptor's layout, are taken in, and joined
     /// with their table.
-    /// Records that the predicate fails over, and ambiguous ones, are returned whatever their key is.
+    /// Records that the predicate fails over are returned whatever their key is; ambiguous ones are left out by filters
+    /// of the record's key only, which all its versions have.
     pub fn set_filters(&mut self, filters: Filters) {
         self.progress = filters.begin(self.remembers);
         self.filters = filters;
@@ -286,6 +287,8 @@ impl Execution {
         if ambiguous.iter().any(|&at| records.get(at).is_none()) {
             return Err(broken);
         }
+        let (filters, progress) = (&self.filters, &mut self.progress);
+        filters.retain_ambiguous(records.base, ambiguous, &mut scratch.keys, progress);
         let pass = &mut scratch.pass;
         let failed = &mut scratch.failed;
         let pass = Conditions {

@@ -1,7 +1,9 @@
 //! Looking up many keys: what is missing of a batch of them is read at once, and keys that follow
 //! each other in one leaf cost one descent.
 
-use perigee_types::PageId;
+use std::collections::BTreeMap;
+
+use perigee_types::{Lsn, PageId};
 
 use super::cursor::LeafRun;
 use super::descend::{LeafView, Stop, Target};
@@ -62,6 +64,61 @@ impl Tree {
         Ok((pages, at_leaves))
     }
 
+    /// The leaves that are not in the pool, or `past_pool` all, on which these keys are or would be, as of one LSN: `pin`
+    /// is as for [`Tree::leaf_batch`]. `None` if the pool cannot keep the inner pages on the way.
+    pub async fn stored_leaves<P>(
+        &self,
+        keys: &[&[u8]],
+        past_pool: bool,
+        mut pin: impl FnMut() -> (Lsn, P),
+    ) -> Result<Option<StoredLeaves<P>>, EngineError> {
+        for _ in 0..u8::MAX {
+            match self.try_stored_leaves(keys, past_pool, &mut pin)? {
+                Ok(found) => return Ok(Some(found)),
+                Err(missing) => self.pool.warm(&missing).await?,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same in one step under the latch, or the inner pages that are missing for it.
+    fn try_stored_leaves<P>(
+        &self,
+        keys: &[&[u8]],
+        past_pool: bool,
+        pin: &mut impl FnMut() -> (Lsn, P),
+    ) -> Result<Result<StoredLeaves<P>, Vec<PageId>>, EngineError> {
+        let _tree = self.latch.read();
+        let (mut missing, mut leaves) = (Vec::new(), BTreeMap::<_, Vec<_>>::new());
+        for (number, key) in keys.iter().enumerate() {
+            match self.descend(Target::At(key), 1) {
+                Ok(path) => path.last().read(|page| {
+                    // A tree of one page has it in the pool.
+                    if page.level() > 0 {
+                        let leaf = page.child(page.child_slot(key));
+                        leaves.entry(leaf).or_default().push(number);
+                    }
+                }),
+                Err(Stop::Again) => {}
+                Err(Stop::Missing(page)) => missing.push(page),
+                Err(Stop::Failed(error)) => return Err(error),
+            }
+        }
+        if !missing.is_empty() {
+            missing.sort_unstable();
+            missing.dedup();
+            return Ok(Err(missing));
+        }
+        let (lsn, pin) = pin();
+        let is_stored = |leaf| self.pool.get_resident(leaf, Access::Scan).is_none();
+        leaves.retain(|leaf, _| past_pool || is_stored(*leaf));
+        let leaves = leaves.into_iter();
+        let leaves = leaves
+            .map(|(page, keys)| StoredLeaf { page, keys })
+            .collect();
+        Ok(Ok(StoredLeaves { lsn, pin, leaves }))
+    }
+
     /// Look-ups in this tree.
     #[must_use]
     pub fn finder(&self) -> Finder {
@@ -70,6 +127,26 @@ impl Tree {
             leaf: None,
         }
     }
+}
+
+/// Leaves that are on their Page Stores only.
+#[derive(Debug)]
+pub struct StoredLeaves<P> {
+    /// As of it they hold their keys.
+    pub lsn: Lsn,
+    /// What pins the LSN.
+    pub pin: P,
+    /// The leaves.
+    pub leaves: Vec<StoredLeaf>,
+}
+
+/// A leaf that is on its Page Store only.
+#[derive(Debug)]
+pub struct StoredLeaf {
+    /// Its page id.
+    pub page: PageId,
+    /// The numbers of the keys that are or would be on it.
+    pub keys: Vec<usize>,
 }
 
 /// Look-ups one after the other, fastest in the order of their keys. The leaf that was used last is

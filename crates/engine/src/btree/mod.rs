@@ -59,7 +59,7 @@ pub use change::{Inserted, Place, RecordChange, Updated};
 pub use cursor::{Cursor, LeafRun};
 pub use descend::{LeafView, Target};
 pub use estimate::TreeSize;
-pub use lookup::Finder;
+pub use lookup::{Finder, StoredLeaf, StoredLeaves};
 pub(crate) use sample::within_part;
 pub use span::KeySpan;
 pub use spans::KeySpans;

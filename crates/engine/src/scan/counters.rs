@@ -68,6 +68,10 @@ counters! {
     turned_to_frontend,
     /// Scans whose rest storage was asked to reduce, by what their first pages cost.
     turned_to_storage,
+    /// Batch reads of which storage returned the rows of some keys.
+    key_batches,
+    /// Keys of these reads.
+    keys_fetched,
     /// Samples that were taken for estimates.
     samples,
     /// Leaf pages of these samples.

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use perigee_ndp::{Backend, Descriptor, Execution, NdpError, Scanner};
@@ -15,6 +16,7 @@ use perigee_types::TrxId;
 
 use super::LookupRequest;
 use super::ahead::Ahead;
+use super::key_batch::{Fetched, KeyReader};
 use super::long::LongColumns;
 use super::resolve::{is_deleted, row_of_entry};
 use crate::EngineError;
@@ -51,6 +53,8 @@ pub struct Lookups {
     request: Arc<LookupRequest>,
     scanner: Arc<Scanner>,
     long: Option<Arc<LongColumns>>,
+    /// Has storage pick rows out of their pages.
+    by_key: Option<Arc<KeyReader>>,
 }
 
 impl std::fmt::Debug for Lookups {
@@ -81,10 +85,13 @@ impl Engine {
         let scanner = Arc::new(Scanner::new(descriptor, backend)?);
         let layout = &request.evaluated().layout;
         let long = LongColumns::of(layout, &projection, &scanner.output_schema());
+        let (table, cancel) = (&request.table, &request.cancel);
+        let by_key = KeyReader::of(self, table, request.key_batches, cancel);
         Ok(Lookups {
             engine: self.clone(),
             scanner,
             long: long.map(Arc::new),
+            by_key: by_key.map(Arc::new),
             request: Arc::new(request),
         })
     }
@@ -121,10 +128,17 @@ impl Lookups {
         let tree = self.tree();
         let mut finder = tree.finder();
         for (batch, keys) in keys.chunks(KEYS_PER_BATCH).enumerate() {
-            let spans: Vec<_> = keys.iter().map(|key| KeySpan::prefix(key)).collect();
+            let fetched = self.fetch_whole_keys(keys).await?;
+            let missing = keys.iter().filter(|key| fetched.get(key).is_none());
+            let spans: Vec<_> = missing.map(|key| KeySpan::prefix(key)).collect();
             tree.prefetch(&spans).await?;
-            for (number, mut span) in (batch * KEYS_PER_BATCH..).zip(spans) {
+            for (number, key) in (batch * KEYS_PER_BATCH..).zip(keys) {
                 let number = number as u32; // a request has fewer than 2^32 keys
+                if let Some(record) = fetched.get(key) {
+                    run.take_row(number, record).await?;
+                    continue;
+                }
+                let mut span = KeySpan::prefix(key);
                 while let Some(found) = finder.next(&mut span).await? {
                     run.take(number, &found.page, found.slots, false).await?;
                 }
@@ -156,6 +170,17 @@ impl Lookups {
             Ok(walk.next().await?.map(|batch| (batch, walk)))
         })
         .boxed()
+    }
+
+    /// The records of keys of the clustered index, as far as storage picks them out; none of prefixes of keys.
+    async fn fetch_whole_keys(&self, keys: &[Vec<u8>]) -> Result<Fetched, EngineError> {
+        match &self.by_key {
+            Some(reader) if self.request.index == 0 && self.request.whole_keys => {
+                let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
+                reader.fetch(&keys).await
+            }
+            _ => Ok(Fetched::default()),
+        }
     }
 
     fn index(&self) -> &Index {
@@ -383,17 +408,42 @@ impl<'l> Run<'l> {
         let request = &self.lookups.request;
         let tree = self.lookups.engine.tree(request.table.clustered());
         let to_fetch = std::mem::take(&mut self.to_fetch);
-        let spans: Vec<_> = to_fetch
+        let fetched = match &self.lookups.by_key {
+            Some(reader) => {
+                let keys: Vec<_> = to_fetch.iter().map(|(_, key, _)| key.as_slice()).collect();
+                reader.fetch(&keys).await?
+            }
+            None => Fetched::default(),
+        };
+        let missing = to_fetch
             .iter()
-            .map(|(_, key, _)| KeySpan::prefix(key))
-            .collect();
+            .filter(|(_, key, _)| fetched.get(key).is_none());
+        let spans: Vec<_> = missing.map(|(_, key, _)| KeySpan::prefix(key)).collect();
         tree.prefetch(&spans).await?;
         for (number, key, entry) in &to_fetch {
-            if let Some(row) = self.clustered.get(key).await?
+            let found = match fetched.get(key) {
+                Some(record) => record.map(|record| record.to_vec()),
+                None => self.clustered.get(key).await?,
+            };
+            if let Some(row) = found
                 && let Some((row, _)) = self.row_of_entry(entry, &row).await?
             {
                 self.add(*number, &row)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Takes in the row of key `number`, if there is one.
+    async fn take_row(&mut self, number: u32, record: Option<&Bytes>) -> Result<(), EngineError> {
+        self.check()?;
+        let Lookups {
+            engine, request, ..
+        } = self.lookups;
+        if let Some(record) = record
+            && let Some(row) = visible_version(engine, record, &request.view).await?
+        {
+            self.add(number, &row)?;
         }
         Ok(())
     }

@@ -131,6 +131,30 @@ pub struct ScanRequest {
     pub cancel: CancelToken,
 }
 
+/// Whether storage picks rows that are looked up by their keys out of their pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyBatches {
+    /// Pages come whole, into the buffer pool.
+    #[default]
+    Never,
+    /// Where the index is larger than the buffer pool, so that a page that is brought in has gone before it is needed again.
+    IfLarger,
+    /// Of all pages that are not in the buffer pool.
+    Always,
+}
+
+impl KeyBatches {
+    /// True if storage is to be asked for rows of an index of so many leaf pages, with so many pages in the buffer pool.
+    #[must_use]
+    pub fn pay(self, leaf_pages: u64, pool_pages: u64) -> bool {
+        match self {
+            Self::Never => false,
+            Self::IfLarger => leaf_pages > pool_pages,
+            Self::Always => true,
+        }
+    }
+}
+
 /// Reads of rows by keys of an index, or by parts of it.
 #[derive(Clone, Debug)]
 pub struct LookupRequest {
@@ -140,6 +164,10 @@ pub struct LookupRequest {
     pub index: usize,
     /// Fetch rows from the clustered index; otherwise the index itself has all that is needed.
     pub fetch: bool,
+    /// The keys that are looked up have all columns of the index's key.
+    pub whole_keys: bool,
+    /// Whether storage picks rows of the clustered index out of their pages.
+    pub key_batches: KeyBatches,
     /// Columns to deliver, in this order: of the clustered index's layout if rows are fetched,
     /// otherwise of the index's.
     pub projection: Vec<u16>,

@@ -19,8 +19,9 @@ use super::counters::add;
 use super::held::Holding;
 use super::scan::Shared;
 use crate::EngineError;
-use crate::btree::{BatchRequest, KeySpan, LeafBatch, LeafState};
+use crate::btree::{BatchRequest, KeySpan, LeafBatch, LeafState, Tree};
 use crate::buffer::{Page, PageLoad};
+use crate::engine::Engine;
 use crate::txn::LsnPin;
 
 /// Whole pages handed over at once: large enough that handing over costs little, small enough that
@@ -162,7 +163,8 @@ async fn read_batch(shared: &Shared, batch: Batch, parts: &Parts) -> Result<bool
         &shared.counters.bytes_shipped,
         (loading.len() * PAGE_SIZE) as u64,
     );
-    prepare(shared, lsn, &stored).await?;
+    let middle = stored.get(stored.len() / 2).map(|(_, leaf)| *leaf);
+    prepare(&shared.engine, &shared.tree, lsn, middle).await?;
     for pages in cached.chunks(PAGES_PER_PART) {
         if !hand_over(shared, pooled(shared, pages.to_vec()), parts).await {
             return Ok(false);
@@ -204,17 +206,21 @@ async fn read_leaf(
     Ok(page)
 }
 
-/// What tests have happen between the choice of pages and LSN and the read.
-async fn prepare(shared: &Shared, lsn: Lsn, stored: &[(u32, PageId)]) -> Result<(), EngineError> {
-    let config = &shared.engine.config;
+/// What tests have happen between the choice of pages, one of which is `leaf`, and LSN and the read.
+pub(super) async fn prepare(
+    engine: &Engine,
+    tree: &Tree,
+    lsn: Lsn,
+    leaf: Option<PageId>,
+) -> Result<(), EngineError> {
+    let (config, sal) = (&engine.config, &engine.sal);
     if config.past_pool {
-        shared.engine.sal.wait_page_persistent(lsn).await?;
+        sal.wait_page_persistent(lsn).await?;
     }
     if config.split_behind_scans
-        && let Some((_, leaf)) = stored.get(stored.len() / 2)
-        && shared.tree.split_leaf(*leaf).await?
+        && let Some(leaf) = leaf
+        && tree.split_leaf(leaf).await?
     {
-        let sal = &shared.engine.sal;
         sal.wait_page_persistent(sal.last_lsn()).await?;
     }
     Ok(())
@@ -292,7 +298,7 @@ async fn read_whole(
 }
 
 /// A page as it came from storage, checked.
-fn received(id: PageId, bytes: &[u8]) -> Result<Page, EngineError> {
+pub(super) fn received(id: PageId, bytes: &[u8]) -> Result<Page, EngineError> {
     let corrupt = |e| EngineError::Corrupt(format!("{id} as read from storage: {e}"));
     let page = PageRef::new(bytes).map_err(corrupt)?;
     page.verify_checksum().map_err(corrupt)?;

@@ -11,7 +11,7 @@ use arrow_array::{Array, RecordBatch};
 use futures::TryStreamExt;
 use perigee_engine::buffer::Access;
 use perigee_engine::catalog::{ColumnDef, IndexDef, Table, TableDef};
-use perigee_engine::scan::{CancelToken, KeySpans, LookupRequest};
+use perigee_engine::scan::{CancelToken, KeyBatches, KeySpans, LookupRequest};
 use perigee_engine::txn::{ReadView, Transaction, TransactionOptions, Written};
 use perigee_engine::{Engine, EngineConfig, EngineError};
 use perigee_expr::{Builder, Comparison};
@@ -118,6 +118,8 @@ async fn seen(engine: &Arc<Engine>, table: &Arc<Table>, view: &Arc<ReadView>) ->
         table: table.clone(),
         index: 1,
         fetch: true,
+        whole_keys: false,
+        key_batches: KeyBatches::Never,
         projection: vec![0, 1, 2, 3],
         predicate: None,
         view: view.clone(),

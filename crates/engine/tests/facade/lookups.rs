@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use futures::{StreamExt, TryStreamExt};
 use perigee_engine::Engine;
 use perigee_engine::catalog::Table;
-use perigee_engine::scan::{CancelToken, KeySpan, KeySpans, LookupRequest, Lookups};
+use perigee_engine::scan::{CancelToken, KeyBatches, KeySpan, KeySpans, LookupRequest, Lookups};
 use perigee_engine::txn::TransactionOptions;
 use perigee_engine::{EngineConfig, EngineError};
 use perigee_value::{Datum, key};
@@ -35,6 +35,8 @@ fn lookups(engine: &Arc<Engine>, table: &Arc<Table>, index: usize, fetch: bool) 
         table: table.clone(),
         index,
         fetch,
+        whole_keys: false,
+        key_batches: KeyBatches::Never,
         projection: if covered { vec![1, 0] } else { vec![0, 1] },
         predicate: None,
         view: engine.read_view(),
@@ -196,6 +198,8 @@ fn a_cancelled_lookup_ends() {
             table: table.clone(),
             index: BY_AMOUNT,
             fetch: true,
+            whole_keys: false,
+            key_batches: KeyBatches::Never,
             projection: vec![0],
             predicate: None,
             view: engine.read_view(),

@@ -9,6 +9,7 @@ mod collations;
 mod ddl;
 mod filters;
 mod history;
+mod key_batches;
 mod large;
 mod leftovers;
 mod long;

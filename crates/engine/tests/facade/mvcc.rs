@@ -9,7 +9,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int32Type};
 use futures::TryStreamExt;
 use perigee_engine::catalog::Table;
-use perigee_engine::scan::{CancelToken, KeySpan, KeySpans, LookupRequest, Records, ShortRead};
+use perigee_engine::scan::{
+    CancelToken, KeyBatches, KeySpan, KeySpans, LookupRequest, Records, ShortRead,
+};
 use perigee_engine::txn::{
     Isolation, LockMode, LockWait, ReadView, RowLock, Savepoint, Transaction, TransactionOptions,
     Written,
@@ -64,6 +66,8 @@ pub(super) async fn seen(
                 table: table.clone(),
                 index: 1,
                 fetch: fetch == 2,
+                whole_keys: false,
+                key_batches: KeyBatches::Never,
                 projection: if fetch == 2 { vec![0, 1] } else { vec![1, 0] },
                 predicate: None,
                 view,

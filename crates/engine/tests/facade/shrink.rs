@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::TryStreamExt;
 use perigee_engine::catalog::Table;
-use perigee_engine::scan::{CancelToken, KeySpans, LookupRequest};
+use perigee_engine::scan::{CancelToken, KeyBatches, KeySpans, LookupRequest};
 use perigee_engine::txn::{ReadView, TransactionOptions, Written};
 use perigee_engine::{Engine, EngineConfig};
 
@@ -75,6 +75,8 @@ async fn seen(
             table: table.clone(),
             index: 1,
             fetch,
+            whole_keys: false,
+            key_batches: KeyBatches::Never,
             projection: vec![if fetch { 0 } else { 1 }],
             predicate: None,
             view,

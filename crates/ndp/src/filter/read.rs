@@ -28,6 +28,8 @@ pub struct Filters {
 struct Bound {
     filter: Arc<Filter>,
     key: RecordKey,
+    /// It is about the record's key, which is the same in all its versions.
+    is_of_key: bool,
 }
 
 /// What a run has done with its filters.
@@ -54,9 +56,11 @@ impl Filters {
     pub fn bind(layout: &RowLayout, filters: &[Arc<Filter>]) -> Result<Self, NdpError> {
         let bind = |filter: &Arc<Filter>| {
             filter.check(layout)?;
+            let columns = filter.columns.iter().map(|(c, _)| *c);
             Ok(Bound {
                 filter: filter.clone(),
-                key: RecordKey::new(layout, filter.columns.iter().map(|(c, _)| *c)),
+                is_of_key: columns.clone().all(|c| layout.key.contains(&c)),
+                key: RecordKey::new(layout, columns),
             })
         };
         let items = filters
@@ -127,6 +131,23 @@ impl Filters {
             let before = records.len();
             bound.retain(base, records, scratch, best.as_ref());
             *dropped += (before - records.len()) as u64;
+        }
+    }
+
+    /// Removes ambiguous records that no filter of the key lets pass, whichever version of them is visible.
+    pub(crate) fn retain_ambiguous(
+        &self,
+        base: &[u8],
+        records: &mut Vec<u16>,
+        scratch: &mut Scratch,
+        progress: &mut Progress,
+    ) {
+        for (bound, dropped) in self.bound.iter().zip(&mut progress.dropped) {
+            if bound.is_of_key && !records.is_empty() {
+                let before = records.len();
+                bound.retain(base, records, scratch, None);
+                *dropped += (before - records.len()) as u64;
+            }
         }
     }
 

@@ -206,6 +206,16 @@ fn ndp(metrics: &mut Metrics, scans: &ScanCounters) {
             get(&scans.rows_filtered),
         )
         .counter(
+            "perigee_frontend_ndp_key_batches_total",
+            "Reads of which storage returned the rows of some keys",
+            get(&scans.key_batches),
+        )
+        .counter(
+            "perigee_frontend_ndp_keys_fetched_total",
+            "Keys of these reads",
+            get(&scans.keys_fetched),
+        )
+        .counter(
             "perigee_frontend_ndp_samples_total",
             "Samples of pages that were taken for estimates",
             get(&scans.samples),

@@ -97,7 +97,11 @@ impl<'a> CostModel<'a> {
         let found = keys * matches;
         // Records of one key lie together, those of another one anywhere.
         let pages_per_key = (matches / self.records_per_page(index)).max(1.0);
-        let read = self.reading(&self.scattered(index, keys * pages_per_key), keys);
+        let reads = self.scattered(index, keys * pages_per_key);
+        let read = match index == 0 && matches <= 1.0 && self.picks_rows() {
+            true => self.picking(&reads, keys),
+            false => self.reading(&reads, keys),
+        };
         keys * LOOKUP + found * FOUND + read + if fetch { self.fetches(found) } else { 0.0 }
     }
 
@@ -185,7 +189,37 @@ impl<'a> CostModel<'a> {
 
     /// Cost of fetching rows from the clustered index by their keys, which are in no order.
     fn fetches(&self, rows: f64) -> f64 {
-        rows * (LOOKUP + FOUND) + self.reading(&self.scattered(0, rows), rows)
+        let reads = self.scattered(0, rows);
+        let read = match self.picks_rows() {
+            true => self.picking(&reads, rows),
+            false => self.reading(&reads, rows),
+        };
+        rows * (LOOKUP + FOUND) + read
+    }
+
+    /// True if storage picks rows out of pages of the clustered index that are not in the buffer pool.
+    fn picks_rows(&self) -> bool {
+        let pool = self.engine.pool().capacity() as u64;
+        let pages = self.leaf_pages(0) as u64;
+        self.settings.key_batches().pay(pages, pool)
+    }
+
+    /// Cost of having storage pick rows out of pages, a batch of keys at a time.
+    fn picking(&self, reads: &Reads, keys: f64) -> f64 {
+        let Prices {
+            wait,
+            storage,
+            reduced,
+            whole,
+            ..
+        } = &self.prices;
+        let waits = (keys / KEYS_PER_READ).ceil().min(reads.storage);
+        let records = self.records_per_page(0) * (storage.record + storage.node);
+        let picked = keys * reads.storage / (reads.storage + reads.pool).max(1.0);
+        reads.pool * whole.pool_page
+            + reads.storage * (self.reduced_page() + records)
+            + picked * reduced.row
+            + waits * wait
     }
 
     /// The pages that so many reads at random places of an index need. Those of one request are

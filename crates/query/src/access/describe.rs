@@ -39,6 +39,9 @@ pub struct AccessRow {
     pub filters: Vec<String>,
 }
 
+/// That storage picks rows out of their pages.
+const KEY_BATCHES: &str = "Using NDP key batches";
+
 /// The table accesses of a plan, in the order in which they are written in it.
 #[must_use]
 pub fn describe(plan: &Arc<dyn ExecutionPlan>) -> Vec<AccessRow> {
@@ -97,12 +100,17 @@ fn visit_join_table(join: &JoinTableExec, rows: &mut Vec<AccessRow>) {
 fn inner_row(join: &IndexJoinExec) -> AccessRow {
     let scan = join.inner();
     let index = &scan.table.indexes[scan.path.index];
+    let how = match join.uses_key_batches() {
+        // A path that fetches says so itself.
+        true if !scan.path.fetch => format!("index lookups for each outer row; {KEY_BATCHES}"),
+        _ => "index lookups for each outer row".to_owned(),
+    };
     AccessRow {
         access_type: if join.is_unique() { "eq_ref" } else { "ref" },
         key: Some(index.name.clone()),
         rows: join.matches().round().max(1.0) as u64,
         filtered: (100.0 * scan.filter_factor()).min(100.0),
-        extra: format!("index lookups for each outer row; {}", extra(scan)),
+        extra: format!("{how}; {}", extra(scan)),
         counters: join.counters(),
         ..row(scan)
     }
@@ -228,6 +236,9 @@ fn extra(scan: &PageScanExec) -> String {
     if !scan.path.fetch && scan.path.index > 0 {
         parts.push("Using index".to_owned());
     }
+    if scan.path.fetch && scan.uses_key_batches() {
+        parts.push(KEY_BATCHES.to_owned());
+    }
     if !scan.path.fetch && scan.workers() > 1 {
         parts.push(format!("Parallel scan ({} workers)", scan.workers()));
     }
@@ -301,7 +312,13 @@ pub fn analyze(plan: &Arc<dyn ExecutionPlan>) -> String {
             .find(|(name, _)| *name == "pages_compiled")
             .map_or(0, |c| c.1);
         // Each access is one scan, and samples are taken before there is one.
-        let other = ["scans", "samples", "pages_sampled"];
+        let other = [
+            "scans",
+            "samples",
+            "pages_sampled",
+            "key_batches",
+            "keys_fetched",
+        ];
         let counters = access.counters.iter();
         let counters = counters.filter(|(name, _)| !other.contains(name));
         for (name, value) in counters {

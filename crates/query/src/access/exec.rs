@@ -635,7 +635,7 @@ impl PageScanExec {
     async fn batches(self) -> DfResult<BoxStream<'static, DfResult<RecordBatch>>> {
         let schema = self.schema();
         let batches = if self.path.fetch {
-            let lookups = self.lookups(self.view().await?)?;
+            let lookups = self.lookups(self.view().await?, false)?;
             self.context.status.count(&self.ndp);
             lookups.spans(&self.path.spans, self.is_reverse())
         } else {
@@ -687,12 +687,21 @@ impl PageScanExec {
         self.aggregate.is_none() && column.is_some_and(|column| column.ty.is_long())
     }
 
-    /// Lookups in the path's index that deliver the access's columns.
-    pub(super) fn lookups(&self, view: Arc<ReadView>) -> DfResult<Lookups> {
+    /// True if storage picks rows that are looked up out of pages that are not in the buffer pool.
+    pub(super) fn uses_key_batches(&self) -> bool {
+        let pages = self.stats.leaf_pages.first().copied().unwrap_or(0);
+        let pool = self.context.engine.pool().capacity() as u64;
+        self.context.settings.key_batches().pay(pages, pool)
+    }
+
+    /// Lookups in the path's index, by all its key columns or the first ones, that deliver the access's columns.
+    pub(super) fn lookups(&self, view: Arc<ReadView>, whole_keys: bool) -> DfResult<Lookups> {
         let request = LookupRequest {
             table: self.table.clone(),
             index: self.path.index,
             fetch: self.path.fetch,
+            whole_keys,
+            key_batches: self.context.settings.key_batches(),
             projection: self.projected_positions()?,
             predicate: self.predicate()?,
             view,

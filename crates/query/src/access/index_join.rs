@@ -211,6 +211,11 @@ impl IndexJoinExec {
         index.unique && self.inner.key.len() == index.key_columns
     }
 
+    /// True if storage picks inner rows out of pages that are not in the buffer pool.
+    pub(super) fn uses_key_batches(&self) -> bool {
+        self.inner.uses_key_batches()
+    }
+
     /// Inner rows that are expected to have the key of one outer row.
     pub(super) fn matches(&self) -> f64 {
         self.inner.matches
@@ -227,6 +232,17 @@ impl IndexJoinExec {
         let mut counters: Vec<_> = COUNTERS.iter().map(|name| (*name, sum(name))).collect();
         counters.push(("rows", metrics.output_rows().unwrap_or_default() as u64));
         counters
+    }
+
+    /// True if the first columns are all those of the outer rows, in their order.
+    fn begins_with_outer(&self) -> bool {
+        let Combine { columns, outer, .. } = &*self.combine;
+        let count = self.input.schema().fields().len();
+        let first = columns.iter().take(count).enumerate();
+        count <= columns.len()
+            && first
+                .into_iter()
+                .all(|(at, column)| column.side == *outer && column.index == at)
     }
 
     /// Rows expected for so many outer rows.
@@ -354,7 +370,8 @@ impl ExecutionPlan for IndexJoinExec {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
+        // A sort is moved below by the numbers of its columns.
+        vec![self.begins_with_outer()]
     }
 
     fn apply_expressions(

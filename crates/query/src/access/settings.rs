@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use perigee_engine::catalog::Table;
 use perigee_engine::ndp::GroupMethod;
-use perigee_engine::scan::{CancelToken, KeySpans};
+use perigee_engine::scan::{CancelToken, KeyBatches, KeySpans};
 use perigee_engine::txn::{RangeLocker, ReadView};
 use perigee_engine::{Engine, EngineError};
 
@@ -118,6 +118,8 @@ pub struct NdpSettings {
     /// `ndp_index_conditions`: conditions on the columns of a secondary index are evaluated over its entries, before rows
     /// are fetched.
     pub index_conditions: IndexConditions,
+    /// `ndp_key_batches`: storage picks rows that are looked up by their keys out of their pages.
+    pub key_batches: KeyBatches,
     /// `optimizer_join_order`: inner joins are joined in the cheapest order, not in that of FROM.
     pub join_order: bool,
     /// `optimizer_sample_pages`: most leaf pages of a sample; none is taken if it is 0.
@@ -171,6 +173,7 @@ impl Default for NdpSettings {
             join_table_memory: JOIN_TABLE_MEMORY,
             top_filters: true,
             index_conditions: IndexConditions::On,
+            key_batches: KeyBatches::IfLarger,
             join_order: true,
             sample_pages: 64,
             sample_time: Duration::from_millis(100),
@@ -206,6 +209,15 @@ impl NdpSettings {
     #[must_use]
     pub fn decide_by_cost(&self, engine: &Engine) -> bool {
         engine.config().measure_costs && !self.thresholds.any()
+    }
+
+    /// Whether storage picks rows that are looked up out of their pages: never where nothing may be pushed.
+    #[must_use]
+    pub fn key_batches(&self) -> KeyBatches {
+        match self.forbidden() {
+            Some(_) => KeyBatches::Never,
+            None => self.key_batches,
+        }
     }
 
     /// Why nothing may be pushed, if nothing may.

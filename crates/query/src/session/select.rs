@@ -17,7 +17,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
 use perigee_engine::ndp::GroupMethod;
-use perigee_engine::scan::{CancelToken, ScanCounters};
+use perigee_engine::scan::{CancelToken, KeyBatches, ScanCounters};
 use perigee_engine::txn::{RangeLocker, ReadView};
 use perigee_sql_bind::query::{self, Hint, Query as Bound};
 use sqlparser::ast::Query;
@@ -417,6 +417,11 @@ fn settings(session: &Session) -> NdpSettings {
             Ok(Some("ALWAYS")) => IndexConditions::Always,
             Ok(Some("OFF")) => IndexConditions::Off,
             _ => IndexConditions::On,
+        },
+        key_batches: match variables.get("ndp_key_batches") {
+            Ok(Some("ALWAYS")) => KeyBatches::Always,
+            Ok(Some("OFF")) => KeyBatches::Never,
+            _ => KeyBatches::IfLarger,
         },
         join_order: variables.is_on("optimizer_join_order"),
         sample_pages: variables.integer("optimizer_sample_pages") as usize, // the variable's range is small

@@ -195,6 +195,11 @@ static DEFINITIONS: &[Definition] = &[
         "16777216",
     ),
     both("ndp_join_tables", Kind::Switch, "ON"),
+    both(
+        "ndp_key_batches",
+        Kind::Word(&["OFF", "ON", "ALWAYS"]),
+        "ON",
+    ),
     both("ndp_max_filter_factor", Kind::NumberOrAuto(0.0, 1.0), AUTO),
     both("ndp_max_pages_look_ahead", Kind::Integer(0, 65_536), "0"),
     both("ndp_min_pages", Kind::IntegerOrAuto(0, u64::MAX), AUTO),

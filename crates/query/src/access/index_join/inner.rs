@@ -114,6 +114,19 @@ impl InnerSide {
         Ok(view)
     }
 
+    /// True if all key columns of the index are looked up.
+    fn has_whole_keys(&self) -> bool {
+        let scan = &self.scan;
+        self.key.len() == scan.table.indexes[scan.path.index].layout.key.len()
+    }
+
+    /// True if storage picks rows out of pages that are not in the buffer pool.
+    pub fn uses_key_batches(&self) -> bool {
+        let path = &self.scan.path;
+        let by_key = path.fetch || (path.index == 0 && self.has_whole_keys());
+        by_key && self.scan.uses_key_batches()
+    }
+
     /// Inner rows that a request should find: fewer if they come with long values.
     pub fn rows_per_request(&self) -> usize {
         let columns = &self.scan.table.def.columns;
@@ -138,7 +151,7 @@ impl InnerSide {
         let lookups = match self.lookups.get() {
             Some(lookups) => lookups.with_view(view),
             None => {
-                let prepared = scan.lookups(view)?;
+                let prepared = scan.lookups(view, self.has_whole_keys())?;
                 self.lookups.get_or_init(|| {
                     scan.context.status.count(&scan.ndp);
                     prepared.clone()

@@ -1,0 +1,182 @@
+//! Rows that storage picks out of their pages by their keys are those of whole pages: for every view, of every index,
+//! whatever storage declines and whatever happens to the tree in between.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use arrow_array::Array;
+use perigee_engine::catalog::Table;
+use perigee_engine::scan::{CancelToken, KeyBatches, LookupRequest};
+use perigee_engine::txn::{ReadView, TransactionOptions, Written};
+use perigee_engine::{Engine, EngineConfig};
+use perigee_log_store::LogStoreService;
+use perigee_page_store::{Config, PageStoreService};
+use perigee_sal::{Sal, SalConfig};
+use perigee_types::DbId;
+use perigee_value::{Datum, key};
+
+use crate::{definition, live, load, open, row};
+
+const ROWS: i64 = 20_000;
+const CLUSTERED: usize = 0;
+const BY_AMOUNT: usize = 1;
+
+async fn open_over(dir: &Path, stores: Config, config: EngineConfig) -> Arc<Engine> {
+    let log = LogStoreService::open(dir.join("log"), Default::default()).unwrap();
+    let mut services: Vec<Arc<dyn perigee_page_api::PageStore>> = Vec::new();
+    for store in ["pages-0", "pages-1"] {
+        let store = PageStoreService::open(dir.join(store), stores.clone()).unwrap();
+        services.push(Arc::new(store));
+    }
+    let sal = Sal::open(SalConfig::new(DbId(1)), Arc::new(log), services);
+    Engine::open(sal.await.unwrap(), config).await.unwrap()
+}
+
+fn key_of(table: &Table, index: usize, value: Datum) -> Vec<u8> {
+    let mut out = Vec::new();
+    key::encode_key(&table.indexes[index].layout, &[value], &mut out).unwrap();
+    out
+}
+
+/// Rows change their amounts, go, and come back.
+async fn change(engine: &Arc<Engine>, table: &Arc<Table>) {
+    let mut transaction = engine.begin(TransactionOptions::default());
+    for id in (0..ROWS).step_by(7) {
+        let mut new = row(id);
+        new[1] = Datum::Decimal(i128::from(999 - id % 1000));
+        let key = key_of(table, CLUSTERED, Datum::Int(id));
+        let written = match id % 3 {
+            0 => transaction.delete_row(table, &key).await.unwrap(),
+            _ => transaction.update_row(table, &key, &new).await.unwrap(),
+        };
+        assert_eq!(written, Written::Done);
+    }
+    let back: Vec<_> = (0..ROWS).step_by(21).take(50).map(row).collect();
+    transaction.insert(table, &back).await.unwrap();
+    transaction.commit().await.unwrap();
+}
+
+/// The rows that keys lead to, each with the number of its key.
+async fn find(
+    (engine, table): (&Arc<Engine>, &Arc<Table>),
+    (index, fetch): (usize, bool),
+    view: &Arc<ReadView>,
+    key_batches: KeyBatches,
+) -> Vec<String> {
+    let keys: Vec<_> = match index {
+        // Some of which nothing has.
+        CLUSTERED => (0..ROWS + 500)
+            .step_by(13)
+            .map(|id| key_of(table, index, Datum::Int(id)))
+            .collect(),
+        _ => (0..1000)
+            .step_by(7)
+            .map(|amount| key_of(table, index, Datum::Decimal(amount)))
+            .collect(),
+    };
+    let request = LookupRequest {
+        table: table.clone(),
+        index,
+        fetch,
+        whole_keys: index == CLUSTERED,
+        key_batches,
+        projection: vec![0, 1, 2],
+        predicate: Some(crate::below(table, 400)),
+        view: view.clone(),
+        cancel: CancelToken::new(),
+    };
+    let found = engine.lookups(request).unwrap().find(&keys).await.unwrap();
+    let rows = found.key_of_row.iter().enumerate().map(|(at, key)| {
+        let columns = found.batch.columns().iter();
+        let values: Vec<_> = columns.map(|column| column.slice(at, 1)).collect();
+        format!("{key}: {values:?}")
+    });
+    rows.collect()
+}
+
+async fn agree(engine: &Arc<Engine>, table: &Arc<Table>, views: &[Arc<ReadView>], what: &str) {
+    let counters = engine.scan_counters();
+    for view in views {
+        for path in [(CLUSTERED, false), (BY_AMOUNT, true)] {
+            let place = (engine, table);
+            let whole = find(place, path, view, KeyBatches::Never).await;
+            assert!(whole.len() > 300, "{what}: {} rows", whole.len());
+            let before = counters.keys_fetched.load(Ordering::Relaxed);
+            let picked = find(place, path, view, KeyBatches::Always).await;
+            assert_eq!(picked, whole, "{what}, {path:?}");
+            let keys = counters.keys_fetched.load(Ordering::Relaxed) - before;
+            assert!(keys > 300, "{what}, {path:?}: {keys} keys");
+        }
+    }
+}
+
+#[test]
+fn rows_picked_out_of_their_pages_are_those_of_whole_pages() {
+    let past_pool = EngineConfig {
+        past_pool: true,
+        ..EngineConfig::default()
+    };
+    let splitting = EngineConfig {
+        split_behind_scans: true,
+        all_ambiguous: true,
+        ..past_pool.clone()
+    };
+    let declining = Config {
+        decline_every: Some(3),
+        ..Config::default()
+    };
+    for (what, stores, config) in [
+        ("as usual", Config::default(), past_pool.clone()),
+        ("leaves are split meanwhile", Config::default(), splitting),
+        ("pages are declined", declining, past_pool),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        live(async {
+            let engine = open_over(dir.path(), stores, config).await;
+            engine.create_schema("test").await.unwrap();
+            let table = engine.create_table(definition("t")).await.unwrap();
+            load(&engine, &table, 0..ROWS).await;
+            let old = engine.read_view();
+            change(&engine, &table).await;
+            let views = [old, engine.read_view()];
+            agree(&engine, &table, &views, what).await;
+        });
+    }
+}
+
+#[test]
+fn rows_are_picked_out_where_the_index_is_larger_than_the_pool() {
+    let dir = tempfile::tempdir().unwrap();
+    live(async {
+        let engine = open(dir.path(), EngineConfig::default()).await;
+        engine.create_schema("test").await.unwrap();
+        let table = engine.create_table(definition("t")).await.unwrap();
+        load(&engine, &table, 0..ROWS).await;
+        engine.shutdown().await.unwrap();
+    });
+    for (pool, picks) in [(256 << 20, false), (200 << 10, true)] {
+        let config = EngineConfig {
+            buffer_pool: pool,
+            // What gathers statistics reads pages, too.
+            statistics_interval: Duration::from_secs(3600),
+            ..EngineConfig::default()
+        };
+        live(async {
+            let engine = open(dir.path(), config).await;
+            let table = engine.table("test", "t").unwrap();
+            let view = engine.read_view();
+            let counters = engine.scan_counters();
+            let shipped = || counters.bytes_shipped.load(Ordering::Relaxed);
+            let place = (&engine, &table);
+            let found = find(place, (CLUSTERED, false), &view, KeyBatches::IfLarger).await;
+            assert!(found.len() > 300);
+            let keys = counters.keys_fetched.load(Ordering::Relaxed);
+            assert_eq!(keys > 0, picks, "{keys} keys with {pool} bytes of pool");
+            // A record has some 40 bytes, its page 16 KiB.
+            let all = counters.snapshot();
+            assert!(shipped() < 100 * keys.max(1), "{all:?}");
+        });
+    }
+}
