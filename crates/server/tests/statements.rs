@@ -20,7 +20,8 @@ mod statements {
 use perigee_testkit::{MariaDb, Rng, tested_binary};
 use perigee_workload::{Client, Embedded, Rows, WorkloadError};
 use statements::compare::{
-    NOT_SUPPORTED, errno, is_cut, is_year_of_branch, keys, mariadb_client, normal, number_of, shown,
+    NOT_SUPPORTED, errno, is_cut, is_rounded_key, is_year_of_branch, keys, mariadb_client, normal,
+    number_of, shown,
 };
 use statements::queries::{Query, query};
 use statements::tables;
@@ -131,6 +132,7 @@ impl Report {
         };
         if is_cut(query, ours, theirs)
             || is_year_of_branch(query, ours, theirs)
+            || is_rounded_key(query, ours, theirs)
             || query.sql.contains(NEGATIVE_ZERO)
         {
             self.differ_by_decision += 1;
@@ -180,7 +182,7 @@ async fn contenders(dir: &std::path::Path) -> (Vec<Contender>, [Embedded; 2]) {
         (
             "NDP on, hostile",
             1,
-            "SET ndp_mode = ON, ndp_min_pages = 0, ndp_index_conditions = ALWAYS",
+            "SET ndp_mode = ON, ndp_min_pages = 0, ndp_index_conditions = ALWAYS, ndp_key_batches = ALWAYS",
         ),
         (LITTLE_MEMORY, 0, "SET query_memory_limit = 1048576"),
     ];

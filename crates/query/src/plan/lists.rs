@@ -13,6 +13,7 @@
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result as DfResult, ScalarValue};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
@@ -43,7 +44,14 @@ impl OptimizerRule for Simplify {
         interrupt::check_df()?;
         let schema = merge_schema(&plan.inputs());
         let is_condition = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::TableScan(_));
-        plan.map_expressions(|expr| explicit(expr, is_condition, &schema))?
+        // Whoever stands above knows a column by its name.
+        let names = NamePreserver::new(&plan);
+        let named = |expr: Expr| {
+            let name = names.save(&expr);
+            let explicit = explicit(expr, is_condition, &schema)?;
+            Ok(explicit.update_data(|expr| name.restore(expr)))
+        };
+        plan.map_expressions(named)?
             .transform_data(|plan| self.rule.rewrite(plan, config))
     }
 }
