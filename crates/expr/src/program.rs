@@ -164,6 +164,14 @@ pub enum Arithmetic {
     Modulo,
 }
 
+impl Arithmetic {
+    /// True if the right operand must not be zero.
+    #[must_use]
+    pub const fn divides(self) -> bool {
+        matches!(self, Self::Divide | Self::IntDivide | Self::Modulo)
+    }
+}
+
 /// Comparison operators; NULL if either side is NULL, except for the null-safe one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {

@@ -283,7 +283,7 @@ impl wire::Session for WireSession {
         SessionStatus {
             autocommit: self.session.autocommit(),
             in_transaction: self.session.in_transaction(),
-            ..SessionStatus::default()
+            no_backslash_escapes: !self.session.has_backslash_escapes(),
         }
     }
 

@@ -8,6 +8,7 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use datafusion::common::Result as DfResult;
@@ -15,6 +16,7 @@ use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use futures::future::BoxFuture;
 use perigee_engine::scan::CancelToken;
 
+use crate::diagnostics::{self, Diagnostics, Noting};
 use crate::error::{Result, SqlError};
 
 thread_local! {
@@ -49,12 +51,18 @@ pub(crate) fn token() -> Option<CancelToken> {
 pub(crate) struct Watched<'a, T> {
     future: BoxFuture<'a, T>,
     token: CancelToken,
+    diagnostics: Option<Arc<Diagnostics>>,
 }
 
 impl<'a, T> Watched<'a, T> {
     /// What a future does from now on is done for the statement.
     pub(crate) fn new(future: BoxFuture<'a, T>, token: CancelToken) -> Self {
-        Self { future, token }
+        let diagnostics = diagnostics::current();
+        Self {
+            future,
+            token,
+            diagnostics,
+        }
     }
 }
 
@@ -63,6 +71,7 @@ impl<T> Future for Watched<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let _watch = Watch::new(&self.token);
+        let _noting = Noting::new(self.diagnostics.clone());
         self.future.as_mut().poll(cx)
     }
 }
@@ -90,10 +99,14 @@ impl JoinSetTracer for Tasks {
         work: Box<dyn FnOnce() -> Outcome + Send>,
     ) -> Box<dyn FnOnce() -> Outcome + Send> {
         match token() {
-            Some(token) => Box::new(move || {
-                let _watch = Watch::new(&token);
-                work()
-            }),
+            Some(token) => {
+                let diagnostics = diagnostics::current();
+                Box::new(move || {
+                    let _watch = Watch::new(&token);
+                    let _noting = Noting::new(diagnostics);
+                    work()
+                })
+            }
             None => work,
         }
     }

@@ -2,6 +2,7 @@
 //! as a step after physical planning.
 
 pub mod access;
+mod diagnostics;
 mod error;
 mod functions;
 mod interrupt;

@@ -221,6 +221,7 @@ files!(
     insert,
     joins,
     locking,
+    sql_modes,
     row_alias,
     select,
     session,

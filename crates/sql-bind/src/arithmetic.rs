@@ -9,7 +9,7 @@ use perigee_value::ColumnType;
 
 use crate::cast::cast_to;
 use crate::literal::number_of_binary;
-use crate::{Binder, Result};
+use crate::{Binder, Modes, Result};
 
 /// The type of values that are such numbers.
 pub(crate) fn type_of(number: Number) -> SqlType {
@@ -72,11 +72,12 @@ impl Binder<'_> {
     pub(crate) fn arithmetic(&self, left: Scalar, op: Arithmetic, right: Scalar) -> Result<Scalar> {
         let (left, right) = (number_operand(left)?, number_operand(right)?);
         let shown = arithmetic_type(op, Number::of(&left.ty), Number::of(&right.ty));
-        let divides = matches!(
-            op,
-            Arithmetic::Divide | Arithmetic::IntDivide | Arithmetic::Modulo
-        );
-        let nullable = divides || left.ty.nullable || right.ty.nullable;
+        let signs = self.environment.modes().has(Modes::NO_UNSIGNED_SUBTRACTION);
+        let shown = match shown {
+            Number::UInt(_) if signs && op == Arithmetic::Subtract => Number::Int(19),
+            shown => shown,
+        };
+        let nullable = op.divides() || left.ty.nullable || right.ty.nullable;
         let step = Step {
             op,
             operand: unrounded(right),

@@ -7,7 +7,7 @@ use sqlparser::ast::{Expr, Function, Ident, Query};
 
 use crate::error::unsupported;
 use crate::query::Quantifier;
-use crate::{ListItems, Result};
+use crate::{ListItems, Modes, Result};
 
 /// A column of the row that an expression is bound to.
 #[derive(Clone, Debug)]
@@ -88,6 +88,11 @@ pub trait Environment {
     /// The values of a long IN list that stands in the syntax tree as a name; `None` for any other name.
     fn long_list(&self, _name: &str) -> Option<ListItems<'_>> {
         None
+    }
+
+    /// The modes of `sql_mode`.
+    fn modes(&self) -> Modes {
+        Modes::NONE
     }
 
     /// Microseconds since 1970 when the statement began.

@@ -12,7 +12,7 @@ use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value as Literal, Valu
 use crate::error::unsupported;
 use crate::query::QueryError;
 use crate::rows::tuple;
-use crate::{BindError, Environment, Result};
+use crate::{BindError, Environment, Modes, Result};
 
 /// Binds expressions to a row.
 pub struct Binder<'e> {
@@ -29,6 +29,9 @@ const STACK: usize = 1 << 20;
 
 /// Escape character of LIKE without ESCAPE.
 const ESCAPE: char = '\\';
+
+/// A character that no pattern has.
+const NO_ESCAPE: char = '\0';
 
 impl<'e> Binder<'e> {
     /// A binder of expressions that such an environment surrounds.
@@ -115,7 +118,7 @@ impl<'e> Binder<'e> {
                 pattern,
                 escape_char,
             } => {
-                let escape = escape(escape_char.as_ref())?;
+                let escape = self.escape(escape_char.as_ref())?;
                 let like = self.like(inner, pattern, escape)?;
                 Ok(negate(like, *negated))
             }
@@ -326,16 +329,24 @@ impl<'e> Binder<'e> {
     }
 }
 
+impl Binder<'_> {
+    /// The character behind ESCAPE.
+    fn escape(&self, clause: Option<&ValueWithSpan>) -> Result<char> {
+        let modes = self.environment.modes();
+        match clause {
+            Some(clause) => escape(clause),
+            None if modes.has(Modes::NO_BACKSLASH_ESCAPES) => Ok(NO_ESCAPE),
+            None => Ok(ESCAPE),
+        }
+    }
+}
+
 fn is_text(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if matches!(value.value,
         Literal::SingleQuotedString(_) | Literal::DoubleQuotedString(_)))
 }
 
-/// The character behind ESCAPE; without one nothing is escaped.
-fn escape(clause: Option<&ValueWithSpan>) -> Result<char> {
-    let Some(clause) = clause else {
-        return Ok(ESCAPE);
-    };
+fn escape(clause: &ValueWithSpan) -> Result<char> {
     match &clause.value {
         Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
             let mut chars = text.chars();

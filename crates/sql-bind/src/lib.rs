@@ -18,6 +18,7 @@ mod interval;
 mod json_value;
 mod literal;
 mod long_list;
+mod modes;
 mod repeated;
 mod rows;
 
@@ -25,3 +26,4 @@ pub use environment::{ColumnOf, Environment};
 pub use error::{BindError, Digits, Result};
 pub use expression::Binder;
 pub use long_list::{ListItem, ListItems};
+pub use modes::{Modes, WrongModes};

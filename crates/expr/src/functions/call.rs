@@ -51,6 +51,9 @@ pub enum FunctionError {
     /// What MySQL does and this library does not (MySQL 1235).
     #[error("{0}")]
     NotSupported(String),
+    /// A division by zero where that is an error (MySQL 1365).
+    #[error("Division by 0")]
+    DivisionByZero,
     /// The statement was stopped (MySQL 1317).
     #[error("Query execution was interrupted")]
     Interrupted,
@@ -71,6 +74,14 @@ pub trait Environment {
 
     /// True if the statement is to stop.
     fn is_stopped(&self) -> bool;
+
+    /// A value was divided by zero; the result is NULL.
+    ///
+    /// # Errors
+    /// [`FunctionError::DivisionByZero`] where that is an error.
+    fn divided_by_zero(&self) -> Result<(), FunctionError> {
+        Ok(())
+    }
 
     /// Lets a short time pass.
     fn wait(&self, time: Duration);

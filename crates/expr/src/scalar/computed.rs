@@ -89,11 +89,7 @@ fn numbers<'v>(
     (b, s2): (Units, u8),
     to: Number,
 ) -> Outcome<'v> {
-    let divides = matches!(
-        op,
-        Arithmetic::Divide | Arithmetic::IntDivide | Arithmetic::Modulo
-    );
-    if divides && b.is_zero() {
+    if op.divides() && b.is_zero() {
         return Ok(Value::Null);
     }
     let scale = to.exact().map_or(0, |(_, scale)| scale);

@@ -179,7 +179,12 @@ impl Scalar {
                 for step in steps {
                     context.check()?;
                     let right = value(&step.operand)?;
-                    left = compute(step.op, (&left, &ty), (&right, &step.operand.ty), step.to)?;
+                    let result =
+                        compute(step.op, (&left, &ty), (&right, &step.operand.ty), step.to)?;
+                    if result.is_null() && !left.is_null() && !right.is_null() {
+                        context.environment.divided_by_zero()?;
+                    }
+                    left = result;
                     ty = SqlType::int();
                 }
                 left

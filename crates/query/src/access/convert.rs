@@ -18,6 +18,7 @@ use perigee_expr::{Builder, Comparison, NodeId, Program, Type};
 use perigee_value::collation::weights;
 use perigee_value::{ColumnType, Datum, RowLayout};
 
+use crate::diagnostics;
 use crate::functions::like::{self, ESCAPE};
 use crate::functions::null_safe::NULL_SAFE;
 use crate::functions::{arithmetic, chain, collation, dates, enumeration};
@@ -338,6 +339,9 @@ impl Converter<'_> {
     fn chain(&mut self, function: &ScalarFunctionExpr) -> Option<NodeId> {
         let (ops, operands) = function.args().split_first()?;
         let ops = chain::operators(ops.downcast_ref::<Literal>()?.value())?;
+        if ops.iter().any(|op| op.divides()) && diagnostics::division_is_error() {
+            return None;
+        }
         let (first, operands) = operands.split_first()?;
         let mut node = self.node(first)?;
         for (op, operand) in ops.into_iter().zip(operands) {
@@ -362,6 +366,9 @@ impl Converter<'_> {
     fn function(&mut self, function: &ScalarFunctionExpr) -> Option<NodeId> {
         let args = function.args();
         if let Some(op) = arithmetic::operator_of(function.name()) {
+            if op.divides() && diagnostics::division_is_error() {
+                return None;
+            }
             let (left, right) = (self.node(&args[0])?, self.node(&args[1])?);
             let node = self.builder.arithmetic(op, left, right).ok()?;
             return same_scale(self.builder.ty(node), function.return_type()).then_some(node);
@@ -421,6 +428,8 @@ fn same_scale(ty: Type, planned: &DataType) -> bool {
     match (ty, planned) {
         (Type::Decimal { scale, .. }, DataType::Decimal128(_, s)) => i8::try_from(scale) == Ok(*s),
         (Type::Decimal { .. }, _) | (_, DataType::Decimal128(..)) => false,
+        // A difference without NO_UNSIGNED_SUBTRACTION.
+        (Type::UInt, DataType::Int64) => false,
         _ => true,
     }
 }

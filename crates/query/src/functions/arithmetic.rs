@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, ArrowPrimitiveType, PrimitiveArray};
+use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
+use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     DataType, Decimal128Type, Field, FieldRef, Float64Type, Int64Type, UInt64Type,
@@ -23,7 +24,7 @@ use perigee_value::decimal;
 use super::types::{Number, decimal_type, is_string, mysql_name, number_of, number_of_operand};
 use super::{kernels, text, wide};
 use crate::error::SqlError;
-use crate::interrupt;
+use crate::{diagnostics, interrupt};
 
 /// One operator as a scalar function of two arguments of any numeric types.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -144,11 +145,7 @@ impl ScalarUDFImpl for ArithmeticFunction {
             Some(ty) => ty.clone(),
             None => Self::result_type(self.op.0, number(0)?, number(1)?),
         };
-        let divides = matches!(
-            self.op.0,
-            Arithmetic::Divide | Arithmetic::IntDivide | Arithmetic::Modulo
-        );
-        let nullable = divides || args.arg_fields.iter().any(|f| f.is_nullable());
+        let nullable = self.op.0.divides() || args.arg_fields.iter().any(|f| f.is_nullable());
         Ok(Arc::new(Field::new(self.name(), ty, nullable)))
     }
 
@@ -159,12 +156,33 @@ impl ScalarUDFImpl for ArithmeticFunction {
             .iter()
             .all(|a| matches!(a, ColumnarValue::Scalar(_)));
         let [left, right] = kernels::two(args.args)?;
+        let nulls = nulls_of(&left, &right, rows)?;
         let array = match args.return_field.data_type() {
             DataType::Float64 => double(self.op.0, &left, &right, rows)?,
             ty => exact(self.op.0, &left, &right, ty, rows)?,
         };
+        if array.null_count() > 0 {
+            // The other NULLs are quotients.
+            let zeros = array.null_count().saturating_sub(nulls.min(array.len()));
+            diagnostics::divided_by_zero_df(zeros as u64)?;
+        }
         kernels::shape(array, scalar)
     }
+}
+
+/// Rows in which an operand is NULL; of two constants there is one row.
+fn nulls_of(left: &ColumnarValue, right: &ColumnarValue, rows: usize) -> DfResult<usize> {
+    Ok(match (left, right) {
+        (ColumnarValue::Scalar(one), _) | (_, ColumnarValue::Scalar(one)) if one.is_null() => rows,
+        (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)) => 0,
+        (ColumnarValue::Array(array), ColumnarValue::Scalar(_))
+        | (ColumnarValue::Scalar(_), ColumnarValue::Array(array)) => array.logical_null_count(),
+        (ColumnarValue::Array(a), ColumnarValue::Array(b)) => {
+            let (a, b) = (a.logical_nulls(), b.logical_nulls());
+            let either = NullBuffer::union(a.as_ref(), b.as_ref());
+            either.map_or(0, |nulls| nulls.null_count())
+        }
+    })
 }
 
 /// `-x` of a BIGINT UNSIGNED, which is a BIGINT; of other numbers it is `0 - x`.

@@ -32,8 +32,8 @@ use super::cast::{Target, convert, fsp_of};
 use super::types::{datetime, decimal_type, is_bytes, is_json, is_string, is_time, json, time};
 use super::{dates, kernels, results, text, wide};
 use crate::error::SqlError;
-use crate::interrupt;
 use crate::plan::metadata;
+use crate::{diagnostics, interrupt};
 
 /// What the names of these functions begin with in plans.
 const PREFIX: &str = "mysql_";
@@ -279,6 +279,10 @@ impl Environment for Running<'_> {
         self.0.is_some_and(CancelToken::is_cancelled) || interrupt::check().is_err()
     }
 
+    fn divided_by_zero(&self) -> Result<(), FunctionError> {
+        diagnostics::divided_by_zero(1).map_err(|_| FunctionError::DivisionByZero)
+    }
+
     fn wait(&self, time: Duration) {
         let sleep = || std::thread::sleep(time);
         let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
@@ -464,6 +468,7 @@ impl From<FunctionError> for SqlError {
             FunctionError::Regex { errno, message } => Self::interrupted_by(errno, &message),
             FunctionError::Json(fault) => Self::from(fault),
             FunctionError::NotSupported(what) => Self::not_supported(what),
+            FunctionError::DivisionByZero => Self::division_by_zero(),
             FunctionError::Interrupted => Self::interrupted(),
         }
     }

@@ -237,10 +237,6 @@ pub fn arithmetic(
     overflow: impl Fn() -> ArrowError,
 ) -> DfResult<ArrayRef> {
     let scales = (scale_of(&left.data_type()), scale_of(&right.data_type()));
-    let divides = matches!(
-        op,
-        Arithmetic::Divide | Arithmetic::IntDivide | Arithmetic::Modulo
-    );
     // Integers pass through the decimals that hold them.
     let (precision, scale) = match ty {
         DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
@@ -249,7 +245,7 @@ pub fn arithmetic(
         _ => (decimal::MAX_PRECISION, 0),
     };
     let kernel = |a: i256, b: i256| {
-        if divides && b == i256::ZERO {
+        if op.divides() && b == i256::ZERO {
             return Ok(None);
         }
         let value = compute(op, (units(a), units(b)), scales, scale as u8);

@@ -2,31 +2,44 @@
 //! becomes `(a OR b) OR (c OR d)`. So do chains of AND, and of UNIONs of one kind. These are
 //! associative, so nothing else changes; everything after this may recurse.
 //!
+//! Where `||` is CONCAT, a chain of it becomes one call.
+//!
 //! Only a loop walks down a chain.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Query, SetExpr, SetOperator, SetQuantifier, Value, Values, VisitMut,
-    VisitorMut,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, Query, SetExpr, SetOperator, SetQuantifier, Value,
+    Values, VisitMut, VisitorMut,
 };
+
+use super::Grammar;
 
 /// Operands from which a chain is made shallow. Shorter ones stay what they were written as.
 const LONG: usize = 16;
 
 /// Makes the long chains of a part of a statement shallow.
-pub fn balance(part: &mut impl VisitMut) {
-    let _: ControlFlow<Infallible> = part.visit(&mut Balance);
+pub fn balance(part: &mut impl VisitMut, grammar: &Grammar) {
+    let mut balance = Balance {
+        pipes_as_concat: grammar.has_pipes_as_concat(),
+    };
+    let _: ControlFlow<Infallible> = part.visit(&mut balance);
 }
 
-struct Balance;
+struct Balance {
+    pipes_as_concat: bool,
+}
 
 impl VisitorMut for Balance {
     type Break = Infallible;
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if let Some(kind) = kind_of(expr)
+        if self.pipes_as_concat && is_concat(expr) {
+            let whole = std::mem::replace(expr, Expr::value(Value::Null));
+            *expr = concatenation(whole);
+        } else if let Some(kind) = kind_of(expr)
             && length(expr, |expr| inner_of(expr, kind)) >= LONG
         {
             let whole = std::mem::replace(expr, Expr::value(Value::Null));
@@ -75,6 +88,45 @@ fn inner_of(expr: &Expr, kind: bool) -> Option<&Expr> {
         Expr::BinaryOp { left, .. } if kind_of(expr) == Some(kind) => Some(left),
         _ => None,
     }
+}
+
+fn is_concat(expr: &Expr) -> bool {
+    let op = BinaryOperator::StringConcat;
+    matches!(expr, Expr::BinaryOp { op: own, .. } if *own == op)
+}
+
+/// CONCAT of the operands of a chain.
+fn concatenation(mut rest: Expr) -> Expr {
+    let mut operands = Vec::new();
+    loop {
+        let in_chain = is_concat(&rest);
+        match rest {
+            Expr::BinaryOp { left, right, .. } if in_chain => {
+                operands.push(*right);
+                rest = *left;
+            }
+            first => {
+                operands.push(first);
+                break;
+            }
+        }
+    }
+    let argument = |expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
+    let list = FunctionArgumentList {
+        duplicate_treatment: None,
+        args: operands.into_iter().rev().map(argument).collect(),
+        clauses: Vec::new(),
+    };
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new("CONCAT")]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(list),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
 }
 
 fn conditions(mut rest: Expr, kind: bool) -> Expr {
@@ -178,13 +230,17 @@ pub fn halves<T>(mut operands: Vec<T>, joined: &impl Fn(T, T) -> T) -> T {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use perigee_sql_bind::Modes;
+
     use crate::parse::Grammar;
     use sqlparser::parser::Parser;
 
     fn balanced(text: &str) -> Box<Query> {
-        let mut parser = Parser::new(&Grammar).try_with_sql(text).unwrap();
+        let mut parser = Parser::new(Grammar::of(Modes::NONE))
+            .try_with_sql(text)
+            .unwrap();
         let mut query = parser.parse_query().unwrap();
-        balance(query.as_mut());
+        balance(query.as_mut(), Grammar::of(Modes::NONE));
         query
     }
 

@@ -10,6 +10,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::Grammar;
 use crate::error::{Result, SqlError};
 use crate::functions::chain::LONG;
 
@@ -31,7 +32,7 @@ pub const MAX_TERMS: usize = 20_000;
 ///
 /// # Errors
 /// 1436.
-pub fn check(tokens: &[TokenWithSpan]) -> Result<()> {
+pub fn check(tokens: &[TokenWithSpan], grammar: &Grammar) -> Result<()> {
     let mut levels = vec![Level::default()];
     let mut after_period = false;
     for TokenWithSpan { token, .. } in tokens {
@@ -54,6 +55,8 @@ pub fn check(tokens: &[TokenWithSpan]) -> Result<()> {
                 keyword => top(&mut levels).keyword(keyword)?,
             },
             Token::Comma | Token::SemiColon => top(&mut levels).restart(),
+            // A chain is one call.
+            Token::StringConcat if grammar.has_pipes_as_concat() => top(&mut levels).operand()?,
             Token::StringConcat | Token::Overlap => top(&mut levels).term()?,
             Token::Period
             | Token::Number(..)
@@ -178,6 +181,12 @@ impl Level {
         Self::bounded(self.terms)
     }
 
+    /// Another operand of a call.
+    fn operand(&mut self) -> Result<()> {
+        self.terms += 1;
+        Self::bounded(self.terms)
+    }
+
     fn bounded(terms: usize) -> Result<()> {
         match terms > MAX_TERMS {
             true => Err(SqlError::too_long(MAX_TERMS)),
@@ -246,7 +255,9 @@ mod tests {
     fn errno(text: &str) -> Option<u16> {
         let script = Script::new(text).unwrap();
         let piece = script.pieces().next().unwrap();
-        super::check(piece.tokens).err().map(|error| error.errno)
+        super::check(piece.tokens, piece.grammar)
+            .err()
+            .map(|error| error.errno)
     }
 
     #[test]

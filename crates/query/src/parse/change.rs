@@ -9,7 +9,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, Whitespace};
 
 use super::balance::balance;
-use super::{Cursor, Piece, names, syntax_error};
+use super::{Cursor, Grammar, Piece, names, syntax_error};
 use crate::error::{Result, SqlError};
 
 /// Which rows a statement changes.
@@ -50,10 +50,10 @@ pub struct Delete {
 }
 
 impl Rows {
-    fn balance(&mut self) {
-        balance(&mut self.from);
-        balance(&mut self.selection);
-        balance(&mut self.order_by);
+    fn balance(&mut self, grammar: &Grammar) {
+        balance(&mut self.from, grammar);
+        balance(&mut self.selection, grammar);
+        balance(&mut self.order_by, grammar);
     }
 
     /// True if rows come from one table by itself.
@@ -81,8 +81,8 @@ pub(super) fn update(mut cursor: Cursor<'_>) -> Result<Update> {
         })
     };
     let mut update = parse(&mut parser).map_err(|e| piece.error(&e))?;
-    balance(&mut update.assignments);
-    update.rows.balance();
+    balance(&mut update.assignments, piece.grammar);
+    update.rows.balance(piece.grammar);
     piece.expect_end(&mut parser)?;
     update.rows.hints = hints;
     check_names(piece, &update.assignments)?;
@@ -97,7 +97,7 @@ pub(super) fn delete(mut cursor: Cursor<'_>) -> Result<Delete> {
     let piece = cursor.piece();
     let mut parser = piece.parser(cursor.position());
     let (targets, mut rows) = delete_tables(&mut parser).map_err(|e| piece.error(&e))?;
-    rows.balance();
+    rows.balance(piece.grammar);
     piece.expect_end(&mut parser)?;
     rows.hints = hints;
     if !targets.is_empty() && (rows.order_by.is_some() || rows.limit.is_some()) {

@@ -10,20 +10,93 @@
 //! a = b LIKE c            is a = (b LIKE c)
 //! a->'$.b' = 1            is (a->'$.b') = 1
 //! ```
+//!
+//! Some modes of `sql_mode` are modes of the grammar: there is one for each set of them.
 
 use std::any::TypeId;
 
+use perigee_sql_bind::Modes;
 use sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator};
 use sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
 
 use crate::interrupt;
 
 /// The dialect: sqlparser's own with corrections.
 #[derive(Debug)]
-pub struct Grammar;
+pub struct Grammar {
+    modes: Modes,
+}
+
+/// The modes that the grammar depends on.
+const MODES: [Modes; 4] = [
+    Modes::ANSI_QUOTES,
+    Modes::PIPES_AS_CONCAT,
+    Modes::NO_BACKSLASH_ESCAPES,
+    Modes::HIGH_NOT_PRECEDENCE,
+];
+
+/// The grammars; bit `i` of the place of one says whether it has mode `i` of [`MODES`].
+static GRAMMARS: [Grammar; 1 << MODES.len()] = {
+    let mut grammars = [const { Grammar { modes: Modes::NONE } }; 1 << MODES.len()];
+    let mut place = 0;
+    while place < grammars.len() {
+        let mut mode = 0;
+        while mode < MODES.len() {
+            if place >> mode & 1 == 1 {
+                grammars[place].modes = grammars[place].modes.with(MODES[mode]);
+            }
+            mode += 1;
+        }
+        place += 1;
+    }
+    grammars
+};
+
+impl Grammar {
+    /// The grammar of statements in these modes.
+    #[must_use]
+    pub fn of(modes: Modes) -> &'static Self {
+        let bits = MODES.iter().enumerate();
+        let place = bits.fold(0, |place, (bit, mode)| {
+            place | usize::from(modes.has(*mode)) << bit
+        });
+        &GRAMMARS[place]
+    }
+
+    /// True if a backslash in a string begins an escape sequence.
+    #[must_use]
+    pub fn has_backslash_escapes(&self) -> bool {
+        !self.modes.has(Modes::NO_BACKSLASH_ESCAPES)
+    }
+
+    /// True if `||` is CONCAT; the syntax tree has it as an operator until it is balanced.
+    pub(super) fn has_pipes_as_concat(&self) -> bool {
+        self.modes.has(Modes::PIPES_AS_CONCAT)
+    }
+
+    /// The tokens of a text. Names have the same quotes in all modes.
+    pub(super) fn tokens(&'static self, text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
+        let mut tokens = Tokenizer::new(self, text).tokenize_with_location()?;
+        if self.modes.has(Modes::ANSI_QUOTES) {
+            for token in &mut tokens {
+                if let Token::Word(word) = &mut token.token
+                    && word.quote_style == Some('"')
+                {
+                    word.quote_style = Some('`');
+                }
+            }
+        }
+        Ok(tokens)
+    }
+
+    /// True if what is known of the quotes and escapes of texts holds.
+    pub(super) fn has_plain_strings(&self) -> bool {
+        self.has_backslash_escapes() && !self.modes.has(Modes::ANSI_QUOTES)
+    }
+}
 
 const MYSQL: MySqlDialect = MySqlDialect {};
 
@@ -50,15 +123,18 @@ impl Dialect for Grammar {
     }
 
     fn is_delimited_identifier_start(&self, ch: char) -> bool {
-        MYSQL.is_delimited_identifier_start(ch)
+        MYSQL.is_delimited_identifier_start(ch) || ch == '"' && self.modes.has(Modes::ANSI_QUOTES)
     }
 
     fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
         MYSQL.identifier_quote_style(identifier)
     }
 
+    fn supports_string_literal_backslash_escape(&self) -> bool {
+        self.has_backslash_escapes()
+    }
+
     delegate!(
-        supports_string_literal_backslash_escape,
         supports_string_literal_concatenation,
         ignores_wildcard_escapes,
         supports_numeric_prefix,
@@ -150,6 +226,7 @@ impl Dialect for Grammar {
 
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
         let precedence = match &parser.peek_token_ref().token {
+            Token::StringConcat if self.has_pipes_as_concat() => return Some(Ok(CONCAT)),
             Token::StringConcat => Precedence::Or,
             Token::Overlap => Precedence::And,
             Token::Word(word) if word.keyword == Keyword::XOR => return Some(Ok(XOR)),
@@ -166,6 +243,7 @@ impl Dialect for Grammar {
         match precedence {
             // Predicates bind tighter than comparisons.
             Precedence::Between | Precedence::Like => 2 * MYSQL.prec_value(Precedence::Eq) + 1,
+            Precedence::UnaryNot if self.modes.has(Modes::HIGH_NOT_PRECEDENCE) => CONCAT,
             other => 2 * MYSQL.prec_value(other),
         }
     }
@@ -174,7 +252,7 @@ impl Dialect for Grammar {
 /// An operator before its operand.
 fn unary(parser: &mut Parser<'_>, op: UnaryOperator) -> Result<Expr, ParserError> {
     parser.next_token();
-    let expr = Box::new(parser.parse_subexpr(CARET)?);
+    let expr = Box::new(parser.parse_subexpr(CONCAT)?);
     Ok(Expr::UnaryOp { op, expr })
 }
 
@@ -184,8 +262,11 @@ const XOR: u8 = 15;
 /// Between `&` (46) and `+` (60).
 const SHIFT: u8 = 50;
 
-/// `^` binds tighter than `*` (80), but not than COLLATE (84), and signs bind tighter.
-const CARET: u8 = 83;
+/// `^` binds tighter than `*` (80).
+const CARET: u8 = 82;
+
+/// `||` as CONCAT binds tighter than `^`, but not than COLLATE (84), and signs bind tighter.
+const CONCAT: u8 = 83;
 
 /// `column->path` binds tighter than any operator (at most 100).
 const PATH: u8 = 120;
@@ -195,8 +276,16 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> String {
-        let parser = Parser::new(&Grammar).try_with_sql(text);
-        let expr = parser.and_then(|mut parser| parser.parse_expr());
+        parse_in(Modes::default(), text)
+    }
+
+    fn parse_in(modes: Modes, text: &str) -> String {
+        let grammar = Grammar::of(modes);
+        let tokens = grammar
+            .tokens(text)
+            .unwrap_or_else(|e| panic!("{text}: {e}"));
+        let mut parser = Parser::new(grammar).with_tokens_with_locations(tokens);
+        let expr = parser.parse_expr();
         show(&expr.unwrap_or_else(|e| panic!("{text}: {e}")))
     }
 
@@ -264,6 +353,28 @@ mod tests {
                 expected,
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn modes_change_what_operators_and_quotes_mean() {
+        let pipes = Modes::PIPES_AS_CONCAT;
+        for (modes, text, expected) in [
+            (pipes, "a || b = c", "((a || b) = c)"),
+            (pipes, "a || b || c", "((a || b) || c)"),
+            (pipes, "a ^ b || c", "(a ^ (b || c))"),
+            (pipes, "-a || b * c", "(((- a) || b) * c)"),
+            (pipes, "a OR b || c", "(a OR (b || c))"),
+            (Modes::HIGH_NOT_PRECEDENCE, "NOT a = b", "((NOT a) = b)"),
+            (
+                Modes::HIGH_NOT_PRECEDENCE,
+                "NOT a BETWEEN b AND c",
+                "((NOT a) BETWEEN b AND c)",
+            ),
+            (Modes::ANSI_QUOTES, "\"a\" = 'b'", "(`a` = 'b')"),
+            (Modes::NO_BACKSLASH_ESCAPES, "'a\\' = b", "('a\\' = b)"),
+        ] {
+            assert_eq!(parse_in(modes, text), expected, "{text}");
         }
     }
 }

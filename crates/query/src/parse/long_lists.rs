@@ -63,7 +63,11 @@ pub(super) fn cut(text: &str) -> Option<(String, Vec<&str>)> {
     if text.len() <= LONG || text.contains(NAME) {
         return None;
     }
-    let mut scan = Scan { text, at: 0 };
+    let mut scan = Scan {
+        text,
+        at: 0,
+        escapes: true,
+    };
     scan.white();
     let first = scan.word();
     if !STATEMENTS
@@ -184,7 +188,11 @@ fn value(scan: &mut Scan<'_>) -> Option<Kind> {
 
 /// The values of a list that was cut.
 fn items(list: &str) -> ListItems<'_> {
-    let mut scan = Scan { text: list, at: 0 };
+    let mut scan = Scan {
+        text: list,
+        at: 0,
+        escapes: true,
+    };
     scan.white();
     if scan.peek() == Some(b'\'') {
         return Box::new(Texts(scan));

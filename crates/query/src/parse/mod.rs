@@ -29,10 +29,11 @@ mod whole_table;
 
 use std::borrow::Cow;
 
+use perigee_sql_bind::Modes;
 use sqlparser::ast::{self, ObjectType};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 pub use account::{AccountStatement, Granted, Identified, On, Options, Secret, User, UserName};
 pub use analyze::{Analyze, Histograms};
@@ -100,6 +101,7 @@ pub struct Script<'a> {
     more_rows: MoreRows<'a>,
     /// Lists that are not in the text.
     lists: Vec<&'a str>,
+    grammar: &'static Grammar,
 }
 
 /// One statement of a script.
@@ -113,6 +115,8 @@ pub struct Piece<'a> {
     pub more_rows: MoreRows<'a>,
     /// Lists that names among the tokens stand for.
     pub lists: LongLists<'a>,
+    /// What the tokens mean.
+    pub grammar: &'static Grammar,
 }
 
 /// How EXPLAIN shows a plan.
@@ -216,12 +220,21 @@ impl Statement {
 }
 
 impl<'a> Script<'a> {
-    /// Splits a text.
+    /// Splits a text, in no mode of `sql_mode`.
     ///
     /// # Errors
     /// 1064 for what is no token (an unterminated string).
     pub fn new(text: &'a str) -> Result<Self> {
-        Self::of(Cow::Borrowed(text), MoreRows::default(), Vec::new())
+        Self::in_modes(text, Modes::NONE)
+    }
+
+    /// Splits a text.
+    ///
+    /// # Errors
+    /// As [`Script::new`].
+    pub fn in_modes(text: &'a str, modes: Modes) -> Result<Self> {
+        let (text, grammar) = (Cow::Borrowed(text), Grammar::of(modes));
+        Self::of(text, MoreRows::default(), Vec::new(), grammar)
     }
 
     /// Splits a text if `admit` lets it take what its statements need. Most rows of a long INSERT that it begins
@@ -229,23 +242,34 @@ impl<'a> Script<'a> {
     ///
     /// # Errors
     /// As [`Script::new`], and those of `admit`.
-    pub fn streamed(text: &'a str, admit: impl FnOnce(Footprint) -> Result<()>) -> Result<Self> {
-        if let Some((remaining, more_rows)) = more_rows::cut(text) {
+    pub fn streamed(
+        text: &'a str,
+        modes: Modes,
+        admit: impl FnOnce(Footprint) -> Result<()>,
+    ) -> Result<Self> {
+        let grammar = Grammar::of(modes);
+        if let Some((remaining, more_rows)) = more_rows::cut(text, grammar) {
             admit(Footprint::of(&remaining))?;
-            return Self::of(Cow::Owned(remaining), more_rows, Vec::new());
+            return Self::of(Cow::Owned(remaining), more_rows, Vec::new(), grammar);
         }
-        let (remaining, lists) = match long_lists::cut(text) {
+        let cut = grammar.has_plain_strings().then(|| long_lists::cut(text));
+        let (remaining, lists) = match cut.flatten() {
             Some((remaining, lists)) => (Cow::Owned(remaining), lists),
             None => (Cow::Borrowed(text), Vec::new()),
         };
         let listed = lists.iter().map(|list| list.len()).sum();
         admit(Footprint::of(&remaining).with(listed))?;
-        Self::of(remaining, MoreRows::default(), lists)
+        Self::of(remaining, MoreRows::default(), lists, grammar)
     }
 
-    fn of(text: Cow<'a, str>, more_rows: MoreRows<'a>, lists: Vec<&'a str>) -> Result<Self> {
-        let tokens = Tokenizer::new(&Grammar, &text)
-            .tokenize_with_location()
+    fn of(
+        text: Cow<'a, str>,
+        more_rows: MoreRows<'a>,
+        lists: Vec<&'a str>,
+        grammar: &'static Grammar,
+    ) -> Result<Self> {
+        let tokens = grammar
+            .tokens(&text)
             .map_err(|e| syntax_error(&text, e.location))?;
         let mut pieces = Vec::new();
         let mut start = 0;
@@ -267,6 +291,7 @@ impl<'a> Script<'a> {
             pieces,
             more_rows,
             lists,
+            grammar,
         })
     }
 
@@ -281,6 +306,7 @@ impl<'a> Script<'a> {
                 _ => MoreRows::default(),
             },
             lists: LongLists::new(&self.lists),
+            grammar: self.grammar,
         })
     }
 }
@@ -310,7 +336,7 @@ impl<'a> Piece<'a> {
     }
 
     fn parsed(self) -> Result<Statement> {
-        bounds::check(self.tokens)?;
+        bounds::check(self.tokens, self.grammar)?;
         let mut cursor = Cursor::new(self);
         let first = cursor.word();
         let second = |words: &[&str]| cursor.peek_any(words);
@@ -408,7 +434,7 @@ impl<'a> Piece<'a> {
         let mut parser = self.parser(from);
         let mut statement = parser.parse_statement().map_err(|e| self.error(&e))?;
         locking_clauses(&mut parser, &mut statement).map_err(|e| self.error(&e))?;
-        balance::balance(&mut statement);
+        balance::balance(&mut statement, self.grammar);
         self.expect_end(&mut parser)?;
         if let Some(ident) = names::misplaced(&statement) {
             return Err(syntax_error(self.text, self.place_of(&ident)));
@@ -432,7 +458,7 @@ impl<'a> Piece<'a> {
     }
 
     fn parser(self, from: usize) -> Parser<'a> {
-        Parser::new(&Grammar)
+        Parser::new(self.grammar)
             .with_recursion_limit(MAX_DEPTH)
             .with_tokens_with_locations(whole_table::written_out(&self.tokens[from..]))
     }

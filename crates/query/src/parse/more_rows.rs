@@ -5,10 +5,12 @@
 //! One pass over the bytes decides. A text that is not plain is parsed as a whole: with comments, names or
 //! parameters among the values, or prefixes of strings.
 
+use perigee_sql_bind::Modes;
 use sqlparser::ast::Expr;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Token, Tokenizer};
+use sqlparser::tokenizer::{Location, Token};
 
+use super::balance::balance;
 use super::scan::Scan;
 use super::{Footprint, Grammar, LongLists, MAX_DEPTH, Piece, Source, location, names, near};
 use crate::error::{Result, SqlError};
@@ -23,7 +25,7 @@ const LONGEST_HEAD: usize = 64 << 10;
 const BLOCK: usize = 32 << 10;
 
 /// Rows of VALUES that are not among the tokens of their statement.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct MoreRows<'a> {
     /// The text that they are part of.
     text: &'a str,
@@ -31,12 +33,25 @@ pub struct MoreRows<'a> {
     at: usize,
     /// The last of them ends before this byte.
     end: usize,
+    grammar: &'static Grammar,
+}
+
+impl Default for MoreRows<'_> {
+    fn default() -> Self {
+        Self {
+            text: "",
+            at: 0,
+            end: 0,
+            grammar: Grammar::of(Modes::NONE),
+        }
+    }
 }
 
 /// Some rows.
 #[derive(Debug)]
 pub struct Block<'a> {
     text: &'a str,
+    grammar: &'static Grammar,
     /// Their values.
     pub rows: Vec<Vec<Expr>>,
 }
@@ -50,17 +65,22 @@ impl<'a> Block<'a> {
             tokens: &[],
             more_rows: MoreRows::default(),
             lists: LongLists::default(),
+            grammar: self.grammar,
         }
     }
 }
 
 /// Cuts the rows behind the first out of a text that begins with a long INSERT or REPLACE. What remains has as many
 /// lines.
-pub(super) fn cut(text: &str) -> Option<(String, MoreRows<'_>)> {
+pub(super) fn cut<'t>(text: &'t str, grammar: &'static Grammar) -> Option<(String, MoreRows<'t>)> {
     if text.len() <= LONG {
         return None;
     }
-    let mut scan = Scan { text, at: 0 };
+    let mut scan = Scan {
+        text,
+        at: 0,
+        escapes: grammar.has_backslash_escapes(),
+    };
     scan.head()?;
     scan.row()?;
     let first = scan.at;
@@ -89,6 +109,7 @@ pub(super) fn cut(text: &str) -> Option<(String, MoreRows<'_>)> {
             text,
             at: first,
             end,
+            grammar,
         },
     ))
 }
@@ -105,6 +126,7 @@ impl<'a> MoreRows<'a> {
         let mut scan = Scan {
             text: &self.text[..self.end],
             at: self.at,
+            escapes: self.grammar.has_backslash_escapes(),
         };
         if !scan.comma() {
             return None;
@@ -124,12 +146,17 @@ impl<'a> MoreRows<'a> {
         if let Err(error) = admit(Footprint::of(text)) {
             return Some(Err(error));
         }
-        let parsed = values(text).map_err(|at| match at {
+        let parsed = values(text, self.grammar).map_err(|at| match at {
             Wrong::At(at) => self.syntax_error(start + Source::of(text).offset(at)),
             Wrong::AtEnd => self.syntax_error(end),
             Wrong::Nested => SqlError::too_nested(MAX_DEPTH),
         });
-        Some(parsed.map(|rows| Block { text, rows }))
+        let grammar = self.grammar;
+        Some(parsed.map(|rows| Block {
+            text,
+            grammar,
+            rows,
+        }))
     }
 
     /// The error of the first rows that cannot be parsed.
@@ -164,13 +191,13 @@ enum Wrong {
 }
 
 /// The values of some rows.
-fn values(text: &str) -> std::result::Result<Vec<Vec<Expr>>, Wrong> {
-    let tokens = Tokenizer::new(&Grammar, text).tokenize_with_location();
+fn values(text: &str, grammar: &'static Grammar) -> std::result::Result<Vec<Vec<Expr>>, Wrong> {
+    let tokens = grammar.tokens(text);
     let tokens = tokens.map_err(|error| Wrong::At(error.location))?;
-    let mut parser = Parser::new(&Grammar)
+    let mut parser = Parser::new(grammar)
         .with_recursion_limit(MAX_DEPTH)
         .with_tokens_with_locations(tokens);
-    let values = parser
+    let mut values = parser
         .parse_values(true, false)
         .map_err(|error| match error {
             ParserError::RecursionLimitExceeded => Wrong::Nested,
@@ -185,6 +212,7 @@ fn values(text: &str) -> std::result::Result<Vec<Vec<Expr>>, Wrong> {
     if let Some(ident) = names::misplaced_in(&values) {
         return Err(Wrong::At(ident.span.start));
     }
+    balance(&mut values, grammar);
     Ok(values.rows.into_iter().map(|row| row.content).collect())
 }
 
@@ -263,7 +291,7 @@ mod tests {
 
     /// A long INSERT: its values as sqlparser shows them, of the first rows and of the others.
     fn parsed(text: &str) -> (Vec<Vec<String>>, usize) {
-        let script = Script::streamed(text, |_| Ok(())).unwrap();
+        let script = Script::streamed(text, Modes::NONE, |_| Ok(())).unwrap();
         let piece = script.pieces().next().unwrap();
         let Statement::Insert(insert) = piece.parse().unwrap() else {
             panic!("no INSERT");
@@ -315,7 +343,7 @@ mod tests {
                 let (rows, first) = parsed(&text);
                 assert_eq!((rows.len(), first), (15_000, 1), "{row}{end}");
                 assert!(rows.iter().all(|other| *other == rows[0]), "{row}");
-                let remaining = cut(&text).unwrap().0;
+                let remaining = cut(&text, Grammar::of(Modes::NONE)).unwrap().0;
                 let lines = |text: &str| text.matches('\n').count();
                 assert_eq!(lines(&remaining), lines(&text));
             }
@@ -334,17 +362,26 @@ mod tests {
             "(1, N'a')",
             "ROW(1, 2)",
         ] {
-            assert!(cut(&long(row, "")).is_none(), "{row}");
+            assert!(
+                cut(&long(row, ""), Grammar::of(Modes::NONE)).is_none(),
+                "{row}"
+            );
         }
         let select = format!(
             "INSERT INTO t SELECT {} FROM t",
             vec!["1"; 90_000].join(",")
         );
-        assert!(cut(&select).is_none());
-        assert!(cut(&long("(1, 2)", " UNION SELECT 1, 2")).is_none());
-        assert!(cut(&long("(1, 2)", " , (1, 'open)")).is_none());
+        assert!(cut(&select, Grammar::of(Modes::NONE)).is_none());
         assert!(
-            cut("INSERT INTO t VALUES (1), (2)").is_none(),
+            cut(
+                &long("(1, 2)", " UNION SELECT 1, 2"),
+                Grammar::of(Modes::NONE)
+            )
+            .is_none()
+        );
+        assert!(cut(&long("(1, 2)", " , (1, 'open)"), Grammar::of(Modes::NONE)).is_none());
+        assert!(
+            cut("INSERT INTO t VALUES (1), (2)", Grammar::of(Modes::NONE)).is_none(),
             "it is short"
         );
     }
@@ -352,7 +389,7 @@ mod tests {
     #[test]
     fn errors_have_their_place_in_the_whole_text() {
         let text = long("(1, 2)", " ,\n(3 4), (5, 6)");
-        let script = Script::streamed(&text, |_| Ok(())).unwrap();
+        let script = Script::streamed(&text, Modes::NONE, |_| Ok(())).unwrap();
         let more = script.pieces().next().unwrap().more_rows;
         let error = more.check().unwrap_err();
         assert_eq!(error.errno, 1064);
@@ -361,7 +398,7 @@ mod tests {
             "{error}"
         );
         let deep = long(&format!("({}1{}, 2)", "(".repeat(200), ")".repeat(200)), "");
-        let (_, more) = cut(&deep).unwrap();
+        let (_, more) = cut(&deep, Grammar::of(Modes::NONE)).unwrap();
         assert_eq!(more.check().unwrap_err().errno, 1436);
     }
 }

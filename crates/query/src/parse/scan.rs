@@ -6,6 +6,8 @@ pub struct Scan<'a> {
     pub text: &'a str,
     /// Where the rest begins, in bytes.
     pub at: usize,
+    /// A backslash in a string begins an escape sequence.
+    pub escapes: bool,
 }
 
 impl<'a> Scan<'a> {
@@ -47,7 +49,7 @@ impl<'a> Scan<'a> {
             let byte = self.peek()?;
             self.at += 1;
             match byte {
-                b'\\' => self.at += 1,
+                b'\\' if self.escapes => self.at += 1,
                 byte if byte == quote => return Some(()),
                 _ => {}
             }

@@ -244,7 +244,7 @@ fn value(cursor: &mut Cursor<'_>) -> Result<Value> {
     };
     let mut parser = piece.parser(0);
     let mut expr = parser.parse_expr().map_err(|e| piece.error(&e))?;
-    balance(&mut expr);
+    balance(&mut expr, piece.grammar);
     piece.expect_end(&mut parser)?;
     Ok(Value::Expr(Box::new(expr)))
 }

@@ -4,6 +4,7 @@ use sqlparser::ast::{Expr, ObjectName};
 use sqlparser::tokenizer::Token;
 
 use super::account::{UserName, user_name};
+use super::balance::balance;
 use super::{Cursor, Piece, Scope};
 use crate::error::{Result, SqlError};
 
@@ -324,7 +325,8 @@ fn filter(cursor: &mut Cursor<'_>) -> Result<Option<Filter>> {
         ..cursor.piece()
     };
     let mut parser = piece.parser(0);
-    let expr = parser.parse_expr().map_err(|e| piece.error(&e))?;
+    let mut expr = parser.parse_expr().map_err(|e| piece.error(&e))?;
+    balance(&mut expr, piece.grammar);
     piece.expect_end(&mut parser)?;
     Ok(Some(Filter::Where(Box::new(expr))))
 }

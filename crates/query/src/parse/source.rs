@@ -196,13 +196,15 @@ fn ends_items(keyword: Keyword) -> bool {
 mod tests {
     use sqlparser::tokenizer::Tokenizer;
 
+    use perigee_sql_bind::Modes;
+
     use super::super::Grammar;
     use super::*;
 
     #[test]
     fn items_are_cut_at_commas_outside_of_parentheses() {
         let text = "SELECT DISTINCT  a + 'é,' ,\n  f( b, (SELECT 1 FROM x) )  , `c`\n FROM t";
-        let tokens = Tokenizer::new(&Grammar, text).tokenize_with_location();
+        let tokens = Tokenizer::new(Grammar::of(Modes::NONE), text).tokenize_with_location();
         let tokens = tokens.expect("it is SQL");
         let source = Source {
             tokens: &tokens,

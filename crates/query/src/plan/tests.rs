@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 //! Expressions over constants and a small table: values, names and errors as MariaDB gives them.
 
+use perigee_sql_bind::Modes;
 use std::sync::Arc;
 
 use crate::parse::Grammar;
@@ -175,10 +176,11 @@ fn session() -> SessionState {
 
 /// The meaning of a query.
 pub(crate) fn bound(sql: &str, table: Tables<'_>) -> Result<Query> {
-    let tokens = Tokenizer::new(&Grammar, sql)
+    let tokens = Tokenizer::new(Grammar::of(Modes::NONE), sql)
         .tokenize_with_location()
         .unwrap();
-    let mut parser = Parser::new(&Grammar).with_tokens_with_locations(tokens.clone());
+    let mut parser =
+        Parser::new(Grammar::of(Modes::NONE)).with_tokens_with_locations(tokens.clone());
     let Statement::Query(query) = parser.parse_statement().unwrap() else {
         panic!("not a query: {sql}");
     };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use perigee_engine::catalog::{Numbers, Step, Table, positive};
+use perigee_sql_bind::Modes;
 use perigee_value::{ColumnType, Datum};
 
 use super::Session;
@@ -35,8 +36,7 @@ impl Generator {
         let Some(numbers) = session.frontend.engine.numbers(table).await? else {
             return Ok(Self::default());
         };
-        let modes = session.variables.get("sql_mode")?.unwrap_or_default();
-        let zero_is_a_value = modes.split(',').any(|mode| mode == "NO_AUTO_VALUE_ON_ZERO");
+        let zero_is_a_value = session.modes().has(Modes::NO_AUTO_VALUE_ON_ZERO);
         let step = Step {
             increment: session.variables.integer("auto_increment_increment"),
             offset: session.variables.integer("auto_increment_offset"),

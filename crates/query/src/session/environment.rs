@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use perigee_engine::EngineError;
 use perigee_engine::catalog::{Table, TableDef};
+use perigee_sql_bind::Modes;
 use sqlparser::ast::{Expr, ObjectName, Value};
 use std::sync::Arc;
 
@@ -25,10 +26,8 @@ impl Session {
     /// 1193.
     pub(super) fn variable(&self, scope: Option<&str>, name: &str) -> Result<Expr> {
         match (scope, name) {
-            (None, "warning_count") => Ok(number(self.warnings.len() as u64)),
-            (None, "error_count") => Ok(number(
-                self.warnings.iter().filter(|w| w.level == "Error").count() as u64,
-            )),
+            (None, "warning_count") => Ok(number(self.warnings.count())),
+            (None, "error_count") => Ok(number(self.warnings.errors())),
             (None | Some("session"), "last_insert_id" | "identity") => {
                 Ok(number(self.last_insert_id))
             }
@@ -50,13 +49,12 @@ impl Session {
 
     /// True if a column that the groups do not decide is an error.
     pub(super) fn only_full_group_by(&self) -> bool {
-        let modes = self
-            .variables
-            .get("sql_mode")
-            .ok()
-            .flatten()
-            .unwrap_or_default();
-        modes.split(',').any(|mode| mode == "ONLY_FULL_GROUP_BY")
+        self.modes().has(Modes::ONLY_FULL_GROUP_BY)
+    }
+
+    /// The modes of `sql_mode` for the statements that begin now.
+    pub(super) fn modes(&self) -> Modes {
+        self.variables.modes()
     }
 
     /// The value of a function of the session such as `DATABASE()` as a literal; `None` for other names.

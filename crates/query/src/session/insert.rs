@@ -25,7 +25,7 @@ use sqlparser::ast::{
 };
 
 use super::auto_increment::Generator;
-use super::dml::{Budget, Converter, OnDuplicate, assign, implicit_default, row_of};
+use super::dml::{Budget, Converter, OnDuplicate, Strictness, assign, implicit_default, row_of};
 use super::environment::micros_now;
 use super::locking::mode_of;
 use super::select::{self, Reading};
@@ -84,6 +84,7 @@ struct Statement {
     source: Rows,
     on_duplicate: Duplicates,
     ignore: bool,
+    strictness: Strictness,
 }
 
 /// Where the rows come from.
@@ -140,7 +141,13 @@ impl Statement {
             }
             None => set_form(insert.assignments)?,
         };
-        let targets = Targets::new(&table, &columns, insert.ignore)?;
+        let strictness = Strictness::new(session, insert.ignore);
+        let is_one_row = matches!(&source, Rows::Values(rows) if rows.len() == 1);
+        let strictness = match is_one_row && piece.more_rows.is_empty() {
+            true => strictness.of_one_row(),
+            false => strictness,
+        };
+        let targets = Targets::new(&table, &columns, strictness.adjusts())?;
         let on_duplicate = match insert.on {
             _ if insert.replace_into => Duplicates::Replace,
             None => Duplicates::Refused,
@@ -160,6 +167,7 @@ impl Statement {
             source,
             on_duplicate,
             ignore: insert.ignore,
+            strictness,
         })
     }
 
@@ -188,7 +196,7 @@ impl Statement {
             work,
             cancel,
             on_duplicate,
-            converter: Converter::new(self.ignore),
+            converter: Converter::new(self.strictness),
             counts: Counts::default(),
             generator: Generator::new(session, &self.table).await?,
             now,
@@ -382,7 +390,7 @@ impl Writer<'_> {
     /// What a column gets that has no default.
     fn missing(&mut self, column: &ColumnDef) -> Result<Datum> {
         let error = SqlError::no_default(&column.name);
-        match implicit_default(column.ty).filter(|_| self.statement.ignore) {
+        match implicit_default(column.ty).filter(|_| self.statement.strictness.adjusts()) {
             Some(value) => {
                 self.converter.warnings.push(error);
                 Ok(value)

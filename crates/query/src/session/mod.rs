@@ -39,6 +39,7 @@ mod turn;
 mod user_variables;
 mod variables;
 mod views;
+mod warnings;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,8 +54,10 @@ use parking_lot::RwLock;
 use perigee_accounts::{AccountName, Accounts};
 use perigee_engine::scan::{CancelToken, ScanCounters};
 use perigee_engine::{Engine, Errand};
+use perigee_sql_bind::Modes;
 
 use crate::access::NdpCounters;
+use crate::diagnostics::Diagnostics;
 use crate::error::{Result, SqlError};
 use crate::memory::{Charge, ProcessMemory};
 use crate::parse::{Footprint, Script};
@@ -70,6 +73,7 @@ use transaction::{Characteristics, Open};
 use turn::{Places, Turns};
 use user_variables::UserVariables;
 use variables::{RECALCULATE, Variables};
+use warnings::Warnings;
 
 /// Settings of a [`Frontend`].
 #[derive(Clone, Debug)]
@@ -351,20 +355,6 @@ impl Default for SessionInfo {
     }
 }
 
-/// A note, warning or error that SHOW WARNINGS lists.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    /// `Note`, `Warning` or `Error`.
-    pub level: &'static str,
-    /// MySQL's number.
-    pub code: u16,
-    /// Text.
-    pub message: String,
-}
-
-/// Most warnings that are kept, MySQL's default of `max_error_count`.
-const MAX_WARNINGS: usize = 1024;
-
 /// One connection's session.
 pub struct Session {
     frontend: Arc<Frontend>,
@@ -372,7 +362,9 @@ pub struct Session {
     variables: Variables,
     user_variables: UserVariables,
     schema: Option<String>,
-    warnings: Vec<Warning>,
+    warnings: Warnings,
+    /// What evaluation says of the statement that runs.
+    diagnostics: Arc<Diagnostics>,
     /// The transaction that statements belong to; without one each is its own.
     open: Option<Open>,
     next_transaction: Characteristics,
@@ -401,7 +393,8 @@ impl Session {
             variables,
             user_variables,
             schema: None,
-            warnings: Vec::new(),
+            warnings: Warnings::default(),
+            diagnostics: Arc::default(),
             open: None,
             next_transaction: Characteristics::default(),
             prepared: PreparedStatements::default(),
@@ -471,6 +464,12 @@ impl Session {
         self.variables.is_on("autocommit")
     }
 
+    /// True if a backslash in a string begins an escape sequence.
+    #[must_use]
+    pub fn has_backslash_escapes(&self) -> bool {
+        !self.modes().has(Modes::NO_BACKSLASH_ESCAPES)
+    }
+
     /// Seconds the client may stay silent.
     #[must_use]
     pub fn wait_timeout(&self, interactive: bool) -> u64 {
@@ -479,12 +478,6 @@ impl Session {
         } else {
             "wait_timeout"
         })
-    }
-
-    /// Number of warnings of the last statement.
-    #[must_use]
-    pub fn warning_count(&self) -> u16 {
-        u16::try_from(self.warnings.len()).unwrap_or(u16::MAX)
     }
 
     /// Runs a text of one or, if `multi`, several statements. Results go to `out` one after the
@@ -557,7 +550,7 @@ impl Session {
     fn script<'t>(&self, text: &'t str) -> Result<(Script<'t>, Charge)> {
         let mut charge = self.frontend.memory.charge(0)?;
         let admit = |footprint: Footprint| self.admit(footprint.parsed(), &mut charge);
-        let script = Script::streamed(text, admit)?;
+        let script = Script::streamed(text, self.modes(), admit)?;
         Ok((script, charge))
     }
 
@@ -579,20 +572,5 @@ impl Session {
         let charge = Arc::new(charge);
         self.charge = Arc::downgrade(&charge);
         charge
-    }
-
-    fn note_error(&mut self, error: &SqlError) {
-        self.warn("Error", error);
-    }
-
-    fn warn(&mut self, level: &'static str, error: &SqlError) {
-        if self.warnings.len() < MAX_WARNINGS {
-            let message = error.message.clone();
-            self.warnings.push(Warning {
-                level,
-                code: error.errno,
-                message,
-            });
-        }
     }
 }

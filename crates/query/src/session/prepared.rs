@@ -20,6 +20,7 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use perigee_engine::Errand;
 use perigee_engine::scan::CancelToken;
+use perigee_sql_bind::Modes;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::fast::{self, FastStatement, Known};
@@ -29,7 +30,7 @@ use super::{Frontend, Session, analyze, select, statement};
 use crate::error::{Result, SqlError};
 use crate::memory::Charge;
 use crate::parse::{
-    Cursor, Footprint, LongLists, MoreRows, Piece, PreparedText, Script, Statement,
+    Cursor, Footprint, Grammar, LongLists, MoreRows, Piece, PreparedText, Script, Statement,
     TransactionStatement, syntax_error,
 };
 use crate::result::{NoFile, OkResult, ResultColumn, ResultSink};
@@ -154,12 +155,14 @@ struct Template {
     parameters: Vec<usize>,
     /// The statement with its parameters as placeholders.
     statement: Statement,
+    /// The grammar of the modes in which it was prepared.
+    grammar: &'static Grammar,
 }
 
 impl Template {
     /// Parses a text of one statement.
-    fn new(text: &str) -> Result<Self> {
-        let script = Script::new(text)?;
+    fn new(text: &str, modes: Modes) -> Result<Self> {
+        let script = Script::in_modes(text, modes)?;
         let mut pieces = script.pieces();
         let piece = pieces.next().ok_or_else(SqlError::empty_query)?;
         if let Some(second) = pieces.next() {
@@ -181,6 +184,7 @@ impl Template {
             return Err(SqlError::not_preparable());
         }
         Ok(Self {
+            grammar: piece.grammar,
             tokens: piece.tokens.to_vec(),
             parameters,
             statement,
@@ -238,6 +242,7 @@ impl Template {
             tokens,
             more_rows: MoreRows::default(),
             lists: LongLists::default(),
+            grammar: self.grammar,
         }
     }
 
@@ -415,7 +420,7 @@ impl Session {
         let mut charge = self.frontend.memory.charge(0)?;
         self.admit(footprint.parsed(), &mut charge)?;
         let charge = self.charged(charge);
-        let template = Template::new(text)?;
+        let template = Template::new(text, self.modes())?;
         let compiled = template.compile(self).await;
         let columns = match &compiled {
             Some(compiled) => compiled.columns(),

@@ -3,7 +3,7 @@
 use perigee_engine::scan::CancelToken;
 use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Context, Failure, Scalar};
-use perigee_sql_bind::{BindError, Binder, ColumnOf, ListItems};
+use perigee_sql_bind::{BindError, Binder, ColumnOf, ListItems, Modes};
 use perigee_sql_type::SqlType;
 use sqlparser::ast::{Expr, Ident};
 
@@ -47,6 +47,10 @@ impl perigee_sql_bind::Environment for Around<'_> {
 
     fn long_list(&self, name: &str) -> Option<ListItems<'_>> {
         self.lists.named(name)
+    }
+
+    fn modes(&self) -> Modes {
+        self.session.modes()
     }
 
     fn now(&self) -> i64 {

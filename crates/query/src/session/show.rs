@@ -302,20 +302,17 @@ fn variables(session: &Session, scope: Scope, filter: Option<&Filter>) -> Result
 }
 
 fn warnings(session: &Session, errors: bool, count: bool) -> Rowset {
-    let shown = session
-        .warnings
-        .iter()
-        .filter(|w| !errors || w.level == "Error");
+    let warnings = &session.warnings;
     if count {
-        let name = if errors {
-            "#@@session.error_count"
-        } else {
-            "#@@session.warning_count"
+        let (name, count) = match errors {
+            true => ("#@@session.error_count", warnings.errors()),
+            false => ("#@@session.warning_count", warnings.count()),
         };
         let mut rows = Rowset::new(&[name]);
-        rows.push(vec![text(shown.count().to_string())]);
+        rows.push(vec![text(count.to_string())]);
         return rows;
     }
+    let shown = warnings.kept().filter(|w| !errors || w.level == "Error");
     let mut rows = Rowset::new(&["Level", "#Code", "Message"]);
     for warning in shown {
         rows.push(vec![

@@ -1,16 +1,22 @@
 //! Which code runs which statement.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
+use futures::future::BoxFuture;
 use perigee_engine::scan::CancelToken;
+use perigee_sql_bind::Modes;
+use sqlparser::tokenizer::Token;
 
 use super::counts::Kind;
 use super::time_limit::TimeLimit;
 use super::{
     Session, accounts, analyze, ddl, explain, into, load, prepared, restart, set, show, transaction,
 };
+use crate::diagnostics::{Diagnostics, Division, Noted};
 use crate::error::{Result, SqlError};
-use crate::parse::{Piece, Show, Statement};
+use crate::parse::{Piece, Show, Statement, bare_list};
 use crate::result::{LocalFile, OkResult, ResultColumn, ResultSink};
 
 /// Runs one statement.
@@ -23,7 +29,11 @@ pub(super) async fn run(
 ) -> Result<()> {
     let statement = piece.parse();
     // These look at the warnings of the statement before.
-    let keeps_warnings = matches!(statement, Ok(Statement::Show(Show::Warnings { .. })));
+    let keeps_warnings = match &statement {
+        Ok(Statement::Show(Show::Warnings { .. })) => true,
+        Ok(Statement::Query(query)) => bare_list(query).is_some() && names_a_count(piece),
+        _ => false,
+    };
     if !keeps_warnings {
         session.warnings.clear();
     }
@@ -31,6 +41,65 @@ pub(super) async fn run(
         return Err(SqlError::interrupted());
     }
     let statement = statement?;
+    session.diagnostics = Diagnostics::new(division(session, &statement));
+    let diagnostics = session.diagnostics.clone();
+    let run = run_parsed(session, statement, piece, out, file, cancel);
+    let outcome = Noted::new(run, diagnostics.clone()).await;
+    // A statement within this one, EXECUTE's, has reported its own.
+    if Arc::ptr_eq(&session.diagnostics, &diagnostics) {
+        session.report_divisions();
+    }
+    outcome
+}
+
+/// True if a statement names `@@warning_count` or `@@error_count`.
+fn names_a_count(piece: Piece<'_>) -> bool {
+    let names = piece.tokens.iter().filter_map(|token| match &token.token {
+        Token::Word(word) => Some(word.value.to_ascii_lowercase()),
+        _ => None,
+    });
+    let mut names = names.map(|name| name.trim_start_matches("@@").to_owned());
+    names.any(|name| name == "warning_count" || name == "error_count")
+}
+
+/// What a division by zero is in a statement.
+fn division(session: &Session, statement: &Statement) -> Division {
+    let modes = session.modes();
+    let changes = match statement {
+        Statement::Insert(insert) => !insert.ignore,
+        Statement::Update(update) => !update.ignore,
+        Statement::Delete(delete) => !delete.ignore,
+        Statement::Load(_) | Statement::Ddl(_) => true,
+        _ => false,
+    };
+    match modes.has(Modes::ERROR_FOR_DIVISION_BY_ZERO) {
+        true if changes && modes.is_strict() => Division::Error,
+        true => Division::Warning,
+        false => Division::Null,
+    }
+}
+
+/// Runs a statement that was parsed.
+fn run_parsed<'a>(
+    session: &'a mut Session,
+    statement: Statement,
+    piece: Piece<'a>,
+    out: &'a mut dyn ResultSink,
+    file: &'a mut dyn LocalFile,
+    cancel: &'a CancelToken,
+) -> BoxFuture<'a, Result<()>> {
+    Box::pin(run_kind(session, statement, piece, out, file, cancel))
+}
+
+/// Runs a statement by what it is.
+async fn run_kind(
+    session: &mut Session,
+    statement: Statement,
+    piece: Piece<'_>,
+    out: &mut dyn ResultSink,
+    file: &mut dyn LocalFile,
+    cancel: &CancelToken,
+) -> Result<()> {
     if let Some(kind) = Kind::of(&statement) {
         session.frontend.statements.count(kind);
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use perigee_engine::ndp::MAX_JOIN_TABLE_MEMORY;
+use perigee_sql_bind::{Modes, WrongModes};
 use sqlparser::ast::{Expr, Value};
 
 use crate::error::{Result, SqlError};
@@ -52,21 +53,6 @@ struct Definition {
     kind: Kind,
     default: &'static str,
 }
-
-/// SQL modes that change nothing here: this server is always strict.
-const MODES: &[&str] = &[
-    "ALLOW_INVALID_DATES",
-    "ERROR_FOR_DIVISION_BY_ZERO",
-    "NO_AUTO_CREATE_USER",
-    "NO_AUTO_VALUE_ON_ZERO",
-    "NO_ENGINE_SUBSTITUTION",
-    "NO_ZERO_DATE",
-    "NO_ZERO_IN_DATE",
-    "ONLY_FULL_GROUP_BY",
-    "STRICT_ALL_TABLES",
-    "STRICT_TRANS_TABLES",
-    "TRADITIONAL",
-];
 
 const ISOLATION: Kind = Kind::Word(&[
     "READ-UNCOMMITTED",
@@ -170,6 +156,7 @@ static DEFINITIONS: &[Definition] = &[
         "67108864",
     ),
     never("max_connections", Kind::Integer(1, 100_000), "151"),
+    both("max_error_count", Kind::Integer(0, 65_535), "1024"),
     both("max_execution_time", Kind::Integer(0, 4_294_967_295), "0"),
     global(
         "max_prepared_stmt_count",
@@ -293,6 +280,8 @@ fn definition(name: &str) -> Result<&'static Definition> {
 pub struct Variables {
     /// `None` is NULL.
     values: BTreeMap<&'static str, Option<String>>,
+    /// What `sql_mode` says.
+    modes: Modes,
 }
 
 impl Variables {
@@ -304,7 +293,14 @@ impl Variables {
             .map(|d| (d.name, Some(d.default.to_owned())))
             .collect();
         values.insert("version", Some(version.to_owned()));
-        Self { values }
+        let modes = Modes::parse(DEFAULT_MODES).expect("the default is valid");
+        Self { values, modes }
+    }
+
+    /// The modes of `sql_mode`.
+    #[must_use]
+    pub fn modes(&self) -> Modes {
+        self.modes
     }
 
     /// The value as text.
@@ -413,6 +409,10 @@ impl Variables {
             if let Some(twin) = twin {
                 self.values.insert(twin, value.clone());
             }
+            if definition.kind == Kind::Modes {
+                let modes = Modes::parse(value.as_deref().unwrap_or_default());
+                self.modes = modes.unwrap_or(self.modes);
+            }
             self.values.insert(definition.name, value);
         }
     }
@@ -481,7 +481,15 @@ fn normal(definition: &Definition, value: &str) -> Result<String> {
             )))
         }
         Kind::Charset(_) => charset(value),
-        Kind::Modes => modes(value),
+        Kind::Modes => match Modes::parse(value) {
+            Ok(modes) => Ok(modes.to_string()),
+            Err(WrongModes::Unknown(name)) => {
+                Err(SqlError::wrong_value_for_variable(definition.name, name))
+            }
+            Err(WrongModes::NotSupported(name)) => {
+                Err(SqlError::not_supported(format!("sql_mode {name}")))
+            }
+        },
     }
 }
 
@@ -496,22 +504,6 @@ pub fn charset(name: &str) -> Result<String> {
             "the character set {other}"
         ))),
     }
-}
-
-fn modes(value: &str) -> Result<String> {
-    let mut modes = Vec::new();
-    for mode in value
-        .split(',')
-        .map(str::trim)
-        .filter(|mode| !mode.is_empty())
-    {
-        let mode = mode.to_ascii_uppercase();
-        if !MODES.contains(&mode.as_str()) {
-            return Err(SqlError::not_supported(format!("sql_mode {mode}")));
-        }
-        modes.push(mode);
-    }
-    Ok(modes.join(","))
 }
 
 #[cfg(test)]
@@ -545,7 +537,8 @@ mod tests {
         assert_eq!(errno("max_allowed_packet", "1"), 1229);
         assert_eq!(errno("ndp_mode", "maybe"), 1231);
         assert_eq!(errno("ndp_min_pages", "x"), 1232);
-        assert_eq!(errno("sql_mode", "ANSI_QUOTES"), 1235);
+        assert_eq!(errno("sql_mode", "ANSI_QUOTE"), 1231);
+        assert_eq!(errno("sql_mode", "ALLOW_INVALID_DATES"), 1235);
         assert_eq!(errno("time_zone", "Europe/Berlin"), 1235);
         assert_eq!(errno("character_set_client", "latin1"), 1235);
         assert_eq!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result as DfResult;
 use datafusion::logical_expr::{Expr, ScalarUDF, cast, lit};
-use perigee_expr::scalar::{Call, Interval, Node, Rounding, Scalar, Step, Target};
+use perigee_expr::scalar::{Call, Interval, Node, Rounding, Scalar, Step, Target, arithmetic_type};
 use perigee_expr::{Arithmetic, DateField};
 use perigee_sql_type::{Number, SqlType};
 use perigee_value::ColumnType;
@@ -84,8 +84,7 @@ impl Row<'_> {
         if operands().any(|operand| is_moment(&operand.ty)) {
             return Ok(None);
         }
-        let is_shown = steps.iter().all(|step| step.to == step.shown);
-        if steps.len() >= LONG && is_shown {
+        if steps.len() >= LONG && is_plain(first, steps) {
             let letters: String = steps.iter().map(|step| letter(step.op)).collect();
             let operands = operands().map(|operand| self.number(operand));
             let args = std::iter::once(Ok(lit(letters))).chain(operands);
@@ -237,5 +236,15 @@ fn has_all_digits(from: &SqlType, precision: u8, scale: u8) -> bool {
     });
     exact.is_some_and(|(own, own_scale)| {
         own_scale <= scale && own - own_scale <= precision.saturating_sub(scale)
+    })
+}
+
+/// True if each result has the type that its operator gives it by itself.
+fn is_plain(first: &Scalar, steps: &[Step]) -> bool {
+    let mut left = Number::of(&first.ty);
+    steps.iter().all(|step| {
+        let plain = arithmetic_type(step.op, left, Number::of(&step.operand.ty));
+        left = step.to;
+        step.to == step.shown && step.to == plain
     })
 }

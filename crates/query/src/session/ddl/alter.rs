@@ -3,12 +3,14 @@
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{Alteration, EngineError, Source};
+use perigee_sql_bind::Modes;
 use perigee_value::{ColumnType, RowError, ValueErrorKind};
 use sqlparser::ast::ObjectName;
 
-use super::column::{column_definition, set_default};
+use super::column::set_default;
 use super::draft::Draft;
 use super::keys::{self, NewKey};
+use super::modal::modal_definition;
 use super::options::check_engine;
 use super::{name_error, new_name};
 use crate::error::{Result, SqlError};
@@ -34,10 +36,9 @@ pub(super) async fn run(
     }
     keep_start(session, &old, &mut draft).await?;
     let (def, sources) = draft.finish()?;
-    let modes = session.variables.get("sql_mode")?.unwrap_or_default();
     let alteration = Alteration {
         sources,
-        zero_is_a_value: modes.split(',').any(|mode| mode == "NO_AUTO_VALUE_ON_ZERO"),
+        zero_is_a_value: session.modes().has(Modes::NO_AUTO_VALUE_ON_ZERO),
         force,
         def,
     };
@@ -54,14 +55,14 @@ pub(super) async fn run(
 fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()> {
     match clause {
         Clause::AddColumn(column, position) => {
-            draft.add_column(column_definition(&column, draft.collation)?, &position)
+            let column = modal_definition(&column, draft.collation, session.modes())?;
+            draft.add_column(column, &position)
         }
         Clause::DropColumn(name) => draft.drop_column(&name),
-        Clause::ChangeColumn(old, column, position) => draft.change_column(
-            &old,
-            column_definition(&column, draft.collation)?,
-            &position,
-        ),
+        Clause::ChangeColumn(old, column, position) => {
+            let column = modal_definition(&column, draft.collation, session.modes())?;
+            draft.change_column(&old, column, &position)
+        }
         Clause::RenameColumn(old, new) => draft.rename_column(&old, &new),
         Clause::ColumnDefault(name, value) => {
             let column = draft.column_mut(&name)?;

@@ -20,7 +20,7 @@ use crate::plan::metadata;
 use crate::result::OkResult;
 use crate::session::Session;
 use crate::session::auto_increment::Generator;
-use crate::session::dml::Converter;
+use crate::session::dml::{Converter, Strictness};
 use crate::session::environment::micros_now;
 use crate::session::insert::engine_error;
 use crate::session::select::{self, Prepared, Reading};
@@ -99,7 +99,7 @@ async fn fill(
     let mut new = begun.map_err(name_error)?;
     let table = new.table().clone();
     let mut generator = Generator::new(session, &table).await?;
-    let mut converter = Converter::new(false);
+    let mut converter = Converter::new(Strictness::new(session, false));
     let mut stream = session.frontend.start(prepared);
     let mut number = 0;
     while let Some(batch) = select::guarded(&mut stream, cancel).await? {

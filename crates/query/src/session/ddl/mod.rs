@@ -6,6 +6,7 @@ mod column;
 mod create_select;
 mod draft;
 mod keys;
+mod modal;
 mod options;
 
 use std::time::Duration;
@@ -21,6 +22,7 @@ use crate::error::{Result, SqlError};
 use crate::parse::{Ddl, Piece, Position};
 use crate::result::OkResult;
 use draft::Draft;
+use modal::modal_definition;
 
 pub(super) use column::quoted;
 
@@ -288,7 +290,7 @@ fn draft(session: &mut Session, name: TableName, table: &CreateTable) -> Result<
     let mut draft = Draft::new(name.schema, name.name);
     options::table_options(session, table, &mut draft)?;
     for column in &table.columns {
-        let column = column::column_definition(column, draft.collation)?;
+        let column = modal_definition(column, draft.collation, session.modes())?;
         draft.add_column(column, &Position::Unsaid)?;
     }
     for constraint in &table.constraints {

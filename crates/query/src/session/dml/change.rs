@@ -12,7 +12,7 @@ use sqlparser::ast::{Expr, ObjectName};
 use super::assign::{Assigned, Given, Unresolved, assign};
 use super::evaluated::Evaluated;
 use super::target::{Target, row_of, targets};
-use super::{Budget, Converter, CurrentRows, point};
+use super::{Budget, Converter, CurrentRows, Strictness, point};
 use crate::access::table_schema;
 use crate::error::{Result, SqlError};
 use crate::parse::{Delete, Piece, Rows, Update};
@@ -134,7 +134,7 @@ async fn attempt(
     cancel: &CancelToken,
 ) -> Result<(Counts, Converter)> {
     work.check_writable()?;
-    let mut converter = Converter::new(phase.ignore);
+    let mut converter = Converter::new(Strictness::new(session, phase.ignore));
     let mut counts = Counts::default();
     let (candidates, check) = match &phase.point {
         Some(key) => {

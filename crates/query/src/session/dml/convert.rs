@@ -1,9 +1,10 @@
-//! Values on their way into columns: strictly, or with IGNORE as near as the column can come.
+//! Values on their way into columns: strictly, or with IGNORE and without strict `sql_mode` as near as the column can
+//! come.
 
 use perigee_engine::catalog::ColumnDef;
 use perigee_value::time::MAX_TIME;
 use perigee_value::{
-    ColumnType, Datum, Units, ValueError, ValueErrorKind, format_value, parse_text,
+    ColumnType, Datum, Units, ValueError, ValueErrorKind, compared_moment, format_value, parse_text,
 };
 
 use crate::error::{Result, SqlError};
@@ -12,17 +13,55 @@ use crate::session::insert::value_error;
 
 /// Converts the values of a statement.
 pub(in crate::session) struct Converter {
-    /// What does not fit is a warning, not an error.
-    pub ignore: bool,
-    /// Those warnings.
+    strictness: Strictness,
+    /// What would be errors without IGNORE or in a strict mode.
     pub warnings: Vec<SqlError>,
 }
 
-impl Converter {
-    /// A strict one, or one that only warns.
-    pub(in crate::session) fn new(ignore: bool) -> Self {
+/// What becomes of values that columns cannot hold.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::session) struct Strictness {
+    /// IGNORE: duplicates are warnings, too.
+    ignore: bool,
+    /// The value that comes nearest is stored, with a warning.
+    adjusts: bool,
+    /// So it is with NULL where the column is NOT NULL.
+    adjusts_null: bool,
+    /// A strict mode is set: warnings about dates and times are the errors that they would be without IGNORE.
+    strict_mode: bool,
+}
+
+impl Strictness {
+    /// Of a statement that begins.
+    pub(in crate::session) fn new(session: &Session, ignore: bool) -> Self {
+        let strict_mode = session.modes().is_strict();
+        let adjusts = ignore || !strict_mode;
         Self {
             ignore,
+            adjusts,
+            adjusts_null: adjusts,
+            strict_mode,
+        }
+    }
+
+    /// The same for an INSERT of one row: but for IGNORE it refuses NULL in any mode.
+    pub(in crate::session) fn of_one_row(self) -> Self {
+        Self {
+            adjusts_null: self.ignore,
+            ..self
+        }
+    }
+
+    /// True if the value that comes nearest is stored.
+    pub(in crate::session) fn adjusts(self) -> bool {
+        self.adjusts
+    }
+}
+
+impl Converter {
+    pub(in crate::session) fn new(strictness: Strictness) -> Self {
+        Self {
+            strictness,
             warnings: Vec::new(),
         }
     }
@@ -38,7 +77,7 @@ impl Converter {
         column: &ColumnDef,
         row: u64,
     ) -> Result<Datum> {
-        let text = match (&value, self.ignore) {
+        let text = match (&value, self.strictness.adjusts) {
             (_, false) => None,
             (Datum::String(text), true) => Some(text.clone()),
             (value, true) => {
@@ -62,7 +101,12 @@ impl Converter {
         row: u64,
     ) -> Result<Datum> {
         let converted = column.parse(text);
-        self.fitting(converted, self.ignore.then_some(text), column, row)
+        self.fitting(
+            converted,
+            self.strictness.adjusts.then_some(text),
+            column,
+            row,
+        )
     }
 
     fn fitting(
@@ -80,9 +124,18 @@ impl Converter {
         let Some(value) = text.and_then(|text| nearest(column, text, error.kind)) else {
             return Err(strict);
         };
+        let is_temporal = is_moment(column.ty) || matches!(column.ty, ColumnType::Time { .. });
         self.warnings.push(match error.kind {
             ValueErrorKind::TooLong => SqlError::data_truncated(&column.name, row),
-            _ => strict,
+            _ if self.strictness.strict_mode || !is_temporal => strict,
+            ValueErrorKind::OutOfRange => SqlError::out_of_range(&column.name, row),
+            // A date that there is not is out of range, too.
+            _ if text
+                .is_some_and(|text| is_moment(column.ty) && compared_moment(text).is_some()) =>
+            {
+                SqlError::out_of_range(&column.name, row)
+            }
+            _ => SqlError::data_truncated(&column.name, row),
         });
         Ok(value)
     }
@@ -105,7 +158,7 @@ impl Converter {
             Some(_) => Some(Datum::UInt(1)),
             None => implicit_default(column.ty),
         };
-        match otherwise.filter(|_| self.ignore) {
+        match otherwise.filter(|_| self.strictness.adjusts_null) {
             Some(value) => {
                 self.warnings.push(error);
                 Ok(value)
@@ -119,7 +172,7 @@ impl Converter {
     /// # Errors
     /// Strictly, the error.
     pub(in crate::session) fn duplicate(&mut self, error: SqlError) -> Result<()> {
-        if !self.ignore {
+        if !self.strictness.ignore {
             return Err(error);
         }
         self.warnings.push(error);
@@ -133,6 +186,14 @@ impl Converter {
         }
         self.warnings.len()
     }
+}
+
+/// True for DATE, DATETIME and TIMESTAMP.
+fn is_moment(ty: ColumnType) -> bool {
+    matches!(
+        ty,
+        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
+    )
 }
 
 /// What a column without DEFAULT gets where NULL is not allowed. There is no zero date.
@@ -250,17 +311,31 @@ mod tests {
             (ColumnType::Year, "1994 AD", "1994"),
             (ColumnType::Year, "soon", "0000"),
         ] {
-            let mut converter = Converter::new(true);
+            let mut converter = Converter::new(LOOSE);
             let column = column(ty);
             let value = converter.text(given.as_bytes(), &column, 1).unwrap();
             let mut shown = String::new();
             format_value(ty, value.as_ref(), &mut shown);
             assert_eq!(shown, expected, "{given}");
             assert_eq!(converter.warnings.len(), 1, "{given}");
-            let strict = Converter::new(false).text(given.as_bytes(), &column, 1);
+            let strict = Converter::new(STRICT).text(given.as_bytes(), &column, 1);
             assert!(strict.is_err(), "{given}");
         }
     }
+
+    const STRICT: Strictness = Strictness {
+        ignore: false,
+        adjusts: false,
+        adjusts_null: false,
+        strict_mode: true,
+    };
+
+    const LOOSE: Strictness = Strictness {
+        ignore: true,
+        adjusts: true,
+        adjusts_null: true,
+        strict_mode: true,
+    };
 
     fn column(ty: ColumnType) -> ColumnDef {
         ColumnDef {

@@ -18,7 +18,7 @@ mod target;
 
 pub(super) use assign::{assign, touch};
 pub(super) use change::{Kind, ReadPhase, delete, update};
-pub(super) use convert::{Converter, implicit_default};
+pub(super) use convert::{Converter, Strictness, implicit_default};
 pub(super) use current::CurrentRows;
 pub(super) use duplicate::OnDuplicate;
 pub(super) use target::{HIDDEN, Target, row_of};

@@ -1,5 +1,6 @@
 //! INSERT … VALUES of constants.
 
+use perigee_sql_bind::Modes;
 use std::sync::{Arc, LazyLock};
 
 use perigee_engine::catalog::Table;
@@ -28,7 +29,7 @@ pub(super) struct FastInsert {
 
 /// What an INSERT without any clause is parsed to.
 static BARE: LazyLock<Option<Insert>> = LazyLock::new(|| {
-    let mut parser = Parser::new(&Grammar)
+    let mut parser = Parser::new(Grammar::of(Modes::NONE))
         .try_with_sql("INSERT INTO t VALUES (1)")
         .ok()?;
     match parser.parse_statement() {

@@ -1,5 +1,6 @@
 //! SELECT of rows that a key names: recognised, and run.
 
+use perigee_sql_bind::Modes;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::RecordBatch;
@@ -56,7 +57,9 @@ enum Output {
 
 /// What a SELECT without any clause is parsed to.
 static BARE: LazyLock<Option<Query>> = LazyLock::new(|| {
-    let mut parser = Parser::new(&Grammar).try_with_sql("SELECT 1").ok()?;
+    let mut parser = Parser::new(Grammar::of(Modes::NONE))
+        .try_with_sql("SELECT 1")
+        .ok()?;
     match parser.parse_statement() {
         Ok(Statement::Query(mut query)) => {
             body(&mut query)?.projection.clear();

@@ -88,7 +88,7 @@ async fn of_shape(session: &mut Session, shape: &str) -> Option<Arc<FastStatemen
 }
 
 async fn compiled(session: &Session, shape: &str) -> Option<FastStatement> {
-    let script = Script::new(shape).ok()?;
+    let script = Script::in_modes(shape, session.modes()).ok()?;
     let mut pieces = script.pieces();
     let piece = pieces.next()?;
     compile(session, &piece.parse().ok()?, piece).await

@@ -20,7 +20,7 @@ pub(in crate::session) struct Targets {
 }
 
 impl Targets {
-    pub fn new(table: &Arc<Table>, columns: &[ObjectName], ignore: bool) -> Result<Self> {
+    pub fn new(table: &Arc<Table>, columns: &[ObjectName], adjusts: bool) -> Result<Self> {
         let mut names = Vec::new();
         for column in columns {
             let last = column.0.last().and_then(|part| part.as_ident());
@@ -28,7 +28,7 @@ impl Targets {
             names.push(ident.value.as_str());
         }
         let targets = Self::found(table, &names)?;
-        let wrong = |column: &&ColumnDef| !ignore || implicit_default(column.ty).is_none();
+        let wrong = |column: &&ColumnDef| !adjusts || implicit_default(column.ty).is_none();
         let error = targets.missing().find(wrong);
         let error = error.map(|column| SqlError::no_default(&column.name));
         error.map_or(Ok(targets), Err)
@@ -93,7 +93,7 @@ impl Targets {
             .map(|(_, column)| column)
     }
 
-    /// The errors about such columns, with IGNORE warnings.
+    /// The errors about such columns; warnings where values are adjusted.
     pub fn warnings(&self) -> impl Iterator<Item = SqlError> {
         self.missing()
             .map(|column| SqlError::no_default(&column.name))

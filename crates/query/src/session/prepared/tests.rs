@@ -1,6 +1,7 @@
 //! Literals in the places of parameters.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use perigee_sql_bind::Modes;
 use perigee_value::date::{Civil, TimeOfDay};
 use proptest::prelude::*;
 use sqlparser::ast::{self, Expr, SelectItem, SetExpr};
@@ -93,7 +94,7 @@ fn what_is_no_value_is_refused() {
 
 /// A statement that no session has prepared.
 fn template(text: &str) -> Template {
-    Template::new(text).unwrap()
+    Template::new(text, Modes::NONE).unwrap()
 }
 
 /// The statement with these values in the places of its parameters.
@@ -146,7 +147,7 @@ fn marks_in_strings_names_and_comments_are_no_parameters() {
 
 #[test]
 fn what_cannot_be_prepared_is_refused() {
-    let errno = |text: &str| Template::new(text).err().unwrap().errno;
+    let errno = |text: &str| Template::new(text, Modes::NONE).err().unwrap().errno;
     for (text, expected) in [
         ("", 1065),
         (" ; ", 1065),
@@ -202,7 +203,7 @@ proptest! {
 
     #[test]
     fn texts_to_prepare_never_panic(text in "[ ?'\"`;,()a-c0-9=*/-]{0,40}") {
-        let _ = Template::new(&text);
-        let _ = Tokenizer::new(&Grammar, &text).tokenize();
+        let _ = Template::new(&text, Modes::NONE);
+        let _ = Tokenizer::new(Grammar::of(Modes::NONE), &text).tokenize();
     }
 }

@@ -16,7 +16,7 @@ use super::super::{Aggregate, Applied, Clause, Quantifier, QueryError, Relation,
 use super::scope::{Found, Scope, unknown, written};
 use super::statement::Statement;
 use crate::error::unsupported;
-use crate::{Binder, ColumnOf, Environment, ListItems, Result};
+use crate::{Binder, ColumnOf, Environment, ListItems, Modes, Result};
 
 /// A subquery, seen from inside: the block around it, and what it needs of its rows.
 pub(super) struct Frame<'q> {
@@ -371,6 +371,10 @@ impl Environment for Block<'_> {
 
     fn now(&self) -> i64 {
         self.statement.environment.now()
+    }
+
+    fn modes(&self) -> Modes {
+        self.statement.environment.modes()
     }
 
     fn check(&self) -> Result<()> {

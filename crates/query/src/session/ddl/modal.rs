@@ -1,0 +1,24 @@
+//! What `sql_mode` changes in the definitions of columns.
+
+use perigee_sql_bind::Modes;
+use perigee_value::Collation;
+use sqlparser::ast::{ColumnDef as AstColumn, DataType, ExactNumberInfo};
+
+use super::column::{Definition, column_definition};
+use crate::error::Result;
+
+/// [`column_definition`] in some modes.
+pub(super) fn modal_definition(
+    column: &AstColumn,
+    otherwise: Collation,
+    modes: Modes,
+) -> Result<Definition> {
+    if column.data_type == DataType::Real && modes.has(Modes::REAL_AS_FLOAT) {
+        let column = AstColumn {
+            data_type: DataType::Float(ExactNumberInfo::None),
+            ..column.clone()
+        };
+        return column_definition(&column, otherwise);
+    }
+    column_definition(column, otherwise)
+}
