@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float32Array, Float64Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryArray, Float32Array, Float64Array};
+use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type};
 use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::Result as DfResult;
@@ -19,6 +20,9 @@ use super::kernels;
 pub struct NullSafeKey {
     signature: Signature,
 }
+
+/// The key of NULL; no value has it, since a value's key says that it is one.
+const NULL: &[u8] = &[];
 
 /// Its name.
 pub const NULL_SAFE: &str = "mysql_null_safe";
@@ -62,11 +66,26 @@ impl ScalarUDFImpl for NullSafeKey {
     }
 }
 
+/// The keys of values: those of another type are others, but NULL has no type. The optimizer asks what an expression is
+/// where a column is NULL, and then has one without a type.
 fn keys(array: &ArrayRef) -> DfResult<ArrayRef> {
+    let nulls = array.logical_nulls();
+    if nulls.as_ref().map_or(0, NullBuffer::null_count) == array.len() {
+        let keys = std::iter::repeat_n(NULL, array.len());
+        return Ok(Arc::new(BinaryArray::from_iter_values(keys)));
+    }
     let array = with_one_zero(array);
     let converter = RowConverter::new(vec![SortField::new(array.data_type().clone())])?;
     let rows = converter.convert_columns(&[array])?;
-    Ok(Arc::new(rows.try_into_binary()?))
+    let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) else {
+        return Ok(Arc::new(rows.try_into_binary()?));
+    };
+    let keys = rows.iter().zip(&nulls);
+    let keys = keys.map(|(row, is_value)| match is_value {
+        true => row.as_ref().to_vec(),
+        false => NULL.to_vec(),
+    });
+    Ok(Arc::new(BinaryArray::from_iter_values(keys)))
 }
 
 /// Doubles without the negative zero, which equals the other one.
@@ -88,7 +107,9 @@ fn with_one_zero(array: &ArrayRef) -> ArrayRef {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{BinaryArray, StringViewArray};
+    use datafusion::arrow::array::{
+        BinaryArray, Date32Array, Int64Array, NullArray, StringViewArray,
+    };
 
     use super::*;
 
@@ -105,6 +126,21 @@ mod tests {
         assert_eq!(keys.value(1), keys.value(4));
         assert_ne!(keys.value(0), keys.value(1));
         assert_ne!(keys.value(1), keys.value(2));
+    }
+
+    #[test]
+    fn null_of_every_type_has_one_key() {
+        let arrays: [ArrayRef; 4] = [
+            Arc::new(NullArray::new(1)),
+            Arc::new(Int64Array::from(vec![None])),
+            Arc::new(StringViewArray::from(vec![None, Some("")])),
+            Arc::new(Date32Array::from(vec![None, Some(0)])),
+        ];
+        for array in arrays {
+            let keys = keys_of(array);
+            assert_eq!(keys.value(0), NULL);
+            assert!(keys.iter().skip(1).flatten().all(|key| key != NULL));
+        }
     }
 
     #[test]

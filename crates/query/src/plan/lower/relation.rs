@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{
     Column, DFSchema, DFSchemaRef, JoinType, Result as DfResult, TableReference,
     internal_datafusion_err,
@@ -209,7 +210,9 @@ impl<'q> Planner<'q> {
                 self.windows(computed(input)?, functions, parameters)
             }
             Operator::Sort { input, keys } => sorted(computed(input)?, keys, parameters),
-            Operator::Limit { input, skip, fetch } => limited(lowered(input)?, *skip, *fetch),
+            Operator::Limit { input, skip, fetch } => {
+                limited(self.first_rows(input, parameters)?, *skip, *fetch)
+            }
             Operator::Distinct { input } => {
                 let input = lowered(input)?.exact(&relation.columns, self)?;
                 let plan = grouping::distinct(Arc::new(input.plan))?;
@@ -224,6 +227,36 @@ impl<'q> Planner<'q> {
             Operator::With { definitions, body } => self.with(definitions, body, parameters),
             Operator::Shared(number) => self.shared(*number),
         }
+    }
+
+    /// Rows of which the first ones are wanted. What they are not sorted by is computed for these only: it takes less, and
+    /// what cannot be computed for another row is no error.
+    fn first_rows(&self, relation: &'q Relation, parameters: &[Expr]) -> DfResult<Lowered> {
+        let Operator::Sort { input, keys } = &relation.operator else {
+            return self.relation(relation, parameters);
+        };
+        let Operator::Project {
+            input: rows,
+            expressions,
+        } = &input.operator
+        else {
+            return self.relation(relation, parameters);
+        };
+        let rows = self.relation(rows, parameters)?;
+        let row = rows.row(parameters);
+        let columns = expressions.iter().map(|one| row.value(one));
+        let columns = columns.collect::<DfResult<Vec<_>>>()?;
+        let computed = Lowered {
+            plan: rows.plan,
+            columns,
+        };
+        let by = sort_keys(&computed, keys, parameters)?;
+        let are_columns = by.iter().all(|key| column(&key.expr).is_some());
+        let computed = match are_columns && computed.columns.iter().all(can_wait) {
+            true => computed,
+            false => computed.of_columns(&input.columns, self)?,
+        };
+        sorted(computed, keys, parameters)
     }
 
     /// All columns of a table.
@@ -358,6 +391,17 @@ fn limited(input: Lowered, skip: u64, fetch: Option<u64>) -> DfResult<Lowered> {
         plan: plan.build()?,
         columns: input.columns,
     })
+}
+
+/// True if an expression has the same value when it is computed later. Subqueries may become joins, which keep no order.
+fn can_wait(expr: &Expr) -> bool {
+    let is_subquery = |expr: &Expr| {
+        Ok(matches!(
+            expr,
+            Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_)
+        ))
+    };
+    !expr.is_volatile() && matches!(expr.exists(is_subquery), Ok(false))
 }
 
 /// The column that an expression is.
