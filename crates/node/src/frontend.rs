@@ -23,11 +23,12 @@ use tokio::time::timeout;
 use crate::accounts::{CatalogAccounts, check_reachable, give_root_password};
 use crate::adapter::WireFrontend;
 use crate::error::LISTEN;
+use crate::memory::{self, Watch};
 use crate::ready::announce;
 use crate::status::{self, FrontendPart, LogStorePart, PageStorePart, Part, Shown};
 use crate::stores::page_store_config;
 use crate::tls::{self, Certificate};
-use crate::{EmbeddedSettings, FrontendSettings, NodeError, memory};
+use crate::{EmbeddedSettings, FrontendSettings, NodeError};
 
 /// How long the engine may take to give the stores what they do not have yet.
 const ENGINE_END: Duration = Duration::from_secs(10);
@@ -64,6 +65,7 @@ pub fn run_frontend<'a>(
             transport: bytes,
             parts: Vec::new(),
             dir: None,
+            pools: 0,
         };
         let listed = page_stores.join(", ");
         let facts = vec![("Log Store", log_store.to_owned()), ("Page Stores", listed)];
@@ -78,6 +80,7 @@ pub fn run_frontend<'a>(
 pub fn run_embedded(settings: EmbeddedSettings) -> LocalBoxFuture<'static, Result<(), NodeError>> {
     Box::pin(async move {
         let config = page_store_config(settings.pool_bytes, None, None, settings.decline_every);
+        let pools = config.pool_bytes;
         let data = settings.data.clone();
         let plugin = if settings.frontend.interpret {
             PerigeePlugin::interpreting()
@@ -108,6 +111,7 @@ pub fn run_embedded(settings: EmbeddedSettings) -> LocalBoxFuture<'static, Resul
             transport: Vec::new(),
             parts: vec![Box::new(part), Box::new(LogStorePart(log))],
             dir: Some(settings.data.clone()),
+            pools,
         };
         let facts = vec![("directory", settings.data.display().to_string())];
         let title = "frontend, Page Store and Log Store";
@@ -140,6 +144,8 @@ struct Stores {
     parts: Vec<Box<dyn Part>>,
     /// Where this process keeps data.
     dir: Option<PathBuf>,
+    /// Bytes that the pools of stores in this process may take.
+    pools: usize,
 }
 
 /// Variables that say what the process was told.
@@ -182,6 +188,7 @@ async fn serve(
         transport,
         parts: stores,
         dir,
+        pools,
     } = stores;
     let certificate = tls::certificate(&settings.tls, dir.as_deref(), &host_name())?;
     let config = SalConfig {
@@ -233,6 +240,8 @@ async fn serve(
         engine.shutdown().await.map_err(NodeError::component)?;
         return Err(refused);
     }
+    let pools = pools + settings.buffer_pool;
+    let _watch = Watch::begin(frontend.shared().memory().clone(), pools);
     let accounts = CatalogAccounts(frontend.shared().clone());
     let part = FrontendPart {
         engine: engine.clone(),

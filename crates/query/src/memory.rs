@@ -4,6 +4,9 @@
 //! Each statement has a limit of its own (`query_memory_limit`), which bounds one statement but not many. So
 //! all of them, and all that lives longer than a statement, share one [`ProcessMemory`]. What does not fit is
 //! refused, or spilled; nobody waits for memory of others.
+//!
+//! What is told is not all that a process takes: an allocator keeps what was freed a moment ago, and an estimate is one. So
+//! somebody who knows what the system says tells that, too ([`ProcessMemory::note_untold`]), and where it is much, less is given out.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +18,15 @@ use crate::error::{Result, SqlError};
 pub struct ProcessMemory {
     limit: usize,
     used: AtomicUsize,
+    /// What is not given out because of what nobody told.
+    held_back: AtomicUsize,
 }
+
+/// Memory that nobody told, as a part of the limit, that changes nothing.
+const UNTOLD_SHARE: usize = 2;
+
+/// So much of the limit is given out in any case.
+const LEAST_SHARE: usize = 4;
 
 impl ProcessMemory {
     /// At most `limit` bytes.
@@ -24,7 +35,15 @@ impl ProcessMemory {
         Arc::new(Self {
             limit,
             used: AtomicUsize::new(0),
+            held_back: AtomicUsize::new(0),
         })
+    }
+
+    /// Takes note of how many bytes the process has beside those that are taken from here and its pools.
+    pub fn note_untold(&self, bytes: usize) {
+        let excess = bytes.saturating_sub(self.limit / UNTOLD_SHARE);
+        let most = self.limit - self.limit / LEAST_SHARE;
+        self.held_back.store(excess.min(most), Ordering::Relaxed);
     }
 
     /// Most bytes.
@@ -42,7 +61,8 @@ impl ProcessMemory {
     /// Takes some bytes if they are left.
     #[must_use]
     pub fn try_take(&self, bytes: usize) -> bool {
-        let more = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
+        let limit = self.limit - self.held_back.load(Ordering::Relaxed);
+        let more = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= limit);
         let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
         bytes == 0 || self.used.fetch_update(set, get, more).is_ok()
     }
@@ -73,8 +93,14 @@ impl ProcessMemory {
     /// What is said when it does not have so many bytes.
     pub(crate) fn refusal(&self, bytes: usize) -> String {
         let (used, limit) = (self.used(), self.limit);
+        let untold = match self.held_back.load(Ordering::Relaxed) {
+            0 => String::new(),
+            held_back => {
+                format!(", of which {held_back} are held back for what the process takes beside")
+            }
+        };
         format!(
-            "{bytes} bytes are needed, and all connections hold {used} of {limit} (query_memory_total)"
+            "{bytes} bytes are needed, and all connections hold {used} of {limit} (query_memory_total){untold}"
         )
     }
 }
@@ -145,5 +171,27 @@ mod tests {
         drop(charge);
         assert_eq!(memory.used(), 0);
         assert!(!memory.try_take(usize::MAX));
+    }
+
+    #[test]
+    fn less_is_given_out_where_the_process_takes_more_than_it_told() {
+        let memory = ProcessMemory::new(100);
+        memory.note_untold(50);
+        let charge = memory.charge(100).unwrap();
+        drop(charge);
+        memory.note_untold(80);
+        let error = memory.charge(71).unwrap_err();
+        assert!(error.message.contains("30 are held back"), "{error}");
+        let charge = memory.charge(70).unwrap();
+        // A quarter is there in any case; who has more keeps it.
+        memory.note_untold(usize::MAX);
+        assert!(!memory.try_take(1));
+        drop(charge);
+        let charge = memory.charge(25).unwrap();
+        assert!(!memory.try_take(1));
+        memory.note_untold(0);
+        assert!(memory.try_take(75));
+        memory.give_back(75);
+        drop(charge);
     }
 }
