@@ -2,17 +2,20 @@
 //! allocates; whether the nodes form a valid program is the validator's question.
 
 use perigee_types::{DecodeError, Reader, Writer};
-use perigee_value::Datum;
+use perigee_value::{Collation, Datum};
 
 use crate::limits::{MAX_IN_LIST, MAX_NODES, MAX_OPERANDS, MAX_PATTERN, MAX_STRING};
 use crate::{Arithmetic, Comparison, DateField, Node, NodeId, Program, Type};
 
 /// Version of the wire form and of the meaning of operations. A store that does not know it
 /// declines the work. A program is written in the first version that has all it needs.
-pub const PROGRAM_VERSION: u16 = 2;
+pub const PROGRAM_VERSION: u16 = 3;
 
-/// First version with strings that compare by weights.
-const WEIGHTS_VERSION: u16 = 2;
+/// First version with strings of `utf8mb4_general_ci`.
+const GENERAL_CI_VERSION: u16 = 2;
+
+/// First version with strings of any collation.
+const COLLATIONS_VERSION: u16 = 3;
 
 const COLUMN: u8 = 1;
 const CONSTANT: u8 = 2;
@@ -89,15 +92,19 @@ impl Program {
 
 /// First version that has all that a program needs.
 fn version(nodes: &[Node]) -> u16 {
-    let by_weights = nodes.iter().any(|node| match node {
+    let needed = nodes.iter().map(|node| match node {
         Node::Column { ty, .. }
         | Node::Constant { ty, .. }
         | Node::Arithmetic { ty, .. }
         | Node::Cast { ty, .. }
-        | Node::Case { ty, .. } => *ty == Type::StringCi,
-        _ => false,
+        | Node::Case { ty, .. } => match ty {
+            Type::Collated(Collation::UTF8MB4_GENERAL_CI) => GENERAL_CI_VERSION,
+            Type::Collated(_) => COLLATIONS_VERSION,
+            _ => 1,
+        },
+        _ => 1,
     });
-    if by_weights { WEIGHTS_VERSION } else { 1 }
+    needed.max().unwrap_or(1)
 }
 
 /// Wire number of an operator.
@@ -115,8 +122,14 @@ fn from_number<T: Copy>(table: &[T], r: &mut Reader<'_>) -> Result<T, DecodeErro
 
 fn encode_type(ty: Type, w: &mut Writer) {
     w.u8(ty.tag());
-    if let Type::Decimal { precision, scale } = ty {
-        w.u8(precision).u8(scale);
+    match ty {
+        Type::Decimal { precision, scale } => {
+            w.u8(precision).u8(scale);
+        }
+        Type::Collated(collation) if collation != Collation::UTF8MB4_GENERAL_CI => {
+            w.u16(collation.0);
+        }
+        _ => {}
     }
 }
 
@@ -134,7 +147,12 @@ fn decode_type(r: &mut Reader<'_>) -> Result<Type, DecodeError> {
         7 => Type::DateTime,
         8 => Type::String,
         9 => Type::Time,
-        10 => Type::StringCi,
+        10 => Type::Collated(Collation::UTF8MB4_GENERAL_CI),
+        11 => match Collation(r.u16()?) {
+            Collation::UTF8MB4_GENERAL_CI => return Err(DecodeError::new("expression: type")),
+            collation if collation.has_form() => Type::Collated(collation),
+            _ => return Err(DecodeError::new("expression: collation")),
+        },
         _ => return Err(DecodeError::new("expression: type")),
     })
 }
@@ -415,7 +433,7 @@ mod tests {
         let by_weights = Program {
             nodes: vec![Node::Constant {
                 value: Datum::Null,
-                ty: Type::StringCi,
+                ty: Type::Collated(Collation::UTF8MB4_GENERAL_CI),
             }],
         };
         let mut bytes = encoded(&by_weights);

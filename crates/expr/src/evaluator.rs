@@ -24,7 +24,7 @@ pub enum Lanes {
     I128(Vec<i128>),
     /// Double.
     F64(Vec<f64>),
-    /// String and StringCi: lane `i` is `data[ends[i - 1]..ends[i]]`.
+    /// String and Collated: lane `i` is `data[ends[i - 1]..ends[i]]`.
     Bytes {
         /// End of each lane in `data`.
         ends: Vec<u32>,
@@ -138,7 +138,7 @@ impl Vector {
             (Lanes::I128(v), Type::Decimal { .. }) => ValueRef::Decimal(v[lane]),
             (Lanes::U64(v), Type::UInt) => ValueRef::UInt(v[lane]),
             (Lanes::F64(v), Type::Double) => ValueRef::Double(v[lane]),
-            (Lanes::Bytes { ends, data }, Type::String | Type::StringCi) => {
+            (Lanes::Bytes { ends, data }, Type::String | Type::Collated(_)) => {
                 let start = if lane == 0 {
                     0
                 } else {
@@ -195,7 +195,7 @@ impl Lanes {
             | Type::Decimal { .. } => Self::I64(Vec::new()),
             Type::UInt => Self::U64(Vec::new()),
             Type::Double => Self::F64(Vec::new()),
-            Type::String | Type::StringCi => Self::Bytes {
+            Type::String | Type::Collated(_) => Self::Bytes {
                 ends: Vec::new(),
                 data: Vec::new(),
             },

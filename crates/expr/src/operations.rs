@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use perigee_value::{ValueRef, collation, date, decimal, string};
+use perigee_value::{ValueRef, date, decimal, string};
 
 use crate::{Arithmetic, Comparison, DateField, EvalError, Type};
 
@@ -22,14 +22,14 @@ pub type Outcome<'a> = Result<ValueRef<'a>, EvalError>;
 #[must_use]
 pub fn order_of(ty: Type, left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {
     match (ty, left, right) {
-        (Type::StringCi, ValueRef::String(a), ValueRef::String(b)) => {
-            collation::compare_weights(a, b)
+        (Type::Collated(collation), ValueRef::String(a), ValueRef::String(b)) => {
+            collation.compare(a, b)
         }
         _ => order(left, right),
     }
 }
 
-/// Order of two values of one type other than StringCi, neither NULL. Strings compare with PAD SPACE.
+/// Order of two values of one type other than Collated, neither NULL. Strings compare with PAD SPACE.
 ///
 /// # Panics
 /// If the values are of different types.
@@ -200,7 +200,7 @@ pub fn negate<'a>(value: ValueRef<'_>, ty: Type) -> Outcome<'a> {
 pub fn cast(value: ValueRef<'_>, from: Type, to: Type) -> Outcome<'_> {
     match (value, to) {
         (ValueRef::Bool(v), Type::Int) => Ok(ValueRef::Int(i64::from(v))),
-        (ValueRef::String(v), Type::String | Type::StringCi) => Ok(ValueRef::String(v)),
+        (ValueRef::String(v), Type::String | Type::Collated(_)) => Ok(ValueRef::String(v)),
         (ValueRef::Date(v), Type::DateTime) => Ok(ValueRef::DateTime(date::day_to_micros(v))),
         (ValueRef::Int(v), Type::Double) => Ok(ValueRef::Double(v as f64)),
         (ValueRef::UInt(v), Type::Double) => Ok(ValueRef::Double(v as f64)),

@@ -47,8 +47,8 @@ pub enum Type {
     Time,
     /// Bytes of UTF-8 compared as `utf8mb4_bin` (PAD SPACE): trailing spaces do not count.
     String,
-    /// Bytes of UTF-8 compared as `utf8mb4_general_ci` (PAD SPACE): by their characters' weights.
-    StringCi,
+    /// Bytes of UTF-8 compared as another collation says: by their forms.
+    Collated(Collation),
 }
 
 impl Type {
@@ -67,11 +67,17 @@ impl Type {
             ColumnType::Time { .. } => Self::Time,
             ColumnType::Char { collation, .. }
             | ColumnType::Varchar { collation, .. }
-            | ColumnType::Long { collation, .. } => match collation {
-                Collation::UTF8MB4_GENERAL_CI => Self::StringCi,
-                _ => Self::String,
-            },
+            | ColumnType::Long { collation, .. } => Self::text(collation),
             ColumnType::Json => Self::String,
+        }
+    }
+
+    /// Type of strings of a collation; those of bytes are strings as well.
+    #[must_use]
+    pub const fn text(collation: Collation) -> Self {
+        match collation.has_form() {
+            true => Self::Collated(collation),
+            false => Self::String,
         }
     }
 
@@ -80,7 +86,7 @@ impl Type {
     pub const fn collation(self) -> Option<Collation> {
         match self {
             Self::String => Some(Collation::UTF8MB4_BIN),
-            Self::StringCi => Some(Collation::UTF8MB4_GENERAL_CI),
+            Self::Collated(collation) => Some(collation),
             _ => None,
         }
     }
@@ -105,6 +111,7 @@ impl Type {
     pub const fn comparable(self, other: Self) -> bool {
         match (self, other) {
             (Self::Decimal { scale: a, .. }, Self::Decimal { scale: b, .. }) => a == b,
+            (Self::Collated(a), Self::Collated(b)) => a.0 == b.0,
             _ => self.tag() == other.tag(),
         }
     }
@@ -120,7 +127,8 @@ impl Type {
             Self::DateTime => 7,
             Self::String => 8,
             Self::Time => 9,
-            Self::StringCi => 10,
+            Self::Collated(Collation::UTF8MB4_GENERAL_CI) => 10,
+            Self::Collated(_) => 11,
         }
     }
 }
@@ -140,7 +148,9 @@ impl fmt::Display for Type {
             Self::DateTime => "DATETIME",
             Self::Time => "TIME",
             Self::String => "VARCHAR",
-            Self::StringCi => "VARCHAR COLLATE utf8mb4_general_ci",
+            Self::Collated(collation) => {
+                return write!(f, "VARCHAR COLLATE {}", collation.name());
+            }
         })
     }
 }
@@ -267,7 +277,7 @@ pub enum Node {
     /// Conversion to another type by MySQL's rules for the listed pairs (validator): between Int,
     /// UInt, Decimal (rescaling rounds half away from zero), Double (to integers half to even, to
     /// decimals from the shortest decimal form half away from zero); Date to DateTime; Bool to
-    /// Int; String to StringCi and back, which changes no byte. Out of range is an error.
+    /// Int; String to Collated and back, which changes no byte. Out of range is an error.
     Cast {
         /// What is converted.
         operand: NodeId,
@@ -288,7 +298,7 @@ pub enum Node {
     /// `operand LIKE pattern` with a constant pattern: characters are alike as the operand's type
     /// compares them. Bool.
     Like {
-        /// A String or StringCi.
+        /// A String or Collated.
         operand: NodeId,
         /// Pattern with `%`, `_` and the escape character.
         pattern: String,
@@ -305,7 +315,7 @@ pub enum Node {
     /// `SUBSTRING(operand, start, length)` with constant positions, counted in characters from 1
     /// or, if negative, from the end. Of the operand's type.
     Substring {
-        /// A String or StringCi.
+        /// A String or Collated.
         operand: NodeId,
         /// First character.
         start: i64,

@@ -500,7 +500,7 @@ fn cast_name(ty: Type) -> String {
         Type::Date => "date".into(),
         Type::DateTime => "datetime(6)".into(),
         Type::Time => "time(6)".into(),
-        Type::String | Type::StringCi => "char".into(),
+        Type::String | Type::Collated(_) => "char".into(),
     }
 }
 

@@ -235,7 +235,7 @@ pub(crate) fn check_constant(value: &Datum, ty: Type) -> Result<(), ExprError> {
         (Datum::Date(v), Type::Date) => date::is_valid_day(*v),
         (Datum::DateTime(v), Type::DateTime) => date::is_valid_micros(*v),
         (Datum::Time(v), Type::Time) => time::is_valid_time(*v),
-        (Datum::String(v), Type::String | Type::StringCi) => {
+        (Datum::String(v), Type::String | Type::Collated(_)) => {
             v.len() <= MAX_STRING && std::str::from_utf8(v).is_ok()
         }
         _ => false,
@@ -271,13 +271,13 @@ fn arithmetic_is_defined(op: Arithmetic, left: Type, right: Type, ty: Type) -> b
 }
 
 fn cast_is_defined(from: Type, to: Type) -> bool {
-    use Type::{Bool, Date, DateTime, Decimal, Double, Int, String, StringCi, UInt};
+    use Type::{Bool, Collated, Date, DateTime, Decimal, Double, Int, String, UInt};
     match (from, to) {
         (Bool, Int)
         | (Date, DateTime)
         | (Decimal { .. }, Decimal { .. })
-        | (String, StringCi)
-        | (StringCi, String) => true,
+        | (String, Collated(_))
+        | (Collated(_), String) => true,
         (Int | UInt | Decimal { .. } | Double, Int | UInt | Decimal { .. } | Double) => {
             from.tag() != to.tag()
         }

@@ -169,7 +169,7 @@ fn table(name: &str, seed: u64) -> Table {
 /// The expression in a form whose text shows all of its value.
 fn shown(sql: &str, ty: Type) -> String {
     match ty {
-        Type::String | Type::StringCi => format!("HEX({sql})"),
+        Type::String | Type::Collated(_) => format!("HEX({sql})"),
         Type::DateTime => format!("CAST({sql} AS DATETIME(6))"),
         Type::Time => format!("CAST({sql} AS TIME(6))"),
         Type::Double => format!("CAST({sql} AS DOUBLE)"),

@@ -62,7 +62,7 @@ impl Interval {
             Type::Date => ALL_DAYS,
             Type::DateTime => ALL_MICROS,
             Type::Time => ALL_TIMES,
-            Type::Double | Type::String | Type::StringCi => Self::exactly(0),
+            Type::Double | Type::String | Type::Collated(_) => Self::exactly(0),
         }
     }
 

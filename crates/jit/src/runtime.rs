@@ -8,7 +8,7 @@
 use std::slice;
 
 use perigee_expr::{Arithmetic, Type, operations};
-use perigee_value::{LikePattern, ValueRef, collation, string};
+use perigee_value::{Collation, LikePattern, ValueRef, string};
 
 /// Status of a helper: there is a value.
 const VALUE: u64 = 0;
@@ -49,7 +49,7 @@ impl Halves {
             Type::Date => ValueRef::Date(self.low as i32),
             Type::DateTime => ValueRef::DateTime(self.low as i64),
             Type::Time => ValueRef::Time(self.low as i64),
-            Type::String | Type::StringCi => panic!("J2: a string is not a number"),
+            Type::String | Type::Collated(_) => panic!("J2: a string is not a number"),
         }
     }
 }
@@ -127,19 +127,20 @@ pub(crate) unsafe extern "C" fn compare_strings(
     string::compare(a, b) as i64
 }
 
-/// Compares by weights: below, at or above 0.
+/// Compares as the collation with this number: below, at or above 0.
 ///
 /// # Safety
 /// As [`text`], for both strings.
-pub(crate) unsafe extern "C" fn compare_weights(
+pub(crate) unsafe extern "C" fn compare_collated(
     a: *const u8,
     a_len: usize,
     b: *const u8,
     b_len: usize,
+    collation: u64,
 ) -> i64 {
     // SAFETY: by this function's contract.
     let (a, b) = unsafe { (text(a, a_len), text(b, b_len)) };
-    collation::compare_weights(a, b) as i64
+    Collation(collation as u16).compare(a, b) as i64
 }
 
 /// 1 if all bytes are spaces.
@@ -207,19 +208,26 @@ pub(crate) unsafe extern "C" fn in_strings(
     )
 }
 
-/// 1 if the string is in the list, which is sorted as [`collation::compare_weights`] says.
+/// Strings in the order of a collation.
+pub(crate) struct CollatedList {
+    pub strings: Vec<Box<[u8]>>,
+    pub collation: Collation,
+}
+
+/// 1 if the string is in the list.
 ///
 /// # Safety
 /// As [`text`].
-pub(crate) unsafe extern "C" fn in_weights(
-    list: &Vec<Box<[u8]>>,
+pub(crate) unsafe extern "C" fn in_collated(
+    list: &CollatedList,
     start: *const u8,
     len: usize,
 ) -> u64 {
     // SAFETY: by this function's contract.
     let wanted = unsafe { text(start, len) };
     u64::from(
-        list.binary_search_by(|item| collation::compare_weights(item, wanted))
+        list.strings
+            .binary_search_by(|item| list.collation.compare(item, wanted))
             .is_ok(),
     )
 }

@@ -79,7 +79,7 @@ pub fn value_data_type(ty: Type) -> DataType {
         Type::Date => DataType::Date32,
         Type::DateTime => DataType::Timestamp(TimeUnit::Microsecond, None),
         Type::Time => DataType::Duration(TimeUnit::Microsecond),
-        Type::String | Type::StringCi => DataType::Utf8View,
+        Type::String | Type::Collated(_) => DataType::Utf8View,
     }
 }
 

@@ -1,77 +1,252 @@
-//! What strings are compared by. Under `utf8mb4_general_ci` a character has one weight, that of all
-//! its variants: `a`, `A` and `ä` are the same. Weights are characters themselves, those of the
-//! variant that stands for all (`A`), so the weights of a string are a string, and comparing weights as
-//! `utf8mb4_bin` compares strings is comparing under `utf8mb4_general_ci`. A weight is its own weight,
-//! and wildcards, the backslash and the space are the weight of no other character.
+//! What strings are compared by: the collations, and all that depends on which one it is.
 //!
-//! All functions take bytes and are total: bytes that are not UTF-8 are their own weights.
+//! A collation turns a string into its *form*, which is a string again: equal strings have equal forms, and forms
+//! order as bytes, with PAD SPACE as if the shorter one were padded with spaces. So keys, groups, joins and
+//! statistics are about forms and know nothing more of collations. For LIKE, which takes characters one by one, a
+//! collation says which character stands for all that are *alike*.
+//!
+//! A new collation is a row of [`REGISTRY`], and a module if it follows new rules. All functions take bytes and are
+//! total: bytes that are not UTF-8 have some form.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use crate::{Collation, string};
+use crate::string;
 
-mod general_ci;
+pub mod general_ci;
+pub mod uca;
 
-/// Characters behind U+FFFF all have one weight.
-const SUPPLEMENTARY: u16 = 0xfffd;
+use uca::Uca;
 
-/// Characters of one page of the table.
-const PAGE: usize = 256;
+/// Collation of a string: MySQL's collation number, kept in catalog, keys and descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Collation(pub u16);
 
-/// Pages that have a character whose weight is another.
-const PAGES: usize = 11;
-
-/// Weights of the pages, and for each high byte of a character the number of its page plus 1, or 0.
-struct Table {
-    page_of: [u8; PAGE],
-    weights: [[u16; PAGE]; PAGES],
+/// How strings compare.
+#[derive(Clone, Copy, Debug)]
+enum Rules {
+    /// By bytes, which need not be UTF-8.
+    Bytes,
+    /// By code points.
+    CodePoints,
+    /// By the weights of `utf8mb4_general_ci`.
+    GeneralCi,
+    /// By weights of the Unicode Collation Algorithm.
+    Uca(&'static Uca),
 }
 
-static TABLE: Table = table();
+/// A collation.
+#[derive(Debug)]
+struct Entry {
+    collation: Collation,
+    name: &'static str,
+    rules: Rules,
+    /// PAD SPACE: trailing spaces do not count.
+    pads: bool,
+}
 
-const fn table() -> Table {
-    let mut table = Table {
-        page_of: [0; PAGE],
-        weights: [[0; PAGE]; PAGES],
-    };
-    let (mut pages, mut run) = (0, 0);
-    while run < general_ci::RUNS.len() {
-        let (first, last, step, mut weight, advance) = general_ci::RUNS[run];
-        // Wider than a character, so that the step behind the last one does not overflow.
-        let mut char = first as usize;
-        while char <= last as usize {
-            let high = char / PAGE;
-            if table.page_of[high] == 0 {
-                let mut low = 0;
-                while low < PAGE {
-                    table.weights[pages][low] = (high * PAGE + low) as u16;
-                    low += 1;
-                }
-                pages += 1;
-                table.page_of[high] = pages as u8;
-            }
-            table.weights[table.page_of[high] as usize - 1][char % PAGE] = weight;
-            weight = weight.wrapping_add(advance);
-            char += step as usize;
-        }
-        run += 1;
+const fn entry(collation: Collation, name: &'static str, rules: Rules, pads: bool) -> Entry {
+    Entry {
+        collation,
+        name,
+        rules,
+        pads,
     }
-    table
 }
 
-/// The weight of a character, as a character.
-#[inline]
-#[must_use]
-pub fn weight(char: char) -> char {
-    let weight = match u16::try_from(u32::from(char)) {
-        Err(_) => SUPPLEMENTARY,
-        Ok(code) => match TABLE.page_of[usize::from(code >> 8)] {
-            0 => return char,
-            page => TABLE.weights[usize::from(page) - 1][usize::from(code) % PAGE],
-        },
-    };
-    char::from_u32(u32::from(weight)).unwrap_or(char)
+static REGISTRY: [Entry; 8] = {
+    use Rules::{Bytes, CodePoints, GeneralCi, Uca as Weights};
+    [
+        entry(Collation::BINARY, "binary", Bytes, false),
+        entry(Collation::UTF8MB4_BIN, "utf8mb4_bin", CodePoints, true),
+        entry(
+            Collation::UTF8MB4_GENERAL_CI,
+            "utf8mb4_general_ci",
+            GeneralCi,
+            true,
+        ),
+        entry(
+            Collation::UTF8MB4_UNICODE_CI,
+            "utf8mb4_unicode_ci",
+            Weights(&uca::V400),
+            true,
+        ),
+        entry(
+            Collation::UTF8MB4_UNICODE_520_CI,
+            "utf8mb4_unicode_520_ci",
+            Weights(&uca::V520),
+            true,
+        ),
+        entry(
+            Collation::UTF8MB4_0900_AI_CI,
+            "utf8mb4_0900_ai_ci",
+            Weights(&uca::V900_AI_CI),
+            false,
+        ),
+        entry(
+            Collation::UTF8MB4_0900_AS_CS,
+            "utf8mb4_0900_as_cs",
+            Weights(&uca::V900_AS_CS),
+            false,
+        ),
+        entry(
+            Collation::UTF8MB4_0900_BIN,
+            "utf8mb4_0900_bin",
+            CodePoints,
+            false,
+        ),
+    ]
+};
+
+/// Numbers of collations are below this.
+const NUMBERS: usize = 310;
+
+/// For each number the place in [`REGISTRY`] plus 1, or 0.
+static PLACES: [u8; NUMBERS] = {
+    let mut places = [0; NUMBERS];
+    let mut at = 0;
+    while at < REGISTRY.len() {
+        places[REGISTRY[at].collation.0 as usize] = at as u8 + 1;
+        at += 1;
+    }
+    places
+};
+
+impl Collation {
+    /// `utf8mb4_general_ci`: order of the characters' weights, PAD SPACE.
+    pub const UTF8MB4_GENERAL_CI: Self = Self(45);
+    /// `utf8mb4_bin`: code point order, PAD SPACE (trailing spaces do not count).
+    pub const UTF8MB4_BIN: Self = Self(46);
+    /// `binary`: byte order, no padding.
+    pub const BINARY: Self = Self(63);
+    /// `utf8mb4_unicode_ci`: primary weights of the Unicode Collation Algorithm 4.0.0, PAD SPACE.
+    pub const UTF8MB4_UNICODE_CI: Self = Self(224);
+    /// `utf8mb4_unicode_520_ci`: the same of version 5.2.0.
+    pub const UTF8MB4_UNICODE_520_CI: Self = Self(246);
+    /// `utf8mb4_0900_ai_ci`: primary weights of version 9.0.0, NO PAD.
+    pub const UTF8MB4_0900_AI_CI: Self = Self(255);
+    /// `utf8mb4_0900_as_cs`: weights of three levels of version 9.0.0, NO PAD.
+    pub const UTF8MB4_0900_AS_CS: Self = Self(278);
+    /// `utf8mb4_0900_bin`: code point order, NO PAD.
+    pub const UTF8MB4_0900_BIN: Self = Self(309);
+
+    /// All there are.
+    pub fn all() -> impl Iterator<Item = Self> {
+        REGISTRY.iter().map(|entry| entry.collation)
+    }
+
+    /// The collation with this name, in whatever case.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let mut all = REGISTRY.iter();
+        let found = all.find(|entry| entry.name.eq_ignore_ascii_case(name));
+        found.map(|entry| entry.collation)
+    }
+
+    const fn entry(self) -> Option<&'static Entry> {
+        let number = self.0 as usize;
+        if number >= NUMBERS || PLACES[number] == 0 {
+            return None;
+        }
+        Some(&REGISTRY[PLACES[number] as usize - 1])
+    }
+
+    fn rules(self) -> Rules {
+        self.entry().map_or(Rules::CodePoints, |entry| entry.rules)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self.entry() {
+            Some(entry) => entry.name,
+            None => "unknown",
+        }
+    }
+
+    /// True for the collations of texts: values are UTF-8.
+    #[must_use]
+    pub const fn is_text(self) -> bool {
+        self.entry().is_some() && self.0 != Self::BINARY.0
+    }
+
+    /// True if trailing spaces do not count: PAD SPACE.
+    #[must_use]
+    pub const fn pads(self) -> bool {
+        matches!(self.entry(), Some(entry) if entry.pads)
+    }
+
+    /// True if a text compares by something else than its bytes without trailing spaces.
+    #[must_use]
+    pub const fn has_form(self) -> bool {
+        self.is_text() && self.0 != Self::UTF8MB4_BIN.0
+    }
+
+    /// What a string is compared by; of a text that is a text, which has no trailing spaces if the collation pads.
+    #[must_use]
+    pub fn form(self, text: &[u8]) -> Cow<'_, [u8]> {
+        let text = match self.pads() {
+            true => string::trim_end(text),
+            false => text,
+        };
+        match self.rules() {
+            Rules::Bytes | Rules::CodePoints => Cow::Borrowed(text),
+            Rules::GeneralCi => weighed(text, general_ci::weight),
+            Rules::Uca(uca) => Cow::Owned(uca.form(text)),
+        }
+    }
+
+    /// What the forms of all texts begin with that begin with characters alike those of `prefix`. It may be shorter
+    /// than necessary.
+    #[must_use]
+    pub fn form_prefix(self, prefix: &[u8]) -> Cow<'_, [u8]> {
+        match self.rules() {
+            Rules::Uca(uca) => Cow::Owned(uca.form_prefix(prefix)),
+            _ => self.form(prefix),
+        }
+    }
+
+    /// The order of two strings.
+    #[inline]
+    #[must_use]
+    pub fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
+        if self == Self::UTF8MB4_BIN {
+            return string::compare(a, b);
+        }
+        match self.rules() {
+            Rules::Bytes => a.cmp(b),
+            Rules::CodePoints if self.pads() => string::compare(a, b),
+            Rules::CodePoints => a.cmp(b),
+            Rules::GeneralCi => compare_weights(a, b),
+            Rules::Uca(uca) => uca.compare(a, b),
+        }
+    }
+
+    /// The character that stands for all that LIKE takes for this one.
+    #[must_use]
+    pub fn alike(self, char: char) -> char {
+        match self.rules() {
+            Rules::Bytes | Rules::CodePoints => char,
+            Rules::GeneralCi => general_ci::weight(char),
+            Rules::Uca(uca) => uca.alike(char),
+        }
+    }
+
+    /// A text whose characters are replaced by those that stand for them in LIKE.
+    #[must_use]
+    pub fn alike_text(self, text: &[u8]) -> Cow<'_, [u8]> {
+        match self.rules() {
+            Rules::Bytes | Rules::CodePoints => Cow::Borrowed(text),
+            Rules::GeneralCi => weighed(text, general_ci::weight),
+            Rules::Uca(uca) => weighed(text, |char| uca.alike(char)),
+        }
+    }
+
+    /// True if texts that differ in nothing but case are equal.
+    #[must_use]
+    pub fn is_case_insensitive(self) -> bool {
+        self.alike('a') == self.alike('A')
+    }
 }
 
 /// The first character of a text that is not empty, or its first byte if it begins with none; and its
@@ -94,11 +269,23 @@ fn first_char(text: &[u8]) -> (Result<char, u8>, usize) {
     }
 }
 
-/// Appends the weights of a text.
-pub fn append_weights(mut text: &[u8], out: &mut Vec<u8>) {
-    out.reserve(text.len());
-    while !text.is_empty() {
-        let (char, len) = first_char(text);
+/// A text whose characters are replaced by their weights; bytes that are no character weigh themselves.
+fn weighed(text: &[u8], weight: impl Fn(char) -> char) -> Cow<'_, [u8]> {
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (char, len) = first_char(rest);
+        if char.is_ok_and(|char| weight(char) != char) {
+            break;
+        }
+        rest = &rest[len..];
+    }
+    if rest.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len() + text.len() / 2);
+    out.extend_from_slice(&text[..text.len() - rest.len()]);
+    while !rest.is_empty() {
+        let (char, len) = first_char(rest);
         match char {
             Ok(char) => {
                 let mut buffer = [0; 4];
@@ -106,61 +293,17 @@ pub fn append_weights(mut text: &[u8], out: &mut Vec<u8>) {
             }
             Err(byte) => out.push(byte),
         }
-        text = &text[len..];
+        rest = &rest[len..];
     }
-}
-
-/// True if a text is its own weights.
-fn is_weights(mut text: &[u8]) -> bool {
-    while !text.is_empty() {
-        let (char, len) = first_char(text);
-        if char.is_ok_and(|char| weight(char) != char) {
-            return false;
-        }
-        text = &text[len..];
-    }
-    true
-}
-
-/// The weights of a text.
-#[must_use]
-pub fn weights(text: &[u8]) -> Cow<'_, [u8]> {
-    if is_weights(text) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = Vec::new();
-    append_weights(text, &mut out);
     Cow::Owned(out)
 }
 
-/// What the strings of a collation are compared by, bytewise but for padding: their weights, or
-/// themselves.
-#[must_use]
-pub fn compared_by(collation: Collation, text: &[u8]) -> Cow<'_, [u8]> {
-    match collation {
-        Collation::UTF8MB4_GENERAL_CI => weights(text),
-        _ => Cow::Borrowed(text),
-    }
-}
-
-/// The order of two strings in a collation.
-#[inline]
-#[must_use]
-pub fn compare(collation: Collation, a: &[u8], b: &[u8]) -> Ordering {
-    match collation {
-        Collation::BINARY => a.cmp(b),
-        Collation::UTF8MB4_GENERAL_CI => compare_weights(a, b),
-        _ => string::compare(a, b),
-    }
-}
-
 /// Compares as `utf8mb4_general_ci` does: by weights, as if both strings were padded with spaces.
-#[must_use]
-pub fn compare_weights(mut a: &[u8], mut b: &[u8]) -> Ordering {
+fn compare_weights(mut a: &[u8], mut b: &[u8]) -> Ordering {
+    let weights = |text| weighed(text, general_ci::weight);
     while !a.is_empty() && !b.is_empty() {
         if a[0] < 0x80 && b[0] < 0x80 {
-            let weights = &TABLE.weights[usize::from(TABLE.page_of[0]) - 1];
-            match weights[usize::from(a[0])].cmp(&weights[usize::from(b[0])]) {
+            match general_ci::ascii_weight(a[0]).cmp(&general_ci::ascii_weight(b[0])) {
                 Ordering::Equal => {}
                 unequal => return unequal,
             }
@@ -169,7 +312,7 @@ pub fn compare_weights(mut a: &[u8], mut b: &[u8]) -> Ordering {
         }
         let ((x, x_len), (y, y_len)) = (first_char(a), first_char(b));
         match (x, y) {
-            (Ok(x), Ok(y)) => match weight(x).cmp(&weight(y)) {
+            (Ok(x), Ok(y)) => match general_ci::weight(x).cmp(&general_ci::weight(y)) {
                 Ordering::Equal => {}
                 unequal => return unequal,
             },
@@ -182,79 +325,4 @@ pub fn compare_weights(mut a: &[u8], mut b: &[u8]) -> Ordering {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests")]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn text_weights(text: &str) -> String {
-        String::from_utf8(weights(text.as_bytes()).into_owned()).unwrap()
-    }
-
-    #[test]
-    fn variants_of_a_character_have_one_weight() {
-        assert_eq!(text_weights("aAäÅ"), "AAAA");
-        assert_eq!(text_weights("Straße"), "STRASE");
-        assert_eq!(text_weights("ñµøæ"), "N\u{39c}\u{d8}\u{c6}");
-        assert_eq!(text_weights("ωώ я"), "\u{3a9}\u{3a9} \u{42f}");
-        assert_eq!(text_weights("ａ中"), "\u{ff21}中");
-        assert_eq!(
-            text_weights("😀\u{10ffff}\u{fffd}"),
-            "\u{fffd}\u{fffd}\u{fffd}"
-        );
-    }
-
-    #[test]
-    fn the_table_has_no_free_page() {
-        let pages = TABLE.page_of.iter().filter(|page| **page > 0).count();
-        assert_eq!(pages, PAGES);
-    }
-
-    #[test]
-    fn weights_are_their_own_weights_and_spare_what_patterns_are_made_of() {
-        for char in '\u{0}'..=char::MAX {
-            let weighed = weight(char);
-            assert_eq!(weight(weighed), weighed, "{char:?}");
-            let plain = ['%', '_', '\\', ' '].contains(&weighed);
-            assert!(!plain || weighed == char, "{char:?}");
-            assert!(u32::from(weighed) <= 0xffff, "{char:?}");
-        }
-    }
-
-    #[test]
-    fn padding_is_that_of_all_texts() {
-        let order = |a: &str, b: &str| compare_weights(a.as_bytes(), b.as_bytes());
-        assert_eq!(order("a", "A   "), Ordering::Equal);
-        assert_eq!(order("A\t", "a"), Ordering::Less);
-        assert_eq!(order("a  B", "A"), Ordering::Greater);
-        assert_eq!(order("B", "a"), Ordering::Greater);
-        assert_eq!(
-            order("_", "a"),
-            Ordering::Greater,
-            "letters weigh as capitals"
-        );
-        assert_eq!(order("😀", "🚀"), Ordering::Equal);
-    }
-
-    proptest! {
-        #[test]
-        fn comparing_is_comparing_weights(
-            a in "[\t !aAbBäßéÉ😀]{0,6}",
-            b in "[\t !aAbBäßéÉ😀]{0,6}",
-        ) {
-            let expected = string::compare(text_weights(&a).as_bytes(), text_weights(&b).as_bytes());
-            prop_assert_eq!(compare_weights(a.as_bytes(), b.as_bytes()), expected);
-        }
-
-        #[test]
-        fn any_bytes_are_compared_by_their_weights(
-            a in prop::collection::vec(any::<u8>(), 0..12),
-            b in prop::collection::vec(any::<u8>(), 0..12),
-        ) {
-            let expected = string::compare(&weights(&a), &weights(&b));
-            prop_assert_eq!(compare_weights(&a, &b), expected);
-            prop_assert_eq!(compare_weights(&b, &a), expected.reverse());
-            prop_assert_eq!(weights(&a).len() <= 3 * a.len(), true);
-        }
-    }
-}
+mod tests;

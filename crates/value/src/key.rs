@@ -3,13 +3,11 @@
 //! prefix of another of its type, so that parts concatenate to keys and the first parts of a key
 //! are a prefix of its bytes.
 
-use crate::collation::compared_by;
 use crate::overflow::is_plausible;
-use crate::string::trim_end;
 use crate::time::is_valid_time;
 use crate::{
     Collation, ColumnType, Datum, MAX_KEY_LEN, RowError, RowLayout, ValueError, ValueErrorKind,
-    ValueRef, Wide, date, decimal,
+    ValueRef, Wide, date, decimal, string,
 };
 
 /// First byte of a nullable part that is NULL.
@@ -28,7 +26,7 @@ const SPACE_HIGH: u8 = 0x22;
 /// How far bytes above the space move.
 const SHIFT: u8 = 2;
 
-// In binary strings a zero byte is followed by 0xff, and two zero bytes are the end.
+// In strings without padding a zero byte is followed by 0xff, and two zero bytes are the end.
 const BINARY_ESCAPE: u8 = 0xff;
 
 /// Appends the encoding of the first `values.len()` parts of the layout's key: a whole key, or a
@@ -91,6 +89,25 @@ pub fn encode_part(
     value: ValueRef<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), ValueError> {
+    match (ty.collation(), value) {
+        (Some(collation), ValueRef::String(text)) => {
+            if collation.is_text() && !text.is_ascii() && std::str::from_utf8(text).is_err() {
+                return Err(ValueError::new(ValueErrorKind::Incorrect, ty, text));
+            }
+            let form = ValueRef::String(&collation.form(text));
+            encode_form_part(ty, nullable, form, out)
+        }
+        _ => encode_form_part(ty, nullable, value, out),
+    }
+}
+
+/// As [`encode_part`]; a string is given as its form in the type's collation already.
+pub fn encode_form_part(
+    ty: ColumnType,
+    nullable: bool,
+    value: ValueRef<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), ValueError> {
     if value.is_null() {
         if !nullable {
             return Err(ValueError::new(ValueErrorKind::NullNotAllowed, ty, b"NULL"));
@@ -104,7 +121,10 @@ pub fn encode_part(
         out.push(NOT_NULL);
     }
     match (ty, value) {
-        (_, ValueRef::String(text)) if ty.is_string() => encode_string(ty, text, out),
+        (_, ValueRef::String(form)) if ty.is_string() => {
+            encode_form(ty, form, out);
+            Ok(())
+        }
         _ if ty.is_wide() => {
             out.extend_from_slice(crate::record::stored_wide(ty, value)?.as_bytes());
             Ok(())
@@ -151,24 +171,24 @@ pub(crate) fn unordered_bits(ty: ColumnType, bits: u128) -> u128 {
     }
 }
 
-fn encode_string(ty: ColumnType, text: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
-    let collation = ty.collation().unwrap_or(Collation::BINARY);
-    if collation == Collation::BINARY {
-        for byte in text {
-            out.push(*byte);
-            if *byte == 0 {
-                out.push(BINARY_ESCAPE);
-            }
+fn encode_form(ty: ColumnType, form: &[u8], out: &mut Vec<u8>) {
+    if ty.collation().is_some_and(Collation::pads) {
+        encode_padded(form, out);
+        out.push(STRING_END);
+        return;
+    }
+    encode_unpadded(form, out);
+    out.extend_from_slice(&[0, 0]);
+}
+
+/// Encodes bytes of which all count.
+fn encode_unpadded(form: &[u8], out: &mut Vec<u8>) {
+    for byte in form {
+        out.push(*byte);
+        if *byte == 0 {
+            out.push(BINARY_ESCAPE);
         }
-        out.extend_from_slice(&[0, 0]);
-        return Ok(());
     }
-    if !text.is_ascii() && std::str::from_utf8(text).is_err() {
-        return Err(ValueError::new(ValueErrorKind::Incorrect, ty, text));
-    }
-    encode_padded(&compared_by(collation, trim_end(text)), out);
-    out.push(STRING_END);
-    Ok(())
 }
 
 /// Encodes UTF-8 without trailing spaces: byte for byte.
@@ -195,8 +215,7 @@ fn encode_padded(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// What the encodings of all strings that begin with `prefix` begin with (the first bytes of a
-/// part after its NULL byte). Trailing spaces of `prefix` are left out, so that it can be shorter
-/// than necessary; a range made of it may hold more strings, never fewer. `None` for bytes that
+/// part after its NULL byte). It can be shorter than necessary, as trailing spaces of a padded `prefix` are left out; a range made of it may hold more strings, never fewer. `None` for bytes that
 /// are not UTF-8 and for the binary collation.
 #[must_use]
 pub fn encode_string_prefix(ty: ColumnType, prefix: &[u8]) -> Option<Vec<u8>> {
@@ -205,7 +224,11 @@ pub fn encode_string_prefix(ty: ColumnType, prefix: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let mut out = Vec::with_capacity(prefix.len());
-    encode_padded(&compared_by(collation, trim_end(prefix)), &mut out);
+    let form = collation.form_prefix(prefix);
+    match collation.pads() {
+        true => encode_padded(string::trim_end(&form), &mut out),
+        false => encode_unpadded(&form, &mut out),
+    }
     Some(out)
 }
 
@@ -219,7 +242,7 @@ pub fn prefix_upper(prefix: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Reads one part; gives the value and the bytes behind it. Strings come back without their
-/// trailing spaces, those of `utf8mb4_general_ci` as their weights.
+/// trailing spaces if they are padded, and as their forms ([`Collation::form`]).
 pub fn decode_part(
     ty: ColumnType,
     nullable: bool,
@@ -236,10 +259,9 @@ pub fn decode_part(
         if null {
             return Ok((Datum::Null, body));
         }
-        let decoded = if ty.collation() == Some(Collation::BINARY) {
-            decode_binary(body)
-        } else {
-            decode_padded(body)
+        let decoded = match ty.collation().is_some_and(Collation::pads) {
+            true => decode_padded(body),
+            false => decode_unpadded(body),
         };
         let (text, rest) = decoded.ok_or_else(corrupt)?;
         check_stored(ty, ValueRef::String(&text))?;
@@ -318,7 +340,7 @@ fn decode_padded(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     Some((text, &bytes[end + 1..]))
 }
 
-fn decode_binary(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+fn decode_unpadded(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut text = Vec::new();
     let mut rest = bytes;
     loop {

@@ -27,10 +27,11 @@ mod types;
 mod units;
 mod wide;
 
+pub use collation::Collation;
 pub use datum::{Datum, ValueRef};
 pub use error::{LayoutError, RowError, ValueError, ValueErrorKind};
 pub use layout::{ColumnLayout, MAX_COLUMNS, MAX_KEY_LEN, MAX_RECORD_LEN, Place, RowLayout};
-pub use like::LikePattern;
+pub use like::{LikePattern, alike_pattern};
 pub use members::{Members, MembersError};
 pub use overflow::{OverflowRef, patch_refs, values_to_move_out};
 pub use record::{RecordView, encode_row, encode_text_row, encode_with};
@@ -38,6 +39,6 @@ pub use text::{
     compared_moment, compared_moment_of_number, compared_time, compared_time_of_number,
     format_double, format_float, format_value, parse_text, parse_text_ref,
 };
-pub use types::{Collation, ColumnType};
+pub use types::ColumnType;
 pub use units::Units;
 pub use wide::Wide;

@@ -6,7 +6,6 @@
 use memchr::memmem::Finder;
 
 use crate::Collation;
-use crate::collation::{compared_by, weight};
 use crate::string::starts_char;
 
 /// Stands for `%` in a compiled pattern: a byte that UTF-8 does not have.
@@ -22,7 +21,7 @@ const PREPARED: usize = 16;
 /// Steps of matching between two looks whether to go on: some hundred microseconds.
 const STEPS: u32 = 1 << 16;
 
-/// A compiled LIKE pattern, of about its text's size. Matching allocates for nothing but weights. It takes time
+/// A compiled LIKE pattern, of about its text's size. Matching allocates for nothing but alike characters. It takes time
 /// proportional to the text's length, or with `_` inside of a piece between two `%` at most to text length times
 /// the piece's length.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,16 +85,13 @@ impl LikePattern {
         Self::collated(pattern, escape, Collation::UTF8MB4_BIN)
     }
 
-    /// Compiles a pattern for texts of a collation: characters are alike if they have one weight. The
+    /// Compiles a pattern for texts of a collation: characters are alike if the collation says so. The
     /// escape character is only itself.
     #[must_use]
     pub fn collated(pattern: &str, escape: char, collation: Collation) -> Self {
-        let weigh = match collation {
-            Collation::UTF8MB4_GENERAL_CI => weight,
-            _ => |char| char,
-        };
+        let alike = |char| collation.alike(char);
         Self {
-            shape: Shape::new(compile(pattern, escape, weigh)),
+            shape: Shape::new(compile(pattern, escape, alike)),
             collation,
         }
     }
@@ -109,11 +105,11 @@ impl LikePattern {
 
     /// As [`LikePattern::matches`]; `None` if `go_on`, which is asked now and then, said no before that was known.
     pub fn matches_while(&self, text: &[u8], go_on: &mut impl FnMut() -> bool) -> Option<bool> {
-        let text = compared_by(self.collation, text);
+        let text = self.collation.alike_text(text);
         self.shape.matches(&text, go_on)
     }
 
-    /// What every matching text, or its weights, begins with (for key ranges).
+    /// What every matching text, or one whose characters are alike, begins with (for key ranges).
     #[must_use]
     pub fn literal_prefix(&self) -> &[u8] {
         self.shape.literal_prefix()
@@ -180,12 +176,36 @@ impl Shape {
     }
 }
 
-/// A pattern as its literals, whose characters `weigh` replaces, [`ONE`] and [`ANY`], of which adjacent ones become one.
-fn compile(pattern: &str, escape: char, weigh: fn(char) -> char) -> Vec<u8> {
+/// A pattern, with `\\` as escape character, that matches the texts of alike characters if the pattern matches the text;
+/// of that pattern it is the pattern itself.
+#[must_use]
+pub fn alike_pattern(pattern: &str, collation: Collation) -> String {
+    const ESCAPE: char = '\\';
+    let mut out = String::with_capacity(pattern.len());
+    let mut chars = pattern.chars();
+    while let Some(next) = chars.next() {
+        let literal = match next {
+            '%' | '_' => {
+                out.push(next);
+                continue;
+            }
+            ESCAPE => collation.alike(chars.next().unwrap_or(ESCAPE)),
+            next => collation.alike(next),
+        };
+        if matches!(literal, '%' | '_' | ESCAPE) {
+            out.push(ESCAPE);
+        }
+        out.push(literal);
+    }
+    out
+}
+
+/// A pattern as its literals, whose characters `alike` replaces, [`ONE`] and [`ANY`], of which adjacent ones become one.
+fn compile(pattern: &str, escape: char, alike: impl Fn(char) -> char) -> Vec<u8> {
     let mut compiled = Vec::with_capacity(pattern.len());
     let literal = |compiled: &mut Vec<u8>, character: char| {
         let mut bytes = [0; 4];
-        compiled.extend_from_slice(weigh(character).encode_utf8(&mut bytes).as_bytes());
+        compiled.extend_from_slice(alike(character).encode_utf8(&mut bytes).as_bytes());
     };
     let mut chars = pattern.chars();
     while let Some(next) = chars.next() {
@@ -325,6 +345,7 @@ fn char_len(text: &[u8]) -> usize {
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+    use crate::collation::general_ci::weight;
     use proptest::prelude::*;
 
     fn like(text: &str, pattern: &str) -> bool {

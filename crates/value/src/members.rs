@@ -4,7 +4,6 @@ use std::fmt;
 
 use perigee_types::{DecodeError, Reader, Writer};
 
-use crate::collation::{compare, compared_by};
 use crate::string::trim_end;
 use crate::{Collation, ColumnType, Datum, ValueError, ValueErrorKind, format_value};
 
@@ -51,9 +50,12 @@ impl Members {
             }
         }
         let mut sorted: Vec<&String> = texts.iter().collect();
-        sorted.sort_by(|a, b| compare(collation, a.as_bytes(), b.as_bytes()));
-        let same =
-            |pair: &&[&String]| compare(collation, pair[0].as_bytes(), pair[1].as_bytes()).is_eq();
+        sorted.sort_by(|a, b| collation.compare(a.as_bytes(), b.as_bytes()));
+        let same = |pair: &&[&String]| {
+            collation
+                .compare(pair[0].as_bytes(), pair[1].as_bytes())
+                .is_eq()
+        };
         if let Some(pair) = sorted.windows(2).find(same) {
             return Err(MembersError::Duplicate(pair[0].clone()));
         }
@@ -108,9 +110,8 @@ impl Members {
     /// The number of the value that a text is.
     #[must_use]
     pub fn number(&self, text: &[u8]) -> Option<u64> {
-        let text = trim_end(text);
-        let text = compared_by(self.collation, text);
-        let is_it = |member: &&String| *compared_by(self.collation, member.as_bytes()) == *text;
+        let text = self.collation.form(trim_end(text));
+        let is_it = |member: &&String| *self.collation.form(member.as_bytes()) == *text;
         let found = self
             .texts
             .iter()

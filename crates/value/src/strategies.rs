@@ -11,8 +11,9 @@ use crate::{
 
 /// Any type that a column can have.
 pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
-    let collation =
-        || prop::sample::select(vec![Collation::UTF8MB4_BIN, Collation::UTF8MB4_GENERAL_CI]);
+    let texts = Collation::all().filter(|collation| collation.is_text());
+    let texts = texts.collect::<Vec<_>>();
+    let collation = || prop::sample::select(texts.clone());
     prop_oneof![
         (prop::sample::select(vec![1, 2, 3, 4, 8]), any::<bool>())
             .prop_map(|(bytes, unsigned)| ColumnType::Int { bytes, unsigned }),
@@ -39,7 +40,7 @@ pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
 
 /// Any type of long values.
 fn long_type() -> impl Strategy<Value = ColumnType> {
-    let collations = Collation::ALL.map(|(collation, _)| collation).to_vec();
+    let collations = Collation::all().collect::<Vec<_>>();
     let long = (1u8..=4, prop::sample::select(collations))
         .prop_map(|(prefix, collation)| ColumnType::Long { prefix, collation });
     prop_oneof![4 => long, 1 => Just(ColumnType::Json)]

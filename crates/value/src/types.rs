@@ -5,48 +5,7 @@ use std::fmt;
 use perigee_types::{DecodeError, Reader, Writer};
 
 use crate::date::is_valid_micros;
-use crate::{Wide, decimal};
-
-/// Collation of a string column: MySQL's collation number, kept in catalog, keys and descriptors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Collation(pub u16);
-
-impl Collation {
-    /// `utf8mb4_bin`: code point order, PAD SPACE (trailing spaces do not count).
-    pub const UTF8MB4_BIN: Self = Self(46);
-    /// `binary`: byte order, no padding.
-    pub const BINARY: Self = Self(63);
-    /// `utf8mb4_general_ci`: order of the characters' weights ([`crate::collation`]), PAD SPACE.
-    pub const UTF8MB4_GENERAL_CI: Self = Self(45);
-
-    /// All there are, and their names.
-    pub const ALL: [(Self, &'static str); 3] = [
-        (Self::BINARY, "binary"),
-        (Self::UTF8MB4_BIN, "utf8mb4_bin"),
-        (Self::UTF8MB4_GENERAL_CI, "utf8mb4_general_ci"),
-    ];
-
-    /// The collation with this name, in whatever case.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        let mut all = Self::ALL.into_iter();
-        all.find_map(|(collation, known)| known.eq_ignore_ascii_case(name).then_some(collation))
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        let mut all = Self::ALL.into_iter();
-        all.find_map(|(collation, name)| (collation == self).then_some(name))
-            .unwrap_or("unknown")
-    }
-
-    /// True for the collations of texts: PAD SPACE, values are UTF-8.
-    #[must_use]
-    pub const fn is_text(self) -> bool {
-        matches!(self, Self::UTF8MB4_BIN | Self::UTF8MB4_GENERAL_CI)
-    }
-}
+use crate::{Collation, Wide, decimal};
 
 /// Type of a column, with MySQL's meaning. Stored widths are in `docs/format/row.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

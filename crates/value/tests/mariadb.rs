@@ -1,8 +1,9 @@
-//! The weights of `utf8mb4_general_ci` against MariaDB's.
+//! The weights of collations against MariaDB's.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use perigee_testkit::MariaDb;
-use perigee_value::collation::weight;
+use perigee_value::Collation;
+use perigee_value::collation::general_ci::weight;
 
 #[test]
 fn characters_have_mariadbs_weights() {
@@ -23,4 +24,39 @@ fn characters_have_mariadbs_weights() {
         characters += 1;
     }
     assert_eq!(characters, 131_072 - 2048);
+}
+
+#[test]
+fn characters_of_unicode_collations_have_mariadbs_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = MariaDb::start(dir.path(), &["--innodb-buffer-pool-size=32M"])
+        .expect("MariaDB is needed for this test");
+    for collation in [
+        Collation::UTF8MB4_UNICODE_CI,
+        Collation::UTF8MB4_UNICODE_520_CI,
+    ] {
+        // Between two letters, so that what weighs as a space is no padding.
+        let sql = format!(
+            "SELECT seq, HEX(WEIGHT_STRING(CONCAT('x', CONVERT(CONVERT(UNHEX(LPAD(HEX(seq), 8, '0')) \
+             USING utf32) USING utf8mb4), 'x') COLLATE {})) \
+             FROM seq_0_to_1114111 WHERE seq NOT BETWEEN 0xd800 AND 0xdfff",
+            collation.name()
+        );
+        let answer = server.query("mysql", &sql).unwrap();
+        let mut characters: Vec<(&str, Vec<u8>, char)> = Vec::new();
+        for line in answer.lines() {
+            let (code, theirs) = line.split_once('\t').unwrap();
+            let char = char::from_u32(code.parse().unwrap()).unwrap();
+            let ours = collation.form(format!("x{char}x").as_bytes()).into_owned();
+            characters.push((theirs, ours, char));
+        }
+        assert_eq!(characters.len(), 1_114_112 - 2048);
+        characters.sort();
+        for pair in characters.windows(2) {
+            let [(a, x, one), (b, y, other)] = pair else {
+                continue;
+            };
+            assert_eq!(a.cmp(b), x.cmp(y), "{collation:?} {one:?} {other:?}");
+        }
+    }
 }

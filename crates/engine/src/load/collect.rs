@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use perigee_value::{Collation, Datum, RecordView, ValueRef, Wide, collation};
+use perigee_value::{Datum, RecordView, ValueRef, Wide};
 
 use super::distinct::{Distinct, hash};
 use super::sample::Sample;
@@ -44,7 +44,7 @@ impl Collector {
         }
         self.bytes += width(value);
         let weights;
-        let value = match by_weights(record, column, value) {
+        let value = match form_of(record, column, value) {
             Some(of_value) => {
                 weights = of_value;
                 ValueRef::String(&weights)
@@ -156,15 +156,15 @@ fn width(value: ValueRef<'_>) -> u64 {
     }
 }
 
-/// The weights of a string of a column whose strings compare by them: statistics are about these.
-fn by_weights<'a>(
+/// The form of a string of a column whose strings compare by it: statistics are about these.
+fn form_of<'a>(
     record: &RecordView<'_>,
     column: usize,
     value: ValueRef<'a>,
 ) -> Option<Cow<'a, [u8]>> {
     match (record.layout().columns[column].ty.collation(), value) {
-        (Some(Collation::UTF8MB4_GENERAL_CI), ValueRef::String(text)) => {
-            Some(collation::weights(text))
+        (Some(collation), ValueRef::String(text)) if collation.has_form() => {
+            Some(collation.form(text))
         }
         _ => None,
     }
@@ -173,8 +173,8 @@ fn by_weights<'a>(
 /// Hash of the value of a column: equal values of a column have equal ones.
 pub fn hash_column(record: &RecordView<'_>, column: usize) -> u64 {
     let value = record.value(column);
-    match by_weights(record, column, value) {
-        Some(weights) => hash_value(ValueRef::String(&weights)),
+    match form_of(record, column, value) {
+        Some(form) => hash_value(ValueRef::String(&form)),
         None => hash_value(value),
     }
 }

@@ -57,8 +57,10 @@ impl Generator {
     pub fn column_type(&mut self) -> ColumnType {
         let as_mariadb = self.options.as_mariadb;
         let rng = &mut self.rng;
-        let collations = [Collation::UTF8MB4_BIN, Collation::UTF8MB4_GENERAL_CI];
-        let collation = collations[rng.random_range(0..2)];
+        let collation = match rng.random_bool(0.5) {
+            true => Collation::UTF8MB4_BIN,
+            false => values::collation(rng, as_mariadb),
+        };
         match rng.random_range(0..13) {
             0..3 => ColumnType::Int {
                 bytes: [1, 2, 3, 4, 8][rng.random_range(0..5)],
@@ -166,7 +168,8 @@ impl Generator {
             3 => Type::UInt,
             4 => self.decimal_type(),
             5 => [Type::Date, Type::DateTime, Type::Time][self.rng.random_range(0..3)],
-            6 => [Type::String, Type::StringCi][self.rng.random_range(0..2)],
+            6 if self.rng.random_bool(0.5) => Type::String,
+            6 => Type::Collated(values::collation(&mut self.rng, self.options.as_mariadb)),
             _ => Type::Double,
         };
         self.program_of(layout, ty)

@@ -101,11 +101,12 @@ impl<'a> ProgramGenerator<'a> {
                 let operand = self.node(Type::Date, depth + 1);
                 self.push(Node::Cast { operand, ty })
             }
-            Type::String | Type::StringCi if self.rng.random_bool(0.15) => {
-                let operand = self.node(other_string(ty), depth + 1);
+            Type::String | Type::Collated(_) if self.rng.random_bool(0.15) => {
+                let other = self.other_string(ty);
+                let operand = self.node(other, depth + 1);
                 self.push(Node::Cast { operand, ty })
             }
-            Type::String | Type::StringCi if self.rng.random_bool(0.5) => {
+            Type::String | Type::Collated(_) if self.rng.random_bool(0.5) => {
                 let operand = self.node(ty, depth + 1);
                 let start = self.rng.random_range(-6..6);
                 let length = self
@@ -118,7 +119,7 @@ impl<'a> ProgramGenerator<'a> {
                     length,
                 })
             }
-            Type::Date | Type::DateTime | Type::Time | Type::String | Type::StringCi
+            Type::Date | Type::DateTime | Type::Time | Type::String | Type::Collated(_)
                 if self.rng.random_bool(0.4) =>
             {
                 self.case(ty, depth + 1)
@@ -164,7 +165,20 @@ impl<'a> ProgramGenerator<'a> {
             4 => Type::Date,
             5 => Type::DateTime,
             6 => Type::Time,
-            7 => Type::StringCi,
+            7 => self.collated(),
+            _ => Type::String,
+        }
+    }
+
+    /// Strings of a collation other than `utf8mb4_bin`.
+    fn collated(&mut self) -> Type {
+        Type::Collated(values::collation(self.rng, self.options.as_mariadb))
+    }
+
+    /// Strings of another collation.
+    fn other_string(&mut self, ty: Type) -> Type {
+        match ty {
+            Type::String => self.collated(),
             _ => Type::String,
         }
     }
@@ -202,7 +216,10 @@ impl<'a> ProgramGenerator<'a> {
             }
             11 => self.in_list(depth),
             12 => {
-                let ty = self.pick(&[Type::String, Type::StringCi]);
+                let ty = match self.rng.random_bool(0.5) {
+                    true => Type::String,
+                    false => self.collated(),
+                };
                 let operand = self.node(ty, depth);
                 let pattern = values::pattern(self.rng);
                 self.push(Node::Like {
@@ -418,13 +435,5 @@ impl<'a> ProgramGenerator<'a> {
             }
             _ => self.case(Type::Double, depth),
         }
-    }
-}
-
-/// The other one of the two types of strings.
-fn other_string(ty: Type) -> Type {
-    match ty {
-        Type::String => Type::StringCi,
-        _ => Type::String,
     }
 }

@@ -1,6 +1,6 @@
 //! Random values and types.
 
-use perigee_value::{ColumnType, Datum, date, decimal, string, time};
+use perigee_value::{Collation, ColumnType, Datum, date, decimal, string, time};
 use rand::Rng;
 use rand::rngs::StdRng;
 
@@ -8,8 +8,8 @@ use crate::Type;
 
 /// Characters of random strings: few, so that strings meet; with spaces, control and multi-byte
 /// characters.
-const ALPHABET: [char; 14] = [
-    'a', 'b', 'c', 'A', 'E', ' ', ' ', '\t', '%', '_', 'é', '€', '😀', '🚀',
+const ALPHABET: [char; 16] = [
+    'a', 'b', 'c', 'A', 'E', ' ', ' ', '\t', '%', '_', 'é', '€', '😀', '🚀', 'ß', 's',
 ];
 
 pub(super) fn decimal_type(rng: &mut StdRng) -> Type {
@@ -94,6 +94,20 @@ pub(super) fn text(rng: &mut StdRng, most: usize) -> String {
         .collect()
 }
 
+/// A collation other than `utf8mb4_bin`, one that MariaDB has, too, if that is wanted.
+pub(super) fn collation(rng: &mut StdRng, as_mariadb: bool) -> Collation {
+    const ALL: [Collation; 6] = [
+        Collation::UTF8MB4_GENERAL_CI,
+        Collation::UTF8MB4_UNICODE_CI,
+        Collation::UTF8MB4_UNICODE_520_CI,
+        Collation::UTF8MB4_0900_AI_CI,
+        Collation::UTF8MB4_0900_AS_CS,
+        Collation::UTF8MB4_0900_BIN,
+    ];
+    let among = if as_mariadb { 3 } else { ALL.len() };
+    ALL[rng.random_range(0..among)]
+}
+
 /// A LIKE pattern.
 pub(super) fn pattern(rng: &mut StdRng) -> String {
     let len = rng.random_range(0..7);
@@ -168,6 +182,6 @@ pub(super) fn constant(rng: &mut StdRng, ty: Type) -> Datum {
         Type::Date => Datum::Date(day(rng)),
         Type::DateTime => Datum::DateTime(micros(rng)),
         Type::Time => Datum::Time(span(rng)),
-        Type::String | Type::StringCi => Datum::String(text(rng, 12).into_bytes()),
+        Type::String | Type::Collated(_) => Datum::String(text(rng, 12).into_bytes()),
     }
 }

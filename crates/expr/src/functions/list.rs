@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use perigee_value::{Units, collation};
+use perigee_value::Units;
 
 use super::Kind::{Any, Bits, Bytes, Int, Text};
 use super::{Argument, Call, Function, INT, MANY, Outcome, TEXT, Value, ValueType};
@@ -180,9 +180,7 @@ fn extreme<'a>(c: &Call<'a>, wanted: Ordering) -> Value<'a> {
 /// The order of two values of one type.
 fn order(c: &Call<'_>, left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
     match (left, right) {
-        (Value::Text(a), Value::Text(b)) => {
-            Some(collation::compare(c.collation, a.as_bytes(), b.as_bytes()))
-        }
+        (Value::Text(a), Value::Text(b)) => Some(c.collation.compare(a.as_bytes(), b.as_bytes())),
         (Value::Bytes(a), Value::Bytes(b)) => Some(a.cmp(b)),
         (Value::Date(a), Value::Date(b)) => Some(a.cmp(b)),
         (Value::DateTime(a), Value::DateTime(b)) | (Value::Time(a), Value::Time(b)) => {
@@ -197,7 +195,7 @@ fn order(c: &Call<'_>, left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> 
 fn compare(c: &Call<'_>, class: Class, left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
     match class {
         Class::Text => match (string(left), string(right)) {
-            (Some(a), Some(b)) => Some(collation::compare(c.collation, a, b)),
+            (Some(a), Some(b)) => Some(c.collation.compare(a, b)),
             _ => None,
         },
         Class::Exact => {
@@ -259,7 +257,7 @@ fn find_in_set(c: &Call<'_>) -> i64 {
     if list.is_empty() || wanted.contains(&b',') {
         return 0;
     }
-    let equal = |item: &[u8]| collation::compare(c.collation, item, wanted).is_eq();
+    let equal = |item: &[u8]| c.collation.compare(item, wanted).is_eq();
     let found = list.split(|byte| *byte == b',').position(equal);
     found.map_or(0, |found| found as i64 + 1)
 }

@@ -1,7 +1,6 @@
 //! Regular expressions, of the kind that is matched in linear time: without references back and looks around,
 //! which are refused.
 
-use perigee_value::Collation;
 use regex::{Regex, RegexBuilder};
 use regex_syntax::ast::ErrorKind;
 
@@ -68,7 +67,7 @@ struct Flags {
 impl Flags {
     fn of(c: &Call<'_>, argument: usize) -> Result<Self, FunctionError> {
         let mut flags = Self {
-            any_case: c.collation == Collation::UTF8MB4_GENERAL_CI && !c.over_bytes,
+            any_case: c.collation.is_case_insensitive() && !c.over_bytes,
             multi_line: false,
             dot_is_newline: false,
         };

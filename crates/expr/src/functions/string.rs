@@ -1,6 +1,5 @@
 //! Parts, cases, paddings and positions of strings.
 
-use perigee_value::collation::weight;
 use perigee_value::{Collation, string};
 
 use super::Kind::{Bytes, Int, Text};
@@ -319,18 +318,18 @@ fn locate(c: &Call<'_>, what: &str, text: &str, from: i64) -> i64 {
     };
     let rest = &text[start..];
     let skipped = match c.collation {
-        Collation::UTF8MB4_GENERAL_CI if !c.over_bytes => find_weights(what, rest),
+        collation if collation.has_form() && !c.over_bytes => find_collated(collation, what, rest),
         _ => rest.find(what).map(|at| rest[..at].chars().count()),
     };
     skipped.map_or(0, |skipped| from + skipped as i64)
 }
 
-/// Characters before `what`, by the weights of characters. As in MySQL what is found has as many bytes as
+/// Characters before what equals `what` in a collation. As in MySQL what is found has as many bytes as
 /// `what`: `'ä'` is not found in `'a'`.
-fn find_weights(what: &str, text: &str) -> Option<usize> {
+fn find_collated(collation: Collation, what: &str, text: &str) -> Option<usize> {
     let found = |at: usize| -> bool {
         let part = text.get(at..at + what.len());
-        part.is_some_and(|part| part.chars().map(weight).eq(what.chars().map(weight)))
+        part.is_some_and(|part| collation.compare(part.as_bytes(), what.as_bytes()).is_eq())
     };
     let mut starts = text.char_indices().map(|(at, _)| at).chain([text.len()]);
     starts.position(found)

@@ -2,8 +2,6 @@
 
 use std::cmp::Ordering;
 
-use perigee_value::collation;
-
 use super::Kind::{Bytes, Text};
 use super::{Call, Function, INT, Outcome, TEXT, Value};
 
@@ -15,7 +13,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         INT,
         "-1, 0 or 1: how two strings compare.",
         |c| {
-            let order = collation::compare(c.collation, c.bytes(0), c.bytes(1));
+            let order = c.collation.compare(c.bytes(0), c.bytes(1));
             Ok(Value::Int(match order {
                 Ordering::Less => -1,
                 Ordering::Equal => 0,

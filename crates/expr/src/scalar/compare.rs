@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use perigee_sql_type::SqlType;
 use perigee_value::{
-    Collation, Units, collation, compared_moment, compared_moment_of_number, compared_time,
+    Collation, Units, compared_moment, compared_moment_of_number, compared_time,
     compared_time_of_number,
 };
 
@@ -145,7 +145,7 @@ pub fn order(domain: Domain, left: &Value<'_>, right: &Value<'_>) -> Option<Orde
         }
         (Domain::Double, Value::Double(a), Value::Double(b)) => a.partial_cmp(b)?,
         (Domain::Text(by), Value::Text(a), Value::Text(b)) => {
-            collation::compare(by, a.as_bytes(), b.as_bytes())
+            by.compare(a.as_bytes(), b.as_bytes())
         }
         (Domain::Bytes, Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
         (Domain::Moment, Value::DateTime(a), Value::DateTime(b))

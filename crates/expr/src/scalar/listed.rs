@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Formatter};
 
-use perigee_value::{Collation, Units, collation};
+use perigee_value::{Collation, Units};
 
 use super::Domain;
 use crate::functions::Value;
@@ -147,11 +147,7 @@ fn key<'v>(domain: Domain, value: &'v Value<'_>) -> Key<'v> {
 
 /// What equal texts of a collation have in common.
 fn text_key(by: Collation, text: &str) -> Cow<'_, [u8]> {
-    if by == Collation::BINARY {
-        return Cow::Borrowed(text.as_bytes());
-    }
-    let unpadded = text.trim_end_matches(' ');
-    collation::compared_by(by, unpadded.as_bytes())
+    by.form(text.as_bytes())
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl Value {
                 Self::Time(v.div_euclid(DAY), v.rem_euclid(DAY))
             }
             (ValueRef::Time(v), Type::Time) => Self::Span(v),
-            (ValueRef::String(v), Type::String | Type::StringCi) => {
+            (ValueRef::String(v), Type::String | Type::Collated(_)) => {
                 Self::Text(String::from_utf8(v.to_vec()).unwrap())
             }
             (value, ty) => panic!("{value:?} is not a {ty}"),

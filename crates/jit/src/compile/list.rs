@@ -54,11 +54,16 @@ impl Compiler<'_, '_> {
                 );
             }
             Lane::Double(value) => self.in_doubles(value, list, t.yes, absent),
-            Lane::Text { .. } if self.fact(operand).ty == Type::StringCi => {
-                let helper = runtime::in_weights as *const u8;
-                self.search_strings(helper, val, strings(list), t.yes, absent);
-            }
-            Lane::Text { .. } => self.in_strings(val, strings(list), t.yes, absent),
+            Lane::Text { .. } => match self.fact(operand).ty {
+                Type::Collated(collation) => {
+                    let mut strings = strings(list);
+                    strings.sort_by(|a, b| collation.compare(a, b));
+                    let list = runtime::CollatedList { strings, collation };
+                    let helper = runtime::in_collated as *const u8;
+                    self.search_strings(helper, val, list, t.yes, absent);
+                }
+                _ => self.in_strings(val, strings(list), t.yes, absent),
+            },
         }
     }
 
@@ -148,7 +153,7 @@ impl Compiler<'_, '_> {
         &mut self,
         helper: *const u8,
         val: Val,
-        list: Vec<Box<[u8]>>,
+        list: impl Send + Sync + 'static,
         yes: Block,
         absent: Block,
     ) {

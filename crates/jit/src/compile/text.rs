@@ -60,15 +60,17 @@ impl Compiler<'_, '_> {
         (right, r): (NodeId, Val),
         t: Targets,
     ) {
-        if self.fact(left).ty == Type::StringCi {
-            return self.compare_strings(runtime::compare_weights as *const u8, op, l, r, t);
+        if let Type::Collated(collation) = self.fact(left).ty {
+            let number = self.int(collation.0.into());
+            let helper = runtime::compare_collated as *const u8;
+            return self.compare_strings(helper, op, (l, r), &[number], t);
         }
         let (op, val, constant) = match (self.text_constant(left), self.text_constant(right)) {
             (None, Some(text)) => (op, l, text.to_vec()),
             (Some(text), None) => (mirrored(op), r, text.to_vec()),
             _ => {
                 let helper = runtime::compare_strings as *const u8;
-                return self.compare_strings(helper, op, l, r, t);
+                return self.compare_strings(helper, op, (l, r), &[], t);
             }
         };
         let literal = string::trim_end(&constant);
@@ -81,10 +83,18 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Any comparison of two strings by the interpreter's function.
-    fn compare_strings(&mut self, helper: *const u8, op: Comparison, l: Val, r: Val, t: Targets) {
+    /// Any comparison of two strings by the interpreter's function, which may have more arguments.
+    fn compare_strings(
+        &mut self,
+        helper: *const u8,
+        op: Comparison,
+        (l, r): (Val, Val),
+        more: &[Value],
+        t: Targets,
+    ) {
         let ((a, a_len), (b, b_len)) = (l.text(), r.text());
-        let order = self.call(helper, &[a, a_len, b, b_len], 1)[0];
+        let arguments = [&[a, a_len, b, b_len], more].concat();
+        let order = self.call(helper, &arguments, 1)[0];
         let condition = self.b.ins().icmp_imm_s(int_code(op, false), order, 0);
         self.b.ins().brif(condition, t.yes, &[], t.no, &[]);
     }
@@ -173,7 +183,7 @@ impl Compiler<'_, '_> {
             len: constant_len,
         });
         let helper = runtime::compare_strings as *const u8;
-        self.compare_strings(helper, op, val, constant, t);
+        self.compare_strings(helper, op, (val, constant), &[], t);
     }
 
     pub(super) fn like(&mut self, operand: NodeId, pattern: &str, escape: char, t: Targets) {

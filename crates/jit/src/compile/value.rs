@@ -84,7 +84,7 @@ impl Compiler<'_, '_> {
     pub(super) fn zero(&mut self, fact: &Fact) -> Lane {
         match fact.ty {
             Type::Double => Lane::Double(self.b.ins().f64const(0.0)),
-            Type::String | Type::StringCi => {
+            Type::String | Type::Collated(_) => {
                 let start = self.record;
                 Lane::Text {
                     start,
@@ -180,7 +180,7 @@ impl Compiler<'_, '_> {
         let mut param = |ty| self.b.append_block_param(block, ty);
         let lane = match fact.ty {
             Type::Double => Lane::Double(param(types::F64)),
-            Type::String | Type::StringCi => Lane::Text {
+            Type::String | Type::Collated(_) => Lane::Text {
                 start: param(types::I64),
                 len: param(types::I64),
             },

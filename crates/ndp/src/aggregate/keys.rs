@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use perigee_expr::{Lanes, Vector};
-use perigee_value::{collation, string};
+use perigee_value::{Collation, string};
 
 use crate::gather::Gather;
 
@@ -22,6 +22,16 @@ pub(crate) struct KeyPart {
     pub(crate) nullable: bool,
 }
 
+impl KeyPart {
+    /// How values are told apart that were given out: a form has no other form.
+    pub(crate) fn given_out(self) -> Self {
+        Self {
+            text: Text::Bytes,
+            ..self
+        }
+    }
+}
+
 /// What of a string tells it apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Text {
@@ -29,8 +39,8 @@ pub(crate) enum Text {
     Bytes,
     /// All but trailing spaces.
     Trimmed,
-    /// The weights of its characters, without trailing spaces.
-    Weights,
+    /// Its form in a collation.
+    Form(Collation),
 }
 
 impl Text {
@@ -38,7 +48,7 @@ impl Text {
         match self {
             Self::Bytes => Cow::Borrowed(text),
             Self::Trimmed => Cow::Borrowed(string::trim_end(text)),
-            Self::Weights => collation::weights(string::trim_end(text)),
+            Self::Form(collation) => collation.form(text),
         }
     }
 }
@@ -272,7 +282,7 @@ impl RowCodes {
                 let len = |(start, end)| string::trim_end(&data[start..end]).len();
                 self.pack_bytes(data, spans, len);
             }
-            Text::Weights => self.pack_weights(data, spans),
+            Text::Form(collation) => self.pack_forms(collation, data, spans),
         }
     }
 
@@ -302,10 +312,15 @@ impl RowCodes {
         }
     }
 
-    fn pack_weights(&mut self, data: &[u8], spans: impl Iterator<Item = Option<(usize, usize)>>) {
+    fn pack_forms(
+        &mut self,
+        collation: Collation,
+        data: &[u8],
+        spans: impl Iterator<Item = Option<(usize, usize)>>,
+    ) {
         for (code, span) in self.packed.iter_mut().zip(spans) {
             match span {
-                Some((start, end)) => code.append_text(&Text::Weights.of(&data[start..end])),
+                Some((start, end)) => code.append_text(&collation.form(&data[start..end])),
                 None => code.append_word(NULL.into(), 1),
             }
         }

@@ -145,7 +145,7 @@ fn key_part(key: &Operand, layout: &RowLayout) -> KeyPart {
         .as_column()
         .map(|i| layout.columns[usize::from(i)].ty);
     let text = match (key.result_type(), column) {
-        (Type::StringCi, _) => Text::Weights,
+        (Type::Collated(collation), _) => Text::Form(collation),
         // Stored without trailing spaces.
         (_, Some(ColumnType::Char { .. })) => Text::Bytes,
         (_, Some(ColumnType::Varchar { collation, .. })) if collation == Collation::BINARY => {
@@ -434,7 +434,7 @@ impl Aggregation {
         }
         let more = flush_states(plan, &mut self.states, functions, |group| {
             for ((column, values), part) in keys.iter_mut().zip(table.keys()).zip(table.parts()) {
-                KeyValues::Lanes(values).push(part, group, column);
+                KeyValues::Lanes(values).push(&part.given_out(), group, column);
             }
         });
         table.clear();

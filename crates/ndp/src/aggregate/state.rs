@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use perigee_expr::{AggregateFunction, ExactSum, Lanes, Type, Vector};
-use perigee_value::{Collation, collation};
+use perigee_value::Collation;
 
 /// Greatest magnitude of a partial sum: what a decimal of 38 digits holds.
 const MAX_SUM: i128 = 10_i128.pow(38) - 1;
@@ -646,7 +646,7 @@ impl Extremes<Vec<u8>> {
     fn take_bytes(&mut self, group: usize, value: &[u8], collation: Collation) {
         let best = &self.values[group];
         if self.seen[group] == 0
-            || self.wanted(collation::compare(collation, value, best).then_with(|| value.cmp(best)))
+            || self.wanted(collation.compare(value, best).then_with(|| value.cmp(best)))
         {
             self.heap = self.heap + value.len() - best.len();
             self.values[group].clear();

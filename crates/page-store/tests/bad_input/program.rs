@@ -75,7 +75,7 @@ pub fn ty(text: &str) -> Type {
         "datetime" => Type::DateTime,
         "time" => Type::Time,
         "string" => Type::String,
-        "string_ci" => Type::StringCi,
+        "string_ci" => Type::Collated(Collation::UTF8MB4_GENERAL_CI),
         other => panic!("{other} is no type"),
     }
 }
@@ -106,7 +106,7 @@ fn value(text: &str, ty: Type) -> Datum {
         Type::Date => Datum::Date(number(text)),
         Type::DateTime => Datum::DateTime(number(text)),
         Type::Time => Datum::Time(number(text)),
-        Type::String | Type::StringCi => panic!("{text} is no string"),
+        Type::String | Type::Collated(_) => panic!("{text} is no string"),
     }
 }
 

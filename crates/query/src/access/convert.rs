@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
@@ -15,13 +15,14 @@ use datafusion::physical_expr::expressions::{
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use perigee_expr::{Builder, Comparison, NodeId, Program, Type};
-use perigee_value::collation::weights;
-use perigee_value::{ColumnType, Datum, RowLayout};
+use perigee_value::{Collation, ColumnType, Datum, RowLayout};
 
 use crate::diagnostics;
+use crate::functions::collation::{self, Collated};
 use crate::functions::like::{self, ESCAPE};
 use crate::functions::null_safe::NULL_SAFE;
-use crate::functions::{arithmetic, chain, collation, dates, enumeration};
+use crate::functions::{arithmetic, chain, dates, enumeration};
+use crate::plan::metadata;
 
 /// Binds columns of a physical expression to columns of a record layout.
 pub struct Binding<'a> {
@@ -39,14 +40,14 @@ pub fn convert(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> Option<Pr
         binding,
     };
     let root = converter.node(expr)?;
-    // Weights are what such a program compares by, not its value.
-    if converter.builder.ty(root) == Type::StringCi {
+    // Forms are what such a program compares by, not its value.
+    if matches!(converter.builder.ty(root), Type::Collated(_)) {
         return None;
     }
     converter.builder.finish(root).ok()
 }
 
-/// The program of a key of groups: storage gives strings that compare by weights out as these.
+/// The program of a key of groups: storage gives strings that compare by forms out as these.
 #[must_use]
 pub fn convert_key(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> Option<Program> {
     let mut converter = Converter {
@@ -89,8 +90,8 @@ impl Converter<'_> {
                 .flatten()?;
             let column = self.builder.column(position).ok()?;
             return match self.builder.ty(column) {
-                // Elsewhere strings are bytes; what is compared by weights has a function for them.
-                Type::StringCi => self.builder.collate(column, Type::String).ok(),
+                // Elsewhere strings are bytes; what is compared by forms has a function for them.
+                Type::Collated(_) => self.builder.collate(column, Type::String).ok(),
                 _ => Some(column),
             };
         }
@@ -168,39 +169,57 @@ impl Converter<'_> {
     fn compare(&mut self, op: Comparison, binary: &BinaryExpr) -> Option<NodeId> {
         let (left, right) = (binary.left(), binary.right());
         let (l, r) = (self.compared(left)?, self.compared(right)?);
-        let (l, r) = (self.beside(l, r)?, self.beside(r, l)?);
+        if alike_of(left).or(alike_of(right)).is_some() {
+            // What DataFusion makes of LIKE without wildcards.
+            return self.alike(op, l, right);
+        }
+        let (l, r) = (self.beside(left, l, r)?, self.beside(right, r, l)?);
         let exact = !self.is_collated(left, l) || !self.is_collated(right, r);
         match op {
             _ if !exact => self.builder.compare(op, l, r).ok(),
-            // What DataFusion makes of LIKE without wildcards: trailing spaces count.
-            Comparison::Equal => self.equal_bytes(l, right),
+            // The same of texts without forms: trailing spaces count.
+            _ => self.alike(op, l, right),
+        }
+    }
+
+    /// A string that has exactly the characters of a constant, or others that are alike; or has not.
+    fn alike(
+        &mut self,
+        op: Comparison,
+        operand: NodeId,
+        constant: &Arc<dyn PhysicalExpr>,
+    ) -> Option<NodeId> {
+        match op {
+            Comparison::Equal => self.equal_bytes(operand, constant),
             Comparison::NotEqual => {
-                let equal = self.equal_bytes(l, right)?;
+                let equal = self.equal_bytes(operand, constant)?;
                 self.builder.not(equal).ok()
             }
             _ => None,
         }
     }
 
-    /// A constant beside a string that compares by weights, as one; it has to be its own weights, as
-    /// planning makes them. Anything else as it is.
-    fn beside(&mut self, node: NodeId, other: NodeId) -> Option<NodeId> {
-        let types = (self.builder.ty(node), self.builder.ty(other));
-        if types != (Type::String, Type::StringCi) {
-            return Some(node);
+    /// A constant beside a string that compares by forms, as the text that it is the form of. Anything else as it is.
+    fn beside(
+        &mut self,
+        expr: &Arc<dyn PhysicalExpr>,
+        node: NodeId,
+        other: NodeId,
+    ) -> Option<NodeId> {
+        match (self.builder.ty(node), self.builder.ty(other)) {
+            (Type::String, ty @ Type::Collated(collation)) => {
+                let value = text_of(expr.downcast_ref::<Literal>()?, collation)?;
+                self.builder.constant(value, ty).ok()
+            }
+            _ => Some(node),
         }
-        let value = self.builder.as_constant(node)?.clone();
-        let value = own_weights(value)?;
-        self.builder.constant(value, Type::StringCi).ok()
     }
 
     /// True if equality in the collation is equality of bytes for a string operand: it is cut, or has
     /// no trailing spaces.
     fn is_collated(&self, expr: &Arc<dyn PhysicalExpr>, node: NodeId) -> bool {
-        if let Some(function) = expr.downcast_ref::<ScalarFunctionExpr>()
-            && function.name() == collation::WEIGHTS
-        {
-            return self.is_collated(&function.args()[0], node);
+        if let Type::Collated(_) = self.builder.ty(node) {
+            return true;
         }
         if let Some(literal) = expr.downcast_ref::<Literal>() {
             let text = literal.value().try_as_str().flatten();
@@ -249,7 +268,7 @@ impl Converter<'_> {
         if like.case_insensitive() {
             return None;
         }
-        let matches = self.matches(like.expr(), like.pattern())?;
+        let matches = self.matches(like.expr(), like.pattern(), None)?;
         if like.negated() {
             self.builder.not(matches).ok()
         } else {
@@ -261,9 +280,13 @@ impl Converter<'_> {
         &mut self,
         operand: &Arc<dyn PhysicalExpr>,
         pattern: &Arc<dyn PhysicalExpr>,
+        collation: Option<Collation>,
     ) -> Option<NodeId> {
         let pattern = text(pattern)?;
-        let operand = self.node(operand)?;
+        let mut operand = self.node(operand)?;
+        if let Some(collation) = collation {
+            operand = self.builder.collate(operand, Type::text(collation)).ok()?;
+        }
         self.builder.like(operand, &pattern, ESCAPE).ok()
     }
 
@@ -276,9 +299,12 @@ impl Converter<'_> {
             .list()
             .iter()
             .map(|item| {
-                let (value, ty) = constant(item.downcast_ref::<Literal>()?.value())?;
+                let item = item.downcast_ref::<Literal>()?;
+                let (value, ty) = constant(item.value())?;
                 match (self.builder.ty(operand), ty) {
-                    (Type::StringCi, Type::String) => Some((own_weights(value)?, Type::StringCi)),
+                    (own @ Type::Collated(collation), Type::String) => {
+                        Some((text_of(item, collation)?, own))
+                    }
                     _ => Some((value, ty)),
                 }
             })
@@ -373,14 +399,18 @@ impl Converter<'_> {
             let node = self.builder.arithmetic(op, left, right).ok()?;
             return same_scale(self.builder.ty(node), function.return_type()).then_some(node);
         }
+        let collated = Collated::form_of(function.fun()).or(Collated::alike_of(function.fun()));
+        if let Some(collation) = collated {
+            let operand = self.node(&args[0])?;
+            return self.builder.collate(operand, Type::text(collation)).ok();
+        }
         match function.name() {
             chain::CHAIN => self.chain(function),
-            collation::WEIGHTS => {
-                let operand = self.node(&args[0])?;
-                self.builder.collate(operand, Type::StringCi).ok()
-            }
             collation::COLLATE => self.node(&args[0]),
-            like::LIKE => self.matches(&args[0], &args[1]),
+            like::LIKE => {
+                let collation = like::Like::collation_of(function.fun())?;
+                self.matches(&args[0], &args[1], Some(collation))
+            }
             // The number of a text is the one that is stored.
             enumeration::NUMBER => {
                 let text = args[0].downcast_ref::<ScalarFunctionExpr>();
@@ -415,11 +445,19 @@ fn null_safe(expr: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
     (function.name() == NULL_SAFE).then(|| function.args()[0].clone())
 }
 
-/// A string, if it is its own weights.
-fn own_weights(value: Datum) -> Option<Datum> {
-    match &value {
-        Datum::String(text) if *weights(text) != **text => None,
-        _ => Some(value),
+/// The collation of an operand of LIKE whose characters stand for others.
+fn alike_of(expr: &Arc<dyn PhysicalExpr>) -> Option<Collation> {
+    Collated::alike_of(expr.downcast_ref::<ScalarFunctionExpr>()?.fun())
+}
+
+/// The text that a constant is the form of: the one that was noted, or the form if it is its own.
+fn text_of(literal: &Literal, collation: Collation) -> Option<Datum> {
+    let (form, _) = constant(literal.value())?;
+    let field = literal.return_field(&Schema::empty()).ok()?;
+    match (metadata::text_of_form(&field), form) {
+        (Some(text), Datum::String(_)) => Some(Datum::String(text.into())),
+        (None, Datum::String(form)) if *collation.form(&form) != *form => None,
+        (_, form) => Some(form),
     }
 }
 

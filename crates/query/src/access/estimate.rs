@@ -12,7 +12,7 @@ use perigee_engine::catalog::TableStats;
 use perigee_value::Datum;
 
 use super::convert::constant;
-use crate::functions::collation;
+use crate::functions::collation::{Collated, PAD};
 
 /// Share of rows for conditions nothing is known about.
 pub(super) const UNKNOWN: f64 = 0.33;
@@ -273,12 +273,19 @@ fn prefix_share(like: &LikeExpr, stats: &TableStats) -> Option<f64> {
         return None;
     };
     let (prefix, rest) = prefix_of(std::str::from_utf8(&pattern).ok()?);
-    let value = Datum::String(prefix.clone().into_bytes());
+    // Histograms are about forms.
+    let function = like.expr().downcast_ref::<ScalarFunctionExpr>();
+    let collation = function.and_then(|function| Collated::alike_of(function.fun()));
+    let prefix = match collation {
+        Some(collation) => collation.form_prefix(prefix.as_bytes()).into_owned(),
+        None => prefix.into_bytes(),
+    };
+    let value = Datum::String(prefix.clone());
     let share = match rest {
         "" => known.equal(&value),
         _ if prefix.is_empty() => return None,
         rest => {
-            let after = Datum::String(after_prefix(prefix.as_bytes())?);
+            let after = Datum::String(after_prefix(&prefix)?);
             let share = known.below(&after)? - known.below(&value)?;
             match rest {
                 "%" => share,
@@ -344,10 +351,10 @@ pub fn column_against_constant(binary: &BinaryExpr) -> Option<(usize, Operator, 
 /// The column that an expression is, trailing spaces and weights or not.
 #[must_use]
 pub fn column(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
-    if let Some(pad) = expr.downcast_ref::<ScalarFunctionExpr>()
-        && [collation::PAD, collation::WEIGHTS].contains(&pad.name())
+    if let Some(function) = expr.downcast_ref::<ScalarFunctionExpr>()
+        && (function.name() == PAD || Collated::is(function.fun()))
     {
-        return column(&pad.args()[0]);
+        return column(&function.args()[0]);
     }
     expr.downcast_ref::<Column>().map(Column::index)
 }

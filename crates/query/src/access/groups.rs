@@ -197,7 +197,7 @@ fn state_bytes((function, argument): &(AggregateFunction, Option<Program>)) -> f
         (AggregateFunction::CountAll | AggregateFunction::Count, _) => 8.0,
         (AggregateFunction::Sum, Some(Type::Double)) => 80.0,
         (AggregateFunction::Sum, _) => 17.0,
-        (_, Some(Type::String | Type::StringCi)) => 50.0,
+        (_, Some(Type::String | Type::Collated(_))) => 50.0,
         _ => 9.0,
     }
 }

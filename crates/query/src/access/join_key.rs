@@ -15,7 +15,8 @@ use perigee_value::{Collation, ColumnType, Datum, ValueErrorKind, ValueRef, key}
 
 use super::convert::constant;
 use super::exec::PageScanExec;
-use crate::functions::{collation, wide};
+use crate::functions::collation::{Collated, PAD};
+use crate::functions::wide;
 
 /// Appends a value as a part of a key over a column of this type, which the key may have NULL for; false,
 /// and nothing usable appended, if no value of the column equals it, as is the case with NULL.
@@ -33,7 +34,8 @@ pub(super) fn encode_value(
     if value.is_null() {
         return Ok(false);
     }
-    match key::encode_part(ty, nullable, value, out) {
+    // What a join compares are forms.
+    match key::encode_form_part(ty, nullable, value, out) {
         Ok(()) => Ok(true),
         Err(error) if error.kind == ValueErrorKind::OutOfRange => Ok(false),
         Err(error) => Err(internal_datafusion_err!("Q8: a join key: {error}")),
@@ -94,11 +96,11 @@ pub(super) fn same_key(around: &Around, ty: ColumnType, stored: &DataType) -> bo
         | ColumnType::Timestamp { .. }
         | ColumnType::Time { .. }
         | ColumnType::Year => !around.padded && around.casts.is_empty(),
-        // Trailing spaces are not part of keys; weights are, if the column compares by them.
+        // Trailing spaces are not part of keys; forms are, if the column has them.
         ColumnType::Char { .. } | ColumnType::Varchar { .. } => {
-            let by_weights = ty.collation() == Some(Collation::UTF8MB4_GENERAL_CI);
             let is_text = ty.collation().is_some_and(Collation::is_text);
-            is_text && around.weighed == by_weights && around.casts.is_empty()
+            let form = ty.collation().filter(|own| own.has_form());
+            is_text && around.form == form && around.casts.is_empty()
         }
         ColumnType::Float | ColumnType::Double | ColumnType::Long { .. } | ColumnType::Json => {
             false
@@ -110,7 +112,8 @@ pub(super) fn same_key(around: &Around, ty: ColumnType, stored: &DataType) -> bo
 #[derive(Default)]
 pub(super) struct Around {
     pub padded: bool,
-    pub weighed: bool,
+    /// The collation of a form.
+    pub form: Option<Collation>,
     pub casts: Vec<DataType>,
 }
 
@@ -121,9 +124,10 @@ impl Around {
         loop {
             if let Some(function) = expr.downcast_ref::<ScalarFunctionExpr>() {
                 self.padded = true;
-                self.weighed |= function.name() == collation::WEIGHTS;
-                if ![collation::PAD, collation::WEIGHTS].contains(&function.name()) {
-                    return None;
+                match Collated::form_of(function.fun()) {
+                    None if function.name() == PAD => {}
+                    None => return None,
+                    form => self.form = form,
                 }
                 expr = &function.args()[0];
             } else if let Some(cast) = expr.downcast_ref::<CastExpr>() {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::convert::constant;
 use super::estimate::column;
-use crate::functions::collation;
+use crate::functions::collation::Collated;
 
 type Expr = Arc<dyn PhysicalExpr>;
 
@@ -184,15 +184,14 @@ impl KeyColumn {
                 _ => Values::none(),
             });
         }
-        let weighed = is_weighed(left) || is_weighed(right);
-        if weighed != self.is_weighed() {
+        if form_of(operand) != self.form() {
             return None;
         }
         self.compared(op, self.place(literal.value())?)
     }
 
     fn list(self, list: &InListExpr) -> Option<Values> {
-        let by_key = self.is(list.expr()) && is_weighed(list.expr()) == self.is_weighed();
+        let by_key = self.is(list.expr()) && form_of(list.expr()) == self.form();
         if list.negated() || !by_key {
             return None;
         }
@@ -259,13 +258,14 @@ impl KeyColumn {
 
     fn encode(self, value: &Datum) -> Option<Vec<u8>> {
         let mut out = Vec::new();
-        key::encode_part(self.ty, self.nullable, value.as_ref(), &mut out).ok()?;
+        // What conditions compare a column with are forms.
+        key::encode_form_part(self.ty, self.nullable, value.as_ref(), &mut out).ok()?;
         Some(out)
     }
 
-    /// True if its keys are made of weights.
-    fn is_weighed(self) -> bool {
-        self.ty.collation() == Some(Collation::UTF8MB4_GENERAL_CI)
+    /// The collation of the forms that its keys are made of, if they are.
+    fn form(self) -> Option<Collation> {
+        self.ty.collation().filter(|own| own.has_form())
     }
 
     /// Where a constant of any type that a comparison with the column has lies among its values; `None`
@@ -396,17 +396,15 @@ fn without_casts(expr: &Expr) -> &Expr {
     expr
 }
 
-/// True if an operand is compared by weights.
-fn is_weighed(expr: &Expr) -> bool {
+/// The collation of an operand that is a form.
+fn form_of(expr: &Expr) -> Option<Collation> {
     let mut expr = expr;
     while let Some(function) = expr.downcast_ref::<ScalarFunctionExpr>() {
-        if function.name() == collation::WEIGHTS {
-            return true;
+        let form = Collated::form_of(function.fun());
+        if form.is_some() {
+            return form;
         }
-        match function.args().first() {
-            Some(argument) => expr = argument,
-            None => return false,
-        }
+        expr = function.args().first()?;
     }
-    false
+    None
 }

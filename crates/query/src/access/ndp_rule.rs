@@ -265,7 +265,7 @@ pub(super) fn without_padding(expr: &Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalE
     }
 }
 
-/// A group key as storage runs it. Storage gives strings out without trailing spaces, or as weights: other
+/// A group key as storage runs it. Storage gives strings out without trailing spaces, or as forms: other
 /// strings than those that are cut and those that have none are not pushed.
 pub(super) fn group_key(
     group: &Arc<dyn PhysicalExpr>,
@@ -279,7 +279,9 @@ pub(super) fn group_key(
     let column = program.as_column().map(usize::from);
     let is_char = column
         .is_some_and(|column| matches!(binding.layout.columns[column].ty, ColumnType::Char { .. }));
-    let as_it_is = !program.result_type().is_string() || is_char || !Arc::ptr_eq(group, key);
+    let has_form = matches!(program.result_type(), Type::Collated(_));
+    let is_cut = is_char || has_form || !Arc::ptr_eq(group, key);
+    let as_it_is = !program.result_type().is_string() || is_cut;
     if !as_it_is {
         let obstacle = format!("trailing spaces of {key} count");
         return Err(Reason::AggregateExpression(obstacle));

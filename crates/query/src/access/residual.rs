@@ -11,7 +11,7 @@ use perigee_value::decimal;
 
 use super::convert::{Binding, convert};
 use super::exec::PageScanExec;
-use crate::functions::collation::{PAD, WEIGHTS};
+use crate::functions::collation::{Collated, PAD};
 use crate::functions::{enumeration, like};
 
 /// Why a LIKE is not done by storage.
@@ -25,7 +25,7 @@ pub fn obstacle(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> Option<S
     }
     // Comparisons see to trailing spaces and weights themselves.
     if let Some(function) = expr.downcast_ref::<ScalarFunctionExpr>()
-        && [PAD, WEIGHTS].contains(&function.name())
+        && (function.name() == PAD || Collated::is(function.fun()))
     {
         return obstacle(&function.args()[0], binding);
     }

@@ -153,7 +153,7 @@ impl Spread {
         let Some(only) = &self.only else { return true };
         let KeyColumn { ty, nullable, .. } = self.column;
         let mut encoded = Vec::new();
-        if key::encode_part(ty, nullable, value.as_ref(), &mut encoded).is_err() {
+        if key::encode_form_part(ty, nullable, value.as_ref(), &mut encoded).is_err() {
             return false;
         }
         let point = Values::Points(vec![encoded]);

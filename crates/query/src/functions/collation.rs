@@ -1,17 +1,17 @@
-//! Strings as their collation compares them: trailing spaces do not count, and in `utf8mb4_general_ci`
-//! characters have weights; and bytes, of which all do.
+//! Strings as their collation compares them: without trailing spaces, or as their forms; and bytes, of which all count.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, StringViewArray, StringViewBuilder};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::Result as DfResult;
+use datafusion::common::{Result as DfResult, internal_datafusion_err};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 
-use perigee_value::{Collation, collation};
+use perigee_value::Collation;
 
 use super::types::is_string;
 use super::{kernels, text};
@@ -83,26 +83,84 @@ fn trim(array: &ArrayRef) -> DfResult<ArrayRef> {
     Ok(Arc::new(trimmed))
 }
 
-/// `mysql_weights(s)`: the weights of the characters of `s`, as a string of as many characters.
+/// A string as what a collation compares or LIKE takes for it, character by character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Instead {
+    /// [`Collation::form`].
+    Form,
+    /// [`Collation::alike_text`].
+    Alike,
+}
+
+/// `mysql_form_X(s)`, what `s` is compared by in the collation X; and `mysql_alike_X(s)`, `s` with the characters that
+/// stand for its characters in LIKE.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Weights {
+pub struct Collated {
+    name: String,
+    instead: Instead,
+    collation: Collation,
     signature: Signature,
 }
 
-/// Name of [`Weights`].
-pub const WEIGHTS: &str = "mysql_weights";
+impl Collated {
+    /// What a string is compared by.
+    #[must_use]
+    pub fn form(collation: Collation) -> Self {
+        Self::new(Instead::Form, "form", collation)
+    }
 
-impl Default for Weights {
-    fn default() -> Self {
+    /// A string of the characters that stand for its characters.
+    #[must_use]
+    pub fn alike(collation: Collation) -> Self {
+        Self::new(Instead::Alike, "alike", collation)
+    }
+
+    fn new(instead: Instead, name: &str, collation: Collation) -> Self {
         Self {
+            name: format!("mysql_{name}_{}", collation.name()),
+            instead,
+            collation,
             signature: Signature::any(1, Volatility::Immutable),
         }
     }
+
+    /// The collation if a function is a form.
+    #[must_use]
+    pub fn form_of(function: &ScalarUDF) -> Option<Collation> {
+        Self::of(function, Instead::Form)
+    }
+
+    /// The collation if a function is a text of alike characters.
+    #[must_use]
+    pub fn alike_of(function: &ScalarUDF) -> Option<Collation> {
+        Self::of(function, Instead::Alike)
+    }
+
+    /// True if a function is one of the two.
+    #[must_use]
+    pub fn is(function: &ScalarUDF) -> bool {
+        function.inner().downcast_ref::<Self>().is_some()
+    }
+
+    fn of(function: &ScalarUDF, instead: Instead) -> Option<Collation> {
+        let function = function.inner().downcast_ref::<Self>()?;
+        (function.instead == instead).then_some(function.collation)
+    }
+
+    /// What a string becomes.
+    #[must_use]
+    pub fn text(&self, text: &str) -> String {
+        let bytes = match self.instead {
+            Instead::Form => self.collation.form(text.as_bytes()),
+            Instead::Alike => self.collation.alike_text(text.as_bytes()),
+        };
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
 }
 
-impl ScalarUDFImpl for Weights {
+impl ScalarUDFImpl for Collated {
     fn name(&self) -> &str {
-        WEIGHTS
+        &self.name
     }
 
     fn signature(&self) -> &Signature {
@@ -114,8 +172,13 @@ impl ScalarUDFImpl for Weights {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
-        // A CHAR column's weights have no trailing spaces either.
-        Ok(of_column(WEIGHTS, &args))
+        let field = of_column(&self.name, &args);
+        if self.instead == Instead::Alike {
+            return Ok(field);
+        }
+        let mut metadata = field.metadata().clone();
+        metadata::set_form(&mut metadata);
+        Ok(Arc::new(field.as_ref().clone().with_metadata(metadata)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
@@ -123,13 +186,17 @@ impl ScalarUDFImpl for Weights {
         let array = args.args[0].to_array(if scalar { 1 } else { args.number_rows })?;
         let strings = text::as_view(&array)?;
         let mut out = StringViewBuilder::with_capacity(strings.len());
-        let mut weights = String::new();
         for string in &strings {
-            out.append_option(string.map(|string| {
-                weights.clear();
-                weights.extend(string.chars().map(collation::weight));
-                &*weights
-            }));
+            let Some(string) = string else {
+                out.append_null();
+                continue;
+            };
+            let bytes = match self.instead {
+                Instead::Form => self.collation.form(string.as_bytes()),
+                Instead::Alike => self.collation.alike_text(string.as_bytes()),
+            };
+            let text = std::str::from_utf8(&bytes);
+            out.append_value(text.map_err(|_| internal_datafusion_err!("Q9: a form is UTF-8"))?);
         }
         kernels::shape(Arc::new(out.finish()), scalar)
     }

@@ -10,9 +10,9 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result as DfResult;
 use datafusion::common::cast::as_string_view_array;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use perigee_value::LikePattern;
+use perigee_value::{Collation, LikePattern};
 
 use crate::error::SqlError;
 use crate::interrupt;
@@ -38,14 +38,25 @@ pub fn is_simple(pattern: &str) -> bool {
 /// The function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Like {
+    collation: Collation,
     signature: Signature,
 }
 
-impl Default for Like {
-    fn default() -> Self {
+impl Like {
+    /// LIKE over texts of a collation.
+    #[must_use]
+    pub fn new(collation: Collation) -> Self {
         Self {
+            collation,
             signature: Signature::any(2, Volatility::Immutable),
         }
+    }
+
+    /// The collation of a function that is LIKE.
+    #[must_use]
+    pub fn collation_of(function: &ScalarUDF) -> Option<Collation> {
+        let function = function.inner().downcast_ref::<Self>()?;
+        Some(function.collation)
     }
 }
 
@@ -71,7 +82,8 @@ impl ScalarUDFImpl for Like {
         let mut out = BooleanBuilder::with_capacity(args.number_rows);
         if let ColumnarValue::Scalar(pattern) = pattern {
             let pattern = pattern.try_as_str().flatten();
-            let pattern = pattern.map(|pattern| LikePattern::new(pattern, ESCAPE));
+            let pattern =
+                pattern.map(|pattern| LikePattern::collated(pattern, ESCAPE, self.collation));
             for text in text.iter() {
                 out.append_option(match (text, &pattern) {
                     (Some(text), Some(pattern)) => Some(matches(pattern, text)?),
@@ -83,9 +95,10 @@ impl ScalarUDFImpl for Like {
             let pattern = as_string_view_array(&pattern)?;
             for (text, pattern) in text.iter().zip(pattern.iter()) {
                 out.append_option(match (text, pattern) {
-                    (Some(text), Some(pattern)) => {
-                        Some(matches(&LikePattern::new(pattern, ESCAPE), text)?)
-                    }
+                    (Some(text), Some(pattern)) => Some(matches(
+                        &LikePattern::collated(pattern, ESCAPE, self.collation),
+                        text,
+                    )?),
                     _ => None,
                 });
             }

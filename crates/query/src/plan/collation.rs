@@ -6,12 +6,12 @@
 
 use datafusion::common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
-use perigee_value::{Collation, collation};
+use perigee_value::Collation;
 
 use super::metadata;
 use super::operators::call;
 use crate::error::SqlError;
-use crate::functions::collation::{COLLATE, Collate, PAD, Pad, WEIGHTS, Weights};
+use crate::functions::collation::{COLLATE, Collate, Collated, PAD, Pad};
 use crate::functions::types::{is_json, is_string};
 use crate::functions::{cast, enumeration, json};
 
@@ -163,7 +163,8 @@ fn is_call(expr: &Expr, name: &str) -> bool {
 }
 
 /// An expression without the COLLATE clause that was heard.
-fn without_clause(expr: Expr) -> Expr {
+#[must_use]
+pub fn without_clause(expr: Expr) -> Expr {
     match expr {
         Expr::ScalarFunction(mut function) if function.func.name() == COLLATE => {
             without_clause(function.args.swap_remove(0))
@@ -172,24 +173,47 @@ fn without_clause(expr: Expr) -> Expr {
     }
 }
 
-/// A string as what it is compared by in a collation, trailing spaces kept: for LIKE.
+/// An operand of LIKE as a text of the characters that stand for its own.
 #[must_use]
-pub fn weighed(expr: Expr, collation: Collation) -> Expr {
+pub fn alike(expr: Expr, collation: Collation) -> Expr {
     let expr = without_clause(expr);
-    if collation != Collation::UTF8MB4_GENERAL_CI || is_call(&expr, WEIGHTS) {
+    if !collation.has_form() {
         return expr;
     }
-    if let Expr::Literal(value, metadata) = &expr
+    instead(expr, Collated::alike(collation))
+}
+
+/// A pattern of LIKE, if it is constant, as one of the characters that stand for its own.
+#[must_use]
+pub fn alike_pattern(expr: Expr, collation: Collation) -> Expr {
+    match without_clause(expr) {
+        Expr::Literal(value, metadata) => match value.try_as_str() {
+            Some(Some(pattern)) => {
+                let pattern = perigee_value::alike_pattern(pattern, collation);
+                Expr::Literal(ScalarValue::Utf8(Some(pattern)), metadata)
+            }
+            _ => Expr::Literal(value, metadata),
+        },
+        other => other,
+    }
+}
+
+/// A string as a function makes it; a literal at once.
+fn instead(expr: Expr, function: Collated) -> Expr {
+    if let Expr::Literal(value, _) = &expr
         && let Some(Some(text)) = value.try_as_str()
     {
-        let text: String = text.chars().map(collation::weight).collect();
-        return Expr::Literal(ScalarValue::Utf8(Some(text)), metadata.clone());
+        let changed = function.text(text);
+        // Whoever needs the text itself can tell it if that is what is compared.
+        let metadata = (function.text(&changed) != changed).then(|| metadata::with_text(text));
+        return Expr::Literal(ScalarValue::Utf8(Some(changed)), metadata);
     }
-    call(Weights::default().into(), vec![expr])
+    call(function.into(), vec![expr])
 }
 
 /// A string as one whose equality and order as bytes are those of a collation: literals become that now,
-/// columns of type CHAR hold no trailing spaces, everything else is cut at run time. JSON has its own order.
+/// columns of type CHAR hold no trailing spaces, everything else is cut or replaced by its form at run time. JSON has
+/// its own order.
 ///
 /// # Errors
 /// If the expression has no type.
@@ -197,10 +221,17 @@ pub fn compared(expr: Expr, collation: Collation, schema: &DFSchema) -> DfResult
     if is_call(&expr, PAD) {
         return Ok(expr);
     }
-    if is_json(&expr.get_type(schema)?) {
+    let (_, field) = expr.to_field(schema)?;
+    if is_json(field.data_type()) {
         return Ok(json::order_of(expr));
     }
-    let expr = weighed(expr, collation);
+    if metadata::is_form(&field) || metadata::is_null(&field) {
+        return Ok(without_clause(expr));
+    }
+    let expr = without_clause(expr);
+    if collation.has_form() {
+        return Ok(instead(expr, Collated::form(collation)));
+    }
     if let Expr::Literal(value, metadata) = &expr
         && let Some(Some(text)) = value.try_as_str()
     {
@@ -208,7 +239,7 @@ pub fn compared(expr: Expr, collation: Collation, schema: &DFSchema) -> DfResult
         return Ok(Expr::Literal(text, metadata.clone()));
     }
     let (_, field) = expr.to_field(schema)?;
-    if metadata::is_char(&field) || metadata::is_null(&field) {
+    if metadata::is_char(&field) {
         return Ok(expr);
     }
     Ok(call(Pad::default().into(), vec![expr]))

@@ -1,5 +1,6 @@
 //! What MySQL clients are told about columns travels as metadata of Arrow fields.
 
+use datafusion::common::metadata::FieldMetadata;
 use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -14,6 +15,8 @@ const TYPE: &str = "mysql.type";
 const FLAGS: &str = "mysql.flags";
 /// The collation of a string, unless it is `utf8mb4_bin`.
 const COLLATION: &str = "mysql.collation";
+/// Of a form, and of a literal that is one, with the text it is of.
+const FORM: &str = "mysql.form";
 /// The values of an ENUM, each behind its length in bytes and a colon.
 const MEMBERS: &str = "mysql.members";
 
@@ -62,6 +65,29 @@ pub fn set_collation(metadata: &mut HashMap<String, String>, collation: Collatio
 /// Notes the collation of a string, whichever it is: over a field that says another one.
 pub fn name_collation(metadata: &mut HashMap<String, String>, collation: Collation) {
     metadata.insert(COLLATION.to_owned(), collation.name().to_owned());
+}
+
+/// Notes that a string is a form, which compares as bytes.
+pub fn set_form(metadata: &mut HashMap<String, String>) {
+    metadata.insert(FORM.to_owned(), String::new());
+}
+
+/// True for strings that are forms.
+#[must_use]
+pub fn is_form(field: &Field) -> bool {
+    field.metadata().contains_key(FORM)
+}
+
+/// Notes the text that a literal is the form of.
+#[must_use]
+pub fn with_text(text: &str) -> FieldMetadata {
+    FieldMetadata::from(HashMap::from([(FORM.to_owned(), text.to_owned())]))
+}
+
+/// The text that a literal is the form of, if it was noted.
+#[must_use]
+pub fn text_of_form(field: &Field) -> Option<&str> {
+    field.metadata().get(FORM).map(String::as_str)
 }
 
 /// Notes the type of a value that is no column's.

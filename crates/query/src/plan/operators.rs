@@ -187,7 +187,7 @@ fn compare_with_text(
         return Ok(None);
     };
     let holds = |member: &str| {
-        let order = perigee_value::collation::compare(common, member.as_bytes(), text.as_bytes());
+        let order = common.compare(member.as_bytes(), text.as_bytes());
         match op {
             Operator::Lt => order.is_lt(),
             Operator::LtEq => order.is_le(),

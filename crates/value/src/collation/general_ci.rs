@@ -1,7 +1,78 @@
-//! The weights of `utf8mb4_general_ci`: facts, taken from MariaDB, whose collation of this name is
+//! `utf8mb4_general_ci`: a character has one weight, that of all its variants: `a`, `A` and `ä` are the same. Weights
+//! are characters themselves, those of the variant that stands for all (`A`), so the weights of a string are a string. A
+//! weight is its own weight, and wildcards, the backslash and the space are the weight of no other character.
+//!
+//! The weights are facts, taken from MariaDB, whose collation of this name is
 //! MySQL's. `WEIGHT_STRING(c COLLATE utf8mb4_general_ci)` was asked for every character up to U+FFFF, and
 //! runs were made of the characters whose weight is not their own number. `tests/mariadb.rs` asks
 //! again.
+
+/// Characters behind U+FFFF all have one weight.
+const SUPPLEMENTARY: u16 = 0xfffd;
+
+/// Characters of one page of the table.
+const PAGE: usize = 256;
+
+/// Pages that have a character whose weight is another.
+const PAGES: usize = 11;
+
+/// Weights of the pages, and for each high byte of a character the number of its page plus 1, or 0.
+struct Table {
+    page_of: [u8; PAGE],
+    weights: [[u16; PAGE]; PAGES],
+}
+
+static TABLE: Table = table();
+
+const fn table() -> Table {
+    let mut table = Table {
+        page_of: [0; PAGE],
+        weights: [[0; PAGE]; PAGES],
+    };
+    let (mut pages, mut run) = (0, 0);
+    while run < RUNS.len() {
+        let (first, last, step, mut weight, advance) = RUNS[run];
+        // Wider than a character, so that the step behind the last one does not overflow.
+        let mut char = first as usize;
+        while char <= last as usize {
+            let high = char / PAGE;
+            if table.page_of[high] == 0 {
+                let mut low = 0;
+                while low < PAGE {
+                    table.weights[pages][low] = (high * PAGE + low) as u16;
+                    low += 1;
+                }
+                pages += 1;
+                table.page_of[high] = pages as u8;
+            }
+            table.weights[table.page_of[high] as usize - 1][char % PAGE] = weight;
+            weight = weight.wrapping_add(advance);
+            char += step as usize;
+        }
+        run += 1;
+    }
+    table
+}
+
+/// The weight of a character, as a character.
+#[inline]
+#[must_use]
+pub fn weight(char: char) -> char {
+    let weight = match u16::try_from(u32::from(char)) {
+        Err(_) => SUPPLEMENTARY,
+        Ok(code) => match TABLE.page_of[usize::from(code >> 8)] {
+            0 => return char,
+            page => TABLE.weights[usize::from(page) - 1][usize::from(code) % PAGE],
+        },
+    };
+    char::from_u32(u32::from(weight)).unwrap_or(char)
+}
+
+/// The weight of an ASCII character.
+#[inline]
+pub(super) fn ascii_weight(byte: u8) -> u16 {
+    TABLE.weights[usize::from(TABLE.page_of[0]) - 1][usize::from(byte)]
+}
 
 /// Runs of characters `(first, last, step, weight, advance)`: every `step`-th character from the first
 /// to the last; the first one's weight, and how much greater each next one's is.

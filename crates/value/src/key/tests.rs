@@ -7,7 +7,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Units;
-use crate::collation;
 use crate::strategies::{column_type, layout_and_rows, value};
 
 fn part(ty: ColumnType, nullable: bool, value: &Datum) -> Vec<u8> {
@@ -30,7 +29,7 @@ fn order(ty: ColumnType, a: &Datum, b: &Datum) -> Ordering {
         (Datum::Date(a), Datum::Date(b)) => a.cmp(b),
         (Datum::DateTime(a), Datum::DateTime(b)) => a.cmp(b),
         (Datum::Time(a), Datum::Time(b)) => a.cmp(b),
-        (Datum::String(a), Datum::String(b)) => collation::compare(ty.collation().unwrap(), a, b),
+        (Datum::String(a), Datum::String(b)) => ty.collation().unwrap().compare(a, b),
         other => panic!("{other:?}"),
     }
 }

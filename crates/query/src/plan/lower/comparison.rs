@@ -185,19 +185,20 @@ impl Row<'_> {
         {
             return Ok(Some(listed));
         }
-        let weighed = |expr: Expr| Box::new(collation::weighed(expr, kind.collation));
-        let (expr, pattern) = (weighed(*like.expr), weighed(*like.pattern));
-        let constant = match pattern.as_ref() {
+        let pattern = collation::alike_pattern(*like.pattern, kind.collation);
+        let constant = match &pattern {
             Expr::Literal(pattern, _) => pattern.try_as_str().flatten(),
             _ => None,
         };
         if constant.is_none_or(|pattern| !patterns::is_simple(pattern)) {
-            let matches = call(patterns::Like::default().into(), vec![*expr, *pattern]);
-            return Ok(Some(matches));
+            let function = patterns::Like::new(kind.collation);
+            let expr = collation::without_clause(*like.expr);
+            return Ok(Some(call(function.into(), vec![expr, pattern])));
         }
+        let expr = collation::alike(*like.expr, kind.collation);
         Ok(Some(Expr::Like(Like {
-            expr,
-            pattern,
+            expr: Box::new(expr),
+            pattern: Box::new(pattern),
             ..Like::new(false, Box::new(lit("")), Box::new(lit("")), None, false)
         })))
     }
