@@ -44,6 +44,7 @@ impl<T> View for Definition<T> {
             primary_key: Vec::new(),
             indexes: Vec::new(),
             auto_increment: None,
+            collation: Collation::UTF8MB4_GENERAL_CI,
             comment: String::new(),
         }
     }

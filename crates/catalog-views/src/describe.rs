@@ -63,17 +63,6 @@ pub fn collation(column: &ColumnDef) -> Option<Collation> {
         .filter(|collation| collation.is_text() && !is_json)
 }
 
-/// The collation that all columns of texts share, else the default.
-#[must_use]
-pub fn default_collation(columns: &[ColumnDef]) -> Collation {
-    let collations = columns.iter().filter_map(ColumnDef::collation);
-    let mut collations = collations.filter(|collation| collation.is_text());
-    match collations.next() {
-        Some(first) if collations.all(|other| other == first) => first,
-        _ => Collation::UTF8MB4_BIN,
-    }
-}
-
 /// PRI, UNI, MUL or nothing: a column's role in keys.
 #[must_use]
 pub fn key(def: &TableDef, column: u16) -> &'static str {
@@ -171,26 +160,17 @@ impl Size {
     }
 }
 
-/// A character set or collation of the server.
-#[derive(Clone, Copy, Debug)]
-pub struct CollationFacts {
-    /// The collation.
-    pub collation: Collation,
-    /// Its character set.
-    pub character_set: &'static str,
-    /// It is that of texts that say none.
-    pub is_default: bool,
+/// PAD SPACE or NO PAD.
+#[must_use]
+pub fn pad_attribute(collation: Collation) -> &'static str {
+    match collation.pads() {
+        true => "PAD SPACE",
+        false => "NO PAD",
+    }
 }
 
-/// The collations that there are.
+/// True for the collation of texts for which only its character set is said.
 #[must_use]
-pub fn collations() -> Vec<CollationFacts> {
-    let of = |collation: Collation| CollationFacts {
-        collation,
-        character_set: "utf8mb4",
-        is_default: collation == Collation::UTF8MB4_BIN,
-    };
-    [Collation::UTF8MB4_BIN, Collation::UTF8MB4_GENERAL_CI]
-        .map(of)
-        .to_vec()
+pub fn is_default(collation: Collation) -> bool {
+    collation.charset().default_collation() == collation
 }

@@ -1,5 +1,6 @@
 //! [`Facts`]: what views are made of.
 
+use perigee_value::Collation;
 use std::sync::Arc;
 
 use perigee_accounts::Accounts;
@@ -51,8 +52,8 @@ pub struct Facts {
     pub view_schemas: Vec<&'static str>,
     /// Accounts and what is granted to them.
     pub accounts: Accounts,
-    /// Schemas of users, sorted.
-    pub schemas: Vec<String>,
+    /// Schemas of users, sorted, with the collations of their tables to come.
+    pub schemas: Vec<(String, Collation)>,
     /// Their tables, sorted by schema and name.
     pub tables: Vec<TableFacts>,
     /// All connections.

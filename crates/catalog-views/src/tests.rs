@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use perigee_accounts::Accounts;
-use perigee_value::{ColumnType, Datum};
+use perigee_value::{Collation, ColumnType, Datum};
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn every_value_is_of_its_columns_type() {
         value: "1".to_owned(),
     };
     let facts = Facts {
-        schemas: vec!["shop".to_owned()],
+        schemas: vec![("shop".to_owned(), Collation::UTF8MB4_BIN)],
         view_schemas: SCHEMAS.to_vec(),
         accounts: Accounts::first(),
         connections: vec![Connection {

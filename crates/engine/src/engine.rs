@@ -12,6 +12,7 @@ use perigee_page::{PageKind, PageRef, RecordShape};
 use perigee_redo::Op;
 use perigee_sal::Sal;
 use perigee_types::{DbId, IndexId, Lsn, PageId, TrxId};
+use perigee_value::Collation;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
@@ -331,6 +332,12 @@ impl Engine {
     #[must_use]
     pub fn schemas(&self) -> Vec<String> {
         self.catalog.schemas()
+    }
+
+    /// The collation of a schema's tables to come.
+    #[must_use]
+    pub fn schema_collation(&self, schema: &str) -> Collation {
+        self.catalog.collation(schema)
     }
 
     /// All tables of a schema, by name.

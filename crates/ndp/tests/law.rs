@@ -24,7 +24,7 @@ use perigee_ndp::{
 };
 use perigee_page::PageRef;
 use perigee_types::TrxId;
-use perigee_value::{Collation, ColumnType, Datum, RecordView, RowLayout, collation, key, string};
+use perigee_value::{Collation, ColumnType, Datum, RecordView, RowLayout, key};
 use std::sync::Arc;
 use support::join::RandomJoin;
 use support::*;
@@ -649,9 +649,7 @@ fn compare(a: &Datum, b: &Datum, collation: Collation) -> std::cmp::Ordering {
         (Datum::Date(a), Datum::Date(b)) => a.cmp(b),
         (Datum::Bool(a), Datum::Bool(b)) => a.cmp(b),
         (Datum::Double(a), Datum::Double(b)) => a.partial_cmp(b).unwrap(),
-        (Datum::String(a), Datum::String(b)) => {
-            collation::compare(collation, a, b).then_with(|| a.cmp(b))
-        }
+        (Datum::String(a), Datum::String(b)) => collation.compare(a, b).then_with(|| a.cmp(b)),
         _ => panic!("{a:?} and {b:?} do not compare"),
     }
 }
@@ -689,9 +687,8 @@ fn expected_totals(case: &Case, aggregate: &Aggregate, versions: &[Vec<Bytes>]) 
         for program in &aggregate.group_by {
             key.push(match evaluate(program, version)? {
                 Datum::String(text) => {
-                    let text = string::trim_end(&text);
                     let collation = program.result_type().collation().unwrap();
-                    Datum::String(collation::compared_by(collation, text).into_owned())
+                    Datum::String(collation.form(&text).into_owned())
                 }
                 Datum::Double(v) => Datum::Double(v + 0.0),
                 value => value,

@@ -208,7 +208,11 @@ registry! {
     /// A value that does not fit its type exactly.
     data_truncated(1265, "01000", column, row) => "Data truncated for column '{column}' at row {row}";
     /// COLLATE clauses that do not go together.
-    mix_of_collations(1267, "HY000", a, b) => "Illegal mix of collations ({a},EXPLICIT) and ({b},EXPLICIT) for operation";
+    mix_of_collations(1267, "HY000", a, b) => "Illegal mix of collations ({a}) and ({b}) for operation";
+    /// A literal whose bytes are no text of its character set.
+    invalid_text(1300, "HY000", charset) => "Invalid {charset} character string";
+    /// A collation of another character set.
+    collation_of_charset(1253, "42000", collation, charset) => "COLLATION '{collation}' is not valid for CHARACTER SET '{charset}'";
     /// A collation that does not exist.
     unknown_collation(1273, "HY000", name) => "Unknown collation: '{name}'";
     /// A storage engine that does not exist.
@@ -461,6 +465,13 @@ fn evaluation(text: &str) -> SqlError {
         errno: 1690,
         sqlstate: "22003",
         message: text.to_owned(),
+    }
+}
+
+impl From<perigee_sql_type::MixOfCollations> for SqlError {
+    fn from(mix: perigee_sql_type::MixOfCollations) -> Self {
+        let [a, b] = [mix.0, mix.1].map(|(collation, how)| format!("{},{how}", collation.name()));
+        Self::mix_of_collations(a, b)
     }
 }
 

@@ -236,6 +236,8 @@ files!(
     auto_increment,
     binary,
     collations,
+    charsets,
+    collations_unicode,
     strict,
     temporal,
     clock,

@@ -3,7 +3,7 @@
 use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Node, Scalar, Target, is_castable};
 use perigee_sql_type::{Coercibility, Number, SqlType, TEXT_CHARS};
-use perigee_value::{Collation, ColumnType, Datum, parse_text};
+use perigee_value::{Charset, Collation, ColumnType, Datum, parse_text};
 use sqlparser::ast::{
     CastKind, CharacterLength, DataType, ExactNumberInfo, Expr, TimezoneInfo, TypedString,
 };
@@ -29,6 +29,15 @@ impl Binder<'_> {
                 styles,
                 ..
             } if styles.is_empty() => self.cast(inner, data_type),
+            Expr::Convert {
+                expr: inner,
+                data_type: None,
+                charset: Some(charset),
+                ..
+            } => {
+                let inner = self.expression(inner)?;
+                self.in_charset(inner, charset_named(&charset.to_string())?)
+            }
             Expr::TypedString(literal) => temporal_literal(literal),
             _ => unsupported("this form of CAST"),
         }
@@ -39,9 +48,96 @@ impl Binder<'_> {
         match data_type {
             DataType::JSON if inner.ty.is_json() => Ok(inner),
             DataType::JSON => self.library("cast as json", vec![inner]),
-            _ => cast_to(inner, target(data_type)?),
+            _ => {
+                let target = target(data_type)?;
+                let inner = match target {
+                    Target::Binary(_) => self.in_own_bytes(inner)?,
+                    _ => inner,
+                };
+                let mut cast = cast_to(inner, target)?;
+                if cast.ty.is_text() {
+                    set_collation(&mut cast.ty, self.environment.collation());
+                }
+                Ok(cast)
+            }
         }
     }
+
+    /// A literal, which has the collation of the connection if it is a text.
+    pub(crate) fn of_connection(&self, mut literal: Scalar) -> Scalar {
+        if literal.ty.is_text() {
+            set_collation(&mut literal.ty, self.environment.collation());
+        }
+        literal
+    }
+
+    /// A literal behind the name of a character set.
+    pub(crate) fn introduced(&self, introducer: &str, value: &Expr) -> Result<Scalar> {
+        let charset = charset_named(introducer.trim_start_matches('_'))?;
+        let mut literal = self.expression(value)?;
+        if matches!(charset, Charset::Latin1 | Charset::Ascii) {
+            // The bytes of the literal are those of a text in that character set.
+            let bytes = match literal.constant() {
+                Some(Value::Text(text)) => text.as_bytes(),
+                Some(Value::Bytes(bytes)) => bytes,
+                _ => return unsupported(format_args!("{introducer} of this")),
+            };
+            let text = charset.text_of(bytes);
+            let text = text.ok_or(BindError::InvalidText(charset))?;
+            literal = crate::literal::text(&text);
+        }
+        if literal.ty.is_text() {
+            set_collation(&mut literal.ty, charset.default_collation());
+        }
+        Ok(literal)
+    }
+
+    /// `CONVERT(scalar USING charset)`.
+    fn in_charset(&self, scalar: Scalar, charset: Charset) -> Result<Scalar> {
+        let converted = match charset {
+            Charset::Binary => return as_bytes(self, scalar),
+            Charset::Latin1 => self.library("convert using latin1", vec![scalar])?,
+            Charset::Ascii => self.library("convert using ascii", vec![scalar])?,
+            Charset::Utf8mb4 | Charset::Utf8mb3 => scalar,
+        };
+        let mut text = match converted.ty.is_text() && converted.ty.members.is_none() {
+            true => converted,
+            false => cast_to(converted, Target::Char(None))?,
+        };
+        if !text.ty.is_null() {
+            set_collation(&mut text.ty, charset.default_collation());
+            text.ty.coercibility = Coercibility::Implicit;
+        }
+        Ok(text)
+    }
+
+    /// A text as its bytes in its own character set; anything else as it is.
+    pub(crate) fn in_own_bytes(&self, scalar: Scalar) -> Result<Scalar> {
+        let charset = scalar.ty.collation().charset();
+        match scalar.ty.is_text() && charset == Charset::Latin1 {
+            true => self.library("cast latin1 as binary", vec![scalar]),
+            false => Ok(scalar),
+        }
+    }
+}
+
+fn as_bytes(binder: &Binder<'_>, scalar: Scalar) -> Result<Scalar> {
+    cast_to(binder.in_own_bytes(scalar)?, Target::Binary(None))
+}
+
+fn set_collation(ty: &mut SqlType, collation: Collation) {
+    ty.column = match ty.column {
+        Some(ColumnType::Char { chars, .. } | ColumnType::Varchar { chars, .. }) => {
+            Some(ColumnType::Varchar { chars, collation })
+        }
+        Some(ColumnType::Long { prefix, .. }) => Some(ColumnType::Long { prefix, collation }),
+        other => other,
+    };
+}
+
+fn charset_named(name: &str) -> Result<Charset> {
+    let name = name.trim_matches(['`', '\'', '"']);
+    Charset::named(name).ok_or_else(|| BindError::UnknownCharset(name.to_owned()))
 }
 
 /// `CAST(scalar AS target)`; a constant becomes one now.
@@ -116,18 +212,20 @@ fn latin(scalar: Scalar) -> Result<Scalar> {
 /// `scalar COLLATE name`.
 pub(crate) fn collated(scalar: Scalar, name: &str) -> Result<Scalar> {
     let name = name.trim_matches(['`', '\'', '"']);
-    let collation = Collation::named(name).filter(|collation| collation.is_text());
-    let Some(collation) = collation else {
-        return unsupported(format_args!("COLLATE {}", name.to_ascii_lowercase()));
+    let Some(collation) = Collation::named(name) else {
+        return Err(BindError::UnknownCollation(name.to_owned()));
     };
+    let scalar = match scalar.ty.is_text() || scalar.ty.is_bytes() || scalar.ty.is_null() {
+        true => scalar,
+        false => as_text(scalar, false)?,
+    };
+    let charset = scalar.ty.collation().charset();
+    let is_json = scalar.ty.is_json();
+    if charset != collation.charset() && !scalar.ty.is_null() && !is_json {
+        return Err(BindError::CollationOfCharset(collation, charset));
+    }
     let Scalar { node, mut ty } = scalar;
-    ty.column = match ty.column {
-        Some(ColumnType::Char { chars, .. } | ColumnType::Varchar { chars, .. }) => {
-            Some(ColumnType::Varchar { chars, collation })
-        }
-        Some(ColumnType::Long { prefix, .. }) => Some(ColumnType::Long { prefix, collation }),
-        _ => return unsupported("COLLATE of this type"),
-    };
+    set_collation(&mut ty, collation);
     ty.coercibility = Coercibility::Explicit;
     ty.members = None;
     Ok(Scalar::new(node, ty))

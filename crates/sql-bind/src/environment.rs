@@ -3,6 +3,7 @@
 use perigee_expr::Comparison;
 use perigee_expr::scalar::{Node, Scalar};
 use perigee_sql_type::SqlType;
+use perigee_value::Collation;
 use sqlparser::ast::{Expr, Function, Ident, Query};
 
 use crate::error::unsupported;
@@ -84,6 +85,11 @@ pub trait Environment {
 
     /// Value of a function of the session such as `DATABASE()`, as a literal; `None` if the name is none.
     fn session_function(&self, name: &str) -> Option<Expr>;
+
+    /// The collation of the connection: that of literals and of what numbers become as texts.
+    fn collation(&self) -> Collation {
+        Collation::UTF8MB4_BIN
+    }
 
     /// The values of a long IN list that stands in the syntax tree as a name; `None` for any other name.
     fn long_list(&self, _name: &str) -> Option<ListItems<'_>> {

@@ -1,7 +1,7 @@
 //! Why an expression means nothing.
 
 use perigee_sql_type::MixOfCollations;
-use perigee_value::ColumnType;
+use perigee_value::{Charset, Collation, ColumnType};
 
 /// What binding gives.
 pub type Result<T> = std::result::Result<T, BindError>;
@@ -24,9 +24,21 @@ pub enum BindError {
     /// A row where a value is wanted, or rows of different lengths (MySQL 1241).
     #[error("operand should contain {0} columns")]
     OperandColumns(usize),
-    /// Strings with COLLATE clauses of different collations (MySQL 1267).
+    /// Strings of collations that have none in common (MySQL 1267).
     #[error("illegal mix of collations")]
     MixOfCollations(MixOfCollations),
+    /// A name that is that of no collation (MySQL 1273).
+    #[error("unknown collation {0}")]
+    UnknownCollation(String),
+    /// A name that is that of no character set (MySQL 1115).
+    #[error("unknown character set {0}")]
+    UnknownCharset(String),
+    /// Bytes that are no text of a character set (MySQL 1300).
+    #[error("no text in {}", .0.name())]
+    InvalidText(Charset),
+    /// A collation of another character set than that of the string (MySQL 1253).
+    #[error("collation {} of {}", .0.name(), .1.name())]
+    CollationOfCharset(Collation, Charset),
     /// A constant beside a date or time that is none (MySQL 1525).
     #[error("incorrect {kind} value: {value}")]
     IncorrectLiteral {

@@ -75,7 +75,7 @@ impl<'e> Binder<'e> {
     fn bound(&self, expr: &Expr) -> Result<Scalar> {
         self.environment.check()?;
         match expr {
-            Expr::Value(value) => crate::literal::bound(&value.value),
+            Expr::Value(value) => Ok(self.of_connection(crate::literal::bound(&value.value)?)),
             Expr::Nested(inner) => self.operand(inner),
             Expr::Identifier(ident) => {
                 if ident.value.starts_with('@') && ident.quote_style.is_none() {
@@ -159,9 +159,8 @@ impl<'e> Binder<'e> {
                 None => self.function(function),
             },
             Expr::Prefixed { prefix, value } => match prefix.value.to_ascii_lowercase().as_str() {
-                "_utf8mb4" | "_utf8" | "_utf8mb3" => self.expression(value),
                 "_binary" => crate::cast::cast_to(self.expression(value)?, Target::Binary(None)),
-                _ => unsupported(format_args!("the introducer {prefix}")),
+                name => self.introduced(name, value),
             },
             _ => self.syntax_function(expr),
         }

@@ -3,7 +3,7 @@
 
 use perigee_expr::functions::{self, Argument, Kind, Memo, Value, ValueType};
 use perigee_expr::scalar::{Call, Node, Rounding, Scalar, Target, value_type};
-use perigee_sql_type::{Coercibility, SqlType, TEXT_CHARS, common_collation};
+use perigee_sql_type::{Coercibility, MixOfCollations, SqlType, TEXT_CHARS, common_collation};
 use perigee_value::date::{DAY_MICROS, split_micros};
 use perigee_value::{Collation, ColumnType};
 use sqlparser::ast::{
@@ -28,6 +28,17 @@ const ROUNDING: &[(&str, Rounding)] = &[
     ("round", Rounding::Round),
     ("truncate", Rounding::Truncate),
 ];
+
+/// COLLATION, CHARSET or COERCIBILITY of a value; what is no string is binary.
+fn told_of(name: &str, ty: &SqlType) -> Scalar {
+    let collation = ty.column.and_then(ColumnType::collation);
+    let collation = collation.unwrap_or(Collation::BINARY);
+    match name {
+        "collation" => crate::literal::text(collation.name()),
+        "charset" => crate::literal::text(collation.charset().name()),
+        _ => crate::literal::int(ty.coercibility.number()),
+    }
+}
 
 impl Binder<'_> {
     pub(crate) fn function(&self, function: &Function) -> Result<Scalar> {
@@ -119,6 +130,9 @@ impl Binder<'_> {
                 let values = vec![self.expression(then)?, self.expression(otherwise)?];
                 return self.chosen(whens, values);
             }
+            ("collation" | "charset" | "coercibility", [one]) => {
+                return Ok(told_of(name, &self.operand(one)?.ty));
+            }
             ("json_value", _) => return self.json_value(args),
             ("mod", [left, right]) => {
                 let (left, right) = (self.operand(left)?, self.operand(right)?);
@@ -208,6 +222,11 @@ impl Binder<'_> {
         }
         let has_json = arguments.iter().any(|argument| argument.ty.is_json());
         for (number, argument) in arguments.iter_mut().enumerate() {
+            // Its bytes are those of its own character set.
+            let takes_bytes = function.parameter(number) == Kind::Bytes || function.name() == "hex";
+            if takes_bytes && !function.collates {
+                *argument = self.in_own_bytes(std::mem::replace(argument, Scalar::null()))?;
+            }
             if argument.ty.is_json()
                 && let Some(target) = target_of_json(function.parameter(number))
             {
@@ -223,8 +242,19 @@ impl Binder<'_> {
             // Texts that are taken out of JSON compare as JSON's strings do.
             _ if has_json => (Collation::UTF8MB4_BIN, Coercibility::Implicit),
             true => (Collation::BINARY, Coercibility::Implicit),
-            false => common_collation(strings)?,
+            false if strings.clone().next().is_none() => {
+                (self.environment.collation(), Coercibility::Coercible)
+            }
+            false => common_collation(strings.clone())?,
         };
+        if coercibility == Coercibility::None && function.collates {
+            let mut all = strings;
+            if let Some(one) = all.next()
+                && let Some(other) = all.find(|other| other.0 != one.0)
+            {
+                return Err(MixOfCollations(one, other).into());
+            }
+        }
         let ty = {
             let known = arguments.iter().map(|a| Argument {
                 ty: value_type(&a.ty),

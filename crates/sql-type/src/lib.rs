@@ -6,7 +6,7 @@ mod number;
 mod sql_type;
 pub mod unify;
 
-pub use coercibility::{Coercibility, MixOfCollations, common_collation};
+pub use coercibility::{Coercibility, Derived, MixOfCollations, common_collation, compared_in};
 pub use number::Number;
 pub use sql_type::SqlType;
 

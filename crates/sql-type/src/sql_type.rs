@@ -5,7 +5,7 @@ use std::sync::Arc;
 use perigee_value::{Collation, ColumnType, Members};
 
 use crate::unify::{Clash, Part, unify};
-use crate::{Coercibility, MixOfCollations, TEXT_CHARS, common_collation};
+use crate::{Coercibility, MixOfCollations, TEXT_CHARS, compared_in};
 
 /// The type of an expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ impl SqlType {
     pub const fn of(column: ColumnType) -> Self {
         let coercibility = match column.is_string() {
             true => Coercibility::Implicit,
-            false => Coercibility::Ignorable,
+            false => Coercibility::Numeric,
         };
         Self {
             column: Some(column),
@@ -219,7 +219,7 @@ impl SqlType {
     /// # Errors
     /// [`MixOfCollations`].
     pub fn common_collation(&self, other: &Self) -> Result<Collation, MixOfCollations> {
-        let both = [self, other].map(|ty| (ty.collation(), ty.coercibility));
-        Ok(common_collation(both)?.0)
+        let derived = |ty: &Self| (ty.collation(), ty.coercibility);
+        compared_in(derived(self), derived(other))
     }
 }

@@ -275,7 +275,7 @@ fn collation(a: Part, b: Part) -> (Collation, Coercibility) {
         let own = part.ty.collation().unwrap_or(Collation::UTF8MB4_BIN);
         (own, part.coercibility)
     });
-    common_collation(both).unwrap_or((Collation::UTF8MB4_BIN, Coercibility::Implicit))
+    common_collation(both).unwrap_or((Collation::UTF8MB4_BIN, Coercibility::None))
 }
 
 /// A text that has the values of both.

@@ -13,9 +13,14 @@ use std::cmp::Ordering;
 
 use crate::string;
 
+mod charset;
 pub mod general_ci;
+mod latin1;
+mod single;
 pub mod uca;
 
+pub use charset::Charset;
+use single::Single;
 use uca::Uca;
 
 /// Collation of a string: MySQL's collation number, kept in catalog, keys and descriptors.
@@ -31,6 +36,8 @@ enum Rules {
     CodePoints,
     /// By the weights of `utf8mb4_general_ci`.
     GeneralCi,
+    /// By weights of the characters of a set of 256.
+    Single(&'static Single),
     /// By weights of the Unicode Collation Algorithm.
     Uca(&'static Uca),
 }
@@ -40,61 +47,37 @@ enum Rules {
 struct Entry {
     collation: Collation,
     name: &'static str,
+    charset: Charset,
     rules: Rules,
     /// PAD SPACE: trailing spaces do not count.
     pads: bool,
 }
 
-const fn entry(collation: Collation, name: &'static str, rules: Rules, pads: bool) -> Entry {
-    Entry {
-        collation,
-        name,
-        rules,
-        pads,
+#[rustfmt::skip]
+static REGISTRY: [Entry; 17] = {
+    use Charset::{Ascii, Binary, Latin1, Utf8mb3, Utf8mb4};
+    use Rules::{Bytes, CodePoints, GeneralCi, Single, Uca as Weights};
+    const fn entry(collation: Collation, name: &'static str, charset: Charset, rules: Rules, pads: bool) -> Entry {
+        Entry { collation, name, charset, rules, pads }
     }
-}
-
-static REGISTRY: [Entry; 8] = {
-    use Rules::{Bytes, CodePoints, GeneralCi, Uca as Weights};
     [
-        entry(Collation::BINARY, "binary", Bytes, false),
-        entry(Collation::UTF8MB4_BIN, "utf8mb4_bin", CodePoints, true),
-        entry(
-            Collation::UTF8MB4_GENERAL_CI,
-            "utf8mb4_general_ci",
-            GeneralCi,
-            true,
-        ),
-        entry(
-            Collation::UTF8MB4_UNICODE_CI,
-            "utf8mb4_unicode_ci",
-            Weights(&uca::V400),
-            true,
-        ),
-        entry(
-            Collation::UTF8MB4_UNICODE_520_CI,
-            "utf8mb4_unicode_520_ci",
-            Weights(&uca::V520),
-            true,
-        ),
-        entry(
-            Collation::UTF8MB4_0900_AI_CI,
-            "utf8mb4_0900_ai_ci",
-            Weights(&uca::V900_AI_CI),
-            false,
-        ),
-        entry(
-            Collation::UTF8MB4_0900_AS_CS,
-            "utf8mb4_0900_as_cs",
-            Weights(&uca::V900_AS_CS),
-            false,
-        ),
-        entry(
-            Collation::UTF8MB4_0900_BIN,
-            "utf8mb4_0900_bin",
-            CodePoints,
-            false,
-        ),
+        entry(Collation::LATIN1_SWEDISH_CI, "latin1_swedish_ci", Latin1, Single(&single::LATIN1_SWEDISH_CI), true),
+        entry(Collation::LATIN1_GENERAL_CI, "latin1_general_ci", Latin1, Single(&single::LATIN1_GENERAL_CI), true),
+        entry(Collation::LATIN1_BIN, "latin1_bin", Latin1, Single(&single::BIN), true),
+        entry(Collation::ASCII_GENERAL_CI, "ascii_general_ci", Ascii, Single(&single::ASCII_GENERAL_CI), true),
+        entry(Collation::ASCII_BIN, "ascii_bin", Ascii, Single(&single::BIN), true),
+        entry(Collation::BINARY, "binary", Binary, Bytes, false),
+        entry(Collation::UTF8MB4_GENERAL_CI, "utf8mb4_general_ci", Utf8mb4, GeneralCi, true),
+        entry(Collation::UTF8MB4_BIN, "utf8mb4_bin", Utf8mb4, CodePoints, true),
+        entry(Collation::UTF8MB4_UNICODE_CI, "utf8mb4_unicode_ci", Utf8mb4, Weights(&uca::V400), true),
+        entry(Collation::UTF8MB4_UNICODE_520_CI, "utf8mb4_unicode_520_ci", Utf8mb4, Weights(&uca::V520), true),
+        entry(Collation::UTF8MB4_0900_AI_CI, "utf8mb4_0900_ai_ci", Utf8mb4, Weights(&uca::V900_AI_CI), false),
+        entry(Collation::UTF8MB4_0900_AS_CS, "utf8mb4_0900_as_cs", Utf8mb4, Weights(&uca::V900_AS_CS), false),
+        entry(Collation::UTF8MB4_0900_BIN, "utf8mb4_0900_bin", Utf8mb4, CodePoints, false),
+        entry(Collation::UTF8MB3_GENERAL_CI, "utf8mb3_general_ci", Utf8mb3, GeneralCi, true),
+        entry(Collation::UTF8MB3_BIN, "utf8mb3_bin", Utf8mb3, CodePoints, true),
+        entry(Collation::UTF8MB3_UNICODE_CI, "utf8mb3_unicode_ci", Utf8mb3, Weights(&uca::V400), true),
+        entry(Collation::UTF8MB3_UNICODE_520_CI, "utf8mb3_unicode_520_ci", Utf8mb3, Weights(&uca::V520), true),
     ]
 };
 
@@ -130,16 +113,41 @@ impl Collation {
     /// `utf8mb4_0900_bin`: code point order, NO PAD.
     pub const UTF8MB4_0900_BIN: Self = Self(309);
 
+    /// `utf8mb3_general_ci`: as `utf8mb4_general_ci`.
+    pub const UTF8MB3_GENERAL_CI: Self = Self(33);
+    /// `utf8mb3_bin`: as `utf8mb4_bin`.
+    pub const UTF8MB3_BIN: Self = Self(83);
+    /// `utf8mb3_unicode_ci`: as `utf8mb4_unicode_ci`.
+    pub const UTF8MB3_UNICODE_CI: Self = Self(192);
+    /// `utf8mb3_unicode_520_ci`: as `utf8mb4_unicode_520_ci`.
+    pub const UTF8MB3_UNICODE_520_CI: Self = Self(214);
+
+    /// `latin1_swedish_ci`.
+    pub const LATIN1_SWEDISH_CI: Self = Self(8);
+    /// `latin1_bin`.
+    pub const LATIN1_BIN: Self = Self(47);
+    /// `latin1_general_ci`.
+    pub const LATIN1_GENERAL_CI: Self = Self(48);
+    /// `ascii_general_ci`.
+    pub const ASCII_GENERAL_CI: Self = Self(11);
+    /// `ascii_bin`.
+    pub const ASCII_BIN: Self = Self(65);
+
     /// All there are.
     pub fn all() -> impl Iterator<Item = Self> {
         REGISTRY.iter().map(|entry| entry.collation)
     }
 
-    /// The collation with this name, in whatever case.
+    /// The collation with this name, in whatever case; `utf8` is another name of `utf8mb3`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let mut all = REGISTRY.iter();
-        let found = all.find(|entry| entry.name.eq_ignore_ascii_case(name));
+        let lower = name.to_ascii_lowercase();
+        let long = lower
+            .strip_prefix("utf8_")
+            .map(|rest| format!("utf8mb3_{rest}"));
+        let name = long.as_ref().unwrap_or(&lower);
+        let found = all.find(|entry| entry.name == name);
         found.map(|entry| entry.collation)
     }
 
@@ -161,6 +169,15 @@ impl Collation {
         match self.entry() {
             Some(entry) => entry.name,
             None => "unknown",
+        }
+    }
+
+    /// Its character set.
+    #[must_use]
+    pub const fn charset(self) -> Charset {
+        match self.entry() {
+            Some(entry) => entry.charset,
+            None => Charset::Binary,
         }
     }
 
@@ -192,6 +209,7 @@ impl Collation {
         match self.rules() {
             Rules::Bytes | Rules::CodePoints => Cow::Borrowed(text),
             Rules::GeneralCi => weighed(text, general_ci::weight),
+            Rules::Single(single) => weighed(text, |char| single.weight(char)),
             Rules::Uca(uca) => Cow::Owned(uca.form(text)),
         }
     }
@@ -218,6 +236,7 @@ impl Collation {
             Rules::CodePoints if self.pads() => string::compare(a, b),
             Rules::CodePoints => a.cmp(b),
             Rules::GeneralCi => compare_weights(a, b),
+            Rules::Single(_) => string::compare(&self.form(a), &self.form(b)),
             Rules::Uca(uca) => uca.compare(a, b),
         }
     }
@@ -228,6 +247,7 @@ impl Collation {
         match self.rules() {
             Rules::Bytes | Rules::CodePoints => char,
             Rules::GeneralCi => general_ci::weight(char),
+            Rules::Single(single) => single.alike(char),
             Rules::Uca(uca) => uca.alike(char),
         }
     }
@@ -238,6 +258,7 @@ impl Collation {
         match self.rules() {
             Rules::Bytes | Rules::CodePoints => Cow::Borrowed(text),
             Rules::GeneralCi => weighed(text, general_ci::weight),
+            Rules::Single(single) => weighed(text, |char| single.alike(char)),
             Rules::Uca(uca) => weighed(text, |char| uca.alike(char)),
         }
     }

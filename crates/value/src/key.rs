@@ -173,7 +173,7 @@ pub(crate) fn unordered_bits(ty: ColumnType, bits: u128) -> u128 {
 
 fn encode_form(ty: ColumnType, form: &[u8], out: &mut Vec<u8>) {
     if ty.collation().is_some_and(Collation::pads) {
-        encode_padded(form, out);
+        encode_padded(string::trim_end(form), out);
         out.push(STRING_END);
         return;
     }

@@ -27,7 +27,7 @@ mod types;
 mod units;
 mod wide;
 
-pub use collation::Collation;
+pub use collation::{Charset, Collation};
 pub use datum::{Datum, ValueRef};
 pub use error::{LayoutError, RowError, ValueError, ValueErrorKind};
 pub use layout::{ColumnLayout, MAX_COLUMNS, MAX_KEY_LEN, MAX_RECORD_LEN, Place, RowLayout};

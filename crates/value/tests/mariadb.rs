@@ -60,3 +60,41 @@ fn characters_of_unicode_collations_have_mariadbs_order() {
         }
     }
 }
+
+#[test]
+fn bytes_of_latin1_have_mariadbs_weights() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = MariaDb::start(dir.path(), &["--innodb-buffer-pool-size=32M"])
+        .expect("MariaDB is needed for this test");
+    for (collation, last) in [
+        (Collation::LATIN1_SWEDISH_CI, 255),
+        (Collation::LATIN1_GENERAL_CI, 255),
+        (Collation::LATIN1_BIN, 255),
+        (Collation::ASCII_GENERAL_CI, 127),
+        (Collation::ASCII_BIN, 127),
+    ] {
+        let charset = collation.charset();
+        let sql = format!(
+            "SELECT seq, HEX(WEIGHT_STRING(CONVERT(UNHEX(LPAD(HEX(seq), 2, '0')) USING {}) COLLATE {})) \
+             FROM seq_0_to_{last}",
+            charset.name(),
+            collation.name()
+        );
+        let answer = server.query("mysql", &sql).unwrap();
+        let mut bytes = 0;
+        for line in answer.lines() {
+            let (byte, theirs) = line.split_once('\t').unwrap();
+            let text = charset.text_of(&[byte.parse().unwrap()]).unwrap();
+            // Behind it a letter, so that a space is no padding.
+            let form = collation.form(format!("{text}x").as_bytes()).into_owned();
+            let ours = String::from_utf8(form).unwrap().chars().next().unwrap();
+            assert_eq!(
+                format!("{:02X}", u32::from(ours)),
+                theirs,
+                "{collation:?} {text:?}"
+            );
+            bytes += 1;
+        }
+        assert_eq!(bytes, last + 1);
+    }
+}

@@ -39,7 +39,8 @@ pub(super) static COLUMNS: Definition<Place> = Definition {
             count_of(place.column().ty.fsp().map(u64::from))
         }),
         text("CHARACTER_SET_NAME", 64, |place| {
-            of_some(place.collation().map(|_| "utf8mb4"))
+            let collation = describe::collation(place.column());
+            of_some(collation.map(|own| own.charset().name()))
         }),
         text("COLLATION_NAME", 64, |place| of_some(place.collation())),
         long("COLUMN_TYPE", |place| of(place.column().type_text())),
@@ -97,7 +98,9 @@ impl Place {
     fn bytes(&self) -> Option<u64> {
         let is_counted_in_bytes = matches!(self.column().ty, ColumnType::Long { .. });
         let width = match self.column().collation() {
-            Some(collation) if collation.is_text() && !is_counted_in_bytes => 4,
+            Some(collation) if collation.is_text() && !is_counted_in_bytes => {
+                collation.charset().max_len().into()
+            }
             _ => 1,
         };
         self.chars().map(|chars| chars * width)

@@ -1,10 +1,10 @@
 //! What the server offers, and who is connected.
 
-use perigee_value::Datum;
+use perigee_value::{Charset, Collation, Datum};
 
 use super::SCHEMA;
 use crate::definition::{Definition, count, long, number, of, of_some, text};
-use crate::describe::{self, CollationFacts, ENGINE};
+use crate::describe::{self, ENGINE};
 use crate::{Connection, Facts};
 
 /// ENGINES.
@@ -23,45 +23,61 @@ pub(super) static ENGINES: Definition<()> = Definition {
 };
 
 /// CHARACTER_SETS.
-pub(super) static CHARACTER_SETS: Definition<()> = Definition {
+pub(super) static CHARACTER_SETS: Definition<Charset> = Definition {
     schema: SCHEMA,
     name: "CHARACTER_SETS",
     columns: &[
-        text("CHARACTER_SET_NAME", 64, |()| of("utf8mb4")),
-        text("DEFAULT_COLLATE_NAME", 64, |()| of("utf8mb4_bin")),
-        text("DESCRIPTION", 2048, |()| of("UTF-8 Unicode")),
-        count("MAXLEN", |()| Datum::UInt(4)),
+        text("CHARACTER_SET_NAME", 64, |charset| of(charset.name())),
+        text("DEFAULT_COLLATE_NAME", 64, |charset| {
+            of(charset.default_collation().name())
+        }),
+        text("DESCRIPTION", 2048, |charset| of(charset.description())),
+        count("MAXLEN", |charset| Datum::UInt(charset.max_len().into())),
     ],
-    rows: |_| vec![()],
+    rows: |_| Charset::ALL.to_vec(),
 };
 
 /// COLLATIONS.
-pub(super) static COLLATIONS: Definition<CollationFacts> = Definition {
+pub(super) static COLLATIONS: Definition<Collation> = Definition {
     schema: SCHEMA,
     name: "COLLATIONS",
     columns: &[
-        text("COLLATION_NAME", 64, |facts| of(facts.collation.name())),
-        text("CHARACTER_SET_NAME", 64, |facts| of(facts.character_set)),
-        count("ID", |facts| Datum::UInt(facts.collation.0.into())),
-        text("IS_DEFAULT", 3, |facts| {
-            of(if facts.is_default { "Yes" } else { "" })
+        text("COLLATION_NAME", 64, |collation| of(collation.name())),
+        text("CHARACTER_SET_NAME", 64, |collation| {
+            of(collation.charset().name())
+        }),
+        count("ID", |collation| Datum::UInt(collation.0.into())),
+        text("IS_DEFAULT", 3, |collation| {
+            of(if describe::is_default(*collation) {
+                "Yes"
+            } else {
+                ""
+            })
         }),
         text("IS_COMPILED", 3, |_| of("Yes")),
         count("SORTLEN", |_| Datum::UInt(1)),
-        text("PAD_ATTRIBUTE", 9, |_| of("PAD SPACE")),
+        text("PAD_ATTRIBUTE", 9, |collation| {
+            of(describe::pad_attribute(*collation))
+        }),
     ],
-    rows: |_| describe::collations(),
+    rows: |_| collations(),
 };
 
+fn collations() -> Vec<Collation> {
+    Collation::all().collect()
+}
+
 /// COLLATION_CHARACTER_SET_APPLICABILITY.
-pub(super) static COLLATION_CHARACTER_SET_APPLICABILITY: Definition<CollationFacts> = Definition {
+pub(super) static COLLATION_CHARACTER_SET_APPLICABILITY: Definition<Collation> = Definition {
     schema: SCHEMA,
     name: "COLLATION_CHARACTER_SET_APPLICABILITY",
     columns: &[
-        text("COLLATION_NAME", 64, |facts| of(facts.collation.name())),
-        text("CHARACTER_SET_NAME", 64, |facts| of(facts.character_set)),
+        text("COLLATION_NAME", 64, |collation| of(collation.name())),
+        text("CHARACTER_SET_NAME", 64, |collation| {
+            of(collation.charset().name())
+        }),
     ],
-    rows: |_| describe::collations(),
+    rows: |_| collations(),
 };
 
 /// PROCESSLIST.

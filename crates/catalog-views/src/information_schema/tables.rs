@@ -6,19 +6,21 @@ use super::SCHEMA;
 use crate::definition::{
     Definition, catalog, count, count_of, empty, long, moment, null, of, of_some, text,
 };
-use crate::describe::{self, ENGINE, Size};
+use crate::describe::{ENGINE, Size};
 use crate::{Facts, TableFacts};
 
 /// SCHEMATA.
-pub(super) static SCHEMATA: Definition<String> = Definition {
+pub(super) static SCHEMATA: Definition<(String, Collation)> = Definition {
     schema: SCHEMA,
     name: "SCHEMATA",
     columns: &[
         text("CATALOG_NAME", 64, catalog),
-        text("SCHEMA_NAME", 64, |schema| of(schema)),
-        text("DEFAULT_CHARACTER_SET_NAME", 64, |_| of("utf8mb4")),
-        text("DEFAULT_COLLATION_NAME", 64, |_| {
-            of(Collation::UTF8MB4_BIN.name())
+        text("SCHEMA_NAME", 64, |(schema, _)| of(schema)),
+        text("DEFAULT_CHARACTER_SET_NAME", 64, |(_, collation)| {
+            of(collation.charset().name())
+        }),
+        text("DEFAULT_COLLATION_NAME", 64, |(_, collation)| {
+            of(collation.name())
         }),
         text("SQL_PATH", 512, null),
         text("DEFAULT_ENCRYPTION", 3, |_| of("NO")),
@@ -26,12 +28,13 @@ pub(super) static SCHEMATA: Definition<String> = Definition {
     rows: schemas,
 };
 
-/// The schemas of users and those of views, sorted.
-fn schemas(facts: &Facts) -> Vec<String> {
-    let views = facts.view_schemas.iter().map(|schema| (*schema).to_owned());
+/// The schemas of users and those of views, sorted, with the collations of their tables to come.
+fn schemas(facts: &Facts) -> Vec<(String, Collation)> {
+    let views = facts.view_schemas.iter();
+    let views = views.map(|schema| ((*schema).to_owned(), Collation::UTF8MB4_GENERAL_CI));
     let mut all: Vec<_> = views.chain(facts.schemas.iter().cloned()).collect();
-    all.sort();
-    all.dedup();
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    all.dedup_by(|(a, _), (b, _)| a == b);
     all
 }
 
@@ -105,8 +108,7 @@ impl Listed {
     }
 
     fn collation(&self) -> Option<&'static str> {
-        let columns = &self.base()?.table.def.columns;
-        Some(describe::default_collation(columns).name())
+        Some(self.base()?.table.def.collation.name())
     }
 
     fn comment(&self) -> &str {

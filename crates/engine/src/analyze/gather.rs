@@ -296,6 +296,7 @@ mod tests {
                 unique: false,
             }],
             auto_increment: None,
+            collation: Collation::UTF8MB4_BIN,
             comment: String::new(),
         };
         engine.create_schema("test").await.unwrap();

@@ -158,7 +158,14 @@ pub struct TableDef {
     pub auto_increment: Option<AutoIncrement>,
     /// COMMENT.
     pub comment: String,
+    /// The collation of columns of texts that say none.
+    pub collation: Collation,
 }
+
+/// Of the byte that says what follows: an AUTO_INCREMENT.
+const HAS_AUTO_INCREMENT: u8 = 1;
+/// Of the same: the collation, which older definitions do not have.
+const HAS_COLLATION: u8 = 2;
 
 impl TableDef {
     /// Index of the column with this name, compared without case.
@@ -208,10 +215,15 @@ impl TableDef {
             w.str(&index.name).u8(u8::from(index.unique));
             encode_columns(&index.columns, w);
         }
-        w.u8(u8::from(self.auto_increment.is_some()));
+        let auto = match self.auto_increment {
+            Some(_) => HAS_AUTO_INCREMENT,
+            None => 0,
+        };
+        w.u8(auto | HAS_COLLATION);
         if let Some(auto) = &self.auto_increment {
             w.u16(auto.column).u64(auto.start);
         }
+        w.u16(self.collation.0);
     }
 
     /// Reads what [`TableDef::encode`] wrote, checking that columns exist.
@@ -232,7 +244,18 @@ impl TableDef {
                 columns: decode_columns(r, count)?,
             });
         }
-        let auto_increment = decode_auto_increment(r, count)?;
+        let flags = r.u8()?;
+        if flags > HAS_AUTO_INCREMENT | HAS_COLLATION {
+            return Err(DecodeError::new("catalog: flags of a table"));
+        }
+        let auto_increment = match flags & HAS_AUTO_INCREMENT {
+            0 => None,
+            _ => Some(decode_auto_increment(r, count)?),
+        };
+        let collation = match flags & HAS_COLLATION {
+            0 => shared_collation(&columns),
+            _ => decode_collation(r)?,
+        };
         Ok(Self {
             schema,
             name,
@@ -241,17 +264,30 @@ impl TableDef {
             indexes,
             auto_increment,
             comment,
+            collation,
         })
     }
 }
 
-fn decode_auto_increment(
-    r: &mut Reader<'_>,
-    count: u16,
-) -> Result<Option<AutoIncrement>, DecodeError> {
-    if r.u8()? == 0 {
-        return Ok(None);
+/// The collation that all columns of texts share, else `utf8mb4_bin`: that of a table that says none.
+fn shared_collation(columns: &[ColumnDef]) -> Collation {
+    let collations = columns.iter().filter_map(ColumnDef::collation);
+    let mut collations = collations.filter(|collation| collation.is_text());
+    match collations.next() {
+        Some(first) if collations.all(|other| other == first) => first,
+        _ => Collation::UTF8MB4_BIN,
     }
+}
+
+/// Reads the collation of a table or schema.
+pub(crate) fn decode_collation(r: &mut Reader<'_>) -> Result<Collation, DecodeError> {
+    match Collation(r.u16()?) {
+        collation if collation.is_text() => Ok(collation),
+        _ => Err(DecodeError::new("catalog: collation")),
+    }
+}
+
+fn decode_auto_increment(r: &mut Reader<'_>, count: u16) -> Result<AutoIncrement, DecodeError> {
     let auto = AutoIncrement {
         column: r.u16()?,
         start: r.u64()?,
@@ -259,7 +295,7 @@ fn decode_auto_increment(
     if auto.column >= count {
         return Err(DecodeError::new("catalog: AUTO_INCREMENT column"));
     }
-    Ok(Some(auto))
+    Ok(auto)
 }
 
 fn encode_columns(columns: &[u16], w: &mut Writer) {

@@ -3,7 +3,7 @@
 //! A tree of its own at a fixed page; its records have two variable-length items, name and value:
 //!
 //! ```text
-//! "s" schema                     a schema; no value
+//! "s" schema                     a schema: the collation of its tables to come; no value is utf8mb4_bin
 //! "t" schema 0 table             a table: ids, definition, roots (`Table::encode`)
 //! "x" table id, big-endian       a table's statistics (`TableStats::encode`)
 //! "x" table id, column           those of a column, its number big-endian (`ColumnStats::encode`)
@@ -23,7 +23,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::RwLock;
 use perigee_page::{PLAIN_HEADER_LEN, PageKind, RecordShape};
 use perigee_types::{DecodeError, Lsn, PageId, Reader, TableId, TrxId, Writer};
+use perigee_value::Collation;
 
+use super::def::decode_collation;
 use super::journal;
 use super::{ColumnStats, Table, TableStats};
 use crate::EngineError;
@@ -65,6 +67,8 @@ pub type AccountRecords = BTreeMap<Vec<u8>, Vec<u8>>;
 pub(crate) struct Catalog {
     tree: Tree,
     pub(crate) schemas: RwLock<Schemas>,
+    /// The collations of schemas that say one.
+    pub(crate) collations: RwLock<BTreeMap<String, Collation>>,
     accounts: RwLock<Arc<AccountRecords>>,
     /// Changes with every change of the accounts.
     accounts_version: AtomicU64,
@@ -163,6 +167,7 @@ impl Catalog {
         }
         journal::complete(&tree, &mut entries).await?;
         let schemas = RwLock::new(decode(&entries, pool.allocator().retired())?);
+        let collations = RwLock::new(collations(&entries)?);
         let account = |(key, value): (Vec<u8>, Vec<u8>)| match key.split_first() {
             Some((&ACCOUNT, name)) => Some((name.to_vec(), value)),
             _ => None,
@@ -171,6 +176,7 @@ impl Catalog {
         Ok(Self {
             tree,
             schemas,
+            collations,
             accounts: RwLock::new(Arc::new(accounts)),
             accounts_version: AtomicU64::new(1),
             ddl: Arc::default(),
@@ -197,6 +203,12 @@ impl Catalog {
 
     pub(crate) fn schemas(&self) -> Vec<String> {
         self.schemas.read().keys().cloned().collect()
+    }
+
+    /// The collation of a schema's tables to come.
+    pub(crate) fn collation(&self, schema: &str) -> Collation {
+        let known = self.collations.read().get(schema).copied();
+        known.unwrap_or(Collation::UTF8MB4_BIN)
     }
 
     pub(crate) fn tables(&self, schema: &str) -> Vec<Arc<Table>> {
@@ -326,6 +338,22 @@ fn decode_stats(
         }
     }
     Ok(stats)
+}
+
+/// The collations of schemas.
+fn collations(
+    entries: &BTreeMap<Vec<u8>, Vec<u8>>,
+) -> Result<BTreeMap<String, Collation>, EngineError> {
+    let corrupt = |e| EngineError::Corrupt(format!("catalog: {e}"));
+    let mut collations = BTreeMap::new();
+    for (key, value) in entries {
+        if let (Some((b's', name)), false) = (key.split_first(), value.is_empty()) {
+            let mut reader = Reader::new(value, "schema");
+            let collation = decode_collation(&mut reader).map_err(corrupt)?;
+            collations.insert(String::from_utf8_lossy(name).into_owned(), collation);
+        }
+    }
+    Ok(collations)
 }
 
 fn decode(

@@ -535,6 +535,7 @@ mod tests {
                 unique: false,
             }],
             auto_increment: None,
+            collation: Collation::UTF8MB4_BIN,
             comment: String::new(),
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use perigee_types::{IndexId, TableId, Writer};
+use perigee_value::Collation;
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -31,7 +32,8 @@ pub(super) struct Change {
     retired: Vec<Arc<Table>>,
     tables: Vec<Arc<Table>>,
     dropped_schema: Option<String>,
-    new_schema: Option<String>,
+    /// A new schema, or one whose collation changes.
+    new_schema: Option<(String, Collation)>,
     accounts: Option<AccountRecords>,
     moves: bool,
 }
@@ -66,10 +68,11 @@ impl Change {
         table
     }
 
-    /// Makes an empty schema.
-    pub(super) fn create_schema(&mut self, name: &str) {
-        self.records.insert(schema_key(name), Some(Vec::new()));
-        self.new_schema = Some(name.to_owned());
+    /// Makes an empty schema, or gives one another collation of tables to come.
+    pub(super) fn put_schema(&mut self, name: &str, collation: Collation) {
+        let record = collation.0.to_le_bytes().to_vec();
+        self.records.insert(schema_key(name), Some(record));
+        self.new_schema = Some((name.to_owned(), collation));
     }
 
     /// Takes a schema out, whose tables were taken out before.
@@ -130,10 +133,13 @@ impl Change {
             let tables = schemas.entry(table.def.schema.clone()).or_default();
             tables.insert(table.def.name.clone(), table);
         }
-        if let Some(name) = self.new_schema {
+        let mut collations = engine.catalog.collations.write();
+        if let Some((name, collation)) = self.new_schema {
+            collations.insert(name.clone(), collation);
             schemas.entry(name).or_default();
         }
         if let Some(name) = self.dropped_schema {
+            collations.remove(&name);
             schemas.remove(&name);
         }
         if let Some(records) = self.accounts {

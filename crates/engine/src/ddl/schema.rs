@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use perigee_types::{IndexId, PageId, TableId};
+use perigee_value::Collation;
 
 use super::change::Change;
 use super::lock::{ExclusiveTable, TableLocker, TableName};
@@ -15,17 +16,47 @@ use crate::engine::Engine;
 pub(super) const NO_ROOT: IndexRoot = IndexRoot::new(IndexId(0), PageId(0));
 
 impl Engine {
-    /// Makes an empty schema.
+    /// Makes an empty schema whose tables are in `utf8mb4_bin` unless they say something else.
     ///
     /// # Errors
     /// [`EngineError::SchemaExists`].
     pub async fn create_schema(self: &Arc<Self>, name: &str) -> Result<(), EngineError> {
+        self.create_schema_of(name, Collation::UTF8MB4_BIN).await
+    }
+
+    /// Gives tables of a schema that are to come another collation.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchSchema`].
+    pub async fn alter_schema(
+        self: &Arc<Self>,
+        name: &str,
+        collation: Collation,
+    ) -> Result<(), EngineError> {
+        let turn = self.turn().await?;
+        if !self.catalog.schemas.read().contains_key(name) {
+            return Err(EngineError::NoSuchSchema(name.to_owned()));
+        }
+        let mut change = Change::default();
+        change.put_schema(name, collation);
+        self.make_change(turn, Vec::new(), change).await
+    }
+
+    /// Makes an empty schema whose tables have a collation unless they say another one.
+    ///
+    /// # Errors
+    /// [`EngineError::SchemaExists`].
+    pub async fn create_schema_of(
+        self: &Arc<Self>,
+        name: &str,
+        collation: Collation,
+    ) -> Result<(), EngineError> {
         let turn = self.turn().await?;
         if self.catalog.schemas.read().contains_key(name) {
             return Err(EngineError::SchemaExists(name.to_owned()));
         }
         let mut change = Change::default();
-        change.create_schema(name);
+        change.put_schema(name, collation);
         self.make_change(turn, Vec::new(), change).await
     }
 

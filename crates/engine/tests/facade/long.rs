@@ -48,6 +48,7 @@ fn definition() -> TableDef {
             unique: false,
         }],
         auto_increment: None,
+        collation: Collation::UTF8MB4_BIN,
         comment: String::new(),
     }
 }

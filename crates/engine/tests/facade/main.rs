@@ -110,6 +110,7 @@ fn definition(name: &str) -> TableDef {
             unique: false,
         }],
         auto_increment: None,
+        collation: Collation::UTF8MB4_BIN,
         comment: String::new(),
     }
 }

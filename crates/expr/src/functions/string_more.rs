@@ -2,8 +2,10 @@
 
 use std::cmp::Ordering;
 
+use perigee_value::Charset;
+
 use super::Kind::{Bytes, Text};
-use super::{Call, Function, INT, Outcome, TEXT, Value};
+use super::{BYTES, Call, Function, INT, Outcome, TEXT, Value};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::new(
@@ -59,7 +61,40 @@ pub(super) static FUNCTIONS: &[Function] = &[
             ))
         },
     ),
+    Function::new(
+        &["cast latin1 as binary"],
+        (1, 1),
+        &[Text],
+        BYTES,
+        "The bytes of a text in `latin1`.",
+        |c| {
+            let bytes = Charset::Latin1.bytes_of(c.text(0));
+            Ok(Value::bytes(bytes.into_owned()))
+        },
+    ),
+    Function::new(
+        &["convert using latin1"],
+        (1, 1),
+        &[Text],
+        TEXT,
+        "The text with question marks for characters that `latin1` does not have.",
+        |c| Ok(Value::text(only_of(Charset::Latin1, c.text(0)))),
+    ),
+    Function::new(
+        &["convert using ascii"],
+        (1, 1),
+        &[Text],
+        TEXT,
+        "The text with question marks for characters that `ascii` does not have.",
+        |c| Ok(Value::text(only_of(Charset::Ascii, c.text(0)))),
+    ),
 ];
+
+/// A text with question marks for characters that a character set does not have.
+fn only_of(charset: Charset, text: &str) -> String {
+    let bytes = charset.bytes_of(text);
+    charset.text_of(&bytes).unwrap_or_default()
+}
 
 fn quote<'a>(c: &Call<'a>) -> Outcome<'a> {
     if c.is_null(0) {

@@ -253,7 +253,13 @@ pub fn random_type(r: &mut Random) -> ColumnType {
         let collation = if binary {
             Collation::BINARY
         } else {
-            *r.pick(&[Collation::UTF8MB4_BIN, Collation::UTF8MB4_GENERAL_CI])
+            *r.pick(&[
+                Collation::UTF8MB4_BIN,
+                Collation::UTF8MB4_GENERAL_CI,
+                Collation::UTF8MB4_UNICODE_520_CI,
+                Collation::UTF8MB4_0900_AI_CI,
+                Collation::UTF8MB4_0900_AS_CS,
+            ])
         };
         if !binary && r.chance(50) {
             ColumnType::Char { chars, collation }

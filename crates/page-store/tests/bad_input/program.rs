@@ -15,7 +15,7 @@
 //! `^n` is the node `n` before this one.
 
 use perigee_expr::{Arithmetic, Comparison, DateField, Node, NodeId, Program, Type};
-use perigee_value::Datum;
+use perigee_value::{Collation, Datum};
 
 /// Reads a program; panics with the line that it does not understand.
 pub fn parse(lines: &[String]) -> Program {

@@ -446,7 +446,7 @@ fn null_safe(expr: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
 }
 
 /// The collation of an operand of LIKE whose characters stand for others.
-fn alike_of(expr: &Arc<dyn PhysicalExpr>) -> Option<Collation> {
+pub(super) fn alike_of(expr: &Arc<dyn PhysicalExpr>) -> Option<Collation> {
     Collated::alike_of(expr.downcast_ref::<ScalarFunctionExpr>()?.fun())
 }
 

@@ -297,7 +297,7 @@ fn prefix_share(like: &LikeExpr, stats: &TableStats) -> Option<f64> {
 }
 
 /// The characters of a pattern before its first wildcard, and what follows them.
-fn prefix_of(pattern: &str) -> (String, &str) {
+pub(super) fn prefix_of(pattern: &str) -> (String, &str) {
     let mut prefix = String::new();
     let mut characters = pattern.char_indices();
     while let Some((at, c)) = characters.next() {

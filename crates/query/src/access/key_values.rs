@@ -6,16 +6,16 @@
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
-    BinaryExpr, CastExpr, InListExpr, IsNotNullExpr, IsNullExpr, Literal,
+    BinaryExpr, CastExpr, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal,
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use perigee_engine::scan::{KeySpan, KeySpans};
-use perigee_value::{Collation, ColumnType, Datum, key};
+use perigee_value::{Collation, ColumnType, Datum, ValueRef, key};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::convert::constant;
-use super::estimate::column;
+use super::convert::{alike_of, constant};
+use super::estimate::{column, prefix_of};
 use crate::functions::collation::Collated;
 
 type Expr = Arc<dyn PhysicalExpr>;
@@ -143,6 +143,9 @@ impl KeyColumn {
         if let Some(list) = expr.downcast_ref::<InListExpr>() {
             return self.list(list);
         }
+        if let Some(like) = expr.downcast_ref::<LikeExpr>() {
+            return self.like(like);
+        }
         if let Some(is_null) = expr.downcast_ref::<IsNullExpr>() {
             return self.is(is_null.arg()).then(|| self.null());
         }
@@ -184,6 +187,14 @@ impl KeyColumn {
                 _ => Values::none(),
             });
         }
+        if op == Operator::Eq && alike_of(operand).is_some() && alike_of(operand) == self.form() {
+            // LIKE without wildcards.
+            let text = literal.value().try_as_str().flatten()?;
+            let mut key = Vec::new();
+            let value = ValueRef::String(text.as_bytes());
+            key::encode_part(self.ty, self.nullable, value, &mut key).ok()?;
+            return Some(Values::points(vec![key]));
+        }
         if form_of(operand) != self.form() {
             return None;
         }
@@ -206,6 +217,25 @@ impl KeyColumn {
             }
         }
         Some(Values::points(points))
+    }
+
+    /// The values that begin as a pattern does.
+    fn like(self, like: &LikeExpr) -> Option<Values> {
+        let operand = like.expr();
+        let is_own = self.is(operand) && alike_of(operand) == self.form();
+        if like.negated() || like.case_insensitive() || !is_own {
+            return None;
+        }
+        let pattern = like.pattern().downcast_ref::<Literal>()?.value();
+        let (prefix, _) = prefix_of(pattern.try_as_str().flatten()?);
+        if prefix.is_empty() {
+            return None;
+        }
+        // Behind the byte that says that it is not NULL.
+        let mut key = self.encode(&Datum::String(Vec::new()))?;
+        key.truncate(usize::from(self.nullable));
+        key.extend(key::encode_string_prefix(self.ty, prefix.as_bytes())?);
+        Some(Values::Spans(KeySpan::prefix(&key).into()))
     }
 
     fn null(self) -> Values {

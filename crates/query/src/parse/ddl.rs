@@ -10,7 +10,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use super::names::is_reserved;
-use super::{Cursor, Piece, check_charset, check_collation, syntax_error};
+use super::{Collating, Cursor, Piece, syntax_error};
 use crate::error::{Result, SqlError};
 
 /// A statement that changes definitions.
@@ -22,6 +22,15 @@ pub enum Ddl {
         name: String,
         /// Do not fail if it exists.
         if_not_exists: bool,
+        /// What is said of its texts.
+        collating: Collating,
+    },
+    /// ALTER DATABASE.
+    AlterSchema {
+        /// Its name; without one it is the session's.
+        name: Option<String>,
+        /// What is said of its texts.
+        collating: Collating,
     },
     /// DROP DATABASE.
     DropSchema {
@@ -101,6 +110,10 @@ pub enum Clause {
     Comment(String),
     /// ENGINE=.
     Engine(String),
+    /// DEFAULT CHARACTER SET or COLLATE: of columns to come.
+    Collating(Collating),
+    /// CONVERT TO CHARACTER SET: of all columns of texts.
+    ConvertTo(Collating),
     /// Copy the table even if nothing asks for it.
     Force,
 }
@@ -113,31 +126,43 @@ pub(super) fn create_schema(mut cursor: Cursor<'_>) -> Result<Ddl> {
         cursor.expect_word("EXISTS")?;
     }
     let name = cursor.identifier()?;
+    Ok(Ddl::CreateSchema {
+        name,
+        if_not_exists,
+        collating: schema_options(cursor)?,
+    })
+}
+
+/// ALTER DATABASE.
+pub(super) fn alter_schema(mut cursor: Cursor<'_>) -> Result<Ddl> {
+    cursor.word();
+    let options = ["DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION"];
+    let name = match cursor.peek_any(&options) {
+        true => None,
+        false => Some(cursor.identifier()?),
+    };
+    if cursor.at_end() {
+        return Err(cursor.error());
+    }
+    Ok(Ddl::AlterSchema {
+        name,
+        collating: schema_options(cursor)?,
+    })
+}
+
+fn schema_options(mut cursor: Cursor<'_>) -> Result<Collating> {
+    let mut collating = Collating::default();
     while !cursor.at_end() {
+        if collating.accept(&mut cursor)? {
+            continue;
+        }
         cursor.accept("DEFAULT");
-        let option = cursor.word();
-        match option.as_str() {
-            "CHARACTER" => {
-                cursor.expect_word("SET")?;
-                cursor.accept_token(&Token::Eq);
-                check_charset(&cursor.name()?)?;
-            }
-            "CHARSET" => {
-                cursor.accept_token(&Token::Eq);
-                check_charset(&cursor.name()?)?;
-            }
-            "COLLATE" => {
-                cursor.accept_token(&Token::Eq);
-                check_collation(&cursor.name()?)?;
-            }
+        match cursor.word().as_str() {
             "ENCRYPTION" => return Err(SqlError::not_supported("ENCRYPTION")),
             _ => return Err(cursor.error_at_last()),
         }
     }
-    Ok(Ddl::CreateSchema {
-        name,
-        if_not_exists,
-    })
+    Ok(collating)
 }
 
 pub(super) fn drop_schema(mut cursor: Cursor<'_>) -> Result<Ddl> {
@@ -332,6 +357,15 @@ fn clause(cursor: &mut Cursor<'_>, out: &mut Vec<Clause>) -> Result<()> {
         "RENAME" => out.push(rename(cursor)?),
         "ALTER" => out.push(alter_column(cursor)?),
         "FORCE" => out.push(Clause::Force),
+        "CONVERT" => {
+            cursor.expect_word("TO")?;
+            let mut collating = Collating::default();
+            if !collating.accept(cursor)? || collating.charset.is_none() {
+                return Err(cursor.error());
+            }
+            collating.accept(cursor)?;
+            out.push(Clause::ConvertTo(collating));
+        }
         // How it is done is this server's business.
         "ALGORITHM" | "LOCK" => {
             cursor.accept_token(&Token::Eq);
@@ -341,7 +375,6 @@ fn clause(cursor: &mut Cursor<'_>, out: &mut Vec<Clause>) -> Result<()> {
         "" => return Err(cursor.error()),
         other => {
             const KNOWN: &[&str] = &[
-                "CONVERT",
                 "ORDER",
                 "DISCARD",
                 "IMPORT",
@@ -375,15 +408,16 @@ fn clause(cursor: &mut Cursor<'_>, out: &mut Vec<Clause>) -> Result<()> {
 }
 
 fn option(cursor: &mut Cursor<'_>, out: &mut Vec<Clause>) -> Result<()> {
+    let mut collating = Collating::default();
+    while collating.accept(cursor)? {}
+    if collating != Collating::default() {
+        out.push(Clause::Collating(collating));
+        return Ok(());
+    }
     cursor.accept("DEFAULT");
     let option = cursor.word();
-    if option == "CHARACTER" {
-        cursor.expect_word("SET")?;
-    }
     cursor.accept_token(&Token::Eq);
     match option.as_str() {
-        "CHARACTER" | "CHARSET" => check_charset(&cursor.name()?)?,
-        "COLLATE" => check_collation(&cursor.name()?)?,
         "AUTO_INCREMENT" => out.push(Clause::AutoIncrement(cursor.number()?)),
         "COMMENT" => out.push(Clause::Comment(cursor.string()?)),
         "ENGINE" => out.push(Clause::Engine(cursor.name()?)),

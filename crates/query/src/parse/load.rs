@@ -3,7 +3,9 @@
 use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::Token;
 
-use super::{Cursor, check_charset};
+use perigee_value::Charset;
+
+use super::{Cursor, charset_named};
 use crate::error::{Result, SqlError};
 
 /// How fields are written.
@@ -67,7 +69,10 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<LoadData> {
         return unsupported("PARTITION");
     }
     if cursor.accept_all(&["CHARACTER", "SET"]) {
-        check_charset(&cursor.name()?)?;
+        let charset = charset_named(&cursor.name()?)?;
+        if charset == Charset::Binary {
+            return unsupported("CHARACTER SET binary");
+        }
     }
     let fields = fields(&mut cursor)?;
     let lines = lines(&mut cursor)?;

@@ -41,7 +41,7 @@ pub use balance::halves;
 pub use bare_list::bare_list;
 pub use bounds::MAX_TERMS;
 pub use change::{Delete, Rows, Update};
-pub use collation::{check_collation, text_collation};
+pub use collation::{Collating, charset_named, collation_named};
 pub use cursor::Cursor;
 pub use ddl::{Clause, Ddl, Position};
 pub use dialect::Grammar;
@@ -381,6 +381,9 @@ impl<'a> Piece<'a> {
             "CREATE" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => {
                 ddl::create_schema(cursor).map(Statement::Ddl)
             }
+            "ALTER" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => {
+                ddl::alter_schema(cursor).map(Statement::Ddl)
+            }
             "DROP" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => {
                 ddl::drop_schema(cursor).map(Statement::Ddl)
             }
@@ -635,14 +638,6 @@ fn kill(mut cursor: Cursor<'_>) -> Result<Statement> {
     let id = cursor.number()?;
     cursor.end()?;
     Ok(Statement::Kill { id, query })
-}
-
-/// Checks that a character set is the one there is.
-pub(crate) fn check_charset(name: &str) -> Result<()> {
-    match name.to_ascii_lowercase().as_str() {
-        "utf8mb4" => Ok(()),
-        other => Err(SqlError::not_supported(format!("CHARACTER SET {other}"))),
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! In which collation strings compare: MySQL's coercibility. A COLLATE clause says it, then columns do,
-//! then literals; of two columns with different collations the one in `utf8mb4_bin` decides.
+//! In which collation the strings of a plan compare, by the rules of `perigee_sql_type`.
 //!
 //! Fields say it in their metadata: those of tables' columns and of what functions make of them. The binder has decided
 //! it for each expression; here it is found again where a plan compares what an expression became.
 
 use datafusion::common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+use perigee_sql_type::{Coercibility, Derived, common_collation, compared_in};
 use perigee_value::Collation;
 
 use super::metadata;
@@ -15,58 +15,10 @@ use crate::functions::collation::{COLLATE, Collate, Collated, PAD, Pad};
 use crate::functions::types::{is_json, is_string};
 use crate::functions::{cast, enumeration, json};
 
-/// How firmly an expression has its collation; the firmer one decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Strength {
-    /// By a COLLATE clause.
-    Explicit,
-    /// A column's, or that of what is computed from columns.
-    Implicit,
-    /// A literal's.
-    Coercible,
-}
+const LITERAL: Derived = (Collation::UTF8MB4_BIN, Coercibility::Coercible);
 
-/// The collation of an expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Derived {
-    collation: Collation,
-    strength: Strength,
-}
-
-impl Derived {
-    const LITERAL: Self = Self {
-        collation: Collation::UTF8MB4_BIN,
-        strength: Strength::Coercible,
-    };
-
-    fn implicit(collation: Collation) -> Self {
-        Self {
-            collation,
-            strength: Strength::Implicit,
-        }
-    }
-
-    /// The collation in which both compare.
-    ///
-    /// # Errors
-    /// 1267 if both have a COLLATE clause, of different collations.
-    fn with(self, other: Self) -> DfResult<Self> {
-        if self.collation == other.collation || self.strength != other.strength {
-            return Ok(if other.strength < self.strength {
-                other
-            } else {
-                self
-            });
-        }
-        if self.strength == Strength::Explicit {
-            let (a, b) = (self.collation.name(), other.collation.name());
-            return Err(SqlError::mix_of_collations(a, b).into_df());
-        }
-        Ok(Self {
-            collation: Collation::UTF8MB4_BIN,
-            ..self
-        })
-    }
+fn implicit(collation: Collation) -> Derived {
+    (collation, Coercibility::Implicit)
 }
 
 /// The collation in which two strings compare.
@@ -88,7 +40,7 @@ pub fn common_of(
     right_schema: &DFSchema,
 ) -> DfResult<Collation> {
     let (left, right) = (derived(left, left_schema)?, derived(right, right_schema)?);
-    Ok(left.with(right)?.collation)
+    compared_in(left, right).map_err(|mix| SqlError::from(mix).into_df())
 }
 
 /// The collation of a string.
@@ -96,7 +48,7 @@ pub fn common_of(
 /// # Errors
 /// 1267.
 pub fn collation_of(expr: &Expr, schema: &DFSchema) -> DfResult<Collation> {
-    Ok(derived(expr, schema)?.collation)
+    Ok(derived(expr, schema)?.0)
 }
 
 fn derived(expr: &Expr, schema: &DFSchema) -> DfResult<Derived> {
@@ -104,27 +56,25 @@ fn derived(expr: &Expr, schema: &DFSchema) -> DfResult<Derived> {
         Expr::Alias(alias) => derived(&alias.expr, schema),
         Expr::Column(_) | Expr::OuterReferenceColumn(..) => {
             let (_, field) = expr.to_field(schema)?;
-            Ok(Derived::implicit(metadata::collation(&field)))
+            Ok(implicit(metadata::collation(&field)))
         }
         Expr::Cast(cast) => derived(&cast.expr, schema),
         Expr::TryCast(cast) => derived(&cast.expr, schema),
         Expr::ScalarSubquery(subquery) => {
             let field = subquery.subquery.schema().field(0);
-            Ok(Derived::implicit(metadata::collation(field)))
+            Ok(implicit(metadata::collation(field)))
         }
         Expr::ScalarFunction(function) => match function.func.name() {
             COLLATE => {
                 let name = function.args.get(1).and_then(literal_text);
                 let collation = name.and_then(|name| Collation::named(&name));
-                Ok(Derived {
-                    collation: collation.unwrap_or(Collation::UTF8MB4_BIN),
-                    strength: Strength::Explicit,
-                })
+                let collation = collation.unwrap_or(Collation::UTF8MB4_BIN);
+                Ok((collation, Coercibility::Explicit))
             }
-            cast::NAME => Ok(Derived::implicit(Collation::UTF8MB4_BIN)),
+            cast::NAME => Ok(implicit(Collation::UTF8MB4_BIN)),
             enumeration::TEXT => {
                 let (_, field) = expr.to_field(schema)?;
-                Ok(Derived::implicit(metadata::collation(&field)))
+                Ok(implicit(metadata::collation(&field)))
             }
             _ => all(function.args.iter(), schema),
         },
@@ -134,21 +84,22 @@ fn derived(expr: &Expr, schema: &DFSchema) -> DfResult<Derived> {
         }
         Expr::AggregateFunction(function) => all(function.params.args.iter(), schema),
         Expr::WindowFunction(function) => all(function.params.args.iter(), schema),
-        _ => Ok(Derived::LITERAL),
+        _ => Ok(LITERAL),
     }
 }
 
 /// The collation of what is computed from the strings among these.
 fn all<'e>(exprs: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> DfResult<Derived> {
-    let mut common: Option<Derived> = None;
+    let mut own = Vec::new();
     for expr in exprs {
-        if !is_string(&expr.get_type(schema)?) {
-            continue;
+        if is_string(&expr.get_type(schema)?) {
+            own.push(derived(expr, schema)?);
         }
-        let own = derived(expr, schema)?;
-        common = Some(common.map_or(Ok(own), |common| common.with(own))?);
     }
-    Ok(common.unwrap_or(Derived::LITERAL))
+    if own.is_empty() {
+        return Ok(LITERAL);
+    }
+    common_collation(own).map_err(|mix| SqlError::from(mix).into_df())
 }
 
 fn literal_text(expr: &Expr) -> Option<String> {

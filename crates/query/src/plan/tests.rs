@@ -377,8 +377,8 @@ async fn errors() {
         ("SELECT 9223372036854775807 + id FROM t", 1690),
         ("SELECT (SELECT id FROM t)", 1242),
         (
-            "SELECT * FROM t WHERE c COLLATE utf8mb4_unicode_ci = 'x'",
-            1235,
+            "SELECT * FROM t WHERE c COLLATE utf8mb4_nope_ci = 'x'",
+            1273,
         ),
     ] {
         match errno(sql).await {

@@ -322,7 +322,13 @@ impl From<BindError> for SqlError {
             BindError::UnknownColumn(name) => Self::unknown_column(name, "field list"),
             BindError::WrongArguments(name) => Self::wrong_arguments(name),
             BindError::OperandColumns(count) => Self::operand_columns(count),
-            BindError::MixOfCollations(mix) => Self::mix_of_collations(mix.0.name(), mix.1.name()),
+            BindError::MixOfCollations(mix) => mix.into(),
+            BindError::UnknownCollation(name) => Self::unknown_collation(name),
+            BindError::UnknownCharset(name) => Self::unknown_charset(name),
+            BindError::InvalidText(charset) => Self::invalid_text(charset.name()),
+            BindError::CollationOfCharset(collation, charset) => {
+                Self::collation_of_charset(collation.name(), charset.name())
+            }
             BindError::IncorrectLiteral { kind, value } => Self::incorrect_literal(kind, value),
             BindError::UnknownVariable(name) => Self::unknown_variable(name),
             BindError::Digits(digits) => of_digits(digits),

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use perigee_engine::EngineError;
 use perigee_engine::catalog::{Table, TableDef};
 use perigee_sql_bind::Modes;
+use perigee_value::Collation;
 use sqlparser::ast::{Expr, ObjectName, Value};
 use std::sync::Arc;
 
@@ -31,8 +32,22 @@ impl Session {
             (None | Some("session"), "last_insert_id" | "identity") => {
                 Ok(number(self.last_insert_id))
             }
+            (None | Some("session"), "collation_database") => {
+                Ok(string(self.schema_collation().name()))
+            }
+            (None | Some("session"), "character_set_database") => {
+                Ok(string(self.schema_collation().charset().name()))
+            }
             (Some("global"), name) => self.frontend.globals.read().literal(name),
             (_, name) => self.variables.literal(name),
+        }
+    }
+
+    /// The collation of tables that the session's schema is to get; without a schema the server's.
+    fn schema_collation(&self) -> Collation {
+        match &self.schema {
+            Some(schema) => self.frontend.engine.schema_collation(schema),
+            None => self.variables.collation_of("collation_server"),
         }
     }
 

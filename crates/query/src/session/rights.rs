@@ -296,6 +296,10 @@ impl Session {
         let renamed = Privileges::ALTER.with(Privileges::DROP);
         match ddl {
             Ddl::CreateSchema { name, .. } => self.check_schema(Privileges::CREATE, name),
+            Ddl::AlterSchema { name, .. } => {
+                let own = self.schema.as_deref().unwrap_or_default();
+                self.check_schema(Privileges::ALTER, name.as_deref().unwrap_or(own))
+            }
             Ddl::DropSchema { name, .. } => self.check_schema(Privileges::DROP, name),
             Ddl::CreateTable(table) => {
                 let needed = match table.query {

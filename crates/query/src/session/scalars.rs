@@ -45,6 +45,10 @@ impl perigee_sql_bind::Environment for Around<'_> {
         self.session.session_function(name)
     }
 
+    fn collation(&self) -> perigee_value::Collation {
+        self.session.variables.collation()
+    }
+
     fn long_list(&self, name: &str) -> Option<ListItems<'_>> {
         self.lists.named(name)
     }

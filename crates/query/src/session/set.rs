@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use datafusion::arrow::array::Array;
 use perigee_engine::scan::CancelToken;
 use perigee_expr::scalar::to_text as to_shown;
+use perigee_value::Charset;
 use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 
 use super::environment::micros_now;
@@ -14,7 +15,7 @@ use super::variables::{Variables, charset};
 use super::{Session, scalars, select};
 use crate::error::{Result, SqlError};
 use crate::functions::text::to_text;
-use crate::parse::{Assignment, Piece, Scope, Script, Statement, Target, Value, check_collation};
+use crate::parse::{Assignment, Piece, Scope, Script, Statement, Target, Value, collation_named};
 
 /// Runs a SET; nothing is set if one of the assignments is refused.
 pub(super) async fn run(
@@ -88,15 +89,29 @@ async fn check(
                 Value::Default => "utf8mb4".to_owned(),
                 Value::Expr(_) => return Err(SqlError::unknown_charset("?")),
             };
-            if let Some(collation) = collation {
-                check_collation(&collation)?;
-            }
+            let collation = match collation {
+                Some(collation) => {
+                    let collation = collation_named(&collation)?;
+                    // ASCII's texts are those of UTF-8.
+                    let charset = Charset::named(&name).unwrap_or(Charset::Utf8mb4);
+                    if collation.charset() != charset {
+                        let (collation, charset) = (collation.name(), charset.name());
+                        return Err(SqlError::collation_of_charset(collation, charset));
+                    }
+                    Some(collation)
+                }
+                None => None,
+            };
             for variable in [
                 "character_set_client",
                 "character_set_connection",
                 "character_set_results",
             ] {
                 out.push((session_variable(variable), Some(name.clone())));
+            }
+            if let Some(collation) = collation {
+                let variable = session_variable("collation_connection");
+                out.push((variable, Some(collation.name().to_owned())));
             }
         }
         Target::System(scope, name) => {

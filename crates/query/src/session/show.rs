@@ -3,7 +3,7 @@
 use perigee_accounts::Privileges;
 use perigee_catalog_views::describe::{self, PRIVILEGES};
 use perigee_engine::catalog::{ColumnDef, ColumnDefault, Table, TableDef};
-use perigee_value::{ColumnType, LikePattern};
+use perigee_value::{Collation, ColumnType, LikePattern};
 use sqlparser::ast::ObjectName;
 use std::fmt::Write;
 
@@ -58,8 +58,11 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
         Show::CreateSchema(name) => {
             let schema = known_schema(session, &name)?;
             let mut rows = Rowset::new(&["Database", "Create Database"]);
+            let collation = session.frontend.engine.schema_collation(&schema);
             let statement = format!(
-                "CREATE DATABASE `{schema}` /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin */"
+                "CREATE DATABASE `{schema}` /*!40100 DEFAULT CHARACTER SET {} COLLATE {} */",
+                collation.charset().name(),
+                collation.name()
             );
             rows.push(vec![text(schema), text(statement)]);
             rows
@@ -330,7 +333,7 @@ fn create_table(def: &TableDef, next_number: Option<u64>) -> String {
     let list = |columns: &[u16]| columns.iter().map(name).collect::<Vec<_>>().join(",");
     let columns = def.columns.iter().enumerate();
     let mut lines: Vec<String> = columns
-        .map(|(i, column)| column_line(column, def.is_auto_increment(i)))
+        .map(|(i, column)| column_line(column, def.is_auto_increment(i), def.collation))
         .collect();
     if !def.primary_key.is_empty() {
         lines.push(format!("  PRIMARY KEY ({})", list(&def.primary_key)));
@@ -348,8 +351,8 @@ fn create_table(def: &TableDef, next_number: Option<u64>) -> String {
     if let Some(next) = next_number.filter(|next| *next > 1) {
         let _ = write!(out, " AUTO_INCREMENT={next}");
     }
-    let collation = describe::default_collation(&def.columns).name();
-    let _ = write!(out, " DEFAULT CHARSET=utf8mb4 COLLATE={collation}");
+    let (charset, collation) = (def.collation.charset().name(), def.collation.name());
+    let _ = write!(out, " DEFAULT CHARSET={charset} COLLATE={collation}");
     if !def.comment.is_empty() {
         let _ = write!(out, " COMMENT={}", quoted(&def.comment));
     }
@@ -362,10 +365,14 @@ pub(super) async fn next_number(session: &Session, table: &Table) -> Result<Opti
     Ok(numbers.map(|numbers| numbers.next()))
 }
 
-fn column_line(column: &ColumnDef, counts: bool) -> String {
+fn column_line(column: &ColumnDef, counts: bool, table: Collation) -> String {
     let mut line = format!("  `{}` {}", column.name, column.type_text());
     let is_json = column.ty == ColumnType::Json;
     if let Some(collation) = describe::collation(column) {
+        // Its character set is told where it is not the table's.
+        if collation.charset() != table.charset() {
+            let _ = write!(line, " CHARACTER SET {}", collation.charset().name());
+        }
         let _ = write!(line, " COLLATE {}", collation.name());
     }
     if !column.nullable {

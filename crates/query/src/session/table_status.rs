@@ -11,6 +11,8 @@ use super::Session;
 use super::money::Prices;
 use super::rowset::{Rowset, text};
 use super::show::number;
+use perigee_value::{Charset, Collation};
+
 use crate::error::Result;
 use crate::parse::{Filter, Scope};
 
@@ -186,7 +188,7 @@ pub(super) fn tables(tables: &[(Arc<Table>, Option<u64>)]) -> Rowset {
             None,
             None,
             None,
-            text(describe::default_collation(&table.def.columns).name()),
+            text(table.def.collation.name()),
             None,
             text(""),
             text(&table.def.comment),
@@ -252,15 +254,16 @@ pub(super) fn collations(filter: Option<&Filter>) -> Result<Rowset> {
         "#Sortlen",
         "Pad_attribute",
     ]);
-    for facts in describe::collations() {
+    for collation in Collation::all() {
+        let is_default = describe::is_default(collation);
         rows.push(vec![
-            text(facts.collation.name()),
-            text(facts.character_set),
-            number(u64::from(facts.collation.0)),
-            text(if facts.is_default { "Yes" } else { "" }),
+            text(collation.name()),
+            text(collation.charset().name()),
+            number(u64::from(collation.0)),
+            text(if is_default { "Yes" } else { "" }),
             text("Yes"),
             number(1),
-            text("PAD SPACE"),
+            text(describe::pad_attribute(collation)),
         ]);
     }
     rows.filter(filter)?;
@@ -270,12 +273,14 @@ pub(super) fn collations(filter: Option<&Filter>) -> Result<Rowset> {
 /// SHOW CHARACTER SET.
 pub(super) fn character_sets(filter: Option<&Filter>) -> Result<Rowset> {
     let mut rows = Rowset::new(&["Charset", "Description", "Default collation", "#Maxlen"]);
-    rows.push(vec![
-        text("utf8mb4"),
-        text("UTF-8 Unicode"),
-        text("utf8mb4_bin"),
-        number(4),
-    ]);
+    for charset in Charset::ALL {
+        rows.push(vec![
+            text(charset.name()),
+            text(charset.description()),
+            text(charset.default_collation().name()),
+            number(charset.max_len()),
+        ]);
+    }
     rows.filter(filter)?;
     Ok(rows)
 }

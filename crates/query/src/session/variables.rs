@@ -5,10 +5,11 @@ use std::str::FromStr;
 
 use perigee_engine::ndp::MAX_JOIN_TABLE_MEMORY;
 use perigee_sql_bind::{Modes, WrongModes};
+use perigee_value::{Charset, Collation};
 use sqlparser::ast::{Expr, Value};
 
 use crate::error::{Result, SqlError};
-use crate::parse::Scope;
+use crate::parse::{Scope, collation_named};
 
 /// Where a variable can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ enum Kind {
     Fixed,
     /// A character set that utf8mb4 covers; NULL where `true`.
     Charset(bool),
+    /// A collation.
+    Collation,
     /// A list of SQL modes.
     Modes,
 }
@@ -106,11 +109,11 @@ static DEFINITIONS: &[Definition] = &[
     both("character_set_database", Kind::Fixed, "utf8mb4"),
     never("character_set_filesystem", Kind::Text, "binary"),
     both("character_set_results", Kind::Charset(true), "utf8mb4"),
-    both("character_set_server", Kind::Fixed, "utf8mb4"),
+    both("character_set_server", Kind::Charset(false), "utf8mb4"),
     never("character_set_system", Kind::Text, "utf8mb3"),
-    both("collation_connection", Kind::Fixed, "utf8mb4_bin"),
+    both("collation_connection", Kind::Collation, "utf8mb4_bin"),
     both("collation_database", Kind::Fixed, "utf8mb4_bin"),
-    both("collation_server", Kind::Fixed, "utf8mb4_bin"),
+    both("collation_server", Kind::Collation, "utf8mb4_bin"),
     both("completion_type", Kind::Fixed, "NO_CHAIN"),
     both(
         "cte_max_recursion_depth",
@@ -312,6 +315,21 @@ impl Variables {
         Ok(self.values[name].as_deref())
     }
 
+    /// The collation of the connection.
+    #[must_use]
+    pub fn collation(&self) -> Collation {
+        self.collation_of("collation_connection")
+    }
+
+    /// The collation that is the value of a variable.
+    #[must_use]
+    pub fn collation_of(&self, variable: &str) -> Collation {
+        let name = self.values.get(variable);
+        let name = name.and_then(Option::as_deref);
+        name.and_then(Collation::named)
+            .unwrap_or(Collation::UTF8MB4_BIN)
+    }
+
     /// The value of a switch that there is.
     #[must_use]
     pub fn is_on(&self, name: &str) -> bool {
@@ -413,6 +431,9 @@ impl Variables {
                 let modes = Modes::parse(value.as_deref().unwrap_or_default());
                 self.modes = modes.unwrap_or(self.modes);
             }
+            if let Some((other, value)) = companion(definition.name, value.as_deref()) {
+                self.values.insert(other, Some(value));
+            }
             self.values.insert(definition.name, value);
         }
     }
@@ -423,6 +444,23 @@ impl Variables {
     /// 1193.
     pub fn default_of(name: &str) -> Result<String> {
         Ok(definition(name)?.default.to_owned())
+    }
+}
+
+/// A character set's variable changes with that of its collation, and the other way round.
+fn companion(name: &str, value: Option<&str>) -> Option<(&'static str, String)> {
+    let charset = |name: Option<&str>| name.and_then(Charset::named);
+    let of_collation = |name: Option<&str>| {
+        let collation = name.and_then(Collation::named);
+        collation.map(|collation| collation.charset().name().to_owned())
+    };
+    let default = |name| charset(name).map(|own| own.default_collation().name().to_owned());
+    match name {
+        "character_set_connection" => default(value).map(|v| ("collation_connection", v)),
+        "character_set_server" => default(value).map(|v| ("collation_server", v)),
+        "collation_connection" => of_collation(value).map(|v| ("character_set_connection", v)),
+        "collation_server" => of_collation(value).map(|v| ("character_set_server", v)),
+        _ => None,
     }
 }
 
@@ -490,8 +528,17 @@ fn normal(definition: &Definition, value: &str) -> Result<String> {
                 Err(SqlError::not_supported(format!("sql_mode {name}")))
             }
         },
+        Kind::Collation => Ok(collation_named(value)?.name().to_owned()),
     }
 }
+
+/// Character sets that MySQL knows.
+const KNOWN_CHARSETS: &[&str] = &[
+    "armscii8", "big5", "binary", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852",
+    "cp866", "cp932", "dec8", "eucjpms", "euckr", "gb18030", "gb2312", "gbk", "geostd8", "greek",
+    "hebrew", "hp8", "keybcs2", "koi8r", "koi8u", "latin1", "latin2", "latin5", "latin7", "macce",
+    "macroman", "sjis", "swe7", "tis620", "ucs2", "ujis", "utf16", "utf16le", "utf32",
+];
 
 /// A character set of the connection: those whose texts are UTF-8.
 ///
@@ -500,9 +547,10 @@ fn normal(definition: &Definition, value: &str) -> Result<String> {
 pub fn charset(name: &str) -> Result<String> {
     match name.to_ascii_lowercase().as_str() {
         known @ ("utf8mb4" | "utf8" | "utf8mb3" | "ascii") => Ok(known.to_owned()),
-        other => Err(SqlError::not_supported(format!(
+        other if KNOWN_CHARSETS.contains(&other) => Err(SqlError::not_supported(format!(
             "the character set {other}"
         ))),
+        other => Err(SqlError::unknown_charset(other)),
     }
 }
 

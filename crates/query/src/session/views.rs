@@ -76,6 +76,11 @@ async fn facts(session: &Session) -> Result<Facts> {
             seconds: process.seconds,
             statement: process.statement,
         });
+    let schemas = schemas.into_iter().map(|schema| {
+        let collation = engine.schema_collation(&schema);
+        (schema, collation)
+    });
+    let schemas = schemas.collect();
     Ok(Facts {
         view_schemas,
         accounts: accounts(session)?,

@@ -253,8 +253,8 @@ fn errors_end_a_script_unless_it_goes_on_by_force() {
             "ERROR 1193 (HY000) at line 1: Unknown system variable 'nosuch'",
         ),
         (
-            "CREATE DATABASE c COLLATE latin1_bin",
-            "ERROR 1235 (42000) at line 1",
+            "CREATE DATABASE c COLLATE latin2_bin",
+            "ERROR 1273 (HY000) at line 1: Unknown collation: 'latin2_bin'",
         ),
     ];
     for (sql, complaint) in failures {

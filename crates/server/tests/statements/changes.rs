@@ -42,7 +42,7 @@ pub fn create_l() -> String {
 /// The statement that makes the table whose keys compare by weights.
 pub fn create_c() -> String {
     "CREATE TABLE c (code VARCHAR(6) NOT NULL, n INT NOT NULL, tag CHAR(4), words TEXT, \
-     PRIMARY KEY (code, n), UNIQUE KEY tag (tag), KEY n (n)) COLLATE=utf8mb4_general_ci"
+     PRIMARY KEY (code, n), UNIQUE KEY tag (tag), KEY n (n)) COLLATE=utf8mb4_unicode_520_ci"
         .to_owned()
 }
 

@@ -1,7 +1,7 @@
 //! Comparing answers: what is compared of them, and how their differences are shown.
 
 use perigee_testkit::MariaDb;
-use perigee_value::collation::weight;
+use perigee_value::Collation;
 use perigee_workload::{Client, Rows, WorkloadError};
 
 use super::queries::{Compared, Order, Query};
@@ -41,7 +41,10 @@ pub fn normal(rows: &Rows, query: &Query) -> Rows {
                 Err(_) => text.clone(),
             },
             Compared::AsCollated => text.trim_end_matches(' ').to_owned(),
-            Compared::AsWeights => text.trim_end_matches(' ').chars().map(weight).collect(),
+            Compared::AsWeights => {
+                let form = Collation::UTF8MB4_UNICODE_520_CI.form(text.as_bytes());
+                String::from_utf8_lossy(&form).into_owned()
+            }
         })
     };
     let row = |row: &Vec<Option<String>>| row.iter().zip(&query.columns).map(cell).collect();

@@ -16,7 +16,7 @@ pub enum Compared {
     AsDouble,
     /// Without trailing spaces: any of the values that are equal in the collation is right.
     AsCollated,
-    /// As in `utf8mb4_general_ci`.
+    /// As in `utf8mb4_unicode_520_ci`.
     AsWeights,
 }
 

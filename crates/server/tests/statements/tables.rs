@@ -19,7 +19,7 @@ pub enum Kind {
     Time,
     Year,
     Text,
-    /// Text that compares as `utf8mb4_general_ci`.
+    /// Text that compares as `utf8mb4_unicode_520_ci`.
     Ci,
 }
 
@@ -37,9 +37,9 @@ const TEXTS: [&str; 18] = [
     " a", "abc d",
 ];
 
-const CI_TEXTS: [&str; 20] = [
+const CI_TEXTS: [&str; 26] = [
     "", "a", "A ", "ä", "Á", "ab", "AB", "äB ", "b", "B", "ß", "s", "S", "é", "E ", "a%b", "A_b",
-    "😀", "🚀", "12X",
+    "😀", "🚀", "12X", "ss", "SS ", "ﬁ", "FI", "e\u{301}", "a\u{a0}",
 ];
 
 /// A string literal.
@@ -219,14 +219,14 @@ pub const T: [Column; 19] = [
     column(
         "ci",
         Kind::Ci,
-        "VARCHAR(9) COLLATE utf8mb4_general_ci",
+        "VARCHAR(9) COLLATE utf8mb4_unicode_520_ci",
         true,
         ci_literal,
     ),
     column(
         "cc",
         Kind::Ci,
-        "CHAR(6) COLLATE utf8mb4_general_ci NOT NULL",
+        "CHAR(6) COLLATE utf8mb4_unicode_520_ci NOT NULL",
         false,
         ci_literal,
     ),
@@ -240,7 +240,7 @@ pub const T: [Column; 19] = [
     column(
         "tone",
         Kind::Ci,
-        "ENUM('S', 'b', 'A', 'äB') COLLATE utf8mb4_general_ci NOT NULL",
+        "ENUM('S', 'b', 'A', 'äB') COLLATE utf8mb4_unicode_520_ci NOT NULL",
         false,
         tone_literal,
     ),
@@ -263,7 +263,7 @@ pub const S: [Column; 7] = [
     column(
         "ci",
         Kind::Ci,
-        "VARCHAR(12) COLLATE utf8mb4_general_ci",
+        "VARCHAR(12) COLLATE utf8mb4_unicode_520_ci",
         true,
         ci_literal,
     ),

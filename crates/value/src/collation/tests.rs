@@ -124,6 +124,20 @@ fn characters_are_alike_one_by_one() {
 }
 
 #[test]
+fn characters_of_one_byte_order_by_their_weights() {
+    let swedish = Collation::LATIN1_SWEDISH_CI;
+    assert!(equal(swedish, "ü", "y") && equal(swedish, "ÄÖ", "äö "));
+    assert!(order(swedish, "z", "å").is_lt() && order(swedish, "Å", "ä").is_lt());
+    assert!(order(Collation::LATIN1_BIN, "€", "é").is_lt() && order(swedish, "ÿ", "ł").is_lt());
+    assert!(order(Collation::LATIN1_GENERAL_CI, "A", "á").is_lt());
+    assert!(order(Collation::LATIN1_GENERAL_CI, "á", "B").is_lt());
+    assert!(equal(Collation::ASCII_GENERAL_CI, "a", "A") && !equal(Collation::ASCII_BIN, "a", "A"));
+    assert_eq!(Charset::Latin1.bytes_of("a€ł"), &b"a\x80?"[..]);
+    assert_eq!(Charset::Latin1.text_of(b"\xe9\x80").as_deref(), Some("é€"));
+    assert!(Charset::Latin1.has("é€") && !Charset::Latin1.has("ł") && !Charset::Ascii.has("é"));
+}
+
+#[test]
 fn every_character_has_a_form() {
     for collation in Collation::all().filter(|collation| collation.is_text()) {
         for char in '\0'..=char::MAX {

@@ -82,9 +82,7 @@ pub(crate) fn check_text(ty: ColumnType, text: &[u8]) -> Result<&[u8], ValueErro
     };
     let most = usize::from(chars);
     let binary = collation == Collation::BINARY;
-    if !binary && !text.is_ascii() && std::str::from_utf8(text).is_err() {
-        return Err(ValueError::new(ValueErrorKind::Incorrect, ty, text));
-    }
+    check_characters(ty, collation, text)?;
     if text.len() <= most || (!binary && char_count(text) <= most) {
         return Ok(text);
     }
@@ -100,6 +98,17 @@ pub(crate) fn check_text(ty: ColumnType, text: &[u8]) -> Result<&[u8], ValueErro
     }
 }
 
+/// Checks that a string is a text of its character set.
+fn check_characters(ty: ColumnType, collation: Collation, text: &[u8]) -> Result<(), ValueError> {
+    if collation == Collation::BINARY || text.is_ascii() {
+        return Ok(());
+    }
+    match std::str::from_utf8(text) {
+        Ok(text) if collation.charset().has(text) => Ok(()),
+        _ => Err(ValueError::new(ValueErrorKind::Incorrect, ty, text)),
+    }
+}
+
 /// As [`check_text`], for a long type: its length counts in bytes.
 fn check_long(
     ty: ColumnType,
@@ -109,9 +118,7 @@ fn check_long(
 ) -> Result<&[u8], ValueError> {
     let most = ColumnType::long_limit(prefix) as usize;
     let binary = collation == Collation::BINARY;
-    if !binary && !text.is_ascii() && std::str::from_utf8(text).is_err() {
-        return Err(ValueError::new(ValueErrorKind::Incorrect, ty, text));
-    }
+    check_characters(ty, collation, text)?;
     if text.len() <= most {
         return Ok(text);
     }

@@ -105,6 +105,7 @@ fn definition(name: &str) -> TableDef {
             index("by_serial", &[5], true),
         ],
         auto_increment: None,
+        collation: Collation::UTF8MB4_BIN,
         comment: String::new(),
     }
 }

@@ -11,7 +11,7 @@ use super::column::set_default;
 use super::draft::Draft;
 use super::keys::{self, NewKey};
 use super::modal::modal_definition;
-use super::options::check_engine;
+use super::options::{check_engine, texts};
 use super::{name_error, new_name};
 use crate::error::{Result, SqlError};
 use crate::parse::Clause;
@@ -103,6 +103,16 @@ fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()>
             Ok(())
         }
         Clause::Engine(name) => check_engine(session, &name, &draft.name),
+        Clause::Collating(collating) => {
+            if let Some(collation) = collating.said()? {
+                draft.collation = texts(collation)?;
+            }
+            Ok(())
+        }
+        Clause::ConvertTo(collating) => match collating.said()? {
+            Some(collation) => draft.convert(texts(collation)?),
+            None => Ok(()),
+        },
         Clause::Force => Ok(()),
     }
 }

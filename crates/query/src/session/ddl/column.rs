@@ -11,10 +11,10 @@ use sqlparser::ast::{
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
+use super::options::texts;
 use super::{MAX_NAME, unsupported};
 use crate::error::{Result, SqlError};
-use crate::parse::check_charset;
-use crate::parse::text_collation;
+use crate::parse::{Collating, charset_named, collation_named};
 use crate::session::insert::literal_datum;
 
 /// A column as a statement defines it.
@@ -54,7 +54,7 @@ pub(super) fn column_definition(column: &AstColumn, otherwise: Collation) -> Res
     let mut key = None;
     let mut default = None;
     let (mut counts, mut null_said) = (false, false);
-    let mut collation = None;
+    let mut collating = Collating::default();
     for option in &column.options {
         match &option.option {
             ColumnOption::Null => {
@@ -67,12 +67,10 @@ pub(super) fn column_definition(column: &AstColumn, otherwise: Collation) -> Res
             ColumnOption::Unique(_) => key = Some(Inline::Unique),
             ColumnOption::Comment(text) => def.comment.clone_from(text),
             ColumnOption::CharacterSet(name) => {
-                check_charset(&name.to_string())?;
-                // A COLLATE clause in front of it stays.
-                collation = collation.or(Some(Collation::UTF8MB4_BIN));
+                collating.charset = Some(charset_named(&name.to_string())?);
             }
             ColumnOption::Collation(name) => {
-                collation = Some(text_collation(&name.to_string())?);
+                collating.collation = Some(collation_named(&name.to_string())?);
             }
             ColumnOption::ForeignKey(_) => return unsupported("REFERENCES"),
             ColumnOption::Check(_) => return unsupported("CHECK"),
@@ -91,7 +89,12 @@ pub(super) fn column_definition(column: &AstColumn, otherwise: Collation) -> Res
             other => return unsupported(format!("the column option {other}")),
         }
     }
-    let collation = collation.unwrap_or(otherwise);
+    let has_bytes = matches!(def.ty, ColumnType::Varchar { .. } | ColumnType::Long { .. });
+    let collation = match collating.said()? {
+        // VARCHAR … CHARACTER SET binary is VARBINARY.
+        Some(Collation::BINARY) if has_bytes && values.is_none() => Collation::BINARY,
+        said => texts(said.unwrap_or(otherwise))?,
+    };
     match values {
         Some(values) => set_members(&mut def, values, collation)?,
         None => def.ty = with_collation(def.ty, collation),
@@ -126,6 +129,10 @@ fn set_members(column: &mut ColumnDef, values: &[EnumMember], collation: Collati
         EnumMember::NamedValue(..) => unsupported("ENUM with numbers"),
     };
     let texts = values.iter().map(text).collect::<Result<_>>()?;
+    set_texts(column, texts, collation)
+}
+
+fn set_texts(column: &mut ColumnDef, texts: Vec<String>, collation: Collation) -> Result<()> {
     let members = Members::new(texts, collation).map_err(|error| match error {
         MembersError::Duplicate(text) => SqlError::duplicated_value(&column.name, text),
         MembersError::TooLong => SqlError::too_long_value(&column.name),
@@ -299,6 +306,19 @@ fn fraction(column: &str, digits: Option<u64>) -> Result<u8> {
     let digits = digits.unwrap_or(0);
     let fsp = u8::try_from(digits).ok().filter(|fsp| *fsp <= 6);
     fsp.ok_or_else(|| SqlError::precision_too_big(digits, column, 6))
+}
+
+/// Gives a column of texts another collation.
+///
+/// # Errors
+/// 1291 if two values of an ENUM are equal in it.
+pub(super) fn convert(column: &mut ColumnDef, collation: Collation) -> Result<()> {
+    let Some(members) = &column.members else {
+        column.ty = with_collation(column.ty, collation);
+        return Ok(());
+    };
+    let texts = members.texts().to_vec();
+    set_texts(column, texts, collation)
 }
 
 /// The type with another collation, if it is one of texts.

@@ -4,12 +4,11 @@
 //! columns and are resolved in the end, when all columns are known; keys that the table has follow
 //! their columns wherever these go.
 
-use perigee_catalog_views::describe;
 use perigee_engine::Source;
 use perigee_engine::catalog::{AutoIncrement, ColumnDef, IndexDef, TableDef};
 use perigee_value::{Collation, Datum};
 
-use super::column::{Definition, Inline, checked_column_name};
+use super::column::{Definition, Inline, checked_column_name, convert};
 use super::keys::{NewKey, check};
 use crate::error::{Result, SqlError};
 use crate::parse::Position;
@@ -54,12 +53,12 @@ enum KeyColumns {
 
 impl Draft {
     /// A table without columns.
-    pub(super) fn new(schema: String, name: String) -> Self {
+    pub(super) fn new(schema: String, name: String, collation: Collation) -> Self {
         Self {
             schema,
             name,
             comment: String::new(),
-            collation: Collation::UTF8MB4_BIN,
+            collation,
             start: None,
             columns: Vec::new(),
             primary: None,
@@ -85,12 +84,22 @@ impl Draft {
             schema: def.schema.clone(),
             name: def.name.clone(),
             comment: def.comment.clone(),
-            collation: describe::default_collation(&def.columns),
+            collation: def.collation,
             start: None,
             columns: def.columns.iter().enumerate().map(column).collect(),
             primary: (!primary.is_empty()).then(|| KeyColumns::Old(primary.clone())),
             keys: def.indexes.iter().map(key).collect(),
         }
+    }
+
+    /// CONVERT TO CHARACTER SET: gives the table and its columns of texts another collation.
+    ///
+    /// # Errors
+    /// 1291.
+    pub(super) fn convert(&mut self, collation: Collation) -> Result<()> {
+        self.collation = collation;
+        let mut columns = self.columns.iter_mut();
+        columns.try_for_each(|column| convert(&mut column.def, collation))
     }
 
     fn place(&self, name: &str) -> Option<usize> {
@@ -318,6 +327,7 @@ impl Draft {
             indexes,
             auto_increment: counts.map(|column| AutoIncrement { column, start }),
             comment: self.comment,
+            collation: self.collation,
         };
         check(&def)?;
         Ok((def, sources))

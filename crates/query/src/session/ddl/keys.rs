@@ -152,8 +152,12 @@ fn check_size(def: &TableDef) -> Result<()> {
 /// Bytes that a value takes at most in a row or key, as MySQL counts them.
 fn greatest_width(ty: ColumnType) -> usize {
     match ty {
-        ColumnType::Char { chars, .. } | ColumnType::Varchar { chars, .. } => {
-            usize::from(chars) * BYTES_PER_CHAR
+        ColumnType::Char { chars, collation } | ColumnType::Varchar { chars, collation } => {
+            let bytes = match collation.is_text() {
+                true => usize::from(collation.charset().max_len()),
+                false => BYTES_PER_CHAR,
+            };
+            usize::from(chars) * bytes
         }
         other => other.stored_width().map_or(0, usize::from),
     }

@@ -19,7 +19,7 @@ use sqlparser::ast::{CreateTable, CreateTableLikeKind, ObjectName};
 
 use super::Session;
 use crate::error::{Result, SqlError};
-use crate::parse::{Ddl, Piece, Position};
+use crate::parse::{Collating, Ddl, Piece, Position};
 use crate::result::OkResult;
 use draft::Draft;
 use modal::modal_definition;
@@ -40,7 +40,11 @@ pub(super) async fn run(
         Ddl::CreateSchema {
             name,
             if_not_exists,
-        } => create_schema(session, &name, if_not_exists).await?,
+            collating,
+        } => create_schema(session, &name, if_not_exists, collating).await?,
+        Ddl::AlterSchema { name, collating } => {
+            alter_schema(session, name.as_deref(), collating).await?
+        }
         Ddl::DropSchema { name, if_exists } => {
             freeing_space(Box::pin(drop_schema(session, &name, if_exists, cancel))).await?
         }
@@ -64,11 +68,23 @@ pub(super) async fn run(
     })
 }
 
-async fn create_schema(session: &mut Session, name: &str, if_not_exists: bool) -> Result<u64> {
+async fn create_schema(
+    session: &mut Session,
+    name: &str,
+    if_not_exists: bool,
+    collating: Collating,
+) -> Result<u64> {
     let schema = checked_name(name)?;
+    let collation = match collating.said()? {
+        Some(collation) => options::texts(collation)?,
+        None => session.variables.collation_of("collation_server"),
+    };
     let created = match perigee_catalog_views::is_schema(&schema) {
         true => Err(EngineError::SchemaExists(schema.clone())),
-        false => session.frontend.engine.create_schema(&schema).await,
+        false => {
+            let engine = &session.frontend.engine;
+            engine.create_schema_of(&schema, collation).await
+        }
     };
     match created {
         Err(EngineError::SchemaExists(_)) if if_not_exists => {
@@ -77,6 +93,31 @@ async fn create_schema(session: &mut Session, name: &str, if_not_exists: bool) -
         }
         outcome => outcome.map(|()| 1).map_err(SqlError::from),
     }
+}
+
+/// Gives tables that a schema is to get another collation.
+async fn alter_schema(
+    session: &mut Session,
+    name: Option<&str>,
+    collating: Collating,
+) -> Result<u64> {
+    let schema = match name {
+        Some(name) => name.to_lowercase(),
+        None => session
+            .schema
+            .clone()
+            .ok_or_else(SqlError::no_schema_selected)?,
+    };
+    session.check_own(&schema)?;
+    if let Some(collation) = collating.said()? {
+        let collation = options::texts(collation)?;
+        let altered = session.frontend.engine.alter_schema(&schema, collation);
+        altered.await.map_err(|error| match error {
+            EngineError::NoSuchSchema(_) => SqlError::unknown_schema(&schema),
+            other => other.into(),
+        })?;
+    }
+    Ok(1)
 }
 
 /// Returns the number of tables that were dropped.
@@ -287,7 +328,8 @@ fn check_kind(table: &CreateTable) -> Result<()> {
 
 /// What a statement says itself of a table.
 fn draft(session: &mut Session, name: TableName, table: &CreateTable) -> Result<Draft> {
-    let mut draft = Draft::new(name.schema, name.name);
+    let collation = session.frontend.engine.schema_collation(&name.schema);
+    let mut draft = Draft::new(name.schema, name.name, collation);
     options::table_options(session, table, &mut draft)?;
     for column in &table.columns {
         let column = modal_definition(column, draft.collation, session.modes())?;

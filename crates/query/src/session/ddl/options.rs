@@ -1,12 +1,12 @@
 //! Table options.
 
+use perigee_value::Collation;
 use sqlparser::ast::{CommentDef, CreateTable, CreateTableOptions, Expr, SqlOption};
 
 use super::draft::Draft;
 use super::unsupported;
 use crate::error::{Result, SqlError};
-use crate::parse::check_charset;
-use crate::parse::text_collation;
+use crate::parse::{Collating, charset_named, collation_named};
 use crate::session::Session;
 
 pub(super) fn table_options(
@@ -22,6 +22,7 @@ pub(super) fn table_options(
         CreateTableOptions::Plain(options) => options,
         _ => return unsupported("these table options"),
     };
+    let mut collating = Collating::default();
     for option in options {
         match option {
             SqlOption::Comment(comment) => draft.comment = comment_text(comment),
@@ -30,8 +31,8 @@ pub(super) fn table_options(
                 let text = option_text(value);
                 let key = key.strip_prefix("DEFAULT ").unwrap_or(&key);
                 match key {
-                    "CHARSET" | "CHARACTER SET" => check_charset(&text)?,
-                    "COLLATE" => draft.collation = text_collation(&text)?,
+                    "CHARSET" | "CHARACTER SET" => collating.charset = Some(charset_named(&text)?),
+                    "COLLATE" => collating.collation = Some(collation_named(&text)?),
                     "ENGINE" => check_engine(session, &text, &draft.name)?,
                     "COMMENT" => draft.comment = text,
                     "AUTO_INCREMENT" => {
@@ -54,7 +55,18 @@ pub(super) fn table_options(
             other => return unsupported(format!("the table option {other}")),
         }
     }
+    if let Some(collation) = collating.said()? {
+        draft.collation = texts(collation)?;
+    }
     Ok(())
+}
+
+/// A collation that columns of texts can have.
+pub(super) fn texts(collation: Collation) -> Result<Collation> {
+    match collation.is_text() {
+        true => Ok(collation),
+        false => unsupported("columns of texts in the character set binary"),
+    }
 }
 
 /// Checks that a storage engine is the one there is; InnoDB's tables get it with a warning.

@@ -365,6 +365,10 @@ impl Environment for Block<'_> {
         self.statement.environment.session_function(name)
     }
 
+    fn collation(&self) -> perigee_value::Collation {
+        self.statement.environment.collation()
+    }
+
     fn long_list(&self, name: &str) -> Option<ListItems<'_>> {
         self.statement.environment.long_list(name)
     }
