@@ -41,11 +41,8 @@ impl<T> View for Definition<T> {
             schema: self.schema.to_owned(),
             name: self.name.to_owned(),
             columns: columns.collect(),
-            primary_key: Vec::new(),
-            indexes: Vec::new(),
-            auto_increment: None,
             collation: Collation::UTF8MB4_GENERAL_CI,
-            comment: String::new(),
+            ..TableDef::default()
         }
     }
 

@@ -5,6 +5,8 @@ use perigee_page_api::PageError;
 use perigee_sal::SalError;
 use perigee_value::RowError;
 
+use crate::refusal::Refusal;
+
 /// Why the engine did not do what it was asked.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {
@@ -34,6 +36,9 @@ pub enum EngineError {
         /// The key's columns as text, joined by `-`.
         value: String,
     },
+    /// A constraint forbids it.
+    #[error("{0}")]
+    Refused(Box<Refusal>),
     /// A row does not fit a page.
     #[error("row of {bytes} bytes is too long, the limit is {limit}")]
     RowTooLong {

@@ -19,6 +19,7 @@ mod load;
 pub mod mtr;
 mod overflow;
 mod prices;
+mod refusal;
 mod sample;
 pub mod scan;
 pub mod space;
@@ -35,10 +36,14 @@ pub mod ndp {
 }
 
 pub use analyze::Analysis;
-pub use ddl::{Alteration, ExclusiveTable, NewTable, Source, TableLocker, TableName};
+pub use ddl::{
+    Alteration, ExclusiveTable, Holds, NewTable, RelatedTables, RowCheck, Source, TableLocker,
+    TableName,
+};
 pub use engine::{Engine, EngineConfig};
 pub use errand::{Errand, freeing_space};
 pub use error::EngineError;
 pub use load::{BulkLoad, Chunk, Encoder};
 pub use prices::{Prices, ReducedPrices, StoragePrices, WholePrices};
+pub use refusal::{KeyName, Refusal};
 pub use sample::{SampleHow, SampleOf};

@@ -381,6 +381,74 @@ registry! {
     corrupt(1712, "HY000", detail) => "Index or table is corrupted: {detail}";
     /// The server is going away.
     shutting_down(1053, "08S01") => "Server shutdown in progress";
+    /// A name that is too long.
+    name_too_long(1059, "42000", name) => "Identifier name '{name}' is too long";
+    /// A foreign key that InnoDB does not have.
+    cannot_add_foreign_key(1215, "HY000") => "Cannot add foreign key constraint";
+    /// A foreign key that has not as many columns as it refers to.
+    wrong_foreign_key(1239, "42000", key) => "Incorrect foreign key definition for '{key}': Key reference and table reference don't match";
+    /// A row that is referred to.
+    row_is_referenced(1451, "23000", key) => "Cannot delete or update a parent row: a foreign key constraint fails ({key})";
+    /// A row that would refer to none.
+    no_referenced_row(1452, "23000", key) => "Cannot add or update a child row: a foreign key constraint fails ({key})";
+    /// DROP of an index that a foreign key needs.
+    index_needed(1553, "HY000", index) => "Cannot drop index '{index}': needed in a foreign key constraint";
+    /// TRUNCATE of a table that is referred to.
+    truncate_referenced(1701, "42000", schema, table, key) => "Cannot truncate a table referenced in a foreign key constraint (`{schema}`.`{table}`, CONSTRAINT `{key}`)";
+    /// A row that follows another would get a key that exists.
+    duplicate_in_child(1761, "23000", table, row, child, index) => "Foreign key constraint for table '{table}', record '{row}' would lead to a duplicate entry in table '{child}', key '{index}'";
+    /// A foreign key to a table without the index that it needs.
+    no_referenced_index(1822, "HY000", key, table) => "Failed to add the foreign key constraint. Missing index for constraint '{key}' in the referenced table '{table}'";
+    /// A foreign key to a table that does not exist.
+    no_referenced_table(1824, "HY000", table) => "Failed to open the referenced table '{table}'";
+    /// Two foreign keys of one name.
+    foreign_key_exists(1826, "HY000", name) => "Duplicate foreign key constraint name '{name}'";
+    /// DROP of a column of a foreign key.
+    foreign_key_column_needed(1828, "HY000", column, key) => "Cannot drop column '{column}': needed in a foreign key constraint '{key}'";
+    /// DROP of a column that is referred to.
+    referenced_column_dropped(1829, "HY000", column, key, table) => "Cannot drop column '{column}': needed in a foreign key constraint '{key}' of table '{table}'";
+    /// SET NULL of a column that cannot be NULL.
+    foreign_key_not_null(1830, "HY000", column, key) => "Column '{column}' cannot be NOT NULL: needed in a foreign key constraint '{key}' SET NULL";
+    /// Another type for a column of a foreign key.
+    foreign_key_column_changed(1832, "HY000", column, key) => "Cannot change column '{column}': used in a foreign key constraint '{key}'";
+    /// Another type for a column that is referred to.
+    referenced_column_changed(1833, "HY000", column, key, table) => "Cannot change column '{column}': used in a foreign key constraint '{key}' of table '{table}'";
+    /// Foreign keys that go on for too long.
+    cascade_depth(3008, "HY000", depth) => "Foreign key cascade delete/update exceeds max depth of {depth}.";
+    /// DROP of a table that is referred to.
+    table_is_referenced(3730, "HY000", table, key, child) => "Cannot drop table '{table}' referenced by a foreign key constraint '{key}' on table '{child}'.";
+    /// A foreign key to a column that does not exist.
+    no_referenced_column(3734, "HY000", column, key, table) => "Failed to add the foreign key constraint. Missing column '{column}' for constraint '{key}' in the referenced table '{table}'";
+    /// A foreign key to a column of another type.
+    incompatible_columns(3780, "HY000", column, referenced, key) => "Referencing column '{column}' and referenced column '{referenced}' in foreign key constraint '{key}' are incompatible.";
+    /// CHECK with what has no truth value.
+    check_not_boolean(3812, "HY000", name) => "An expression of non-boolean type specified to a check constraint '{name}'.";
+    /// CHECK of a column that names another one.
+    check_other_column(3813, "HY000", name) => "Column check constraint '{name}' references other column.";
+    /// CHECK with a function that gives another value each time.
+    check_named_function(3814, "HY000", name, function) => "An expression of a check constraint '{name}' contains disallowed function: {function}.";
+    /// CHECK with a subquery.
+    check_function(3815, "HY000", name) => "An expression of a check constraint '{name}' contains disallowed function.";
+    /// CHECK with a variable.
+    check_variable(3816, "HY000", name) => "An expression of a check constraint '{name}' cannot refer to a user or system variable.";
+    /// CHECK of the column that numbers rows.
+    check_auto_increment(3818, "HY000", name) => "Check constraint '{name}' cannot refer to an auto-increment column.";
+    /// A row that does not keep a CHECK constraint.
+    check_violated(3819, "HY000", name) => "Check constraint '{name}' is violated.";
+    /// CHECK of a column that does not exist.
+    check_unknown_column(3820, "HY000", name, column) => "Check constraint '{name}' refers to non-existing column '{column}'.";
+    /// A CHECK constraint that does not exist.
+    check_not_found(3821, "HY000", name) => "Check constraint '{name}' is not found in the table.";
+    /// Two CHECK constraints of one name.
+    check_exists(3822, "HY000", name) => "Duplicate check constraint name '{name}'.";
+    /// CHECK of a column that a foreign key changes.
+    check_of_foreign_key(3823, "HY000", column, name, key) => "Column '{column}' cannot be used in a check constraint '{name}': needed in a foreign key constraint '{key}' referential action.";
+    /// A name that constraints of several kinds have.
+    several_constraints(3939, "HY000", name) => "Table has multiple constraints with the name '{name}'. Please use constraint specific 'DROP' clause.";
+    /// A constraint that does not exist.
+    constraint_not_found(3940, "HY000", name) => "Constraint '{name}' does not exist.";
+    /// DROP or RENAME of a column that a CHECK constraint uses.
+    column_of_check(3959, "HY000", name, column) => "Check constraint '{name}' uses column '{column}', hence column cannot be dropped or renamed.";
     /// Another frontend has opened the database: this one ends. Drivers take it for a broken connection.
     taken_over(1053, "08S01", why) => "Server shutdown in progress: {why}";
 }
@@ -430,6 +498,7 @@ impl From<EngineError> for SqlError {
             EngineError::NumbersExhausted => Self::numbers_exhausted(),
             EngineError::BadDefinition(text) => Self::not_supported(text),
             EngineError::DuplicateKey { index, value } => Self::duplicate_entry(value, index),
+            EngineError::Refused(refusal) => (*refusal).into(),
             EngineError::RowTooLong { limit, .. } => Self::row_too_long(limit),
             EngineError::KeyTooLong { limit, .. } => Self::key_too_long(limit),
             EngineError::Evaluation(text) => evaluation(&text),

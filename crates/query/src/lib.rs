@@ -9,6 +9,7 @@ mod interrupt;
 mod memory;
 mod parse;
 mod plan;
+mod refusal;
 mod result;
 mod session;
 mod texts;

@@ -74,6 +74,24 @@ const KINDS: &[Kind] = &[
         back: &["DROP TABLE new"],
     },
     Kind {
+        sql: "CREATE TABLE new (id INT PRIMARY KEY, a INT, CHECK (a > 0), \
+              FOREIGN KEY (a) REFERENCES copy (id) ON DELETE CASCADE)",
+        back: &["DROP TABLE new"],
+    },
+    Kind {
+        sql: "ALTER TABLE few ADD FOREIGN KEY (id) REFERENCES copy (id), ADD CHECK (a >= 0)",
+        back: &["ALTER TABLE few DROP FOREIGN KEY few_ibfk_1, DROP CHECK few_chk_1"],
+    },
+    // Those that refer to them follow.
+    Kind {
+        sql: "RENAME TABLE copy TO renamed, kept TO copy",
+        back: &["RENAME TABLE copy TO kept, renamed TO copy"],
+    },
+    Kind {
+        sql: "ALTER TABLE copy RENAME COLUMN id TO number, RENAME TO renamed",
+        back: &["ALTER TABLE renamed RENAME COLUMN number TO id, RENAME TO copy"],
+    },
+    Kind {
         sql: "DROP DATABASE other",
         back: &["CREATE DATABASE other", "CREATE TABLE other.x LIKE copy"],
     },
@@ -105,6 +123,9 @@ async fn create(client: &mut Client, dir: &Path) {
         let sql = format!("CREATE TABLE {table} {columns}");
         client.execute(&sql).await.unwrap();
     }
+    let kept = "CREATE TABLE kept (id INT PRIMARY KEY, a INT, \
+                FOREIGN KEY (id) REFERENCES copy (id) ON UPDATE CASCADE)";
+    client.execute(kept).await.unwrap();
     for (table, rows) in [("t", ROWS), ("few", FEW), ("copy", FEW)] {
         let mut lines = String::new();
         for id in 1..=rows {
@@ -137,7 +158,7 @@ async fn describe(client: &mut Client) -> String {
                 .next()
                 .unwrap()
                 .to_owned();
-            let all = format!("SELECT * FROM {name} ORDER BY id");
+            let all = format!("SELECT * FROM {name} ORDER BY 1");
             let rows = client.query(&all).await.unwrap();
             let digest = rows.iter().flatten().flatten().fold(0_u64, |digest, cell| {
                 cell.bytes().fold(digest, |digest, byte| {

@@ -1,13 +1,13 @@
-//! TABLE_CONSTRAINTS and KEY_COLUMN_USAGE: primary and unique keys.
+//! TABLE_CONSTRAINTS, KEY_COLUMN_USAGE, REFERENTIAL_CONSTRAINTS and CHECK_CONSTRAINTS.
 
 use std::sync::Arc;
 
-use perigee_engine::catalog::Table;
+use perigee_engine::catalog::{ForeignKey, Table, TableDef};
 use perigee_value::Datum;
 
 use super::SCHEMA;
 use crate::Facts;
-use crate::definition::{Definition, catalog, count, null, of, text};
+use crate::definition::{Definition, catalog, count, count_of, long, of, of_some, text};
 use crate::describe;
 
 /// TABLE_CONSTRAINTS.
@@ -27,7 +27,7 @@ pub(super) static TABLE_CONSTRAINTS: Definition<Constraint> = Definition {
             of(&constraint.table.def.name)
         }),
         text("CONSTRAINT_TYPE", 11, |constraint| of(constraint.kind())),
-        text("ENFORCED", 3, |_| of("YES")),
+        text("ENFORCED", 3, |constraint| of(constraint.enforced())),
     ],
     rows: constraints,
 };
@@ -59,27 +59,92 @@ pub(super) static KEY_COLUMN_USAGE: Definition<(Constraint, usize)> = Definition
         count("ORDINAL_POSITION", |(_, number)| {
             Datum::UInt(*number as u64 + 1)
         }),
-        count("POSITION_IN_UNIQUE_CONSTRAINT", null),
-        text("REFERENCED_TABLE_SCHEMA", 64, null),
-        text("REFERENCED_TABLE_NAME", 64, null),
-        text("REFERENCED_COLUMN_NAME", 64, null),
+        count("POSITION_IN_UNIQUE_CONSTRAINT", |(constraint, number)| {
+            let position = constraint.foreign().map(|_| *number as u64 + 1);
+            count_of(position)
+        }),
+        text("REFERENCED_TABLE_SCHEMA", 64, |(constraint, _)| {
+            of_some(constraint.foreign().map(|key| &key.schema))
+        }),
+        text("REFERENCED_TABLE_NAME", 64, |(constraint, _)| {
+            of_some(constraint.foreign().map(|key| &key.table))
+        }),
+        text("REFERENCED_COLUMN_NAME", 64, |(constraint, number)| {
+            of_some(constraint.foreign().map(|key| &key.referenced[*number]))
+        }),
     ],
     rows: constrained_columns,
 };
 
-/// A primary or unique key.
+/// REFERENTIAL_CONSTRAINTS.
+pub(super) static REFERENTIAL_CONSTRAINTS: Definition<Reference> = Definition {
+    schema: SCHEMA,
+    name: "REFERENTIAL_CONSTRAINTS",
+    columns: &[
+        text("CONSTRAINT_CATALOG", 64, catalog),
+        text("CONSTRAINT_SCHEMA", 64, |one| of(&one.table.def.schema)),
+        text("CONSTRAINT_NAME", 64, |one| of(&one.key().name)),
+        text("UNIQUE_CONSTRAINT_CATALOG", 64, catalog),
+        text("UNIQUE_CONSTRAINT_SCHEMA", 64, |one| of(&one.key().schema)),
+        text("UNIQUE_CONSTRAINT_NAME", 64, |one| {
+            of_some(one.unique.as_ref())
+        }),
+        text("MATCH_OPTION", 64, |_| of("NONE")),
+        text("UPDATE_RULE", 64, |one| of(one.key().on_update.sql())),
+        text("DELETE_RULE", 64, |one| of(one.key().on_delete.sql())),
+        text("TABLE_NAME", 64, |one| of(&one.table.def.name)),
+        text("REFERENCED_TABLE_NAME", 64, |one| of(&one.key().table)),
+    ],
+    rows: references,
+};
+
+/// CHECK_CONSTRAINTS.
+pub(super) static CHECK_CONSTRAINTS: Definition<Constraint> = Definition {
+    schema: SCHEMA,
+    name: "CHECK_CONSTRAINTS",
+    columns: &[
+        text("CONSTRAINT_CATALOG", 64, catalog),
+        text("CONSTRAINT_SCHEMA", 64, |one| of(&one.table.def.schema)),
+        text("CONSTRAINT_NAME", 64, |one| of(&one.name)),
+        long("CHECK_CLAUSE", |one| of_some(one.condition())),
+    ],
+    rows: checks,
+};
+
+/// What a constraint is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Primary,
+    Unique,
+    /// A foreign key, by its number.
+    Foreign(usize),
+    /// A CHECK constraint, by its number.
+    Check(usize),
+}
+
+/// A constraint of a table.
 #[derive(Clone)]
 pub(super) struct Constraint {
     table: Arc<Table>,
     name: String,
     columns: Vec<u16>,
+    kind: Kind,
 }
 
 impl Constraint {
     fn kind(&self) -> &'static str {
-        match self.name.as_str() {
-            "PRIMARY" => "PRIMARY KEY",
-            _ => "UNIQUE",
+        match self.kind {
+            Kind::Primary => "PRIMARY KEY",
+            Kind::Unique => "UNIQUE",
+            Kind::Foreign(_) => "FOREIGN KEY",
+            Kind::Check(_) => "CHECK",
+        }
+    }
+
+    fn enforced(&self) -> &'static str {
+        match self.kind {
+            Kind::Check(number) if !self.table.def.checks[number].enforced => "NO",
+            _ => "YES",
         }
     }
 
@@ -87,23 +152,95 @@ impl Constraint {
     fn column(&self, number: usize) -> &str {
         &self.table.def.columns[usize::from(self.columns[number])].name
     }
+
+    fn foreign(&self) -> Option<&ForeignKey> {
+        match self.kind {
+            Kind::Foreign(number) => self.table.def.foreign_keys.get(number),
+            _ => None,
+        }
+    }
+
+    fn condition(&self) -> Option<&str> {
+        match self.kind {
+            Kind::Check(number) => Some(&self.table.def.checks[number].condition),
+            _ => None,
+        }
+    }
+}
+
+/// A foreign key, and the name of the unique key that it refers to.
+pub(super) struct Reference {
+    table: Arc<Table>,
+    number: usize,
+    unique: Option<String>,
+}
+
+impl Reference {
+    fn key(&self) -> &ForeignKey {
+        &self.table.def.foreign_keys[self.number]
+    }
+}
+
+fn constraints_of(table: &Arc<Table>) -> Vec<Constraint> {
+    let def = &table.def;
+    let one = |name: &str, columns: &[u16], kind| Constraint {
+        table: table.clone(),
+        name: name.to_owned(),
+        columns: columns.to_vec(),
+        kind,
+    };
+    let keys = describe::keys(def).filter(|key| key.unique).map(|key| {
+        let kind = match key.name {
+            "PRIMARY" => Kind::Primary,
+            _ => Kind::Unique,
+        };
+        one(key.name, key.columns, kind)
+    });
+    let foreign = def.foreign_keys.iter().enumerate();
+    let foreign = foreign.map(|(number, key)| one(&key.name, &key.columns, Kind::Foreign(number)));
+    let checks = def.checks.iter().enumerate();
+    let checks = checks.map(|(number, check)| one(&check.name, &[], Kind::Check(number)));
+    keys.chain(foreign).chain(checks).collect()
 }
 
 fn constraints(facts: &Facts) -> Vec<Constraint> {
-    let of_table = |table: &Arc<Table>| {
-        let keys = describe::keys(&table.def).filter(|key| key.unique);
-        let constraint = |key: describe::Key<'_>| Constraint {
-            table: table.clone(),
-            name: key.name.to_owned(),
-            columns: key.columns.to_vec(),
-        };
-        keys.map(constraint).collect::<Vec<_>>()
-    };
-    facts
-        .tables
-        .iter()
-        .flat_map(|facts| of_table(&facts.table))
+    let tables = facts.tables.iter();
+    tables
+        .flat_map(|facts| constraints_of(&facts.table))
         .collect()
+}
+
+fn checks(facts: &Facts) -> Vec<Constraint> {
+    let is_check = |constraint: &Constraint| matches!(constraint.kind, Kind::Check(_));
+    constraints(facts).into_iter().filter(is_check).collect()
+}
+
+fn references(facts: &Facts) -> Vec<Reference> {
+    let mut references = Vec::new();
+    for table in facts.tables.iter().map(|facts| &facts.table) {
+        for (number, key) in table.def.foreign_keys.iter().enumerate() {
+            let parent = facts.tables.iter().map(|facts| &facts.table.def);
+            let parent = parent
+                .into_iter()
+                .find(|def| key.refers_to(&def.schema, &def.name));
+            references.push(Reference {
+                table: table.clone(),
+                number,
+                unique: parent.and_then(|parent| unique_key(parent, key)),
+            });
+        }
+    }
+    references
+}
+
+/// Name of the unique key over the columns that a foreign key refers to.
+fn unique_key(parent: &TableDef, key: &ForeignKey) -> Option<String> {
+    let column = |name: &String| parent.column(name).map(|column| column as u16);
+    let columns = key.referenced.iter().map(column);
+    let columns: Vec<u16> = columns.collect::<Option<_>>()?;
+    let mut keys = describe::keys(parent).filter(|key| key.unique);
+    let found = keys.find(|key| *key.columns == columns)?;
+    Some(found.name.to_owned())
 }
 
 fn constrained_columns(facts: &Facts) -> Vec<(Constraint, usize)> {

@@ -17,7 +17,7 @@ pub(crate) const SCHEMA: &str = "information_schema";
 pub(crate) const VIEWS: &[&dyn View] = &[
     &nothing::APPLICABLE_ROLES,
     &server::CHARACTER_SETS,
-    &nothing::CHECK_CONSTRAINTS,
+    &constraints::CHECK_CONSTRAINTS,
     &server::COLLATIONS,
     &server::COLLATION_CHARACTER_SET_APPLICABILITY,
     &columns::COLUMNS,
@@ -31,7 +31,7 @@ pub(crate) const VIEWS: &[&dyn View] = &[
     &nothing::PARTITIONS,
     &nothing::PLUGINS,
     &server::PROCESSLIST,
-    &nothing::REFERENTIAL_CONSTRAINTS,
+    &constraints::REFERENTIAL_CONSTRAINTS,
     &nothing::ROUTINES,
     &tables::SCHEMATA,
     &privileges::SCHEMA_PRIVILEGES,

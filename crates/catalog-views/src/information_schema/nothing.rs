@@ -37,16 +37,6 @@ pub(super) static APPLICABLE_ROLES: Definition<()> = view(
     ],
 );
 
-pub(super) static CHECK_CONSTRAINTS: Definition<()> = view(
-    "CHECK_CONSTRAINTS",
-    &[
-        name("CONSTRAINT_CATALOG"),
-        name("CONSTRAINT_SCHEMA"),
-        name("CONSTRAINT_NAME"),
-        long("CHECK_CLAUSE", null),
-    ],
-);
-
 pub(super) static COLUMN_PRIVILEGES: Definition<()> = view(
     "COLUMN_PRIVILEGES",
     &[
@@ -192,23 +182,6 @@ pub(super) static PLUGINS: Definition<()> = view(
         long("PLUGIN_DESCRIPTION", null),
         name("PLUGIN_LICENSE"),
         name("LOAD_OPTION"),
-    ],
-);
-
-pub(super) static REFERENTIAL_CONSTRAINTS: Definition<()> = view(
-    "REFERENTIAL_CONSTRAINTS",
-    &[
-        name("CONSTRAINT_CATALOG"),
-        name("CONSTRAINT_SCHEMA"),
-        name("CONSTRAINT_NAME"),
-        name("UNIQUE_CONSTRAINT_CATALOG"),
-        name("UNIQUE_CONSTRAINT_SCHEMA"),
-        name("UNIQUE_CONSTRAINT_NAME"),
-        name("MATCH_OPTION"),
-        name("UPDATE_RULE"),
-        name("DELETE_RULE"),
-        name("TABLE_NAME"),
-        name("REFERENCED_TABLE_NAME"),
     ],
 );
 

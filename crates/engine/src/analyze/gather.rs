@@ -298,6 +298,7 @@ mod tests {
             auto_increment: None,
             collation: Collation::UTF8MB4_BIN,
             comment: String::new(),
+            ..TableDef::default()
         };
         engine.create_schema("test").await.unwrap();
         let table = engine.create_table(def).await.unwrap();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::constraint::{self, Check, ForeignKey};
 use perigee_types::{DecodeError, Reader, Writer};
 use perigee_value::{
     Collation, ColumnType, Datum, Members, ValueError, ValueRef, format_value, parse_text,
@@ -160,12 +161,35 @@ pub struct TableDef {
     pub comment: String,
     /// The collation of columns of texts that say none.
     pub collation: Collation,
+    /// Foreign keys, in the order of their names.
+    pub foreign_keys: Vec<ForeignKey>,
+    /// CHECK constraints, in the order of their definition.
+    pub checks: Vec<Check>,
+}
+
+impl Default for TableDef {
+    fn default() -> Self {
+        Self {
+            schema: String::new(),
+            name: String::new(),
+            columns: Vec::new(),
+            primary_key: Vec::new(),
+            indexes: Vec::new(),
+            auto_increment: None,
+            comment: String::new(),
+            collation: Collation::UTF8MB4_BIN,
+            foreign_keys: Vec::new(),
+            checks: Vec::new(),
+        }
+    }
 }
 
 /// Of the byte that says what follows: an AUTO_INCREMENT.
 const HAS_AUTO_INCREMENT: u8 = 1;
 /// Of the same: the collation, which older definitions do not have.
 const HAS_COLLATION: u8 = 2;
+/// Of the same: foreign keys and CHECK constraints.
+const HAS_CONSTRAINTS: u8 = 4;
 
 impl TableDef {
     /// Index of the column with this name, compared without case.
@@ -215,15 +239,22 @@ impl TableDef {
             w.str(&index.name).u8(u8::from(index.unique));
             encode_columns(&index.columns, w);
         }
-        let auto = match self.auto_increment {
-            Some(_) => HAS_AUTO_INCREMENT,
-            None => 0,
-        };
-        w.u8(auto | HAS_COLLATION);
+        let is_constrained = !self.foreign_keys.is_empty() || !self.checks.is_empty();
+        let mut flags = HAS_COLLATION;
+        if self.auto_increment.is_some() {
+            flags |= HAS_AUTO_INCREMENT;
+        }
+        if is_constrained {
+            flags |= HAS_CONSTRAINTS;
+        }
+        w.u8(flags);
         if let Some(auto) = &self.auto_increment {
             w.u16(auto.column).u64(auto.start);
         }
         w.u16(self.collation.0);
+        if is_constrained {
+            constraint::encode(self, w);
+        }
     }
 
     /// Reads what [`TableDef::encode`] wrote, checking that columns exist.
@@ -245,7 +276,7 @@ impl TableDef {
             });
         }
         let flags = r.u8()?;
-        if flags > HAS_AUTO_INCREMENT | HAS_COLLATION {
+        if flags > HAS_AUTO_INCREMENT | HAS_COLLATION | HAS_CONSTRAINTS {
             return Err(DecodeError::new("catalog: flags of a table"));
         }
         let auto_increment = match flags & HAS_AUTO_INCREMENT {
@@ -256,6 +287,10 @@ impl TableDef {
             0 => shared_collation(&columns),
             _ => decode_collation(r)?,
         };
+        let (foreign_keys, checks) = match flags & HAS_CONSTRAINTS {
+            0 => Default::default(),
+            _ => constraint::decode(r, count)?,
+        };
         Ok(Self {
             schema,
             name,
@@ -265,6 +300,8 @@ impl TableDef {
             auto_increment,
             comment,
             collation,
+            foreign_keys,
+            checks,
         })
     }
 }

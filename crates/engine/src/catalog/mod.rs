@@ -1,20 +1,24 @@
 //! The catalog: schemas, tables and the records of accounts, kept in pages like everything else, so that a frontend started
 //! on an empty machine finds them.
 
+mod constraint;
 mod def;
 mod histogram;
 mod journal;
 mod numbers;
+mod references;
 mod samples;
 mod stats;
 mod store;
 mod table;
 
+pub use constraint::{Action, Check, ForeignKey};
 pub use def::{AutoIncrement, ColumnDef, ColumnDefault, IndexDef, TableDef};
 pub use histogram::{Bucket, Histogram, MAX_BUCKETS, STRING_BYTES};
 pub(crate) use histogram::{compare, cut, kept};
 pub(crate) use journal::Changes;
 pub use numbers::{Numbers, Step, positive};
+pub(crate) use references::References;
 pub use samples::Sample;
 pub(crate) use samples::Samples;
 pub use stats::{ColumnStats, TableStats};

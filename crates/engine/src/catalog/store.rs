@@ -27,7 +27,7 @@ use perigee_value::Collation;
 
 use super::def::decode_collation;
 use super::journal;
-use super::{ColumnStats, Table, TableStats};
+use super::{ColumnStats, References, Table, TableStats};
 use crate::EngineError;
 use crate::btree::{
     CATALOG_INDEX, Inserted, KeySpan, MAX_RECORD_LEN, RecordChange, Tree, TreeSpec, Updated,
@@ -69,6 +69,8 @@ pub(crate) struct Catalog {
     pub(crate) schemas: RwLock<Schemas>,
     /// The collations of schemas that say one.
     pub(crate) collations: RwLock<BTreeMap<String, Collation>>,
+    /// What foreign keys refer to; changed under the lock of the schemas.
+    references: RwLock<References>,
     accounts: RwLock<Arc<AccountRecords>>,
     /// Changes with every change of the accounts.
     accounts_version: AtomicU64,
@@ -166,7 +168,7 @@ impl Catalog {
             }
         }
         journal::complete(&tree, &mut entries).await?;
-        let schemas = RwLock::new(decode(&entries, pool.allocator().retired())?);
+        let schemas = decode(&entries, pool.allocator().retired())?;
         let collations = RwLock::new(collations(&entries)?);
         let account = |(key, value): (Vec<u8>, Vec<u8>)| match key.split_first() {
             Some((&ACCOUNT, name)) => Some((name.to_vec(), value)),
@@ -175,7 +177,8 @@ impl Catalog {
         let accounts = entries.into_iter().filter_map(account).collect();
         Ok(Self {
             tree,
-            schemas,
+            references: RwLock::new(References::of(&schemas)),
+            schemas: RwLock::new(schemas),
             collations,
             accounts: RwLock::new(Arc::new(accounts)),
             accounts_version: AtomicU64::new(1),
@@ -225,6 +228,19 @@ impl Catalog {
             .ok_or_else(|| EngineError::NoSuchSchema(schema.to_owned()))?;
         let missing = || EngineError::NoSuchTable(format!("{schema}.{name}"));
         tables.get(name).cloned().ok_or_else(missing)
+    }
+
+    /// The tables whose foreign keys refer to the table with this name, which may not exist; itself among them
+    /// if it refers to itself. In the order of their names.
+    pub(crate) fn children(&self, schema: &str, name: &str) -> Vec<Arc<Table>> {
+        let children = self.references.read().children(schema, name);
+        let table = |(schema, name): &(String, String)| self.table(schema, name).ok();
+        children.iter().filter_map(table).collect()
+    }
+
+    /// Takes note of foreign keys that came or went with a change of these schemas.
+    pub(crate) fn renew_references(&self, schemas: &Schemas) {
+        *self.references.write() = References::of(schemas);
     }
 
     /// True if the table is what the catalog has under its name.

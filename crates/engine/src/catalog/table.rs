@@ -537,6 +537,7 @@ mod tests {
             auto_increment: None,
             collation: Collation::UTF8MB4_BIN,
             comment: String::new(),
+            ..TableDef::default()
         }
     }
 

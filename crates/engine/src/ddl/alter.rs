@@ -1,5 +1,6 @@
 //! ALTER TABLE: what has to be done for another definition, and doing it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use perigee_types::TableId;
@@ -8,12 +9,18 @@ use perigee_value::{ColumnType, Datum, RowError, ValueError};
 use super::build::{Build, Rows};
 use super::change::Change;
 use super::fill::Fill;
-use super::lock::{ExclusiveTable, TableName};
+use super::foreign;
+use super::lock::TableName;
+use super::related::{self, RelatedTables};
 use super::schema::NO_ROOT;
 use crate::EngineError;
-use crate::catalog::{ColumnDef, IndexRoot, Numbers, Step, Table, TableDef, TableStats, positive};
+use crate::catalog::{
+    ColumnDef, ForeignKey, IndexRoot, Numbers, Step, Table, TableDef, TableStats, positive,
+};
 use crate::engine::Engine;
+use crate::refusal::Refusal;
 use crate::scan::CancelToken;
+use crate::txn::foreign::refused;
 
 /// Where the values of a column come from.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +42,30 @@ pub struct Alteration {
     pub zero_is_a_value: bool,
     /// Write all rows anew even if nothing asks for it.
     pub force: bool,
+    /// Rows must refer to rows by new foreign keys, and columns of foreign keys keep their types.
+    pub checks: bool,
+    /// What must hold for each row.
+    pub row_check: Option<RowCheck>,
+}
+
+/// Whether a row, given as values of the table's columns, keeps a condition.
+pub type Holds = dyn Fn(&[Datum]) -> bool + Send + Sync;
+
+/// A condition that the rows of a table must keep.
+#[derive(Clone)]
+pub struct RowCheck {
+    /// The condition.
+    pub holds: Arc<Holds>,
+    /// Rows that stay as they are may not keep it.
+    pub always: bool,
+}
+
+impl fmt::Debug for RowCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowCheck")
+            .field("always", &self.always)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Alteration {
@@ -139,15 +170,25 @@ impl Engine {
     /// # Errors
     /// [`EngineError::BadDefinition`], [`EngineError::TableExists`] and
     /// [`EngineError::NoSuchSchema`] for the new name, [`EngineError::DuplicateKey`],
-    /// [`EngineError::Row`] for a row that does not fit, [`EngineError::Cancelled`]. Then the table
-    /// is what it was.
+    /// [`EngineError::Row`] for a row that does not fit, [`EngineError::Refused`],
+    /// [`EngineError::Cancelled`]. Then the table is what it was.
     pub async fn alter_table(
         self: &Arc<Self>,
-        locked: ExclusiveTable,
-        alteration: Alteration,
+        locked: RelatedTables,
+        mut alteration: Alteration,
         cancel: &CancelToken,
     ) -> Result<u64, EngineError> {
         let old = locked.table().clone();
+        self.check_alteration(&old, &alteration)?;
+        let mut def = alteration.def.clone();
+        foreign::follow(&mut def, &old, &alteration);
+        let mut before = old.def.clone();
+        foreign::follow(&mut before, &old, &alteration);
+        for def in [&mut def, &mut before] {
+            related::rename_generated(def, &old.def.name, &alteration.def.name);
+        }
+        alteration.def = def;
+        self.check_constraints(&alteration.def, Some(&old), alteration.checks)?;
         let trial = vec![NO_ROOT; alteration.def.indexes.len() + 1];
         let trial = Table::new(
             TableId(0),
@@ -167,18 +208,88 @@ impl Engine {
             let (table, rows) = self.copied(&old, trial, &alteration, cancel).await?;
             (table, Some(rows))
         };
+        let table = self.with_references(&before, table, &alteration, cancel);
+        let table = table.await?;
+        let row_check = alteration.row_check.as_ref();
+        let row_check = row_check.filter(|check| check.always || rows.is_some());
+        let table = match row_check {
+            Some(check) => self.with_checked_rows(table, check, cancel).await?,
+            None => table,
+        };
         let turn = self.turn().await?;
         if renamed {
             self.check_free(&name)?;
         }
+        self.check_constraints(&alteration.def, Some(&old), alteration.checks)?;
         let mut change = Change::default();
         if old.roots() != table.roots() {
             change.moves_trees();
         }
         change.remove(&old);
         change.put(table);
-        self.make_change(turn, vec![locked], change).await?;
+        for (child, def) in self.following(&old, &alteration) {
+            let stats = (*child.stats()).clone();
+            change.remove(&child);
+            change.put(child.successor(child.id, def, &child.roots(), stats)?);
+        }
+        self.make_change(turn, locked.into_locks(), change).await?;
         Ok(rows.unwrap_or(0))
+    }
+
+    /// The table, once its rows are found to keep a condition.
+    async fn with_checked_rows(
+        self: &Arc<Self>,
+        table: Table,
+        check: &RowCheck,
+        cancel: &CancelToken,
+    ) -> Result<Table, EngineError> {
+        let table = Arc::new(table);
+        let columns = table.def.columns.len();
+        let mut rows = Rows::new(self, &table, cancel);
+        let mut more = true;
+        while more {
+            let mut leaf = Vec::new();
+            more = rows
+                .next(|row| {
+                    let value = |column: usize| row.value(column).to_datum();
+                    leaf.push((0..columns).map(value).collect::<Vec<_>>());
+                    Ok(())
+                })
+                .await?;
+            for mut row in leaf {
+                if table.has_long() {
+                    self.fetch_long(&mut row).await?;
+                }
+                if !(check.holds)(&row) {
+                    return Err(refused(Refusal::Unchecked));
+                }
+            }
+        }
+        drop(rows);
+        Ok(Arc::into_inner(table).expect("nobody else knows it yet"))
+    }
+
+    /// The table, once its rows are found to refer to rows by the foreign keys that it did not have `before`, where that is to
+    /// be checked.
+    async fn with_references(
+        self: &Arc<Self>,
+        before: &TableDef,
+        table: Table,
+        alteration: &Alteration,
+        cancel: &CancelToken,
+    ) -> Result<Table, EngineError> {
+        let known = |key: &ForeignKey| {
+            let mut before = before.foreign_keys.iter();
+            before.any(|before| foreign::is_same(before, key, alteration))
+        };
+        let keys = table.def.foreign_keys.clone();
+        let keys: Vec<_> = keys.iter().filter(|key| !known(key)).collect();
+        if !alteration.checks || keys.is_empty() {
+            return Ok(table);
+        }
+        let table = Arc::new(table);
+        self.check_references(&table, &keys, cancel).await?;
+        Ok(Arc::into_inner(table).expect("nobody else knows it yet"))
     }
 
     /// The table with the definition of `trial` over the same clustered records; the trees of

@@ -123,6 +123,10 @@ impl Change {
     }
 
     fn publish_tables(self, engine: &Engine) {
+        let tables = self.retired.iter().chain(&self.tables);
+        let is_related = tables
+            .into_iter()
+            .any(|table| !table.def.foreign_keys.is_empty());
         let mut schemas = engine.catalog.schemas.write();
         for table in &self.retired {
             if let Some(tables) = schemas.get_mut(&table.def.schema) {
@@ -141,6 +145,9 @@ impl Change {
         if let Some(name) = self.dropped_schema {
             collations.remove(&name);
             schemas.remove(&name);
+        }
+        if is_related {
+            engine.catalog.renew_references(&schemas);
         }
         if let Some(records) = self.accounts {
             engine.catalog.publish_accounts(records);

@@ -12,9 +12,12 @@ mod alter;
 mod build;
 mod change;
 mod fill;
+mod foreign;
 mod lock;
+mod related;
 mod schema;
 
-pub use alter::{Alteration, Source};
+pub use alter::{Alteration, Holds, RowCheck, Source};
 pub use fill::NewTable;
 pub use lock::{ExclusiveTable, TableLocker, TableName};
+pub use related::RelatedTables;

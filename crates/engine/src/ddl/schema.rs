@@ -2,15 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use perigee_types::{IndexId, PageId, TableId};
 use perigee_value::Collation;
 
 use super::change::Change;
 use super::lock::{ExclusiveTable, TableLocker, TableName};
+use super::related;
 use crate::EngineError;
 use crate::catalog::{IndexRoot, Table, TableDef, TableStats};
 use crate::engine::Engine;
+use crate::refusal::Refusal;
+use crate::scan::CancelToken;
+
+/// How long a table is waited for unless a statement says it.
+const LONG: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Stands for a root until there is one.
 pub(super) const NO_ROOT: IndexRoot = IndexRoot::new(IndexId(0), PageId(0));
@@ -60,13 +67,15 @@ impl Engine {
         self.make_change(turn, Vec::new(), change).await
     }
 
-    /// Drops a schema with all its tables; returns how many there were.
+    /// Drops a schema with all its tables; returns how many there were. With `checks` no foreign key of another
+    /// schema may refer to them.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchSchema`], or as [`Engine::lock_exclusively`].
+    /// [`EngineError::NoSuchSchema`], [`EngineError::Refused`], or as [`Engine::lock_exclusively`].
     pub async fn drop_schema(
         self: &Arc<Self>,
         name: &str,
+        checks: bool,
         locker: &TableLocker,
     ) -> Result<usize, EngineError> {
         loop {
@@ -85,6 +94,9 @@ impl Engine {
             if !tables.iter().all(is_locked) {
                 continue;
             }
+            if checks {
+                self.check_not_referenced(&tables, Refusal::TableReferenced)?;
+            }
             let mut change = Change::default();
             tables.iter().for_each(|table| change.remove(table));
             change.drop_schema(name);
@@ -94,33 +106,55 @@ impl Engine {
         }
     }
 
-    /// Makes an empty table.
+    /// Makes an empty table that refers to no other.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchSchema`], [`EngineError::TableExists`], [`EngineError::BadDefinition`].
+    /// As [`Engine::create_related_table`].
     pub async fn create_table(self: &Arc<Self>, def: TableDef) -> Result<Arc<Table>, EngineError> {
+        let locker = self.table_locker(LONG, &CancelToken::new());
+        self.create_related_table(def, true, &locker).await
+    }
+
+    /// Makes an empty table. With `checks`, the tables that it refers to exist.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchSchema`], [`EngineError::TableExists`], [`EngineError::BadDefinition`],
+    /// [`EngineError::Refused`], or as [`Engine::lock_exclusively`].
+    pub async fn create_related_table(
+        self: &Arc<Self>,
+        def: TableDef,
+        checks: bool,
+        locker: &TableLocker,
+    ) -> Result<Arc<Table>, EngineError> {
         // Roots and ids come with their log group; a trial table checks the definition before.
         let roots = vec![NO_ROOT; def.indexes.len() + 1];
         let trial = Table::new(TableId(0), def.clone(), &roots, TableStats::default())?;
-        let turn = self.turn().await?;
+        let (locked, turn) = self.lock_parents(&def, locker).await?;
         self.check_free(&TableName::of(&trial))?;
+        self.check_constraints(&def, None, checks)?;
         let indexes: Vec<_> = trial.indexes.iter().collect();
         let (id, roots) = self.make_trees(&indexes).await?;
         let mut change = Change::default();
         let table = change.put(Table::new(id, def, &roots, TableStats::default())?);
-        self.make_change(turn, Vec::new(), change).await?;
+        self.make_change(turn, locked, change).await?;
         Ok(table)
     }
 
-    /// Drops tables, all or none. Reads that use them go on with what they have.
+    /// Drops tables, all or none. Reads that use them go on with what they have. With `checks` no foreign key of
+    /// another table may refer to them.
     ///
     /// # Errors
-    /// What storage says.
+    /// [`EngineError::Refused`], or what storage says.
     pub async fn drop_tables(
         self: &Arc<Self>,
         tables: Vec<ExclusiveTable>,
+        checks: bool,
     ) -> Result<(), EngineError> {
         let turn = self.turn().await?;
+        if checks {
+            let tables: Vec<_> = tables.iter().map(|locked| locked.table().clone()).collect();
+            self.check_not_referenced(&tables, Refusal::TableReferenced)?;
+        }
         let mut change = Change::default();
         tables
             .iter()
@@ -128,16 +162,20 @@ impl Engine {
         self.make_change(turn, tables, change).await
     }
 
-    /// Empties a table: it gets new trees.
+    /// Empties a table: it gets new trees. With `checks` no foreign key of another table may refer to it.
     ///
     /// # Errors
-    /// What storage says.
+    /// [`EngineError::Refused`], or what storage says.
     pub async fn truncate_table(
         self: &Arc<Self>,
         locked: ExclusiveTable,
+        checks: bool,
     ) -> Result<(), EngineError> {
         let old = locked.table().clone();
         let turn = self.turn().await?;
+        if checks {
+            self.check_not_referenced(std::slice::from_ref(&old), Refusal::RowsReferenced)?;
+        }
         let indexes: Vec<_> = old.indexes.iter().collect();
         let (id, roots) = self.make_trees(&indexes).await?;
         let mut def = old.def.clone();
@@ -162,19 +200,9 @@ impl Engine {
         renames: &[(TableName, TableName)],
         locker: &TableLocker,
     ) -> Result<(), EngineError> {
-        let mut sources: Vec<_> = renames.iter().map(|(from, _)| from).collect();
-        sources.sort();
-        sources.dedup();
-        let mut locked = Vec::new();
-        for name in sources {
-            match self.lock_exclusively(name, locker).await {
-                Ok(table) => locked.push(table),
-                // It may be the new name of another one.
-                Err(EngineError::NoSuchTable(_) | EngineError::NoSuchSchema(_)) => {}
-                Err(e) => return Err(e),
-            }
-        }
-        let turn = self.turn().await?;
+        // One of them may be the new name of another one.
+        let sources: Vec<_> = renames.iter().map(|(from, _)| from.clone()).collect();
+        let (locked, turn) = self.lock_related(&sources, &[], locker).await?;
         let change = self.renamed(renames, &locked)?;
         self.make_change(turn, locked, change).await
     }
@@ -201,16 +229,27 @@ impl Engine {
             owners.insert(from, None);
             owners.insert(to, Some(table));
         }
+        let moved: BTreeMap<TableName, TableName> = owners
+            .iter()
+            .filter_map(|(name, table)| {
+                let old = TableName::of(table.as_ref()?);
+                Some((old, (*name).clone()))
+            })
+            .collect();
         let mut change = Change::default();
-        let moved = owners.values().flatten();
-        moved.clone().for_each(|table| change.remove(table));
-        for (name, table) in &owners {
-            let Some(table) = table else { continue };
-            let def = TableDef {
-                schema: name.schema.clone(),
-                name: name.name.clone(),
-                ..table.def.clone()
-            };
+        let mut renamed = Vec::new();
+        for table in locked.iter().map(ExclusiveTable::table) {
+            let mut def = table.def.clone();
+            related::follow_renames(&mut def, &moved);
+            if def != table.def {
+                change.remove(table);
+                renamed.push((table, def));
+            }
+        }
+        for (table, def) in renamed {
+            if moved.contains_key(&TableName::of(table)) {
+                self.check_names(&def, Some(table), &moved)?;
+            }
             let stats = (*table.stats()).clone();
             change.put(table.successor(table.id, def, &table.roots(), stats)?);
         }

@@ -99,7 +99,9 @@ impl Engine {
     ) -> Result<BulkLoad, EngineError> {
         transaction.begin_statement(cancel);
         let clustered = self.tree(table.clustered());
-        let mut is_empty = clustered.first_in(KeySpan::all()).await?.is_none();
+        // Rows that refer to others are checked one by one.
+        let is_checked = transaction.checks_foreign_keys() && !table.def.foreign_keys.is_empty();
+        let mut is_empty = !is_checked && clustered.first_in(KeySpan::all()).await?.is_none();
         let trx = if is_empty {
             transaction.write_alone_to(table).await?
         } else {

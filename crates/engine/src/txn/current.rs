@@ -48,3 +48,23 @@ pub(super) async fn current_version(
     };
     tree.look(key, look).await
 }
+
+/// What there is of a row for who belongs to no transaction.
+pub(crate) enum Lookup {
+    /// This version, committed; deleted ones are marked. `None` if there is no row.
+    Settled(Option<Vec<u8>>),
+    /// A version whose transaction has not ended.
+    Written,
+}
+
+/// What there is of the row with a clustered key, for no transaction.
+pub(crate) async fn look_up(
+    engine: &Engine,
+    table: &Table,
+    key: &[u8],
+) -> Result<Lookup, EngineError> {
+    Ok(match current_version(engine, table, key, None).await? {
+        Current::Settled(row) => Lookup::Settled(row),
+        Current::Written(_) => Lookup::Written,
+    })
+}

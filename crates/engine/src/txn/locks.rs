@@ -33,7 +33,7 @@ use crate::scan::CancelToken;
 const MOST_SPANS: usize = 256;
 
 /// What a lock lets others do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LockMode {
     /// Others may lock it in shared mode, too; nobody else writes.
     Shared,

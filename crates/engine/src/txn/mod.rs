@@ -5,6 +5,7 @@ mod definition;
 mod ending;
 mod entries;
 mod figures;
+pub(crate) mod foreign;
 mod locks;
 mod long;
 mod purge;
@@ -26,6 +27,7 @@ pub use transaction::{Isolation, Savepoint, Transaction, TransactionOptions};
 pub use view::ReadView;
 pub use write::{DuplicateRow, Written};
 
+pub(crate) use current::{Lookup, look_up};
 pub(crate) use definition::{DefinitionHold, DefinitionLock};
 pub(crate) use ending::Pauses;
 pub(crate) use entries::{clustered_key, entry_of_version};

@@ -14,6 +14,7 @@ use perigee_types::{TableId, TrxId};
 
 use super::current::{Current, current_version};
 use super::ending::Ending;
+use super::foreign::Relations;
 use super::locks::{LockMode, Owner, RangeLocker};
 use super::rollback::roll_back_from;
 use super::segment::{Position, UndoLog};
@@ -58,6 +59,8 @@ pub struct TransactionOptions {
     pub definition_timeout: Duration,
     /// The connection it belongs to, 0 for none.
     pub connection: u64,
+    /// Whether foreign keys are checked and followed.
+    pub foreign_key_checks: bool,
 }
 
 impl Default for TransactionOptions {
@@ -68,6 +71,7 @@ impl Default for TransactionOptions {
             lock_timeout: Duration::from_secs(50),
             definition_timeout: Duration::from_secs(365 * 24 * 3600),
             connection: 0,
+            foreign_key_checks: true,
         }
     }
 }
@@ -79,7 +83,7 @@ pub struct Savepoint(Option<Position>);
 /// A transaction. Dropping it unfinished rolls it back in the background.
 pub struct Transaction {
     pub(super) engine: Arc<Engine>,
-    options: TransactionOptions,
+    pub(super) options: TransactionOptions,
     /// Stops the statement at hand.
     pub(super) cancel: CancelToken,
     /// What is seen: of the transaction under REPEATABLE READ, else of the statement.
@@ -95,6 +99,10 @@ pub(super) struct Running {
     pub undo: Option<UndoLog>,
     /// By how many rows tables grew, and how many rows changed.
     rows: HashMap<TableId, (Arc<Table>, i64, u64)>,
+    /// The foreign keys of tables that it wrote to, where they are known.
+    pub relations: HashMap<TableId, Option<Arc<Relations>>>,
+    /// How many rows of a table are locked in a mode because of foreign keys.
+    pub related_locks: HashMap<(TableId, LockMode), usize>,
 }
 
 impl Engine {
@@ -295,6 +303,8 @@ impl Transaction {
                 owner: Arc::new(owner),
                 undo: None,
                 rows: HashMap::new(),
+                relations: HashMap::new(),
+                related_locks: HashMap::new(),
             }
         })
     }

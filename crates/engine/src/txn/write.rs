@@ -104,11 +104,8 @@ impl Transaction {
         Ok(rows.len() as u64)
     }
 
-    /// Inserts a row given as values of the table's columns.
-    ///
-    /// # Errors
-    /// As [`Transaction::insert`], but that a duplicate is no error.
-    pub async fn insert_row(
+    /// Inserts a row given as values of the table's columns, whatever foreign keys say.
+    pub(super) async fn put_row(
         &mut self,
         table: &Arc<Table>,
         row: &[Datum],
@@ -135,11 +132,15 @@ impl Transaction {
         });
         let pointers = self.append_undo(table, undo).await?;
         for (record, roll) in records.into_iter().zip(pointers) {
+            let missing = self.check_record(table, &record).await?;
             if let Written::Duplicate(row) = self.insert_record(table, record, Some(roll)).await? {
                 return Err(EngineError::DuplicateKey {
                     index: table.indexes[row.index].name.clone(),
                     value: row.value,
                 });
+            }
+            if let Some(error) = missing {
+                return Err(error);
             }
         }
         Ok(())
@@ -159,12 +160,8 @@ impl Transaction {
         Ok(written.expect("there is always a row to write"))
     }
 
-    /// Changes the row with this clustered key to what `change` makes of its current version, a
-    /// clustered record; it may be asked more than once. `None` if it gives none: nothing is changed.
-    ///
-    /// # Errors
-    /// As [`Transaction::update_row`].
-    pub async fn change_row(
+    /// Changes a row as [`Transaction::change_row`] does, whatever foreign keys say.
+    pub(super) async fn alter_row(
         &mut self,
         table: &Arc<Table>,
         key: &[u8],
@@ -250,11 +247,8 @@ impl Transaction {
         Ok(matches!(locked.await?, RowLock::Locked(Some(row)) if row == version))
     }
 
-    /// Deletes the row with this clustered key.
-    ///
-    /// # Errors
-    /// As [`Transaction::lock_row`].
-    pub async fn delete_row(
+    /// Deletes the row with this clustered key, whatever foreign keys say.
+    pub(super) async fn erase_row(
         &mut self,
         table: &Arc<Table>,
         key: &[u8],
@@ -292,10 +286,10 @@ impl Transaction {
     ) -> Result<Written, EngineError> {
         let before = self.savepoint();
         // Recursion ends there: a delete does not move rows.
-        if Box::pin(self.delete_row(table, key)).await? == Written::Missing {
+        if Box::pin(self.erase_row(table, key)).await? == Written::Missing {
             return Ok(Written::Missing);
         }
-        let written = self.insert_row(table, row).await?;
+        let written = self.put_row(table, row).await?;
         if let Written::Duplicate(_) = written {
             self.rollback_to(&before).await?;
         }
@@ -317,7 +311,11 @@ impl Transaction {
     }
 
     /// The version of a row, which may be delete-marked, once nobody else is writing it.
-    async fn settled(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+    pub(super) async fn settled(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>, EngineError> {
         loop {
             match current_version(&self.engine, table, key, self.id()).await? {
                 Current::Settled(row) => return Ok(row),

@@ -178,6 +178,7 @@ fn definition(name: &str) -> TableDef {
         auto_increment: None,
         collation: Collation::UTF8MB4_BIN,
         comment: String::new(),
+        ..TableDef::default()
     }
 }
 
@@ -215,7 +216,7 @@ async fn drop_table(engine: &Arc<Engine>, name: &str) {
     let name = TableName::of(&engine.table("test", name).unwrap());
     let locker = engine.table_locker(Duration::from_secs(5), &cancel);
     let locked = engine.lock_exclusively(&name, &locker).await.unwrap();
-    engine.drop_tables(vec![locked]).await.unwrap();
+    engine.drop_tables(vec![locked], true).await.unwrap();
 }
 
 /// The ids of the first rows that transaction `n` changes.

@@ -29,6 +29,8 @@ fn with_index(table: &Table) -> Alteration {
         def,
         zero_is_a_value: false,
         force: false,
+        checks: true,
+        row_check: None,
     }
 }
 
@@ -43,7 +45,8 @@ async fn alter(
     change: impl Fn(&Table) -> Alteration,
 ) -> Result<u64, EngineError> {
     let none = CancelToken::new();
-    let locked = lock(engine, &none).await?;
+    let locker = engine.table_locker(Duration::from_secs(5), &none);
+    let locked = engine.lock_with_related(&name(), &[], &locker).await?;
     let alteration = change(locked.table());
     engine.alter_table(locked, alteration, &none).await
 }
@@ -164,6 +167,8 @@ fn a_restart_finds_what_was_changed_and_goes_on_numbering() {
                 def,
                 zero_is_a_value: true,
                 force: false,
+                checks: true,
+                row_check: None,
             }
         };
         assert_eq!(alter(&engine, change).await.unwrap(), 3000);
@@ -189,7 +194,7 @@ fn a_restart_finds_what_was_changed_and_goes_on_numbering() {
         assert!(fives.copied().all(|five| five == 5));
 
         let locked = lock(&engine, &CancelToken::new()).await;
-        engine.truncate_table(locked.unwrap()).await.unwrap();
+        engine.truncate_table(locked.unwrap(), true).await.unwrap();
         let table = engine.table("test", "t").unwrap();
         let numbers = engine.numbers(&table).await.unwrap().unwrap();
         assert_eq!(numbers.take(Step::default()), Some(1));

@@ -50,6 +50,7 @@ fn definition() -> TableDef {
         auto_increment: None,
         collation: Collation::UTF8MB4_BIN,
         comment: String::new(),
+        ..TableDef::default()
     }
 }
 

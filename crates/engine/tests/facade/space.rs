@@ -85,7 +85,7 @@ async fn tables_that_come_and_go_take_no_more_space_than_one() {
         let table = filled(&engine, "t", 20_000).await;
         drop(table);
         engine
-            .truncate_table(locked(&engine, "t").await)
+            .truncate_table(locked(&engine, "t").await, true)
             .await
             .unwrap();
         let table = engine.table("test", "t").unwrap();
@@ -97,7 +97,7 @@ async fn tables_that_come_and_go_take_no_more_space_than_one() {
             .partition();
         let first = slow.try_next().await.unwrap();
         let tables = vec![locked(&engine, "t").await];
-        engine.drop_tables(tables).await.unwrap();
+        engine.drop_tables(tables, true).await.unwrap();
         drop(table);
         settle(&engine).await;
         let mut rows = first.map_or(0, |batch| batch.num_rows());

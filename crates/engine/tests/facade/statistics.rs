@@ -190,7 +190,7 @@ async fn gathering_is_in_nobodys_way() {
         let locker = engine.table_locker(Duration::from_secs(5), &cancel);
         let of = perigee_engine::TableName::of(&table);
         let locked = engine.lock_exclusively(&of, &locker).await.unwrap();
-        engine.drop_tables(vec![locked]).await.unwrap();
+        engine.drop_tables(vec![locked], true).await.unwrap();
         let outcome = engine.analyze_table(&table, &Analysis::All, &cancel).await;
         assert!(
             matches!(outcome, Err(EngineError::TableChanged(_))),

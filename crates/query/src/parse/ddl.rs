@@ -100,6 +100,14 @@ pub enum Clause {
     DropKey(String),
     /// DROP PRIMARY KEY.
     DropPrimaryKey,
+    /// DROP FOREIGN KEY.
+    DropForeignKey(String),
+    /// DROP CHECK.
+    DropCheck(String),
+    /// DROP CONSTRAINT, of any kind.
+    DropConstraint(String),
+    /// ALTER CHECK, or ALTER CONSTRAINT, with whether it is enforced.
+    AlterCheck(String, bool),
     /// RENAME INDEX.
     RenameKey(String, String),
     /// RENAME TO.
@@ -520,7 +528,17 @@ fn drop(cursor: &mut Cursor<'_>) -> Result<Clause> {
     if cursor.accept("INDEX") || cursor.accept("KEY") {
         return Ok(drop_key(cursor.identifier()?));
     }
-    if cursor.peek_any(&["FOREIGN", "CHECK", "CONSTRAINT", "PARTITION"]) {
+    if cursor.accept("FOREIGN") {
+        cursor.expect_word("KEY")?;
+        return Ok(Clause::DropForeignKey(cursor.identifier()?));
+    }
+    if cursor.accept("CHECK") {
+        return Ok(Clause::DropCheck(cursor.identifier()?));
+    }
+    if cursor.accept("CONSTRAINT") {
+        return Ok(Clause::DropConstraint(cursor.identifier()?));
+    }
+    if cursor.peek_any(&["PARTITION"]) {
         return Err(SqlError::not_supported(format!("DROP {}", cursor.word())));
     }
     cursor.accept("COLUMN");
@@ -562,7 +580,13 @@ fn rename(cursor: &mut Cursor<'_>) -> Result<Clause> {
 }
 
 fn alter_column(cursor: &mut Cursor<'_>) -> Result<Clause> {
-    if cursor.peek_any(&["INDEX", "CHECK", "CONSTRAINT"]) {
+    if cursor.accept("CHECK") || cursor.accept("CONSTRAINT") {
+        let name = cursor.identifier()?;
+        let enforced = !cursor.accept("NOT");
+        cursor.expect_word("ENFORCED")?;
+        return Ok(Clause::AlterCheck(name, enforced));
+    }
+    if cursor.peek_any(&["INDEX"]) {
         return Err(SqlError::not_supported(format!("ALTER {}", cursor.word())));
     }
     cursor.accept("COLUMN");

@@ -25,6 +25,7 @@ use sqlparser::ast::{
 };
 
 use super::auto_increment::Generator;
+use super::checks::Checks;
 use super::dml::{Budget, Converter, OnDuplicate, Strictness, assign, implicit_default, row_of};
 use super::environment::micros_now;
 use super::locking::mode_of;
@@ -85,6 +86,7 @@ struct Statement {
     on_duplicate: Duplicates,
     ignore: bool,
     strictness: Strictness,
+    checks: Option<Checks>,
 }
 
 /// Where the rows come from.
@@ -162,6 +164,7 @@ impl Statement {
         };
         Ok(Self {
             name,
+            checks: Checks::of(&table.def)?,
             table,
             targets,
             source,
@@ -491,16 +494,36 @@ impl Writer<'_> {
                 self.generator.fill(row)?;
             }
             let before = self.counts.inserted;
-            if plain {
-                let inserted = self.work.transaction().insert(table, rows).await;
+            let (kept, violation) = self.kept(rows)?;
+            // What is wrong with the rows before it comes first.
+            if plain && !kept.is_empty() {
+                let inserted = self.work.transaction().insert(table, kept).await;
                 self.counts.inserted += inserted.map_err(|e| engine_error(e, table, first))?;
-            } else {
-                self.insert_row(&rows[0]).await?;
+            } else if let Some(row) = kept.first() {
+                self.insert_row(row).await?;
+            }
+            if let Some(error) = violation {
+                self.converter.refused(error)?;
             }
             self.generator.done(self.counts.inserted > before);
         }
         rows.clear();
         Ok(())
+    }
+
+    /// The first of some rows, as far as they keep the CHECK constraints, and what is wrong with the next one.
+    fn kept<'r>(&self, rows: &'r [Vec<Datum>]) -> Result<(&'r [Vec<Datum>], Option<SqlError>)> {
+        let Some(checks) = &self.statement.checks else {
+            return Ok((rows, None));
+        };
+        let def = &self.statement.table.def;
+        for (number, row) in rows.iter().enumerate() {
+            if let Some(name) = checks.violated(def, row, self.cancel)? {
+                let error = SqlError::check_violated(name);
+                return Ok((&rows[..number], Some(error)));
+            }
+        }
+        Ok((rows, None))
     }
 
     /// Inserts a row that may meet another one.
@@ -511,13 +534,18 @@ impl Writer<'_> {
         loop {
             let transaction = self.work.transaction();
             let written = transaction.insert_row(table, row).await;
-            let Written::Duplicate(other) = written.map_err(error)? else {
+            let written = match self.converter.allowed(written) {
+                Ok(Some(written)) => written,
+                Ok(None) => return Ok(()),
+                Err(e) => return Err(error(e)),
+            };
+            let Written::Duplicate(other) = written else {
                 self.counts.inserted += 1;
                 return Ok(());
             };
             let done = match self.statement.on_duplicate {
                 Duplicates::Refused => {
-                    self.converter.duplicate(duplicate_error(table, &other))?;
+                    self.converter.refused(duplicate_error(table, &other))?;
                     true
                 }
                 Duplicates::Replace => self.replace(row, &other).await?,
@@ -535,7 +563,9 @@ impl Writer<'_> {
         let error = |e| engine_error(e, table, self.counts.records - 1);
         let transaction = self.work.transaction();
         // With the last unique key no other row can be in the way, so one change does.
-        if table.indexes.iter().rposition(|index| index.unique) == Some(other.index) {
+        // Rows that refer to the other one would not learn that it went.
+        let last = table.indexes.iter().rposition(|index| index.unique);
+        if last == Some(other.index) && !transaction.is_referenced(table) {
             let written = transaction.update_row(table, &other.key, row).await;
             match written.map_err(error)? {
                 Written::Done => {
@@ -584,13 +614,26 @@ impl Writer<'_> {
         );
         let assigned = assigned.await?;
         assign(table, &mut changed, &assigned, &existing, self.now);
+        if let Some(checks) = &self.statement.checks {
+            let engine = &self.session.frontend.engine;
+            let violated = checks.stored_violates(engine, table, &changed, self.cancel);
+            if let Some(name) = violated.await? {
+                self.converter.refused(SqlError::check_violated(name))?;
+                return Ok(true);
+            }
+        }
         let written = transaction.update_row(table, &other.key, &changed).await;
-        match written.map_err(error)? {
+        let written = match self.converter.allowed(written) {
+            Ok(Some(written)) => written,
+            Ok(None) => return Ok(true),
+            Err(e) => return Err(error(e)),
+        };
+        match written {
             Written::Done => self.counts.updated += 1,
             Written::Unchanged => self.counts.same += 1,
             Written::Missing => return Ok(false),
             Written::Duplicate(third) => {
-                self.converter.duplicate(duplicate_error(table, &third))?;
+                self.converter.refused(duplicate_error(table, &third))?;
             }
         }
         Ok(true)

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
-use perigee_engine::catalog::Table;
+use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{BulkLoad, Chunk, Encoder};
 use perigee_value::{ColumnType, Datum, RowError, format_value, parse_text};
@@ -19,6 +19,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::Session;
 use super::auto_increment::Generator;
+use super::checks::Checks;
 use super::environment::micros_now;
 use super::insert::{Targets, engine_error, row_error};
 use crate::error::{Result, SqlError};
@@ -49,7 +50,12 @@ pub(super) async fn run(
     let targets = Targets::named(&table, &names)?;
     let engine = session.frontend.engine.clone();
     let generator = Generator::new(session, &table).await?;
-    let plan = Arc::new(Plan::new(&engine, &table, &targets, generator, statement));
+    let plan = Plan {
+        checks: Checks::of(&table.def)?,
+        cancel: cancel.clone(),
+        ..Plan::new(&engine, &table, &targets, generator, statement)
+    };
+    let plan = Arc::new(plan);
     file.open(&statement.file).await?;
     let transaction = session.load_transaction();
     let mut load = engine.bulk_load_as(transaction, &table, cancel).await?;
@@ -93,6 +99,8 @@ struct Plan {
     /// The AUTO_INCREMENT column.
     numbered: Option<usize>,
     generator: Mutex<Generator>,
+    checks: Option<Checks>,
+    cancel: CancelToken,
 }
 
 impl Plan {
@@ -103,7 +111,7 @@ impl Plan {
         generator: Generator,
         statement: &LoadData,
     ) -> Self {
-        let default_text = |(value, column): (Datum, &perigee_engine::catalog::ColumnDef)| {
+        let default_text = |(value, column): (Datum, &ColumnDef)| {
             if value.is_null() {
                 return None;
             }
@@ -127,6 +135,8 @@ impl Plan {
             ignore_lines: statement.ignore_lines,
             numbered: generator.column(),
             generator: Mutex::new(generator),
+            checks: None,
+            cancel: CancelToken::new(),
         }
     }
 
@@ -159,9 +169,31 @@ impl Plan {
             encoder
                 .push_text(&mut chunk, &row)
                 .map_err(|e| bad(LineProblem::Row(e)))?;
+            self.check(&row).map_err(bad)?;
         }
         encoder.finish(&mut chunk);
         Ok(chunk)
+    }
+
+    /// Checks that a row, given by the texts that are stored, keeps the CHECK constraints.
+    fn check(&self, row: &[Option<&[u8]>]) -> std::result::Result<(), LineProblem> {
+        let Some(checks) = &self.checks else {
+            return Ok(());
+        };
+        let def = &self.table.def;
+        let value = |(text, column): (&Option<&[u8]>, &ColumnDef)| match text {
+            None => Ok(Datum::Null),
+            Some(text) => parse_text(column.ty, text),
+        };
+        let values = row.iter().zip(&def.columns).map(value);
+        // What does not fit was refused before.
+        let values: std::result::Result<Vec<Datum>, _> = values.collect();
+        let Ok(values) = values else { return Ok(()) };
+        match checks.violated(def, &values, &self.cancel) {
+            Ok(None) => Ok(()),
+            Ok(Some(name)) => Err(LineProblem::Refused(SqlError::check_violated(name))),
+            Err(error) => Err(LineProblem::Refused(error)),
+        }
     }
 
     /// For the fields of JSON and ENUM columns, the texts that are stored: normal forms and numbers.
@@ -201,7 +233,7 @@ impl Plan {
             Some(Err(_)) => return Ok(None),
         };
         let filled = generator.fill_value(&mut value);
-        filled.map_err(LineProblem::Number)?;
+        filled.map_err(LineProblem::Refused)?;
         let mut text = String::new();
         format_value(ty, value.as_ref(), &mut text);
         Ok(Some(text.into_bytes()))
@@ -234,7 +266,7 @@ impl Plan {
                 error.message = format!("{} (after column '{last}')", error.message);
                 error
             }
-            LineProblem::Number(error) => error,
+            LineProblem::Refused(error) => error,
             LineProblem::Unclosed => {
                 let mut error = SqlError::too_few_fields(row);
                 error.message = format!("{} (a quote is not closed)", error.message);
@@ -254,7 +286,8 @@ struct BadLine {
 enum LineProblem {
     Fields(usize),
     Row(RowError),
-    Number(SqlError),
+    /// By a constraint, or because no number is left.
+    Refused(SqlError),
     Unclosed,
 }
 

@@ -7,6 +7,7 @@ mod accounts;
 mod analyze;
 mod auto_increment;
 mod bound;
+mod checks;
 mod counts;
 mod ddl;
 mod dml;

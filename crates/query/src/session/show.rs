@@ -346,6 +346,19 @@ fn create_table(def: &TableDef, next_number: Option<u64>) -> String {
             list(&index.columns)
         ));
     }
+    let keys = def.foreign_keys.iter();
+    lines.extend(keys.map(|key| format!("  {}", key.sql(def))));
+    for check in &def.checks {
+        let enforced = if check.enforced {
+            ""
+        } else {
+            " /*!80016 NOT ENFORCED */"
+        };
+        let (name, condition) = (check.name.replace('`', "``"), &check.condition);
+        lines.push(format!(
+            "  CONSTRAINT `{name}` CHECK ({condition}){enforced}"
+        ));
+    }
     let mut out = format!("CREATE TABLE `{}` (\n{}\n)", def.name, lines.join(",\n"));
     out.push_str(" ENGINE=Perigee");
     if let Some(next) = next_number.filter(|next| *next > 1) {

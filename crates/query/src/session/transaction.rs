@@ -140,6 +140,7 @@ impl Session {
             lock_timeout: timeout("innodb_lock_wait_timeout"),
             definition_timeout: timeout("lock_wait_timeout"),
             connection: self.info.connection_id,
+            foreign_key_checks: self.checks_foreign_keys(),
         };
         Open {
             transaction: self.frontend.engine.begin(options),
@@ -159,6 +160,8 @@ impl Session {
             Some(open) => (open, false),
             None => (self.open_transaction(None), self.autocommit()),
         };
+        let checks = self.checks_foreign_keys();
+        open.transaction.check_foreign_keys(checks);
         let savepoint = open.transaction.begin_statement(cancel);
         Work {
             only_reads: false,

@@ -107,6 +107,7 @@ fn definition(name: &str) -> TableDef {
         auto_increment: None,
         collation: Collation::UTF8MB4_BIN,
         comment: String::new(),
+        ..TableDef::default()
     }
 }
 

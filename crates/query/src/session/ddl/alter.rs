@@ -2,12 +2,13 @@
 
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::CancelToken;
-use perigee_engine::{Alteration, EngineError, Source};
+use perigee_engine::{Alteration, EngineError, Source, TableName};
 use perigee_sql_bind::Modes;
 use perigee_value::{ColumnType, RowError, ValueErrorKind};
-use sqlparser::ast::ObjectName;
+use sqlparser::ast::{ObjectName, TableConstraint};
 
 use super::column::set_default;
+use super::constraints;
 use super::draft::Draft;
 use super::keys::{self, NewKey};
 use super::modal::modal_definition;
@@ -17,6 +18,7 @@ use crate::error::{Result, SqlError};
 use crate::parse::Clause;
 use crate::result::OkResult;
 use crate::session::Session;
+use crate::session::checks::RowChecks;
 use crate::session::insert::{engine_error, value_error};
 
 /// Runs the clauses of an ALTER TABLE as one change.
@@ -26,9 +28,21 @@ pub(super) async fn run(
     clauses: Vec<Clause>,
     cancel: &CancelToken,
 ) -> Result<OkResult> {
-    let locked = session.lock_exclusively(name, cancel).await?;
+    let (schema, table) = session.resolve(name)?;
+    let name = TableName {
+        schema,
+        name: table,
+    };
+    let parents = new_parents(session, &name.schema, &clauses)?;
+    let engine = session.frontend.engine.clone();
+    let locker = session.table_locker(cancel);
+    let locked = engine.lock_with_related(&name, &parents, &locker).await;
+    let locked = locked.map_err(|e| match e {
+        EngineError::NoSuchTable(_) => SqlError::no_such_table(&name.schema, &name.name),
+        other => other.into(),
+    })?;
     let old = locked.table().clone();
-    let mut draft = Draft::of(&old.def);
+    let mut draft = Draft::of(&old.def)?;
     let mut force = false;
     for clause in clauses {
         force |= matches!(clause, Clause::Force);
@@ -36,15 +50,20 @@ pub(super) async fn run(
     }
     keep_start(session, &old, &mut draft).await?;
     let (def, sources) = draft.finish()?;
+    let checks = RowChecks::new(&old.def, &def, cancel)?;
     let alteration = Alteration {
         sources,
         zero_is_a_value: session.modes().has(Modes::NO_AUTO_VALUE_ON_ZERO),
         force,
+        checks: session.checks_foreign_keys(),
+        row_check: checks.as_ref().map(RowChecks::row_check),
         def,
     };
-    let engine = &session.frontend.engine;
     let altered = engine.alter_table(locked, alteration.clone(), cancel).await;
-    let rows = altered.map_err(|e| error(e, &old, &alteration))?;
+    let rows = altered.map_err(|e| match checks.as_ref().and_then(RowChecks::error) {
+        Some(error) => error,
+        None => error(e, &old, &alteration),
+    })?;
     Ok(OkResult {
         affected_rows: rows,
         info: format!("Records: {rows}  Duplicates: 0  Warnings: 0"),
@@ -55,13 +74,15 @@ pub(super) async fn run(
 fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()> {
     match clause {
         Clause::AddColumn(column, position) => {
-            let column = modal_definition(&column, draft.collation, session.modes())?;
-            draft.add_column(column, &position)
+            let definition = modal_definition(&column, draft.collation, session.modes())?;
+            draft.add_column(definition, &position)?;
+            constraints::of_column(draft, &column)
         }
         Clause::DropColumn(name) => draft.drop_column(&name),
         Clause::ChangeColumn(old, column, position) => {
-            let column = modal_definition(&column, draft.collation, session.modes())?;
-            draft.change_column(&old, column, &position)
+            let definition = modal_definition(&column, draft.collation, session.modes())?;
+            draft.change_column(&old, definition, &position)?;
+            constraints::of_column(draft, &column)
         }
         Clause::RenameColumn(old, new) => draft.rename_column(&old, &new),
         Clause::ColumnDefault(name, value) => {
@@ -74,7 +95,7 @@ fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()>
                 }
             }
         }
-        Clause::AddKey(constraint) => draft.add_key(keys::key_of(&constraint)?),
+        Clause::AddKey(constraint) => constraints::add(session, draft, &constraint),
         Clause::CreateIndex {
             name,
             unique,
@@ -87,6 +108,19 @@ fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()>
         }),
         Clause::DropKey(name) => draft.drop_key(&name),
         Clause::DropPrimaryKey => draft.drop_primary_key(),
+        Clause::DropForeignKey(name) => match draft.drop_foreign_key(&name) {
+            true => Ok(()),
+            false => Err(SqlError::cant_drop(name)),
+        },
+        Clause::DropCheck(name) => match draft.drop_check(&name) {
+            true => Ok(()),
+            false => Err(SqlError::check_not_found(name)),
+        },
+        Clause::DropConstraint(name) => draft.drop_constraint(&name),
+        Clause::AlterCheck(name, enforced) => match draft.enforce_check(&name, enforced) {
+            true => Ok(()),
+            false => Err(SqlError::check_not_found(name)),
+        },
         Clause::RenameKey(old, new) => draft.rename_key(&old, &new),
         Clause::RenameTable(name) => {
             let name = new_name(session, &name)?;
@@ -115,6 +149,20 @@ fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()>
         },
         Clause::Force => Ok(()),
     }
+}
+
+/// The tables that new foreign keys refer to.
+fn new_parents(session: &Session, schema: &str, clauses: &[Clause]) -> Result<Vec<TableName>> {
+    let mut parents = Vec::new();
+    for clause in clauses {
+        if let Clause::AddKey(constraint) = clause
+            && let TableConstraint::ForeignKey(key) = &**constraint
+        {
+            let (schema, name) = constraints::parent(session, schema, &key.foreign_table)?;
+            parents.push(TableName { schema, name });
+        }
+    }
+    Ok(parents)
 }
 
 /// Unless the statement says where AUTO_INCREMENT goes on, it goes on where it was.

@@ -72,8 +72,10 @@ pub(super) fn column_definition(column: &AstColumn, otherwise: Collation) -> Res
             ColumnOption::Collation(name) => {
                 collating.collation = Some(collation_named(&name.to_string())?);
             }
-            ColumnOption::ForeignKey(_) => return unsupported("REFERENCES"),
-            ColumnOption::Check(_) => return unsupported("CHECK"),
+            // MySQL 8 reads it and does nothing.
+            ColumnOption::ForeignKey(_) => {}
+            // The draft has it.
+            ColumnOption::Check(_) => {}
             ColumnOption::Generated { .. } => return unsupported("generated columns"),
             ColumnOption::OnUpdate(value) => {
                 if !current_time(value).is_some_and(|digits| is_time_with(def.ty, digits)) {

@@ -20,6 +20,7 @@ use crate::plan::metadata;
 use crate::result::OkResult;
 use crate::session::Session;
 use crate::session::auto_increment::Generator;
+use crate::session::checks::Checks;
 use crate::session::dml::{Converter, Strictness};
 use crate::session::environment::micros_now;
 use crate::session::insert::engine_error;
@@ -98,6 +99,7 @@ async fn fill(
     let begun = engine.begin_table(def, cancel).await;
     let mut new = begun.map_err(name_error)?;
     let table = new.table().clone();
+    let checks = Checks::of(&table.def)?;
     let mut generator = Generator::new(session, &table).await?;
     let mut converter = Converter::new(Strictness::new(session, false));
     let mut stream = session.frontend.start(prepared);
@@ -114,6 +116,11 @@ async fn fill(
                 row.push(converter.value(value.datum(at), value.ty(), column, number)?);
             }
             generator.fill(&mut row)?;
+            if let Some(checks) = &checks
+                && let Some(name) = checks.violated(&table.def, &row, cancel)?
+            {
+                return Err(SqlError::check_violated(name));
+            }
             let pushed = new.push(&row).await;
             pushed.map_err(|e| engine_error(e, &table, 0))?;
         }

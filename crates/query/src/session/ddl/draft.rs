@@ -4,11 +4,17 @@
 //! columns and are resolved in the end, when all columns are known; keys that the table has follow
 //! their columns wherever these go.
 
+mod checks;
+mod foreign;
+
 use perigee_engine::Source;
 use perigee_engine::catalog::{AutoIncrement, ColumnDef, IndexDef, TableDef};
 use perigee_value::{Collation, Datum};
 
 use super::column::{Definition, Inline, checked_column_name, convert};
+use checks::Drafted;
+use foreign::Foreign;
+
 use super::keys::{NewKey, check};
 use crate::error::{Result, SqlError};
 use crate::parse::Position;
@@ -28,6 +34,10 @@ pub(super) struct Draft {
     columns: Vec<Column>,
     primary: Option<KeyColumns>,
     keys: Vec<Key>,
+    foreign: Vec<Foreign>,
+    checks: Vec<Drafted>,
+    /// The table as it was.
+    before: Option<TableDef>,
 }
 
 struct Column {
@@ -63,11 +73,17 @@ impl Draft {
             columns: Vec::new(),
             primary: None,
             keys: Vec::new(),
+            foreign: Vec::new(),
+            checks: Vec::new(),
+            before: None,
         }
     }
 
     /// A table as it is.
-    pub(super) fn of(def: &TableDef) -> Self {
+    ///
+    /// # Errors
+    /// If a condition in it cannot be read.
+    pub(super) fn of(def: &TableDef) -> Result<Self> {
         let column = |(place, column): (usize, &ColumnDef)| Column {
             def: column.clone(),
             source: Source::Column(place as u16),
@@ -80,7 +96,8 @@ impl Draft {
             columns: KeyColumns::Old(index.columns.clone()),
         };
         let primary = &def.primary_key;
-        Self {
+        let checks = def.checks.iter().map(Drafted::of).collect::<Result<_>>()?;
+        Ok(Self {
             schema: def.schema.clone(),
             name: def.name.clone(),
             comment: def.comment.clone(),
@@ -89,7 +106,10 @@ impl Draft {
             columns: def.columns.iter().enumerate().map(column).collect(),
             primary: (!primary.is_empty()).then(|| KeyColumns::Old(primary.clone())),
             keys: def.indexes.iter().map(key).collect(),
-        }
+            foreign: def.foreign_keys.iter().map(Foreign::of).collect(),
+            checks,
+            before: Some(def.clone()),
+        })
     }
 
     /// CONVERT TO CHARACTER SET: gives the table and its columns of texts another collation.
@@ -200,6 +220,9 @@ impl Draft {
     ) -> Result<()> {
         let place = self.known(old)?;
         self.check_new_name(&new.column.name, Some(place))?;
+        if !new.column.name.eq_ignore_ascii_case(old) {
+            self.leave_column(old, false)?;
+        }
         let (name, key) = (new.column.name.clone(), new.key);
         let before = self.columns.remove(place);
         let column = Column {
@@ -216,6 +239,9 @@ impl Draft {
     pub(super) fn rename_column(&mut self, old: &str, new: &str) -> Result<()> {
         let place = self.known(old)?;
         self.check_new_name(new, Some(place))?;
+        if !new.eq_ignore_ascii_case(old) {
+            self.leave_column(old, false)?;
+        }
         self.columns[place].def.name = new.to_owned();
         Ok(())
     }
@@ -229,6 +255,7 @@ impl Draft {
     /// Takes a column out, also of the keys; a key without columns goes.
     pub(super) fn drop_column(&mut self, name: &str) -> Result<()> {
         let place = self.place(name).ok_or_else(|| SqlError::cant_drop(name))?;
+        self.leave_column(name, true)?;
         let column = self.columns.remove(place);
         let Source::Column(old) = column.source else {
             return Ok(());
@@ -311,6 +338,7 @@ impl Draft {
         if self.columns.is_empty() {
             return Err(SqlError::cant_drop_all());
         }
+        self.add_foreign_indexes()?;
         let indexes = self.indexes()?;
         let mut counting = self.columns.iter().enumerate().filter(|(_, c)| c.counts);
         let counts = counting.next().map(|(place, _)| place as u16);
@@ -318,17 +346,24 @@ impl Draft {
             return Err(SqlError::wrong_auto_increment());
         }
         let start = self.start.unwrap_or(1).max(1);
-        let (columns, sources) = self.columns.into_iter().map(|c| (c.def, c.source)).unzip();
-        let def = TableDef {
-            schema: self.schema,
-            name: self.name,
+        let columns = self
+            .columns
+            .iter()
+            .map(|c| (c.def.clone(), c.source.clone()));
+        let (columns, sources) = columns.unzip();
+        let mut def = TableDef {
+            schema: self.schema.clone(),
+            name: self.name.clone(),
             columns,
             primary_key,
             indexes,
             auto_increment: counts.map(|column| AutoIncrement { column, start }),
-            comment: self.comment,
+            comment: self.comment.clone(),
             collation: self.collation,
+            ..TableDef::default()
         };
+        def.foreign_keys = self.foreign_keys(&def)?;
+        def.checks = self.check_constraints(&def)?;
         check(&def)?;
         Ok((def, sources))
     }

@@ -57,8 +57,6 @@ pub(super) fn key_of(constraint: &TableConstraint) -> Result<NewKey> {
             name: value(key.name.as_ref()),
             columns: key_columns(&key.columns)?,
         }),
-        TableConstraint::ForeignKey(_) => unsupported("FOREIGN KEY"),
-        TableConstraint::Check(_) => unsupported("CHECK"),
         TableConstraint::FulltextOrSpatial(_) => unsupported("FULLTEXT and SPATIAL indexes"),
         _ => unsupported("this constraint"),
     }

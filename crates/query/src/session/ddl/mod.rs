@@ -3,6 +3,7 @@
 
 mod alter;
 mod column;
+mod constraints;
 mod create_select;
 mod draft;
 mod keys;
@@ -12,7 +13,7 @@ mod options;
 use std::time::Duration;
 
 use perigee_accounts::Privileges;
-use perigee_engine::catalog::{AutoIncrement, TableDef};
+use perigee_engine::catalog::{AutoIncrement, Check, TableDef};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{EngineError, TableLocker, TableName, freeing_space};
 use sqlparser::ast::{CreateTable, CreateTableLikeKind, ObjectName};
@@ -58,7 +59,8 @@ pub(super) async fn run(
         Ddl::RenameTables(renames) => rename_tables(session, &renames, cancel).await?,
         Ddl::Truncate(name) => {
             let table = session.lock_exclusively(&name, cancel).await?;
-            freeing_space(Box::pin(session.frontend.engine.truncate_table(table))).await?;
+            let (engine, checks) = (&session.frontend.engine, session.checks_foreign_keys());
+            freeing_space(Box::pin(engine.truncate_table(table, checks))).await?;
             0
         }
     };
@@ -132,7 +134,11 @@ async fn drop_schema(
     match session
         .frontend
         .engine
-        .drop_schema(&schema, &session.table_locker(cancel))
+        .drop_schema(
+            &schema,
+            session.checks_foreign_keys(),
+            &session.table_locker(cancel),
+        )
         .await
     {
         Ok(tables) => {
@@ -193,7 +199,9 @@ async fn drop_tables(
         }
         session.warn("Note", &error);
     }
-    engine.drop_tables(locked).await?;
+    engine
+        .drop_tables(locked, session.checks_foreign_keys())
+        .await?;
     Ok(0)
 }
 
@@ -286,6 +294,10 @@ async fn create_new(
         None => {
             let draft = draft(session, name, &table)?;
             if let Some(query) = query {
+                refuse(
+                    draft.has_foreign_keys(),
+                    "FOREIGN KEY in CREATE TABLE … SELECT",
+                )?;
                 return create_select::run(session, draft, query, piece, cancel).await;
             }
             if table.columns.is_empty() {
@@ -294,7 +306,9 @@ async fn create_new(
             draft.finish()?.0
         }
     };
-    let created = session.frontend.engine.create_table(def).await;
+    let (checks, locker) = (session.checks_foreign_keys(), session.table_locker(cancel));
+    let engine = &session.frontend.engine;
+    let created = engine.create_related_table(def, checks, &locker).await;
     created.map_err(name_error)?;
     Ok(OkResult::default())
 }
@@ -332,11 +346,12 @@ fn draft(session: &mut Session, name: TableName, table: &CreateTable) -> Result<
     let mut draft = Draft::new(name.schema, name.name, collation);
     options::table_options(session, table, &mut draft)?;
     for column in &table.columns {
-        let column = modal_definition(column, draft.collation, session.modes())?;
-        draft.add_column(column, &Position::Unsaid)?;
+        let definition = modal_definition(column, draft.collation, session.modes())?;
+        draft.add_column(definition, &Position::Unsaid)?;
+        constraints::of_column(&mut draft, column)?;
     }
     for constraint in &table.constraints {
-        draft.add_key(keys::key_of(constraint)?)?;
+        constraints::add(session, &mut draft, constraint)?;
     }
     Ok(draft)
 }
@@ -346,10 +361,17 @@ fn definition_like(session: &Session, name: TableName, like: &ObjectName) -> Res
     session.check_named(Privileges::SELECT, like)?;
     let like = session.named_table(like)?;
     let auto = like.def.auto_increment;
+    // Their names are unique in the schema.
+    let checks = (1..).zip(&like.def.checks).map(|(number, check)| Check {
+        name: format!("{}_chk_{number}", name.name),
+        ..check.clone()
+    });
     Ok(TableDef {
+        auto_increment: auto.map(|auto| AutoIncrement { start: 1, ..auto }),
+        checks: checks.collect(),
+        foreign_keys: Vec::new(),
         schema: name.schema,
         name: name.name,
-        auto_increment: auto.map(|auto| AutoIncrement { start: 1, ..auto }),
         ..like.def.clone()
     })
 }
@@ -359,6 +381,11 @@ impl Session {
     fn table_locker(&self, cancel: &CancelToken) -> TableLocker {
         let timeout = Duration::from_secs(self.variables.integer("lock_wait_timeout"));
         self.frontend.engine.table_locker(timeout, cancel)
+    }
+
+    /// True if foreign keys are checked.
+    pub(super) fn checks_foreign_keys(&self) -> bool {
+        self.variables.is_on("foreign_key_checks")
     }
 
     /// The table of a name, locked exclusively.

@@ -17,6 +17,7 @@ use crate::access::table_schema;
 use crate::error::{Result, SqlError};
 use crate::parse::{Delete, Piece, Rows, Update};
 use crate::result::OkResult;
+use crate::session::checks::Checks;
 use crate::session::environment::micros_now;
 use crate::session::insert::{duplicate_error, engine_error};
 use crate::session::read_columns;
@@ -43,6 +44,8 @@ pub(in crate::session) struct ReadPhase {
     needed: HashSet<usize>,
     /// The tables whose rows change.
     pub targets: Vec<Target>,
+    /// For each of them, the CHECK constraints of its table.
+    checks: Vec<Option<Checks>>,
     /// The key of the only row that it can be.
     point: Option<Vec<u8>>,
     /// Rows are changed in the order in which they are found.
@@ -162,10 +165,18 @@ async fn attempt(
         }
         let target = &phase.targets[candidate.target];
         let record = locked_row(work, target, &candidate.key, check).await?;
-        let record = record.ok_or_else(|| SqlError::record_changed(&target.table.def.name))?;
+        let Some(record) = record else {
+            let (table, key) = (&target.table, &candidate.key);
+            // It may have followed a row that was deleted before it.
+            if work.transaction().has_deleted(table, key).await? {
+                continue;
+            }
+            return Err(SqlError::record_changed(&table.def.name));
+        };
         counts.matched += 1;
         let number = number as u64;
-        if write(work, phase, candidate, &record, number, &mut converter).await? {
+        let row = (candidate, record.as_slice(), number);
+        if write(session, work, phase, row, &mut converter, cancel).await? {
             counts.changed += 1;
         }
     }
@@ -198,12 +209,12 @@ async fn locked_row(
 
 /// Writes one row that is locked; true if that changed it.
 async fn write(
+    session: &Session,
     work: &mut Work,
     phase: &ReadPhase,
-    candidate: &Candidate,
-    record: &[u8],
-    number: u64,
+    (candidate, record, number): (&Candidate, &[u8], u64),
     converter: &mut Converter,
+    cancel: &CancelToken,
 ) -> Result<bool> {
     let table = &phase.targets[candidate.target].table;
     let transaction = work.transaction();
@@ -213,15 +224,28 @@ async fn write(
             let before = row_of(table, record);
             let mut row = before.clone();
             assign(table, &mut row, &candidate.values, &before, phase.now);
+            let checks = phase.checks[candidate.target].as_ref();
+            if let Some(checks) = checks.filter(|_| row != before) {
+                let engine = &session.frontend.engine;
+                let violated = checks.stored_violates(engine, table, &row, cancel);
+                if let Some(name) = violated.await? {
+                    converter.refused(SqlError::check_violated(name))?;
+                    return Ok(false);
+                }
+            }
             transaction.update_row(table, &candidate.key, &row).await
         }
     };
-    match written.map_err(|e| engine_error(e, table, number))? {
+    let allowed = converter.allowed(written);
+    let Some(written) = allowed.map_err(|e| engine_error(e, table, number))? else {
+        return Ok(false);
+    };
+    match written {
         Written::Done => Ok(true),
         Written::Unchanged => Ok(false),
         Written::Missing => Err(SqlError::record_changed(&table.def.name)),
         Written::Duplicate(row) => {
-            converter.duplicate(duplicate_error(table, &row))?;
+            converter.refused(duplicate_error(table, &row))?;
             Ok(false)
         }
     }
@@ -311,7 +335,9 @@ impl ReadPhase {
             target.places = places.ok_or_else(missing)?;
         }
         let assigned = Evaluated::new(&change, assigned, &targets);
+        let checks = targets.iter().map(|target| Checks::of(&target.table.def));
         Ok(Self {
+            checks: checks.collect::<Result<_>>()?,
             kind,
             query: Arc::new(change.query),
             assigned,

@@ -1,6 +1,7 @@
 //! Values on their way into columns: strictly, or with IGNORE and without strict `sql_mode` as near as the column can
 //! come.
 
+use perigee_engine::EngineError;
 use perigee_engine::catalog::ColumnDef;
 use perigee_value::time::MAX_TIME;
 use perigee_value::{
@@ -140,6 +141,35 @@ impl Converter {
         Ok(value)
     }
 
+    /// A row that a key or another constraint forbids: with IGNORE a warning.
+    ///
+    /// # Errors
+    /// Strictly, the error.
+    pub(in crate::session) fn refused(&mut self, error: SqlError) -> Result<()> {
+        if !self.strictness.ignore {
+            return Err(error);
+        }
+        self.warnings.push(error);
+        Ok(())
+    }
+
+    /// What became of a row, `None` if a foreign key forbids it, which is a warning with IGNORE.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub(in crate::session) fn allowed<T>(
+        &mut self,
+        outcome: std::result::Result<T, EngineError>,
+    ) -> std::result::Result<Option<T>, EngineError> {
+        match outcome {
+            Err(EngineError::Refused(refusal)) if self.strictness.ignore => {
+                self.warnings.push((*refusal).into());
+                Ok(None)
+            }
+            outcome => outcome.map(Some),
+        }
+    }
+
     /// Checks a value against NOT NULL.
     ///
     /// # Errors
@@ -165,18 +195,6 @@ impl Converter {
             }
             None => Err(error),
         }
-    }
-
-    /// A duplicate key: with IGNORE a warning.
-    ///
-    /// # Errors
-    /// Strictly, the error.
-    pub(in crate::session) fn duplicate(&mut self, error: SqlError) -> Result<()> {
-        if !self.strictness.ignore {
-            return Err(error);
-        }
-        self.warnings.push(error);
-        Ok(())
     }
 
     /// Has the session list the warnings; returns their number.

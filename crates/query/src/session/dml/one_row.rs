@@ -79,7 +79,7 @@ impl OneRow {
 }
 
 /// A stored value as expressions see it: that of an ENUM is its text.
-pub(super) fn value<'v>(datum: &'v Datum, def: &'v ColumnDef) -> Value<'v> {
+pub(in crate::session) fn value<'v>(datum: &'v Datum, def: &'v ColumnDef) -> Value<'v> {
     match (datum, &def.members) {
         (Datum::UInt(number), Some(members)) => {
             Value::text(members.text(*number).unwrap_or_default())

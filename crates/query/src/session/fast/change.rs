@@ -10,6 +10,7 @@ use perigee_value::{Datum, RecordView, ValueRef};
 use sqlparser::ast::{AssignmentTarget, BinaryOperator, Expr};
 
 use super::super::Session;
+use super::super::checks::Checks;
 use super::super::dml::touch;
 use super::super::environment::micros_now;
 use super::super::insert::engine_error;
@@ -30,6 +31,7 @@ pub(super) struct FastUpdate {
     assignments: Vec<Assignment>,
     /// There are columns that tell when the row changed.
     touches: bool,
+    checks: Option<Checks>,
 }
 
 /// A DELETE of one row.
@@ -107,12 +109,14 @@ pub(super) fn update(session: &Session, update: &Update) -> Option<Recognised<Fa
         }
         assignments.push(Assignment { column, value });
     }
+    let checks = Checks::of(&table.def).ok()?;
     let plain = !update.ignore && !assignments.is_empty();
     plain.then(|| Recognised {
         statement: FastUpdate {
             key,
             assignments,
             touches: table.def.columns.iter().any(|def| def.on_update_now),
+            checks,
         },
         parameters: parameters.len(),
         by_schema,
@@ -167,7 +171,8 @@ impl FastUpdate {
             return Ok(None);
         };
         let mut work = session.begin_work(cancel);
-        let outcome = self.change(&mut work, table, &key, parameters).await;
+        let outcome = self.change(&mut work, table, (&key, parameters), cancel);
+        let outcome = outcome.await;
         let outcome = session.end_work(work, outcome).await?;
         let (matched, changed) = match outcome {
             Outcome::Ordinary => return Ok(None),
@@ -189,12 +194,15 @@ impl FastUpdate {
         &self,
         work: &mut Work,
         table: &Arc<Table>,
-        key: &[u8],
-        parameters: &[Datum],
+        (key, parameters): (&[u8], &[Datum]),
+        cancel: &CancelToken,
     ) -> Result<Outcome> {
         work.check_writable()?;
         lock_absence(work, table, key).await?;
-        let change = |record: &[u8]| self.row(table, record, parameters);
+        let change = |record: &[u8]| {
+            let row = self.row(table, record, parameters)?;
+            self.holds(table, &row, cancel).then_some(row)
+        };
         let written = work.transaction().change_row(table, key, change).await;
         Ok(
             match written.map_err(|error| engine_error(error, table, 0))? {
@@ -204,6 +212,14 @@ impl FastUpdate {
                 Some(Written::Duplicate(_)) | None => Outcome::Ordinary,
             },
         )
+    }
+
+    /// True if a row is known to keep the CHECK constraints.
+    fn holds(&self, table: &Table, row: &[Datum], cancel: &CancelToken) -> bool {
+        self.checks.as_ref().is_none_or(|checks| {
+            let holds = || checks.violated(&table.def, row, cancel);
+            !checks.needs_fetch(row) && holds().is_ok_and(|violated| violated.is_none())
+        })
     }
 
     /// The row with its new values.

@@ -11,6 +11,7 @@ use sqlparser::parser::Parser;
 
 use super::super::Session;
 use super::super::auto_increment::Generator;
+use super::super::checks::Checks;
 use super::super::environment::micros_now;
 use super::super::insert::{Targets, engine_error};
 use super::super::transaction::Work;
@@ -25,6 +26,7 @@ use crate::result::OkResult;
 pub(super) struct FastInsert {
     targets: Targets,
     rows: Vec<Vec<Operand>>,
+    checks: Option<Checks>,
 }
 
 /// What an INSERT without any clause is parsed to.
@@ -85,6 +87,7 @@ pub(super) fn recognise(session: &Session, insert: &Insert) -> Option<Recognised
     Some(Recognised {
         statement: FastInsert {
             rows: rows.collect::<Option<_>>()?,
+            checks: Checks::of(&table.def).ok()?,
             targets,
         },
         parameters: parameters.len(),
@@ -108,6 +111,15 @@ impl FastInsert {
         let Some(mut rows) = rows.collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
+        if let Some(checks) = &self.checks {
+            let holds = |row: &Vec<Datum>| {
+                let violated = checks.violated(&table.def, row, cancel);
+                violated.is_ok_and(|violated| violated.is_none())
+            };
+            if !rows.iter().all(holds) {
+                return Ok(None);
+            }
+        }
         let mut generator = Generator::new(session, table).await?;
         rows.iter_mut().try_for_each(|row| generator.fill(row))?;
         let mut work = session.begin_work(cancel);
