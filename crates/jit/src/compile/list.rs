@@ -56,13 +56,14 @@ impl Compiler<'_, '_> {
             Lane::Double(value) => self.in_doubles(value, list, t.yes, absent),
             Lane::Text { .. } => match self.fact(operand).ty {
                 Type::Collated(collation) => {
-                    let mut strings = strings(list);
+                    // Whether trailing spaces count is the collation's business.
+                    let mut strings = strings(list, |text| text);
                     strings.sort_by(|a, b| collation.compare(a, b));
                     let list = runtime::CollatedList { strings, collation };
                     let helper = runtime::in_collated as *const u8;
                     self.search_strings(helper, val, list, t.yes, absent);
                 }
-                _ => self.in_strings(val, strings(list), t.yes, absent),
+                _ => self.in_strings(val, strings(list, string::trim_end), t.yes, absent),
             },
         }
     }
@@ -223,10 +224,10 @@ impl Compiler<'_, '_> {
     }
 }
 
-/// The strings of a list, without trailing spaces.
-fn strings(list: &[Datum]) -> Vec<Box<[u8]>> {
+/// The strings of a list, as far as they count.
+fn strings(list: &[Datum], counting: fn(&[u8]) -> &[u8]) -> Vec<Box<[u8]>> {
     let strings = list.iter().filter_map(|item| match item {
-        Datum::String(text) => Some(Box::from(string::trim_end(text))),
+        Datum::String(text) => Some(Box::from(counting(text))),
         _ => None,
     });
     strings.collect()
