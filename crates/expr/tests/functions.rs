@@ -539,6 +539,7 @@ fn ours(function: &Function, literals: &[Literal]) -> Result<Option<Vec<u8>>, u1
         FunctionError::Regex { errno, .. } => errno,
         FunctionError::Json(fault) => panic!("functions of JSON are not called: {fault}"),
         FunctionError::NotSupported(_) => 1235,
+        FunctionError::DivisionByZero => 1365,
         FunctionError::Interrupted => 1317,
     })?;
     Ok(shown(value, function.result_type(&known)))
