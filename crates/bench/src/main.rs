@@ -6,12 +6,12 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
-use mimalloc::MiMalloc;
+use tikv_jemallocator::Jemalloc;
 use tracing_subscriber::EnvFilter;
 
 /// The server's: peers that run in this process shall not have a slower one.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();

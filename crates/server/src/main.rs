@@ -16,7 +16,6 @@ use tracing_subscriber::EnvFilter;
 const LOGGED: &str = "info,cranelift_jit=warn,cranelift_codegen=warn";
 
 fn main() -> ExitCode {
-    memory::give_back_soon();
     let cli = cli::Cli::parse();
     let filter = EnvFilter::try_from_env("PERIGEE_LOG").unwrap_or_else(|_| EnvFilter::new(LOGGED));
     tracing_subscriber::fmt()
