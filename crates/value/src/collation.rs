@@ -241,6 +241,13 @@ impl Collation {
         }
     }
 
+    /// True if two strings are equal and end with as many spaces, also where the collation pads.
+    #[must_use]
+    pub fn equal_without_padding(self, a: &[u8], b: &[u8]) -> bool {
+        let spaces = |text: &[u8]| text.len() - string::trim_end(text).len();
+        spaces(a) == spaces(b) && self.compare(a, b).is_eq()
+    }
+
     /// The character that stands for all that LIKE takes for this one.
     #[must_use]
     pub fn alike(self, char: char) -> char {

@@ -257,7 +257,7 @@ fn find_in_set(c: &Call<'_>) -> i64 {
     if list.is_empty() || wanted.contains(&b',') {
         return 0;
     }
-    let equal = |item: &[u8]| c.collation.compare(item, wanted).is_eq();
+    let equal = |item: &[u8]| c.collation.equal_without_padding(item, wanted);
     let found = list.split(|byte| *byte == b',').position(equal);
     found.map_or(0, |found| found as i64 + 1)
 }

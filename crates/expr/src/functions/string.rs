@@ -325,11 +325,11 @@ fn locate(c: &Call<'_>, what: &str, text: &str, from: i64) -> i64 {
 }
 
 /// Characters before what equals `what` in a collation. As in MySQL what is found has as many bytes as
-/// `what`: `'ä'` is not found in `'a'`.
+/// `what`, and nothing is padded: `'ä'` is not found in `'a'`, nor `'é'` in `'E '`.
 fn find_collated(collation: Collation, what: &str, text: &str) -> Option<usize> {
     let found = |at: usize| -> bool {
         let part = text.get(at..at + what.len());
-        part.is_some_and(|part| collation.compare(part.as_bytes(), what.as_bytes()).is_eq())
+        part.is_some_and(|part| collation.equal_without_padding(part.as_bytes(), what.as_bytes()))
     };
     let mut starts = text.char_indices().map(|(at, _)| at).chain([text.len()]);
     starts.position(found)

@@ -178,6 +178,11 @@ impl ScalarUDFImpl for Collated {
         }
         let mut metadata = field.metadata().clone();
         metadata::set_form(&mut metadata);
+        // What the planner makes of a constant is a literal with this metadata.
+        let constant = args.scalar_arguments.first().copied().flatten();
+        if let Some(Some(text)) = constant.and_then(|value| value.try_as_str()) {
+            metadata::set_text_of_form(&mut metadata, text);
+        }
         Ok(Arc::new(field.as_ref().clone().with_metadata(metadata)))
     }
 

@@ -15,8 +15,10 @@ const TYPE: &str = "mysql.type";
 const FLAGS: &str = "mysql.flags";
 /// The collation of a string, unless it is `utf8mb4_bin`.
 const COLLATION: &str = "mysql.collation";
-/// Of a form, and of a literal that is one, with the text it is of.
+/// Of a form.
 const FORM: &str = "mysql.form";
+/// Of a form of a constant: the text that it is of.
+const FORM_OF: &str = "mysql.form.of";
 /// The values of an ENUM, each behind its length in bytes and a colon.
 const MEMBERS: &str = "mysql.members";
 
@@ -72,6 +74,11 @@ pub fn set_form(metadata: &mut HashMap<String, String>) {
     metadata.insert(FORM.to_owned(), String::new());
 }
 
+/// Notes the text that a form is of.
+pub fn set_text_of_form(metadata: &mut HashMap<String, String>, text: &str) {
+    metadata.insert(FORM_OF.to_owned(), text.to_owned());
+}
+
 /// True for strings that are forms.
 #[must_use]
 pub fn is_form(field: &Field) -> bool {
@@ -81,13 +88,15 @@ pub fn is_form(field: &Field) -> bool {
 /// Notes the text that a literal is the form of.
 #[must_use]
 pub fn with_text(text: &str) -> FieldMetadata {
-    FieldMetadata::from(HashMap::from([(FORM.to_owned(), text.to_owned())]))
+    let notes = [(FORM, ""), (FORM_OF, text)];
+    let notes = notes.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    FieldMetadata::from(HashMap::from(notes))
 }
 
-/// The text that a literal is the form of, if it was noted.
+/// The text that a form is of, if it was noted.
 #[must_use]
 pub fn text_of_form(field: &Field) -> Option<&str> {
-    field.metadata().get(FORM).map(String::as_str)
+    field.metadata().get(FORM_OF).map(String::as_str)
 }
 
 /// Notes the type of a value that is no column's.
