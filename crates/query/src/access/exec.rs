@@ -14,6 +14,7 @@ use datafusion::arrow::datatypes::{DataType, Decimal128Type, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result as DfResult, Statistics, internal_datafusion_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{
     EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr, expressions,
 };
@@ -312,7 +313,7 @@ impl PageScanExec {
     pub(super) fn needed(&self) -> Vec<u16> {
         let mut needed: Vec<u16> = self.projection.iter().map(|c| self.column(*c)).collect();
         for filter in &self.filters {
-            let columns = datafusion::physical_expr::utils::collect_columns(filter);
+            let columns = collect_columns(filter);
             needed.extend(columns.iter().map(|c| self.column(c.index())));
         }
         needed
@@ -482,6 +483,17 @@ impl PageScanExec {
             .iter()
             .map(|column| self.column_width(*column))
             .sum()
+    }
+
+    /// As [`Self::width`], with the columns that only the conditions need: what the access delivers if it does not
+    /// evaluate them itself.
+    pub(super) fn width_with_conditions(&self) -> f64 {
+        let columns = self.filters.iter().flat_map(collect_columns);
+        let columns: HashSet<usize> = columns.map(|column| column.index()).collect();
+        let others = columns
+            .iter()
+            .filter(|column| !self.projection.contains(column));
+        self.width() + others.map(|column| self.column_width(*column)).sum::<f64>()
     }
 
     /// Bytes of all columns of a record of the path's index, about.

@@ -399,14 +399,7 @@ impl NdpRule {
             aggregate: scan.aggregate.is_some(),
             ..NdpChoice::default()
         };
-        let (factor, most) = (scan.filter_factor(), thresholds.max_filter_factor());
-        if scan.filters.is_empty() {
-            choice.reasons.push(Reason::NoCondition);
-        } else if choice.aggregate || factor <= most {
-            choice.filter = true;
-        } else {
-            choice.reasons.push(Reason::FilterFactor { factor, most });
-        }
+        let mut reasons = Vec::new();
         let (reduction, least) = (
             1.0 - scan.width() / scan.record_width(),
             thresholds.min_width_reduction(),
@@ -416,8 +409,21 @@ impl NdpRule {
         if choice.aggregate || must || reduction >= least {
             choice.columns = true;
         } else {
-            choice.reasons.push(Reason::Width { reduction, least });
+            reasons.push(Reason::Width { reduction, least });
         }
+        let (factor, most) = (scan.filter_factor(), thresholds.max_filter_factor());
+        let narrower = match choice.columns {
+            true => scan.width() / scan.width_with_conditions(),
+            false => 1.0,
+        };
+        if scan.filters.is_empty() {
+            choice.reasons.push(Reason::NoCondition);
+        } else if choice.aggregate || factor * narrower <= most {
+            choice.filter = true;
+        } else {
+            choice.reasons.push(Reason::FilterFactor { factor, most });
+        }
+        choice.reasons.extend(reasons);
         let of_aggregate = scan.ndp.reasons.iter().filter(|r| r.is_of_aggregate());
         choice.reasons.extend(of_aggregate.cloned());
         choice

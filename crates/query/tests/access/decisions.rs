@@ -262,6 +262,13 @@ async fn each_decision_is_counted_with_its_reason() {
             "not pushed: filter factor 1.00 is above ndp_max_filter_factor = 0.9",
             &["not_pushed_filter_factor 1", "pushed 1", "pushed_columns 1"],
         ),
+        // All rows pass, but nobody else needs what the condition looks at.
+        (
+            always,
+            "SELECT n FROM t WHERE note >= ''",
+            "Using pushed NDP condition",
+            &["pushed 1", "pushed_columns 1", "pushed_filter 1"],
+        ),
         (
             always,
             "SELECT note, COUNT(*) FROM t GROUP BY note",
