@@ -35,10 +35,18 @@ pub fn default_text(column: &ColumnDef) -> Option<String> {
     })
 }
 
-/// `auto_increment`, or what a column does with the time at which its row is made or changed.
+/// `auto_increment`, that the column is generated, or what a column does with the time at which its row is made or changed.
 #[must_use]
 pub fn extra(def: &TableDef, number: usize) -> String {
     let column = &def.columns[number];
+    if let Some(generated) = &column.generated {
+        let kind = if generated.stored {
+            "STORED"
+        } else {
+            "VIRTUAL"
+        };
+        return format!("{kind} GENERATED");
+    }
     if def.is_auto_increment(number) {
         return "auto_increment".to_owned();
     }

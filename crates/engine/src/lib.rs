@@ -37,8 +37,8 @@ pub mod ndp {
 
 pub use analyze::Analysis;
 pub use ddl::{
-    Alteration, ExclusiveTable, Holds, NewTable, RelatedTables, RowCheck, Source, TableLocker,
-    TableName,
+    Alteration, Complete, ExclusiveTable, Holds, NewTable, RelatedTables, RowCheck, RowFill,
+    Source, TableLocker, TableName,
 };
 pub use engine::{Engine, EngineConfig};
 pub use errand::{Errand, freeing_space};

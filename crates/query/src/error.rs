@@ -159,6 +159,20 @@ registry! {
     column_list(1353, "HY000") => "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts";
     /// A variable that does not exist.
     unknown_variable(1193, "HY000", name) => "Unknown system variable '{name}'";
+    /// A generated column with an expression that it may not have.
+    generated_function(3102, "HY000", column) => "Expression of generated column '{column}' contains a disallowed function.";
+    /// A foreign key that would change a generated column.
+    generated_foreign_key(3104, "HY000", action) => "Cannot define foreign key with {action} clause on a generated column.";
+    /// A value for a generated column.
+    generated_value(3105, "HY000", column, table) => "The value specified for generated column '{column}' in table '{table}' is not allowed.";
+    /// What generated columns do not have.
+    generated_unsupported(3106, "HY000", action) => "'{action}' is not supported for generated columns.";
+    /// A generated column that is computed from a later one.
+    generated_order(3107, "HY000") => "Generated column can refer only to generated columns defined prior to it.";
+    /// A column that goes, from which another one is computed.
+    generated_dependency(3108, "HY000", column) => "Column '{column}' has a generated column dependency.";
+    /// A generated column that is computed from the one that numbers rows.
+    generated_auto_increment(3109, "HY000", column) => "Generated column '{column}' cannot refer to auto-increment column.";
     /// OF with a table that is not in FROM.
     unresolved_lock_table(3568, "HY000", table) => "Unresolved table name {table} in locking clause.";
     /// SET TRANSACTION in a transaction.

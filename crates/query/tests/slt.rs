@@ -250,6 +250,7 @@ files!(
     signs,
     foreign_keys,
     functions,
+    generated_columns,
     windows,
     between,
     lateral,

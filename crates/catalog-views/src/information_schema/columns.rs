@@ -6,9 +6,7 @@ use perigee_engine::catalog::{ColumnDef, TableDef};
 use perigee_value::{ColumnType, Datum};
 
 use super::SCHEMA;
-use crate::definition::{
-    Definition, catalog, count, count_of, empty, long, null, of, of_some, text,
-};
+use crate::definition::{Definition, catalog, count, count_of, long, null, of, of_some, text};
 use crate::describe::{self, PRIVILEGES};
 use crate::{Facts, View};
 
@@ -52,7 +50,10 @@ pub(super) static COLUMNS: Definition<Place> = Definition {
         }),
         text("PRIVILEGES", 154, |_| of(PRIVILEGES)),
         text("COLUMN_COMMENT", 1024, |place| of(&place.column().comment)),
-        long("GENERATION_EXPRESSION", empty),
+        long("GENERATION_EXPRESSION", |place| {
+            let generated = place.column().generated.as_ref();
+            of(generated.map_or("", |generated| &generated.expression))
+        }),
         count("SRS_ID", null),
     ],
     rows: columns,

@@ -23,8 +23,20 @@ pub struct ColumnDef {
     pub default: Option<ColumnDefault>,
     /// ON UPDATE CURRENT_TIMESTAMP: a row that changes gets the time at which the statement began.
     pub on_update_now: bool,
+    /// GENERATED ALWAYS: the column's values are computed from the others of the row.
+    pub generated: Option<Generated>,
     /// COMMENT.
     pub comment: String,
+}
+
+/// How the values of a generated column are computed. Rows contain them in any case, so that storage can evaluate
+/// conditions on them and indexes have entries of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generated {
+    /// The expression, in SQL with quoted column names.
+    pub expression: String,
+    /// STORED, not VIRTUAL.
+    pub stored: bool,
 }
 
 /// What a column gets if a statement does not say it.
@@ -47,6 +59,7 @@ impl ColumnDef {
             nullable: true,
             default: None,
             on_update_now: false,
+            generated: None,
             comment: String::new(),
         }
     }
@@ -200,6 +213,12 @@ impl TableDef {
             .position(|c| c.name.eq_ignore_ascii_case(name))
     }
 
+    /// True if columns are computed from others.
+    #[must_use]
+    pub fn has_generated(&self) -> bool {
+        self.columns.iter().any(|column| column.generated.is_some())
+    }
+
     /// True if this is the column that numbers rows.
     #[must_use]
     pub fn is_auto_increment(&self, column: usize) -> bool {
@@ -214,7 +233,8 @@ impl TableDef {
         for column in &self.columns {
             let flags = u8::from(column.nullable)
                 | u8::from(column.on_update_now) << 1
-                | u8::from(column.members.is_some()) << 2;
+                | u8::from(column.members.is_some()) << 2
+                | u8::from(column.generated.is_some()) << 3;
             w.str(&column.name).str(&column.comment).u8(flags);
             match &column.members {
                 Some(members) => members.encode(w),
@@ -231,6 +251,9 @@ impl TableDef {
                 Some(ColumnDefault::Now) => {
                     w.u8(2);
                 }
+            }
+            if let Some(generated) = &column.generated {
+                w.str(&generated.expression).u8(u8::from(generated.stored));
             }
         }
         encode_columns(&self.primary_key, w);
@@ -353,7 +376,7 @@ fn decode_columns(r: &mut Reader<'_>, count: u16) -> Result<Vec<u16>, DecodeErro
 
 fn decode_column(r: &mut Reader<'_>) -> Result<ColumnDef, DecodeError> {
     let (name, comment, flags) = (r.str()?.into(), r.str()?.into(), r.u8()?);
-    if flags > 7 {
+    if flags > 15 {
         return Err(DecodeError::new("definition: flags of a column"));
     }
     let members = match flags & 4 {
@@ -375,6 +398,13 @@ fn decode_column(r: &mut Reader<'_>) -> Result<ColumnDef, DecodeError> {
             1 => Some(ColumnDefault::Value(Datum::decode(r)?)),
             2 => Some(ColumnDefault::Now),
             _ => return Err(DecodeError::new("definition: default of a column")),
+        },
+        generated: match flags & 8 {
+            0 => None,
+            _ => Some(Generated {
+                expression: r.str()?.into(),
+                stored: r.u8()? != 0,
+            }),
         },
     })
 }

@@ -13,7 +13,7 @@ mod store;
 mod table;
 
 pub use constraint::{Action, Check, ForeignKey};
-pub use def::{AutoIncrement, ColumnDef, ColumnDefault, IndexDef, TableDef};
+pub use def::{AutoIncrement, ColumnDef, ColumnDefault, Generated, IndexDef, TableDef};
 pub use histogram::{Bucket, Histogram, MAX_BUCKETS, STRING_BYTES};
 pub(crate) use histogram::{compare, cut, kept};
 pub(crate) use journal::Changes;

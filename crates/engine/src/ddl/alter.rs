@@ -44,8 +44,23 @@ pub struct Alteration {
     pub force: bool,
     /// Rows must refer to rows by new foreign keys, and columns of foreign keys keep their types.
     pub checks: bool,
+    /// Computes what columns of rows that are written anew follow from others.
+    pub row_fill: Option<RowFill>,
     /// What must hold for each row.
     pub row_check: Option<RowCheck>,
+}
+
+/// Completes a row, given as values of the table's columns; false if that cannot be done.
+pub type Complete = dyn Fn(&mut [Datum]) -> bool + Send + Sync;
+
+/// What completes the rows of a table that are written anew.
+#[derive(Clone)]
+pub struct RowFill(pub Arc<Complete>);
+
+impl fmt::Debug for RowFill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RowFill")
+    }
 }
 
 /// Whether a row, given as values of the table's columns, keeps a condition.
@@ -75,6 +90,7 @@ impl Alteration {
             *source == Source::Column(place as u16) && {
                 let (from, to) = (&old.columns[place], &self.def.columns[place]);
                 from.nullable == to.nullable
+                    && from.generated == to.generated
                     && stored_alike(from.ty, to.ty)
                     && numbered_alike(from, to)
             }
@@ -463,7 +479,10 @@ impl<'a> Converter<'a> {
             values.push(value);
         }
         self.fill(&mut values)?;
-        Ok(values)
+        match &self.alteration.row_fill {
+            Some(fill) if !(fill.0)(&mut values) => Err(refused(Refusal::Unchecked)),
+            _ => Ok(values),
+        }
     }
 
     /// Gives the row a number if it asks for one.

@@ -17,7 +17,7 @@ mod lock;
 mod related;
 mod schema;
 
-pub use alter::{Alteration, Holds, RowCheck, Source};
+pub use alter::{Alteration, Complete, Holds, RowCheck, RowFill, Source};
 pub use fill::NewTable;
 pub use lock::{ExclusiveTable, TableLocker, TableName};
 pub use related::RelatedTables;

@@ -30,6 +30,7 @@ fn with_index(table: &Table) -> Alteration {
         zero_is_a_value: false,
         force: false,
         checks: true,
+        row_fill: None,
         row_check: None,
     }
 }
@@ -168,6 +169,7 @@ fn a_restart_finds_what_was_changed_and_goes_on_numbering() {
                 zero_is_a_value: true,
                 force: false,
                 checks: true,
+                row_fill: None,
                 row_check: None,
             }
         };

@@ -28,6 +28,7 @@ use super::auto_increment::Generator;
 use super::checks::Checks;
 use super::dml::{Budget, Converter, OnDuplicate, Strictness, assign, implicit_default, row_of};
 use super::environment::micros_now;
+use super::generated::{self, GeneratedColumns};
 use super::locking::mode_of;
 use super::select::{self, Reading};
 use super::transaction::Work;
@@ -87,6 +88,7 @@ struct Statement {
     ignore: bool,
     strictness: Strictness,
     checks: Option<Checks>,
+    generated: Option<GeneratedColumns>,
 }
 
 /// Where the rows come from.
@@ -165,6 +167,7 @@ impl Statement {
         Ok(Self {
             name,
             checks: Checks::of(&table.def)?,
+            generated: GeneratedColumns::of(&table.def)?,
             table,
             targets,
             source,
@@ -351,7 +354,8 @@ impl Writer<'_> {
         if values.is_empty() && columns.len() == table.def.columns.len() {
             for (column, value) in row.iter_mut().enumerate() {
                 let column = targets.column(column);
-                if column.default_at(self.now).is_none() && !column.nullable {
+                let is_computed = column.generated.is_some();
+                if column.default_at(self.now).is_none() && !column.nullable && !is_computed {
                     *value = self.missing(column)?;
                 }
             }
@@ -363,6 +367,8 @@ impl Writer<'_> {
         for (value, column) in values.iter().zip(columns) {
             let def = targets.column(*column);
             row[*column] = match simple_literal(value) {
+                Some(Simple::Default) if def.generated.is_some() => continue,
+                _ if def.generated.is_some() => return Err(generated::given(table, def)),
                 Some(Simple::Default) if def.default_at(self.now).is_none() && !def.nullable => {
                     self.missing(def)?
                 }
@@ -437,6 +443,9 @@ impl Writer<'_> {
             return Err(SqlError::value_count(1));
         }
         let def = &self.statement.table.def;
+        if let Some(column) = GeneratedColumns::first_of(def, columns) {
+            return Err(generated::given(&self.statement.table, column));
+        }
         let meets_itself = query
             .tables
             .iter()
@@ -490,8 +499,9 @@ impl Writer<'_> {
             }
             let first = self.counts.records;
             self.counts.records += rows.len() as u64;
-            for row in rows.iter_mut() {
+            for (number, row) in rows.iter_mut().enumerate() {
                 self.generator.fill(row)?;
+                self.compute(row, first + number as u64 + 1)?;
             }
             let before = self.counts.inserted;
             let (kept, violation) = self.kept(rows)?;
@@ -509,6 +519,19 @@ impl Writer<'_> {
         }
         rows.clear();
         Ok(())
+    }
+
+    /// Gives a row, the one with this number, its generated columns.
+    fn compute(&mut self, row: &mut [Datum], number: u64) -> Result<()> {
+        let Some(generated) = &self.statement.generated else {
+            return Ok(());
+        };
+        let converter = &mut self.converter;
+        let mut convert = |value: Datum, ty: ColumnType, column: &ColumnDef| {
+            converter.value(value, ty, column, number)
+        };
+        let def = &self.statement.table.def;
+        generated.fill(def, row, &mut convert, self.cancel)
     }
 
     /// The first of some rows, as far as they keep the CHECK constraints, and what is wrong with the next one.
@@ -614,6 +637,18 @@ impl Writer<'_> {
         );
         let assigned = assigned.await?;
         assign(table, &mut changed, &assigned, &existing, self.now);
+        if let Some(generated) = &self.statement.generated {
+            let (place, converter) = (
+                (&*self.session.frontend.engine, &**table),
+                &mut self.converter,
+            );
+            let mut convert = |value: Datum, ty: ColumnType, column: &ColumnDef| {
+                converter.value(value, ty, column, number)
+            };
+            let rows = (&existing[..], &mut changed[..]);
+            let computed = generated.follow(place, rows, &mut convert, self.cancel);
+            computed.await?;
+        }
         if let Some(checks) = &self.statement.checks {
             let engine = &self.session.frontend.engine;
             let violated = checks.stored_violates(engine, table, &changed, self.cancel);

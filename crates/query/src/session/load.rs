@@ -21,7 +21,8 @@ use super::Session;
 use super::auto_increment::Generator;
 use super::checks::Checks;
 use super::environment::micros_now;
-use super::insert::{Targets, engine_error, row_error};
+use super::generated::GeneratedColumns;
+use super::insert::{Targets, engine_error, row_error, value_error};
 use crate::error::{Result, SqlError};
 use crate::parse::LoadData;
 use crate::result::{LocalFile, OkResult};
@@ -52,6 +53,7 @@ pub(super) async fn run(
     let generator = Generator::new(session, &table).await?;
     let plan = Plan {
         checks: Checks::of(&table.def)?,
+        generated: GeneratedColumns::of(&table.def)?,
         cancel: cancel.clone(),
         ..Plan::new(&engine, &table, &targets, generator, statement)
     };
@@ -100,8 +102,12 @@ struct Plan {
     numbered: Option<usize>,
     generator: Mutex<Generator>,
     checks: Option<Checks>,
+    generated: Option<GeneratedColumns>,
     cancel: CancelToken,
 }
+
+/// A column with its text; none is NULL.
+type Text = (usize, Option<Vec<u8>>);
 
 impl Plan {
     fn new(
@@ -136,6 +142,7 @@ impl Plan {
             numbered: generator.column(),
             generator: Mutex::new(generator),
             checks: None,
+            generated: None,
             cancel: CancelToken::new(),
         }
     }
@@ -166,6 +173,10 @@ impl Plan {
                 number = self.number(row[column]).map_err(bad)?;
                 row[column] = number.as_deref().or(row[column]);
             }
+            let computed = self.computed(&row).map_err(bad)?;
+            for (place, text) in &computed {
+                row[*place] = text.as_deref();
+            }
             encoder
                 .push_text(&mut chunk, &row)
                 .map_err(|e| bad(LineProblem::Row(e)))?;
@@ -175,20 +186,55 @@ impl Plan {
         Ok(chunk)
     }
 
+    /// The values of a row, given by the texts that are stored; none if one does not fit.
+    fn values(&self, row: &[Option<&[u8]>]) -> Option<Vec<Datum>> {
+        let value = |(text, column): (&Option<&[u8]>, &ColumnDef)| match text {
+            None => Some(Datum::Null),
+            Some(text) => parse_text(column.ty, text).ok(),
+        };
+        let columns = row.iter().zip(&self.table.def.columns);
+        columns.map(value).collect()
+    }
+
+    /// The generated columns of a row with their texts, whatever its line has for them.
+    fn computed(&self, row: &[Option<&[u8]>]) -> std::result::Result<Vec<Text>, LineProblem> {
+        let Some(generated) = &self.generated else {
+            return Ok(Vec::new());
+        };
+        let def = &self.table.def;
+        let mut given = row.to_vec();
+        let is_computed = |place: &usize| def.columns[*place].generated.is_some();
+        let places: Vec<usize> = (0..row.len()).filter(is_computed).collect();
+        places.iter().for_each(|place| given[*place] = None);
+        // What does not fit is refused with the row.
+        let Some(mut values) = self.values(&given) else {
+            return Ok(Vec::new());
+        };
+        let mut convert = |value: Datum, ty: ColumnType, column: &ColumnDef| {
+            let value = column.coerce(value, ty);
+            value.map_err(|error| value_error(&error, &column.name, 1))
+        };
+        let filled = generated.fill(def, &mut values, &mut convert, &self.cancel);
+        filled.map_err(LineProblem::Refused)?;
+        let text = |place: usize| {
+            let value = &values[place];
+            let mut text = String::new();
+            format_value(def.columns[place].ty, value.as_ref(), &mut text);
+            (place, (!value.is_null()).then(|| text.into_bytes()))
+        };
+        Ok(places.into_iter().map(text).collect())
+    }
+
     /// Checks that a row, given by the texts that are stored, keeps the CHECK constraints.
     fn check(&self, row: &[Option<&[u8]>]) -> std::result::Result<(), LineProblem> {
         let Some(checks) = &self.checks else {
             return Ok(());
         };
         let def = &self.table.def;
-        let value = |(text, column): (&Option<&[u8]>, &ColumnDef)| match text {
-            None => Ok(Datum::Null),
-            Some(text) => parse_text(column.ty, text),
-        };
-        let values = row.iter().zip(&def.columns).map(value);
         // What does not fit was refused before.
-        let values: std::result::Result<Vec<Datum>, _> = values.collect();
-        let Ok(values) = values else { return Ok(()) };
+        let Some(values) = self.values(row) else {
+            return Ok(());
+        };
         match checks.violated(def, &values, &self.cancel) {
             Ok(None) => Ok(()),
             Ok(Some(name)) => Err(LineProblem::Refused(SqlError::check_violated(name))),

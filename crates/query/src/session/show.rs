@@ -388,6 +388,15 @@ fn column_line(column: &ColumnDef, counts: bool, table: Collation) -> String {
         }
         let _ = write!(line, " COLLATE {}", collation.name());
     }
+    if let Some(generated) = &column.generated {
+        let kind = if generated.stored {
+            "STORED"
+        } else {
+            "VIRTUAL"
+        };
+        let expression = &generated.expression;
+        let _ = write!(line, " GENERATED ALWAYS AS ({expression}) {kind}");
+    }
     if !column.nullable {
         line.push_str(" NOT NULL");
     } else if matches!(column.ty, ColumnType::Timestamp { .. }) {
@@ -400,6 +409,7 @@ fn column_line(column: &ColumnDef, counts: bool, table: Collation) -> String {
         Some(default) => {
             let _ = write!(line, " DEFAULT {}", quoted(&default));
         }
+        None if column.generated.is_some() => {}
         None if column.nullable && (is_json || !column.ty.is_long()) => {
             line.push_str(" DEFAULT NULL")
         }

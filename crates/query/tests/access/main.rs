@@ -8,6 +8,7 @@ mod common;
 mod decisions;
 mod entries;
 mod enums;
+mod generated;
 mod grouping;
 mod join_filters;
 mod join_orders;

@@ -13,12 +13,12 @@ use super::draft::Draft;
 use super::keys::{self, NewKey};
 use super::modal::modal_definition;
 use super::options::{check_engine, texts};
+use super::row_rules::RowRules;
 use super::{name_error, new_name};
 use crate::error::{Result, SqlError};
 use crate::parse::Clause;
 use crate::result::OkResult;
 use crate::session::Session;
-use crate::session::checks::RowChecks;
 use crate::session::insert::{engine_error, value_error};
 
 /// Runs the clauses of an ALTER TABLE as one change.
@@ -50,17 +50,18 @@ pub(super) async fn run(
     }
     keep_start(session, &old, &mut draft).await?;
     let (def, sources) = draft.finish()?;
-    let checks = RowChecks::new(&old.def, &def, cancel)?;
+    let rules = RowRules::new(&old.def, &def, cancel)?;
     let alteration = Alteration {
         sources,
         zero_is_a_value: session.modes().has(Modes::NO_AUTO_VALUE_ON_ZERO),
         force,
         checks: session.checks_foreign_keys(),
-        row_check: checks.as_ref().map(RowChecks::row_check),
+        row_fill: rules.fill.clone(),
+        row_check: rules.check.clone(),
         def,
     };
     let altered = engine.alter_table(locked, alteration.clone(), cancel).await;
-    let rows = altered.map_err(|e| match checks.as_ref().and_then(RowChecks::error) {
+    let rows = altered.map_err(|e| match rules.error() {
         Some(error) => error,
         None => error(e, &old, &alteration),
     })?;
@@ -87,6 +88,9 @@ fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()>
         Clause::RenameColumn(old, new) => draft.rename_column(&old, &new),
         Clause::ColumnDefault(name, value) => {
             let column = draft.column_mut(&name)?;
+            if column.generated.is_some() {
+                return Err(SqlError::wrong_usage("DEFAULT", "generated column"));
+            }
             match value {
                 Some(value) => set_default(column, &value),
                 None => {

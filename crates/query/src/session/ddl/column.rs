@@ -6,11 +6,12 @@ use perigee_engine::catalog::{ColumnDef, ColumnDefault};
 use perigee_value::{Collation, ColumnType, Members, MembersError};
 use sqlparser::ast::{
     CharacterLength, ColumnDef as AstColumn, ColumnOption, DataType, EnumMember, ExactNumberInfo,
-    Expr, FunctionArguments, TimezoneInfo, Value,
+    Expr, FunctionArguments, GeneratedExpressionMode, TimezoneInfo, Value,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
+use super::draft::Computed;
 use super::options::texts;
 use super::{MAX_NAME, unsupported};
 use crate::error::{Result, SqlError};
@@ -26,6 +27,8 @@ pub(super) struct Definition {
     pub counts: bool,
     /// NULL is said.
     pub null_said: bool,
+    /// How its values are computed, of a generated column.
+    pub computed: Option<Computed>,
 }
 
 /// A key that a column's options ask for.
@@ -54,6 +57,7 @@ pub(super) fn column_definition(column: &AstColumn, otherwise: Collation) -> Res
     let mut key = None;
     let mut default = None;
     let (mut counts, mut null_said) = (false, false);
+    let mut computed: Option<Computed> = None;
     let mut collating = Collating::default();
     for option in &column.options {
         match &option.option {
@@ -76,7 +80,16 @@ pub(super) fn column_definition(column: &AstColumn, otherwise: Collation) -> Res
             ColumnOption::ForeignKey(_) => {}
             // The draft has it.
             ColumnOption::Check(_) => {}
-            ColumnOption::Generated { .. } => return unsupported("generated columns"),
+            ColumnOption::Generated {
+                generation_expr: Some(expr),
+                generation_expr_mode: mode,
+                ..
+            } => {
+                computed = Some(Computed {
+                    expr: expr.clone(),
+                    stored: *mode == Some(GeneratedExpressionMode::Stored),
+                });
+            }
             ColumnOption::OnUpdate(value) => {
                 if !current_time(value).is_some_and(|digits| is_time_with(def.ty, digits)) {
                     return Err(SqlError::invalid_on_update(&def.name));
@@ -113,6 +126,16 @@ pub(super) fn column_definition(column: &AstColumn, otherwise: Collation) -> Res
         }
         def.nullable = false;
     }
+    if computed.is_some() {
+        let what = [
+            (default.is_some(), "DEFAULT"),
+            (counts, "AUTO_INCREMENT"),
+            (def.on_update_now, "ON UPDATE"),
+        ];
+        if let Some((_, what)) = what.iter().find(|(is_said, _)| *is_said) {
+            return Err(SqlError::wrong_usage(*what, "generated column"));
+        }
+    }
     if let Some(default) = default {
         set_default(&mut def, default)?;
     }
@@ -121,6 +144,7 @@ pub(super) fn column_definition(column: &AstColumn, otherwise: Collation) -> Res
         key,
         counts,
         null_said,
+        computed,
     })
 }
 

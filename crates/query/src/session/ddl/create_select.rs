@@ -23,6 +23,7 @@ use crate::session::auto_increment::Generator;
 use crate::session::checks::Checks;
 use crate::session::dml::{Converter, Strictness};
 use crate::session::environment::micros_now;
+use crate::session::generated::{self, GeneratedColumns};
 use crate::session::insert::engine_error;
 use crate::session::select::{self, Prepared, Reading};
 use crate::values::Column;
@@ -100,6 +101,11 @@ async fn fill(
     let mut new = begun.map_err(name_error)?;
     let table = new.table().clone();
     let checks = Checks::of(&table.def)?;
+    let computed = GeneratedColumns::of(&table.def)?;
+    let given: Vec<usize> = (selected..table.def.columns.len()).collect();
+    if let Some(column) = GeneratedColumns::first_of(&table.def, &given) {
+        return Err(generated::given(&table, column));
+    }
     let mut generator = Generator::new(session, &table).await?;
     let mut converter = Converter::new(Strictness::new(session, false));
     let mut stream = session.frontend.start(prepared);
@@ -116,6 +122,12 @@ async fn fill(
                 row.push(converter.value(value.datum(at), value.ty(), column, number)?);
             }
             generator.fill(&mut row)?;
+            if let Some(computed) = &computed {
+                let mut convert = |value: Datum, ty: ColumnType, column: &ColumnDef| {
+                    converter.value(value, ty, column, number)
+                };
+                computed.fill(&table.def, &mut row, &mut convert, cancel)?;
+            }
             if let Some(checks) = &checks
                 && let Some(name) = checks.violated(&table.def, &row, cancel)?
             {
@@ -142,6 +154,7 @@ fn defaults(def: &TableDef, selected: usize) -> Result<Vec<Datum>> {
         .map(|(place, column)| match column.default_at(now) {
             Some(value) => Ok(value),
             None if column.nullable || def.is_auto_increment(place) => Ok(Datum::Null),
+            None if column.generated.is_some() => Ok(Datum::Null),
             None => Err(SqlError::no_default(&column.name)),
         })
         .collect()

@@ -5,7 +5,9 @@
 //! their columns wherever these go.
 
 mod checks;
+mod expression;
 mod foreign;
+mod generated;
 
 use perigee_engine::Source;
 use perigee_engine::catalog::{AutoIncrement, ColumnDef, IndexDef, TableDef};
@@ -14,6 +16,7 @@ use perigee_value::{Collation, Datum};
 use super::column::{Definition, Inline, checked_column_name, convert};
 use checks::Drafted;
 use foreign::Foreign;
+pub(super) use generated::Computed;
 
 use super::keys::{NewKey, check};
 use crate::error::{Result, SqlError};
@@ -45,6 +48,8 @@ struct Column {
     source: Source,
     counts: bool,
     null_said: bool,
+    /// How its values are computed, of a generated column.
+    computed: Option<Computed>,
 }
 
 struct Key {
@@ -84,11 +89,14 @@ impl Draft {
     /// # Errors
     /// If a condition in it cannot be read.
     pub(super) fn of(def: &TableDef) -> Result<Self> {
-        let column = |(place, column): (usize, &ColumnDef)| Column {
-            def: column.clone(),
-            source: Source::Column(place as u16),
-            counts: def.is_auto_increment(place),
-            null_said: false,
+        let column = |(place, column): (usize, &ColumnDef)| {
+            Ok(Column {
+                def: column.clone(),
+                source: Source::Column(place as u16),
+                counts: def.is_auto_increment(place),
+                null_said: false,
+                computed: column.generated.as_ref().map(Computed::of).transpose()?,
+            })
         };
         let key = |index: &IndexDef| Key {
             name: Some(index.name.clone()),
@@ -103,7 +111,12 @@ impl Draft {
             comment: def.comment.clone(),
             collation: def.collation,
             start: None,
-            columns: def.columns.iter().enumerate().map(column).collect(),
+            columns: def
+                .columns
+                .iter()
+                .enumerate()
+                .map(column)
+                .collect::<Result<_>>()?,
             primary: (!primary.is_empty()).then(|| KeyColumns::Old(primary.clone())),
             keys: def.indexes.iter().map(key).collect(),
             foreign: def.foreign_keys.iter().map(Foreign::of).collect(),
@@ -171,6 +184,7 @@ impl Draft {
         let source = Source::Value(match (default, new.counts) {
             (Some(value), _) => value,
             (None, true) => Datum::Null,
+            (None, false) if new.computed.is_some() => Datum::Null,
             (None, false) if new.column.nullable => Datum::Null,
             // There is no such value of the temporal types.
             (None, false) => implicit_default(new.column.ty).unwrap_or(Datum::Null),
@@ -181,6 +195,7 @@ impl Draft {
             source,
             counts: new.counts,
             null_said: new.null_said,
+            computed: new.computed,
         };
         self.insert(column, position, self.columns.len())?;
         self.add_inline(&name, key)
@@ -207,6 +222,7 @@ impl Draft {
             def: column,
             counts: false,
             null_said: false,
+            computed: None,
         });
         Ok(())
     }
@@ -225,11 +241,17 @@ impl Draft {
         }
         let (name, key) = (new.column.name.clone(), new.key);
         let before = self.columns.remove(place);
+        generated::check_change(before.computed.as_ref(), new.computed.as_ref())?;
         let column = Column {
             def: new.column,
-            source: before.source,
+            source: match new.computed {
+                // What it was does not matter.
+                Some(_) => Source::Value(Datum::Null),
+                None => before.source,
+            },
             counts: new.counts,
             null_said: new.null_said,
+            computed: new.computed,
         };
         self.insert(column, position, place)?;
         self.add_inline(&name, key)
@@ -363,6 +385,7 @@ impl Draft {
             ..TableDef::default()
         };
         def.foreign_keys = self.foreign_keys(&def)?;
+        self.define_generated(&mut def)?;
         def.checks = self.check_constraints(&def)?;
         check(&def)?;
         Ok((def, sources))

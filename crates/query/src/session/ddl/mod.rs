@@ -9,6 +9,7 @@ mod draft;
 mod keys;
 mod modal;
 mod options;
+mod row_rules;
 
 use std::time::Duration;
 

@@ -8,6 +8,7 @@ use sqlparser::ast::{Assignment, AssignmentTarget, Expr, ObjectName, Value};
 
 use super::target::Target;
 use crate::error::{Result, SqlError};
+use crate::session::generated;
 use crate::session::insert::number_for;
 use perigee_sql_bind::binary::binary_literal;
 
@@ -93,20 +94,28 @@ impl Unresolved {
             let (target, column) = resolve(name, targets)?;
             let item = if *is_default { None } else { items.next() };
             let def = &targets[target].table.def.columns[column];
+            if def.generated.is_some() {
+                // DEFAULT is what it gets anyway.
+                return match item {
+                    Some(_) => Err(generated::given(&targets[target].table, def)),
+                    None => Ok(None),
+                };
+            }
             let value = match item {
                 Some(item) => Given::Item(item),
                 None => Given::Default(default(def, now)?),
             };
             let bytes = item.and_then(|item| self.binary[item].as_deref());
             let literal = bytes.map(|bytes| binary_value(bytes, def)).transpose()?;
-            Ok(Assigned {
+            Ok(Some(Assigned {
                 target,
                 column,
                 value,
                 literal,
-            })
+            }))
         };
-        self.columns.iter().map(resolve).collect()
+        let resolved = self.columns.iter().map(resolve);
+        resolved.filter_map(Result::transpose).collect()
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use perigee_engine::catalog::ColumnDef;
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock, Written};
 use perigee_sql_bind::query::{self, Change, Origin};
-use perigee_value::Datum;
+use perigee_value::{ColumnType, Datum};
 use sqlparser::ast::{Expr, ObjectName};
 
 use super::assign::{Assigned, Given, Unresolved, assign};
@@ -19,6 +20,7 @@ use crate::parse::{Delete, Piece, Rows, Update};
 use crate::result::OkResult;
 use crate::session::checks::Checks;
 use crate::session::environment::micros_now;
+use crate::session::generated::GeneratedColumns;
 use crate::session::insert::{duplicate_error, engine_error};
 use crate::session::read_columns;
 use crate::session::select::{self, Prepared, Reading, Special};
@@ -46,6 +48,8 @@ pub(in crate::session) struct ReadPhase {
     pub targets: Vec<Target>,
     /// For each of them, the CHECK constraints of its table.
     checks: Vec<Option<Checks>>,
+    /// The generated columns of each target.
+    generated: Vec<Option<GeneratedColumns>>,
     /// The key of the only row that it can be.
     point: Option<Vec<u8>>,
     /// Rows are changed in the order in which they are found.
@@ -224,6 +228,15 @@ async fn write(
             let before = row_of(table, record);
             let mut row = before.clone();
             assign(table, &mut row, &candidate.values, &before, phase.now);
+            if let Some(generated) = &phase.generated[candidate.target] {
+                let mut convert = |value: Datum, ty: ColumnType, column: &ColumnDef| {
+                    converter.value(value, ty, column, number)
+                };
+                let place = (&*session.frontend.engine, &**table);
+                let rows = (&before[..], &mut row[..]);
+                let computed = generated.follow(place, rows, &mut convert, cancel);
+                computed.await?;
+            }
             let checks = phase.checks[candidate.target].as_ref();
             if let Some(checks) = checks.filter(|_| row != before) {
                 let engine = &session.frontend.engine;
@@ -336,8 +349,11 @@ impl ReadPhase {
         }
         let assigned = Evaluated::new(&change, assigned, &targets);
         let checks = targets.iter().map(|target| Checks::of(&target.table.def));
+        let generated = targets.iter();
+        let generated = generated.map(|target| GeneratedColumns::of(&target.table.def));
         Ok(Self {
             checks: checks.collect::<Result<_>>()?,
+            generated: generated.collect::<Result<_>>()?,
             kind,
             query: Arc::new(change.query),
             assigned,

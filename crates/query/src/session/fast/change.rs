@@ -109,6 +109,9 @@ pub(super) fn update(session: &Session, update: &Update) -> Option<Recognised<Fa
         }
         assignments.push(Assignment { column, value });
     }
+    if table.def.has_generated() {
+        return None;
+    }
     let checks = Checks::of(&table.def).ok()?;
     let plain = !update.ignore && !assignments.is_empty();
     plain.then(|| Recognised {

@@ -68,6 +68,9 @@ pub(super) fn recognise(session: &Session, insert: &Insert) -> Option<Recognised
         return None;
     }
     let table = session.named_table(name).ok()?;
+    if table.def.has_generated() {
+        return None;
+    }
     let names = insert
         .columns
         .iter()

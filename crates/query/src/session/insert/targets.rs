@@ -88,7 +88,9 @@ impl Targets {
         let columns = (0..self.table.def.columns.len()).map(|i| (i, self.column(i)));
         columns
             .filter(|(i, column)| {
-                !self.columns.contains(i) && column.default_at(0).is_none() && !column.nullable
+                let is_computed = column.generated.is_some();
+                let has_value = column.default_at(0).is_some() || column.nullable || is_computed;
+                !self.columns.contains(i) && !has_value
             })
             .map(|(_, column)| column)
     }

@@ -1,61 +1,17 @@
 //! CHECK constraints of a [`Draft`]: their names and what their conditions may say.
 
-use std::ops::ControlFlow;
-
 use perigee_engine::catalog::{Action, Check, ForeignKey, TableDef};
-use sqlparser::ast::{
-    CheckConstraint, Expr, Ident, Query, Value, Visit, VisitMut, Visitor, VisitorMut,
-};
+use sqlparser::ast::{CheckConstraint, Expr, Ident};
 
 use super::Draft;
+use super::expression::{Part, columns_of, judged, text_of};
 use super::foreign::{checked, greatest};
 use crate::error::{Result, SqlError};
-use crate::session::checks::{self, Checks};
+use crate::session::checks::Checks;
+use crate::session::row_expr;
 
 /// Between the table's name and the number in the name of a constraint that is not named.
 const GENERATED: &str = "_chk_";
-
-/// Functions that do not have the same value each time, or tell of the session.
-const FORBIDDEN: &[&str] = &[
-    "benchmark",
-    "connection_id",
-    "curdate",
-    "current_date",
-    "current_role",
-    "current_time",
-    "current_timestamp",
-    "current_user",
-    "curtime",
-    "database",
-    "found_rows",
-    "get_lock",
-    "is_free_lock",
-    "is_used_lock",
-    "last_insert_id",
-    "load_file",
-    "localtime",
-    "localtimestamp",
-    "now",
-    "rand",
-    "random_bytes",
-    "release_all_locks",
-    "release_lock",
-    "row_count",
-    "schema",
-    "session_user",
-    "sleep",
-    "sysdate",
-    "system_user",
-    "unix_timestamp",
-    "user",
-    "utc_date",
-    "utc_time",
-    "utc_timestamp",
-    "uuid",
-    "uuid_short",
-    "values",
-    "version",
-];
 
 /// A constraint under construction.
 pub(super) struct Drafted {
@@ -73,7 +29,7 @@ impl Drafted {
     pub(super) fn of(check: &Check) -> Result<Self> {
         Ok(Self {
             name: Some(check.name.clone()),
-            condition: checks::parsed(&check.condition)?,
+            condition: row_expr::parsed(&check.condition)?,
             enforced: check.enforced,
             column: None,
             is_old: true,
@@ -180,17 +136,34 @@ impl Draft {
 
 /// Checks what a condition says.
 fn check_condition(def: &TableDef, check: &Drafted, name: &str) -> Result<()> {
-    let mut rules = Rules { def, check, name };
-    if let ControlFlow::Break(error) = check.condition.visit(&mut rules) {
-        return Err(error);
-    }
+    judged(&check.condition, |part| match part {
+        Part::Column(column) => check_column(def, check, name, column),
+        Part::Variable => Err(SqlError::check_variable(name)),
+        Part::Function(function) => Err(SqlError::check_named_function(name, function)),
+        Part::Query => Err(SqlError::check_function(name)),
+    })?;
     check_types(def, &check.condition, name)
+}
+
+/// Checks a column that a condition names.
+fn check_column(def: &TableDef, check: &Drafted, name: &str, column: &str) -> Result<()> {
+    let Some(place) = def.column(column) else {
+        return Err(SqlError::check_unknown_column(name, column));
+    };
+    if def.is_auto_increment(place) {
+        return Err(SqlError::check_auto_increment(name));
+    }
+    let own = check.column.as_deref();
+    match own.is_some_and(|own| !own.eq_ignore_ascii_case(column)) {
+        true => Err(SqlError::check_other_column(name)),
+        false => Ok(()),
+    }
 }
 
 /// Checks that a condition can be evaluated over rows of the table, also when its text is read again, and has
 /// a truth value.
 fn check_types(def: &TableDef, condition: &Expr, name: &str) -> Result<()> {
-    let again = checks::parsed(&text_of(def, condition))?;
+    let again = row_expr::parsed(&text_of(def, condition))?;
     if !Checks::is_condition(def, &again)? {
         return Err(SqlError::check_not_boolean(name));
     }
@@ -215,139 +188,4 @@ fn check_actions(def: &TableDef, condition: &Expr, name: &str) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The rules that a condition keeps.
-struct Rules<'a> {
-    def: &'a TableDef,
-    check: &'a Drafted,
-    name: &'a str,
-}
-
-impl Rules<'_> {
-    fn column(&self, column: &str) -> ControlFlow<SqlError> {
-        if column.starts_with('@') {
-            return ControlFlow::Break(SqlError::check_variable(self.name));
-        }
-        let Some(place) = self.def.column(column) else {
-            return ControlFlow::Break(SqlError::check_unknown_column(self.name, column));
-        };
-        if self.def.is_auto_increment(place) {
-            return ControlFlow::Break(SqlError::check_auto_increment(self.name));
-        }
-        let own = self.check.column.as_deref();
-        if own.is_some_and(|own| !own.eq_ignore_ascii_case(column)) {
-            return ControlFlow::Break(SqlError::check_other_column(self.name));
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-impl Visitor for Rules<'_> {
-    type Break = SqlError;
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<SqlError> {
-        ControlFlow::Break(SqlError::check_function(self.name))
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<SqlError> {
-        match expr {
-            Expr::Identifier(ident) => self.column(&ident.value),
-            Expr::CompoundIdentifier(parts) => match parts.last() {
-                _ if parts[0].value.starts_with('@') => {
-                    ControlFlow::Break(SqlError::check_variable(self.name))
-                }
-                Some(column) => self.column(&column.value),
-                None => ControlFlow::Continue(()),
-            },
-            Expr::Function(function) => {
-                let function = function.name.to_string().to_lowercase();
-                match FORBIDDEN.contains(&function.as_str()) {
-                    true => ControlFlow::Break(SqlError::check_named_function(self.name, function)),
-                    false => ControlFlow::Continue(()),
-                }
-            }
-            Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
-                ControlFlow::Break(SqlError::check_function(self.name))
-            }
-            _ => ControlFlow::Continue(()),
-        }
-    }
-}
-
-/// The columns that a condition names.
-fn columns_of(condition: &Expr) -> Vec<String> {
-    struct Columns(Vec<String>);
-    impl Visitor for Columns {
-        type Break = ();
-
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::Identifier(ident) => self.0.push(ident.value.clone()),
-                Expr::CompoundIdentifier(parts) => {
-                    self.0.extend(parts.last().map(|part| part.value.clone()));
-                }
-                _ => {}
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut columns = Columns(Vec::new());
-    let _ = condition.visit(&mut columns);
-    columns.0
-}
-
-/// A condition as the catalog keeps it: columns in backquotes as the table spells them, and operations in
-/// parentheses.
-fn text_of(def: &TableDef, condition: &Expr) -> String {
-    struct Normal<'a>(&'a TableDef);
-    impl VisitorMut for Normal<'_> {
-        type Break = ();
-
-        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            if let Expr::CompoundIdentifier(parts) = expr
-                && let Some(column) = parts.pop()
-            {
-                *expr = Expr::Identifier(column);
-            }
-            match expr {
-                Expr::Identifier(ident) => {
-                    if let Some(place) = self.0.column(&ident.value) {
-                        let name = self.0.columns[place].name.replace('`', "``");
-                        *ident = Ident::with_quote('`', name);
-                    }
-                }
-                Expr::Value(value) => {
-                    if let Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) =
-                        &value.value
-                    {
-                        let text = text.replace('\\', "\\\\").replace('\'', "\\'");
-                        value.value = Value::SingleQuotedString(text);
-                    }
-                }
-                // Whoever needs them has them now.
-                Expr::Nested(inner) if matches!(**inner, Expr::Nested(_)) => {
-                    *expr = (**inner).clone();
-                }
-                Expr::BinaryOp { .. }
-                | Expr::Between { .. }
-                | Expr::InList { .. }
-                | Expr::IsNull(_)
-                | Expr::IsNotNull(_)
-                | Expr::Like { .. }
-                | Expr::RLike { .. } => {
-                    let inner = Box::new(expr.clone());
-                    *expr = Expr::Nested(inner);
-                }
-                _ => {}
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut normal = condition.clone();
-    let _ = VisitMut::visit(&mut normal, &mut Normal(def));
-    match normal {
-        Expr::Nested(_) => normal.to_string(),
-        other => format!("({other})"),
-    }
 }
