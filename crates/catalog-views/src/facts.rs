@@ -4,7 +4,7 @@ use perigee_value::Collation;
 use std::sync::Arc;
 
 use perigee_accounts::Accounts;
-use perigee_engine::catalog::Table;
+use perigee_engine::catalog::{Table, TableDef, ViewDef};
 
 use crate::View;
 
@@ -24,6 +24,19 @@ pub struct TableFacts {
     pub table: Arc<Table>,
     /// What AUTO_INCREMENT hands out next.
     pub next_number: Option<u64>,
+}
+
+/// A view of a user and what else is known of it.
+#[derive(Clone, Debug)]
+pub struct ViewFacts {
+    /// The view.
+    pub def: Arc<ViewDef>,
+    /// Its columns, as those of a table, or why its query cannot be read any more.
+    pub columns: Result<TableDef, String>,
+    /// Its text may be seen.
+    pub is_shown: bool,
+    /// Rows may be changed through it.
+    pub is_updatable: bool,
 }
 
 /// A client's connection.
@@ -56,6 +69,8 @@ pub struct Facts {
     pub schemas: Vec<(String, Collation)>,
     /// Their tables, sorted by schema and name.
     pub tables: Vec<TableFacts>,
+    /// Views of users, sorted by schema and name.
+    pub views: Vec<ViewFacts>,
     /// All connections.
     pub connections: Vec<Connection>,
     /// Variables of the session.
@@ -70,7 +85,7 @@ pub struct Facts {
 
 impl Facts {
     /// The views that the account may see.
-    pub(crate) fn views(&self) -> impl Iterator<Item = &'static dyn View> {
+    pub(crate) fn own_views(&self) -> impl Iterator<Item = &'static dyn View> {
         crate::all().filter(|view| self.view_schemas.contains(&view.schema()))
     }
 }

@@ -157,6 +157,34 @@ registry! {
     unknown_key(1176, "42000", key, table) => "Key '{key}' doesn't exist in table '{table}'";
     /// `WITH x (a, b) AS (SELECT 1)`.
     column_list(1353, "HY000") => "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts";
+    /// DROP TABLE of a view, or the other way round.
+    wrong_object(1347, "HY000", schema, name, what) => "'{schema}.{name}' is not {what}";
+    /// INTO in a view.
+    view_clause(1350, "HY000", clause) => "View's SELECT contains a '{clause}' clause";
+    /// A view that means something else in each session.
+    view_variable(1351, "HY000") => "View's SELECT contains a variable or parameter";
+    /// A view whose tables are not there any more.
+    broken_view(1356, "HY000", schema, view) => "View '{schema}.{view}' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them";
+    /// WITH CHECK OPTION of a view whose rows cannot be changed.
+    check_not_updatable(1368, "HY000", schema, view) => "CHECK OPTION on non-updatable view '{schema}.{view}'";
+    /// A row that a view WITH CHECK OPTION does not show.
+    check_failed(1369, "HY000", schema, view) => "CHECK OPTION failed '{schema}.{view}'";
+    /// INSERT into a view of several tables, without its columns.
+    insert_into_join(1394, "HY000", schema, view) => "Can not insert into join view '{schema}.{view}' without fields list";
+    /// DELETE from a view of several tables.
+    delete_from_join(1395, "HY000", schema, view) => "Can not delete from join view '{schema}.{view}'";
+    /// INSERT into columns of several tables.
+    several_tables(1393, "HY000", schema, view) => "Can not modify more than one base table through a join view '{schema}.{view}'";
+    /// A column of a view that is computed.
+    column_not_updatable(1348, "HY000", column) => "Column '{column}' is not updatable";
+    /// INSERT into a view that is no more than a query.
+    not_insertable(1471, "HY000", table, statement) => "The target table {table} of the {statement} is not insertable-into";
+    /// INSERT into a view whose table has further columns, which need values.
+    view_no_default(1423, "HY000", schema, view) => "Field of view '{schema}.{view}' underlying table doesn't have a default value";
+    /// The definer of a view is not there.
+    no_such_definer(1449, "HY000", user, host) => "The user specified as a definer ('{user}'@'{host}') does not exist";
+    /// RENAME TABLE of a view into another schema.
+    view_schema_change(1450, "HY000", from, to) => "Changing schema from '{from}' to '{to}' is not allowed.";
     /// A variable that does not exist.
     unknown_variable(1193, "HY000", name) => "Unknown system variable '{name}'";
     /// A generated column with an expression that it may not have.

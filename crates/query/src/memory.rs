@@ -84,7 +84,7 @@ impl ProcessMemory {
     pub(crate) fn charge(self: &Arc<Self>, bytes: usize) -> Result<Charge> {
         let mut charge = Charge {
             memory: self.clone(),
-            bytes: 0,
+            bytes: AtomicUsize::new(0),
         };
         charge.grow(bytes)?;
         Ok(charge)
@@ -109,10 +109,21 @@ impl ProcessMemory {
 #[derive(Debug)]
 pub(crate) struct Charge {
     memory: Arc<ProcessMemory>,
-    bytes: usize,
+    bytes: AtomicUsize,
 }
 
 impl Charge {
+    /// Bytes that are taken.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Holds what another charge of the same memory held, too.
+    pub(crate) fn absorb(&self, mut other: Self) {
+        let bytes = std::mem::take(other.bytes.get_mut());
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Takes more.
     ///
     /// # Errors
@@ -121,7 +132,7 @@ impl Charge {
         if !self.memory.try_take(bytes) {
             return Err(SqlError::process_out_of_memory(self.memory.refusal(bytes)));
         }
-        self.bytes += bytes;
+        *self.bytes.get_mut() += bytes;
         Ok(())
     }
 
@@ -130,18 +141,19 @@ impl Charge {
     /// # Errors
     /// 1038; it is what it was then.
     pub(crate) fn resize(&mut self, bytes: usize) -> Result<()> {
-        if bytes > self.bytes {
-            return self.grow(bytes - self.bytes);
+        let held = self.bytes();
+        if bytes > held {
+            return self.grow(bytes - held);
         }
-        self.memory.give_back(self.bytes - bytes);
-        self.bytes = bytes;
+        self.memory.give_back(held - bytes);
+        *self.bytes.get_mut() = bytes;
         Ok(())
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.memory.give_back(self.bytes);
+        self.memory.give_back(self.bytes());
     }
 }
 
@@ -168,6 +180,8 @@ mod tests {
         charge.resize(10).unwrap();
         assert!(memory.try_take(90));
         memory.give_back(90);
+        charge.absorb(memory.charge(90).unwrap());
+        assert_eq!((charge.bytes(), memory.used()), (100, 100));
         drop(charge);
         assert_eq!(memory.used(), 0);
         assert!(!memory.try_take(usize::MAX));

@@ -258,6 +258,8 @@ files!(
     subqueries,
     rollup,
     withs,
+    views,
+    view_changes,
     accounts,
     aggregates,
     json_functions,

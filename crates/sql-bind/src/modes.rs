@@ -90,6 +90,11 @@ impl Modes {
 
     /// No mode.
     pub const NONE: Self = Self(0);
+    /// Those that say how a text is read.
+    pub const OF_TEXTS: Self = Self::PIPES_AS_CONCAT
+        .with(Self::ANSI_QUOTES)
+        .with(Self::NO_BACKSLASH_ESCAPES)
+        .with(Self::HIGH_NOT_PRECEDENCE);
     const STRICT: Self = Self::STRICT_TRANS_TABLES.with(Self::STRICT_ALL_TABLES);
     const OF_ANSI: Self = Self::REAL_AS_FLOAT
         .with(Self::PIPES_AS_CONCAT)
@@ -135,6 +140,12 @@ impl Modes {
     #[must_use]
     pub const fn with(self, others: Self) -> Self {
         Self(self.0 | others.0)
+    }
+
+    /// These modes but for others.
+    #[must_use]
+    pub const fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
     }
 
     /// True if all of these are set.

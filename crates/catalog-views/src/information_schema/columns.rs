@@ -141,9 +141,13 @@ impl Place {
 }
 
 fn columns(facts: &Facts) -> Vec<Place> {
-    let views = facts.views().map(View::definition);
+    let views = facts.own_views().map(View::definition);
     let base = facts.tables.iter().map(|facts| facts.table.def.clone());
-    let places = views.chain(base).flat_map(|def| {
+    let stored = facts
+        .views
+        .iter()
+        .filter_map(|view| view.columns.clone().ok());
+    let places = views.chain(base).chain(stored).flat_map(|def| {
         let def = Arc::new(def);
         (0..def.columns.len()).map(move |number| Place {
             def: def.clone(),

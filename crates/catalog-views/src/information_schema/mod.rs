@@ -7,6 +7,7 @@ mod privileges;
 mod server;
 mod statistics;
 mod tables;
+mod views;
 
 use crate::View;
 
@@ -41,5 +42,5 @@ pub(crate) const VIEWS: &[&dyn View] = &[
     &privileges::TABLE_PRIVILEGES,
     &nothing::TRIGGERS,
     &privileges::USER_PRIVILEGES,
-    &nothing::VIEWS,
+    &views::VIEWS,
 ];

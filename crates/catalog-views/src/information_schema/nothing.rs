@@ -249,19 +249,3 @@ pub(super) static TRIGGERS: Definition<()> = view(
         name("DATABASE_COLLATION"),
     ],
 );
-
-pub(super) static VIEWS: Definition<()> = view(
-    "VIEWS",
-    &[
-        name("TABLE_CATALOG"),
-        name("TABLE_SCHEMA"),
-        name("TABLE_NAME"),
-        long("VIEW_DEFINITION", null),
-        name("CHECK_OPTION"),
-        name("IS_UPDATABLE"),
-        word("DEFINER"),
-        name("SECURITY_TYPE"),
-        name("CHARACTER_SET_CLIENT"),
-        name("COLLATION_CONNECTION"),
-    ],
-);

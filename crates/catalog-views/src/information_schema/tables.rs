@@ -7,7 +7,7 @@ use crate::definition::{
     Definition, catalog, count, count_of, empty, long, moment, null, of, of_some, text,
 };
 use crate::describe::{ENGINE, Size};
-use crate::{Facts, TableFacts};
+use crate::{Facts, TableFacts, ViewFacts};
 
 /// SCHEMATA.
 pub(super) static SCHEMATA: Definition<(String, Collation)> = Definition {
@@ -72,17 +72,18 @@ pub(super) static TABLES: Definition<Listed> = Definition {
     rows: tables,
 };
 
-/// A table of a user, or a view of the server.
+/// A table or a view of a user, or a view of the server.
 pub(super) enum Listed {
     Base(Box<(TableFacts, Size)>),
     View(&'static str, &'static str),
+    Stored(Box<ViewFacts>),
 }
 
 impl Listed {
     fn base(&self) -> Option<&TableFacts> {
         match self {
             Self::Base(base) => Some(&base.0),
-            Self::View(..) => None,
+            Self::View(..) | Self::Stored(_) => None,
         }
     }
 
@@ -90,6 +91,7 @@ impl Listed {
         match self {
             Self::Base(base) => &base.0.table.def.schema,
             Self::View(schema, _) => schema,
+            Self::Stored(view) => &view.def.schema,
         }
     }
 
@@ -97,6 +99,7 @@ impl Listed {
         match self {
             Self::Base(base) => &base.0.table.def.name,
             Self::View(_, name) => name,
+            Self::Stored(view) => &view.def.name,
         }
     }
 
@@ -104,6 +107,7 @@ impl Listed {
         match self {
             Self::Base(_) => "BASE TABLE",
             Self::View(..) => "SYSTEM VIEW",
+            Self::Stored(_) => "VIEW",
         }
     }
 
@@ -112,20 +116,30 @@ impl Listed {
     }
 
     fn comment(&self) -> &str {
-        self.base().map_or("", |base| &base.table.def.comment)
+        match self {
+            Self::Base(base) => &base.0.table.def.comment,
+            Self::View(..) => "",
+            Self::Stored(view) => view
+                .columns
+                .as_ref()
+                .map_or_else(String::as_str, |_| "VIEW"),
+        }
     }
 }
 
 fn sized(table: &Listed, value: impl Fn(Size) -> u64) -> Datum {
     match table {
         Listed::Base(base) => Datum::UInt(value(base.1)),
-        Listed::View(..) => Datum::Null,
+        Listed::View(..) | Listed::Stored(_) => Datum::Null,
     }
 }
 
 fn tables(facts: &Facts) -> Vec<Listed> {
-    let views = facts.views();
+    let views = facts.own_views();
     let views = views.map(|view| Listed::View(view.schema(), view.name()));
     let base = |facts: &TableFacts| Listed::Base(Box::new((facts.clone(), Size::of(&facts.table))));
-    views.chain(facts.tables.iter().map(base)).collect()
+    let stored = facts.views.iter().cloned();
+    let stored = stored.map(|view| Listed::Stored(Box::new(view)));
+    let base = facts.tables.iter().map(base);
+    views.chain(base).chain(stored).collect()
 }

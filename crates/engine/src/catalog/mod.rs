@@ -1,4 +1,4 @@
-//! The catalog: schemas, tables and the records of accounts, kept in pages like everything else, so that a frontend started
+//! The catalog: schemas, tables, views and the records of accounts, kept in pages like everything else, so that a frontend started
 //! on an empty machine finds them.
 
 mod constraint;
@@ -11,6 +11,7 @@ mod samples;
 mod stats;
 mod store;
 mod table;
+mod view;
 
 pub use constraint::{Action, Check, ForeignKey};
 pub use def::{AutoIncrement, ColumnDef, ColumnDefault, Generated, IndexDef, TableDef};
@@ -25,6 +26,7 @@ pub use stats::{ColumnStats, TableStats};
 pub use store::AccountRecords;
 pub(crate) use store::{
     CATALOG_ROOT, Catalog, Schemas, account_key, catalog_shape, decode_catalog, no_stats,
-    number_key, schema_key, stats_records, table_key,
+    number_key, schema_key, stats_records, table_key, view_key,
 };
 pub use table::{HIDDEN_ROW_ID, Index, IndexRoot, MAX_INDEXES, Table};
+pub use view::{CheckOption, ViewAlgorithm, ViewDef};

@@ -7,6 +7,7 @@
 //! "t" schema 0 table             a table: ids, definition, roots (`Table::encode`)
 //! "x" table id, big-endian       a table's statistics (`TableStats::encode`)
 //! "x" table id, column           those of a column, its number big-endian (`ColumnStats::encode`)
+//! "v" schema 0 view              a view (`ViewDef::encode`)
 //! "a" name                       an account's record, whose meaning is that of the layer above
 //! "n" table id, big-endian       numbers of AUTO_INCREMENT below this one may be in use
 //! "j" …                          changes that take place together (`super::journal`)
@@ -27,7 +28,7 @@ use perigee_value::Collation;
 
 use super::def::decode_collation;
 use super::journal;
-use super::{ColumnStats, References, Table, TableStats};
+use super::{ColumnStats, References, Table, TableStats, ViewDef};
 use crate::EngineError;
 use crate::btree::{
     CATALOG_INDEX, Inserted, KeySpan, MAX_RECORD_LEN, RecordChange, Tree, TreeSpec, Updated,
@@ -63,7 +64,10 @@ const ACCOUNT: u8 = b'a';
 /// Records of accounts by their names. The catalog does not know what they say.
 pub type AccountRecords = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// All schemas and tables, and the records of accounts.
+/// Views by schema and name.
+pub(crate) type Views = BTreeMap<(String, String), Arc<ViewDef>>;
+
+/// All schemas, tables and views, and the records of accounts.
 pub(crate) struct Catalog {
     tree: Tree,
     pub(crate) schemas: RwLock<Schemas>,
@@ -71,6 +75,7 @@ pub(crate) struct Catalog {
     pub(crate) collations: RwLock<BTreeMap<String, Collation>>,
     /// What foreign keys refer to; changed under the lock of the schemas.
     references: RwLock<References>,
+    pub(crate) views: RwLock<Views>,
     accounts: RwLock<Arc<AccountRecords>>,
     /// Changes with every change of the accounts.
     accounts_version: AtomicU64,
@@ -84,6 +89,10 @@ pub(crate) fn schema_key(schema: &str) -> Vec<u8> {
 
 pub(crate) fn table_key(schema: &str, table: &str) -> Vec<u8> {
     [b"t", schema.as_bytes(), &[0], table.as_bytes()].concat()
+}
+
+pub(crate) fn view_key(schema: &str, view: &str) -> Vec<u8> {
+    [b"v", schema.as_bytes(), &[0], view.as_bytes()].concat()
 }
 
 /// The record of an account as one of the catalog.
@@ -170,6 +179,7 @@ impl Catalog {
         journal::complete(&tree, &mut entries).await?;
         let schemas = decode(&entries, pool.allocator().retired())?;
         let collations = RwLock::new(collations(&entries)?);
+        let views = RwLock::new(decode_views(&entries)?);
         let account = |(key, value): (Vec<u8>, Vec<u8>)| match key.split_first() {
             Some((&ACCOUNT, name)) => Some((name.to_vec(), value)),
             _ => None,
@@ -180,6 +190,7 @@ impl Catalog {
             references: RwLock::new(References::of(&schemas)),
             schemas: RwLock::new(schemas),
             collations,
+            views,
             accounts: RwLock::new(Arc::new(accounts)),
             accounts_version: AtomicU64::new(1),
             ddl: Arc::default(),
@@ -241,6 +252,21 @@ impl Catalog {
     /// Takes note of foreign keys that came or went with a change of these schemas.
     pub(crate) fn renew_references(&self, schemas: &Schemas) {
         *self.references.write() = References::of(schemas);
+    }
+
+    pub(crate) fn view(&self, schema: &str, name: &str) -> Option<Arc<ViewDef>> {
+        let views = self.views.read();
+        if views.is_empty() {
+            return None;
+        }
+        views.get(&(schema.to_owned(), name.to_owned())).cloned()
+    }
+
+    pub(crate) fn views_of(&self, schema: &str) -> Vec<Arc<ViewDef>> {
+        let views = self.views.read();
+        let of_schema = views.range((schema.to_owned(), String::new())..);
+        let of_schema = of_schema.take_while(|((own, _), _)| own == schema);
+        of_schema.map(|(_, view)| view.clone()).collect()
     }
 
     /// True if the table is what the catalog has under its name.
@@ -372,6 +398,17 @@ fn collations(
     Ok(collations)
 }
 
+fn decode_views(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Views, EngineError> {
+    let records = entries.range(b"v".to_vec()..);
+    let records = records.take_while(|(key, _)| key.first() == Some(&b'v'));
+    let views = records.map(|(_, value)| {
+        let view = ViewDef::decode(value);
+        let view = view.map_err(|e| EngineError::Corrupt(format!("catalog: {e}")))?;
+        Ok(((view.schema.clone(), view.name.clone()), Arc::new(view)))
+    });
+    views.collect()
+}
+
 fn decode(
     entries: &BTreeMap<Vec<u8>, Vec<u8>>,
     retired: &Arc<Retired>,
@@ -397,7 +434,7 @@ fn decode(
                 let tables = schemas.entry(table.def.schema.clone()).or_default();
                 tables.insert(table.def.name.clone(), Arc::new(table));
             }
-            Some((b'x' | b'n' | &ACCOUNT, _)) => {}
+            Some((b'x' | b'n' | b'v' | &ACCOUNT, _)) => {}
             _ => {
                 return Err(EngineError::Corrupt(
                     "catalog entry of unknown kind".to_owned(),

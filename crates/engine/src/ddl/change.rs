@@ -14,8 +14,8 @@ use super::lock::{ExclusiveTable, TableName};
 use crate::EngineError;
 use crate::btree::Tree;
 use crate::catalog::{
-    AccountRecords, Changes, Index, IndexRoot, Table, TableStats, account_key, no_stats,
-    number_key, schema_key, stats_records, table_key,
+    AccountRecords, Changes, Index, IndexRoot, Table, TableStats, ViewDef, account_key, no_stats,
+    number_key, schema_key, stats_records, table_key, view_key,
 };
 use crate::engine::{Engine, system_counter};
 use crate::errand::{self, freeing_space};
@@ -31,6 +31,8 @@ pub(super) struct Change {
     records: Changes,
     retired: Vec<Arc<Table>>,
     tables: Vec<Arc<Table>>,
+    /// In this order; `None` takes one out.
+    views: Vec<(TableName, Option<Arc<ViewDef>>)>,
     dropped_schema: Option<String>,
     /// A new schema, or one whose collation changes.
     new_schema: Option<(String, Collation)>,
@@ -73,6 +75,21 @@ impl Change {
         let record = collation.0.to_le_bytes().to_vec();
         self.records.insert(schema_key(name), Some(record));
         self.new_schema = Some((name.to_owned(), collation));
+    }
+
+    /// Puts a view in, in the place of the one of its name.
+    pub(super) fn put_view(&mut self, view: ViewDef) {
+        let key = view_key(&view.schema, &view.name);
+        self.records.insert(key, Some(view.encode()));
+        let name = TableName::of_view(&view);
+        self.views.push((name, Some(Arc::new(view))));
+    }
+
+    /// Takes a view out.
+    pub(super) fn remove_view(&mut self, name: &TableName) {
+        self.records
+            .insert(view_key(&name.schema, &name.name), None);
+        self.views.push((name.clone(), None));
     }
 
     /// Takes a schema out, whose tables were taken out before.
@@ -137,6 +154,15 @@ impl Change {
             let tables = schemas.entry(table.def.schema.clone()).or_default();
             tables.insert(table.def.name.clone(), table);
         }
+        let mut views = engine.catalog.views.write();
+        for (name, view) in self.views {
+            let key = (name.schema, name.name);
+            match view {
+                Some(view) => views.insert(key, view),
+                None => views.remove(&key),
+            };
+        }
+        drop(views);
         let mut collations = engine.catalog.collations.write();
         if let Some((name, collation)) = self.new_schema {
             collations.insert(name.clone(), collation);
@@ -238,6 +264,9 @@ impl Engine {
 
     /// The tables' names must be free and their schemas exist.
     pub(super) fn check_free(&self, name: &TableName) -> Result<(), EngineError> {
+        if self.catalog.view(&name.schema, &name.name).is_some() {
+            return Err(EngineError::TableExists(name.to_string()));
+        }
         match self.catalog.table(&name.schema, &name.name) {
             Ok(_) => Err(EngineError::TableExists(name.to_string())),
             Err(EngineError::NoSuchTable(_)) => Ok(()),

@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::EngineError;
-use crate::catalog::Table;
+use crate::catalog::{Table, ViewDef};
 use crate::engine::Engine;
 use crate::scan::CancelToken;
 use crate::txn::{DefinitionHold, LockMode, Party, Registry};
 
-/// Schema and name of a table.
+/// Schema and name of a table or a view.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableName {
     /// The schema.
@@ -28,6 +28,15 @@ impl TableName {
         Self {
             schema: table.def.schema.clone(),
             name: table.def.name.clone(),
+        }
+    }
+
+    /// The view's name.
+    #[must_use]
+    pub fn of_view(view: &ViewDef) -> Self {
+        Self {
+            schema: view.schema.clone(),
+            name: view.name.clone(),
         }
     }
 }

@@ -16,6 +16,7 @@ mod foreign;
 mod lock;
 mod related;
 mod schema;
+mod view;
 
 pub use alter::{Alteration, Complete, Holds, RowCheck, RowFill, Source};
 pub use fill::NewTable;

@@ -11,7 +11,7 @@ use super::change::Change;
 use super::lock::{ExclusiveTable, TableLocker, TableName};
 use super::related;
 use crate::EngineError;
-use crate::catalog::{IndexRoot, Table, TableDef, TableStats};
+use crate::catalog::{IndexRoot, Table, TableDef, TableStats, ViewDef};
 use crate::engine::Engine;
 use crate::refusal::Refusal;
 use crate::scan::CancelToken;
@@ -67,8 +67,8 @@ impl Engine {
         self.make_change(turn, Vec::new(), change).await
     }
 
-    /// Drops a schema with all its tables; returns how many there were. With `checks` no foreign key of another
-    /// schema may refer to them.
+    /// Drops a schema with all its tables and views; returns how many there were. With `checks` no foreign key of
+    /// another schema may refer to them.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSchema`], [`EngineError::Refused`], or as [`Engine::lock_exclusively`].
@@ -99,10 +99,13 @@ impl Engine {
             }
             let mut change = Change::default();
             tables.iter().for_each(|table| change.remove(table));
+            let views = self.views(name);
+            let names = views.iter().map(|view| TableName::of_view(view));
+            names.for_each(|view| change.remove_view(&view));
             change.drop_schema(name);
             change.moves_trees();
             self.make_change(turn, locked, change).await?;
-            return Ok(tables.len());
+            return Ok(tables.len() + views.len());
         }
     }
 
@@ -190,7 +193,7 @@ impl Engine {
         self.make_change(turn, vec![locked], change).await
     }
 
-    /// Renames tables one after the other, all or none: a name that becomes free may be used by
+    /// Renames tables and views one after the other, all or none: a name that becomes free may be used by
     /// the next.
     ///
     /// # Errors
@@ -213,27 +216,29 @@ impl Engine {
         locked: &[ExclusiveTable],
     ) -> Result<Change, EngineError> {
         // Who has a name after the renames so far, if it is not whom the catalog says.
-        let mut owners: BTreeMap<&TableName, Option<Arc<Table>>> = BTreeMap::new();
+        let mut owners: BTreeMap<&TableName, Option<Owner>> = BTreeMap::new();
         for (from, to) in renames {
             let by_lock = || {
                 let is = |l: &&ExclusiveTable| TableName::of(l.table()) == *from;
-                locked.iter().find(is).map(|l| l.table().clone())
+                let table = locked.iter().find(is).map(|l| l.table().clone());
+                let view = || self.view(&from.schema, &from.name).map(Owner::View);
+                table.map(Owner::Table).or_else(view)
             };
-            let table = owners.get(from).cloned().unwrap_or_else(by_lock);
-            let table = table.ok_or_else(|| EngineError::NoSuchTable(from.to_string()))?;
+            let owner = owners.get(from).cloned().unwrap_or_else(by_lock);
+            let owner = owner.ok_or_else(|| EngineError::NoSuchTable(from.to_string()))?;
             match owners.get(to) {
                 Some(None) => {}
                 Some(Some(_)) => return Err(EngineError::TableExists(to.to_string())),
                 None => self.check_free(to)?,
             }
             owners.insert(from, None);
-            owners.insert(to, Some(table));
+            owners.insert(to, Some(owner));
         }
         let moved: BTreeMap<TableName, TableName> = owners
             .iter()
-            .filter_map(|(name, table)| {
-                let old = TableName::of(table.as_ref()?);
-                Some((old, (*name).clone()))
+            .filter_map(|(name, owner)| match owner {
+                Some(Owner::Table(table)) => Some((TableName::of(table), (*name).clone())),
+                _ => None,
             })
             .collect();
         let mut change = Change::default();
@@ -253,6 +258,32 @@ impl Engine {
             let stats = (*table.stats()).clone();
             change.put(table.successor(table.id, def, &table.roots(), stats)?);
         }
+        rename_views(&owners, &mut change);
         Ok(change)
+    }
+}
+
+/// What has a name.
+#[derive(Clone)]
+enum Owner {
+    Table(Arc<Table>),
+    View(Arc<ViewDef>),
+}
+
+/// Gives views their new names. A name that is taken may be one that another view leaves.
+fn rename_views(owners: &BTreeMap<&TableName, Option<Owner>>, change: &mut Change) {
+    let views = owners.iter().filter_map(|(name, owner)| match owner {
+        Some(Owner::View(view)) => Some((*name, view)),
+        _ => None,
+    });
+    for (_, view) in views.clone() {
+        change.remove_view(&TableName::of_view(view));
+    }
+    for (name, view) in views {
+        change.put_view(ViewDef {
+            schema: name.schema.clone(),
+            name: name.name.clone(),
+            ..view.as_ref().clone()
+        });
     }
 }

@@ -10,7 +10,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use super::names::is_reserved;
-use super::{Collating, Cursor, Piece, syntax_error};
+use super::{Collating, CreateView, Cursor, Piece, syntax_error};
 use crate::error::{Result, SqlError};
 
 /// A statement that changes definitions.
@@ -54,6 +54,15 @@ pub enum Ddl {
         name: ObjectName,
         /// What to change, in this order.
         clauses: Vec<Clause>,
+    },
+    /// CREATE VIEW, ALTER VIEW.
+    CreateView(Box<CreateView>),
+    /// DROP VIEW.
+    DropViews {
+        /// Do not fail if one is missing.
+        if_exists: bool,
+        /// The views.
+        names: Vec<ObjectName>,
     },
     /// RENAME TABLE: from and to.
     RenameTables(Vec<(ObjectName, ObjectName)>),

@@ -77,6 +77,11 @@ impl Grammar {
         self.modes.has(Modes::PIPES_AS_CONCAT)
     }
 
+    /// True if NOT binds as tight as `!`.
+    pub(super) fn has_tight_not(&self) -> bool {
+        self.modes.has(Modes::HIGH_NOT_PRECEDENCE)
+    }
+
     /// The tokens of a text. Names have the same quotes in all modes.
     pub(super) fn tokens(&'static self, text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
         let mut tokens = Tokenizer::new(self, text).tokenize_with_location()?;

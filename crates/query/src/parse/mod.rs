@@ -25,6 +25,7 @@ mod settings;
 mod show;
 mod source;
 mod transaction;
+mod view;
 mod whole_table;
 
 use std::borrow::Cow;
@@ -55,6 +56,7 @@ pub use settings::{Assignment, Scope, Target, Value};
 pub use show::{Filter, Show};
 pub use source::{SelectLists, Source};
 pub use transaction::{Completion, TransactionStatement};
+pub use view::CreateView;
 
 use crate::error::{Result, SqlError};
 use crate::interrupt;
@@ -295,6 +297,18 @@ impl<'a> Script<'a> {
         })
     }
 
+    /// The whole text, as if it were one statement.
+    #[must_use]
+    pub fn whole(&self) -> Piece<'_> {
+        Piece {
+            text: &self.text,
+            tokens: &self.tokens,
+            more_rows: MoreRows::default(),
+            lists: LongLists::default(),
+            grammar: self.grammar,
+        }
+    }
+
     /// The statements.
     pub fn pieces(&self) -> impl ExactSizeIterator<Item = Piece<'_>> {
         let pieces = self.pieces.iter().enumerate();
@@ -391,6 +405,8 @@ impl<'a> Piece<'a> {
                 ddl::create_index(cursor).map(Statement::Ddl)
             }
             "DROP" if cursor.peek_any(&["INDEX"]) => ddl::drop_index(cursor).map(Statement::Ddl),
+            "CREATE" | "ALTER" if view::begins(&cursor) => view::create(self).map(Statement::Ddl),
+            "DROP" if cursor.peek_any(&["VIEW"]) => view::drop(cursor).map(Statement::Ddl),
             "ALTER" => ddl::alter_table(cursor).map(Statement::Ddl),
             "RENAME" => ddl::rename_tables(cursor).map(Statement::Ddl),
             "TRUNCATE" => ddl::truncate(cursor).map(Statement::Ddl),

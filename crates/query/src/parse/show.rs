@@ -66,6 +66,8 @@ pub enum Show {
         /// Only their number.
         count: bool,
     },
+    /// CREATE VIEW.
+    CreateView(ObjectName),
     /// ENGINES.
     Engines,
     /// COLLATION.
@@ -284,6 +286,9 @@ fn create(cursor: &mut Cursor<'_>) -> Result<Show> {
     if cursor.accept("TABLE") {
         return Ok(Show::CreateTable(cursor.object_name()?));
     }
+    if cursor.accept("VIEW") {
+        return Ok(Show::CreateView(cursor.object_name()?));
+    }
     if cursor.accept("DATABASE") || cursor.accept("SCHEMA") {
         return Ok(Show::CreateSchema(cursor.name()?));
     }
@@ -291,7 +296,7 @@ fn create(cursor: &mut Cursor<'_>) -> Result<Show> {
         return Ok(Show::CreateUser(user_name(cursor)?));
     }
     Err(SqlError::not_supported(
-        "SHOW CREATE of anything but tables, databases and users",
+        "SHOW CREATE of anything but tables, views, databases and users",
     ))
 }
 

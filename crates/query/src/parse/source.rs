@@ -48,7 +48,7 @@ impl<'a> Source<'a> {
     }
 
     /// Where the tokens begin and end, in bytes: [`Source::offset`] of all of them.
-    fn places(&self) -> Vec<Range<usize>> {
+    pub(super) fn places(&self) -> Vec<Range<usize>> {
         let mut walk = Walk {
             text: self.text,
             at: 0,
@@ -121,6 +121,15 @@ impl<'a> SelectLists<'a> {
     /// The texts of the items of the SELECT whose keyword is at `select`.
     #[must_use]
     pub fn items(&self, select: Location) -> Vec<&'a str> {
+        let ranges = self.ranges(select).into_iter();
+        ranges
+            .map(|range| range.map_or("", |range| &self.source.text[range]))
+            .collect()
+    }
+
+    /// Where these items stand in the text; none for what is none.
+    #[must_use]
+    pub fn ranges(&self, select: Location) -> Vec<Option<Range<usize>>> {
         let tokens = self.source.tokens;
         // They lie in the order of the text.
         let at = tokens.partition_point(|token| token.span.start < select);
@@ -157,12 +166,10 @@ impl<'a> SelectLists<'a> {
         items
     }
 
-    fn slice(&self, range: Option<(usize, usize)>) -> &'a str {
-        let Some((first, last)) = range else {
-            return "";
-        };
+    fn slice(&self, range: Option<(usize, usize)>) -> Option<Range<usize>> {
+        let (first, last) = range?;
         let places = self.places.get_or_init(|| self.source.places());
-        &self.source.text[places[first].start..places[last].end]
+        Some(places[first].start..places[last].end)
     }
 }
 

@@ -5,24 +5,27 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use perigee_accounts::Privileges;
-use perigee_engine::catalog::TableDef;
+use perigee_engine::TableName;
+use perigee_engine::catalog::{TableDef, ViewDef};
 use perigee_sql_bind::query::{
-    self, Assigned, Catalog, Change, Hint, HintKind, IndexHint, IndexUse, Operator, QueryError,
-    Relation, TableColumn, TableDefinition, bind,
+    self, Assigned, Catalog, Change, Hint, HintKind, IndexHint, IndexUse, Noted, Operator,
+    QueryError, Relation, TableColumn, TableDefinition, ViewDefinition, bind,
 };
-use perigee_sql_bind::{BindError, Digits, Result as Bound};
-use perigee_sql_type::{Number, SqlType};
+use perigee_sql_bind::{BindError, Result as Bound};
+use perigee_sql_type::SqlType;
 use perigee_value::ColumnType;
-use sqlparser::ast::{Query, TableWithJoins};
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query, TableWithJoins};
 use sqlparser::tokenizer::Location;
 
 use super::Session;
+use super::dml::table_of;
 use super::environment::micros_now;
 use super::scalars::Around;
+use super::stored_view::{self, Acting};
 use crate::access::{IndexChoice, PRIMARY, ROW_ID, TableReference, definition};
 use crate::error::{Result, SqlError};
-use crate::interrupt;
-use crate::parse::{Piece, Rows, SelectLists, Source};
+use crate::memory::Charge;
+use crate::parse::{Footprint, Piece, Rows, Script, SelectLists, Source};
 
 /// The type of hidden row ids.
 const ROW_ID_TYPE: ColumnType = ColumnType::Int {
@@ -48,6 +51,14 @@ struct Tables<'s> {
     needed: Option<Privileges>,
     /// Why one is not.
     denied: RefCell<Option<SqlError>>,
+    /// The views around what is bound.
+    acting: Acting,
+    /// A view that is not in the catalog, if it is the first that is looked up.
+    first_view: RefCell<Option<Arc<ViewDef>>>,
+    /// The view that is being defined, which does not see itself.
+    defining: Option<&'s TableName>,
+    /// What the queries of views take that are parsed and bound.
+    charge: RefCell<Option<Charge>>,
 }
 
 impl<'s> Tables<'s> {
@@ -64,7 +75,32 @@ impl<'s> Tables<'s> {
             first: RefCell::default(),
             needed: Some(Privileges::SELECT),
             denied: RefCell::default(),
+            acting: Acting::default(),
+            first_view: RefCell::default(),
+            defining: None,
+            charge: RefCell::default(),
         }
+    }
+
+    /// What came of binding a statement, for which the session is charged for as long as it runs.
+    fn bound<T>(&self, bound: Bound<T>) -> Result<T> {
+        let bound = bound.map_err(|error| self.error(error))?;
+        let statement = self.session.charge.upgrade();
+        if let (Some(views), Some(statement)) = (self.charge.take(), statement) {
+            statement.absorb(views);
+        }
+        Ok(bound)
+    }
+
+    /// Charges the memory for a view as for a text that names what the view does.
+    fn admit(&self, view: &ViewDef) -> Result<()> {
+        let mut charge = self.charge.borrow_mut();
+        let charge = match &mut *charge {
+            Some(charge) => charge,
+            none => none.insert(self.session.frontend.memory.charge(0)?),
+        };
+        let bytes = charge.bytes() + Footprint::of(&view.query).parsed();
+        self.session.admit(bytes, charge)
     }
 
     /// The error of a statement that means nothing, or may not be run.
@@ -73,20 +109,65 @@ impl<'s> Tables<'s> {
     }
 
     fn check(&self, schema: &str, table: &str) -> Bound<()> {
+        if self.acting.is_in_view() {
+            let needed = self.needed.unwrap_or(Privileges::SELECT);
+            let names = (schema, table);
+            return match self.acting.may(self.session, needed, names) {
+                true => Ok(()),
+                // What is wrong with the view is not told.
+                false => Err(QueryError::NoSuchTable(schema.into(), table.into()).into()),
+            };
+        }
         let checked = match self.needed {
             Some(needed) => self.session.check_table(needed, schema, table),
             None => self.session.check_visible(schema, table),
         };
-        checked.map_err(|denied| {
-            self.denied.replace(Some(denied));
-            BindError::Stopped
-        })
+        checked.map_err(|denied| self.stopped(denied))
+    }
+
+    /// Stops with an error that is not the binder's.
+    fn stopped(&self, error: SqlError) -> BindError {
+        self.denied.replace(Some(error));
+        BindError::Stopped
     }
 }
 
 impl Catalog for Tables<'_> {
     fn current_schema(&self) -> Option<&str> {
-        self.session.schema()
+        match self.acting.is_in_view() {
+            true => None,
+            false => self.session.schema(),
+        }
+    }
+
+    fn open_view(&self, schema: &str, view: &str) -> Bound<Option<ViewDefinition>> {
+        // What is no table of the catalog is no view either.
+        if self.first.borrow().is_some() {
+            return Ok(None);
+        }
+        let given = self.first_view.take();
+        let is_given = given.is_some();
+        let Some(found) = given.or_else(|| self.session.stored_view(schema, view)) else {
+            return Ok(None);
+        };
+        let is_own = |name: &TableName| name.schema == schema && name.name == view;
+        if self.defining.is_some_and(is_own) && !is_given {
+            return Err(QueryError::NoSuchTable(schema.into(), view.into()).into());
+        }
+        if !is_given {
+            self.check(schema, view)?;
+        }
+        self.admit(&found).map_err(|error| self.stopped(error))?;
+        let grants = self.session.rights_in(&found, self.acting.grants());
+        let grants = grants.map_err(|error| self.stopped(error))?;
+        let definition = stored_view::definition(&found);
+        let definition = definition.map_err(|error| self.stopped(error))?;
+        self.acting.enter(grants);
+        Ok(Some(definition))
+    }
+
+    fn close_view(&self) {
+        self.acting.leave();
     }
 
     fn table(&self, schema: &str, table: &str) -> Bound<Arc<TableDefinition>> {
@@ -120,6 +201,9 @@ impl Catalog for Tables<'_> {
     }
 
     fn item_texts(&self, select: Location) -> Vec<String> {
+        if self.acting.is_in_view() {
+            return Vec::new();
+        }
         let texts = self.lists.items(select).into_iter();
         let lists = self.lists.lists();
         let written = |text: &str| lists.written(text).unwrap_or_else(|| text.to_owned());
@@ -133,13 +217,65 @@ impl Catalog for Tables<'_> {
 /// Those of names and types; 1235 for what is not supported.
 pub(super) fn bound(session: &Session, query: &Query, piece: Piece<'_>) -> Result<query::Query> {
     let tables = Tables::new(session, piece, !query.locks.is_empty());
-    let bound = bind(query, &around(session, (piece, micros_now())), &tables);
-    let bound = bound.map_err(|error| tables.error(error))?;
+    let bound = tables.bound(bind(
+        query,
+        &around(session, (piece, micros_now())),
+        &tables,
+    ))?;
     if bound.locks.len() != query.locks.len() {
         let what = "FOR UPDATE and FOR SHARE in a subquery";
         return Err(SqlError::not_supported(what));
     }
     Ok(bound)
+}
+
+/// The meaning of a view's query, and what its names mean.
+///
+/// # Errors
+/// Those of names and types; 1235 for what is not supported.
+pub(super) fn view(
+    session: &Session,
+    query: &Query,
+    piece: Piece<'_>,
+    name: &TableName,
+) -> Result<(query::Query, Vec<Noted>)> {
+    let tables = Tables {
+        defining: Some(name),
+        ..Tables::new(session, piece, false)
+    };
+    if !query.locks.is_empty() {
+        return Err(SqlError::not_supported(
+            "FOR UPDATE and FOR SHARE in a view",
+        ));
+    }
+    let around = around(session, (piece, micros_now()));
+    query::bind_view(query, &around, &tables).map_err(|error| tables.error(error))
+}
+
+/// The rows of a view, which need not be in the catalog: the view is their only source.
+///
+/// # Errors
+/// 1356, 1449.
+pub(super) fn view_rows(session: &Session, view: &ViewDef) -> Result<Change> {
+    let script = Script::new("")?;
+    let ident = |name: &String| ObjectNamePart::Identifier(Ident::new(name));
+    let names = [&view.schema, &view.name].map(ident);
+    let from = [table_of(ObjectName(names.to_vec()))];
+    let tables = Tables {
+        needed: None,
+        first_view: RefCell::new(Some(Arc::new(view.clone()))),
+        ..Tables::new(session, script.whole(), true)
+    };
+    let rows = query::Rows {
+        from: &from,
+        selection: None,
+        order: None,
+        limit: None,
+        hints: &[],
+    };
+    let around = around(session, (script.whole(), micros_now()));
+    let change = query::bind_change(&rows, &[], &around, &tables);
+    change.map_err(|error| tables.error(error))
 }
 
 /// The rows that a statement changes, and what it assigns to their columns. That the account may change and read the
@@ -165,8 +301,7 @@ pub(super) fn change(
         hints: &rows.hints,
     };
     let around = around(session, (piece, now));
-    let change = query::bind_change(&rows, assigned, &around, &tables);
-    change.map_err(|error| tables.error(error))
+    tables.bound(query::bind_change(&rows, assigned, &around, &tables))
 }
 
 /// Assignments over the row of a table that is in the way and the one that is to be inserted, whose columns stand behind
@@ -200,8 +335,7 @@ pub(super) fn over_both(
         hints: &[],
     };
     let around = around(session, (piece, now));
-    let change = query::bind_change(&rows, assigned, &around, &tables);
-    change.map_err(|error| tables.error(error))
+    tables.bound(query::bind_change(&rows, assigned, &around, &tables))
 }
 
 fn around<'s>(session: &'s Session, (piece, now): (Piece<'s>, i64)) -> Around<'s> {
@@ -308,71 +442,5 @@ fn choice(table: &query::Table) -> IndexChoice {
     IndexChoice {
         allowed: wanted.unwrap_or(u64::MAX) & !ignored,
         forced: hints().any(|hint| hint.kind == IndexUse::Force),
-    }
-}
-
-impl From<BindError> for SqlError {
-    fn from(error: BindError) -> Self {
-        let number = error.number();
-        match error {
-            BindError::NotSupported(what) => Self::not_supported(what),
-            BindError::NoCommonType(a, b) => {
-                Self::not_supported(format!("one value of {a} or {b}"))
-            }
-            BindError::UnknownColumn(name) => Self::unknown_column(name, "field list"),
-            BindError::WrongArguments(name) => Self::wrong_arguments(name),
-            BindError::OperandColumns(count) => Self::operand_columns(count),
-            BindError::MixOfCollations(mix) => mix.into(),
-            BindError::UnknownCollation(name) => Self::unknown_collation(name),
-            BindError::UnknownCharset(name) => Self::unknown_charset(name),
-            BindError::InvalidText(charset) => Self::invalid_text(charset.name()),
-            BindError::CollationOfCharset(collation, charset) => {
-                Self::collation_of_charset(collation.name(), charset.name())
-            }
-            BindError::IncorrectLiteral { kind, value } => Self::incorrect_literal(kind, value),
-            BindError::UnknownVariable(name) => Self::unknown_variable(name),
-            BindError::Digits(digits) => of_digits(digits),
-            BindError::Stopped => interrupt::check().err().unwrap_or_else(Self::interrupted),
-            BindError::Query(error) => of_query(error, number),
-        }
-    }
-}
-
-fn of_digits(digits: Digits) -> SqlError {
-    const PLACE: &str = "CAST";
-    match digits {
-        Digits::Scale(scale) => SqlError::scale_too_big(scale, PLACE, Number::MAX_SCALE),
-        Digits::Precision(precision) => {
-            SqlError::precision_too_big(precision, PLACE, ColumnType::MAX_PRECISION)
-        }
-        Digits::ScaleAbovePrecision => SqlError::scale_above_precision(PLACE),
-    }
-}
-
-fn of_query(error: QueryError, number: u16) -> SqlError {
-    match error {
-        QueryError::NoSchemaSelected => SqlError::no_schema_selected(),
-        QueryError::UnknownSchema(name) => SqlError::unknown_schema(name),
-        QueryError::UnknownTable(name) => SqlError::unknown_table(name),
-        QueryError::AmbiguousColumn(name, clause) => SqlError::ambiguous_column(name, clause),
-        QueryError::UnknownColumn(name, clause) => SqlError::unknown_column(name, clause),
-        QueryError::NotGrouped(name) => SqlError::not_grouped(name),
-        QueryError::DuplicateColumn(name) => SqlError::duplicate_column(name),
-        QueryError::Syntax(near) => SqlError::syntax(near, 1),
-        QueryError::DuplicateAlias(name) => SqlError::duplicate_alias(name),
-        QueryError::NoTablesUsed => SqlError::no_tables_used(),
-        QueryError::InvalidGroupFunction => SqlError::invalid_group_function(),
-        QueryError::TooManyTables(most) => SqlError::too_many_tables(most),
-        QueryError::ValueCount(row) => SqlError::value_count(row),
-        QueryError::MixedGroups(name) => SqlError::mixed_groups(name),
-        QueryError::NoSuchTable(schema, table) => SqlError::no_such_table(schema, table),
-        QueryError::UnknownKey(key, table) => SqlError::unknown_key(key, table),
-        QueryError::TooManyColumns => SqlError::too_many_columns(),
-        QueryError::SetColumns => SqlError::union_columns(),
-        QueryError::DerivedAlias => SqlError::derived_alias(),
-        QueryError::ColumnList => SqlError::column_list(),
-        QueryError::TooLarge(most) => SqlError::too_large(most),
-        QueryError::UnresolvedLock(name) => SqlError::unresolved_lock_table(name),
-        other => SqlError::interrupted_by(number, &other.to_string()),
     }
 }

@@ -1,4 +1,7 @@
-//! [`Checks`]: the CHECK constraints of a table, evaluated over rows without a plan.
+//! [`Checks`]: what rows have to meet to be written, evaluated over them without a plan: the CHECK constraints of their
+//! table, and WITH CHECK OPTION of a view through which they are written.
+
+use std::sync::Arc;
 
 use perigee_engine::Engine;
 use perigee_engine::catalog::{Table, TableDef};
@@ -6,35 +9,69 @@ use perigee_engine::scan::CancelToken;
 use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Context, Scalar};
 use perigee_sql_bind::Binder;
+use perigee_sql_bind::query::Source;
 use perigee_value::Datum;
 use sqlparser::ast::Expr;
 
 use super::dml::value_of;
 use super::row_expr::{self, RowOf};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::functions::library::Running;
 
-/// The constraints of a table that are enforced.
+/// Conditions over the rows of a table.
 #[derive(Debug)]
 pub(super) struct Checks {
-    checks: Vec<(String, Scalar)>,
+    checks: Vec<(Rule, Scalar)>,
     /// For each column of the table, whether a condition needs its value.
     needed: Vec<bool>,
 }
 
+/// What asks for a condition.
+#[derive(Debug)]
+enum Rule {
+    /// A CHECK constraint, which NULL does not violate.
+    Constraint(String),
+    /// A view, by schema and name, which does not show rows for which it is NULL.
+    View(Arc<str>, Arc<str>),
+}
+
+impl Rule {
+    /// The error of a row with this value of the condition; `None` if it is right.
+    fn violation(&self, holds: Option<bool>) -> Option<SqlError> {
+        match (self, holds) {
+            (_, Some(true)) | (Self::Constraint(_), None) => None,
+            (Self::Constraint(name), Some(false)) => Some(SqlError::check_violated(name)),
+            (Self::View(schema, name), _) => Some(SqlError::check_failed(schema, name)),
+        }
+    }
+}
+
 impl Checks {
-    /// Those of a definition; `None` if there are none.
+    /// The constraints of a definition that are enforced; `None` if there are none.
     ///
     /// # Errors
     /// If a condition cannot be read.
     pub(super) fn of(def: &TableDef) -> Result<Option<Self>> {
-        let enforced = def.checks.iter().filter(|check| check.enforced);
-        let columns = RowOf(def);
+        Self::through(None, def)
+    }
+
+    /// The same, with what a view asks through which the rows are written.
+    ///
+    /// # Errors
+    /// If a condition cannot be read.
+    pub(super) fn through(view: Option<&Source>, def: &TableDef) -> Result<Option<Self>> {
         let mut checks = Vec::new();
-        for check in enforced {
+        if let Some(source) = view {
+            let schema = source.schema.clone().unwrap_or_default();
+            let rule = || Rule::View(schema.clone(), source.alias.clone());
+            let conditions = source.checks.iter().cloned();
+            checks.extend(conditions.map(|condition| (rule(), condition)));
+        }
+        let columns = RowOf(def);
+        for check in def.checks.iter().filter(|check| check.enforced) {
             let condition = row_expr::parsed(&check.condition)?;
             let scalar = Binder::new(&columns).condition(&condition)?;
-            checks.push((check.name.clone(), scalar));
+            checks.push((Rule::Constraint(check.name.clone()), scalar));
         }
         if checks.is_empty() {
             return Ok(None);
@@ -59,7 +96,7 @@ impl Checks {
         Ok(scalar.ty.truth)
     }
 
-    /// Name of a constraint that a row of the table violates.
+    /// The error of a row of the table that does not meet one of the conditions.
     ///
     /// # Errors
     /// Those of evaluation.
@@ -68,7 +105,7 @@ impl Checks {
         def: &TableDef,
         row: &[Datum],
         cancel: &CancelToken,
-    ) -> Result<Option<&str>> {
+    ) -> Result<Option<SqlError>> {
         let values = row.iter().zip(&def.columns).zip(&self.needed);
         let values: Vec<Value<'_>> = values
             .map(|((datum, def), needed)| match needed {
@@ -78,9 +115,9 @@ impl Checks {
             .collect();
         let running = Running::new(Some(cancel));
         let context = Context::new(&running);
-        for (name, scalar) in &self.checks {
-            if scalar.is_true(&values, &context)? == Some(false) {
-                return Ok(Some(name));
+        for (rule, scalar) in &self.checks {
+            if let Some(violation) = rule.violation(scalar.is_true(&values, &context)?) {
+                return Ok(Some(violation));
             }
         }
         Ok(None)
@@ -96,7 +133,7 @@ impl Checks {
         table: &Table,
         row: &[Datum],
         cancel: &CancelToken,
-    ) -> Result<Option<&str>> {
+    ) -> Result<Option<SqlError>> {
         if !self.needs_fetch(row) {
             return self.violated(&table.def, row, cancel);
         }

@@ -106,6 +106,9 @@ impl Session {
         if let Some(view) = perigee_catalog_views::find(schema, table) {
             return Ok(view.definition());
         }
+        if let Some(view) = self.stored_view(schema, table) {
+            return self.view_columns(&view);
+        }
         Ok(self.table(schema, table)?.def.clone())
     }
 
@@ -129,13 +132,21 @@ impl Session {
                     {
                         denied
                     } else if self.has_schema(schema) {
-                        SqlError::no_such_table(schema, table)
+                        self.no_table(schema, table)
                     } else {
                         SqlError::unknown_schema(schema)
                     }
                 }
                 other => other.into(),
             })
+    }
+
+    /// The error for a name, in lower case, that is none of a table.
+    pub(super) fn no_table(&self, schema: &str, name: &str) -> SqlError {
+        match self.stored_view(schema, name) {
+            Some(_) => SqlError::wrong_object(schema, name, "BASE TABLE"),
+            None => SqlError::no_such_table(schema, name),
+        }
     }
 
     /// Schema and table of a name, in lower case.

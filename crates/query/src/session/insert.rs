@@ -1,12 +1,14 @@
 //! INSERT and REPLACE: rows from VALUES, SET or a query, converted strictly or with IGNORE, and what
 //! becomes of those whose key exists.
 
+mod destination;
 mod errors;
 mod literal;
 mod targets;
 
 use std::sync::Arc;
 
+use destination::Destination;
 pub(super) use errors::{duplicate_error, engine_error, row_error, value_error};
 use literal::{Simple, simple_literal};
 pub(super) use literal::{literal_datum, number_for};
@@ -136,8 +138,8 @@ impl Statement {
         let TableObject::TableName(name) = insert.table else {
             return Err(SqlError::not_supported("INSERT into this kind of table"));
         };
-        session.check_named(needed(insert.replace_into, insert.on.is_some()), &name)?;
-        let table = session.named_table(&name)?;
+        let needed = needed(insert.replace_into, insert.on.is_some());
+        session.check_named(needed, &name)?;
         let (columns, source) = match insert.source {
             Some(source) => (insert.columns, rows(session, source, piece)?),
             None if insert.assignments.is_empty() => {
@@ -151,24 +153,30 @@ impl Statement {
             true => strictness.of_one_row(),
             false => strictness,
         };
-        let targets = Targets::new(&table, &columns, strictness.adjusts())?;
+        let statement = match insert.replace_into {
+            true => "REPLACE",
+            false => "INSERT",
+        };
+        let to = Destination::new(session, name, columns, (needed, statement))?;
+        let targets = to.targets(strictness.adjusts())?;
         let on_duplicate = match insert.on {
             _ if insert.replace_into => Duplicates::Replace,
             None => Duplicates::Refused,
             Some(OnInsert::DuplicateKeyUpdate(assignments)) => {
+                to.check_assignments(&assignments)?;
                 let read = read_columns::of_duplicate(&assignments, insert.insert_alias.as_ref());
                 if let Some(column) = read {
-                    session.check_column(&table.def.schema, &table.def.name, &column)?;
+                    to.check_column(session, &column)?;
                 }
                 Duplicates::Update(assignments, insert.insert_alias)
             }
             Some(_) => return Err(SqlError::not_supported("ON CONFLICT")),
         };
         Ok(Self {
-            name,
-            checks: Checks::of(&table.def)?,
-            generated: GeneratedColumns::of(&table.def)?,
-            table,
+            checks: Checks::through(to.view(), &to.table.def)?,
+            generated: GeneratedColumns::of(&to.table.def)?,
+            name: to.name,
+            table: to.table,
             targets,
             source,
             on_duplicate,
@@ -534,16 +542,15 @@ impl Writer<'_> {
         generated.fill(def, row, &mut convert, self.cancel)
     }
 
-    /// The first of some rows, as far as they keep the CHECK constraints, and what is wrong with the next one.
+    /// The first of some rows, as far as they meet the checks, and what is wrong with the next one.
     fn kept<'r>(&self, rows: &'r [Vec<Datum>]) -> Result<(&'r [Vec<Datum>], Option<SqlError>)> {
         let Some(checks) = &self.statement.checks else {
             return Ok((rows, None));
         };
         let def = &self.statement.table.def;
         for (number, row) in rows.iter().enumerate() {
-            if let Some(name) = checks.violated(def, row, self.cancel)? {
-                let error = SqlError::check_violated(name);
-                return Ok((&rows[..number], Some(error)));
+            if let Some(violation) = checks.violated(def, row, self.cancel)? {
+                return Ok((&rows[..number], Some(violation)));
             }
         }
         Ok((rows, None))
@@ -652,8 +659,8 @@ impl Writer<'_> {
         if let Some(checks) = &self.statement.checks {
             let engine = &self.session.frontend.engine;
             let violated = checks.stored_violates(engine, table, &changed, self.cancel);
-            if let Some(name) = violated.await? {
-                self.converter.refused(SqlError::check_violated(name))?;
+            if let Some(violation) = violated.await? {
+                self.converter.refused(violation)?;
                 return Ok(true);
             }
         }

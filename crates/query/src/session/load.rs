@@ -237,8 +237,7 @@ impl Plan {
         };
         match checks.violated(def, &values, &self.cancel) {
             Ok(None) => Ok(()),
-            Ok(Some(name)) => Err(LineProblem::Refused(SqlError::check_violated(name))),
-            Err(error) => Err(LineProblem::Refused(error)),
+            Ok(Some(error)) | Err(error) => Err(LineProblem::Refused(error)),
         }
     }
 

@@ -135,7 +135,11 @@ impl LockingRead {
             for table in &lock.tables {
                 let named = &query.tables[*table];
                 if lock.strength == Strength::Update {
-                    session.check_lockable(&named.schema, &named.name)?;
+                    let (schema, name) = match named.views.first() {
+                        Some(view) => (&view.schema, &view.name),
+                        None => (&named.schema, &named.name),
+                    };
+                    session.check_lockable(schema, name)?;
                 }
                 locked.push(Locked {
                     target: Target::new(session, named)?,

@@ -6,6 +6,7 @@
 mod accounts;
 mod analyze;
 mod auto_increment;
+mod bind_error;
 mod bound;
 mod checks;
 mod counts;
@@ -35,6 +36,7 @@ mod select;
 mod set;
 mod show;
 mod statement;
+mod stored_view;
 mod table_status;
 mod time_limit;
 mod transaction;

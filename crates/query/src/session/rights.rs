@@ -312,6 +312,18 @@ impl Session {
                 let mut names = names.iter();
                 names.try_for_each(|name| self.check_named(Privileges::DROP, name))
             }
+            Ddl::CreateView(view) => {
+                let create = Privileges::CREATE_VIEW;
+                let needed = match view.replace || view.alter {
+                    true => create.with(Privileges::DROP),
+                    false => create,
+                };
+                self.check_named(needed, &view.name)
+            }
+            Ddl::DropViews { names, .. } => {
+                let mut names = names.iter();
+                names.try_for_each(|name| self.check_named(Privileges::DROP, name))
+            }
             Ddl::AlterTable { name, clauses } => {
                 self.check_named(needed_to_alter(clauses), name)?;
                 for clause in clauses {
@@ -365,7 +377,9 @@ impl Session {
     /// # Errors
     /// 1142, 1143.
     pub(super) fn check_change(&self, phase: &ReadPhase, read: Option<&str>) -> Result<()> {
-        if self.grants().has_all_tables() {
+        // In views the rights of their definers count.
+        let has_views = phase.tables().any(|table| !table.views.is_empty());
+        if self.grants().has_all_tables() && !has_views {
             return Ok(());
         }
         let change = match phase.kind {
@@ -374,12 +388,19 @@ impl Session {
         };
         for target in &phase.targets {
             let def = &target.table.def;
-            self.check_table(change, &def.schema, &def.name)?;
+            let reference = phase.table(target.access);
+            let names = (&*def.schema, &*def.name);
+            self.check_through(change, &reference.views, names)?;
         }
         for table in phase.tables() {
             let is_target = phase.targets.iter().any(|t| t.access == table.reference);
             match (is_target, read) {
                 (true, None) => {}
+                // What a view reads was checked with the rights that count in it.
+                (_, _) if !table.views.is_empty() => {
+                    let view = &table.views[0];
+                    self.check_table(Privileges::SELECT, &view.schema, &view.name)?;
+                }
                 (true, Some(column)) => self.check_column(&table.schema, &table.name, column)?,
                 (false, _) => self.check_table(Privileges::SELECT, &table.schema, &table.name)?,
             }

@@ -3,12 +3,13 @@
 use perigee_accounts::Privileges;
 use perigee_catalog_views::describe::{self, PRIVILEGES};
 use perigee_engine::catalog::{ColumnDef, ColumnDefault, Table, TableDef};
-use perigee_value::{Collation, ColumnType, LikePattern};
+use perigee_value::{Charset, Collation, ColumnType, LikePattern};
 use sqlparser::ast::ObjectName;
 use std::fmt::Write;
 
 use super::ddl::quoted;
 use super::rowset::{Cell, Rowset, text};
+use super::stored_view::create_view;
 use super::{Session, accounts, table_status};
 use crate::error::{Result, SqlError};
 use crate::parse::{Filter, Scope, Show};
@@ -38,12 +39,12 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
             schema,
             filter,
         } => {
-            let table = table_of(session, &table, schema)?;
-            session.frontend.engine.look_at_size(&table).await?;
-            let mut rows = table_status::indexes(&table);
+            let mut rows = indexes(session, &table, schema).await?;
             rows.filter(filter.as_ref())?;
             rows
         }
+        Show::CreateView(name) => shown_view(session, &name)?,
+        Show::CreateTable(name) if is_view(session, &name)? => shown_view(session, &name)?,
         Show::CreateTable(name) => {
             let def = definition_of(session, &name, None)?;
             let next = match session.named_table(&name) {
@@ -55,18 +56,7 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
             rows.push(vec![text(&def.name), text(create_table(&def, next))]);
             rows
         }
-        Show::CreateSchema(name) => {
-            let schema = known_schema(session, &name)?;
-            let mut rows = Rowset::new(&["Database", "Create Database"]);
-            let collation = session.frontend.engine.schema_collation(&schema);
-            let statement = format!(
-                "CREATE DATABASE `{schema}` /*!40100 DEFAULT CHARACTER SET {} COLLATE {} */",
-                collation.charset().name(),
-                collation.name()
-            );
-            rows.push(vec![text(schema), text(statement)]);
-            rows
-        }
+        Show::CreateSchema(name) => shown_schema(session, &name)?,
         Show::Variables(scope, filter) => variables(session, scope, filter.as_ref())?,
         Show::Status(scope, filter) => {
             table_status::status(session, scope, filter.as_ref()).await?
@@ -77,14 +67,7 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
         Show::CharacterSets(filter) => table_status::character_sets(filter.as_ref())?,
         Show::TableStatus { schema, filter } => {
             let schema = schema_or_current(session, schema)?;
-            let mut tables = Vec::new();
-            let visible = session.frontend.engine.tables(&schema).into_iter();
-            for table in visible.filter(|table| session.sees_table(&schema, &table.def.name)) {
-                session.frontend.engine.look_at_size(&table).await?;
-                let next = next_number(session, &table).await?;
-                tables.push((table, next));
-            }
-            let mut rows = table_status::tables(&tables);
+            let mut rows = statuses(session, &schema).await?;
             rows.filter(filter.as_ref())?;
             rows
         }
@@ -119,18 +102,18 @@ impl Session {
         self.renew_rights()?;
         let schema = schema_or_current(self, None)?;
         self.check_visible(&schema, &table.to_lowercase())?;
-        let table = self.table(&schema, &table.to_lowercase())?;
+        let def = self.definition(&schema, &table.to_lowercase())?;
         let pattern = if pattern.is_empty() { "%" } else { pattern };
         let pattern = LikePattern::new(&pattern.to_lowercase(), '\\');
-        let columns = table.def.columns.iter().enumerate();
+        let columns = def.columns.iter().enumerate();
         let columns =
             columns.filter(|(_, column)| pattern.matches(column.name.to_lowercase().as_bytes()));
         let described = columns.map(|(i, column)| {
-            let key = describe::key(&table.def, i as u16);
+            let key = describe::key(&def, i as u16);
             ResultColumn {
                 name: column.name.clone(),
                 org_name: column.name.clone(),
-                table: table.def.name.clone(),
+                table: def.name.clone(),
                 schema: schema.clone(),
                 ty: Some(column.ty),
                 members: column.members.clone(),
@@ -236,7 +219,9 @@ fn tables(
         .map(|table| (table.def.name.clone(), "BASE TABLE"));
     let views = perigee_catalog_views::all().filter(|view| view.schema() == schema);
     let views = views.map(|view| (view.name().to_owned(), "SYSTEM VIEW"));
-    let names = tables.chain(views);
+    let stored = session.frontend.engine.views(&schema).into_iter();
+    let stored = stored.map(|view| (view.name.clone(), "VIEW"));
+    let names = tables.chain(views).chain(stored);
     let mut names: Vec<_> = names
         .filter(|(name, _)| session.sees_table(&schema, name))
         .collect();
@@ -370,6 +355,87 @@ fn create_table(def: &TableDef, next_number: Option<u64>) -> String {
         let _ = write!(out, " COMMENT={}", quoted(&def.comment));
     }
     out
+}
+
+/// SHOW CREATE DATABASE.
+fn shown_schema(session: &Session, name: &str) -> Result<Rowset> {
+    let schema = known_schema(session, name)?;
+    let mut rows = Rowset::new(&["Database", "Create Database"]);
+    let collation = session.frontend.engine.schema_collation(&schema);
+    let statement = format!(
+        "CREATE DATABASE `{schema}` /*!40100 DEFAULT CHARACTER SET {} COLLATE {} */",
+        collation.charset().name(),
+        collation.name()
+    );
+    rows.push(vec![text(schema), text(statement)]);
+    Ok(rows)
+}
+
+/// SHOW TABLE STATUS.
+async fn statuses(session: &Session, schema: &str) -> Result<Rowset> {
+    let engine = &session.frontend.engine;
+    let (mut tables, mut views) = (Vec::new(), Vec::new());
+    for table in engine.tables(schema) {
+        if session.sees_table(schema, &table.def.name) {
+            engine.look_at_size(&table).await?;
+            let next = next_number(session, &table).await?;
+            tables.push((table, next));
+        }
+    }
+    for view in engine.views(schema) {
+        if session.sees_table(schema, &view.name) {
+            let seen = session.seen(&view);
+            let comment = seen.map_or_else(|why| why.message, |_| "VIEW".to_owned());
+            views.push((view, comment));
+        }
+    }
+    Ok(table_status::tables(&tables, &views))
+}
+
+/// SHOW INDEX, which a view has none of.
+async fn indexes(session: &Session, table: &ObjectName, schema: Option<String>) -> Result<Rowset> {
+    let (own, name) = names_of(session, table, schema.as_deref())?;
+    if session.stored_view(&own, &name).is_some() {
+        session.check_visible(&own, &name)?;
+        return Ok(table_status::indexes(None));
+    }
+    let table = table_of(session, table, schema)?;
+    session.frontend.engine.look_at_size(&table).await?;
+    Ok(table_status::indexes(Some(&table)))
+}
+
+/// True for the name of a view.
+fn is_view(session: &Session, name: &ObjectName) -> Result<bool> {
+    let (schema, name) = session.resolve(name)?;
+    Ok(session.stored_view(&schema, &name).is_some())
+}
+
+/// SHOW CREATE VIEW.
+fn shown_view(session: &mut Session, name: &ObjectName) -> Result<Rowset> {
+    let (schema, name) = session.resolve(name)?;
+    let needed = Privileges::SELECT.with(Privileges::SHOW_VIEW);
+    session.check_table(needed, &schema, &name)?;
+    let Some(view) = session.stored_view(&schema, &name) else {
+        session.table(&schema, &name)?;
+        return Err(SqlError::wrong_object(schema, name, "VIEW"));
+    };
+    let mut rows = Rowset::new(&[
+        "View",
+        "Create View",
+        "character_set_client",
+        "collation_connection",
+    ]);
+    let statement = create_view(&view, session.schema())?;
+    rows.push(vec![
+        text(&view.name),
+        text(statement),
+        text(Charset::Utf8mb4.name()),
+        text(view.collation.name()),
+    ]);
+    if let Err(broken) = session.view_columns(&view) {
+        session.warn("Warning", &broken);
+    }
+    Ok(rows)
 }
 
 /// What AUTO_INCREMENT hands out next.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use perigee_catalog_views::describe::{self, ENGINE, ENGINE_COMMENT, Size};
-use perigee_engine::catalog::Table;
+use perigee_engine::catalog::{Table, ViewDef};
 
 use super::Session;
 use super::money::Prices;
@@ -104,7 +104,7 @@ pub(super) async fn status(
 }
 
 /// SHOW INDEX.
-pub(super) fn indexes(table: &Table) -> Rowset {
+pub(super) fn indexes(table: Option<&Table>) -> Rowset {
     let mut rows = Rowset::new(&[
         "Table",
         "#Non_unique",
@@ -122,7 +122,10 @@ pub(super) fn indexes(table: &Table) -> Rowset {
         "Visible",
         "Expression",
     ]);
-    for key in describe::keys(&table.def) {
+    let keys = table
+        .into_iter()
+        .flat_map(|table| describe::keys(&table.def).map(move |key| (table, key)));
+    for (table, key) in keys {
         for (i, column) in key.columns.iter().enumerate() {
             let def = &table.def.columns[usize::from(*column)];
             rows.push(vec![
@@ -147,8 +150,11 @@ pub(super) fn indexes(table: &Table) -> Rowset {
     rows
 }
 
-/// SHOW TABLE STATUS of tables with what AUTO_INCREMENT hands out next.
-pub(super) fn tables(tables: &[(Arc<Table>, Option<u64>)]) -> Rowset {
+/// SHOW TABLE STATUS of tables with what AUTO_INCREMENT hands out next, and of views with what is to be said of them.
+pub(super) fn tables(
+    tables: &[(Arc<Table>, Option<u64>)],
+    views: &[(Arc<ViewDef>, String)],
+) -> Rowset {
     let mut rows = Rowset::new(&[
         "Name",
         "Engine",
@@ -169,11 +175,9 @@ pub(super) fn tables(tables: &[(Arc<Table>, Option<u64>)]) -> Rowset {
         "Create_options",
         "Comment",
     ]);
-    let mut sorted: Vec<_> = tables.iter().collect();
-    sorted.sort_by(|(a, _), (b, _)| a.def.name.cmp(&b.def.name));
-    for (table, next_number) in sorted {
+    let of_table = |(table, next_number): &(Arc<Table>, Option<u64>)| {
         let size = Size::of(table);
-        rows.push(vec![
+        vec![
             text(&table.def.name),
             text(ENGINE),
             number(10),
@@ -192,8 +196,19 @@ pub(super) fn tables(tables: &[(Arc<Table>, Option<u64>)]) -> Rowset {
             None,
             text(""),
             text(&table.def.comment),
-        ]);
-    }
+        ]
+    };
+    let of_view = |(view, comment): &(Arc<ViewDef>, String)| {
+        let mut row = vec![None; 18];
+        row[0] = text(&view.name);
+        row[17] = text(comment);
+        row
+    };
+    let mut all: Vec<_> = tables.iter().map(of_table).collect();
+    all.extend(views.iter().map(of_view));
+    // The first column is the name.
+    all.sort_by(|a, b| a[0].cmp(&b[0]));
+    all.into_iter().for_each(|row| rows.push(row));
     rows
 }
 

@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 use perigee_accounts::{Accounts, Privileges};
-use perigee_catalog_views::{Connection, Facts, NamedValue, TableFacts, View};
+use perigee_catalog_views::{Connection, Facts, NamedValue, TableFacts, View, ViewFacts};
 use perigee_value::Datum;
 
 use super::variables::Variables;
@@ -18,6 +18,9 @@ use crate::access::{TableReference, table_schema};
 use crate::error::{Result, SqlError};
 use crate::parse::Scope;
 use crate::{interrupt, values};
+
+/// Those that tell of the views of users, each of which has to be bound for that.
+const OF_VIEWS: [&str; 3] = ["COLUMNS", "TABLES", "VIEWS"];
 
 /// The views among the references of a statement, by the numbers of the references. All of them show the same moment.
 pub(super) async fn of_statement(
@@ -33,13 +36,16 @@ pub(super) async fn of_statement(
     if views.is_empty() {
         return Ok(HashMap::new());
     }
-    let facts = facts(session).await?;
+    let tells_of_views = views
+        .iter()
+        .any(|(_, view)| OF_VIEWS.contains(&view.name()));
+    let facts = facts(session, tells_of_views).await?;
     let table = |(number, view)| Ok((number, table(view, &facts)?));
     views.into_iter().map(table).collect()
 }
 
-/// What the server knows now.
-async fn facts(session: &Session) -> Result<Facts> {
+/// What the server knows now, of views of users if they are wanted.
+async fn facts(session: &Session, with_views: bool) -> Result<Facts> {
     let engine = &session.frontend.engine;
     let mut schemas = engine.schemas();
     if !session.grants().global().has(Privileges::SHOW_DATABASES) {
@@ -60,6 +66,10 @@ async fn facts(session: &Session) -> Result<Facts> {
             tables.push(TableFacts { table, next_number });
         }
     }
+    let views = match with_views {
+        true => stored_views(session, &schemas)?,
+        false => Vec::new(),
+    };
     let global_variables = named(&session.frontend.globals.read());
     let connections = session
         .info
@@ -86,12 +96,35 @@ async fn facts(session: &Session) -> Result<Facts> {
         accounts: accounts(session)?,
         schemas,
         tables,
+        views,
         connections: connections.collect(),
         session_variables: named(&session.variables),
         global_variables,
         session_status: counters(session, Scope::Session).await,
         global_status: counters(session, Scope::Global).await,
     })
+}
+
+/// The views of users that the session may see.
+fn stored_views(session: &Session, schemas: &[String]) -> Result<Vec<ViewFacts>> {
+    let mut facts = Vec::new();
+    for schema in schemas {
+        for def in session.frontend.engine.views(schema) {
+            if !session.sees_table(schema, &def.name) {
+                continue;
+            }
+            interrupt::check()?;
+            let rights = Privileges::SELECT.with(Privileges::SHOW_VIEW);
+            let seen = session.seen(&def);
+            facts.push(ViewFacts {
+                is_updatable: seen.as_ref().is_ok_and(|(_, updatable)| *updatable),
+                columns: seen.map(|(columns, _)| columns).map_err(|why| why.message),
+                is_shown: session.check_table(rights, schema, &def.name).is_ok(),
+                def,
+            });
+        }
+    }
+    Ok(facts)
 }
 
 /// The accounts that the session may see: its own, or all.

@@ -20,6 +20,12 @@ GRANT SELECT ON d.t TO ann@localhost;
 GRANT INSERT, UPDATE, DELETE ON e.* TO writer@localhost;
 GRANT CREATE, ALTER, INSERT, DROP, SELECT ON e.* TO maker@localhost;
 GRANT SELECT ON d.* TO maker@localhost WITH GRANT OPTION;
+CREATE DATABASE v; INSERT INTO hidden.x VALUES (1), (2);
+CREATE VIEW v.shown AS SELECT a FROM hidden.x;
+CREATE SQL SECURITY INVOKER VIEW v.own AS SELECT a FROM hidden.x;
+CREATE VIEW v.over AS SELECT a FROM v.own;
+GRANT SELECT, UPDATE ON v.shown TO ann@localhost; GRANT SELECT ON v.own TO ann@localhost;
+GRANT SELECT ON v.over TO ann@localhost; GRANT CREATE VIEW, DROP, SELECT ON v.* TO maker@localhost;
 ";
 
 /// Who says what.
@@ -75,6 +81,22 @@ const STATEMENTS: &[(&str, &str)] = &[
         "ann",
         "PREPARE s FROM 'SELECT a FROM d.t WHERE a = 2'; EXECUTE s",
     ),
+    // Views with the rights of their definer, and of whoever names them.
+    ("ann", "SELECT * FROM v.shown"),
+    ("ann", "SELECT * FROM v.own"),
+    ("ann", "SELECT * FROM v.over"),
+    ("ann", "UPDATE v.shown SET a = 3 WHERE a = 2"),
+    ("ann", "SELECT a FROM v.shown WHERE a > 1"),
+    ("ann", "DELETE FROM v.shown"),
+    ("ann", "INSERT INTO v.shown VALUES (5)"),
+    ("ann", "SHOW CREATE VIEW v.shown"),
+    ("ann", "CREATE VIEW v.n AS SELECT 1"),
+    ("ann", "DROP VIEW v.shown"),
+    ("maker", "CREATE VIEW v.n AS SELECT a FROM d.t"),
+    ("maker", "CREATE VIEW v.h AS SELECT a FROM hidden.x"),
+    ("maker", "CREATE OR REPLACE VIEW v.n AS SELECT b FROM d.t"),
+    ("maker", "SELECT * FROM v.n ORDER BY b"),
+    ("maker", "DROP VIEW v.n"),
     // Everything but reading.
     ("writer", "INSERT INTO e.w VALUES (2, 2), (3, 3)"),
     ("writer", "UPDATE e.w SET b = 7"),
@@ -260,7 +282,7 @@ fn privileges_are_shown_in_the_views() {
     served.root(SETUP);
     let ask = |user: &str, password: &str, sql: &str| served.try_as(user, password, sql).unwrap();
     let tables = "SELECT GRANTEE, TABLE_SCHEMA, TABLE_NAME, PRIVILEGE_TYPE, IS_GRANTABLE \
-                  FROM information_schema.TABLE_PRIVILEGES";
+                  FROM information_schema.TABLE_PRIVILEGES WHERE TABLE_SCHEMA = 'd'";
     let expected = "'ann'@'localhost'\td\tt\tSELECT\tNO\n";
     assert_eq!(ask("root", "", tables), expected);
     assert_eq!(ask("ann", "secret", tables), expected);
@@ -273,13 +295,14 @@ fn privileges_are_shown_in_the_views() {
     assert_eq!(ask("ann", "secret", users), "USAGE\n");
     let schemata = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY 1";
     let shown = ask("ann", "secret", schemata);
-    assert_eq!(shown, "d\ninformation_schema\nperformance_schema\n");
+    assert_eq!(shown, "d\ninformation_schema\nperformance_schema\nv\n");
     let locked = "SELECT User, account_locked, password_expired FROM mysql.user WHERE User = 'ann'";
     assert_eq!(ask("root", "", locked), "ann\tN\tN\n");
     let grants = ask("maker", "secret", "SHOW GRANTS FOR CURRENT_USER");
     let expected = "GRANT USAGE ON *.* TO `maker`@`localhost`\n\
                     GRANT SELECT ON `d`.* TO `maker`@`localhost` WITH GRANT OPTION\n\
-                    GRANT SELECT, INSERT, CREATE, DROP, ALTER ON `e`.* TO `maker`@`localhost`\n";
+                    GRANT SELECT, INSERT, CREATE, DROP, ALTER ON `e`.* TO `maker`@`localhost`\n\
+                    GRANT SELECT, DROP, CREATE VIEW ON `v`.* TO `maker`@`localhost`\n";
     assert_eq!(grants, expected);
     let error = served
         .try_as("maker", "secret", "SHOW GRANTS FOR ann@localhost")

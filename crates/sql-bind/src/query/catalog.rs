@@ -1,8 +1,11 @@
 //! What the binder asks of the catalog.
 
+use std::fmt;
 use std::sync::Arc;
 
 use perigee_sql_type::SqlType;
+use perigee_value::Collation;
+use sqlparser::ast::Query;
 
 use crate::Result;
 
@@ -17,6 +20,18 @@ pub trait Catalog {
     /// [`super::QueryError::UnknownSchema`], [`super::QueryError::NoSuchTable`].
     fn table(&self, schema: &str, table: &str) -> Result<Arc<TableDefinition>>;
 
+    /// A view, if that is what the names, in lower case, are of. Until [`Catalog::close_view`] the catalog is asked about
+    /// what its query names.
+    ///
+    /// # Errors
+    /// Those of who may use it.
+    fn open_view(&self, _schema: &str, _view: &str) -> Result<Option<ViewDefinition>> {
+        Ok(None)
+    }
+
+    /// Ends what [`Catalog::open_view`] began.
+    fn close_view(&self) {}
+
     /// True if a column that the groups do not decide is an error: the mode ONLY_FULL_GROUP_BY.
     fn only_full_group_by(&self) -> bool {
         true
@@ -27,6 +42,49 @@ pub trait Catalog {
     fn item_texts(&self, _select: sqlparser::tokenizer::Location) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// Schema and name of a view, in lower case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewName {
+    /// The schema.
+    pub schema: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+}
+
+impl fmt::Display for ViewName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.schema, self.name)
+    }
+}
+
+/// A view.
+#[derive(Clone, Debug)]
+pub struct ViewDefinition {
+    /// Its query, whose names of tables say their schemas.
+    pub query: Arc<Query>,
+    /// The collation of the literals in it.
+    pub collation: Collation,
+    /// What CURRENT_USER() is in it; none if that is what it is around the view.
+    pub account: Option<Arc<str>>,
+    /// The names of its columns.
+    pub columns: Vec<Arc<str>>,
+    /// False if it is to be computed by itself.
+    pub merges: bool,
+    /// WITH CHECK OPTION.
+    pub check: Check,
+}
+
+/// Which rows may be written through a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// All.
+    None,
+    /// Those that the view shows.
+    Local,
+    /// Those that the view and the views below it show.
+    Cascaded,
 }
 
 /// A table.

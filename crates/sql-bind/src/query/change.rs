@@ -1,10 +1,11 @@
 //! Statements that change rows: the rows, and what is assigned to their columns.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use perigee_expr::scalar::{Node, Scalar};
 
-use super::{Applied, Operator, Origin, Query, Relation};
+use super::{Applied, Column, Operator, Origin, Query, Relation};
 
 /// The rows that a statement changes, with the columns of all of its tables, and expressions over each of them.
 ///
@@ -16,6 +17,29 @@ pub struct Change {
     /// The expressions, in order. A column that they name has the value that was assigned to it before, if there is one;
     /// to their subqueries that is told already.
     pub values: Vec<Scalar>,
+    /// The column of a table that each assignment names; none if it names another thing or nothing.
+    pub columns: Vec<Option<Origin>>,
+    /// What the FROM names.
+    pub sources: Vec<Source>,
+}
+
+/// A table of the FROM, or what stands in the place of one.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Its name, in lower case.
+    pub alias: Arc<str>,
+    /// The schema of a table or a view.
+    pub schema: Option<Arc<str>>,
+    /// The references to tables whose rows can be changed.
+    pub references: Vec<usize>,
+    /// True for a view.
+    pub is_view: bool,
+    /// True for a view of several tables, whose rows are not to be deleted.
+    pub is_join: bool,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Conditions that rows of the only table have to meet to be written, over its columns.
+    pub checks: Vec<Scalar>,
 }
 
 impl Change {

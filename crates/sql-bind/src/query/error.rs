@@ -153,6 +153,23 @@ pub enum QueryError {
     /// MySQL 3028.
     #[error("an aggregate function in the order of a UNION")]
     AggregateInGlobalOrder,
+    /// MySQL 1288.
+    #[error("The target table {0} of the UPDATE is not updatable")]
+    NotUpdatable(String),
+    /// MySQL 1348.
+    #[error("Column '{0}' is not updatable")]
+    ColumnNotUpdatable(String),
+    /// MySQL 1393.
+    #[error("Can not modify more than one base table through a join view '{0}'")]
+    SeveralTables(String),
+    /// MySQL 1356.
+    #[error(
+        "View '{0}' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them"
+    )]
+    BrokenView(String),
+    /// MySQL 1462.
+    #[error("`{}` contains view recursion", .0.replace('.', "`.`"))]
+    ViewRecursion(String),
     /// MySQL 1436.
     #[error("a statement of more than {0} parts")]
     TooLarge(usize),
@@ -187,6 +204,11 @@ impl QueryError {
             Self::CannotGroup(_) => 1056,
             Self::TableInGlobalOrder(_) => 1250,
             Self::AggregateInGlobalOrder => 3028,
+            Self::NotUpdatable(_) => 1288,
+            Self::ColumnNotUpdatable(_) => 1348,
+            Self::SeveralTables(_) => 1393,
+            Self::BrokenView(_) => 1356,
+            Self::ViewRecursion(_) => 1462,
             Self::TooLarge(_) => 1436,
             Self::OrderNotInDistinct(_) => 3065,
             Self::GroupingArgument(_) => 3602,

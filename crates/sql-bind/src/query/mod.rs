@@ -11,9 +11,9 @@ mod change;
 mod error;
 mod tree;
 
-pub use bind::{Assigned, Rows, bind, bind_change, time_limit};
-pub use catalog::{Catalog, TableColumn, TableDefinition};
-pub use change::Change;
+pub use bind::{Assigned, Noted, Place, Rows, bind, bind_change, bind_view, quoted, time_limit};
+pub use catalog::{Catalog, Check, TableColumn, TableDefinition, ViewDefinition, ViewName};
+pub use change::{Change, Source};
 pub use error::{Clause, QueryError};
 pub use tree::Relation;
 pub use tree::{

@@ -38,7 +38,7 @@ pub(super) async fn run(
     let locker = session.table_locker(cancel);
     let locked = engine.lock_with_related(&name, &parents, &locker).await;
     let locked = locked.map_err(|e| match e {
-        EngineError::NoSuchTable(_) => SqlError::no_such_table(&name.schema, &name.name),
+        EngineError::NoSuchTable(_) => session.no_table(&name.schema, &name.name),
         other => other.into(),
     })?;
     let old = locked.table().clone();

@@ -129,9 +129,9 @@ async fn fill(
                 computed.fill(&table.def, &mut row, &mut convert, cancel)?;
             }
             if let Some(checks) = &checks
-                && let Some(name) = checks.violated(&table.def, &row, cancel)?
+                && let Some(violation) = checks.violated(&table.def, &row, cancel)?
             {
-                return Err(SqlError::check_violated(name));
+                return Err(violation);
             }
             let pushed = new.push(&row).await;
             pushed.map_err(|e| engine_error(e, &table, 0))?;

@@ -10,6 +10,7 @@ mod keys;
 mod modal;
 mod options;
 mod row_rules;
+mod view;
 
 use std::time::Duration;
 
@@ -53,6 +54,14 @@ pub(super) async fn run(
         Ddl::CreateTable(table) => return create_table(session, *table, piece, cancel).await,
         Ddl::DropTables { if_exists, names } => {
             freeing_space(Box::pin(drop_tables(session, if_exists, &names, cancel))).await?
+        }
+        Ddl::CreateView(statement) => {
+            view::create(session, *statement).await?;
+            0
+        }
+        Ddl::DropViews { if_exists, names } => {
+            view::drop(session, if_exists, &names).await?;
+            0
         }
         Ddl::AlterTable { name, clauses } => {
             return alter::run(session, &name, clauses, cancel).await;
@@ -214,7 +223,11 @@ async fn rename_tables(
     let mut resolved = Vec::new();
     for (from, to) in renames {
         let (schema, name) = session.resolve(from)?;
-        resolved.push((TableName { schema, name }, new_name(session, to)?));
+        let to = new_name(session, to)?;
+        if to.schema != schema && session.stored_view(&schema, &name).is_some() {
+            return Err(SqlError::view_schema_change(schema, to.schema));
+        }
+        resolved.push((TableName { schema, name }, to));
     }
     let engine = &session.frontend.engine;
     let locker = session.table_locker(cancel);
@@ -266,9 +279,11 @@ async fn create_table(
         return Err(SqlError::unknown_schema(schema));
     }
     let if_not_exists = table.if_not_exists;
-    let outcome = match session.table(&schema, &name) {
-        Ok(_) => Err(SqlError::table_exists(&name)),
-        Err(_) => create_new(session, TableName { schema, name }, table, piece, cancel).await,
+    let is_there =
+        session.table(&schema, &name).is_ok() || session.stored_view(&schema, &name).is_some();
+    let outcome = match is_there {
+        true => Err(SqlError::table_exists(&name)),
+        false => create_new(session, TableName { schema, name }, table, piece, cancel).await,
     };
     match outcome {
         Err(error) if if_not_exists && error.errno == SqlError::table_exists("").errno => {
@@ -401,7 +416,7 @@ impl Session {
         let locked = self.frontend.engine.lock_exclusively(&table, &locker);
         let locked = locked.await;
         locked.map_err(|e| match e {
-            EngineError::NoSuchTable(_) => SqlError::no_such_table(&table.schema, &table.name),
+            EngineError::NoSuchTable(_) => self.no_table(&table.schema, &table.name),
             other => other.into(),
         })
     }

@@ -52,8 +52,7 @@ impl RowRules {
         let holds = move |row: &[Datum]| {
             let error = match checks.violated(&def, row, &cancel) {
                 Ok(None) => return true,
-                Ok(Some(name)) => SqlError::check_violated(name),
-                Err(error) => error,
+                Ok(Some(error)) | Err(error) => error,
             };
             *found.lock() = Some(error);
             false

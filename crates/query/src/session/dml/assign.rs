@@ -2,7 +2,7 @@
 //! sees what was assigned before it.
 
 use perigee_engine::catalog::{ColumnDef, Table};
-use perigee_sql_bind::query as bound;
+use perigee_sql_bind::query::{self as bound, Origin};
 use perigee_value::{Collation, Datum};
 use sqlparser::ast::{Assignment, AssignmentTarget, Expr, ObjectName, Value};
 
@@ -88,10 +88,20 @@ impl Unresolved {
     ///
     /// # Errors
     /// Unknown columns; 1364 for DEFAULT of a column that has none.
-    pub(super) fn resolve(&self, targets: &[Target], now: i64) -> Result<Vec<Assigned>> {
+    pub(super) fn resolve(
+        &self,
+        targets: &[Target],
+        columns: &[Option<Origin>],
+        now: i64,
+    ) -> Result<Vec<Assigned>> {
         let mut items = 0..;
-        let resolve = |(name, is_default): &(ObjectName, bool)| {
-            let (target, column) = resolve(name, targets)?;
+        let resolve = |(number, (name, is_default)): (usize, &(ObjectName, bool))| {
+            let known = columns.get(number).copied().flatten();
+            let known = known.and_then(|origin| bound_column(origin, targets));
+            let (target, column) = match known {
+                Some(known) => known,
+                None => resolve(name, targets)?,
+            };
             let item = if *is_default { None } else { items.next() };
             let def = &targets[target].table.def.columns[column];
             if def.generated.is_some() {
@@ -114,7 +124,7 @@ impl Unresolved {
                 literal,
             }))
         };
-        let resolved = self.columns.iter().map(resolve);
+        let resolved = self.columns.iter().enumerate().map(resolve);
         resolved.filter_map(Result::transpose).collect()
     }
 }
@@ -144,6 +154,15 @@ fn binary_value(bytes: &[u8], column: &ColumnDef) -> Result<Value> {
     }
 }
 
+/// The target and its column that the binder found.
+fn bound_column(origin: Origin, targets: &[Target]) -> Option<(usize, usize)> {
+    let target = targets
+        .iter()
+        .position(|target| target.access == origin.reference)?;
+    let is_shown = origin.column < targets[target].table.def.columns.len();
+    is_shown.then_some((target, origin.column))
+}
+
 fn resolve(name: &ObjectName, targets: &[Target]) -> Result<(usize, usize)> {
     let Some((column, qualifier)) = name.0.split_last() else {
         return Err(SqlError::unknown_column("", "field list"));
@@ -151,7 +170,8 @@ fn resolve(name: &ObjectName, targets: &[Target]) -> Result<(usize, usize)> {
     let column = column.as_ident().map_or("", |ident| &ident.value);
     let qualifier = ObjectName(qualifier.to_vec());
     let mut found = None;
-    for (number, target) in targets.iter().enumerate() {
+    let tables = targets.iter().enumerate();
+    for (number, target) in tables.filter(|(_, target)| !target.in_view) {
         if !qualifier.0.is_empty() && !target.is_named(&qualifier) {
             continue;
         }

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use perigee_engine::catalog::ColumnDef;
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock, Written};
-use perigee_sql_bind::query::{self, Change, Origin};
+use perigee_sql_bind::query::{self, Change, Origin, Source};
 use perigee_value::{ColumnType, Datum};
-use sqlparser::ast::{Expr, ObjectName};
+use sqlparser::ast::Expr;
 
 use super::assign::{Assigned, Given, Unresolved, assign};
+use super::changed::{changed_targets, deleted_targets, first_of, point_of};
 use super::evaluated::Evaluated;
 use super::target::{Target, row_of, targets};
-use super::{Budget, Converter, CurrentRows, Strictness, point};
+use super::{Budget, Converter, CurrentRows, Strictness};
 use crate::access::table_schema;
 use crate::error::{Result, SqlError};
 use crate::parse::{Delete, Piece, Rows, Update};
@@ -46,7 +47,7 @@ pub(in crate::session) struct ReadPhase {
     needed: HashSet<usize>,
     /// The tables whose rows change.
     pub targets: Vec<Target>,
-    /// For each of them, the CHECK constraints of its table.
+    /// For each of them, what its rows have to meet to be written.
     checks: Vec<Option<Checks>>,
     /// The generated columns of each target.
     generated: Vec<Option<GeneratedColumns>>,
@@ -241,8 +242,8 @@ async fn write(
             if let Some(checks) = checks.filter(|_| row != before) {
                 let engine = &session.frontend.engine;
                 let violated = checks.stored_violates(engine, table, &row, cancel);
-                if let Some(name) = violated.await? {
-                    converter.refused(SqlError::check_violated(name))?;
+                if let Some(violation) = violated.await? {
+                    converter.refused(violation)?;
                     return Ok(false);
                 }
             }
@@ -279,9 +280,9 @@ impl ReadPhase {
         let unresolved = Unresolved::new(update.assignments)?;
         let assigned = unresolved.assigned(&unresolved.expressions);
         let mut change = bound::change(session, &update.rows, &assigned, (piece, now))?;
-        let all = targets(session, &change.query)?;
+        let all = targets(session, &change)?;
         first_of(Kind::Update, &all, &update.rows)?;
-        let mut assigned = unresolved.resolve(&all, now)?;
+        let mut assigned = unresolved.resolve(&all, &change.columns, now)?;
         for assigned in &assigned {
             if let (Given::Item(item), Some(literal)) = (&assigned.value, &assigned.literal) {
                 let literal = Expr::value(literal.clone());
@@ -311,8 +312,8 @@ impl ReadPhase {
         piece: Piece<'_>,
     ) -> Result<Self> {
         let change = bound::change(session, &delete.rows, &[], (piece, micros_now()))?;
-        let all = targets(session, &change.query)?;
-        let targets = deleted_targets(&delete.targets, all)?;
+        let all = targets(session, &change)?;
+        let targets = deleted_targets(&delete.targets, all, &change.sources)?;
         let (kind, rows) = (Kind::Delete, &delete.rows);
         let phase = Self::of_change(kind, change, (targets, &[]), rows)?;
         let read = read_columns::of_change(rows, &rows.limit);
@@ -321,6 +322,11 @@ impl ReadPhase {
             ignore: delete.ignore,
             ..phase
         })
+    }
+
+    /// A reference to a table.
+    pub(in crate::session) fn table(&self, reference: usize) -> &query::Table {
+        &self.query.tables[reference]
     }
 
     /// The references to tables in it.
@@ -334,7 +340,11 @@ impl ReadPhase {
         (mut targets, assigned): (Vec<Target>, &[Assigned]),
         rows: &Rows,
     ) -> Result<Self> {
-        let point = point_of(kind, &targets, rows)?;
+        let point = match change.sources.iter().any(|source| source.is_view) {
+            // Names are those of the view.
+            true => None,
+            false => point_of(kind, &targets, rows)?,
+        };
         let needed = match point {
             Some(_) => change.places(),
             None => HashSet::new(),
@@ -348,7 +358,10 @@ impl ReadPhase {
             target.places = places.ok_or_else(missing)?;
         }
         let assigned = Evaluated::new(&change, assigned, &targets);
-        let checks = targets.iter().map(|target| Checks::of(&target.table.def));
+        let checks = targets.iter().map(|target| {
+            let is_its = |source: &&Source| source.references.contains(&target.access);
+            Checks::through(change.sources.iter().find(is_its), &target.table.def)
+        });
         let generated = targets.iter();
         let generated = generated.map(|target| GeneratedColumns::of(&target.table.def));
         Ok(Self {
@@ -507,61 +520,5 @@ impl Found {
         self.budget.take(bytes)?;
         self.candidates.push(candidate);
         Ok(())
-    }
-}
-
-/// The tables that are assigned to; assignments name them by their places among these then.
-fn changed_targets(assigned: &mut [Assigned], all: &[Target]) -> Vec<Target> {
-    let mut changed: Vec<usize> = assigned.iter().map(|a| a.target).collect();
-    changed.sort_unstable();
-    changed.dedup();
-    for assigned in assigned {
-        let place = changed.binary_search(&assigned.target);
-        assigned.target = place.expect("it is among them");
-    }
-    changed.iter().map(|target| all[*target].clone()).collect()
-}
-
-/// The tables that rows are deleted from: those that are named, or all.
-fn deleted_targets(names: &[ObjectName], all: Vec<Target>) -> Result<Vec<Target>> {
-    if names.is_empty() {
-        return Ok(all);
-    }
-    let mut targets: Vec<Target> = Vec::new();
-    for name in names {
-        let target = all.iter().find(|target| target.is_named(name));
-        let target = target.ok_or_else(|| SqlError::unknown_delete_table(name))?;
-        if targets.iter().any(|known| known.access == target.access) {
-            return Err(SqlError::duplicate_alias(&target.alias));
-        }
-        targets.push(target.clone());
-    }
-    Ok(targets)
-}
-
-/// The key of the only row that can change.
-///
-/// # Errors
-/// 1288 if no table can be changed.
-fn point_of(kind: Kind, targets: &[Target], rows: &Rows) -> Result<Option<Vec<u8>>> {
-    point::key(rows, first_of(kind, targets, rows)?)
-}
-
-/// The first of the tables that may change.
-///
-/// # Errors
-/// 1288 if there is none.
-fn first_of<'t>(kind: Kind, targets: &'t [Target], rows: &Rows) -> Result<&'t Target> {
-    let statement = match kind {
-        Kind::Update => "UPDATE",
-        Kind::Delete => "DELETE",
-    };
-    match (targets.first(), rows.from.first()) {
-        (Some(first), _) => Ok(first),
-        (None, Some(table)) => {
-            let table = table.relation.to_string();
-            Err(SqlError::not_updatable(table, statement))
-        }
-        (None, None) => Err(SqlError::no_tables_used()),
     }
 }

@@ -80,8 +80,9 @@ impl OnDuplicate {
             access: 0,
             alias: table.def.name.to_lowercase(),
             places: Vec::new(),
+            in_view: false,
         }];
-        let assigned = unresolved.resolve(&targets, now)?;
+        let assigned = unresolved.resolve(&targets, &[], now)?;
         if let Some(bound) = OneRow::new(session, &targets[0], &assigned, expressions, now) {
             return Ok(Self {
                 targets,
@@ -181,7 +182,7 @@ async fn reading(
 }
 
 /// A table as FROM has it.
-fn table_of(name: ObjectName) -> TableWithJoins {
+pub(in crate::session) fn table_of(name: ObjectName) -> TableWithJoins {
     TableWithJoins {
         relation: TableFactor::Table {
             name,

@@ -8,6 +8,7 @@
 
 mod assign;
 mod change;
+mod changed;
 mod convert;
 mod current;
 mod duplicate;
@@ -20,7 +21,7 @@ pub(super) use assign::{assign, touch};
 pub(super) use change::{Kind, ReadPhase, delete, update};
 pub(super) use convert::{Converter, Strictness, implicit_default};
 pub(super) use current::CurrentRows;
-pub(super) use duplicate::OnDuplicate;
+pub(super) use duplicate::{OnDuplicate, table_of};
 pub(super) use one_row::value as value_of;
 pub(super) use target::{HIDDEN, Target, row_of};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
 use perigee_engine::catalog::{HIDDEN_ROW_ID, Table};
-use perigee_sql_bind::query::{self, Origin};
+use perigee_sql_bind::query::{self, Change, Origin};
 use perigee_value::{Datum, RecordView, key};
 use sqlparser::ast::ObjectName;
 
@@ -27,12 +27,25 @@ pub(in crate::session) struct Target {
     pub alias: String,
     /// The places of the key's columns in the query's output, once they are known.
     pub places: Vec<usize>,
+    /// It is a table of a view: the statement does not know its name and its columns.
+    pub in_view: bool,
 }
 
-/// The tables of the outermost FROM, without derived tables.
-pub(in crate::session) fn targets(session: &Session, query: &query::Query) -> Result<Vec<Target>> {
-    let tables = query.tables.iter().filter(|table| table.select == 1);
-    tables.map(|table| Target::new(session, table)).collect()
+/// The tables of the outermost FROM, those of views among them, without derived tables.
+pub(in crate::session) fn targets(session: &Session, change: &Change) -> Result<Vec<Target>> {
+    let sources = change.sources.iter();
+    let all = sources.flat_map(|source| {
+        let references = source.references.iter();
+        references.map(move |reference| (source, *reference))
+    });
+    let targets = all.map(|(source, reference)| {
+        let target = Target::new(session, &change.query.tables[reference])?;
+        Ok(Target {
+            in_view: source.is_view,
+            ..target
+        })
+    });
+    targets.collect()
 }
 
 impl Target {
@@ -48,6 +61,7 @@ impl Target {
             access: reference.reference,
             alias: reference.alias.to_string(),
             places: Vec::new(),
+            in_view: false,
         })
     }
 
@@ -59,6 +73,7 @@ impl Target {
             .filter_map(|part| Some(part.as_ident()?.value.to_lowercase()))
             .collect();
         match &parts[..] {
+            _ if self.in_view => false,
             [table] => *table == self.alias,
             [schema, table] => *table == self.alias && *schema == self.table.def.schema,
             _ => false,

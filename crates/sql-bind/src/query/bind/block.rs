@@ -164,7 +164,10 @@ impl<'q> Block<'q> {
             return self.in_having(name);
         }
         match self.scope.find(name)? {
-            Found::One(column) => Ok(Some(of_column(column))),
+            Found::One(column) => {
+                self.statement.note_column(name, &self.scope, column);
+                Ok(Some(of_column(column)))
+            }
             Found::Several => Err(self.ambiguous(name)),
             Found::Nobody => self.item(name),
         }
@@ -228,7 +231,10 @@ impl<'q> Block<'q> {
     fn in_having(&self, name: &[Ident]) -> Result<Option<Scalar>> {
         let found = self.scope.find(name)?;
         let column = match found {
-            Found::One(column) => Some(of_column(column)),
+            Found::One(column) => {
+                self.statement.note_column(name, &self.scope, column);
+                Some(of_column(column))
+            }
             Found::Several | Found::Nobody => None,
         };
         let is_listed = |column: &Scalar| {
@@ -362,11 +368,11 @@ impl Environment for Block<'_> {
     }
 
     fn session_function(&self, name: &str) -> Option<Expr> {
-        self.statement.environment.session_function(name)
+        self.statement.session_function(name)
     }
 
     fn collation(&self) -> perigee_value::Collation {
-        self.statement.environment.collation()
+        self.statement.collation()
     }
 
     fn long_list(&self, name: &str) -> Option<ListItems<'_>> {
@@ -378,7 +384,7 @@ impl Environment for Block<'_> {
     }
 
     fn modes(&self) -> Modes {
-        self.statement.environment.modes()
+        self.statement.modes()
     }
 
     fn check(&self) -> Result<()> {

@@ -1,15 +1,18 @@
 //! The rows that UPDATE and DELETE change, and the expressions that they assign.
 
+use std::sync::Arc;
+
 use perigee_expr::scalar::{Node, Scalar};
 use sqlparser::ast::{
     Expr, Ident, LimitClause, ObjectName, OptimizerHint, OrderBy, TableWithJoins,
 };
 
-use super::super::change::Change;
-use super::super::{Catalog, Clause, Operator, QueryError, Relation};
+use super::super::change::{Change, Source};
+use super::super::{Catalog, Clause, Operator, Origin, QueryError, Relation};
 use super::block::Block;
 use super::from::From;
 use super::order::exprs;
+use super::scope::Scope;
 use super::stage::Stage;
 use super::statement::Statement;
 use crate::{Environment, Result};
@@ -54,22 +57,64 @@ pub fn bind_change(
     catalog: &dyn Catalog,
 ) -> Result<Change> {
     let statement = Statement::new(environment, catalog);
-    let (body, values) = statement.changed(rows, assigned)?;
+    statement.keeps_rows.set(true);
+    let changed = statement.changed(rows, assigned)?;
     Ok(Change {
-        query: statement.query_of(body),
-        values,
+        query: statement.query_of(changed.rows),
+        values: changed.values,
+        columns: changed.columns,
+        sources: changed.sources,
     })
 }
 
+/// Checks that columns of one table only are changed through each view.
+///
+/// # Errors
+/// 1393.
+fn one_table(scope: &Scope, columns: &[Option<Origin>]) -> Result<()> {
+    for source in scope.sources.iter().filter(|source| source.is_view) {
+        let own = |origin: &&Origin| source.references.contains(&origin.reference);
+        let mut changed = columns.iter().flatten().filter(own);
+        let first = changed.next();
+        if changed.any(|other| Some(other.reference) != first.map(|first| first.reference)) {
+            let schema = source.schema.as_deref().unwrap_or_default();
+            let name = format!("{schema}.{}", source.alias);
+            return Err(QueryError::SeveralTables(name).into());
+        }
+    }
+    Ok(())
+}
+
+/// What is known of a statement that changes rows.
+struct Changed {
+    rows: Relation,
+    values: Vec<Scalar>,
+    columns: Vec<Option<Origin>>,
+    sources: Vec<Source>,
+}
+
+impl Source {
+    fn of(source: &super::scope::Source) -> Self {
+        Self {
+            alias: Arc::clone(&source.alias),
+            schema: source.schema.clone(),
+            references: source.references.clone(),
+            is_view: source.is_view,
+            is_join: source.is_join,
+            columns: source
+                .columns
+                .iter()
+                .map(|named| named.column.clone())
+                .collect(),
+            checks: source.checks.clone(),
+        }
+    }
+}
+
 impl Statement<'_> {
-    fn changed(
-        &self,
-        rows: &Rows<'_>,
-        assigned: &[Assigned<'_>],
-    ) -> Result<(Relation, Vec<Scalar>)> {
+    fn changed(&self, rows: &Rows<'_>, assigned: &[Assigned<'_>]) -> Result<Changed> {
         self.environment.check()?;
-        let number = self.selects.get() + 1;
-        self.selects.set(number);
+        let number = self.next_select();
         let hints = self.hints_of(rows.hints, number);
         let from = From {
             statement: self,
@@ -83,13 +128,20 @@ impl Statement<'_> {
         let width = item.relation.columns.len();
         let block = Block::new(self, item.scope.indexed(), width, None, Clause::Fields);
         let mut scalars = Vec::with_capacity(assigned.len());
+        let mut columns = Vec::with_capacity(assigned.len());
         for one in assigned {
             let value = one.value.map(|expr| block.expression(expr, Clause::Fields));
             let value = value.transpose()?;
-            block.assign(one, value.as_ref());
+            let place = block.assign(one, value.as_ref());
+            columns.push(match place {
+                Some(place) => block.changed_column(place, &item.relation)?,
+                None => None,
+            });
             scalars.extend(value);
         }
         block.assigned.take();
+        one_table(&block.scope, &columns)?;
+        let sources = block.scope.sources.iter().map(Source::of).collect();
         let mut stage = Stage::new(&block, item.relation);
         if let Some(selection) = rows.selection {
             let condition = block.condition(selection, Clause::Where)?;
@@ -122,14 +174,43 @@ impl Statement<'_> {
             };
             stage.relation = self.limited(stage.relation, Some(&limit))?;
         }
-        let values = stage.place_all(scalars)?;
-        Ok((stage.relation, values))
+        Ok(Changed {
+            values: stage.place_all(scalars)?,
+            rows: stage.relation,
+            columns,
+            sources,
+        })
     }
 }
 
 impl Block<'_> {
-    /// Notes what a column holds from now on.
-    fn assign(&self, assigned: &Assigned<'_>, value: Option<&Scalar>) {
+    /// The column of a table that is changed with one of the row, if it is that of a table.
+    ///
+    /// # Errors
+    /// 1288, 1348 for a column of a view that cannot be changed.
+    fn changed_column(&self, place: usize, relation: &Relation) -> Result<Option<Origin>> {
+        let origin = relation.columns[place].origin;
+        let is_own = |source: &&super::scope::Source| {
+            source.columns.iter().any(|column| column.place == place)
+        };
+        let Some(source) = self.scope.sources.iter().find(is_own) else {
+            return Ok(origin);
+        };
+        let is_there = |origin: Origin| source.references.contains(&origin.reference);
+        match source.is_view && !origin.is_some_and(is_there) {
+            false => Ok(origin),
+            true if source.references.is_empty() => {
+                Err(QueryError::NotUpdatable(source.alias.to_string()).into())
+            }
+            true => {
+                let name = relation.columns[place].name.to_string();
+                Err(QueryError::ColumnNotUpdatable(name).into())
+            }
+        }
+    }
+
+    /// Notes what a column holds from now on. Gives its place, if there is such a column.
+    fn assign(&self, assigned: &Assigned<'_>, value: Option<&Scalar>) -> Option<usize> {
         let parts = assigned.column.0.iter();
         let name: Option<Vec<Ident>> = parts.map(|part| part.as_ident().cloned()).collect();
         // What is wrong with the name is said where the assignment is made.
@@ -139,7 +220,7 @@ impl Block<'_> {
             ty,
         }) = column
         else {
-            return;
+            return None;
         };
         let told = value.filter(|value| assigned.is_told && is_repeatable(value));
         // Something that is not told makes what is computed of it so.
@@ -148,6 +229,7 @@ impl Block<'_> {
         ty.literal = false;
         let held = told.map(|value| Scalar::new(Node::Stored(Box::new(value)), ty));
         self.assigned.borrow_mut().insert(place, held);
+        (place < self.width).then_some(place)
     }
 }
 

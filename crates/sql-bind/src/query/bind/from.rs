@@ -10,7 +10,7 @@ use sqlparser::ast::{
 };
 
 use super::super::{
-    Clause, Column, IndexHint, IndexUse, Operator, Origin, QueryError, Relation, Table,
+    Clause, Column, IndexHint, IndexUse, Operator, Origin, QueryError, Relation, Table, ViewName,
 };
 use super::block::{Block, Frame};
 use super::hints::TableHint;
@@ -175,7 +175,7 @@ impl From<'_> {
         let name: Arc<str> = alias.name.value.to_lowercase().into();
         self.add_name(None, &name)?;
         let relation = self.statement.query(query, outer)?;
-        let columns = renamed(&relation.columns, Some(alias), &name)?;
+        let columns = renamed(&relation.columns, &column_names(alias)?, &name)?;
         let scope = scope_of(&name, &columns);
         let relation = Relation {
             columns,
@@ -223,7 +223,8 @@ impl From<'_> {
         {
             return unsupported("column names of a table's alias");
         }
-        let (schema, table) = match parts(name)?[..] {
+        let idents = parts(name)?;
+        let (schema, table) = match idents[..] {
             [table] => (None, table.value.to_lowercase()),
             [schema, table] => (
                 Some(schema.value.to_lowercase()),
@@ -239,7 +240,7 @@ impl From<'_> {
             && let Some(common) = self.statement.common(&table, self.outer)?
         {
             self.add_name(None, &own)?;
-            let columns = renamed(&common.columns, None, &own)?;
+            let columns = renamed(&common.columns, &[], &own)?;
             return Ok(FromItem {
                 scope: scope_of(&own, &columns),
                 relation: Relation {
@@ -255,6 +256,17 @@ impl From<'_> {
             (None, None) => return Err(QueryError::NoSchemaSelected.into()),
         };
         self.add_name(Some(&schema), &own)?;
+        self.statement.note_table(&idents, &schema, &table);
+        let catalog = self.statement.catalog;
+        if let Some(view) = catalog.open_view(&schema, &table)? {
+            let name = table.into();
+            let item = self.view(&ViewName { schema, name }, &own, &view);
+            catalog.close_view();
+            return match index_hints.iter().find_map(|hint| hint.index_names.first()) {
+                Some(key) => Err(QueryError::UnknownKey(key.value.clone(), own.to_string()).into()),
+                None => item,
+            };
+        }
         self.stored(schema, table.into(), own, index_hints)
     }
 
@@ -298,7 +310,10 @@ impl From<'_> {
         let scope = Scope::of(Source {
             alias: Arc::clone(&alias),
             schema: Some(Arc::clone(&schema)),
-            reference: Some(reference),
+            references: vec![reference],
+            is_view: false,
+            is_join: false,
+            checks: Vec::new(),
             columns: named.collect(),
         });
         let table = Arc::new(Table {
@@ -310,6 +325,7 @@ impl From<'_> {
             definition,
             index_hints,
             hints: own_hints,
+            views: self.statement.views.borrow().clone(),
         });
         tables.push(Arc::clone(&table));
         Ok(FromItem {
@@ -342,27 +358,32 @@ fn index_hint(hint: &TableIndexHints, indexes: &[String], table: &str) -> Result
     })
 }
 
-/// The columns of a derived table, with the names that its alias gives them.
+/// The names that an alias gives to columns.
+pub(super) fn column_names(alias: &TableAlias) -> Result<Vec<&str>> {
+    if alias.columns.iter().any(|name| name.data_type.is_some()) {
+        return unsupported("types of alias columns");
+    }
+    let names = alias.columns.iter();
+    Ok(names.map(|column| &*column.name.value).collect())
+}
+
+/// The columns of a derived table, with these names if there are any.
 ///
 /// # Errors
 /// 1060, 1353.
 pub(super) fn renamed(
     columns: &Arc<[Column]>,
-    alias: Option<&TableAlias>,
+    names: &[&str],
     table: &Arc<str>,
 ) -> Result<Arc<[Column]>> {
-    let names = alias.map_or(&[][..], |alias| &alias.columns);
     if !names.is_empty() && names.len() != columns.len() {
         return Err(QueryError::ColumnList.into());
-    }
-    if names.iter().any(|name| name.data_type.is_some()) {
-        return unsupported("types of alias columns");
     }
     let mut seen = std::collections::HashSet::new();
     let mut renamed = Vec::with_capacity(columns.len());
     for (place, column) in columns.iter().enumerate() {
         let name: Arc<str> = match names.get(place) {
-            Some(name) => name.name.value.as_str().into(),
+            Some(name) => Arc::from(*name),
             None => Arc::clone(&column.name),
         };
         if !seen.insert(name.to_lowercase()) {
@@ -383,7 +404,7 @@ pub(super) fn renamed(
     Ok(renamed.into())
 }
 
-fn scope_of(alias: &Arc<str>, columns: &[Column]) -> Scope {
+pub(super) fn scope_of(alias: &Arc<str>, columns: &[Column]) -> Scope {
     let columns = columns.iter().enumerate().map(|(place, column)| Named {
         name: column.name.to_lowercase().into(),
         place,
@@ -393,7 +414,10 @@ fn scope_of(alias: &Arc<str>, columns: &[Column]) -> Scope {
     Scope::of(Source {
         alias: Arc::clone(alias),
         schema: None,
-        reference: None,
+        references: Vec::new(),
+        is_view: false,
+        is_join: false,
+        checks: Vec::new(),
         columns: columns.collect(),
     })
 }

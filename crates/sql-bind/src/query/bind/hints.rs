@@ -147,9 +147,9 @@ impl Statement<'_> {
             let mut references = Vec::with_capacity(order.len());
             for table in order {
                 let source = scope.source(None, table);
-                match source.and_then(|source| source.reference) {
-                    Some(reference) => references.push(reference),
-                    None => self.unresolved(table),
+                match source.map(|source| &source.references[..]) {
+                    Some(&[reference]) => references.push(reference),
+                    _ => self.unresolved(table),
                 }
             }
             self.hints.borrow_mut().push(Hint::JoinOrder {

@@ -20,8 +20,10 @@ impl Statement<'_> {
     /// Notes the locks of a SELECT over the tables of its FROM.
     pub fn row_locks(&self, locks: &[LockClause], scope: &Scope) -> Result<()> {
         let sources = scope.sources.iter();
-        let references: Vec<usize> = sources.filter_map(|source| source.reference).collect();
-        self.lock(locks, &references)
+        let references: Vec<usize> = sources
+            .flat_map(|source| source.references.iter().copied())
+            .collect();
+        self.lock(locks, &references, Some(scope))
     }
 
     /// Notes the locks of a UNION over the tables of all of its parts.
@@ -31,15 +33,23 @@ impl Statement<'_> {
         }
         let mut references = Vec::new();
         tables_of(relation, &mut references);
-        self.lock(locks, &references)
+        self.lock(locks, &references, None)
     }
 
-    fn lock(&self, locks: &[LockClause], references: &[usize]) -> Result<()> {
+    fn lock(
+        &self,
+        locks: &[LockClause],
+        references: &[usize],
+        scope: Option<&Scope>,
+    ) -> Result<()> {
         let mut locked = HashSet::new();
         for lock in locks {
             let tables: Vec<usize> = match &lock.of {
                 None => references.to_vec(),
-                Some(name) => self.named(name, references)?,
+                Some(name) => match view_of(name, scope)? {
+                    Some(references) => references,
+                    None => self.named(name, references)?,
+                },
             };
             for table in &tables {
                 if !locked.insert(*table) {
@@ -84,6 +94,21 @@ impl Statement<'_> {
             false => Ok(found),
         }
     }
+}
+
+/// The references to the tables of a view of a name.
+fn view_of(name: &ObjectName, scope: Option<&Scope>) -> Result<Option<Vec<usize>>> {
+    let names = parts(name)?
+        .into_iter()
+        .map(|part| part.value.to_lowercase());
+    let names: Vec<String> = names.collect();
+    let source = match (&names[..], scope) {
+        ([alias], Some(scope)) => scope.source(None, alias),
+        ([schema, alias], Some(scope)) => scope.source(Some(schema), alias),
+        _ => None,
+    };
+    let view = source.filter(|source| source.is_view);
+    Ok(view.map(|view| view.references.clone()))
 }
 
 /// The tables that a relation reads outside of subqueries of expressions.

@@ -90,7 +90,10 @@ impl Statement<'_> {
         let scope = Scope::of(Source {
             alias: "".into(),
             schema: None,
-            reference: None,
+            references: Vec::new(),
+            is_view: false,
+            is_join: false,
+            checks: Vec::new(),
             columns: columns.collect(),
         });
         let block = Block::new(self, scope.indexed(), count, outer, Clause::Order);

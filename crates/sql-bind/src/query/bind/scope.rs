@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use perigee_expr::scalar::Scalar;
 use sqlparser::ast::Ident;
 
 use super::super::{Clause, Column, QueryError};
@@ -29,8 +30,14 @@ pub(super) struct Source {
     pub alias: Arc<str>,
     /// The schema of a table.
     pub schema: Option<Arc<str>>,
-    /// The reference, for a table.
-    pub reference: Option<usize>,
+    /// The reference of a table; those of a view whose rows are made of one row of each.
+    pub references: Vec<usize>,
+    /// True for a view.
+    pub is_view: bool,
+    /// True for a view of several tables.
+    pub is_join: bool,
+    /// Conditions that rows of the only table of a view have to meet, over its columns.
+    pub checks: Vec<Scalar>,
     /// All of its columns.
     pub columns: Vec<Named>,
 }

@@ -7,6 +7,7 @@ use sqlparser::ast::{
     Distinct, Expr, GroupByExpr, GroupByWithModifier, LimitClause, LockClause, OrderBy, Select,
     SelectItem, SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
 };
+use sqlparser::tokenizer::Location;
 
 use super::super::{Clause, Column, Operator, QueryError, Relation, SortKey};
 use super::block::{Block, ExtraKind, Frame, Item};
@@ -14,9 +15,10 @@ use super::from::{From, column, parts};
 use super::group::Needed;
 use super::join::first_columns;
 use super::names::shown_name;
+use super::noted;
 use super::order::{descends, exprs, is_constant, place, position};
 use super::query::MAX_COLUMNS;
-use super::scope::Found;
+use super::scope::{Found, Named};
 use super::stage::Stage;
 use super::statement::Statement;
 use crate::Result;
@@ -51,8 +53,7 @@ impl Statement<'_> {
     ) -> Result<Relation> {
         self.environment.check()?;
         refuse(select)?;
-        let number = self.selects.get() + 1;
-        self.selects.set(number);
+        let number = self.next_select();
         let hints = self.select_hints(select, number);
         let from = From {
             statement: self,
@@ -147,15 +148,19 @@ impl Block<'_> {
             .catalog
             .item_texts(select.select_token.0.span.start);
         let (mut scalars, mut columns) = (Vec::new(), Vec::new());
+        let place = select.select_token.0.span.start;
         for (number, item) in select.projection.iter().enumerate() {
             self.check_length(scalars.len())?;
+            let first = columns.len();
             let (expr, alias) = match item {
                 SelectItem::Wildcard(options) => {
                     self.star(None, options, select, &mut scalars, &mut columns)?;
+                    self.note_star(place, number, &scalars[first..]);
                     continue;
                 }
                 SelectItem::QualifiedWildcard(kind, options) => {
                     self.star(Some(kind), options, select, &mut scalars, &mut columns)?;
+                    self.note_star(place, number, &scalars[first..]);
                     continue;
                 }
                 SelectItem::ExprWithAliases { .. } => return unsupported("several aliases"),
@@ -167,6 +172,10 @@ impl Block<'_> {
                 Some(alias) => alias.as_str().into(),
                 None => shown_name(expr, texts.get(number).map(String::as_str)).into(),
             };
+            if alias.is_none() {
+                let text = (false, || noted::alias(&name));
+                self.statement.note(noted::item(place, number, text));
+            }
             let named = self
                 .scope
                 .columns
@@ -188,6 +197,24 @@ impl Block<'_> {
         }
         self.check_length(scalars.len().saturating_sub(1))?;
         Ok((scalars, columns))
+    }
+
+    /// Notes what `*` stands for.
+    fn note_star(&self, select: Location, number: usize, columns: &[Scalar]) {
+        let text = || {
+            let named = columns.iter().filter_map(|column| match column.node {
+                Node::Column(place) => self.scope.columns.iter().find(|one| one.place == place),
+                _ => None,
+            });
+            let column = |named: &Named| {
+                let name = &named.column.name;
+                let column = noted::column(&self.scope, named);
+                format!("{}{}", column.unwrap_or_default(), noted::alias(name))
+            };
+            named.map(column).collect::<Vec<_>>().join(", ")
+        };
+        let item = noted::item(select, number, (true, text));
+        self.statement.note(item);
     }
 
     /// Notes an item of the select list.
@@ -268,7 +295,11 @@ impl Block<'_> {
                 (None, Expr::Identifier(ident)) if !ident.value.starts_with('@') => {
                     let name = ident.value.to_lowercase();
                     match self.scope.unqualified(&name) {
-                        Found::One(named) => column(named),
+                        Found::One(named) => {
+                            let name = std::slice::from_ref(ident);
+                            self.statement.note_column(name, &self.scope, named);
+                            column(named)
+                        }
                         Found::Several | Found::Nobody => match self.named_item(&name)? {
                             Some(item) => item,
                             None => self.expression(expr, Clause::Group)?,

@@ -1,11 +1,17 @@
 //! What is known of a whole statement while its parts are bound.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use perigee_expr::scalar::Scalar;
 use sqlparser::ast;
 
-use super::super::{Catalog, Column, Definition, Hint, Query, Relation, RowLock, Table, Warning};
+use super::super::{
+    Catalog, Column, Definition, Hint, Query, Relation, RowLock, Table, ViewName, Warning,
+};
+use super::noted::Noted;
+use super::view::Inside;
 use crate::{Environment, Result};
 
 /// A statement that is being bound.
@@ -23,6 +29,21 @@ pub(super) struct Statement<'b> {
     pub locks: RefCell<Vec<RowLock>>,
     pub hints: RefCell<Vec<Hint>>,
     pub warnings: RefCell<Vec<Warning>>,
+    /// The views around what is bound, the outermost first.
+    pub views: RefCell<Vec<ViewName>>,
+    /// What holds in the innermost of them.
+    pub inside: RefCell<Option<Inside>>,
+    /// Views so far.
+    pub opened: Cell<usize>,
+    /// The number of the next SELECT, if it is that of a view which is a part of another SELECT.
+    pub merging: Cell<Option<usize>>,
+    /// Of views with one table by its reference: how many conditions they have, and those that are checked.
+    pub checked: RefCell<HashMap<usize, (usize, Vec<Scalar>)>>,
+    /// Rows are to be changed or locked.
+    pub keeps_rows: Cell<bool>,
+    /// What names mean is noted.
+    pub notes: Cell<bool>,
+    pub noted: RefCell<Vec<Noted>>,
 }
 
 /// A common table expression in scope.
@@ -52,8 +73,25 @@ pub fn bind(
     catalog: &dyn Catalog,
 ) -> Result<Query> {
     let statement = Statement::new(environment, catalog);
+    statement.keeps_rows.set(!query.locks.is_empty());
     let body = statement.query(query, None)?;
     Ok(statement.query_of(body))
+}
+
+/// The meaning of the query of a view, and what its names mean.
+///
+/// # Errors
+/// [`crate::BindError`].
+pub fn bind_view(
+    query: &ast::Query,
+    environment: &dyn Environment,
+    catalog: &dyn Catalog,
+) -> Result<(Query, Vec<Noted>)> {
+    let statement = Statement::new(environment, catalog);
+    statement.notes.set(true);
+    let body = statement.query(query, None)?;
+    let noted = statement.noted.take();
+    Ok((statement.query_of(body), noted))
 }
 
 impl<'b> Statement<'b> {
@@ -69,6 +107,14 @@ impl<'b> Statement<'b> {
             locks: RefCell::default(),
             hints: RefCell::default(),
             warnings: RefCell::default(),
+            views: RefCell::default(),
+            inside: RefCell::default(),
+            opened: Cell::new(0),
+            checked: RefCell::default(),
+            merging: Cell::new(None),
+            keeps_rows: Cell::new(false),
+            notes: Cell::new(false),
+            noted: RefCell::default(),
         }
     }
 
@@ -85,6 +131,15 @@ impl<'b> Statement<'b> {
 }
 
 impl Statement<'_> {
+    /// The number of a SELECT that is about to be bound.
+    pub fn next_select(&self) -> usize {
+        self.merging.take().unwrap_or_else(|| {
+            let number = self.selects.get() + 1;
+            self.selects.set(number);
+            number
+        })
+    }
+
     /// The number of a common table expression.
     pub fn next_definition(&self) -> usize {
         let number = self.definitions.get();

@@ -9,7 +9,7 @@ use sqlparser::ast::{Cte, Query, SetExpr, SetOperator, SetQuantifier};
 
 use super::super::{Column, Definition, JoinKind, Operator, QueryError, Relation};
 use super::block::Frame;
-use super::from::renamed;
+use super::from::{column_names, renamed};
 use super::statement::{Common, Statement};
 use super::subquery::projected;
 use crate::Result;
@@ -69,7 +69,7 @@ impl Statement<'_> {
                 continue;
             }
             let base = self.query(&cte.query, outer)?;
-            let columns = renamed(&base.columns, Some(&cte.alias), &name)?;
+            let columns = renamed(&base.columns, &column_names(&cte.alias)?, &name)?;
             let definition = self.definition(Arc::clone(&name), Relation { columns, ..base });
             self.add_common(&definition, outer, false);
             definitions.push(definition);
@@ -168,7 +168,7 @@ impl Statement<'_> {
         let all = parts[first].0;
         let base = self.united(&parts[..first], outer)?;
         // Types are those of the base, of which every value may be NULL.
-        let columns = renamed(&base.columns, Some(&cte.alias), name)?;
+        let columns = renamed(&base.columns, &column_names(&cte.alias)?, name)?;
         let columns: Arc<[Column]> = columns.iter().cloned().map(with_room).collect();
         let base = as_columns(base, &columns)?;
         let mut definition = self.definition(Arc::clone(name), base);

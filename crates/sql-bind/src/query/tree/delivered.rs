@@ -69,7 +69,7 @@ impl Query {
 
 impl Relation {
     /// The place of a table's column in the rows, which get it if they do not have it.
-    fn deliver(&mut self, wanted: Origin, hidden: &str) -> Option<usize> {
+    pub(in crate::query) fn deliver(&mut self, wanted: Origin, hidden: &str) -> Option<usize> {
         let is_it = |column: &Column| column.origin == Some(wanted);
         if let Some(place) = self.columns.iter().position(is_it) {
             return Some(place);

@@ -19,7 +19,7 @@ use perigee_expr::Comparison;
 use perigee_expr::scalar::{Domain, Scalar};
 use perigee_sql_type::SqlType;
 
-use super::TableDefinition;
+use super::{TableDefinition, ViewName};
 
 pub use aggregate::{Aggregate, AggregateFunction};
 pub use facts::{Hint, HintKind, IndexHint, IndexUse, LockWait, RowLock, Strength, Warning};
@@ -90,6 +90,8 @@ pub struct Table {
     pub index_hints: Vec<IndexHint>,
     /// Optimizer hints that name it: what they are about, and whether it is wanted.
     pub hints: Vec<(HintKind, bool)>,
+    /// The views that it stands in, the outermost first.
+    pub views: Vec<ViewName>,
 }
 
 /// How rows come about.
