@@ -311,17 +311,17 @@ pub(super) fn change(
 /// Those of names and types; 1235 for what is not supported.
 pub(super) fn over_both(
     session: &Session,
-    (table, from, prefix): (&TableDef, &[TableWithJoins], &str),
+    ((table, inserted), from, prefix): ((&TableDef, &TableDef), &[TableWithJoins], &str),
     assigned: &[Assigned<'_>],
     (piece, now): (Piece<'_>, i64),
 ) -> Result<Change> {
     let mut both = definition(table);
-    let new = both.columns.iter().map(|column| TableColumn {
+    let new = definition(inserted).columns;
+    let new = new.iter().map(|column| TableColumn {
         name: format!("{prefix}{}", column.name.to_lowercase()).into(),
         ty: column.ty.clone().nullable(true),
         visible: false,
     });
-    let new: Vec<_> = new.collect();
     both.columns.extend(new);
     let tables = Tables {
         first: RefCell::new(Some(Arc::new(both))),

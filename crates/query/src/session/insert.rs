@@ -4,6 +4,7 @@
 mod destination;
 mod errors;
 mod literal;
+mod query_columns;
 mod targets;
 
 use std::sync::Arc;
@@ -86,6 +87,8 @@ struct Statement {
     table: Arc<Table>,
     targets: Targets,
     source: Rows,
+    /// What the query delivers behind the values for ON DUPLICATE KEY UPDATE.
+    brought: Vec<ColumnDef>,
     on_duplicate: Duplicates,
     ignore: bool,
     strictness: Strictness,
@@ -133,19 +136,41 @@ fn needed(replaces: bool, updates: bool) -> Privileges {
 }
 
 impl Statement {
-    fn new(session: &Session, insert: Insert, piece: Piece<'_>) -> Result<Self> {
+    fn new(session: &Session, mut insert: Insert, piece: Piece<'_>) -> Result<Self> {
         check(&insert)?;
         let TableObject::TableName(name) = insert.table else {
             return Err(SqlError::not_supported("INSERT into this kind of table"));
         };
         let needed = needed(insert.replace_into, insert.on.is_some());
         session.check_named(needed, &name)?;
-        let (columns, source) = match insert.source {
-            Some(source) => (insert.columns, rows(session, source, piece)?),
-            None if insert.assignments.is_empty() => {
-                return Err(SqlError::not_supported("INSERT without VALUES"));
+        let (columns, set) = match insert.assignments.is_empty() {
+            true => (insert.columns, None),
+            false => {
+                let (columns, values) = set_form(insert.assignments)?;
+                (columns, Some(values))
             }
-            None => set_form(insert.assignments)?,
+        };
+        let statement = match insert.replace_into {
+            true => "REPLACE",
+            false => "INSERT",
+        };
+        let to = Destination::new(session, name, columns, (needed, statement))?;
+        let mut named = 0;
+        let source = match (set, insert.source) {
+            (Some(values), _) => values,
+            (None, Some(mut query)) => {
+                if let (Some(OnInsert::DuplicateKeyUpdate(assignments)), None) =
+                    (&mut insert.on, &insert.insert_alias)
+                {
+                    named = query_columns::bring_along(&mut query, assignments, &to.table.def)?;
+                }
+                rows(session, query, piece)?
+            }
+            (None, None) => return Err(SqlError::not_supported("INSERT without VALUES")),
+        };
+        let brought = match &source {
+            Rows::Query(query) => query_columns::brought(query, named),
+            Rows::Values(_) => Vec::new(),
         };
         let strictness = Strictness::new(session, insert.ignore);
         let is_one_row = matches!(&source, Rows::Values(rows) if rows.len() == 1);
@@ -153,36 +178,41 @@ impl Statement {
             true => strictness.of_one_row(),
             false => strictness,
         };
-        let statement = match insert.replace_into {
-            true => "REPLACE",
-            false => "INSERT",
-        };
-        let to = Destination::new(session, name, columns, (needed, statement))?;
-        let targets = to.targets(strictness.adjusts())?;
-        let on_duplicate = match insert.on {
-            _ if insert.replace_into => Duplicates::Replace,
-            None => Duplicates::Refused,
-            Some(OnInsert::DuplicateKeyUpdate(assignments)) => {
-                to.check_assignments(&assignments)?;
-                let read = read_columns::of_duplicate(&assignments, insert.insert_alias.as_ref());
-                if let Some(column) = read {
-                    to.check_column(session, &column)?;
-                }
-                Duplicates::Update(assignments, insert.insert_alias)
-            }
-            Some(_) => return Err(SqlError::not_supported("ON CONFLICT")),
-        };
+        let on = (insert.on, insert.insert_alias);
         Ok(Self {
+            targets: to.targets(strictness.adjusts())?,
+            on_duplicate: Self::duplicates(session, &to, insert.replace_into, on)?,
             checks: Checks::through(to.view(), &to.table.def)?,
             generated: GeneratedColumns::of(&to.table.def)?,
             name: to.name,
             table: to.table,
-            targets,
             source,
-            on_duplicate,
+            brought,
             ignore: insert.ignore,
             strictness,
         })
+    }
+
+    /// What becomes of rows whose keys exist.
+    fn duplicates(
+        session: &Session,
+        to: &Destination,
+        replaces: bool,
+        (on, alias): (Option<OnInsert>, Option<InsertAliases>),
+    ) -> Result<Duplicates> {
+        match on {
+            _ if replaces => Ok(Duplicates::Replace),
+            None => Ok(Duplicates::Refused),
+            Some(OnInsert::DuplicateKeyUpdate(assignments)) => {
+                to.check_assignments(&assignments)?;
+                let read = read_columns::of_duplicate(&assignments, alias.as_ref());
+                if let Some(column) = read {
+                    to.check_column(session, &column)?;
+                }
+                Ok(Duplicates::Update(assignments, alias))
+            }
+            Some(_) => Err(SqlError::not_supported("ON CONFLICT")),
+        }
     }
 
     /// Inserts all rows.
@@ -199,7 +229,7 @@ impl Statement {
             Duplicates::Update(assignments, alias) => {
                 let what = (assignments.clone(), alias.as_ref());
                 let (to, from) = ((&self.table, &self.name), (piece, cancel, now));
-                let columns = self.targets.columns();
+                let columns = (self.targets.columns(), &self.brought[..]);
                 Some(OnDuplicate::new(session, work, to, what, from, columns).await?)
             }
             _ => None,
@@ -447,7 +477,8 @@ impl Writer<'_> {
         }
         let prepared = select::plan(self.session, query, reading).await?;
         let columns = self.statement.targets.columns();
-        if prepared.schema.fields().len() != columns.len() {
+        let brought = &self.statement.brought;
+        if prepared.schema.fields().len() != columns.len() + brought.len() {
             return Err(SqlError::value_count(1));
         }
         let def = &self.statement.table.def;
@@ -476,6 +507,12 @@ impl Writer<'_> {
                         self.converter
                             .value(value.datum(at), value.ty(), def, number)?;
                     row[*column] = converted;
+                }
+                for (value, def) in values[columns.len()..].iter().zip(brought) {
+                    let converted =
+                        self.converter
+                            .value(value.datum(at), value.ty(), def, number)?;
+                    row.push(converted);
                 }
                 let size = row.iter().map(values::size).sum();
                 if meets_itself {
@@ -556,14 +593,15 @@ impl Writer<'_> {
         Ok((rows, None))
     }
 
-    /// Inserts a row that may meet another one.
+    /// Inserts a row that may meet another one; what was brought along stands behind its values.
     async fn insert_row(&mut self, row: &[Datum]) -> Result<()> {
         let table = &self.statement.table;
+        let own = &row[..table.def.columns.len()];
         let number = self.counts.records;
         let error = |e| engine_error(e, table, number - 1);
         loop {
             let transaction = self.work.transaction();
-            let written = transaction.insert_row(table, row).await;
+            let written = transaction.insert_row(table, own).await;
             let written = match self.converter.allowed(written) {
                 Ok(Some(written)) => written,
                 Ok(None) => return Ok(()),

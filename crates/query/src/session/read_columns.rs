@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{Expr, Ident, InsertAliases, ObjectName, Visit, Visitor};
 
+use super::dml::NEW;
 use crate::parse::Rows;
 
 /// The first column that an UPDATE or DELETE reads to choose rows or to compute values.
@@ -51,6 +52,9 @@ impl Search {
     fn is_other(&self, name: &Ident) -> bool {
         let is_word = name.quote_style.is_none();
         let lower = name.value.to_lowercase();
+        if lower.starts_with(NEW) {
+            return true;
+        }
         (is_word && (lower.starts_with('@') || lower == "default")) || self.other.contains(&lower)
     }
 }

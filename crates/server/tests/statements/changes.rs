@@ -310,10 +310,22 @@ fn change_u(rng: &mut Rng) -> String {
             .collect();
         format!("{verb} u (id, code, g, amount) VALUES {}", rows.join(", "))
     };
-    match rng.between(0, 9) {
+    match rng.between(0, 10) {
         0..=1 => inserted(rng, "INSERT INTO"),
         2 => inserted(rng, "INSERT IGNORE INTO"),
         3 => inserted(rng, "REPLACE INTO"),
+        10 => {
+            let set = *rng.choose(&[
+                "note = CONCAT(name, s.n)",
+                "amount = u.amount + n, note = VALUES(g) + x",
+                "g = g + (SELECT COUNT(*) FROM s) + l, note = name",
+            ]);
+            let k = rng.between(0, 5);
+            format!(
+                "INSERT INTO u (id, g) SELECT l + 10, k FROM s WHERE k < {k} ORDER BY k, l \
+                 ON DUPLICATE KEY UPDATE {set}"
+            )
+        }
         4 => {
             let insert = inserted(rng, "INSERT INTO");
             let set = *rng.choose(&[

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::physical_plan::execution_plan::reset_plan_states;
-use perigee_engine::catalog::Table;
+use perigee_engine::catalog::{ColumnDef, Table, TableDef};
 use perigee_engine::scan::CancelToken;
 use perigee_value::Datum;
 use sqlparser::ast::{
@@ -27,7 +27,7 @@ use crate::session::transaction::Work;
 use crate::session::{Session, bound};
 
 /// Begins the names of the columns with the values that an INSERT would have inserted.
-pub(super) const NEW: &str = "/@new.";
+pub(in crate::session) const NEW: &str = "/@new.";
 
 /// ON DUPLICATE KEY UPDATE, ready to be evaluated over the row in the way and the row to insert.
 pub(in crate::session) struct OnDuplicate {
@@ -61,7 +61,7 @@ impl OnDuplicate {
         (table, name): (&Arc<Table>, &ObjectName),
         (assignments, alias): (Vec<Assignment>, Option<&InsertAliases>),
         (piece, cancel, now): (Piece<'_>, &CancelToken, i64),
-        inserted: &[usize],
+        (inserted, brought): (&[usize], &[ColumnDef]),
     ) -> Result<Self> {
         let mut unresolved = Unresolved::new(assignments)?;
         let mut names = NewNames {
@@ -83,7 +83,10 @@ impl OnDuplicate {
             in_view: false,
         }];
         let assigned = unresolved.resolve(&targets, &[], now)?;
-        if let Some(bound) = OneRow::new(session, &targets[0], &assigned, expressions, now) {
+        let mut new = table.def.clone();
+        new.columns.extend_from_slice(brought);
+        let both = (&targets[0], &new);
+        if let Some(bound) = OneRow::new(session, both, &assigned, expressions, now) {
             return Ok(Self {
                 targets,
                 assigned,
@@ -97,14 +100,14 @@ impl OnDuplicate {
             }
         }
         let from = [table_of(name.clone())];
-        let both = (&table.def, &from[..], NEW);
+        let both = ((&table.def, &new), &from[..], NEW);
         let given = unresolved.assigned(&expressions);
         let mut change = bound::over_both(session, both, &given, (piece, now))?;
         change.narrow(&[]);
         let evaluated = Evaluated::new(&change, &assigned, &targets);
         let query = Arc::new(change.query);
         let references = query.tables.len();
-        let (rows, reading) = reading(session, work, table, references, cancel).await;
+        let (rows, reading) = reading(session, work, (&table.def, &new), references, cancel).await;
         let prepared = Box::new(select::plan(session, &query, reading).await?);
         Ok(Self {
             targets,
@@ -164,11 +167,11 @@ impl Planned {
 async fn reading(
     session: &Session,
     work: &mut Work,
-    table: &Table,
+    both: (&TableDef, &TableDef),
     references: usize,
     cancel: &CancelToken,
 ) -> (Arc<CurrentRows>, Reading) {
-    let rows = CurrentRows::new(both_rows(table));
+    let rows = CurrentRows::new(both_rows(both));
     let mut reading = match references {
         1 => Reading::snapshot(session.current_view(), cancel),
         _ => work.reading(cancel).await,
@@ -201,14 +204,15 @@ pub(in crate::session) fn table_of(name: ObjectName) -> TableWithJoins {
 }
 
 /// The columns of the row in the way, then those of the row to insert.
-fn both_rows(table: &Table) -> SchemaRef {
-    let schema = table_schema(&table.def);
+fn both_rows((table, inserted): (&TableDef, &TableDef)) -> SchemaRef {
+    let existing = table_schema(table);
     let new = |field: &Arc<Field>| {
         let name = format!("{NEW}{}", field.name());
         Arc::new(field.as_ref().clone().with_name(name).with_nullable(true))
     };
-    let fields = schema.fields().iter();
-    let both: Vec<_> = fields.clone().cloned().chain(fields.map(new)).collect();
+    let inserted = table_schema(inserted);
+    let existing = existing.fields().iter().cloned();
+    let both: Vec<_> = existing.chain(inserted.fields().iter().map(new)).collect();
     Arc::new(Schema::new(both))
 }
 

@@ -21,7 +21,7 @@ pub(super) use assign::{assign, touch};
 pub(super) use change::{Kind, ReadPhase, delete, update};
 pub(super) use convert::{Converter, Strictness, implicit_default};
 pub(super) use current::CurrentRows;
-pub(super) use duplicate::{OnDuplicate, table_of};
+pub(super) use duplicate::{NEW, OnDuplicate, table_of};
 pub(super) use one_row::value as value_of;
 pub(super) use target::{HIDDEN, Target, row_of};
 

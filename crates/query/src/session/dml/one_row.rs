@@ -1,6 +1,6 @@
 //! Assignments over one row, evaluated without a plan.
 
-use perigee_engine::catalog::{ColumnDef, Table};
+use perigee_engine::catalog::{ColumnDef, Table, TableDef};
 use perigee_engine::scan::CancelToken;
 use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Scalar, of_datum, to_datum};
@@ -20,18 +20,20 @@ use crate::session::{Session, scalars};
 pub(super) struct OneRow {
     /// The expressions, by assignment; those that are DEFAULT have none.
     bound: Vec<Option<Scalar>>,
+    /// The columns of the row to insert.
+    new: Vec<ColumnDef>,
 }
 
 impl OneRow {
     /// Binds the expressions; `None` if one of them needs a plan.
     pub(super) fn new(
         session: &Session,
-        target: &Target,
+        (target, new): (&Target, &TableDef),
         assigned: &[Assigned],
         expressions: &[Expr],
         now: i64,
     ) -> Option<Self> {
-        let columns = |name: &[Ident]| column_of(target, name);
+        let columns = |name: &[Ident]| column_of(target, new, name);
         let bind = |assigned: &Assigned| {
             let expr = match (&assigned.value, &assigned.literal) {
                 (Given::Default(_), _) => return Some(None),
@@ -41,7 +43,8 @@ impl OneRow {
             scalars::bound(session, &expr, now, &columns).map(Some)
         };
         let bound = assigned.iter().map(bind).collect::<Option<Vec<_>>>()?;
-        Some(Self { bound })
+        let new = new.columns.clone();
+        Some(Self { bound, new })
     }
 
     /// The assigned columns and their values; each expression sees what was assigned before it.
@@ -57,7 +60,8 @@ impl OneRow {
         cancel: &CancelToken,
     ) -> Result<Vec<(usize, Datum)>> {
         let columns = &table.def.columns;
-        let both = existing.iter().zip(columns).chain(new.iter().zip(columns));
+        let new = new.iter().zip(&self.new);
+        let both = existing.iter().zip(columns).chain(new);
         let mut row: Vec<Value<'_>> = both.map(|(datum, def)| value(datum, def)).collect();
         let mut values = Vec::with_capacity(assigned.len());
         for (assigned, scalar) in assigned.iter().zip(&self.bound) {
@@ -88,7 +92,7 @@ pub(in crate::session) fn value<'v>(datum: &'v Datum, def: &'v ColumnDef) -> Val
     }
 }
 
-fn column_of(target: &Target, name: &[Ident]) -> Option<ColumnOf> {
+fn column_of(target: &Target, new: &TableDef, name: &[Ident]) -> Option<ColumnOf> {
     let (column, qualifier) = name.split_last()?;
     if !qualifier.is_empty() {
         let parts = qualifier.iter().cloned().map(ObjectNamePart::Identifier);
@@ -96,13 +100,13 @@ fn column_of(target: &Target, name: &[Ident]) -> Option<ColumnOf> {
             return None;
         }
     }
-    let columns = &target.table.def.columns;
-    let (place, name) = match column.value.strip_prefix(NEW) {
-        Some(name) => (columns.len(), name),
-        None => (0, &*column.value),
+    let table = &target.table.def;
+    let (place, row, name) = match column.value.strip_prefix(NEW) {
+        Some(name) => (table.columns.len(), new, name),
+        None => (0, table, &*column.value),
     };
-    let number = target.table.def.column(name)?;
-    let def = &columns[number];
+    let number = row.column(name)?;
+    let def = &row.columns[number];
     let ty = match &def.members {
         Some(members) => SqlType::of_members(members.clone()),
         None => SqlType::of(def.ty),

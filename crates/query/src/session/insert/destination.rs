@@ -1,12 +1,15 @@
 //! [`Destination`]: the table that gets the rows of an INSERT. Through a view it is one of the view's tables, and the
 //! columns of the view are columns of it.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use perigee_accounts::Privileges;
-use perigee_engine::catalog::{Table, ViewDef};
+use perigee_engine::catalog::{Table, TableDef, ViewDef};
 use perigee_sql_bind::query::{Column, Origin, Source};
-use sqlparser::ast::{Assignment, AssignmentTarget, Ident, ObjectName, ObjectNamePart};
+use sqlparser::ast::{
+    Assignment, AssignmentTarget, Expr, Ident, ObjectName, ObjectNamePart, Visit, Visitor,
+};
 
 use super::Targets;
 use crate::error::{Result, SqlError};
@@ -123,20 +126,65 @@ impl Destination {
     /// Checks that assignments of ON DUPLICATE KEY UPDATE mean the same in the table as in the view.
     ///
     /// # Errors
-    /// 1235.
+    /// 1054, 1235.
     pub fn check_assignments(&self, assignments: &[Assignment]) -> Result<()> {
-        let Some(through) = &self.through else {
+        let Some(Through { source, renames }) = &self.through else {
             return Ok(());
         };
-        let is_plain = |assignment: &Assignment| {
-            matches!(&assignment.target,
-                AssignmentTarget::ColumnName(name) if name.0.len() == 1)
+        let mut shown = Shown {
+            table: &self.table.def,
+            view: source,
         };
-        match through.renames || !assignments.iter().all(is_plain) {
-            true => Err(SqlError::not_supported(
-                "ON DUPLICATE KEY UPDATE through a view with names of its own",
-            )),
-            false => Ok(()),
+        for Assignment { target, value } in assignments {
+            let column = match target {
+                AssignmentTarget::ColumnName(name) if !renames => match &name.0[..] {
+                    [part] => part.as_ident(),
+                    _ => None,
+                },
+                _ => None,
+            };
+            let other = "ON DUPLICATE KEY UPDATE through a view with names of its own";
+            let column = column.ok_or_else(|| SqlError::not_supported(other))?;
+            let checked = match shown.column(column) {
+                ControlFlow::Continue(()) => value.visit(&mut shown),
+                hidden => hidden,
+            };
+            if let ControlFlow::Break(hidden) = checked {
+                return Err(SqlError::unknown_column(hidden, "field list"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks for columns of a table that a view of it does not show.
+struct Shown<'a> {
+    table: &'a TableDef,
+    view: &'a Source,
+}
+
+impl Shown<'_> {
+    fn column(&self, name: &Ident) -> ControlFlow<String> {
+        let is_it = |column: &Column| column.name.eq_ignore_ascii_case(&name.value);
+        let is_of_table = self.table.column(&name.value).is_some();
+        match is_of_table && !self.view.columns.iter().any(is_it) {
+            true => ControlFlow::Break(name.value.clone()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+impl Visitor for Shown<'_> {
+    type Break = String;
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        match expr {
+            Expr::Identifier(name) => self.column(name),
+            Expr::CompoundIdentifier(names) => match names.last() {
+                Some(name) => self.column(name),
+                None => ControlFlow::Continue(()),
+            },
+            _ => ControlFlow::Continue(()),
         }
     }
 }

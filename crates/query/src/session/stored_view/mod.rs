@@ -78,7 +78,7 @@ impl Session {
         let def = TableDef {
             schema: view.schema.clone(),
             name: view.name.clone(),
-            columns: source.columns.iter().map(column).collect(),
+            columns: source.columns.iter().map(table_column).collect(),
             ..TableDef::default()
         };
         Ok((def, !source.references.is_empty()))
@@ -86,7 +86,7 @@ impl Session {
 }
 
 /// A column of a query as one of a table.
-fn column(column: &query::Column) -> ColumnDef {
+pub(super) fn table_column(column: &query::Column) -> ColumnDef {
     let ty = match column.ty.column {
         Some(ColumnType::Varchar { chars, collation }) if chars >= TEXT_CHARS => ColumnType::Long {
             prefix: 4,
