@@ -232,8 +232,8 @@ pub(crate) fn check_constant(value: &Datum, ty: Type) -> Result<(), ExprError> {
         | (Datum::UInt(_), Type::UInt) => true,
         (Datum::Decimal(v), Type::Decimal { precision, .. }) => decimal::fits(*v, precision),
         (Datum::Double(v), Type::Double) => v.is_finite(),
-        (Datum::Date(v), Type::Date) => date::is_valid_day(*v),
-        (Datum::DateTime(v), Type::DateTime) => date::is_valid_micros(*v),
+        (Datum::Date(v), Type::Date) => date::is_stored_day(*v),
+        (Datum::DateTime(v), Type::DateTime) => date::is_stored_micros(*v),
         (Datum::Time(v), Type::Time) => time::is_valid_time(*v),
         (Datum::String(v), Type::String | Type::Collated(_)) => {
             v.len() <= MAX_STRING && std::str::from_utf8(v).is_ok()

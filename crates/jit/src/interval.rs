@@ -4,7 +4,7 @@
 //! overflow check. It includes both ends and may be too wide, never too narrow.
 
 use perigee_expr::Type;
-use perigee_value::date::{MAX_DAY, MAX_MICROS, MIN_DAY, MIN_MICROS};
+use perigee_value::date::{MAX_DAY, MAX_MICROS, ZERO_DAY, ZERO_MICROS};
 use perigee_value::time::MAX_TIME;
 
 /// All integers from `low` to `high`.
@@ -28,13 +28,13 @@ pub(crate) const ALL_U64: Interval = Interval {
 
 /// Days of DATE.
 const ALL_DAYS: Interval = Interval {
-    low: MIN_DAY as i128,
+    low: ZERO_DAY as i128,
     high: MAX_DAY as i128,
 };
 
 /// Microseconds of DATETIME.
 const ALL_MICROS: Interval = Interval {
-    low: MIN_MICROS as i128,
+    low: ZERO_MICROS as i128,
     high: MAX_MICROS as i128,
 };
 

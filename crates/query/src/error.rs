@@ -223,6 +223,8 @@ registry! {
     union_columns(1222, "21000") => "The used SELECT statements have a different number of columns";
     /// A statement that needs a privilege for the whole server.
     privilege_needed(1227, "42000", privileges) => "Access denied; you need (at least one of) the {privileges} privilege(s) for this operation";
+    /// SET GLOBAL of a variable of sessions only.
+    session_variable(1228, "HY000", name) => "Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL";
     /// SET SESSION of a global variable.
     global_variable(1229, "HY000", name) => "Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL";
     /// A value that a variable cannot have.

@@ -222,6 +222,7 @@ files!(
     joins,
     locking,
     sql_modes,
+    zero_dates,
     row_alias,
     select,
     session,

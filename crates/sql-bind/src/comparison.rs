@@ -4,6 +4,7 @@ use perigee_expr::Comparison;
 use perigee_expr::functions::{Value, leading_number};
 use perigee_expr::scalar::{Context, Domain, Node, Nowhere, Scalar};
 use perigee_sql_type::SqlType;
+use perigee_value::date::ZERO_MICROS;
 use perigee_value::{ColumnType, Datum, ValueRef, parse_text, parse_text_ref};
 use sqlparser::ast::Expr;
 
@@ -12,7 +13,7 @@ use crate::error::unsupported;
 use crate::expression::{joined, text_of_binary};
 use crate::literal::number_of_binary;
 use crate::rows::tuple;
-use crate::{BindError, Binder, Result};
+use crate::{BindError, Binder, Modes, Result};
 
 /// The function that gives the bytes by which JSON is ordered.
 const JSON_ORDER: &str = "json order";
@@ -49,8 +50,9 @@ impl Binder<'_> {
         }
         let (left, right) = (number_of_text(left, &right.ty), right);
         let right = number_of_text(right, &left.ty);
-        check_moment(&left, &right.ty)?;
-        check_moment(&right, &left.ty)?;
+        let modes = self.environment.modes();
+        check_moment(&left, &right.ty, modes)?;
+        check_moment(&right, &left.ty, modes)?;
         let domain = domain(&left.ty, &right.ty)?;
         let both = [left, right].map(|one| comparable(one, domain));
         Ok(Compared { domain, both })
@@ -214,7 +216,7 @@ fn number_of_text(scalar: Scalar, other: &SqlType) -> Scalar {
 }
 
 /// A literal beside a date or a time must be one.
-fn check_moment(scalar: &Scalar, other: &SqlType) -> Result<()> {
+fn check_moment(scalar: &Scalar, other: &SqlType, modes: Modes) -> Result<()> {
     const BIGINT: ColumnType = ColumnType::Int {
         bytes: 8,
         unsigned: false,
@@ -231,10 +233,14 @@ fn check_moment(scalar: &Scalar, other: &SqlType) -> Result<()> {
         Some(Value::Text(text)) => {
             let parsed = parse_text_ref(column, text.as_bytes());
             let is_one = matches!(parsed, Ok(ValueRef::DateTime(_) | ValueRef::Time(_)));
+            let is_zero = parsed == Ok(ValueRef::DateTime(ZERO_MICROS));
+            let is_one = is_one && !(is_zero && modes.has(Modes::NO_ZERO_DATE));
             (is_one, text.to_string())
         }
         Some(Value::Int(number)) => {
-            let is_one = column.coerce(Datum::Int(*number), BIGINT).is_ok();
+            let coerced = column.coerce(Datum::Int(*number), BIGINT);
+            let is_zero = coerced == Ok(Datum::DateTime(ZERO_MICROS));
+            let is_one = coerced.is_ok() && !(is_zero && modes.has(Modes::NO_ZERO_DATE));
             (is_one, number.to_string())
         }
         _ => return Ok(()),

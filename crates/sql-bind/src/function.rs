@@ -82,6 +82,11 @@ impl Binder<'_> {
             "curdate" | "current_date" | "utc_date" if arguments.is_empty() => {
                 (Value::Date(split_micros(now).0), ColumnType::Date)
             }
+            "unix_timestamp" if arguments.is_empty() => {
+                let seconds = now.div_euclid(1_000_000);
+                let (bytes, unsigned) = (8, false);
+                (Value::Int(seconds), ColumnType::Int { bytes, unsigned })
+            }
             _ if arguments.is_empty() => {
                 let literal = self.environment.session_function(name);
                 return literal.map(|literal| self.expression(&literal)).transpose();

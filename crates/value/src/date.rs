@@ -3,6 +3,8 @@
 //!
 //! Reading functions are total over their integer types, so that damaged records cannot make them
 //! panic; only [`MIN_DAY`] to [`MAX_DAY`] are valid dates.
+//!
+//! MySQL's date 0000-00-00 is [`ZERO_DAY`], which is before all of them. Nothing is computed with it.
 
 /// Microseconds of a day.
 pub const DAY_MICROS: i64 = 86_400_000_000;
@@ -10,11 +12,17 @@ pub const DAY_MICROS: i64 = 86_400_000_000;
 /// 0001-01-01.
 pub const MIN_DAY: i32 = -719_162;
 
+/// 0000-00-00.
+pub const ZERO_DAY: i32 = MIN_DAY - 367;
+
 /// 9999-12-31.
 pub const MAX_DAY: i32 = 2_932_896;
 
 /// 0001-01-01 00:00:00.
 pub const MIN_MICROS: i64 = MIN_DAY as i64 * DAY_MICROS;
+
+/// 0000-00-00 00:00:00.
+pub const ZERO_MICROS: i64 = ZERO_DAY as i64 * DAY_MICROS;
 
 /// 9999-12-31 23:59:59.999999.
 pub const MAX_MICROS: i64 = (MAX_DAY as i64 + 1) * DAY_MICROS - 1;
@@ -48,6 +56,13 @@ impl Civil {
     #[inline]
     #[must_use]
     pub const fn from_days(days: i32) -> Self {
+        if days == ZERO_DAY {
+            return Self {
+                year: 0,
+                month: 0,
+                day: 0,
+            };
+        }
         // Counted from 0000-03-01 in eras of 400 years, so that the leap day ends a year.
         let days = days as i64 + 719_468;
         let era = days.div_euclid(146_097);
@@ -120,6 +135,20 @@ pub const fn is_valid_micros(micros: i64) -> bool {
     MIN_MICROS <= micros && micros <= MAX_MICROS
 }
 
+/// True for a day that a column can have: a valid date or 0000-00-00.
+#[inline]
+#[must_use]
+pub const fn is_stored_day(days: i32) -> bool {
+    is_valid_day(days) || days == ZERO_DAY
+}
+
+/// True for a point in time that a column can have: a valid one or 0000-00-00 00:00:00.
+#[inline]
+#[must_use]
+pub const fn is_stored_micros(micros: i64) -> bool {
+    is_valid_micros(micros) || micros == ZERO_MICROS
+}
+
 /// Midnight of a day. Wraps for days that are no valid dates.
 #[inline]
 #[must_use]
@@ -147,6 +176,9 @@ pub const fn split_micros(micros: i64) -> (i32, TimeOfDay) {
 /// (`DATE + INTERVAL n MONTH`). `None` outside of the years 1 to 9999.
 #[must_use]
 pub fn add_months(days: i32, months: i64) -> Option<i32> {
+    if days == ZERO_DAY {
+        return None;
+    }
     let civil = Civil::from_days(days);
     let count = (i64::from(civil.year) * 12 + i64::from(civil.month) - 1).checked_add(months)?;
     let year = i32::try_from(count.div_euclid(12)).ok()?;
@@ -165,7 +197,8 @@ pub fn add_years(days: i32, years: i64) -> Option<i32> {
 #[must_use]
 pub fn add_days(days: i32, count: i64) -> Option<i32> {
     let day = i64::from(days).checked_add(count)?;
-    i32::try_from(day).ok().filter(|day| is_valid_day(*day))
+    let day = i32::try_from(day).ok().filter(|day| is_valid_day(*day));
+    day.filter(|_| days != ZERO_DAY)
 }
 
 /// True for a year that YEAR has.
@@ -277,6 +310,21 @@ mod tests {
         assert_eq!((day(1994, 0, 1), day(1994, 13, 1)), (None, None));
         assert_eq!((day(1994, 1, 0), day(1994, 4, 31)), (None, None));
         assert_eq!(day(1970, 1, 1), Some(0));
+    }
+
+    #[test]
+    fn nothing_is_computed_with_the_zero_date() {
+        let mut out = String::new();
+        format_micros(ZERO_MICROS, 0, &mut out);
+        assert_eq!(out, "0000-00-00 00:00:00");
+        assert_eq!(
+            (add_days(ZERO_DAY, 400), add_months(ZERO_DAY, 5)),
+            (None, None)
+        );
+        // 367 days before 0001-01-01 lies no date.
+        assert_eq!(add_days(MIN_DAY, -367), None);
+        assert!(is_stored_day(ZERO_DAY) && is_stored_micros(ZERO_MICROS));
+        assert!(!is_valid_day(ZERO_DAY) && !is_stored_day(ZERO_DAY + 1));
     }
 
     #[test]

@@ -93,6 +93,13 @@ impl ValueRef<'_> {
 }
 
 impl Datum {
+    /// True for 0000-00-00, as a date or as a point in time.
+    #[must_use]
+    pub fn is_zero_date(&self) -> bool {
+        use crate::date::{ZERO_DAY, ZERO_MICROS};
+        matches!(self, Self::Date(ZERO_DAY) | Self::DateTime(ZERO_MICROS))
+    }
+
     /// The same value, borrowed.
     #[must_use]
     pub fn as_ref(&self) -> ValueRef<'_> {

@@ -294,7 +294,7 @@ pub(crate) fn check_stored(ty: ColumnType, value: ValueRef<'_>) -> Result<(), Va
             decimal::fits(v, precision)
         }
         (ColumnType::Decimal { precision, .. }, ValueRef::Wide(v)) => v.units().fits(precision),
-        (_, ValueRef::Date(v)) => date::is_valid_day(v),
+        (_, ValueRef::Date(v)) => date::is_stored_day(v),
         (_, ValueRef::DateTime(v)) => ty.has_micros(v),
         (_, ValueRef::Time(v)) => is_valid_time(v),
         (ColumnType::Year, ValueRef::UInt(v)) => date::is_valid_year(v),

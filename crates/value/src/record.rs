@@ -259,7 +259,7 @@ pub(crate) fn stored_bits(ty: ColumnType, value: ValueRef<'_>) -> Result<u128, V
         (ColumnType::Double, ValueRef::Double(v)) => {
             (u128::from((v + 0.0).to_bits()), v.is_finite())
         }
-        (ColumnType::Date, ValueRef::Date(v)) => (v as u128, date::is_valid_day(v)),
+        (ColumnType::Date, ValueRef::Date(v)) => (v as u128, date::is_stored_day(v)),
         (ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }, ValueRef::DateTime(v)) => {
             (v as u128, ty.has_micros(v))
         }

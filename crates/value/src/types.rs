@@ -4,7 +4,7 @@ use std::fmt;
 
 use perigee_types::{DecodeError, Reader, Writer};
 
-use crate::date::is_valid_micros;
+use crate::date::{ZERO_MICROS, is_stored_micros};
 use crate::{Collation, Wide, decimal};
 
 /// Type of a column, with MySQL's meaning. Stored widths are in `docs/format/row.md`.
@@ -198,8 +198,11 @@ impl ColumnType {
     #[must_use]
     pub const fn has_micros(self, micros: i64) -> bool {
         match self {
-            Self::Timestamp { .. } => Self::TIMESTAMPS.0 <= micros && micros <= Self::TIMESTAMPS.1,
-            _ => is_valid_micros(micros),
+            Self::Timestamp { .. } => {
+                let (first, last) = Self::TIMESTAMPS;
+                (first <= micros && micros <= last) || micros == ZERO_MICROS
+            }
+            _ => is_stored_micros(micros),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::cells::{Cells, Values};
 use crate::codec::put_lenenc_bytes;
 use crate::column::{Column, SqlType};
 use crate::digits::Digits;
-use crate::temporal::{Clock, OutOfRange, civil, day_and_clock};
+use crate::temporal::{Clock, OutOfRange, ZERO_DAY, civil, day_and_clock};
 use crate::text::put_decimal;
 
 /// Bits of the bitmap that stand before the first column's.
@@ -65,8 +65,14 @@ fn put_value(
             put_lenenc_bytes(out, digits.as_bytes());
         }
         Values::Date(days) => {
-            out.put_u8(4);
-            put_day(out, days.at(row))?;
+            // 0000-00-00 has no bytes.
+            match days.at(row) {
+                ZERO_DAY => out.put_u8(0),
+                days => {
+                    out.put_u8(4);
+                    put_day(out, days)?;
+                }
+            }
         }
         Values::DateTime(points, fsp) => {
             put_datetime(out, points.at(row).ok_or(OutOfRange)?, *fsp)?;
@@ -125,6 +131,10 @@ fn put_day(out: &mut BytesMut, days: i64) -> Result<(), OutOfRange> {
 fn put_datetime(out: &mut BytesMut, micros: i64, fsp: u8) -> Result<(), OutOfRange> {
     let (days, clock) = day_and_clock(micros, fsp);
     let length = match clock {
+        _ if days == ZERO_DAY => {
+            out.put_u8(0);
+            return Ok(());
+        }
         Clock { micros: 1.., .. } => 11,
         Clock {
             hours: 0,

@@ -13,11 +13,18 @@ const MICROS_PER_SECOND: u64 = 1_000_000;
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 /// Days from 0000-01-01 to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_528;
+
+/// The day that stands for 0000-00-00.
+pub(crate) const ZERO_DAY: i64 = -EPOCH_DAYS - 1;
 /// Days from 1970-01-01 to 9999-12-31.
 const LAST_DAY: i64 = 2_932_896;
 
 /// Year, month and day of the day `days` after 1970-01-01.
 pub(crate) fn civil(days: i64) -> Result<(u64, u64, u64), OutOfRange> {
+    // 0000-00-00.
+    if days == ZERO_DAY {
+        return Ok((0, 0, 0));
+    }
     if !(-EPOCH_DAYS..=LAST_DAY).contains(&days) {
         return Err(OutOfRange);
     }
@@ -166,7 +173,8 @@ mod tests {
             }
         }
         assert_eq!((year, month, day), (10_000, 1, 1));
-        assert_eq!(date(-EPOCH_DAYS - 1), Err(OutOfRange));
+        assert_eq!(date(ZERO_DAY).unwrap(), "0000-00-00");
+        assert_eq!(date(ZERO_DAY - 1), Err(OutOfRange));
         assert_eq!(date(LAST_DAY + 1), Err(OutOfRange));
     }
 

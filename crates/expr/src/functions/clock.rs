@@ -104,7 +104,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         unix_type,
         "Seconds since 1970, UTC; 0 for other points in time.",
         unix_timestamp,
-    ),
+    )
+    .with_zero_dates(),
     Function::new(
         &["from_unixtime"],
         (1, 2),

@@ -32,6 +32,8 @@ mod value;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use perigee_value::date::{ZERO_DAY, ZERO_MICROS};
+
 pub use json::{JsonFault, Returned, json_scalar_text};
 pub use number::leading_number;
 
@@ -78,6 +80,8 @@ pub struct Function {
     pub collates: bool,
     /// True if arguments beyond the least number come by two.
     pub pairs: bool,
+    /// True if it is more than NULL for the date 0000-00-00.
+    zero_dates: bool,
     /// What it gives, for `docs/functions.md`.
     pub about: &'static str,
     result: ResultType,
@@ -113,6 +117,7 @@ impl Function {
             deterministic: true,
             collates: false,
             pairs: false,
+            zero_dates: false,
             about,
             result,
             body,
@@ -122,6 +127,12 @@ impl Function {
     /// The same, with a body that sees NULL.
     const fn with_nulls(mut self) -> Self {
         self.nulls = Nulls::Handled;
+        self
+    }
+
+    /// The same, with a body that sees the date 0000-00-00.
+    const fn with_zero_dates(mut self) -> Self {
+        self.zero_dates = true;
         self
     }
 
@@ -183,12 +194,36 @@ impl Function {
         }
     }
 
+    /// True for an argument 0000-00-00 where a date is expected.
+    fn is_zero_date(&self, number: usize, value: &Value<'_>) -> bool {
+        let last = self.parameters.len().saturating_sub(1);
+        let is_date = matches!(
+            self.parameters.get(number.min(last)),
+            Some(Kind::Date | Kind::DateTime)
+        );
+        is_date
+            && match value {
+                Value::Date(days) => *days == ZERO_DAY,
+                Value::DateTime(micros) => *micros == ZERO_MICROS,
+                _ => false,
+            }
+    }
+
     /// The result for a row. It is NULL if it is longer than results may be.
     ///
     /// # Errors
     /// [`FunctionError`].
     pub fn evaluate<'a>(&self, call: &Call<'a>) -> Outcome<'a> {
         if self.nulls == Nulls::Strict && call.arguments.iter().any(Value::is_null) {
+            return Ok(Value::Null);
+        }
+        if !self.zero_dates
+            && call
+                .arguments
+                .iter()
+                .enumerate()
+                .any(|(number, value)| self.is_zero_date(number, value))
+        {
             return Ok(Value::Null);
         }
         let value = (self.body)(call)?;

@@ -288,8 +288,11 @@ fn bytes<'v>(value: Value<'v>, from: &SqlType, length: Option<u32>) -> Value<'v>
 
 /// A date, a point in time, a time or a year; NULL of what is none.
 fn temporal<'v>(value: Value<'v>, from: &SqlType, to: ColumnType) -> Value<'v> {
+    let is_moment = matches!(value, Value::Date(_) | Value::DateTime(_));
     let (datum, from) = to_datum(value, from);
     match to.coerce(datum, from) {
+        // A zero date comes from a column; texts and numbers that say one are none.
+        Ok(datum) if datum.is_zero_date() && !is_moment => Value::Null,
         Ok(Datum::Date(v)) => Value::Date(v),
         Ok(Datum::DateTime(v)) => Value::DateTime(v),
         Ok(Datum::Time(v)) => Value::Time(v),

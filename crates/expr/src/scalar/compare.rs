@@ -29,8 +29,8 @@ pub enum Domain {
     Time,
 }
 
-/// Before every date.
-pub const NO_DATE: i64 = i64::MIN;
+/// 0000-00-00, which is before every date.
+pub const NO_DATE: i64 = perigee_value::date::ZERO_MICROS;
 
 /// Digits of numbers after the decimal point that are looked at for a time.
 const SCALE: u8 = 10;

@@ -388,7 +388,7 @@ fn extract(field: DateField, value: &Value<'_>) -> Option<i64> {
     let civil = || days.map(date::Civil::from_days);
     Some(match field {
         DateField::Year => civil()?.year.into(),
-        DateField::Quarter => i64::from((civil()?.month - 1) / 3 + 1),
+        DateField::Quarter => civil()?.month.div_ceil(3).into(),
         DateField::Month => civil()?.month.into(),
         DateField::Day => civil()?.day.into(),
         DateField::Hour => time().hours.into(),
@@ -419,6 +419,7 @@ fn add_to_day(days: i32, count: i64, unit: Interval) -> Option<i32> {
 
 fn add_to_micros(micros: i64, count: i64, unit: Interval) -> Option<i64> {
     let sum = match unit {
+        Interval::Micros(_) if micros == date::ZERO_MICROS => return None,
         Interval::Micros(n) => micros.checked_add(count.checked_mul(n)?)?,
         _ => {
             let (days, _) = date::split_micros(micros);

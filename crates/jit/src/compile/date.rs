@@ -4,7 +4,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use perigee_expr::{DateField, NodeId, Type};
-use perigee_value::date::DAY_MICROS;
+use perigee_value::date::{DAY_MICROS, ZERO_DAY};
 
 use super::{Compiler, Lane, Val};
 
@@ -65,11 +65,22 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// A field of the date that lies `days` after 1970-01-01.
+    /// A field of the date that lies `days` after 1970-01-01; those of 0000-00-00 are 0.
+    fn calendar_field(&mut self, field: DateField, days: Value) -> Value {
+        let value = self.field_of_day(field, days);
+        let is_zero = self
+            .b
+            .ins()
+            .icmp_imm_s(IntCC::Equal, days, i64::from(ZERO_DAY));
+        let zero = self.int(0);
+        self.b.ins().select(is_zero, zero, value)
+    }
+
+    /// A field of a valid date.
     ///
     /// Years are counted from 1 March, so that the leap day ends them; in each cycle of 400 years
     /// the formulas take out the leap days that the calendar puts in or leaves out.
-    fn calendar_field(&mut self, field: DateField, days: Value) -> Value {
+    fn field_of_day(&mut self, field: DateField, days: Value) -> Value {
         let shift = DAYS_TO_EPOCH + CYCLES_BEFORE * CYCLE_DAYS;
         let days = self.b.ins().iadd_imm_s(days, shift);
         let cycle = self.b.ins().udiv_imm_u(days, CYCLE_DAYS);

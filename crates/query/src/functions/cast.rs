@@ -505,20 +505,20 @@ fn to_temporal(array: &ArrayRef, target: Target) -> DfResult<ArrayRef> {
     }
 }
 
-/// Days of a text that is a date (with or without a time of day).
+/// Days of a text that is a date (with or without a time of day); 0000-00-00 is none.
 #[must_use]
 pub fn parse_date(text: &str) -> Option<i32> {
     match parse_text_ref(ColumnType::Date, text.as_bytes()) {
-        Ok(ValueRef::Date(days)) => Some(days),
+        Ok(ValueRef::Date(days)) => Some(days).filter(|days| *days != date::ZERO_DAY),
         _ => None,
     }
 }
 
-/// Microseconds of a text that is a date or a point in time.
+/// Microseconds of a text that is a date or a point in time; 0000-00-00 is none.
 #[must_use]
 pub fn parse_datetime(text: &str, fsp: u8) -> Option<i64> {
     match parse_text_ref(ColumnType::DateTime { fsp }, text.as_bytes()) {
-        Ok(ValueRef::DateTime(micros)) => Some(micros),
+        Ok(ValueRef::DateTime(micros)) => Some(micros).filter(|v| *v != date::ZERO_MICROS),
         _ => None,
     }
 }

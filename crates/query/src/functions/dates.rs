@@ -157,7 +157,7 @@ fn extract(field: DateField, micros: i64) -> i64 {
     let civil = date::Civil::from_days(days);
     match field {
         DateField::Year => i64::from(civil.year),
-        DateField::Quarter => i64::from((civil.month - 1) / 3 + 1),
+        DateField::Quarter => i64::from(civil.month.div_ceil(3)),
         DateField::Month => i64::from(civil.month),
         DateField::Day => i64::from(civil.day),
         DateField::Hour => i64::from(time.hour),
@@ -380,6 +380,7 @@ fn add_to_day(days: i32, count: i64, unit: Unit) -> Option<i32> {
 
 fn add_to_micros(micros: i64, count: i64, unit: Unit) -> Option<i64> {
     let sum = match unit {
+        Unit::Micros(_) if micros == date::ZERO_MICROS => return None,
         Unit::Micros(n) => micros.checked_add(count.checked_mul(n)?)?,
         _ => {
             let (days, _) = date::split_micros(micros);

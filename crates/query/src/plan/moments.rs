@@ -3,7 +3,7 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, cast};
-use perigee_value::{ColumnType, Datum};
+use perigee_value::{ColumnType, Datum, parse_text};
 
 use super::operators::{BIGINT, call, is_number, mixed};
 use crate::error::SqlError;
@@ -108,7 +108,13 @@ fn temporal_literal(expr: Expr, ty: &DataType, temporal: &DataType) -> DfResult<
             }
         }
         value => match value.try_as_str() {
-            Some(Some(text)) => casts::parse_datetime(text, 6),
+            // The binder has looked whether 0000-00-00 may be one.
+            Some(Some(text)) => {
+                match parse_text(ColumnType::DateTime { fsp: 6 }, text.as_bytes()) {
+                    Ok(Datum::DateTime(micros)) => Some(micros),
+                    _ => None,
+                }
+            }
             _ => return Err(mixed(ty, temporal)),
         },
     };

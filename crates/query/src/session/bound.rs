@@ -19,7 +19,6 @@ use sqlparser::tokenizer::Location;
 
 use super::Session;
 use super::dml::table_of;
-use super::environment::micros_now;
 use super::scalars::Around;
 use super::stored_view::{self, Acting};
 use crate::access::{IndexChoice, PRIMARY, ROW_ID, TableReference, definition};
@@ -219,7 +218,7 @@ pub(super) fn bound(session: &Session, query: &Query, piece: Piece<'_>) -> Resul
     let tables = Tables::new(session, piece, !query.locks.is_empty());
     let bound = tables.bound(bind(
         query,
-        &around(session, (piece, micros_now())),
+        &around(session, (piece, session.now())),
         &tables,
     ))?;
     if bound.locks.len() != query.locks.len() {

@@ -10,6 +10,7 @@ use sqlparser::ast::{Expr, ObjectName, Value};
 use std::sync::Arc;
 
 use super::Session;
+use super::variables::TIMESTAMP;
 use crate::error::{Result, SqlError};
 
 fn string(text: impl Into<String>) -> Expr {
@@ -38,6 +39,12 @@ impl Session {
             (None | Some("session"), "character_set_database") => {
                 Ok(string(self.schema_collation().charset().name()))
             }
+            (None | Some("session"), TIMESTAMP) => {
+                let (seconds, micros) = (self.now() / 1_000_000, self.now() % 1_000_000);
+                let text = format!("{seconds}.{micros:06}");
+                Ok(Expr::value(Value::Number(text, false)))
+            }
+            (Some("global"), TIMESTAMP) => Err(SqlError::session_variable(TIMESTAMP)),
             (Some("global"), name) => self.frontend.globals.read().literal(name),
             (_, name) => self.variables.literal(name),
         }
@@ -65,6 +72,11 @@ impl Session {
     /// True if a column that the groups do not decide is an error.
     pub(super) fn only_full_group_by(&self) -> bool {
         self.modes().has(Modes::ONLY_FULL_GROUP_BY)
+    }
+
+    /// Microseconds since 1970 for a statement that begins now: the time that SET timestamp said, or the clock's.
+    pub(super) fn now(&self) -> i64 {
+        self.variables.fixed_time().unwrap_or_else(micros_now)
     }
 
     /// The modes of `sql_mode` for the statements that begin now.

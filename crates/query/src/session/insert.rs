@@ -30,7 +30,6 @@ use sqlparser::ast::{
 use super::auto_increment::Generator;
 use super::checks::Checks;
 use super::dml::{Budget, Converter, OnDuplicate, Strictness, assign, implicit_default, row_of};
-use super::environment::micros_now;
 use super::generated::{self, GeneratedColumns};
 use super::locking::mode_of;
 use super::select::{self, Reading};
@@ -224,7 +223,7 @@ impl Statement {
         cancel: &CancelToken,
     ) -> Result<(Counts, Converter, Generator)> {
         work.check_writable()?;
-        let now = micros_now();
+        let now = session.now();
         let on_duplicate = match &self.on_duplicate {
             Duplicates::Update(assignments, alias) => {
                 let what = (assignments.clone(), alias.as_ref());

@@ -14,13 +14,16 @@ use parking_lot::Mutex;
 use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{BulkLoad, Chunk, Encoder};
-use perigee_value::{ColumnType, Datum, RowError, format_value, parse_text};
+use perigee_sql_bind::Modes;
+use perigee_value::{
+    ColumnType, Datum, RowError, ValueError, ValueErrorKind, format_value, parse_text,
+};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::Session;
 use super::auto_increment::Generator;
 use super::checks::Checks;
-use super::environment::micros_now;
+use super::dml::is_moment;
 use super::generated::GeneratedColumns;
 use super::insert::{Targets, engine_error, row_error, value_error};
 use crate::error::{Result, SqlError};
@@ -55,7 +58,15 @@ pub(super) async fn run(
         checks: Checks::of(&table.def)?,
         generated: GeneratedColumns::of(&table.def)?,
         cancel: cancel.clone(),
-        ..Plan::new(&engine, &table, &targets, generator, statement)
+        zero_dates: !session.modes().has(Modes::NO_ZERO_DATE),
+        ..Plan::new(
+            &engine,
+            &table,
+            &targets,
+            generator,
+            statement,
+            session.now(),
+        )
     };
     let plan = Arc::new(plan);
     file.open(&statement.file).await?;
@@ -98,6 +109,8 @@ struct Plan {
     /// Text of each table column's default.
     defaults: Vec<Option<Vec<u8>>>,
     ignore_lines: u64,
+    /// 0000-00-00 is a date.
+    zero_dates: bool,
     /// The AUTO_INCREMENT column.
     numbered: Option<usize>,
     generator: Mutex<Generator>,
@@ -116,6 +129,7 @@ impl Plan {
         targets: &Targets,
         generator: Generator,
         statement: &LoadData,
+        now: i64,
     ) -> Self {
         let default_text = |(value, column): (Datum, &ColumnDef)| {
             if value.is_null() {
@@ -127,7 +141,7 @@ impl Plan {
             Some(text.into_bytes())
         };
         let defaults = targets
-            .defaults(micros_now())
+            .defaults(now)
             .into_iter()
             .zip(&table.def.columns)
             .map(default_text)
@@ -139,6 +153,7 @@ impl Plan {
             columns: targets.columns().to_vec(),
             defaults,
             ignore_lines: statement.ignore_lines,
+            zero_dates: false,
             numbered: generator.column(),
             generator: Mutex::new(generator),
             checks: None,
@@ -249,12 +264,20 @@ impl Plan {
         let form = |(field, column): (&lines::Field<'_>, &usize)| {
             let def = &self.table.def.columns[*column];
             let differs = def.ty == ColumnType::Json || def.members.is_some();
-            let Some(text) = field.as_deref().filter(|_| differs) else {
+            let may_be_zero = |text: &[u8]| {
+                !self.zero_dates && is_moment(def.ty) && text.trim_ascii_start().starts_with(b"0")
+            };
+            let Some(text) = field.as_deref().filter(|text| differs || may_be_zero(text)) else {
                 return Ok(None);
             };
             match def.parse(text) {
                 Ok(Datum::String(form)) => Ok(Some(form)),
                 Ok(Datum::UInt(number)) => Ok(Some(number.to_string().into_bytes())),
+                Ok(zero) if zero.is_zero_date() => {
+                    let error = ValueError::new(ValueErrorKind::Incorrect, def.ty, text);
+                    let column = *column as u16;
+                    Err(LineProblem::Row(RowError::Column { column, error }))
+                }
                 Ok(_) => Ok(None),
                 Err(error) => {
                     let column = *column as u16;

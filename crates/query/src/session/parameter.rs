@@ -1,7 +1,7 @@
 //! Values for the parameters of prepared statements: checked when they are made, and the literals
 //! that stand for them in a statement.
 
-use perigee_value::date::{self, Civil, TimeOfDay};
+use perigee_value::date::{self, Civil, TimeOfDay, ZERO_DAY};
 use perigee_value::{
     Collation, ColumnType, Datum, ValueErrorKind, decimal, format_value, parse_text,
 };
@@ -246,6 +246,8 @@ fn literal(value: &Datum, ty: ColumnType) -> Result<Vec<Token>> {
         Datum::Int(_) | Datum::UInt(_) | Datum::Bool(_) | Datum::Decimal(_) | Datum::Wide(_) => {
             number(text())
         }
+        // There is no literal of its type for it.
+        zero if zero.is_zero_date() => vec![Token::SingleQuotedString(text())],
         Datum::Date(_) => quoted("DATE"),
         Datum::DateTime(_) => quoted("TIMESTAMP"),
         Datum::Time(_) => quoted("TIME"),
@@ -266,6 +268,9 @@ fn literal(value: &Datum, ty: ColumnType) -> Result<Vec<Token>> {
 const TOO_MANY_DIGITS: &str = "numbers of more than 65 digits, or 30 behind the point";
 
 fn days(day: Civil) -> Result<i32> {
+    if (day.year, day.month, day.day) == (0, 0, 0) {
+        return Ok(ZERO_DAY);
+    }
     day.to_days().ok_or_else(|| {
         let shown = format!("{:04}-{:02}-{:02}", day.year, day.month, day.day);
         SqlError::truncated_wrong_value("date", shown)

@@ -11,7 +11,6 @@ use perigee_sql_bind::query::Column;
 use perigee_sql_type::SqlType;
 use sqlparser::ast::{Expr, Query, SelectItem};
 
-use super::environment::micros_now;
 use super::{Session, scalars};
 use crate::error::{Result, SqlError};
 use crate::functions::library;
@@ -38,7 +37,7 @@ pub(super) type Row = Vec<(Value<'static>, SqlType)>;
 /// # Errors
 /// Those of evaluation.
 pub(super) fn row(session: &Session, exprs: &[Expr], cancel: &CancelToken) -> Result<Option<Row>> {
-    let now = micros_now();
+    let now = session.now();
     let mut row = Vec::with_capacity(exprs.len());
     for expr in exprs {
         match scalars::value_of(session, expr, now, cancel)? {

@@ -8,7 +8,6 @@ use perigee_expr::scalar::to_text as to_shown;
 use perigee_value::Charset;
 use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 
-use super::environment::micros_now;
 use super::select::Reading;
 use super::transaction::Work;
 use super::variables::{Variables, charset};
@@ -149,7 +148,7 @@ pub(super) async fn evaluate(
     reading: Reading,
 ) -> Result<Option<String>> {
     let cancel = reading.cancel.clone();
-    if let Some((value, ty)) = scalars::value_of(session, &expr, micros_now(), &cancel)? {
+    if let Some((value, ty)) = scalars::value_of(session, &expr, session.now(), &cancel)? {
         return Ok(to_shown(&value, &ty).map(Cow::into_owned));
     }
     let query = query_of(vec![expr])?;

@@ -18,6 +18,8 @@ enum Settable {
     Both,
     /// GLOBAL only.
     Global,
+    /// SESSION only.
+    Session,
     /// Nowhere.
     Never,
 }
@@ -94,7 +96,22 @@ const fn never(name: &'static str, kind: Kind, default: &'static str) -> Definit
     }
 }
 
+const fn session(name: &'static str, kind: Kind, default: &'static str) -> Definition {
+    Definition {
+        name,
+        settable: Settable::Session,
+        kind,
+        default,
+    }
+}
+
 const DAYS: u64 = 31_536_000;
+
+/// The time at which statements begin, in seconds since 1970; 0 is the clock's.
+pub const TIMESTAMP: &str = "timestamp";
+
+/// The last second that it may say.
+const LAST_SECOND: f64 = 2_147_483_647.0;
 
 /// Whether statistics of tables are gathered anew when many rows have changed.
 pub const RECALCULATE: &str = "innodb_stats_auto_recalc";
@@ -251,6 +268,7 @@ static DEFINITIONS: &[Definition] = &[
         Kind::Word(&["SYSTEM", "+00:00", "UTC"]),
         "SYSTEM",
     ),
+    session(TIMESTAMP, Kind::Number(0.0, LAST_SECOND), "0"),
     never("tls_version", Kind::Text, ""),
     both("transaction_isolation", ISOLATION, "REPEATABLE-READ"),
     both("transaction_read_only", Kind::Switch, "OFF"),
@@ -298,6 +316,13 @@ impl Variables {
         values.insert("version", Some(version.to_owned()));
         let modes = Modes::parse(DEFAULT_MODES).expect("the default is valid");
         Self { values, modes }
+    }
+
+    /// The time that SET timestamp said, in microseconds since 1970.
+    #[must_use]
+    pub fn fixed_time(&self) -> Option<i64> {
+        let seconds = self.number(TIMESTAMP);
+        (seconds > 0.0).then(|| (seconds * 1e6).round() as i64)
     }
 
     /// The modes of `sql_mode`.
@@ -399,6 +424,9 @@ impl Variables {
         let definition = definition(name)?;
         match definition.settable {
             Settable::Never => return Err(SqlError::read_only_variable(name)),
+            Settable::Session if scope == Scope::Global => {
+                return Err(SqlError::session_variable(name));
+            }
             Settable::Global if scope != Scope::Global => {
                 return Err(SqlError::global_variable(name));
             }
@@ -582,6 +610,8 @@ mod tests {
         let errno = |name, value| check(name, value).expect_err("it is refused").errno;
         assert_eq!(errno("nope", "1"), 1193);
         assert_eq!(errno("version", "1"), 1238);
+        let global = Variables::check(Scope::Global, TIMESTAMP, Some("1"));
+        assert_eq!(global.expect_err("it is refused").errno, 1228);
         assert_eq!(errno("max_allowed_packet", "1"), 1229);
         assert_eq!(errno("ndp_mode", "maybe"), 1231);
         assert_eq!(errno("ndp_min_pages", "x"), 1232);

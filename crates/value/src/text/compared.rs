@@ -18,7 +18,7 @@ const DATES: std::ops::RangeInclusive<i128> = 10_000_000..=99_991_231_235_959;
 /// No date and no time is longer.
 const LONG: usize = 40;
 
-/// Microseconds since 1970-01-01; `None` is 0000-00-00, which is before all dates.
+/// Microseconds since 1970-01-01; `None` is what is no date.
 #[must_use]
 pub fn compared_moment(text: &[u8]) -> Option<i64> {
     leading(text, b"-:./ ", datetime::parts)?.micros_or_before()

@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::date::{self, Civil};
+use crate::date::{self, Civil, ZERO_DAY, ZERO_MICROS};
 
 /// What a date with a time says: months up to 12 and days up to 31, both perhaps 0, and a time that there is.
 #[derive(Clone, Copy)]
@@ -32,7 +32,9 @@ impl Parts {
 
     /// Microseconds since 1970-01-01; `None` if there is no such date.
     fn micros(self) -> Option<i64> {
-        Some(date::day_to_micros(self.days()?) + self.time)
+        let days = self.days()?;
+        let is_wrong = days == ZERO_DAY && self.time != 0;
+        (!is_wrong).then_some(date::day_to_micros(days) + self.time)
     }
 
     /// As [`Self::micros`], but a date that there is not (a month or a day 0, 30 February) lies just before the next
@@ -144,8 +146,11 @@ fn parse_packed(digits: &[u8], rest: &[u8]) -> Option<Parts> {
     Parts::new(year, month, day, time?)
 }
 
-/// What an integer such as 19940131 or 19940131235959 means as a point in time.
+/// What an integer such as 19940131 or 19940131235959 means as a point in time; 0 is 0000-00-00.
 pub(super) fn from_number(number: i128) -> Option<i64> {
+    if number == 0 {
+        return Some(ZERO_MICROS);
+    }
     parts_of_number(number)?.micros()
 }
 
@@ -192,7 +197,11 @@ pub(super) fn full_year(two_digits: u32) -> u32 {
     }
 }
 
+/// The number of a day; that of 0000-00-00, too.
 fn day_number(year: u32, month: u32, day: u32) -> Option<i32> {
+    if (year, month, day) == (0, 0, 0) {
+        return Some(ZERO_DAY);
+    }
     let (year, month) = (i32::try_from(year).ok()?, u8::try_from(month).ok()?);
     Civil {
         year,

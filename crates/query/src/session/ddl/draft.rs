@@ -186,8 +186,10 @@ impl Draft {
             (None, true) => Datum::Null,
             (None, false) if new.computed.is_some() => Datum::Null,
             (None, false) if new.column.nullable => Datum::Null,
-            // There is no such value of the temporal types.
-            (None, false) => implicit_default(new.column.ty).unwrap_or(Datum::Null),
+            // There is no date that rows could get in a new column.
+            (None, false) => implicit_default(new.column.ty)
+                .filter(|value| !value.is_zero_date())
+                .unwrap_or(Datum::Null),
         });
         let (name, key) = (new.column.name.clone(), new.key);
         let column = Column {

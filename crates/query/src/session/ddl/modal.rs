@@ -1,11 +1,12 @@
 //! What `sql_mode` changes in the definitions of columns.
 
+use perigee_engine::catalog::ColumnDefault;
 use perigee_sql_bind::Modes;
 use perigee_value::Collation;
 use sqlparser::ast::{ColumnDef as AstColumn, DataType, ExactNumberInfo};
 
 use super::column::{Definition, column_definition};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 
 /// [`column_definition`] in some modes.
 pub(super) fn modal_definition(
@@ -20,5 +21,13 @@ pub(super) fn modal_definition(
         };
         return column_definition(&column, otherwise);
     }
-    column_definition(column, otherwise)
+    let definition = column_definition(column, otherwise)?;
+    match &definition.column.default {
+        Some(ColumnDefault::Value(value))
+            if value.is_zero_date() && modes.has(Modes::NO_ZERO_DATE) =>
+        {
+            Err(SqlError::invalid_default(&definition.column.name))
+        }
+        _ => Ok(definition),
+    }
 }

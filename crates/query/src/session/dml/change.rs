@@ -20,7 +20,6 @@ use crate::error::{Result, SqlError};
 use crate::parse::{Delete, Piece, Rows, Update};
 use crate::result::OkResult;
 use crate::session::checks::Checks;
-use crate::session::environment::micros_now;
 use crate::session::generated::GeneratedColumns;
 use crate::session::insert::{duplicate_error, engine_error};
 use crate::session::read_columns;
@@ -275,7 +274,7 @@ impl ReadPhase {
         update: Update,
         piece: Piece<'_>,
     ) -> Result<Self> {
-        let now = micros_now();
+        let now = session.now();
         let read = read_columns::of_change(&update.rows, &update.assignments);
         let unresolved = Unresolved::new(update.assignments)?;
         let assigned = unresolved.assigned(&unresolved.expressions);
@@ -311,7 +310,7 @@ impl ReadPhase {
         delete: &Delete,
         piece: Piece<'_>,
     ) -> Result<Self> {
-        let change = bound::change(session, &delete.rows, &[], (piece, micros_now()))?;
+        let change = bound::change(session, &delete.rows, &[], (piece, session.now()))?;
         let all = targets(session, &change)?;
         let targets = deleted_targets(&delete.targets, all, &change.sources)?;
         let (kind, rows) = (Kind::Delete, &delete.rows);

@@ -3,14 +3,20 @@
 
 use perigee_engine::EngineError;
 use perigee_engine::catalog::ColumnDef;
+use perigee_sql_bind::Modes;
+use perigee_value::date::{ZERO_DAY, ZERO_MICROS};
 use perigee_value::time::MAX_TIME;
 use perigee_value::{
-    ColumnType, Datum, Units, ValueError, ValueErrorKind, compared_moment, format_value, parse_text,
+    ColumnType, Datum, Units, ValueError, ValueErrorKind, ValueRef, compared_moment, format_value,
+    parse_text,
 };
 
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::session::insert::value_error;
+
+/// No date with a time is longer, in bytes.
+const LONGEST_DATE: usize = 40;
 
 /// Converts the values of a statement.
 pub(in crate::session) struct Converter {
@@ -28,6 +34,8 @@ pub(in crate::session) struct Strictness {
     adjusts: bool,
     /// So it is with NULL where the column is NOT NULL.
     adjusts_null: bool,
+    /// 0000-00-00 is a date.
+    zero_dates: bool,
     /// A strict mode is set: warnings about dates and times are the errors that they would be without IGNORE.
     strict_mode: bool,
 }
@@ -41,6 +49,7 @@ impl Strictness {
             ignore,
             adjusts,
             adjusts_null: adjusts,
+            zero_dates: !session.modes().has(Modes::NO_ZERO_DATE),
             strict_mode,
         }
     }
@@ -118,6 +127,10 @@ impl Converter {
         row: u64,
     ) -> Result<Datum> {
         let error = match converted {
+            Ok(value) if value.is_zero_date() && !self.strictness.zero_dates => {
+                let shown = zero_text(column.ty);
+                ValueError::new(ValueErrorKind::Incorrect, column.ty, shown.as_bytes())
+            }
             Ok(value) => return self.not_null(value, column),
             Err(error) => error,
         };
@@ -131,9 +144,7 @@ impl Converter {
             _ if self.strictness.strict_mode || !is_temporal => strict,
             ValueErrorKind::OutOfRange => SqlError::out_of_range(&column.name, row),
             // A date that there is not is out of range, too.
-            _ if text
-                .is_some_and(|text| is_moment(column.ty) && compared_moment(text).is_some()) =>
-            {
+            _ if value.is_zero_date() && text.is_some_and(is_like_date) => {
                 SqlError::out_of_range(&column.name, row)
             }
             _ => SqlError::data_truncated(&column.name, row),
@@ -207,18 +218,34 @@ impl Converter {
 }
 
 /// True for DATE, DATETIME and TIMESTAMP.
-fn is_moment(ty: ColumnType) -> bool {
+pub(in crate::session) fn is_moment(ty: ColumnType) -> bool {
     matches!(
         ty,
         ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
     )
 }
 
-/// What a column without DEFAULT gets where NULL is not allowed. There is no zero date.
+/// 0000-00-00 as an error about a column shows it.
+fn zero_text(ty: ColumnType) -> String {
+    let mut text = String::new();
+    let zero = match ty {
+        ColumnType::Date => ValueRef::Date(ZERO_DAY),
+        _ => ValueRef::DateTime(ZERO_MICROS),
+    };
+    format_value(ty, zero, &mut text);
+    text
+}
+
+/// True for a text with the fields of a date.
+fn is_like_date(text: &[u8]) -> bool {
+    compared_moment(text).is_some()
+}
+
+/// What a column without DEFAULT gets where NULL is not allowed.
 pub(in crate::session) fn implicit_default(ty: ColumnType) -> Option<Datum> {
     let text: &[u8] = match ty {
         ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
-            return None;
+            b"0000-00-00"
         }
         ColumnType::Json => b"null",
         _ if ty.is_string() => b"",
@@ -237,7 +264,7 @@ fn nearest(column: &ColumnDef, text: &[u8], kind: ValueErrorKind) -> Option<Datu
     }
     match ty {
         ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
-            column.nullable.then_some(Datum::Null)
+            leading_date(ty, &text).or_else(|| implicit_default(ty))
         }
         // Not even with IGNORE in MySQL.
         ColumnType::Json => None,
@@ -251,6 +278,19 @@ fn nearest(column: &ColumnDef, text: &[u8], kind: ValueErrorKind) -> Option<Datu
             fitting.next().or_else(|| implicit_default(ty))
         }
     }
+}
+
+/// The date that a text begins with, if what follows is neither a part of it nor a time.
+fn leading_date(ty: ColumnType, text: &str) -> Option<Datum> {
+    const SEPARATORS: &[u8] = b"-:./ ";
+    let bytes = text.as_bytes();
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let is_end = |end: &usize| match bytes.get(*end) {
+        Some(next) if SEPARATORS.contains(next) => !is_digit(*end + 1),
+        _ => !is_digit(*end),
+    };
+    let mut ends = (1..bytes.len().min(LONGEST_DATE)).rev().filter(is_end);
+    ends.find_map(|end| parse_text(ty, &bytes[..end]).ok())
 }
 
 /// The least or the greatest value of a type of numbers, or of TIME.
@@ -346,6 +386,7 @@ mod tests {
         adjusts: false,
         adjusts_null: false,
         strict_mode: true,
+        zero_dates: false,
     };
 
     const LOOSE: Strictness = Strictness {
@@ -353,6 +394,7 @@ mod tests {
         adjusts: true,
         adjusts_null: true,
         strict_mode: true,
+        zero_dates: false,
     };
 
     fn column(ty: ColumnType) -> ColumnDef {

@@ -19,7 +19,7 @@ mod target;
 
 pub(super) use assign::{assign, touch};
 pub(super) use change::{Kind, ReadPhase, delete, update};
-pub(super) use convert::{Converter, Strictness, implicit_default};
+pub(super) use convert::{Converter, Strictness, implicit_default, is_moment};
 pub(super) use current::CurrentRows;
 pub(super) use duplicate::{NEW, OnDuplicate, table_of};
 pub(super) use one_row::value as value_of;

@@ -12,7 +12,6 @@ use sqlparser::parser::Parser;
 use super::super::Session;
 use super::super::auto_increment::Generator;
 use super::super::checks::Checks;
-use super::super::environment::micros_now;
 use super::super::insert::{Targets, engine_error};
 use super::super::transaction::Work;
 use super::operand::{Operand, Parameters};
@@ -108,7 +107,7 @@ impl FastInsert {
         parameters: &[Datum],
         cancel: &CancelToken,
     ) -> Result<Option<OkResult>> {
-        let defaults = self.targets.defaults(micros_now());
+        let defaults = self.targets.defaults(session.now());
         let row = |row: &Vec<Operand>| self.row(row, &defaults, parameters);
         let rows = self.rows.iter().map(row);
         let Some(mut rows) = rows.collect::<Option<Vec<_>>>() else {

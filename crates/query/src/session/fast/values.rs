@@ -13,7 +13,11 @@ const fn bigint(unsigned: bool) -> ColumnType {
 pub(super) fn stored(value: ValueRef<'_>, column: &ColumnDef) -> Option<Datum> {
     match (column.ty, value) {
         (_, ValueRef::Null) => column.nullable.then_some(Datum::Null),
-        (_, ValueRef::String(text)) => column.parse(text).ok(),
+        (_, ValueRef::String(text)) => {
+            let parsed = column.parse(text).ok();
+            // Whether 0000-00-00 is a date depends on `sql_mode`.
+            parsed.filter(|value| !value.is_zero_date())
+        }
         (
             ColumnType::Date
             | ColumnType::DateTime { .. }

@@ -6,6 +6,7 @@ use sqlparser::ast::{Expr, UnaryOperator, Value};
 
 use super::errors::value_error;
 use crate::error::{Result, SqlError};
+use crate::session::dml::is_moment;
 use perigee_sql_bind::binary::{bytes_of, number_of};
 
 /// A value that needs no evaluation.
@@ -29,6 +30,7 @@ impl Simple {
             Self::Number(text) if column.ty == ColumnType::Year && is_zero(&text) => {
                 b"0000".to_vec()
             }
+            Self::Number(text) if is_moment(column.ty) && is_zero(&text) => b"0000-00-00".to_vec(),
             Self::Number(text) | Self::Text(text) => text.into_bytes(),
             Self::Binary(bytes) => number_for(column, &bytes).map_or(bytes, String::into_bytes),
             Self::Truth(v) => Self::Number(u8::from(v).to_string()).text(column),
