@@ -11,7 +11,7 @@ use perigee_expr::{
     Vector,
 };
 use perigee_jit::JitEvaluator;
-use perigee_value::date::{MAX_DAY, MAX_MICROS, MIN_DAY, MIN_MICROS};
+use perigee_value::date::{MAX_DAY, MAX_MICROS, MIN_DAY, MIN_MICROS, ZERO_DAY, ZERO_MICROS};
 use perigee_value::time::MAX_TIME;
 use perigee_value::{Collation, ColumnType, Datum, RowLayout};
 use support::{Page, assert_same};
@@ -77,7 +77,7 @@ fn columns() -> Vec<(ColumnType, Vec<Datum>)> {
         ),
         (
             ColumnType::Date,
-            [0, 8766, 9131, -1, MIN_DAY, MAX_DAY]
+            [0, 8766, 9131, -1, MIN_DAY, MAX_DAY, ZERO_DAY]
                 .map(Datum::Date)
                 .to_vec(),
         ),
@@ -90,6 +90,7 @@ fn columns() -> Vec<(ColumnType, Vec<Datum>)> {
                 86_399_999_999,
                 MIN_MICROS,
                 MAX_MICROS,
+                ZERO_MICROS,
             ]
             .map(Datum::DateTime)
             .to_vec(),
@@ -582,7 +583,8 @@ fn calendar_of_all_years() {
     let layout = RowLayout::clustered(&[(ColumnType::Date, false)], &[0]).unwrap();
     let sample = (MIN_DAY..=MAX_DAY)
         .step_by(97)
-        .chain(-146_097 / 8..146_097 / 8);
+        .chain(-146_097 / 8..146_097 / 8)
+        .chain([ZERO_DAY]);
     let days: Vec<i32> = sample.collect();
     for days in days.chunks(2000) {
         let rows: Vec<Vec<Datum>> = days.iter().map(|day| vec![Datum::Date(*day)]).collect();

@@ -1,7 +1,8 @@
 //! What can be wrong with a value, a row or a layout.
 
-use crate::ColumnType;
+use crate::date::{ZERO_DAY, ZERO_MICROS};
 use crate::json::JsonError;
+use crate::{ColumnType, ValueRef, format_value};
 
 /// How a value fails to become a value of a type. SQL layers map it to MySQL's error numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,6 +62,18 @@ impl ValueError {
             ty,
             value: String::from_utf8_lossy(shown).into_owned(),
         }
+    }
+
+    /// An error about 0000-00-00 where it is no date.
+    #[must_use]
+    pub fn zero_date(ty: ColumnType) -> Self {
+        let mut shown = String::new();
+        let zero = match ty {
+            ColumnType::Date => ValueRef::Date(ZERO_DAY),
+            _ => ValueRef::DateTime(ZERO_MICROS),
+        };
+        format_value(ty, zero, &mut shown);
+        Self::new(ValueErrorKind::Incorrect, ty, shown.as_bytes())
     }
 }
 

@@ -110,15 +110,21 @@ pub(crate) fn value(ty: ColumnType) -> BoxedStrategy<Datum> {
             .prop_filter("finite", |v| v.is_finite())
             .prop_map(Datum::Double)
             .boxed(),
-        ColumnType::Date => (date::MIN_DAY..=date::MAX_DAY)
-            .prop_map(Datum::Date)
-            .boxed(),
-        ColumnType::DateTime { fsp } => (date::MIN_MICROS..=date::MAX_MICROS)
-            .prop_map(move |v| {
-                let unit = 10i64.pow(6 - u32::from(fsp));
-                Datum::DateTime(v.div_euclid(unit) * unit)
-            })
-            .boxed(),
+        ColumnType::Date => prop_oneof![
+            9 => date::MIN_DAY..=date::MAX_DAY,
+            1 => Just(date::ZERO_DAY),
+        ]
+        .prop_map(Datum::Date)
+        .boxed(),
+        ColumnType::DateTime { fsp } => prop_oneof![
+            9 => date::MIN_MICROS..=date::MAX_MICROS,
+            1 => Just(date::ZERO_MICROS),
+        ]
+        .prop_map(move |v| {
+            let unit = 10i64.pow(6 - u32::from(fsp));
+            Datum::DateTime(v.div_euclid(unit) * unit)
+        })
+        .boxed(),
         ColumnType::Timestamp { fsp } => (1..(1i64 << 31) * 1_000_000)
             .prop_map(move |v| {
                 let unit = 10i64.pow(6 - u32::from(fsp));

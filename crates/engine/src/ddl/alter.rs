@@ -40,6 +40,8 @@ pub struct Alteration {
     pub sources: Vec<Source>,
     /// 0 in the AUTO_INCREMENT column is a value, not a request for a number.
     pub zero_is_a_value: bool,
+    /// Values of columns that get another type may become 0000-00-00.
+    pub zero_dates: bool,
     /// Write all rows anew even if nothing asks for it.
     pub force: bool,
     /// Rows must refer to rows by new foreign keys, and columns of foreign keys keep their types.
@@ -469,7 +471,7 @@ impl<'a> Converter<'a> {
                 Source::Column(from) => {
                     let value = old(usize::from(*from));
                     let before = &self.old.def.columns[usize::from(*from)];
-                    converted(value, before, column).map_err(|error| {
+                    self.converted(value, before, column).map_err(|error| {
                         let column = place as u16;
                         let error = RowError::Column { column, error };
                         EngineError::Row { number, error }
@@ -482,6 +484,19 @@ impl<'a> Converter<'a> {
         match &self.alteration.row_fill {
             Some(fill) if !(fill.0)(&mut values) => Err(refused(Refusal::Unchecked)),
             _ => Ok(values),
+        }
+    }
+
+    fn converted(
+        &self,
+        value: Datum,
+        from: &ColumnDef,
+        to: &ColumnDef,
+    ) -> Result<Datum, ValueError> {
+        let value = converted(value, from, to)?;
+        match from.ty != to.ty && value.is_zero_date() && !self.alteration.zero_dates {
+            true => Err(ValueError::zero_date(to.ty)),
+            false => Ok(value),
         }
     }
 

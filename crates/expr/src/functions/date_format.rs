@@ -18,7 +18,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         TEXT,
         "A point in time by a format.",
         |c| Ok(of_moment(c, c.micros(0), c.text(1))),
-    ),
+    )
+    .with_zero_dates(),
     Function::new(
         &["time_format"],
         (2, 2),
@@ -54,7 +55,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
 pub(super) fn of_moment<'a>(c: &Call<'a>, micros: i64, format: &str) -> Value<'a> {
     let (days, _) = date::split_micros(micros);
     let time = split_time(micros.rem_euclid(date::DAY_MICROS));
-    Value::or_null(formatted(c, Some(days), time, format).map(Value::text))
+    // 0000-00-00 is shown as no date at all.
+    let days = Some(days).filter(|days| *days != date::ZERO_DAY);
+    Value::or_null(formatted(c, days, time, format).map(Value::text))
 }
 
 /// A time, and a day if there is one, by a format; `None` if the format shows what there is not, or is too

@@ -79,6 +79,11 @@ impl Session {
         self.variables.fixed_time().unwrap_or_else(micros_now)
     }
 
+    /// True if 0000-00-00 is a date.
+    pub(super) fn zero_dates(&self) -> bool {
+        !self.modes().has(Modes::NO_ZERO_DATE)
+    }
+
     /// The modes of `sql_mode` for the statements that begin now.
     pub(super) fn modes(&self) -> Modes {
         self.variables.modes()

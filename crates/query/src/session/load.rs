@@ -14,7 +14,6 @@ use parking_lot::Mutex;
 use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{BulkLoad, Chunk, Encoder};
-use perigee_sql_bind::Modes;
 use perigee_value::{
     ColumnType, Datum, RowError, ValueError, ValueErrorKind, format_value, parse_text,
 };
@@ -58,7 +57,7 @@ pub(super) async fn run(
         checks: Checks::of(&table.def)?,
         generated: GeneratedColumns::of(&table.def)?,
         cancel: cancel.clone(),
-        zero_dates: !session.modes().has(Modes::NO_ZERO_DATE),
+        zero_dates: session.zero_dates(),
         ..Plan::new(
             &engine,
             &table,

@@ -9,9 +9,9 @@ use sqlparser::ast::{ObjectName, TableConstraint};
 
 use super::column::set_default;
 use super::constraints;
-use super::draft::Draft;
+use super::draft::{Draft, Filling};
 use super::keys::{self, NewKey};
-use super::modal::modal_definition;
+use super::modal::{check_default, modal_definition};
 use super::options::{check_engine, texts};
 use super::row_rules::RowRules;
 use super::{name_error, new_name};
@@ -33,6 +33,11 @@ pub(super) async fn run(
         schema,
         name: table,
     };
+    if clauses.is_empty() {
+        // ENABLE KEYS and its like.
+        session.table(&name.schema, &name.name)?;
+        return Ok(OkResult::default());
+    }
     let parents = new_parents(session, &name.schema, &clauses)?;
     let engine = session.frontend.engine.clone();
     let locker = session.table_locker(cancel);
@@ -54,6 +59,7 @@ pub(super) async fn run(
     let alteration = Alteration {
         sources,
         zero_is_a_value: session.modes().has(Modes::NO_AUTO_VALUE_ON_ZERO),
+        zero_dates: session.zero_dates(),
         force,
         checks: session.checks_foreign_keys(),
         row_fill: rules.fill.clone(),
@@ -76,7 +82,7 @@ fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()>
     match clause {
         Clause::AddColumn(column, position) => {
             let definition = modal_definition(&column, draft.collation, session.modes())?;
-            draft.add_column(definition, &position)?;
+            draft.add_column(definition, &position, &Filling::of(session))?;
             constraints::of_column(draft, &column)
         }
         Clause::DropColumn(name) => draft.drop_column(&name),
@@ -92,7 +98,10 @@ fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()>
                 return Err(SqlError::wrong_usage("DEFAULT", "generated column"));
             }
             match value {
-                Some(value) => set_default(column, &value),
+                Some(value) => {
+                    set_default(column, &value)?;
+                    check_default(column, session.modes())
+                }
                 None => {
                     column.default = None;
                     Ok(())

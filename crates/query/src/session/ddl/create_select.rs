@@ -22,7 +22,6 @@ use crate::session::Session;
 use crate::session::auto_increment::Generator;
 use crate::session::checks::Checks;
 use crate::session::dml::{Converter, Strictness};
-use crate::session::environment::micros_now;
 use crate::session::generated::{self, GeneratedColumns};
 use crate::session::insert::engine_error;
 use crate::session::select::{self, Prepared, Reading};
@@ -86,7 +85,7 @@ async fn fill(
     cancel: &CancelToken,
 ) -> Result<(u64, Option<u64>)> {
     let selected = def.columns.len() - prepared.names.len();
-    let defaults = defaults(&def, selected)?;
+    let defaults = defaults(&def, selected, session.now())?;
     let targets: Vec<ColumnDef> = def.columns[selected..]
         .iter()
         .enumerate()
@@ -147,8 +146,7 @@ async fn fill(
 }
 
 /// Values of the columns that the query does not give.
-fn defaults(def: &TableDef, selected: usize) -> Result<Vec<Datum>> {
-    let now = micros_now();
+fn defaults(def: &TableDef, selected: usize, now: i64) -> Result<Vec<Datum>> {
     let columns = def.columns[..selected].iter().enumerate();
     columns
         .map(|(place, column)| match column.default_at(now) {

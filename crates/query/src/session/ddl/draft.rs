@@ -22,8 +22,8 @@ use super::keys::{NewKey, check};
 use crate::error::{Result, SqlError};
 use crate::parse::Position;
 use crate::result::ResultColumn;
+use crate::session::Session;
 use crate::session::dml::implicit_default;
-use crate::session::environment::micros_now;
 
 /// A definition under construction.
 pub(super) struct Draft {
@@ -41,6 +41,23 @@ pub(super) struct Draft {
     checks: Vec<Drafted>,
     /// The table as it was.
     before: Option<TableDef>,
+}
+
+/// What rows that are there get in a column that is added.
+pub(super) struct Filling {
+    /// CURRENT_TIMESTAMP.
+    now: i64,
+    /// 0000-00-00 is a date.
+    zero_dates: bool,
+}
+
+impl Filling {
+    pub(super) fn of(session: &Session) -> Self {
+        Self {
+            now: session.now(),
+            zero_dates: session.zero_dates(),
+        }
+    }
 }
 
 struct Column {
@@ -178,17 +195,22 @@ impl Draft {
     }
 
     /// Adds a column; rows that are there get its default.
-    pub(super) fn add_column(&mut self, new: Definition, position: &Position) -> Result<()> {
+    pub(super) fn add_column(
+        &mut self,
+        new: Definition,
+        position: &Position,
+        filling: &Filling,
+    ) -> Result<()> {
         self.check_new_name(&new.column.name, None)?;
-        let default = new.column.default_at(micros_now());
+        let default = new.column.default_at(filling.now);
         let source = Source::Value(match (default, new.counts) {
             (Some(value), _) => value,
             (None, true) => Datum::Null,
             (None, false) if new.computed.is_some() => Datum::Null,
             (None, false) if new.column.nullable => Datum::Null,
-            // There is no date that rows could get in a new column.
+            // Without 0000-00-00 there is no date that rows could get.
             (None, false) => implicit_default(new.column.ty)
-                .filter(|value| !value.is_zero_date())
+                .filter(|value| filling.zero_dates || !value.is_zero_date())
                 .unwrap_or(Datum::Null),
         });
         let (name, key) = (new.column.name.clone(), new.key);

@@ -24,7 +24,7 @@ use super::Session;
 use crate::error::{Result, SqlError};
 use crate::parse::{Collating, Ddl, Piece, Position};
 use crate::result::OkResult;
-use draft::Draft;
+use draft::{Draft, Filling};
 use modal::modal_definition;
 
 pub(super) use column::quoted;
@@ -363,7 +363,7 @@ fn draft(session: &mut Session, name: TableName, table: &CreateTable) -> Result<
     options::table_options(session, table, &mut draft)?;
     for column in &table.columns {
         let definition = modal_definition(column, draft.collation, session.modes())?;
-        draft.add_column(definition, &Position::Unsaid)?;
+        draft.add_column(definition, &Position::Unsaid, &Filling::of(session))?;
         constraints::of_column(&mut draft, column)?;
     }
     for constraint in &table.constraints {

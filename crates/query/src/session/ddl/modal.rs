@@ -1,6 +1,6 @@
 //! What `sql_mode` changes in the definitions of columns.
 
-use perigee_engine::catalog::ColumnDefault;
+use perigee_engine::catalog::{ColumnDef, ColumnDefault};
 use perigee_sql_bind::Modes;
 use perigee_value::Collation;
 use sqlparser::ast::{ColumnDef as AstColumn, DataType, ExactNumberInfo};
@@ -22,12 +22,21 @@ pub(super) fn modal_definition(
         return column_definition(&column, otherwise);
     }
     let definition = column_definition(column, otherwise)?;
-    match &definition.column.default {
+    check_default(&definition.column, modes)?;
+    Ok(definition)
+}
+
+/// Refuses 0000-00-00 as a default where it is no date.
+///
+/// # Errors
+/// 1067.
+pub(super) fn check_default(column: &ColumnDef, modes: Modes) -> Result<()> {
+    match &column.default {
         Some(ColumnDefault::Value(value))
             if value.is_zero_date() && modes.has(Modes::NO_ZERO_DATE) =>
         {
-            Err(SqlError::invalid_default(&definition.column.name))
+            Err(SqlError::invalid_default(&column.name))
         }
-        _ => Ok(definition),
+        _ => Ok(()),
     }
 }

@@ -3,12 +3,9 @@
 
 use perigee_engine::EngineError;
 use perigee_engine::catalog::ColumnDef;
-use perigee_sql_bind::Modes;
-use perigee_value::date::{ZERO_DAY, ZERO_MICROS};
 use perigee_value::time::MAX_TIME;
 use perigee_value::{
-    ColumnType, Datum, Units, ValueError, ValueErrorKind, ValueRef, compared_moment, format_value,
-    parse_text,
+    ColumnType, Datum, Units, ValueError, ValueErrorKind, compared_moment, format_value, parse_text,
 };
 
 use crate::error::{Result, SqlError};
@@ -49,7 +46,7 @@ impl Strictness {
             ignore,
             adjusts,
             adjusts_null: adjusts,
-            zero_dates: !session.modes().has(Modes::NO_ZERO_DATE),
+            zero_dates: session.zero_dates(),
             strict_mode,
         }
     }
@@ -128,8 +125,7 @@ impl Converter {
     ) -> Result<Datum> {
         let error = match converted {
             Ok(value) if value.is_zero_date() && !self.strictness.zero_dates => {
-                let shown = zero_text(column.ty);
-                ValueError::new(ValueErrorKind::Incorrect, column.ty, shown.as_bytes())
+                ValueError::zero_date(column.ty)
             }
             Ok(value) => return self.not_null(value, column),
             Err(error) => error,
@@ -223,17 +219,6 @@ pub(in crate::session) fn is_moment(ty: ColumnType) -> bool {
         ty,
         ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
     )
-}
-
-/// 0000-00-00 as an error about a column shows it.
-fn zero_text(ty: ColumnType) -> String {
-    let mut text = String::new();
-    let zero = match ty {
-        ColumnType::Date => ValueRef::Date(ZERO_DAY),
-        _ => ValueRef::DateTime(ZERO_MICROS),
-    };
-    format_value(ty, zero, &mut text);
-    text
 }
 
 /// True for a text with the fields of a date.
