@@ -29,8 +29,8 @@ use crate::scan::{ScanCounters, ScanHandle, ScanRequest};
 use crate::space::{free_orphans, reclaim_forever};
 use crate::txn::system::{self, Counter, SYSTEM_PAGE, Slot};
 use crate::txn::{
-    Leftover, ReadView, Registry, Segments, TransactionFigures, find_history, purge_forever,
-    roll_back_in_time, roll_back_unfinished, separate_loads, visible_version,
+    DefinitionLock, Leftover, ReadView, Registry, Segments, TransactionFigures, find_history,
+    purge_forever, roll_back_in_time, roll_back_unfinished, separate_loads, visible_version,
 };
 
 /// Index id that pages outside of trees carry.
@@ -107,6 +107,10 @@ pub struct Engine {
     /// The system page stays in the pool.
     pub(crate) system: Arc<Frame>,
     next_row: AtomicU64,
+    /// Held by who keeps all definitions as they are, and shared by those who change some.
+    pub(crate) definitions: Arc<DefinitionLock>,
+    /// How often tables were closed to readers.
+    pub(crate) closings: AtomicU64,
     /// Runs what goes on when nobody waits for it any more.
     pub(crate) runtime: Handle,
     /// What runs beside the statements and ends with the engine.
@@ -159,6 +163,8 @@ impl Engine {
             keeper: Arc::default(),
             system,
             next_row: AtomicU64::new(next_row),
+            definitions: Arc::default(),
+            closings: AtomicU64::new(0),
             runtime: Handle::current(),
             background: Mutex::new(vec![recycler]),
         });

@@ -37,8 +37,8 @@ pub mod ndp {
 
 pub use analyze::Analysis;
 pub use ddl::{
-    Alteration, Complete, ExclusiveTable, Holds, NewTable, RelatedTables, RowCheck, RowFill,
-    Source, TableLocker, TableName,
+    Alteration, Complete, DefinitionsInUse, ExclusiveTable, Holds, LockedTables, LockedTablesId,
+    NewTable, RelatedTables, RowCheck, RowFill, Source, TableLock, TableLocker, TableName,
 };
 pub use engine::{Engine, EngineConfig};
 pub use errand::{Errand, freeing_space};

@@ -75,6 +75,14 @@ registry! {
     ambiguous_column(1052, "23000", column, clause) => "Column '{column}' in {clause} is ambiguous";
     /// A column that does not exist.
     unknown_column(1054, "42S22", column, clause) => "Unknown column '{column}' in '{clause}'";
+    /// A change of a table that the session has locked for reading.
+    table_locked_for_reading(1099, "HY000", table) => "Table '{table}' was locked with a READ lock and can't be updated";
+    /// A table that a session uses that has locked others.
+    table_not_locked(1100, "HY000", table) => "Table '{table}' was not locked with LOCK TABLES";
+    /// What cannot be done while tables are locked.
+    active_locks(1192, "HY000") => "Can't execute the given command because you have active locked tables or an active transaction";
+    /// A change in a session that has locked all tables for reading.
+    read_locked(1223, "HY000") => "Can't execute the query because you have a conflicting read lock";
     /// A selected column that is neither grouped nor aggregated.
     not_grouped(1055, "42000", column) => "Expression of SELECT list is not in GROUP BY clause and contains nonaggregated column '{column}' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";
     /// A column beside aggregates, and no GROUP BY.

@@ -257,6 +257,7 @@ files!(
     lateral,
     sets,
     subqueries,
+    table_locks,
     rollup,
     withs,
     views,

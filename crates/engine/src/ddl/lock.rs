@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::LockedTables;
 use crate::EngineError;
 use crate::catalog::{Table, ViewDef};
 use crate::engine::Engine;
 use crate::scan::CancelToken;
-use crate::txn::{DefinitionHold, LockMode, Party, Registry};
+use crate::txn::{DefinitionHold, Party, Registry, TableUse};
 
 /// Schema and name of a table or a view.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,21 +51,57 @@ impl fmt::Display for TableName {
 /// A statement that changes definitions: locks the tables it needs, one after the other.
 #[derive(Clone, Debug)]
 pub struct TableLocker {
-    change: Arc<RunningChange>,
-    timeout: Duration,
-    cancel: CancelToken,
+    pub(super) change: Arc<RunningChange>,
+    pub(super) timeout: Duration,
+    pub(super) cancel: CancelToken,
+}
+
+impl TableLocker {
+    /// Who locks.
+    pub(super) fn party(&self) -> Party {
+        self.change.party()
+    }
 }
 
 /// Others wait for its end.
 #[derive(Debug)]
-struct RunningChange {
+pub(super) struct RunningChange {
     registry: Arc<Registry>,
     number: u64,
+    /// Of the session's locked tables, which stay locked when this ends.
+    within: Option<Arc<Self>>,
+}
+
+impl RunningChange {
+    /// A change of a session that has locked tables, if it has.
+    pub fn new(registry: &Arc<Registry>, within: Option<&Arc<Self>>) -> Arc<Self> {
+        let number = match within {
+            Some(change) => change.number,
+            None => registry.begin_change(),
+        };
+        Arc::new(Self {
+            registry: registry.clone(),
+            number,
+            within: within.cloned(),
+        })
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub fn party(&self) -> Party {
+        Party::Change(self.number)
+    }
 }
 
 impl Drop for RunningChange {
     fn drop(&mut self) {
-        self.registry.end_change(self.number);
+        match self.within {
+            // Those who wait for what was locked besides look again.
+            Some(_) => self.registry.wake(self.party()),
+            None => self.registry.end_change(self.number),
+        }
     }
 }
 
@@ -90,10 +127,19 @@ impl Engine {
     /// `timeout` at most, and until `cancel` stops the statement.
     #[must_use]
     pub fn table_locker(&self, timeout: Duration, cancel: &CancelToken) -> TableLocker {
-        let registry = self.registry.clone();
-        let number = registry.begin_change();
+        self.table_locker_within(timeout, cancel, None)
+    }
+
+    /// As [`Engine::table_locker`], for a session that does not wait for tables that it has locked.
+    #[must_use]
+    pub fn table_locker_within(
+        &self,
+        timeout: Duration,
+        cancel: &CancelToken,
+        locked: Option<&LockedTables>,
+    ) -> TableLocker {
         TableLocker {
-            change: Arc::new(RunningChange { registry, number }),
+            change: RunningChange::new(&self.registry, locked.map(LockedTables::change)),
             timeout,
             cancel: cancel.clone(),
         }
@@ -109,24 +155,30 @@ impl Engine {
         name: &TableName,
         locker: &TableLocker,
     ) -> Result<ExclusiveTable, EngineError> {
-        let TableLocker {
-            change,
-            timeout,
-            cancel,
-        } = locker;
-        let deadline = Instant::now() + *timeout;
+        let (table, hold) = self.lock_table(name, TableUse::Exclusive, locker).await?;
+        Ok(ExclusiveTable {
+            table,
+            _hold: hold,
+            _change: locker.change.clone(),
+        })
+    }
+
+    /// Locks the table that has a name.
+    pub(super) async fn lock_table(
+        &self,
+        name: &TableName,
+        mode: TableUse,
+        locker: &TableLocker,
+    ) -> Result<(Arc<Table>, DefinitionHold), EngineError> {
+        let deadline = Instant::now() + locker.timeout;
         loop {
             let table = self.catalog.table(&name.schema, &name.name)?;
-            let wish = (Party::Change(change.number), LockMode::Exclusive);
-            let lock = &table.definition;
-            let hold = DefinitionHold::take(&self.registry, lock, wish, deadline, cancel).await?;
+            let (lock, wish) = (&table.definition, (locker.party().into(), mode));
+            let hold =
+                DefinitionHold::take(&self.registry, lock, wish, deadline, &locker.cancel).await?;
             // Another one may have taken the name while the lock was waited for.
             if self.catalog.is_current(&table) {
-                return Ok(ExclusiveTable {
-                    table,
-                    _hold: hold,
-                    _change: change.clone(),
-                });
+                return Ok((table, hold));
             }
         }
     }

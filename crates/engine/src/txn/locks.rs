@@ -20,7 +20,8 @@ use perigee_types::TrxId;
 use tokio::time::Instant;
 
 use super::current::{Current, current_version};
-use super::definition::DefinitionHold;
+use super::definition::{DefinitionHold, TableUse};
+use super::registry::{Party, Seeker};
 use super::{ReadView, TransactionOptions, clustered_key};
 use crate::EngineError;
 use crate::btree::{KeySpan, KeySpans};
@@ -260,6 +261,13 @@ impl Owner {
         }
     }
 
+    fn seeker(&self) -> Seeker {
+        Seeker {
+            party: Party::Transaction(self.trx),
+            ally: self.options.locked_tables.map(Party::from),
+        }
+    }
+
     /// Keeps the definition of a table until the transaction ends.
     pub async fn use_table(
         &self,
@@ -269,7 +277,7 @@ impl Owner {
         if self.held.lock().tables.contains_key(&table.id) {
             return Ok(());
         }
-        self.hold_table(table, LockMode::Shared, cancel).await
+        self.hold_table(table, TableUse::Shared, cancel).await
     }
 
     /// Waits until nobody else uses a table, and keeps others out until the transaction ends, or
@@ -279,7 +287,7 @@ impl Owner {
         table: &Arc<Table>,
         cancel: &CancelToken,
     ) -> Result<(), EngineError> {
-        self.hold_table(table, LockMode::Exclusive, cancel).await
+        self.hold_table(table, TableUse::Exclusive, cancel).await
     }
 
     /// Lets others use a table that was owned.
@@ -292,12 +300,12 @@ impl Owner {
     async fn hold_table(
         &self,
         table: &Arc<Table>,
-        mode: LockMode,
+        mode: TableUse,
         cancel: &CancelToken,
     ) -> Result<(), EngineError> {
         let registry = &self.engine.registry;
         let deadline = Instant::now() + self.options.definition_timeout;
-        let (lock, wish) = (&table.definition, (self.trx.into(), mode));
+        let (lock, wish) = (&table.definition, (self.seeker(), mode));
         let definition = DefinitionHold::take(registry, lock, wish, deadline, cancel).await?;
         if !self.engine.catalog.is_current(table) {
             drop(definition);
@@ -318,7 +326,9 @@ impl Owner {
     pub async fn wait_for(&self, holder: TrxId, cancel: &CancelToken) -> Result<(), EngineError> {
         let deadline = Instant::now() + self.options.lock_timeout;
         let registry = &self.engine.registry;
-        registry.wait_for(self.trx, holder, deadline, cancel).await
+        registry
+            .wait_for(self.seeker(), holder, deadline, cancel)
+            .await
     }
 
     /// Locks a key, waiting as told. False if it was to be left out.

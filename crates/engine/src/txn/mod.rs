@@ -28,7 +28,7 @@ pub use view::ReadView;
 pub use write::{DuplicateRow, Written};
 
 pub(crate) use current::{Lookup, look_up};
-pub(crate) use definition::{DefinitionHold, DefinitionLock};
+pub(crate) use definition::{DefinitionHold, DefinitionLock, TableUse};
 pub(crate) use ending::Pauses;
 pub(crate) use entries::{clustered_key, entry_of_version};
 pub(crate) use locks::TableLocks;

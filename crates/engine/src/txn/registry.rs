@@ -33,6 +33,37 @@ pub(crate) enum Party {
     Change(u64),
 }
 
+/// Who wants a lock, and for whom: a transaction of a session that has locked tables waits as both of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seeker {
+    pub party: Party,
+    /// What the session has locked tables with.
+    pub ally: Option<Party>,
+}
+
+impl Seeker {
+    /// True if what a party holds does not stand in the way.
+    pub fn is(self, party: Party) -> bool {
+        self.party == party || self.ally == Some(party)
+    }
+
+    fn parties(self) -> impl Iterator<Item = Party> {
+        std::iter::once(self.party).chain(self.ally)
+    }
+}
+
+impl From<Party> for Seeker {
+    fn from(party: Party) -> Self {
+        Self { party, ally: None }
+    }
+}
+
+impl From<TrxId> for Seeker {
+    fn from(trx: TrxId) -> Self {
+        Party::from(trx).into()
+    }
+}
+
 impl From<TrxId> for Party {
     fn from(trx: TrxId) -> Self {
         Self::Transaction(trx)
@@ -191,7 +222,7 @@ impl Registry {
     }
 
     /// Has those who wait for somebody look again.
-    pub(super) fn wake(&self, party: Party) {
+    pub(crate) fn wake(&self, party: Party) {
         let waiters = self.state.lock().waiters.remove(&party);
         tell(waiters);
     }
@@ -283,9 +314,9 @@ impl Registry {
     /// # Errors
     /// [`EngineError::Deadlock`] if `holder` waits for `waiter`, directly or through others;
     /// [`EngineError::LockTimeout`] after the deadline; [`EngineError::Cancelled`].
-    pub(super) async fn wait_for(
+    pub(crate) async fn wait_for(
         &self,
-        waiter: impl Into<Party>,
+        waiter: impl Into<Seeker>,
         holder: impl Into<Party>,
         deadline: Instant,
         cancel: &CancelToken,
@@ -319,7 +350,7 @@ impl Registry {
     /// What tells of the end of `holder`; `None` if it has ended.
     fn start_waiting(
         &self,
-        waiter: Party,
+        waiter: Seeker,
         holder: Party,
     ) -> Result<Option<oneshot::Receiver<()>>, EngineError> {
         let mut state = self.state.lock();
@@ -330,12 +361,14 @@ impl Registry {
         if !runs {
             return Ok(None);
         }
-        if state.waits_for(holder, waiter) {
+        if waiter.parties().any(|own| state.waits_for(holder, own)) {
             return Err(EngineError::Deadlock);
         }
         let (tell, ended) = oneshot::channel();
         state.waiters.entry(holder).or_default().push(tell);
-        state.waits.entry(waiter).or_default().push(holder);
+        for own in waiter.parties() {
+            state.waits.entry(own).or_default().push(holder);
+        }
         Ok(Some(ended))
     }
 
@@ -390,19 +423,21 @@ fn tell(waiters: Option<Vec<oneshot::Sender<()>>>) {
 /// A wait under way; also one that is dropped in the middle is over.
 struct Waiting<'r> {
     registry: &'r Registry,
-    waiter: Party,
+    waiter: Seeker,
     holder: Party,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut state = self.registry.state.lock();
-        let waits = state.waits.get_mut(&self.waiter);
-        let waits = waits.expect("noted when the wait began");
-        let own = waits.iter().position(|holder| *holder == self.holder);
-        waits.swap_remove(own.expect("noted when the wait began"));
-        if waits.is_empty() {
-            state.waits.remove(&self.waiter);
+        for own in self.waiter.parties() {
+            let waits = state.waits.get_mut(&own);
+            let waits = waits.expect("noted when the wait began");
+            let at = waits.iter().position(|holder| *holder == self.holder);
+            waits.swap_remove(at.expect("noted when the wait began"));
+            if waits.is_empty() {
+                state.waits.remove(&own);
+            }
         }
     }
 }

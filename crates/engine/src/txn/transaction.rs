@@ -23,6 +23,7 @@ use super::undo::{UndoChange, UndoRecord};
 use super::{LockWait, ReadView, RowLock};
 use crate::EngineError;
 use crate::catalog::Table;
+use crate::ddl::LockedTablesId;
 use crate::engine::Engine;
 use crate::errand::undoing;
 use crate::mtr::Mtr;
@@ -61,6 +62,8 @@ pub struct TransactionOptions {
     pub connection: u64,
     /// Whether foreign keys are checked and followed.
     pub foreign_key_checks: bool,
+    /// The tables that its session has locked: it does not wait for them.
+    pub locked_tables: Option<LockedTablesId>,
 }
 
 impl Default for TransactionOptions {
@@ -72,6 +75,7 @@ impl Default for TransactionOptions {
             definition_timeout: Duration::from_secs(365 * 24 * 3600),
             connection: 0,
             foreign_key_checks: true,
+            locked_tables: None,
         }
     }
 }

@@ -15,6 +15,7 @@ mod footprint;
 mod into;
 mod json_value;
 mod load;
+mod lock;
 mod long_lists;
 mod masked;
 mod more_rows;
@@ -48,6 +49,7 @@ pub use ddl::{Clause, Ddl, Position};
 pub use dialect::Grammar;
 pub use footprint::Footprint;
 pub use load::{Fields, Lines, LoadData};
+pub use lock::LockStatement;
 pub use long_lists::LongLists;
 pub use masked::masked;
 pub use more_rows::MoreRows;
@@ -76,7 +78,6 @@ const UNSUPPORTED: &[&str] = &[
     "HANDLER",
     "IMPORT",
     "INSTALL",
-    "LOCK",
     "OPTIMIZE",
     "PURGE",
     "REPAIR",
@@ -85,7 +86,6 @@ const UNSUPPORTED: &[&str] = &[
     "SHUTDOWN",
     "STOP",
     "UNINSTALL",
-    "UNLOCK",
     "XA",
 ];
 
@@ -167,6 +167,8 @@ pub enum Statement {
     Do(Box<ast::Query>),
     /// FLUSH of what is never stale here: nothing is done.
     Flush,
+    /// LOCK TABLES, UNLOCK TABLES, FLUSH TABLES WITH READ LOCK.
+    Lock(LockStatement),
     /// KILL; `query` leaves the connection alive.
     Kill {
         /// The connection.
@@ -212,6 +214,7 @@ impl Statement {
                 | Self::Set(_)
                 | Self::Show(_)
                 | Self::Do(_)
+                | Self::Lock(_)
                 | Self::Kill { .. }
                 | Self::Prepare { .. }
                 | Self::Execute { .. }
@@ -378,7 +381,9 @@ impl<'a> Piece<'a> {
                 Ok(Statement::Use(name))
             }
             "DO" => self.evaluate(cursor.start()),
-            "FLUSH" => flush(cursor),
+            "FLUSH" => lock::flush(cursor),
+            "LOCK" => lock::lock(cursor),
+            "UNLOCK" => lock::unlock(cursor),
             "ANALYZE" => analyze::parse(cursor).map(Statement::Analyze),
             "KILL" => kill(cursor),
             "BEGIN" | "START" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => {
@@ -631,19 +636,6 @@ fn location(message: &str) -> Option<Location> {
         line: line.trim().parse().ok()?,
         column: column.trim().parse().ok()?,
     })
-}
-
-/// FLUSH of privileges and of tables: statements read both as they are. Locks are not supported.
-fn flush(mut cursor: Cursor<'_>) -> Result<Statement> {
-    if !cursor.accept("LOCAL") {
-        cursor.accept("NO_WRITE_TO_BINLOG");
-    }
-    let what = cursor.word();
-    let is_known = matches!(what.as_str(), "PRIVILEGES" | "TABLES" | "TABLE");
-    match is_known && cursor.at_end() {
-        true => Ok(Statement::Flush),
-        false => Err(SqlError::not_supported(format!("FLUSH {what}").trim())),
-    }
 }
 
 fn kill(mut cursor: Cursor<'_>) -> Result<Statement> {

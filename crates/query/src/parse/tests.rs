@@ -71,8 +71,8 @@ fn unsupported_statements_are_named() {
     for text in [
         "LOAD DATA INFILE 'x' INTO TABLE t",
         "GRANT r TO x",
-        "LOCK TABLES t READ",
-        "FLUSH TABLES WITH READ LOCK",
+        "LOCK INSTANCE FOR BACKUP",
+        "FLUSH TABLES t FOR EXPORT",
         "HANDLER t OPEN",
     ] {
         let error = parse(text).unwrap_err();

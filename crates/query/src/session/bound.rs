@@ -129,6 +129,24 @@ impl<'s> Tables<'s> {
         self.denied.replace(Some(error));
         BindError::Stopped
     }
+
+    /// The definition of a table that is read.
+    fn read(&self, schema: &str, table: &str) -> Bound<TableDef> {
+        if let Some(view) = perigee_catalog_views::find(schema, table) {
+            return Ok(view.definition());
+        }
+        let found = self.session.table(schema, table);
+        let found = found.map_err(|error| {
+            let names = (schema.to_owned(), table.to_owned());
+            BindError::Query(match error.errno {
+                1049 => QueryError::UnknownSchema(names.0),
+                _ => QueryError::NoSuchTable(names.0, names.1),
+            })
+        })?;
+        let checked = self.session.check_locked(&found, false);
+        checked.map_err(|error| self.stopped(error))?;
+        Ok(found.def.clone())
+    }
 }
 
 impl Catalog for Tables<'_> {
@@ -174,15 +192,7 @@ impl Catalog for Tables<'_> {
             return Ok(first);
         }
         self.check(schema, table)?;
-        let found = self.session.definition(schema, table);
-        let found = found.map_err(|error| {
-            let names = (schema.to_owned(), table.to_owned());
-            BindError::Query(match error.errno {
-                1049 => QueryError::UnknownSchema(names.0),
-                _ => QueryError::NoSuchTable(names.0, names.1),
-            })
-        });
-        let found = found?;
+        let found = self.read(schema, table)?;
         let mut definition = definition(&found);
         let is_stored = perigee_catalog_views::find(schema, table).is_none();
         if self.with_row_ids && is_stored && found.primary_key.is_empty() {
@@ -247,7 +257,7 @@ pub(super) fn view(
             "FOR UPDATE and FOR SHARE in a view",
         ));
     }
-    let around = around(session, (piece, micros_now()));
+    let around = around(session, (piece, session.now()));
     query::bind_view(query, &around, &tables).map_err(|error| tables.error(error))
 }
 
@@ -272,7 +282,7 @@ pub(super) fn view_rows(session: &Session, view: &ViewDef) -> Result<Change> {
         limit: None,
         hints: &[],
     };
-    let around = around(session, (script.whole(), micros_now()));
+    let around = around(session, (script.whole(), session.now()));
     let change = query::bind_change(&rows, &[], &around, &tables);
     change.map_err(|error| tables.error(error))
 }

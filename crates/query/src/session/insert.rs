@@ -154,6 +154,7 @@ impl Statement {
             false => "INSERT",
         };
         let to = Destination::new(session, name, columns, (needed, statement))?;
+        session.check_locked(&to.table, true)?;
         let mut named = 0;
         let source = match (set, insert.source) {
             (Some(values), _) => values,

@@ -44,6 +44,7 @@ pub(super) async fn run(
     cancel: &CancelToken,
 ) -> Result<OkResult> {
     let table = session.named_table(&statement.table)?;
+    session.check_locked(&table, true)?;
     let names: Vec<&str> = statement
         .columns
         .iter()

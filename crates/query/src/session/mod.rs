@@ -37,6 +37,7 @@ mod set;
 mod show;
 mod statement;
 mod stored_view;
+mod table_locks;
 mod table_status;
 mod time_limit;
 mod transaction;
@@ -55,8 +56,9 @@ use async_trait::async_trait;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use futures::future::BoxFuture;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use perigee_accounts::{AccountName, Accounts};
+use perigee_engine::catalog::Table;
 use perigee_engine::scan::{CancelToken, ScanCounters};
 use perigee_engine::{Engine, Errand};
 use perigee_sql_bind::Modes;
@@ -74,6 +76,7 @@ pub use prepared::PreparedInfo;
 use memory::StatementMemory;
 use prepared::{PreparedCounters, PreparedStatements};
 use select::Prepared;
+use table_locks::Locked;
 use transaction::{Characteristics, Open};
 use turn::{Places, Turns};
 use user_variables::UserVariables;
@@ -372,6 +375,10 @@ pub struct Session {
     diagnostics: Arc<Diagnostics>,
     /// The transaction that statements belong to; without one each is its own.
     open: Option<Open>,
+    /// What LOCK TABLES locked; it goes after the transaction.
+    locked: Option<Locked>,
+    /// The table that the statement found closed by another session.
+    closed: Mutex<Option<Arc<Table>>>,
     next_transaction: Characteristics,
     prepared: PreparedStatements,
     /// LAST_INSERT_ID().
@@ -401,6 +408,8 @@ impl Session {
             warnings: Warnings::default(),
             diagnostics: Arc::default(),
             open: None,
+            locked: None,
+            closed: Mutex::default(),
             next_transaction: Characteristics::default(),
             prepared: PreparedStatements::default(),
             last_insert_id: 0,

@@ -30,8 +30,8 @@ use super::{Frontend, Session, analyze, select, statement};
 use crate::error::{Result, SqlError};
 use crate::memory::Charge;
 use crate::parse::{
-    Cursor, Footprint, Grammar, LongLists, MoreRows, Piece, PreparedText, Script, Statement,
-    TransactionStatement, syntax_error,
+    Cursor, Footprint, Grammar, LockStatement, LongLists, MoreRows, Piece, PreparedText, Script,
+    Statement, TransactionStatement, syntax_error,
 };
 use crate::result::{NoFile, OkResult, ResultColumn, ResultSink};
 
@@ -246,6 +246,21 @@ impl Template {
         }
     }
 
+    /// [`Self::result_columns`], after other sessions have ended that keep tables to themselves.
+    async fn columns_when_open(
+        &self,
+        session: &mut Session,
+        cancel: &CancelToken,
+    ) -> Result<Vec<ResultColumn>> {
+        loop {
+            session.forget_closed();
+            let columns = self.result_columns(session, cancel).await;
+            if columns.is_ok() || !session.wait_until_open(cancel).await? {
+                return columns;
+            }
+        }
+    }
+
     /// The columns of the result, as far as they are known without values for the parameters. An
     /// error is one that every execution would end with.
     async fn result_columns(
@@ -317,6 +332,7 @@ fn can_be_prepared(statement: &Statement) -> bool {
     !matches!(
         statement,
         Statement::Load(_)
+            | Statement::Lock(LockStatement::Tables(_) | LockStatement::Unlock)
             | Statement::Use(_)
             | Statement::Transaction(TransactionStatement::Begin { .. })
             | Statement::Prepare { .. }
@@ -424,7 +440,7 @@ impl Session {
         let compiled = template.compile(self).await;
         let columns = match &compiled {
             Some(compiled) => compiled.columns(),
-            None => template.result_columns(self, cancel).await?.into(),
+            None => template.columns_when_open(self, cancel).await?.into(),
         };
         drop(charge);
         let charge = self.frontend.memory.charge(footprint.kept())?;

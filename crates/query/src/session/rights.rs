@@ -13,7 +13,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use perigee_accounts::{Accounts, Grants, Privileges};
 use perigee_engine::Engine;
-use perigee_engine::catalog::TableDef;
+use perigee_engine::catalog::Table;
 use sqlparser::ast::ObjectName;
 
 use super::Session;
@@ -102,12 +102,12 @@ impl Session {
         &self.rights.grants
     }
 
-    /// True if a table may be used so: asked for each statement that runs without a plan.
-    pub(super) fn may(&self, needed: Privileges, table: &TableDef) -> bool {
-        let grants = self.grants();
+    /// True if a table may be used so, and nobody has locked it: asked for each statement that runs without a plan.
+    pub(super) fn may(&self, needed: Privileges, table: &Table) -> bool {
+        let (grants, def) = (self.grants(), &table.def);
         let allowed =
-            grants.has_all_tables() || grants.on_table(&table.schema, &table.name).has(needed);
-        allowed && !self.rights.expired
+            grants.has_all_tables() || grants.on_table(&def.schema, &def.name).has(needed);
+        allowed && !self.rights.expired && self.is_unlocked(table)
     }
 
     /// True if the password has expired, and nothing can be done but set another.
@@ -235,7 +235,7 @@ impl Session {
     }
 
     /// Checks that a schema itself may be used so.
-    fn check_schema(&self, needed: Privileges, schema: &str) -> Result<()> {
+    pub(super) fn check_schema(&self, needed: Privileges, schema: &str) -> Result<()> {
         let schema = schema.to_lowercase();
         let own = perigee_catalog_views::is_schema(&schema);
         match own || self.grants().on_schema(&schema).has(needed) {
@@ -377,6 +377,9 @@ impl Session {
     /// # Errors
     /// 1142, 1143.
     pub(super) fn check_change(&self, phase: &ReadPhase, read: Option<&str>) -> Result<()> {
+        for target in &phase.targets {
+            self.check_locked(&target.table, true)?;
+        }
         // In views the rights of their definers count.
         let has_views = phase.tables().any(|table| !table.views.is_empty());
         if self.grants().has_all_tables() && !has_views {

@@ -110,12 +110,14 @@ pub(super) async fn run(
     cancel: &CancelToken,
 ) -> Result<()> {
     let rowless = rowless::expressions(&query);
+    let closings = session.frontend.engine.closings();
     let bound = bound::bound(session, &query, piece)?;
     drop(query);
     bound::warn(session, &bound);
     if !bound.locks.is_empty() && !bound.tables.is_empty() {
         return locking::run(session, bound, out, cancel).await;
     }
+    let had_snapshot = session.has_snapshot();
     let mut work = session.begin_reading(!bound.tables.is_empty(), cancel);
     if let Some(exprs) = rowless {
         let outcome = match rowless::row(session, &exprs, cancel) {
@@ -131,6 +133,11 @@ pub(super) async fn run(
         }
     }
     let reading = session.reading(&mut work, cancel).await;
+    if !had_snapshot && session.frontend.engine.closings() != closings {
+        // The view may be of what a session has half done that keeps a table to itself.
+        let changed = Err(SqlError::table_changed());
+        return session.end_reading(work, changed).await;
+    }
     let bound = Arc::new(bound);
     let outcome = deliver(session, &bound, reading, out).await;
     session.end_reading(work, outcome).await

@@ -12,7 +12,8 @@ use sqlparser::tokenizer::Token;
 use super::counts::Kind;
 use super::time_limit::TimeLimit;
 use super::{
-    Session, accounts, analyze, ddl, explain, into, load, prepared, restart, set, show, transaction,
+    Session, accounts, analyze, ddl, explain, into, load, prepared, restart, set, show,
+    table_locks, transaction,
 };
 use crate::diagnostics::{Diagnostics, Division, Noted};
 use crate::error::{Result, SqlError};
@@ -41,6 +42,38 @@ pub(super) async fn run(
         return Err(SqlError::interrupted());
     }
     let statement = statement?;
+    run_when_open(session, statement, piece, out, file, cancel).await
+}
+
+/// Runs a statement, again if it found a table that another session kept to itself.
+async fn run_when_open(
+    session: &mut Session,
+    mut statement: Statement,
+    piece: Piece<'_>,
+    out: &mut dyn ResultSink,
+    file: &mut dyn LocalFile,
+    cancel: &CancelToken,
+) -> Result<()> {
+    loop {
+        session.forget_closed();
+        let outcome = run_noted(session, statement, piece, out, file, cancel).await;
+        if outcome.is_ok() || !session.wait_until_open(cancel).await? {
+            return outcome;
+        }
+        session.warnings.clear();
+        statement = piece.parse()?;
+    }
+}
+
+/// Runs a statement with what evaluation says of it.
+async fn run_noted(
+    session: &mut Session,
+    statement: Statement,
+    piece: Piece<'_>,
+    out: &mut dyn ResultSink,
+    file: &mut dyn LocalFile,
+    cancel: &CancelToken,
+) -> Result<()> {
     session.diagnostics = Diagnostics::new(division(session, &statement));
     let diagnostics = session.diagnostics.clone();
     let run = run_parsed(session, statement, piece, out, file, cancel);
@@ -133,6 +166,10 @@ async fn run_kind(
             finish(session, ok, out).await
         }
         Statement::Flush => done(session, out).await,
+        Statement::Lock(statement) => {
+            table_locks::run(session, statement, cancel).await?;
+            done(session, out).await
+        }
         Statement::Show(show) => show::run(session, show, out).await,
         Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
             let ok = restart::change(session, statement, piece, cancel).await?;
@@ -148,7 +185,10 @@ async fn run_kind(
             done(session, out).await
         }
         Statement::Ddl(statement) => {
+            let _in_use = session.use_definitions(&statement, cancel).await?;
+            let renames = session.renames(&statement)?;
             let ok = ddl::run(session, statement, piece, cancel).await?;
+            session.rename_locked(&renames);
             finish(session, ok, out).await
         }
         Statement::Use(name) => {

@@ -15,6 +15,7 @@ use perigee_engine::txn::{
 
 use super::Session;
 use super::select::Reading;
+use super::table_locks::Locked;
 use crate::error::{Result, SqlError};
 use crate::parse::{Completion, TransactionStatement};
 
@@ -85,6 +86,13 @@ impl Work {
         reading
     }
 
+    /// Forgets a snapshot that the statement has made and not used.
+    pub(super) fn forget_new_snapshot(&mut self) {
+        if !self.had_snapshot {
+            self.open.transaction.forget_snapshot();
+        }
+    }
+
     /// Locks ranges for this statement.
     pub(super) fn locker(&mut self, mode: LockMode) -> RangeLocker {
         self.open.transaction.locker(mode, LockWait::Wait)
@@ -141,6 +149,7 @@ impl Session {
             definition_timeout: timeout("lock_wait_timeout"),
             connection: self.info.connection_id,
             foreign_key_checks: self.checks_foreign_keys(),
+            locked_tables: self.locked.as_ref().map(Locked::id),
         };
         Open {
             transaction: self.frontend.engine.begin(options),
@@ -313,6 +322,7 @@ pub(super) async fn run(session: &mut Session, statement: TransactionStatement) 
             snapshot,
         } => {
             session.commit_open().await?;
+            session.unlock_named_tables();
             let mut open = session.open_transaction(read_only);
             if snapshot && open.transaction.isolation() == Isolation::RepeatableRead {
                 let _: Arc<_> = open.transaction.view();

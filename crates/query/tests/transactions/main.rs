@@ -10,6 +10,7 @@ mod errors;
 mod large;
 mod restarts;
 mod stopped;
+mod table_locks;
 mod taken_over;
 
 use std::time::Duration;

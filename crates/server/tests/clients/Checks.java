@@ -800,8 +800,8 @@ public class Checks {
                 "You have an error in your SQL syntax; check the manual that corresponds to your"
                 + " MySQL server version for the right syntax to use near 'errors' at line 1",
                 SQLSyntaxErrorException.class);
-        fails(connection, "LOCK TABLES t READ", 1235, "42000",
-                "This version of Perigee doesn't yet support 'LOCK TABLES'",
+        fails(connection, "LOCK INSTANCE FOR BACKUP", 1235, "42000",
+                "This version of Perigee doesn't yet support 'LOCK INSTANCE'",
                 SQLSyntaxErrorException.class);
         fails(connection, "SELECT x FROM errors", 1054, "42S22",
                 "Unknown column 'x' in 'field list'", SQLSyntaxErrorException.class);

@@ -189,8 +189,8 @@ def check_errors(connection):
           " server version for the right syntax to use near 'errors' at line 1", cursor,
           "SELECT id FORM errors")
     fails(err.NotSupportedError, 1235,
-          "This version of Perigee doesn't yet support 'LOCK TABLES'", cursor,
-          "LOCK TABLES t READ")
+          "This version of Perigee doesn't yet support 'LOCK INSTANCE'", cursor,
+          "LOCK INSTANCE FOR BACKUP")
     fails(err.OperationalError, 1054, "Unknown column 'x' in 'field list'", cursor,
           "SELECT x FROM errors")
     fails(err.DataError, 1264, "Out of range value for column 'n' at row 1", cursor,

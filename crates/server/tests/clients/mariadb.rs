@@ -241,8 +241,8 @@ fn errors_end_a_script_unless_it_goes_on_by_force() {
             "ERROR 1064 (42000) at line 1: You have an error in your SQL syntax",
         ),
         (
-            "LOCK TABLES t READ",
-            "ERROR 1235 (42000) at line 1: This version of Perigee doesn't yet support 'LOCK TABLES'",
+            "LOCK INSTANCE FOR BACKUP",
+            "ERROR 1235 (42000) at line 1: This version of Perigee doesn't yet support 'LOCK INSTANCE'",
         ),
         (
             "SELECT nosuch()",

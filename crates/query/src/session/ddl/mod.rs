@@ -12,12 +12,10 @@ mod options;
 mod row_rules;
 mod view;
 
-use std::time::Duration;
-
 use perigee_accounts::Privileges;
 use perigee_engine::catalog::{AutoIncrement, Check, TableDef};
 use perigee_engine::scan::CancelToken;
-use perigee_engine::{EngineError, TableLocker, TableName, freeing_space};
+use perigee_engine::{EngineError, TableName, freeing_space};
 use sqlparser::ast::{CreateTable, CreateTableLikeKind, ObjectName};
 
 use super::Session;
@@ -271,6 +269,11 @@ async fn create_table(
     piece: Piece<'_>,
     cancel: &CancelToken,
 ) -> Result<OkResult> {
+    let (schema, name) = session.resolve(&table.name)?;
+    if table.if_not_exists && perigee_catalog_views::find(&schema, &name).is_some() {
+        session.warn("Note", &SqlError::table_exists(&name));
+        return Ok(OkResult::default());
+    }
     let TableName { schema, name } = new_name(session, &table.name)?;
     if perigee_catalog_views::is_schema(&schema) {
         return Err(session.schema_denied(&schema));
@@ -393,12 +396,6 @@ fn definition_like(session: &Session, name: TableName, like: &ObjectName) -> Res
 }
 
 impl Session {
-    /// What one statement locks the tables with whose definitions it changes.
-    fn table_locker(&self, cancel: &CancelToken) -> TableLocker {
-        let timeout = Duration::from_secs(self.variables.integer("lock_wait_timeout"));
-        self.frontend.engine.table_locker(timeout, cancel)
-    }
-
     /// True if foreign keys are checked.
     pub(super) fn checks_foreign_keys(&self) -> bool {
         self.variables.is_on("foreign_key_checks")

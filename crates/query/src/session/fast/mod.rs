@@ -130,7 +130,7 @@ pub(crate) async fn compile(
     };
     // The ordinary way says what is not allowed.
     let table = fast.table.upgrade()?;
-    session.may(fast.body.needed(), &table.def).then_some(fast)
+    session.may(fast.body.needed(), &table).then_some(fast)
 }
 
 impl<S> Recognised<S> {
@@ -176,7 +176,7 @@ impl FastStatement {
         let Some(table) = &self.table.upgrade() else {
             return Ok(Answer::Ordinary);
         };
-        if !session.may(self.body.needed(), &table.def) {
+        if !session.may(self.body.needed(), table) {
             return Ok(Answer::Ordinary);
         }
         let done = match &self.body {

@@ -404,6 +404,10 @@ async fn rows_of(
     records: &mut Records,
 ) -> Result<bool> {
     let engine = &session.frontend.engine;
+    let closings = engine.closings();
+    if engine.is_closed(table, None) {
+        return Ok(false);
+    }
     let view = match work {
         None => session.current_view(),
         // What is read is locked.
@@ -411,8 +415,19 @@ async fn rows_of(
             let locker = work.locker(LockMode::Shared);
             locker.lock(table, read.index, read.spans).await?
         }
-        Some(work) => work.transaction().view(),
+        Some(work) => {
+            let view = work.transaction().view();
+            if engine.closings() != closings {
+                work.forget_new_snapshot();
+                return Ok(false);
+            }
+            view
+        }
     };
+    // A view may be of what a session has half done that keeps the table to itself since the look at it.
+    if engine.closings() != closings {
+        return Ok(false);
+    }
     Ok(engine.read_short(read, &view, records).await?)
 }
 
