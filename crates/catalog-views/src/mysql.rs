@@ -3,14 +3,24 @@
 use perigee_accounts::{Account, AccountName, Level, Privileges};
 use perigee_value::Datum;
 
-use crate::definition::{Column, Definition, empty, moment, none, null, of, text};
+use crate::definition::{
+    Column, Definition, count, empty, long, moment, none, null, number, of, text,
+};
 use crate::{Facts, View};
 
 /// The schema's name.
 pub(crate) const SCHEMA: &str = "mysql";
 
 /// Its views.
-pub(crate) const VIEWS: &[&dyn View] = &[&COLUMNS_PRIV, &DB, &PROCS_PRIV, &TABLES_PRIV, &USER];
+pub(crate) const VIEWS: &[&dyn View] = &[
+    &COLUMNS_PRIV,
+    &DB,
+    &GENERAL_LOG,
+    &PROCS_PRIV,
+    &SLOW_LOG,
+    &TABLES_PRIV,
+    &USER,
+];
 
 /// An account by its name.
 struct Listed {
@@ -165,8 +175,8 @@ static TABLES_PRIV: Definition<Granted> = Definition {
     },
 };
 
-/// Privileges for what there is not.
-const fn privileges(name: &'static str, columns: &'static [Column<()>]) -> Definition<()> {
+/// A view of what there is not.
+const fn nothing(name: &'static str, columns: &'static [Column<()>]) -> Definition<()> {
     Definition {
         schema: SCHEMA,
         name,
@@ -179,7 +189,7 @@ const fn name(name: &'static str) -> Column<()> {
     text(name, 255, null)
 }
 
-static COLUMNS_PRIV: Definition<()> = privileges(
+static COLUMNS_PRIV: Definition<()> = nothing(
     "columns_priv",
     &[
         name("Host"),
@@ -192,7 +202,7 @@ static COLUMNS_PRIV: Definition<()> = privileges(
     ],
 );
 
-static PROCS_PRIV: Definition<()> = privileges(
+static PROCS_PRIV: Definition<()> = nothing(
     "procs_priv",
     &[
         name("Host"),
@@ -203,5 +213,36 @@ static PROCS_PRIV: Definition<()> = privileges(
         name("Grantor"),
         name("Proc_priv"),
         moment("Timestamp", null),
+    ],
+);
+
+/// Dumps of all schemas have the definitions of the logs.
+static GENERAL_LOG: Definition<()> = nothing(
+    "general_log",
+    &[
+        moment("event_time", null),
+        long("user_host", null),
+        count("thread_id", null),
+        count("server_id", null),
+        text("command_type", 64, null),
+        long("argument", null),
+    ],
+);
+
+static SLOW_LOG: Definition<()> = nothing(
+    "slow_log",
+    &[
+        moment("start_time", null),
+        long("user_host", null),
+        number("query_time", null),
+        number("lock_time", null),
+        number("rows_sent", null),
+        number("rows_examined", null),
+        text("db", 512, null),
+        number("last_insert_id", null),
+        number("insert_id", null),
+        count("server_id", null),
+        long("sql_text", null),
+        count("thread_id", null),
     ],
 );

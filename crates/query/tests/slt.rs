@@ -246,6 +246,7 @@ files!(
     unify,
     wide,
     json,
+    dumps,
     enums,
     lists,
     signs,

@@ -7,6 +7,7 @@
 
 mod prepared;
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::str;
@@ -24,13 +25,14 @@ use crate::column::{UTF8MB4_GENERAL_CI, is_utf8mb4};
 use crate::command::Command;
 use crate::errors::{
     CLIENT_INTERACTION_TIMEOUT, INVALID_CHARACTER_STRING, MALFORMED_PACKET, NO_SUCH_THREAD,
-    QUERY_INTERRUPTED, SERVER_SHUTDOWN, SqlError, UNKNOWN_COM_ERROR,
+    OUT_OF_RESOURCES, QUERY_INTERRUPTED, SERVER_SHUTDOWN, SqlError, UNKNOWN_COM_ERROR,
 };
 use crate::flags::Capabilities;
 use crate::handshake::HandshakeResponse;
 use crate::login::{Login, LoginError};
 use crate::memory::Held;
 use crate::outlet::{ClientFile, Outlet, QuerySink, RowForm};
+use crate::raw_strings::with_hexadecimal;
 use crate::registry::{Registration, count};
 use crate::session::{OkInfo, Session};
 use crate::statements::Statements;
@@ -260,9 +262,9 @@ impl Connection {
     }
 
     async fn query(&mut self, text: Bytes) -> Flow {
-        let sql = match str::from_utf8(&text) {
+        let (sql, _held) = match self.utf8(&text) {
             Ok(sql) => sql,
-            Err(error) => return self.answer(&not_utf8(&text, error.valid_up_to())),
+            Err(error) => return self.answer(&error),
         };
         let status = self.session.status();
         let cancel = self
@@ -272,7 +274,7 @@ impl Connection {
         let collation = text_collation(self.collation);
         let mut sink = QuerySink::new(&self.outlet, &cancel, RowForm::Text, collation, status);
         let mut file = ClientFile::new(&self.outlet, &mut self.receiver, &cancel);
-        let running = self.session.query(sql, &mut sink, &mut file, &cancel);
+        let running = self.session.query(&sql, &mut sink, &mut file, &cancel);
         let result = watched(running, &self.transport, &cancel).await;
         sink.check_end(&result);
         // A client may have much left to send; a killed connection does not wait for it.
@@ -286,6 +288,22 @@ impl Connection {
             return ControlFlow::Break((End::Receive(error), None));
         }
         self.conclude(result, &cancel)
+    }
+
+    /// The text of a statement, with what it takes beside the command.
+    fn utf8<'t>(&self, text: &'t [u8]) -> Result<(Cow<'t, str>, Held), SqlError> {
+        let mut held = Held::new(self.shared.frontend.memory());
+        if let Ok(text) = str::from_utf8(text) {
+            return Ok((Cow::Borrowed(text), held));
+        }
+        if !held.resize(2 * text.len()) {
+            return Err(OUT_OF_RESOURCES.with(&[]));
+        }
+        let escapes = !self.session.status().no_backslash_escapes;
+        match with_hexadecimal(text, escapes) {
+            Ok(text) => Ok((Cow::Owned(text), held)),
+            Err(at) => Err(not_utf8(text, at)),
+        }
     }
 
     /// Ends the response to a statement with the session's result.

@@ -45,6 +45,7 @@ mod login;
 mod memory;
 mod outlet;
 mod parameter;
+mod raw_strings;
 mod registry;
 mod response;
 mod server;

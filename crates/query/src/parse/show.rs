@@ -54,7 +54,12 @@ pub enum Show {
     /// CREATE TABLE.
     CreateTable(ObjectName),
     /// CREATE DATABASE.
-    CreateSchema(String),
+    CreateSchema {
+        /// The schema.
+        name: String,
+        /// With IF NOT EXISTS in the statement that is shown.
+        if_not_exists: bool,
+    },
     /// VARIABLES.
     Variables(Scope, Option<Filter>),
     /// STATUS.
@@ -290,7 +295,11 @@ fn create(cursor: &mut Cursor<'_>) -> Result<Show> {
         return Ok(Show::CreateView(cursor.object_name()?));
     }
     if cursor.accept("DATABASE") || cursor.accept("SCHEMA") {
-        return Ok(Show::CreateSchema(cursor.name()?));
+        let if_not_exists = cursor.accept_all(&["IF", "NOT", "EXISTS"]);
+        return Ok(Show::CreateSchema {
+            name: cursor.name()?,
+            if_not_exists,
+        });
     }
     if cursor.accept("USER") {
         return Ok(Show::CreateUser(user_name(cursor)?));

@@ -46,6 +46,18 @@ impl Rule {
     }
 }
 
+/// True for a function that is a condition in MySQL, though its result is a number.
+fn is_truth_function(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_truth_function(inner),
+        Expr::Function(function) => {
+            let name = function.name.to_string();
+            name.trim_matches('`').eq_ignore_ascii_case("json_valid")
+        }
+        _ => false,
+    }
+}
+
 impl Checks {
     /// The constraints of a definition that are enforced; `None` if there are none.
     ///
@@ -93,7 +105,7 @@ impl Checks {
     pub(super) fn is_condition(def: &TableDef, condition: &Expr) -> Result<bool> {
         let columns = RowOf(def);
         let scalar = Binder::new(&columns).expression(condition)?;
-        Ok(scalar.ty.truth)
+        Ok(scalar.ty.truth || is_truth_function(condition))
     }
 
     /// The error of a row of the table that does not meet one of the conditions.

@@ -56,7 +56,10 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
             rows.push(vec![text(&def.name), text(create_table(&def, next))]);
             rows
         }
-        Show::CreateSchema(name) => shown_schema(session, &name)?,
+        Show::CreateSchema {
+            name,
+            if_not_exists,
+        } => shown_schema(session, &name, if_not_exists)?,
         Show::Variables(scope, filter) => variables(session, scope, filter.as_ref())?,
         Show::Status(scope, filter) => {
             table_status::status(session, scope, filter.as_ref()).await?
@@ -217,7 +220,9 @@ fn tables(
     let tables = tables
         .iter()
         .map(|table| (table.def.name.clone(), "BASE TABLE"));
-    let views = perigee_catalog_views::all().filter(|view| view.schema() == schema);
+    // Tools that write dumps of all schemas take what is listed as tables of this one.
+    let is_hidden = schema == "mysql" && !full;
+    let views = perigee_catalog_views::all().filter(|view| view.schema() == schema && !is_hidden);
     let views = views.map(|view| (view.name().to_owned(), "SYSTEM VIEW"));
     let stored = session.frontend.engine.views(&schema).into_iter();
     let stored = stored.map(|view| (view.name.clone(), "VIEW"));
@@ -312,9 +317,14 @@ fn warnings(session: &Session, errors: bool, count: bool) -> Rowset {
     rows
 }
 
+/// A name as statements that are shown have it.
+fn named(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
 /// The statement that makes the table, as SHOW CREATE TABLE writes it.
 fn create_table(def: &TableDef, next_number: Option<u64>) -> String {
-    let name = |column: &u16| format!("`{}`", def.columns[usize::from(*column)].name);
+    let name = |column: &u16| named(&def.columns[usize::from(*column)].name);
     let list = |columns: &[u16]| columns.iter().map(name).collect::<Vec<_>>().join(",");
     let columns = def.columns.iter().enumerate();
     let mut lines: Vec<String> = columns
@@ -326,8 +336,8 @@ fn create_table(def: &TableDef, next_number: Option<u64>) -> String {
     for index in &def.indexes {
         let kind = if index.unique { "UNIQUE KEY" } else { "KEY" };
         lines.push(format!(
-            "  {kind} `{}` ({})",
-            index.name,
+            "  {kind} {} ({})",
+            named(&index.name),
             list(&index.columns)
         ));
     }
@@ -339,12 +349,14 @@ fn create_table(def: &TableDef, next_number: Option<u64>) -> String {
         } else {
             " /*!80016 NOT ENFORCED */"
         };
-        let (name, condition) = (check.name.replace('`', "``"), &check.condition);
-        lines.push(format!(
-            "  CONSTRAINT `{name}` CHECK ({condition}){enforced}"
-        ));
+        let (name, condition) = (named(&check.name), &check.condition);
+        lines.push(format!("  CONSTRAINT {name} CHECK ({condition}){enforced}"));
     }
-    let mut out = format!("CREATE TABLE `{}` (\n{}\n)", def.name, lines.join(",\n"));
+    let mut out = format!(
+        "CREATE TABLE {} (\n{}\n)",
+        named(&def.name),
+        lines.join(",\n")
+    );
     out.push_str(" ENGINE=Perigee");
     if let Some(next) = next_number.filter(|next| *next > 1) {
         let _ = write!(out, " AUTO_INCREMENT={next}");
@@ -358,12 +370,17 @@ fn create_table(def: &TableDef, next_number: Option<u64>) -> String {
 }
 
 /// SHOW CREATE DATABASE.
-fn shown_schema(session: &Session, name: &str) -> Result<Rowset> {
+fn shown_schema(session: &Session, name: &str, if_not_exists: bool) -> Result<Rowset> {
     let schema = known_schema(session, name)?;
     let mut rows = Rowset::new(&["Database", "Create Database"]);
     let collation = session.frontend.engine.schema_collation(&schema);
+    let if_not_exists = match if_not_exists {
+        true => "/*!32312 IF NOT EXISTS*/ ",
+        false => "",
+    };
     let statement = format!(
-        "CREATE DATABASE `{schema}` /*!40100 DEFAULT CHARACTER SET {} COLLATE {} */",
+        "CREATE DATABASE {if_not_exists}{} /*!40100 DEFAULT CHARACTER SET {} COLLATE {} */",
+        named(&schema),
         collation.charset().name(),
         collation.name()
     );
@@ -445,7 +462,7 @@ pub(super) async fn next_number(session: &Session, table: &Table) -> Result<Opti
 }
 
 fn column_line(column: &ColumnDef, counts: bool, table: Collation) -> String {
-    let mut line = format!("  `{}` {}", column.name, column.type_text());
+    let mut line = format!("  {} {}", named(&column.name), column.type_text());
     let is_json = column.ty == ColumnType::Json;
     if let Some(collation) = describe::collation(column) {
         // Its character set is told where it is not the table's.

@@ -546,6 +546,8 @@ fn normal(definition: &Definition, value: &str) -> Result<String> {
                 definition.name
             )))
         }
+        // Results are not converted, and NULL means that, too.
+        Kind::Charset(true) if value.eq_ignore_ascii_case("binary") => Ok("binary".to_owned()),
         Kind::Charset(_) => charset(value),
         Kind::Modes => match Modes::parse(value) {
             Ok(modes) => Ok(modes.to_string()),

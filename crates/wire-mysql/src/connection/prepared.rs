@@ -4,11 +4,10 @@
 //! allows, and there is never anything to fetch.
 
 use std::ops::ControlFlow;
-use std::str;
 
 use bytes::{Bytes, BytesMut};
 
-use super::{Connection, Flow, not_utf8, text_collation, watched};
+use super::{Connection, Flow, text_collation, watched};
 use crate::cancel::CancelReason;
 use crate::column::{BINARY_COLLATION, Column, SqlType};
 use crate::errors::{SERVER_SHUTDOWN, STMT_HAS_NO_OPEN_CURSOR, SqlError, UNKNOWN_STMT_HANDLER};
@@ -18,13 +17,13 @@ use crate::session::{Prepared, StatementId};
 
 impl Connection {
     pub(super) async fn prepare(&mut self, text: Bytes) -> Flow {
-        let sql = match str::from_utf8(&text) {
+        let (sql, _held) = match self.utf8(&text) {
             Ok(sql) => sql,
-            Err(error) => return self.answer(&not_utf8(&text, error.valid_up_to())),
+            Err(error) => return self.answer(&error),
         };
         let handle = self.registration.handle();
         let cancel = handle.begin("Prepare", Some(text.clone()));
-        let preparing = self.session.prepare(sql, &cancel);
+        let preparing = self.session.prepare(&sql, &cancel);
         match watched(preparing, &self.transport, &cancel).await {
             Ok(prepared) => {
                 // The packet's buffer may be much larger, and would live as long as the statement.

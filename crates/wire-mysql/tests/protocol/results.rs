@@ -223,7 +223,7 @@ async fn what_is_not_supported_is_answered_so() {
 async fn text_that_is_not_utf8_is_refused() {
     let (server, _) = start(|_| {});
     let mut client = Client::root(server.address()).await;
-    client.command(b"\x03SELECT '\xe9'").await;
+    client.command(b"\x03SELECT \xe9'").await;
     let Answer::Err { errno, message, .. } = client.result().await else {
         panic!("no error")
     };

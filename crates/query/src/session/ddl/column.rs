@@ -5,8 +5,8 @@ use std::sync::Arc;
 use perigee_engine::catalog::{ColumnDef, ColumnDefault};
 use perigee_value::{Collation, ColumnType, Members, MembersError};
 use sqlparser::ast::{
-    CharacterLength, ColumnDef as AstColumn, ColumnOption, DataType, EnumMember, ExactNumberInfo,
-    Expr, FunctionArguments, GeneratedExpressionMode, TimezoneInfo, Value,
+    BinaryLength, CharacterLength, ColumnDef as AstColumn, ColumnOption, DataType, EnumMember,
+    ExactNumberInfo, Expr, FunctionArguments, GeneratedExpressionMode, TimezoneInfo, Value,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
@@ -306,6 +306,15 @@ fn column_type(column: &str, ty: &DataType) -> Result<ColumnType> {
                 collation,
             })
         }
+        DataType::Varbinary(Some(BinaryLength::IntegerLength { length })) => {
+            match u16::try_from(*length) {
+                Ok(chars) => Ok(ColumnType::Varchar {
+                    chars,
+                    collation: Collation::BINARY,
+                }),
+                Err(_) => Err(SqlError::column_too_long(column, u16::MAX)),
+            }
+        }
         DataType::TinyText => Ok(long(1, collation)),
         DataType::Text => Ok(long(2, collation)),
         DataType::MediumText => Ok(long(3, collation)),
@@ -407,4 +416,7 @@ pub(in crate::session) fn quoted(text: &str) -> String {
     Value::SingleQuotedString(text.to_owned())
         .to_string()
         .replace('\\', "\\\\")
+        .replace('\0', "\\0")
+        .replace('\n', "\\n")
+        .replace('\r', "\\r")
 }
