@@ -57,7 +57,6 @@ pub(super) fn double(rng: &mut StdRng) -> f64 {
 
 pub(super) fn day(rng: &mut StdRng) -> i32 {
     match rng.random_range(0..8) {
-        0 if rng.random_bool(0.5) => date::ZERO_DAY,
         0 => date::MIN_DAY + rng.random_range(0..3),
         1 => date::MAX_DAY - rng.random_range(0..3),
         2 => rng.random_range(date::MIN_DAY..=date::MAX_DAY),
@@ -66,16 +65,12 @@ pub(super) fn day(rng: &mut StdRng) -> i32 {
 }
 
 pub(super) fn micros(rng: &mut StdRng) -> i64 {
-    let day = day(rng);
-    if day == date::ZERO_DAY {
-        return date::ZERO_MICROS;
-    }
     let time = match rng.random_range(0..3) {
         0 => 0,
         1 => rng.random_range(0..86_400) * 1_000_000,
         _ => rng.random_range(0..date::DAY_MICROS),
     };
-    date::day_to_micros(day) + time
+    date::day_to_micros(day(rng)) + time
 }
 
 /// A TIME.
