@@ -12,6 +12,7 @@ mod fractions;
 mod frames;
 mod grouping;
 mod held_rows;
+mod in_order;
 mod keys;
 mod lists;
 pub mod lower;

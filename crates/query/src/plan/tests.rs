@@ -13,11 +13,12 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::default_table_source::provider_as_source;
 use datafusion::common::Result as DfResult;
+use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
-use datafusion::physical_plan::collect;
+use datafusion::physical_plan::{collect, displayable};
 use perigee_expr::scalar::{Context, value_type};
 use perigee_sql_bind::query::{
     Catalog, Operator, Query, QueryError, TableColumn, TableDefinition, bind,
@@ -205,6 +206,25 @@ async fn run(sql: &str) -> Result<(Vec<String>, Vec<String>)> {
     let sources: Vec<_> = sources.collect();
     let planned = planned(&query, &sources, Subqueries::Joined, 1000)?;
     Ok((planned.names.clone(), rows(&session(), planned).await?))
+}
+
+/// Rows in an order are not dealt out to partitions so that expressions are computed for them.
+#[tokio::test]
+async fn rows_keep_their_order() {
+    let sql = "SELECT d + 1 FROM t ORDER BY id DESC LIMIT 1, 3";
+    let query = bound(sql, &table).unwrap();
+    let table = MemTable::try_new(batch().schema(), vec![vec![batch()]]).unwrap();
+    let sources = [provider_as_source(Arc::new(table))];
+    let mut session = session();
+    session.config_mut().options_mut().execution.batch_size =
+        ConfigNonZeroUsize::try_new(1).unwrap();
+    let planned = planned(&query, &sources, Subqueries::Joined, 1000).unwrap();
+    let optimized = session.optimize(&planned.plan).unwrap();
+    let physical = session.create_physical_plan(&optimized).await.unwrap();
+    let shown = displayable(physical.as_ref()).indent(false).to_string();
+    assert!(!shown.contains("RepartitionExec"), "{shown}");
+    let rows = rows(&session, planned).await.unwrap();
+    assert_eq!(rows, ["2.00", "3.00", "3.00"]);
 }
 
 /// The rows of a plan, as texts.
