@@ -32,6 +32,9 @@ enum Command {
     /// Filters by a scan, by storage and by an index; joins, grouping, the first rows of an order, LIMIT: with and without
     /// what is pushed, and what the plan chooses
     Pushdown(BenchArgs),
+    /// A selection of few rows and Q2 with NDP off and on, over sizes of the buffer pool; what the sampler estimates against
+    /// what is true
+    Yoursql(BenchArgs),
     /// One scan by the frontend and by storage, over shares of rows, columns, buffer pools and networks: how often the plan
     /// chooses the slower side; as root also over a network of 1 Gbit/s
     Placement(BenchArgs),
@@ -258,6 +261,10 @@ pub async fn run(cli: Cli) -> Result<(), String> {
         }
         Command::Pushdown(args) => {
             let figures = commands::pushdown(&options(&args)).await.map_err(text)?;
+            print_figures(args.json, &figures, Some(figures.table()))
+        }
+        Command::Yoursql(args) => {
+            let figures = commands::yoursql(&options(&args)).await.map_err(text)?;
             print_figures(args.json, &figures, Some(figures.table()))
         }
         Command::Placement(args) => {

@@ -183,7 +183,8 @@ async fn contenders(dir: &std::path::Path) -> (Vec<Contender>, [Embedded; 2]) {
         (
             "NDP on, hostile",
             1,
-            "SET ndp_mode = ON, ndp_min_pages = 0, ndp_index_conditions = ALWAYS, ndp_key_batches = ALWAYS",
+            "SET ndp_mode = ON, ndp_min_pages = 0, ndp_index_conditions = ALWAYS, ndp_key_batches = ALWAYS, \
+             optimizer_late_columns = ALWAYS",
         ),
         (LITTLE_MEMORY, 0, "SET query_memory_limit = 1048576"),
     ];

@@ -16,6 +16,7 @@ mod setup;
 mod sysbench;
 mod tpch;
 mod turns;
+mod yoursql;
 
 pub use columnburst::{BurstQuery, ColumnBurstFigures, GroupingFigures, columnburst};
 pub use isolation::{IsolationOptions, Subject, isolation};
@@ -30,3 +31,4 @@ pub use scan::{ScanFigures, scan};
 pub use setup::BenchOptions;
 pub use sysbench::{MixedFigures, PairFigures, SysbenchFigures, SysbenchOptions, sysbench};
 pub use tpch::{ColdFigures, QueryFigures, TpchFigures, tpch};
+pub use yoursql::{EstimateFigures, PoolFigures, YourSqlFigures, yoursql};

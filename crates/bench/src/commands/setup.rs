@@ -98,7 +98,21 @@ impl BenchOptions {
         data: &Path,
         shape: &ClusterShape<'_>,
     ) -> Result<Cluster, WorkloadError> {
-        let cluster = self.cluster(shape, data_bytes(data) / 5)?;
+        self.loaded_cluster_in(data, shape, data_bytes(data) / 5)
+            .await
+    }
+
+    /// The same with a buffer pool of so many bytes.
+    ///
+    /// # Errors
+    /// If a process or the load fails.
+    pub async fn loaded_cluster_in(
+        &self,
+        data: &Path,
+        shape: &ClusterShape<'_>,
+        pool: u64,
+    ) -> Result<Cluster, WorkloadError> {
+        let cluster = self.cluster(shape, pool)?;
         let mut client = cluster.client(None).await?;
         load::load(&mut client, data, |table, rows, time| {
             note(&format!(

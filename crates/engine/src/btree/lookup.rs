@@ -2,6 +2,7 @@
 //! each other in one leaf cost one descent.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use perigee_types::{Lsn, PageId};
 
@@ -13,6 +14,9 @@ use crate::buffer::Access;
 
 /// Leaves of one span that are brought in ahead. Longer spans are for scans.
 const LEAVES_AHEAD: usize = 32;
+
+/// Leaves of the records that begin with one key and that storage goes through. More are for the buffer pool.
+const LEAVES_PER_KEY: usize = 8;
 
 impl Tree {
     /// Brings the leaves that hold these spans into the pool, reading all that are missing on a
@@ -64,8 +68,9 @@ impl Tree {
         Ok((pages, at_leaves))
     }
 
-    /// The leaves that are not in the pool, or `past_pool` all, on which these keys are or would be, as of one LSN: `pin`
-    /// is as for [`Tree::leaf_batch`]. `None` if the pool cannot keep the inner pages on the way.
+    /// The leaves on which records are or would be that begin with these keys, of those keys of which the pool lacks a
+    /// leaf (`past_pool`: of all), as of one LSN: `pin` is as for [`Tree::leaf_batch`]. `None` if the pool cannot keep
+    /// the inner pages on the way.
     pub async fn stored_leaves<P>(
         &self,
         keys: &[&[u8]],
@@ -90,16 +95,16 @@ impl Tree {
     ) -> Result<Result<StoredLeaves<P>, Vec<PageId>>, EngineError> {
         let _tree = self.latch.read();
         let (mut missing, mut leaves) = (Vec::new(), BTreeMap::<_, Vec<_>>::new());
+        let is_stored =
+            |leaf: &PageId| past_pool || self.pool.get_resident(*leaf, Access::Scan).is_none();
         for (number, key) in keys.iter().enumerate() {
-            match self.descend(Target::At(key), 1) {
-                Ok(path) => path.last().read(|page| {
-                    // A tree of one page has it in the pool.
-                    if page.level() > 0 {
-                        let leaf = page.child(page.child_slot(key));
+            match self.few_leaves(KeySpan::prefix(key)) {
+                Ok(of_key) if of_key.iter().any(is_stored) => {
+                    for leaf in of_key {
                         leaves.entry(leaf).or_default().push(number);
                     }
-                }),
-                Err(Stop::Again) => {}
+                }
+                Ok(_) | Err(Stop::Again) => {}
                 Err(Stop::Missing(page)) => missing.push(page),
                 Err(Stop::Failed(error)) => return Err(error),
             }
@@ -110,13 +115,35 @@ impl Tree {
             return Ok(Err(missing));
         }
         let (lsn, pin) = pin();
-        let is_stored = |leaf| self.pool.get_resident(leaf, Access::Scan).is_none();
-        leaves.retain(|leaf, _| past_pool || is_stored(*leaf));
         let leaves = leaves.into_iter();
         let leaves = leaves
             .map(|(page, keys)| StoredLeaf { page, keys })
             .collect();
         Ok(Ok(StoredLeaves { lsn, pin, leaves }))
+    }
+
+    /// The leaves of a span; none if they are many, or if the tree has one page, which is in the pool.
+    fn few_leaves(&self, mut span: KeySpan) -> Result<Vec<PageId>, Stop> {
+        let mut leaves = Vec::new();
+        while !span.is_empty() {
+            let path = self.descend(Target::At(&span.lower), 1)?;
+            let is_leaf = path.last().read(|page| {
+                if page.level() > 0 {
+                    let Range { start, end } = span.child_slots(page);
+                    let slots = (start..end).take(LEAVES_PER_KEY + 1);
+                    leaves.extend(slots.map(|slot| page.child(slot)));
+                }
+                page.level() == 0
+            });
+            if is_leaf || leaves.len() > LEAVES_PER_KEY {
+                return Ok(Vec::new());
+            }
+            match path.high {
+                Some(high) => span.lower = high,
+                None => break,
+            }
+        }
+        Ok(leaves)
     }
 
     /// Look-ups in this tree.
@@ -129,7 +156,7 @@ impl Tree {
     }
 }
 
-/// Leaves that are on their Page Stores only.
+/// Leaves for storage to go through.
 #[derive(Debug)]
 pub struct StoredLeaves<P> {
     /// As of it they hold their keys.
@@ -140,12 +167,12 @@ pub struct StoredLeaves<P> {
     pub leaves: Vec<StoredLeaf>,
 }
 
-/// A leaf that is on its Page Store only.
+/// One of them.
 #[derive(Debug)]
 pub struct StoredLeaf {
     /// Its page id.
     pub page: PageId,
-    /// The numbers of the keys that are or would be on it.
+    /// The numbers of the keys whose records are or would be on it.
     pub keys: Vec<usize>,
 }
 

@@ -4,10 +4,13 @@
 //! Keys are taken in batches; what a batch lacks in the buffer pool is read at once, first of the
 //! index that is looked up, then of the clustered one.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, UInt32Array};
+use arrow_schema::ArrowError;
+use arrow_select::take::take_record_batch;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
@@ -19,6 +22,7 @@ use super::ahead::Ahead;
 use super::key_batch::{Fetched, KeyReader};
 use super::long::LongColumns;
 use super::resolve::{is_deleted, row_of_entry};
+use super::row_keys::RowKeys;
 use crate::EngineError;
 use crate::btree::{BatchRequest, Finder, KeySpan, KeySpans, LeafState, Tree};
 use crate::buffer::Page;
@@ -40,7 +44,7 @@ const LEAVES_PER_BATCH: usize = 16;
 /// What a lookup found.
 #[derive(Clone, Debug)]
 pub struct Lookup {
-    /// The rows, in the order of the keys.
+    /// The rows, in the order of the keys; those of one key in any order.
     pub batch: RecordBatch,
     /// For each row, the index of its key among those asked for.
     pub key_of_row: Vec<u32>,
@@ -55,6 +59,8 @@ pub struct Lookups {
     long: Option<Arc<LongColumns>>,
     /// Has storage pick rows out of their pages.
     by_key: Option<Arc<KeyReader>>,
+    /// Changes of transactions below it are visible to the view that the lookups were prepared with.
+    watermark: TrxId,
 }
 
 impl std::fmt::Debug for Lookups {
@@ -73,25 +79,35 @@ impl Engine {
         request.table.check_view(&request.view)?;
         let evaluated = request.evaluated();
         let layout = (*evaluated.layout).clone();
-        let mut descriptor = Descriptor::new(self.db(), evaluated.id, layout, TrxId(0));
-        descriptor.projection.clone_from(&request.projection);
+        let mut projection = request.projection.clone();
+        let key = KeyReader::columns(self, &request);
+        let in_rows = key
+            .as_ref()
+            .and_then(|columns| RowKeys::in_rows(&layout, columns, &mut projection));
+        let watermark = match self.config.all_ambiguous {
+            true => TrxId(0),
+            false => request.view.watermark(),
+        };
+        let mut descriptor = Descriptor::new(self.db(), evaluated.id, layout, watermark);
+        descriptor.projection = projection;
         descriptor.predicate.clone_from(&request.predicate);
         let backend = if self.config.interpret {
             Backend::Interpreter
         } else {
             Backend::Jit
         };
-        let projection = request.projection.clone();
         let scanner = Arc::new(Scanner::new(descriptor, backend)?);
+        let delivered: Vec<_> = (0..request.projection.len()).collect();
+        let stored = Arc::new(scanner.output_schema().project(&delivered).map_err(arrow)?);
         let layout = &request.evaluated().layout;
-        let long = LongColumns::of(layout, &projection, &scanner.output_schema());
-        let (table, cancel) = (&request.table, &request.cancel);
-        let by_key = KeyReader::of(self, table, request.key_batches, cancel);
+        let long = LongColumns::of(layout, &request.projection, &stored);
+        let by_key = key.map(|key| KeyReader::new(self, &request, key, &scanner, in_rows));
         Ok(Lookups {
             engine: self.clone(),
             scanner,
             long: long.map(Arc::new),
             by_key: by_key.map(Arc::new),
+            watermark,
             request: Arc::new(request),
         })
     }
@@ -128,14 +144,14 @@ impl Lookups {
         let tree = self.tree();
         let mut finder = tree.finder();
         for (batch, keys) in keys.chunks(KEYS_PER_BATCH).enumerate() {
-            let fetched = self.fetch_whole_keys(keys).await?;
-            let missing = keys.iter().filter(|key| fetched.get(key).is_none());
+            let fetched = self.fetch_keys(keys).await?;
+            let missing = keys.iter().filter(|key| fetched.records(key).is_none());
             let spans: Vec<_> = missing.map(|key| KeySpan::prefix(key)).collect();
             tree.prefetch(&spans).await?;
-            for (number, key) in (batch * KEYS_PER_BATCH..).zip(keys) {
-                let number = number as u32; // a request has fewer than 2^32 keys
-                if let Some(record) = fetched.get(key) {
-                    run.take_row(number, record).await?;
+            let first = (batch * KEYS_PER_BATCH) as u32; // a request has fewer than 2^32 keys
+            for (number, key) in (first..).zip(keys) {
+                if let Some(records) = fetched.records(key) {
+                    run.take_records(number, records).await?;
                     continue;
                 }
                 let mut span = KeySpan::prefix(key);
@@ -143,6 +159,8 @@ impl Lookups {
                     run.take(number, &found.page, found.slots, false).await?;
                 }
             }
+            let numbers = keys.iter().map(Vec::as_slice).zip(first..);
+            run.take_rows(fetched, numbers)?;
         }
         run.finish().await
     }
@@ -172,12 +190,17 @@ impl Lookups {
         .boxed()
     }
 
-    /// The records of keys of the clustered index, as far as storage picks them out; none of prefixes of keys.
-    async fn fetch_whole_keys(&self, keys: &[Vec<u8>]) -> Result<Fetched, EngineError> {
+    /// True if storage would take changes for visible that the view does not see.
+    fn is_older(&self) -> bool {
+        self.request.view.watermark() < self.watermark
+    }
+
+    /// What storage picks out of the pages of the clustered index; nothing for keys of another one.
+    async fn fetch_keys(&self, keys: &[Vec<u8>]) -> Result<Fetched, EngineError> {
         match &self.by_key {
-            Some(reader) if self.request.index == 0 && self.request.whole_keys => {
+            Some(reader) if self.request.index == 0 => {
                 let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
-                reader.fetch(&keys).await
+                reader.fetch(&keys, self.is_older()).await
             }
             _ => Ok(Fetched::default()),
         }
@@ -208,7 +231,7 @@ impl Walk {
     async fn next(&mut self) -> Result<Option<RecordBatch>, EngineError> {
         let lookups = self.lookups.clone();
         loop {
-            let mut run = Run::new(&lookups);
+            let mut run = Run::new(&lookups).in_order_of_entries();
             let mut left = self.entries;
             while left > 0 && self.has_entries().await? {
                 let (page, slots) = self.pages.last_mut().expect("there are entries");
@@ -287,12 +310,22 @@ fn take(slots: &mut Range<u16>, most: usize, reverse: bool) -> Range<u16> {
     }
 }
 
+/// A row that an entry leads to.
+struct ToFetch {
+    /// The number of the key that it was found by.
+    number: u32,
+    key: Vec<u8>,
+    entry: Vec<u8>,
+    /// The view sees the entry, and so a version of the row that has it.
+    is_decided: bool,
+}
+
 /// What is being found.
 struct Run<'l> {
     lookups: &'l Lookups,
-    /// Keys of rows that are to be fetched, each with the number of the key it was found by and the
-    /// entry that leads to it.
-    to_fetch: Vec<(u32, Vec<u8>, Vec<u8>)>,
+    to_fetch: Vec<ToFetch>,
+    /// Entries get numbers of their own in place of those of their keys: how many have one.
+    entries: Option<u32>,
     clustered: Finder,
     execution: Execution,
     batches: Vec<RecordBatch>,
@@ -305,11 +338,18 @@ impl<'l> Run<'l> {
         Self {
             lookups,
             to_fetch: Vec::new(),
+            entries: None,
             clustered: lookups.engine.tree(table.clustered()).finder(),
             execution: Execution::new(lookups.scanner.clone()),
             batches: Vec::new(),
             key_of_row: Vec::new(),
         }
+    }
+
+    /// The same; rows come in the order of the entries that they are found by.
+    fn in_order_of_entries(mut self) -> Self {
+        self.entries = Some(0);
+        self
     }
 
     /// Takes in records of a leaf that were found by key `number`.
@@ -354,11 +394,20 @@ impl<'l> Run<'l> {
         page: &Page,
         entry: &[u8],
     ) -> Result<(), EngineError> {
-        if self.is_decided(page) && is_deleted(entry) {
+        let is_decided = self.is_decided(page);
+        if is_decided && is_deleted(entry) {
             return Ok(());
         }
-        let key = clustered_key(&self.lookups.request.table, self.lookups.index(), entry)?;
-        self.to_fetch.push((number, key, entry.to_vec()));
+        let next = |entries: &mut u32| {
+            *entries += 1;
+            *entries
+        };
+        self.to_fetch.push(ToFetch {
+            number: self.entries.as_mut().map_or(number, next),
+            key: clustered_key(&self.lookups.request.table, self.lookups.index(), entry)?,
+            entry: entry.to_vec(),
+            is_decided,
+        });
         if self.to_fetch.len() == KEYS_PER_BATCH {
             self.fetch().await?;
         }
@@ -405,45 +454,76 @@ impl<'l> Run<'l> {
     /// Fetches the rows whose keys are known.
     async fn fetch(&mut self) -> Result<(), EngineError> {
         self.check()?;
-        let request = &self.lookups.request;
-        let tree = self.lookups.engine.tree(request.table.clustered());
         let to_fetch = std::mem::take(&mut self.to_fetch);
-        let fetched = match &self.lookups.by_key {
-            Some(reader) => {
-                let keys: Vec<_> = to_fetch.iter().map(|(_, key, _)| key.as_slice()).collect();
-                reader.fetch(&keys).await?
-            }
-            None => Fetched::default(),
+        let (decided, others) = self.fetch_keys(&to_fetch).await?;
+        let records = |row: &ToFetch| match row.is_decided {
+            true => decided.records(&row.key),
+            false => others.records(&row.key),
         };
-        let missing = to_fetch
-            .iter()
-            .filter(|(_, key, _)| fetched.get(key).is_none());
-        let spans: Vec<_> = missing.map(|(_, key, _)| KeySpan::prefix(key)).collect();
+        let missing = to_fetch.iter().filter(|row| records(row).is_none());
+        let spans: Vec<_> = missing.map(|row| KeySpan::prefix(&row.key)).collect();
+        let table = &self.lookups.request.table;
+        let tree = self.lookups.engine.tree(table.clustered());
         tree.prefetch(&spans).await?;
-        for (number, key, entry) in &to_fetch {
-            let found = match fetched.get(key) {
-                Some(record) => record.map(|record| record.to_vec()),
-                None => self.clustered.get(key).await?,
+        for row in &to_fetch {
+            let found = match records(row) {
+                Some(records) => records.first().map(|record| record.to_vec()),
+                None => self.clustered.get(&row.key).await?,
             };
-            if let Some(row) = found
-                && let Some((row, _)) = self.row_of_entry(entry, &row).await?
+            if let Some(found) = found
+                && let Some((version, _)) = self.row_of_entry(&row.entry, &found).await?
             {
-                self.add(*number, &row)?;
+                self.add(row.number, &version)?;
+            }
+        }
+        let numbers = to_fetch.iter().map(|row| (row.key.as_slice(), row.number));
+        self.take_rows(decided, numbers)
+    }
+
+    /// What storage picks out of pages for rows of which the entries are decided, and for the others.
+    async fn fetch_keys(&self, rows: &[ToFetch]) -> Result<(Fetched, Fetched), EngineError> {
+        let Some(reader) = &self.lookups.by_key else {
+            return Ok(Default::default());
+        };
+        let keys = |decided| {
+            let rows = rows.iter().filter(move |row| row.is_decided == decided);
+            rows.map(|row| row.key.as_slice()).collect::<Vec<_>>()
+        };
+        // Whether a version has the entry is seen on the whole of it.
+        let decided = reader.fetch(&keys(true), self.lookups.is_older()).await?;
+        Ok((decided, reader.fetch(&keys(false), true).await?))
+    }
+
+    /// Takes in the visible versions of records that were found by key `number`.
+    async fn take_records(&mut self, number: u32, records: &[Bytes]) -> Result<(), EngineError> {
+        self.check()?;
+        let Lookups {
+            engine, request, ..
+        } = self.lookups;
+        for record in records {
+            if let Some(row) = visible_version(engine, record, &request.view).await? {
+                self.add(number, &row)?;
             }
         }
         Ok(())
     }
 
-    /// Takes in the row of key `number`, if there is one.
-    async fn take_row(&mut self, number: u32, record: Option<&Bytes>) -> Result<(), EngineError> {
-        self.check()?;
-        let Lookups {
-            engine, request, ..
-        } = self.lookups;
-        if let Some(record) = record
-            && let Some(row) = visible_version(engine, record, &request.view).await?
-        {
-            self.add(number, &row)?;
+    /// Takes in rows that storage picked out, given the numbers of their keys.
+    fn take_rows<'k>(
+        &mut self,
+        fetched: Fetched,
+        numbers: impl Iterator<Item = (&'k [u8], u32)>,
+    ) -> Result<(), EngineError> {
+        let fetched = fetched.into_rows();
+        if fetched.is_empty() {
+            return Ok(());
+        }
+        self.flush()?;
+        let numbers: HashMap<_, _> = numbers.collect();
+        for (rows, keys) in fetched {
+            let numbers = keys.iter().map(|key| numbers[key.as_slice()]);
+            self.key_of_row.extend(numbers);
+            self.batches.push(rows);
         }
         Ok(())
     }
@@ -475,19 +555,37 @@ impl<'l> Run<'l> {
             self.fetch().await?;
         }
         self.flush()?;
-        let schema = self.lookups.scanner.output_schema();
+        let Lookups {
+            request,
+            scanner,
+            long,
+            engine,
+            ..
+        } = self.lookups;
         let mut batch = match <[RecordBatch; 1]>::try_from(self.batches) {
             Ok([only]) => only,
-            Err(batches) => arrow_select::concat::concat_batches(&schema, &batches)
-                .map_err(|e| EngineError::Evaluation(e.to_string()))?,
+            Err(batches) => {
+                arrow_select::concat::concat_batches(&scanner.output_schema(), &batches)
+                    .map_err(arrow)?
+            }
         };
-        if let Some(long) = &self.lookups.long {
-            let (pool, request) = (&self.lookups.engine.pool, &self.lookups.request);
-            batch = long.fetch(pool, &batch, &request.cancel).await?;
+        // Without the columns that tell the key.
+        let delivered: Vec<_> = (0..request.projection.len()).collect();
+        batch = batch.project(&delivered).map_err(arrow)?;
+        let mut key_of_row = self.key_of_row;
+        if !key_of_row.is_sorted() {
+            let mut order: Vec<_> = (0..key_of_row.len() as u32).collect();
+            order.sort_by_key(|row| key_of_row[*row as usize]);
+            key_of_row.sort_unstable();
+            batch = take_record_batch(&batch, &UInt32Array::from(order)).map_err(arrow)?;
         }
-        Ok(Lookup {
-            batch,
-            key_of_row: self.key_of_row,
-        })
+        if let Some(long) = long {
+            batch = long.fetch(&engine.pool, &batch, &request.cancel).await?;
+        }
+        Ok(Lookup { batch, key_of_row })
     }
+}
+
+fn arrow(error: ArrowError) -> EngineError {
+    EngineError::Evaluation(error.to_string())
 }

@@ -13,6 +13,7 @@ mod lookup;
 mod records;
 mod request;
 mod resolve;
+mod row_keys;
 #[expect(clippy::module_inception, reason = "the scan itself")]
 mod scan;
 mod short;

@@ -164,8 +164,8 @@ pub struct LookupRequest {
     pub index: usize,
     /// Fetch rows from the clustered index; otherwise the index itself has all that is needed.
     pub fetch: bool,
-    /// The keys that are looked up have all columns of the index's key.
-    pub whole_keys: bool,
+    /// How many of the index's key columns the keys have that are looked up.
+    pub key_columns: usize,
     /// Whether storage picks rows of the clustered index out of their pages.
     pub key_batches: KeyBatches,
     /// Columns to deliver, in this order: of the clustered index's layout if rows are fetched,

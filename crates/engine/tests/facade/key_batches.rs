@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arrow_array::Array;
-use perigee_engine::catalog::Table;
+use perigee_engine::catalog::{Table, TableDef};
 use perigee_engine::scan::{CancelToken, KeyBatches, LookupRequest};
 use perigee_engine::txn::{ReadView, TransactionOptions, Written};
 use perigee_engine::{Engine, EngineConfig};
@@ -22,6 +22,30 @@ use crate::{definition, live, load, open, row};
 const ROWS: i64 = 20_000;
 const CLUSTERED: usize = 0;
 const BY_AMOUNT: usize = 1;
+
+/// Rows that lie together by a text; `(note, id)` is the primary key.
+fn grouped() -> TableDef {
+    TableDef {
+        primary_key: vec![2, 0],
+        indexes: Vec::new(),
+        ..definition("g")
+    }
+}
+
+/// A row of it: most notes have a few rows, a few have pages of them.
+fn grouped_row(id: i64) -> Vec<Datum> {
+    let note = match id % 3 {
+        0 => format!("group {}", id % 4),
+        _ => format!("note {}", id / 30),
+    };
+    let mut row = row(id);
+    row[2] = Datum::String(note.into_bytes());
+    row
+}
+
+fn note_key(table: &Table, note: &str) -> Vec<u8> {
+    key_of(table, CLUSTERED, Datum::String(note.as_bytes().to_vec()))
+}
 
 async fn open_over(dir: &Path, stores: Config, config: EngineConfig) -> Arc<Engine> {
     let log = LogStoreService::open(dir.join("log"), Default::default()).unwrap();
@@ -58,6 +82,24 @@ async fn change(engine: &Arc<Engine>, table: &Arc<Table>) {
     transaction.commit().await.unwrap();
 }
 
+/// The same for rows of notes.
+async fn change_notes(engine: &Arc<Engine>, table: &Arc<Table>) {
+    let mut transaction = engine.begin(TransactionOptions::default());
+    for id in (0..ROWS).step_by(17) {
+        let mut new = grouped_row(id);
+        let mut key = Vec::new();
+        let parts = [new[2].clone(), new[0].clone()];
+        key::encode_key(&table.clustered().layout, &parts, &mut key).unwrap();
+        new[1] = Datum::Decimal(i128::from(999 - id % 1000));
+        let written = match id % 3 {
+            1 => transaction.delete_row(table, &key).await.unwrap(),
+            _ => transaction.update_row(table, &key, &new).await.unwrap(),
+        };
+        assert_eq!(written, Written::Done);
+    }
+    transaction.commit().await.unwrap();
+}
+
 /// The rows that keys lead to, each with the number of its key.
 async fn find(
     (engine, table): (&Arc<Engine>, &Arc<Table>),
@@ -80,7 +122,7 @@ async fn find(
         table: table.clone(),
         index,
         fetch,
-        whole_keys: index == CLUSTERED,
+        key_columns: 1,
         key_batches,
         projection: vec![0, 1, 2],
         predicate: Some(crate::below(table, 400)),
@@ -93,7 +135,59 @@ async fn find(
         let values: Vec<_> = columns.map(|column| column.slice(at, 1)).collect();
         format!("{key}: {values:?}")
     });
-    rows.collect()
+    let mut rows: Vec<_> = rows.collect();
+    // Those of one key come in any order.
+    rows.sort();
+    rows
+}
+
+/// The rows of some notes, each with the number of its note.
+async fn find_notes(
+    (engine, table): (&Arc<Engine>, &Arc<Table>),
+    view: &Arc<ReadView>,
+    key_batches: KeyBatches,
+) -> Vec<String> {
+    let groups = (0..4).map(|n| format!("group {n}"));
+    let notes = (0..700).step_by(3).map(|n| format!("note {n}"));
+    let mut keys: Vec<_> = groups
+        .chain(notes)
+        .map(|note| note_key(table, &note))
+        .collect();
+    keys.sort();
+    let request = LookupRequest {
+        table: table.clone(),
+        index: CLUSTERED,
+        fetch: false,
+        key_columns: 1,
+        key_batches,
+        projection: vec![1, 0],
+        predicate: Some(crate::below(table, 400)),
+        view: view.clone(),
+        cancel: CancelToken::new(),
+    };
+    let found = engine.lookups(request).unwrap().find(&keys).await.unwrap();
+    let rows = found.key_of_row.iter().enumerate().map(|(at, key)| {
+        let columns = found.batch.columns().iter();
+        let values: Vec<_> = columns.map(|column| column.slice(at, 1)).collect();
+        format!("{key}: {values:?}")
+    });
+    let mut rows: Vec<_> = rows.collect();
+    // Those of one key come in any order.
+    rows.sort();
+    rows
+}
+
+async fn agree_on_notes(engine: &Arc<Engine>, table: &Arc<Table>, views: &[Arc<ReadView>]) {
+    let counters = engine.scan_counters();
+    for view in views {
+        let whole = find_notes((engine, table), view, KeyBatches::Never).await;
+        assert!(whole.len() > 2000, "{} rows", whole.len());
+        let before = counters.keys_fetched.load(Ordering::Relaxed);
+        let picked = find_notes((engine, table), view, KeyBatches::Always).await;
+        assert_eq!(picked, whole);
+        let keys = counters.keys_fetched.load(Ordering::Relaxed) - before;
+        assert!(keys > 200, "{keys} keys");
+    }
 }
 
 async fn agree(engine: &Arc<Engine>, table: &Arc<Table>, views: &[Arc<ReadView>], what: &str) {
@@ -142,6 +236,15 @@ fn rows_picked_out_of_their_pages_are_those_of_whole_pages() {
             change(&engine, &table).await;
             let views = [old, engine.read_view()];
             agree(&engine, &table, &views, what).await;
+            let table = engine.create_table(grouped()).await.unwrap();
+            let mut transaction = engine.begin(TransactionOptions::default());
+            let rows: Vec<_> = (0..ROWS).map(grouped_row).collect();
+            transaction.insert(&table, &rows).await.unwrap();
+            transaction.commit().await.unwrap();
+            let old = engine.read_view();
+            change_notes(&engine, &table).await;
+            let views = [old, engine.read_view()];
+            agree_on_notes(&engine, &table, &views).await;
         });
     }
 }

@@ -120,7 +120,7 @@ async fn seen(engine: &Arc<Engine>, table: &Arc<Table>, view: &Arc<ReadView>) ->
         table: table.clone(),
         index: 1,
         fetch: true,
-        whole_keys: false,
+        key_columns: 1,
         key_batches: KeyBatches::Never,
         projection: vec![0, 1, 2, 3],
         predicate: None,

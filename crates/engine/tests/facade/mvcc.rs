@@ -66,7 +66,7 @@ pub(super) async fn seen(
                 table: table.clone(),
                 index: 1,
                 fetch: fetch == 2,
-                whole_keys: false,
+                key_columns: 1,
                 key_batches: KeyBatches::Never,
                 projection: if fetch == 2 { vec![0, 1] } else { vec![1, 0] },
                 predicate: None,

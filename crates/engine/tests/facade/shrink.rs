@@ -75,7 +75,7 @@ async fn seen(
             table: table.clone(),
             index: 1,
             fetch,
-            whole_keys: false,
+            key_columns: 1,
             key_batches: KeyBatches::Never,
             projection: vec![if fetch { 0 } else { 1 }],
             predicate: None,

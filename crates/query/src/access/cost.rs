@@ -85,6 +85,18 @@ impl<'a> CostModel<'a> {
         self.part(path, entries) + wanted.min(delivered) * self.prices.whole.row
     }
 
+    /// Cost of a byte of a row that storage returns.
+    #[must_use]
+    pub fn returned_byte(&self) -> f64 {
+        let Prices {
+            storage,
+            reduced,
+            byte,
+            ..
+        } = &self.prices;
+        storage.byte + reduced.byte + byte
+    }
+
     /// Cost of sorting rows, of which `wanted` are kept.
     #[must_use]
     pub fn sort(rows: f64, wanted: f64) -> f64 {
@@ -98,8 +110,8 @@ impl<'a> CostModel<'a> {
         // Records of one key lie together, those of another one anywhere.
         let pages_per_key = (matches / self.records_per_page(index)).max(1.0);
         let reads = self.scattered(index, keys * pages_per_key);
-        let read = match index == 0 && matches <= 1.0 && self.picks_rows() {
-            true => self.picking(&reads, keys),
+        let read = match index == 0 && self.picks_rows() {
+            true => self.picking(&reads, keys, found),
             false => self.reading(&reads, keys),
         };
         keys * LOOKUP + found * FOUND + read + if fetch { self.fetches(found) } else { 0.0 }
@@ -191,7 +203,7 @@ impl<'a> CostModel<'a> {
     fn fetches(&self, rows: f64) -> f64 {
         let reads = self.scattered(0, rows);
         let read = match self.picks_rows() {
-            true => self.picking(&reads, rows),
+            true => self.picking(&reads, rows, rows),
             false => self.reading(&reads, rows),
         };
         rows * (LOOKUP + FOUND) + read
@@ -205,7 +217,7 @@ impl<'a> CostModel<'a> {
     }
 
     /// Cost of having storage pick rows out of pages, a batch of keys at a time.
-    fn picking(&self, reads: &Reads, keys: f64) -> f64 {
+    fn picking(&self, reads: &Reads, keys: f64, rows: f64) -> f64 {
         let Prices {
             wait,
             storage,
@@ -215,7 +227,7 @@ impl<'a> CostModel<'a> {
         } = &self.prices;
         let waits = (keys / KEYS_PER_READ).ceil().min(reads.storage);
         let records = self.records_per_page(0) * (storage.record + storage.node);
-        let picked = keys * reads.storage / (reads.storage + reads.pool).max(1.0);
+        let picked = rows * reads.storage / (reads.storage + reads.pool).max(1.0);
         reads.pool * whole.pool_page
             + reads.storage * (self.reduced_page() + records)
             + picked * reduced.row

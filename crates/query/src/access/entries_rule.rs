@@ -5,26 +5,21 @@
 //! of an index's entries, with those conditions that are about its columns, and lookups of the rows by primary key, with
 //! the others. The scan is one as any other: storage filters it where that pays, and ships nothing but keys.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use datafusion::common::Result as DfResult;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{JoinSide, JoinType, Result as DfResult};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
-use perigee_engine::catalog::HIDDEN_ROW_ID;
-use perigee_value::ColumnType;
 
-use super::Reason;
-use super::exec::{NdpChoice, PageScanExec, as_page_scan};
-use super::index_join::{IndexJoinExec, InnerSide, JoinParts, KeyPart};
+use super::exec::{PageScanExec, as_page_scan};
+use super::index_join::IndexJoinExec;
 use super::join_rule::SAFETY;
-use super::paths::AccessPath;
-use super::settings::IndexConditions;
+use super::own_rows::{own_rows, primary_key};
+use super::settings::Used;
 
 /// The rule.
 #[derive(Debug)]
@@ -61,50 +56,24 @@ fn replace(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn Executi
     let settings = &scan.context.settings;
     // FORCE INDEX: all of the table is the last resort.
     let is_last = settings.indexes.forced && !scan.path.is_part();
-    let replaced = match is_last || settings.index_conditions == IndexConditions::Always {
+    let replaced = match is_last || settings.index_conditions == Used::Always {
         true => f64::MAX,
         false => scan.cost(),
     };
     match best.filter(|best| best.cost < replaced) {
-        Some(best) => Ok(Transformed::yes(Arc::new(best.join(scan, key)?))),
+        Some(best) => Ok(Transformed::yes(Arc::new(best.join(scan)?))),
         None => Ok(Transformed::no(node)),
     }
 }
 
 /// True if nothing but columns and conditions is wanted of an access. What locks does so before it reads, by its path.
 fn is_plain(scan: &PageScanExec) -> bool {
-    scan.context.settings.index_conditions != IndexConditions::Off
+    scan.context.settings.index_conditions != Used::Off
         && scan.context.locker.is_none()
         && scan.order.is_none()
         && scan.limit.is_none()
         && scan.aggregate.is_none()
         && !scan.filters.is_empty()
-}
-
-/// The columns of the primary key; `None` if it has one that plans do not know, or whose values are not found again by
-/// their keys.
-fn primary_key(scan: &PageScanExec) -> Option<Vec<usize>> {
-    let clustered = scan.table.clustered();
-    let places = clustered.layout.key[..clustered.key_columns].iter();
-    let column = |place: &u16| {
-        let column = clustered.columns[usize::from(*place)];
-        let def = scan.table.def.columns.get(usize::from(column))?;
-        (column != HIDDEN_ROW_ID && is_encoded(def.ty)).then_some(usize::from(column))
-    };
-    places.map(column).collect()
-}
-
-/// True if a plan's values of a type can be made keys again.
-fn is_encoded(ty: ColumnType) -> bool {
-    match ty {
-        ColumnType::Char { collation, .. } | ColumnType::Varchar { collation, .. } => {
-            collation.is_text()
-        }
-        ColumnType::Float | ColumnType::Double | ColumnType::Long { .. } | ColumnType::Json => {
-            false
-        }
-        _ => true,
-    }
 }
 
 /// A way to look at entries first.
@@ -153,51 +122,8 @@ impl Candidate {
     }
 
     /// The access as a join.
-    fn join(self, scan: &PageScanExec, key: Vec<usize>) -> DfResult<IndexJoinExec> {
-        let input = Arc::new(self.entries);
-        let clustered = scan.table.clustered();
-        let places = clustered.layout.key[..clustered.key_columns].iter();
-        let parts = places.enumerate().map(|(at, place)| {
-            let column = &clustered.layout.columns[usize::from(*place)];
-            let name = scan.table_schema.field(key[at]).name();
-            KeyPart {
-                ty: column.ty,
-                nullable: column.null_bit.is_some(),
-                value: Arc::new(Column::new(name, at)),
-            }
-        });
-        let parts: Vec<_> = parts.collect();
-        let mut rows = scan.clone();
-        rows.filters = self.rest;
-        rows.sampled = None;
-        rows.path = AccessPath {
-            equal_columns: key.len(),
-            possible: scan.path.possible.clone(),
-            ..AccessPath::all_of(0, false)
-        };
-        rows.ndp = NdpChoice::not(Reason::Lookup);
-        let rows = rows.rebuilt();
-        let schema = rows.schema();
-        let statistics = StatisticsContext::new().compute(scan, &StatisticsArgs::new())?;
-        let first = key.len();
-        let projection = (first..first + schema.fields().len()).collect();
-        let inner = InnerSide {
-            scan: rows,
-            steps: Vec::new(),
-            schema,
-            key: parts,
-            matches: 1.0,
-            lookups: OnceLock::new(),
-        };
-        let parts = JoinParts {
-            join_type: JoinType::Inner,
-            outer: JoinSide::Left,
-            on: Vec::new(),
-            equal: Vec::new(),
-            filter: None,
-            projection: Some(projection),
-            fetch: None,
-        };
-        IndexJoinExec::try_new(input, Arc::new(inner), parts, statistics)
+    fn join(self, scan: &PageScanExec) -> DfResult<IndexJoinExec> {
+        let key: Vec<_> = (0..self.entries.projection.len()).collect();
+        own_rows(Arc::new(self.entries), &key, scan, self.rest)
     }
 }

@@ -363,6 +363,16 @@ impl PageScanExec {
         self
     }
 
+    /// The access with the same conditions that delivers other columns, by the path that is best for these.
+    pub(super) fn delivering(&self, projection: Vec<usize>) -> Self {
+        let mut scan = Self {
+            projection,
+            ..self.clone()
+        };
+        scan.path = scan.cheapest_path();
+        scan.rebuilt()
+    }
+
     /// The node with so many partitions; an ordered scan and a lookup have one.
     pub(super) fn with_partitions(mut self, partitions: usize) -> Self {
         let partitions = if self.order.is_some() || self.path.fetch {
@@ -647,7 +657,7 @@ impl PageScanExec {
     async fn batches(self) -> DfResult<BoxStream<'static, DfResult<RecordBatch>>> {
         let schema = self.schema();
         let batches = if self.path.fetch {
-            let lookups = self.lookups(self.view().await?, false)?;
+            let lookups = self.lookups(self.view().await?, 0)?;
             self.context.status.count(&self.ndp);
             lookups.spans(&self.path.spans, self.is_reverse())
         } else {
@@ -706,13 +716,13 @@ impl PageScanExec {
         self.context.settings.key_batches().pay(pages, pool)
     }
 
-    /// Lookups in the path's index, by all its key columns or the first ones, that deliver the access's columns.
-    pub(super) fn lookups(&self, view: Arc<ReadView>, whole_keys: bool) -> DfResult<Lookups> {
+    /// Lookups in the path's index, by so many of its key columns or by its parts, that deliver the access's columns.
+    pub(super) fn lookups(&self, view: Arc<ReadView>, key_columns: usize) -> DfResult<Lookups> {
         let request = LookupRequest {
             table: self.table.clone(),
             index: self.path.index,
             fetch: self.path.fetch,
-            whole_keys,
+            key_columns,
             key_batches: self.context.settings.key_batches(),
             projection: self.projected_positions()?,
             predicate: self.predicate()?,

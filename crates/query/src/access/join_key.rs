@@ -18,13 +18,33 @@ use super::exec::PageScanExec;
 use crate::functions::collation::{Collated, PAD};
 use crate::functions::wide;
 
-/// Appends a value as a part of a key over a column of this type, which the key may have NULL for; false,
-/// and nothing usable appended, if no value of the column equals it, as is the case with NULL.
+/// What strings come as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strings {
+    /// Their forms, which are what joins compare.
+    Forms,
+    /// Themselves.
+    Values,
+}
+
+/// Appends a value that a join compares as a part of a key over a column of this type, which the key may have NULL for;
+/// false, and nothing usable appended, if no value of the column equals it, as is the case with NULL.
 ///
 /// # Errors
 /// If it is a value of another kind than the column's.
 pub(super) fn encode_value(
+    part: (ColumnType, bool),
+    values: &ArrayRef,
+    row: usize,
+    out: &mut Vec<u8>,
+) -> DfResult<bool> {
+    encode(part, Strings::Forms, values, row, out)
+}
+
+/// The same of a value that strings come as.
+pub(super) fn encode(
     (ty, nullable): (ColumnType, bool),
+    strings: Strings,
     values: &ArrayRef,
     row: usize,
     out: &mut Vec<u8>,
@@ -34,8 +54,11 @@ pub(super) fn encode_value(
     if value.is_null() {
         return Ok(false);
     }
-    // What a join compares are forms.
-    match key::encode_form_part(ty, nullable, value, out) {
+    let encoded = match strings {
+        Strings::Forms => key::encode_form_part(ty, nullable, value, out),
+        Strings::Values => key::encode_part(ty, nullable, value, out),
+    };
+    match encoded {
         Ok(()) => Ok(true),
         Err(error) if error.kind == ValueErrorKind::OutOfRange => Ok(false),
         Err(error) => Err(internal_datafusion_err!("Q8: a join key: {error}")),

@@ -23,7 +23,7 @@ use perigee_engine::catalog::HIDDEN_ROW_ID;
 use super::Reason;
 use super::exec::{NdpChoice, PageScanExec, as_page_scan};
 use super::index_join::{IndexJoinExec, InnerSide, JoinParts, KeyPart, Step};
-use super::join_key::{Around, same_key};
+use super::join_key::{Around, Strings, same_key};
 use super::paths::AccessPath;
 use super::skew::{Found, rows_per_probe, spread_of};
 
@@ -261,6 +261,7 @@ fn key_of(
             ty: place.ty,
             nullable: place.null_bit.is_some(),
             value,
+            strings: Strings::Forms,
         });
     }
     (!key.is_empty()).then_some((key, in_key))

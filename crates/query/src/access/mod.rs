@@ -17,8 +17,10 @@ mod join_order;
 mod join_rule;
 mod join_table;
 mod key_values;
+mod late_rule;
 mod ndp_rule;
 mod order_rule;
+mod own_rows;
 mod paths;
 mod placement;
 mod reason;
@@ -41,7 +43,7 @@ pub use placement::{Cost, Placement};
 pub use reason::{NdpCounters, NdpStatus, Reason};
 pub use reference::{NUMBER_SEPARATOR, TableReference};
 pub use sampling::sample;
-pub use settings::{AccessContext, IndexChoice, IndexConditions, NdpMode, NdpSettings, Thresholds};
+pub use settings::{AccessContext, IndexChoice, NdpMode, NdpSettings, Thresholds, Used};
 pub use table::{ROW_ID, TableAccess, table_schema};
 
 /// An error of the engine on its way through DataFusion.

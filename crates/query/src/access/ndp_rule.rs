@@ -32,6 +32,7 @@ use super::filters::{JoinFilterRule, TopFilterRule};
 use super::groups::grouping_of;
 use super::join_rule::IndexJoinRule;
 use super::join_table::JoinTableRule;
+use super::late_rule::LateColumnsRule;
 use super::order_rule::{IndexOrderRule, above};
 use super::placement::{Placement, Work};
 use super::residual::obstacle;
@@ -61,6 +62,8 @@ pub fn physical_rules(
             out.push(rule);
         } else if !std::mem::replace(&mut placed, true) {
             out.push(Arc::new(IndexOrderRule));
+            // Before the rule that looks at entries first, which may do so for what rows are sorted by.
+            out.push(Arc::new(LateColumnsRule));
             // Before the NDP rule, which moves filters that are not pushed out of accesses.
             out.push(Arc::new(IndexJoinRule));
             out.push(Arc::new(EntriesRule));

@@ -23,14 +23,14 @@ pub enum NdpMode {
     ReplicaOn,
 }
 
-/// `ndp_index_conditions`.
+/// Where plans use a way of theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IndexConditions {
-    /// Rows are fetched first.
+pub enum Used {
+    /// Nowhere.
     Off,
-    /// Entries come first where that is expected to cost less.
+    /// Where it is expected to cost less.
     On,
-    /// And wherever it can be done.
+    /// Wherever it can be.
     Always,
 }
 
@@ -117,7 +117,9 @@ pub struct NdpSettings {
     pub top_filters: bool,
     /// `ndp_index_conditions`: conditions on the columns of a secondary index are evaluated over its entries, before rows
     /// are fetched.
-    pub index_conditions: IndexConditions,
+    pub index_conditions: Used,
+    /// `optimizer_late_columns`: the columns of the first rows of an order are read when these rows are known.
+    pub late_columns: Used,
     /// `ndp_key_batches`: storage picks rows that are looked up by their keys out of their pages.
     pub key_batches: KeyBatches,
     /// `optimizer_join_order`: inner joins are joined in the cheapest order, not in that of FROM.
@@ -172,7 +174,8 @@ impl Default for NdpSettings {
             join_table_hint: None,
             join_table_memory: JOIN_TABLE_MEMORY,
             top_filters: true,
-            index_conditions: IndexConditions::On,
+            index_conditions: Used::On,
+            late_columns: Used::On,
             key_batches: KeyBatches::IfLarger,
             join_order: true,
             sample_pages: 64,

@@ -24,10 +24,11 @@ use sqlparser::ast::Query;
 
 use super::dml::CurrentRows;
 use super::restart::{ATTEMPTS, is_changed};
+use super::variables::Variables;
 use super::{Session, bound, locking, rowless, turn, views};
 use crate::access::{
-    AccessContext, IndexChoice, IndexConditions, NUMBER_SEPARATOR, NdpMode, NdpSettings, NdpStatus,
-    TableAccess, TableReference, Thresholds, physical_rules, sample,
+    AccessContext, IndexChoice, NUMBER_SEPARATOR, NdpMode, NdpSettings, NdpStatus, TableAccess,
+    TableReference, Thresholds, Used, physical_rules, sample,
 };
 use crate::error::{Result, SqlError};
 use crate::functions::enumeration;
@@ -392,6 +393,15 @@ fn workers(session: &Session) -> usize {
     }
 }
 
+/// Where a variable says that a way is used.
+fn used(variables: &Variables, name: &str) -> Used {
+    match variables.get(name) {
+        Ok(Some("ALWAYS")) => Used::Always,
+        Ok(Some("OFF")) => Used::Off,
+        _ => Used::On,
+    }
+}
+
 /// The variables that steer table accesses.
 fn settings(session: &Session) -> NdpSettings {
     let variables = &session.variables;
@@ -420,11 +430,8 @@ fn settings(session: &Session) -> NdpSettings {
         join_table_hint: None,
         join_table_memory: variables.integer("ndp_join_table_memory") as usize, // the variable's range is small
         top_filters: variables.is_on("ndp_top_filters"),
-        index_conditions: match variables.get("ndp_index_conditions") {
-            Ok(Some("ALWAYS")) => IndexConditions::Always,
-            Ok(Some("OFF")) => IndexConditions::Off,
-            _ => IndexConditions::On,
-        },
+        index_conditions: used(variables, "ndp_index_conditions"),
+        late_columns: used(variables, "optimizer_late_columns"),
         key_batches: match variables.get("ndp_key_batches") {
             Ok(Some("ALWAYS")) => KeyBatches::Always,
             Ok(Some("OFF")) => KeyBatches::Never,

@@ -222,6 +222,11 @@ static DEFINITIONS: &[Definition] = &[
     both("net_read_timeout", Kind::Integer(1, DAYS), "30"),
     both("net_write_timeout", Kind::Integer(1, DAYS), "60"),
     both("optimizer_join_order", Kind::Switch, "ON"),
+    both(
+        "optimizer_late_columns",
+        Kind::Word(&["OFF", "ON", "ALWAYS"]),
+        "ON",
+    ),
     both("optimizer_sample_pages", Kind::Integer(0, 4096), "64"),
     both("optimizer_sample_time", Kind::Integer(1, 60_000), "100"),
     both("parallel_default_dop", Kind::Integer(0, 1024), "0"),

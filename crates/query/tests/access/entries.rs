@@ -85,7 +85,7 @@ async fn with_tables(setup: Setup) -> (Fixture, Session) {
             _ => (id % 50).to_string(),
         };
         wide += &format!("{id}|{}|c{code}|{amount}|{pad}\n", id * 7 % 1000);
-        keyed += &format!("K{id} |{}.5|{id}|C{code}|{pad}\n", id % 90);
+        keyed += &format!("Kä{id} |{}.5|{id}|C{code}|{pad}\n", id % 90);
         bare += &format!("c{code}|{pad}\n");
     }
     let small: String = (0..1000).map(|id| format!("{}\n", id * 2)).collect();

@@ -13,6 +13,7 @@ mod grouping;
 mod join_filters;
 mod join_orders;
 mod join_tables;
+mod late_columns;
 mod limits;
 mod long_lists;
 mod memory;

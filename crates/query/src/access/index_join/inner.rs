@@ -14,7 +14,7 @@ use perigee_value::ColumnType;
 use super::{LONG_BYTES, LONG_BYTES_PER_REQUEST, ROWS_PER_REQUEST};
 use crate::access::engine_error;
 use crate::access::exec::PageScanExec;
-use crate::access::join_key::encode_value;
+use crate::access::join_key::{Strings, encode};
 
 /// What the plan does between the table and the join, from the table upwards.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub(in crate::access) struct KeyPart {
     pub nullable: bool,
     /// Its value, over the outer rows.
     pub value: Arc<dyn PhysicalExpr>,
+    /// What that is of a string.
+    pub strings: Strings,
 }
 
 /// The inner side.
@@ -89,7 +91,8 @@ impl InnerSide {
     fn encode(&self, values: &[ArrayRef], row: usize) -> DfResult<Option<Vec<u8>>> {
         let mut out = Vec::new();
         for (part, values) in self.key.iter().zip(values) {
-            if !encode_value((part.ty, part.nullable), values, row, &mut out)? {
+            let column = (part.ty, part.nullable);
+            if !encode(column, part.strings, values, row, &mut out)? {
                 return Ok(None);
             }
         }
@@ -114,17 +117,10 @@ impl InnerSide {
         Ok(view)
     }
 
-    /// True if all key columns of the index are looked up.
-    fn has_whole_keys(&self) -> bool {
-        let scan = &self.scan;
-        self.key.len() == scan.table.indexes[scan.path.index].layout.key.len()
-    }
-
     /// True if storage picks rows out of pages that are not in the buffer pool.
     pub fn uses_key_batches(&self) -> bool {
         let path = &self.scan.path;
-        let by_key = path.fetch || (path.index == 0 && self.has_whole_keys());
-        by_key && self.scan.uses_key_batches()
+        (path.fetch || path.index == 0) && self.scan.uses_key_batches()
     }
 
     /// Inner rows that a request should find: fewer if they come with long values.
@@ -151,7 +147,7 @@ impl InnerSide {
         let lookups = match self.lookups.get() {
             Some(lookups) => lookups.with_view(view),
             None => {
-                let prepared = scan.lookups(view, self.has_whole_keys())?;
+                let prepared = scan.lookups(view, self.key.len())?;
                 self.lookups.get_or_init(|| {
                     scan.context.status.count(&scan.ndp);
                     prepared.clone()
