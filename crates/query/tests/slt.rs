@@ -394,3 +394,134 @@ async fn files_have_json() {
     let error = bad.await.unwrap_err();
     assert_eq!((error.errno, error.sqlstate), (3140, "22032"));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_are_loaded_row_by_row() {
+    let fixture = Fixture::new(Setup::default()).await;
+    let mut session = fixture.session();
+    let table = "CREATE DATABASE test; USE test; \
+                 CREATE TABLE t (id INT PRIMARY KEY, v INT, s VARCHAR(5) NOT NULL DEFAULT 'd', \
+                 g INT AS (v * 2), b VARBINARY(4), CHECK (v < 1000))";
+    fixture.run(&mut session, table).await.unwrap();
+    let all = "SELECT id, v, s, g, HEX(b) FROM t ORDER BY id";
+    // What LOAD DATA is given, a file, what comes of it, and the rows that are there then.
+    type Outcome<'a> = Result<(u64, &'a str), u16>;
+    let cases: &[(&str, &str, Outcome<'_>, &[&str])] = &[
+        (
+            "INTO TABLE t (id, @v, s) SET v = @v + id, b = REVERSE(s)",
+            "1\t10\tab\n2\t-3\t\n",
+            Ok((2, "Records: 2  Deleted: 0  Skipped: 0  Warnings: 0")),
+            &["1|11|ab|22|6261", "2|-1||-2|"],
+        ),
+        (
+            "REPLACE INTO TABLE t (id, v)",
+            "2\t5\n3\t\\N\n",
+            Ok((3, "Records: 2  Deleted: 1  Skipped: 0  Warnings: 0")),
+            &["1|11|ab|22|6261", "2|5|d|10|NULL", "3|NULL|d|NULL|NULL"],
+        ),
+        // Of the lines that are no rows only what is wrong is told.
+        (
+            "IGNORE INTO TABLE t (id, v, s)",
+            "1\t1\tx\n4\t12x\ttoo long\n5\t5000\ty\n6\n7\t7\tz\tmore\n",
+            Ok((3, "Records: 5  Deleted: 0  Skipped: 2  Warnings: 7")),
+            &["4|12|too l|24|NULL", "6|NULL|d|NULL|NULL", "7|7|z|14|NULL"],
+        ),
+        // Nothing is left of a statement that fails.
+        (
+            "INTO TABLE t (id, @v) SET v = @v",
+            "8\t1\n1\t1\n",
+            Err(1062),
+            &[],
+        ),
+        (
+            "INTO TABLE t (id, @v) SET v = @v",
+            "8\t1\n9\n",
+            Err(1261),
+            &[],
+        ),
+        (
+            "INTO TABLE t (id, @v) SET v = @v",
+            "8\t1\n9\t1\t2\n",
+            Err(1262),
+            &[],
+        ),
+        (
+            "INTO TABLE t (id, @v) SET v = @v",
+            "8\t1\n9\tx\n",
+            Err(1366),
+            &[],
+        ),
+        (
+            "INTO TABLE t (id, v) SET v = v * 1000",
+            "8\t1\n",
+            Err(3819),
+            &[],
+        ),
+        ("INTO TABLE t (id, v) SET w = 1", "8\t1\n", Err(1054), &[]),
+        ("INTO TABLE t (id, v) SET g = 1", "8\t1\n", Err(3105), &[]),
+        (
+            "INTO TABLE t (id, v) SET s = nothing",
+            "8\t1\n",
+            Err(1054),
+            &[],
+        ),
+        // A column that is assigned to has its field until then; a subquery is a value as any other.
+        (
+            "INTO TABLE t FIELDS TERMINATED BY ',' (id, v, @x, @x) SET v = -v, s = (SELECT MAX(s) FROM t WHERE id < 3)",
+            "10,-4,1,2\n11,0.5,,last\n",
+            Ok((2, "Records: 2  Deleted: 0  Skipped: 0  Warnings: 0")),
+            &["10|4|d|8|NULL", "11|-1|d|-2|NULL"],
+        ),
+    ];
+    let mut rows: Vec<String> = Vec::new();
+    for (what, file, outcome, changed) in cases {
+        let sql = format!("LOAD DATA LOCAL INFILE 'f' {what}");
+        let loaded = fixture.run_with(&mut session, &sql, (*file).into()).await;
+        let found = match &loaded {
+            Ok(results) => {
+                let ok = results[0].ok.as_ref().unwrap();
+                Ok((ok.affected_rows, ok.info.as_str()))
+            }
+            Err(error) => Err(error.errno),
+        };
+        assert_eq!(found, *outcome, "{what}");
+        let id = |row: &String| row.split('|').next().unwrap().parse::<u32>().unwrap();
+        rows.retain(|row| changed.iter().all(|new| id(row) != id(&(*new).to_owned())));
+        rows.extend(changed.iter().map(|row| (*row).to_owned()));
+        rows.sort_by_key(id);
+        let results = fixture.run(&mut session, all).await.unwrap();
+        assert_eq!(rows_of(&results[0]), rows, "{what}");
+    }
+    let last = fixture.run(&mut session, "SELECT @x").await.unwrap();
+    assert_eq!(rows_of(&last[0]), ["last"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_is_a_part_of_its_transaction() {
+    let fixture = Fixture::new(Setup::default()).await;
+    let mut session = fixture.session();
+    let begin = "CREATE DATABASE test; USE test; CREATE TABLE t (id INT PRIMARY KEY, v INT); \
+                 BEGIN; INSERT INTO t VALUES (0, 0)";
+    fixture.run(&mut session, begin).await.unwrap();
+    let load = "LOAD DATA LOCAL INFILE 'f' INTO TABLE t";
+    let lines: String = (1..=20_000).map(|id| format!("{id}\t{id}\n")).collect();
+    let loaded = fixture.run_with(&mut session, load, lines.into()).await;
+    assert_eq!(
+        loaded.unwrap()[0].ok.as_ref().unwrap().affected_rows,
+        20_000
+    );
+    // Of a statement that fails nothing is left; of the transaction all.
+    let failed = fixture.run_with(&mut session, load, "30000\t1\n5\t1\n".into());
+    assert_eq!(failed.await.unwrap_err().errno, 1062);
+    let count = "SELECT COUNT(*), MAX(id) FROM t";
+    let results = fixture.run(&mut session, count).await.unwrap();
+    assert_eq!(rows_of(&results[0]), ["20001|20000"]);
+    let results = fixture
+        .run(&mut session, "ROLLBACK; SELECT COUNT(*) FROM t")
+        .await;
+    assert_eq!(rows_of(results.unwrap().last().unwrap()), ["0"]);
+    let read_only = "START TRANSACTION READ ONLY";
+    fixture.run(&mut session, read_only).await.unwrap();
+    let refused = fixture.run_with(&mut session, load, "1\t1\n".into()).await;
+    assert_eq!(refused.unwrap_err().errno, 1792);
+}

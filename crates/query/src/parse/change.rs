@@ -202,6 +202,18 @@ fn hints(cursor: &Cursor<'_>) -> Vec<OptimizerHint> {
         .collect()
 }
 
+/// Parses assignments up to the end of the statement.
+pub(super) fn assignments(cursor: &Cursor<'_>) -> Result<Vec<Assignment>> {
+    let piece = cursor.piece();
+    let mut parser = piece.parser(cursor.position());
+    let assignments = parser.parse_comma_separated(Parser::parse_assignment);
+    let mut assignments = assignments.map_err(|e| piece.error(&e))?;
+    balance(&mut assignments, piece.grammar);
+    piece.expect_end(&mut parser)?;
+    check_names(piece, &assignments)?;
+    Ok(assignments)
+}
+
 fn check(piece: Piece<'_>, rows: &Rows, statement: &str) -> Result<()> {
     if !rows.is_one_table() {
         if rows.order_by.is_some() {

@@ -1,11 +1,11 @@
 //! `LOAD DATA LOCAL INFILE`, which sqlparser does not know.
 
-use sqlparser::ast::ObjectName;
+use sqlparser::ast::{Assignment, ObjectName};
 use sqlparser::tokenizer::Token;
 
 use perigee_value::Charset;
 
-use super::{Cursor, charset_named};
+use super::{Cursor, change, charset_named};
 use crate::error::{Result, SqlError};
 
 /// How fields are written.
@@ -28,6 +28,26 @@ pub struct Lines {
     pub terminated: Vec<u8>,
 }
 
+/// What becomes of lines whose keys exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// An error.
+    Refused,
+    /// They are left out, and other errors are warnings.
+    Ignored,
+    /// They take the places of the rows.
+    Replaced,
+}
+
+/// What a field of the file is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// A column of the table, in lower case.
+    Column(String),
+    /// A variable for the assignments, in lower case without `@`.
+    Variable(String),
+}
+
 /// A LOAD DATA statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadData {
@@ -41,8 +61,12 @@ pub struct LoadData {
     pub lines: Lines,
     /// Lines to skip at the beginning.
     pub ignore_lines: u64,
-    /// Columns of the file's fields, if they are not those of the table.
-    pub columns: Option<Vec<String>>,
+    /// What the file's fields are for, if not for the columns of the table.
+    pub columns: Option<Vec<Field>>,
+    /// REPLACE or IGNORE.
+    pub existing: Existing,
+    /// SET.
+    pub assignments: Vec<Assignment>,
 }
 
 fn unsupported<T>(feature: &str) -> Result<T> {
@@ -59,9 +83,12 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<LoadData> {
     }
     cursor.expect_word("INFILE")?;
     let file = cursor.string()?;
-    if cursor.peek_any(&["REPLACE", "IGNORE"]) {
-        return unsupported("LOAD DATA … REPLACE, IGNORE");
-    }
+    let existing = match (cursor.accept("REPLACE"), cursor.accept("IGNORE")) {
+        (true, true) => return Err(cursor.error()),
+        (true, false) => Existing::Replaced,
+        (false, true) => Existing::Ignored,
+        (false, false) => Existing::Refused,
+    };
     cursor.expect_word("INTO")?;
     cursor.expect_word("TABLE")?;
     let table = cursor.object_name()?;
@@ -84,10 +111,13 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<LoadData> {
         }
     }
     let columns = columns(&mut cursor)?;
-    if cursor.peek_any(&["SET"]) {
-        return unsupported("LOAD DATA … SET");
-    }
-    cursor.end()?;
+    let assignments = match cursor.accept("SET") {
+        true => change::assignments(&cursor)?,
+        false => {
+            cursor.end()?;
+            Vec::new()
+        }
+    };
     Ok(LoadData {
         file,
         table,
@@ -95,6 +125,8 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<LoadData> {
         lines,
         ignore_lines,
         columns,
+        existing,
+        assignments,
     })
 }
 
@@ -166,17 +198,17 @@ fn lines(cursor: &mut Cursor<'_>) -> Result<Lines> {
     Ok(lines)
 }
 
-fn columns(cursor: &mut Cursor<'_>) -> Result<Option<Vec<String>>> {
+fn columns(cursor: &mut Cursor<'_>) -> Result<Option<Vec<Field>>> {
     if !cursor.accept_token(&Token::LParen) {
         return Ok(None);
     }
     let mut columns = Vec::new();
     loop {
-        let name = cursor.name()?;
-        if name.starts_with('@') {
-            return unsupported("user variables in LOAD DATA");
-        }
-        columns.push(name.to_lowercase());
+        let name = cursor.name()?.to_lowercase();
+        columns.push(match name.strip_prefix('@') {
+            Some(variable) => Field::Variable(variable.to_owned()),
+            None => Field::Column(name),
+        });
         if !cursor.accept_token(&Token::Comma) {
             break;
         }

@@ -48,7 +48,7 @@ pub use cursor::Cursor;
 pub use ddl::{Clause, Ddl, Position};
 pub use dialect::Grammar;
 pub use footprint::Footprint;
-pub use load::{Fields, Lines, LoadData};
+pub use load::{Existing, Field, Fields, Lines, LoadData};
 pub use lock::LockStatement;
 pub use long_lists::LongLists;
 pub use masked::masked;
@@ -208,6 +208,7 @@ impl Statement {
                 | Self::Explain(..)
                 | Self::Describe(..)
                 | Self::Insert(_)
+                | Self::Load(_)
                 | Self::Update(_)
                 | Self::Delete(_)
                 | Self::Use(_)

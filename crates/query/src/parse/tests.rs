@@ -100,9 +100,30 @@ fn load_data_options() {
     );
     assert_eq!(
         (load.ignore_lines, load.columns.unwrap()),
-        (2, vec!["a".into(), "b".into()])
+        (
+            2,
+            vec![Field::Column("a".into()), Field::Column("b".into())]
+        )
     );
     assert_eq!(load.table.to_string(), "db.t");
+    assert_eq!(load.existing, Existing::Refused);
+    let Statement::Load(load) =
+        parse("LOAD DATA LOCAL INFILE 'x' REPLACE INTO TABLE t (a, @X) SET b = @x + 1, c = NOW()")
+            .unwrap()
+    else {
+        panic!("not a LOAD");
+    };
+    assert_eq!(load.existing, Existing::Replaced);
+    let fields = vec![Field::Column("a".into()), Field::Variable("x".into())];
+    assert_eq!((load.columns, load.assignments.len()), (Some(fields), 2));
+    for wrong in [
+        "LOAD DATA LOCAL INFILE 'x' REPLACE IGNORE INTO TABLE t",
+        "LOAD DATA LOCAL INFILE 'x' INTO TABLE t SET",
+        "LOAD DATA LOCAL INFILE 'x' INTO TABLE t SET a = 1,",
+        "LOAD DATA LOCAL INFILE 'x' INTO TABLE t SET a = 1 LINES",
+    ] {
+        assert_eq!(parse(wrong).unwrap_err().errno, 1064, "{wrong}");
+    }
 }
 
 #[test]

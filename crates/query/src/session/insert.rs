@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use destination::Destination;
 pub(super) use errors::{duplicate_error, engine_error, row_error, value_error};
+use futures::{Stream, StreamExt};
 use literal::{Simple, simple_literal};
 pub(super) use literal::{literal_datum, number_for};
 pub(super) use targets::Targets;
@@ -77,6 +78,49 @@ pub(super) async fn run(
     Ok(OkResult {
         last_insert_id: session.note_numbers(&mut generator),
         ..ok
+    })
+}
+
+/// Rows that do not stand in the statement's text.
+pub(super) struct RowBlock {
+    /// Their values, for the columns that the statement names.
+    pub rows: Vec<Vec<Expr>>,
+    /// What is to be said of them.
+    pub warnings: Vec<SqlError>,
+}
+
+/// What a statement with such rows did.
+pub(super) struct Loaded {
+    pub records: u64,
+    pub inserted: u64,
+    pub deleted: u64,
+    pub warnings: usize,
+    pub last_insert_id: u64,
+}
+
+/// Runs an INSERT or REPLACE with rows that come a block at a time; those of its VALUES come first.
+///
+/// # Errors
+/// As an INSERT. The statement has changed nothing then.
+pub(super) async fn run_blocks(
+    session: &mut Session,
+    insert: Insert,
+    blocks: &mut (dyn Stream<Item = Result<RowBlock>> + Send + Unpin),
+    piece: Piece<'_>,
+    cancel: &CancelToken,
+) -> Result<Loaded> {
+    let statement = Statement::new(session, insert, piece)?;
+    let mut work = session.begin_work(cancel);
+    let outcome = statement
+        .load(session, &mut work, blocks, piece, cancel)
+        .await;
+    let (counts, converter, mut generator) = session.end_work(work, outcome).await?;
+    Ok(Loaded {
+        records: counts.records,
+        inserted: counts.inserted,
+        deleted: counts.deleted,
+        warnings: converter.report(session),
+        last_insert_id: session.note_numbers(&mut generator),
     })
 }
 
@@ -235,21 +279,59 @@ impl Statement {
             _ => None,
         };
         let mut writer = Writer {
-            statement: self,
-            session,
-            work,
-            cancel,
             on_duplicate,
-            converter: Converter::new(self.strictness),
-            counts: Counts::default(),
-            generator: Generator::new(session, &self.table).await?,
-            now,
+            ..self.writer(session, work, cancel).await?
         };
-        writer.converter.warnings.extend(self.targets.warnings());
         match &self.source {
             Rows::Values(values) => writer.all_values(values, piece).await?,
             Rows::Query(query) => writer.query(query).await?,
         }
+        Ok((writer.counts, writer.converter, writer.generator))
+    }
+
+    /// What inserts its rows, on no condition.
+    async fn writer<'a>(
+        &'a self,
+        session: &'a Session,
+        work: &'a mut Work,
+        cancel: &'a CancelToken,
+    ) -> Result<Writer<'a>> {
+        let mut converter = Converter::new(self.strictness);
+        converter.warnings.extend(self.targets.warnings());
+        Ok(Writer {
+            statement: self,
+            session,
+            work,
+            cancel,
+            on_duplicate: None,
+            converter,
+            counts: Counts::default(),
+            generator: Generator::new(session, &self.table).await?,
+            now: session.now(),
+        })
+    }
+
+    /// Inserts rows that come a block at a time.
+    async fn load(
+        &self,
+        session: &Session,
+        work: &mut Work,
+        blocks: &mut (dyn Stream<Item = Result<RowBlock>> + Send + Unpin),
+        piece: Piece<'_>,
+        cancel: &CancelToken,
+    ) -> Result<(Counts, Converter, Generator)> {
+        work.check_writable()?;
+        let mut writer = self.writer(session, work, cancel).await?;
+        let mut waiting = Waiting::default();
+        while let Some(block) = blocks.next().await {
+            let RowBlock { rows, warnings } = block?;
+            writer.converter.warnings.extend(warnings);
+            writer.values(&rows, piece, &mut waiting).await?;
+            interrupt::check()?;
+            // Other statements take their turns between two blocks.
+            tokio::task::yield_now().await;
+        }
+        writer.insert(&mut waiting.rows).await?;
         Ok((writer.counts, writer.converter, writer.generator))
     }
 

@@ -2,9 +2,10 @@
 //! into records while the next ones arrive; the engine gets them in the order of the file.
 //!
 //! The first bad line ends the statement with an error that names its number and column, and
-//! everything is undone. (MySQL would turn errors of LOCAL into warnings and keep the rest.)
+//! everything is undone. (MySQL would turn errors of LOCAL into warnings and keep the rest, as IGNORE does here.)
 
 mod lines;
+mod rows;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use super::dml::is_moment;
 use super::generated::GeneratedColumns;
 use super::insert::{Targets, engine_error, row_error, value_error};
 use crate::error::{Result, SqlError};
-use crate::parse::LoadData;
+use crate::parse::{Field, LoadData, Piece};
 use crate::result::{LocalFile, OkResult};
 use lines::{Format, LineError};
 
@@ -41,15 +42,18 @@ pub(super) async fn run(
     session: &mut Session,
     statement: &LoadData,
     file: &mut dyn LocalFile,
+    piece: Piece<'_>,
     cancel: &CancelToken,
 ) -> Result<OkResult> {
+    if rows::are_needed(session, statement) {
+        return rows::run(session, statement, file, piece, cancel).await;
+    }
+    session.check_writable()?;
     let table = session.named_table(&statement.table)?;
     session.check_locked(&table, true)?;
-    let names: Vec<&str> = statement
-        .columns
-        .iter()
-        .flatten()
-        .map(String::as_str)
+    let columns = statement.columns.iter().flatten();
+    let names: Vec<&str> = columns
+        .map(|(Field::Column(name) | Field::Variable(name))| name.as_str())
         .collect();
     let targets = Targets::named(&table, &names)?;
     let engine = session.frontend.engine.clone();
@@ -335,13 +339,16 @@ impl Plan {
                 error
             }
             LineProblem::Refused(error) => error,
-            LineProblem::Unclosed => {
-                let mut error = SqlError::too_few_fields(row);
-                error.message = format!("{} (a quote is not closed)", error.message);
-                error
-            }
+            LineProblem::Unclosed => unclosed(row),
         }
     }
+}
+
+/// The error of a line whose quote is not closed.
+fn unclosed(row: u64) -> SqlError {
+    let mut error = SqlError::too_few_fields(row);
+    error.message = format!("{} (a quote is not closed)", error.message);
+    error
 }
 
 /// A line that is no row.
@@ -369,11 +376,7 @@ async fn transfer(
     workers: usize,
     cancel: &CancelToken,
 ) -> Result<()> {
-    let mut blocks = Blocks {
-        plan: plan.clone(),
-        buffer: BytesMut::new(),
-        skip: plan.ignore_lines,
-    };
+    let mut blocks = Blocks::new(&plan.format, plan.ignore_lines);
     let mut pending: VecDeque<Work> = VecDeque::new();
     let mut rows = 0;
     while let Some(block) = blocks.next(file).await? {
@@ -416,13 +419,22 @@ async fn push(
 
 /// Cuts the file.
 struct Blocks {
-    plan: Arc<Plan>,
+    format: Format,
     buffer: BytesMut,
     /// Lines still to skip.
     skip: u64,
 }
 
 impl Blocks {
+    /// Of a file that begins with so many lines to skip.
+    fn new(format: &Format, skip: u64) -> Self {
+        Self {
+            format: format.clone(),
+            buffer: BytesMut::new(),
+            skip,
+        }
+    }
+
     /// The next block of whole lines.
     async fn next(&mut self, file: &mut dyn LocalFile) -> Result<Option<Bytes>> {
         let mut wanted = BLOCK;
@@ -434,7 +446,7 @@ impl Blocks {
                     None => ended = true,
                 }
             }
-            let format = &self.plan.format;
+            let format = &self.format;
             while self.skip > 0 {
                 match format.first_line(&self.buffer) {
                     Some(len) => {

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::diagnostics::{Diagnostics, Division, Noted};
 use crate::error::{Result, SqlError};
-use crate::parse::{Piece, Show, Statement, bare_list};
+use crate::parse::{Existing, Piece, Show, Statement, bare_list};
 use crate::result::{LocalFile, OkResult, ResultColumn, ResultSink};
 
 /// Runs one statement.
@@ -102,7 +102,8 @@ fn division(session: &Session, statement: &Statement) -> Division {
         Statement::Insert(insert) => !insert.ignore,
         Statement::Update(update) => !update.ignore,
         Statement::Delete(delete) => !delete.ignore,
-        Statement::Load(_) | Statement::Ddl(_) => true,
+        Statement::Load(load) => load.existing != Existing::Ignored,
+        Statement::Ddl(_) => true,
         _ => false,
     };
     match modes.has(Modes::ERROR_FOR_DIVISION_BY_ZERO) {
@@ -176,7 +177,7 @@ async fn run_kind(
             finish(session, ok, out).await
         }
         Statement::Load(load) => {
-            let ok = load::run(session, &load, file, cancel).await?;
+            let ok = load::run(session, &load, file, piece, cancel).await?;
             finish(session, ok, out).await
         }
         Statement::Analyze(statement) => analyze::run(session, &statement, out, cancel).await,

@@ -158,6 +158,11 @@ impl Session {
         }
     }
 
+    /// True if the next statement is a transaction by itself.
+    pub(super) fn commits_each_statement(&self) -> bool {
+        self.open.is_none() && self.autocommit()
+    }
+
     /// The transaction of a load, which belongs to no other.
     pub(super) fn load_transaction(&self) -> Transaction {
         self.open_with(Isolation::default(), false).transaction
