@@ -11,7 +11,7 @@ use perigee_ndp::FILTER_VERSION;
 use perigee_page::{PageKind, PageRef, RecordShape};
 use perigee_redo::Op;
 use perigee_sal::Sal;
-use perigee_types::{DbId, IndexId, Lsn, PageId, TrxId};
+use perigee_types::{DbId, IndexId, Lsn, PAGE_SIZE, PageId, TrxId};
 use perigee_value::Collation;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -25,7 +25,7 @@ use crate::crash::vital;
 use crate::errand::freeing_space;
 use crate::mtr::Mtr;
 use crate::prices::{Learned, Prices, Rents, calibrate};
-use crate::scan::{ScanCounters, ScanHandle, ScanRequest};
+use crate::scan::{KeyBatches, ScanCounters, ScanHandle, ScanRequest};
 use crate::space::{free_orphans, reclaim_forever};
 use crate::txn::system::{self, Counter, SYSTEM_PAGE, Slot};
 use crate::txn::{
@@ -121,6 +121,13 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.background.lock().iter().for_each(JoinHandle::abort);
     }
+}
+
+/// Rows of a table of fewer leaves are not picked out of them: all of it is soon in the buffer pool.
+const LEAST_PICKED: u64 = 100;
+
+fn leaf_pages_of_rows(table: &Table) -> u64 {
+    table.stats().leaf_pages.first().copied().unwrap_or(0)
 }
 
 impl Engine {
@@ -305,6 +312,37 @@ impl Engine {
             true => self.learned.prices(self.sal.link_cost()),
             false => Prices::REFERENCE,
         }
+    }
+
+    /// True if storage is to be asked for rows of a table that are looked up by key, instead of for their pages.
+    #[must_use]
+    pub fn picks_rows(&self, table: &Table, when: KeyBatches) -> bool {
+        let pages = leaf_pages_of_rows(table);
+        match when {
+            KeyBatches::Never => false,
+            KeyBatches::WhereItPays if self.may_keep(pages) => {
+                pages >= LEAST_PICKED && self.rent_paid(table.clustered()) < self.cost_of(pages)
+            }
+            KeyBatches::WhereItPays | KeyBatches::Always => true,
+        }
+    }
+
+    /// Storage goes through so many leaves for rows of a table: what bringing them into the buffer pool would have cost.
+    pub(crate) fn pay_for_rows(&self, table: &Table, leaves: u64) {
+        if self.may_keep(leaf_pages_of_rows(table)) {
+            self.pay_rent(table.clustered(), Some(self.cost_of(leaves)));
+        }
+    }
+
+    /// True if the buffer pool has room for so many pages.
+    fn may_keep(&self, pages: u64) -> bool {
+        pages <= self.pool.capacity() as u64
+    }
+
+    /// What bringing in so many pages costs, in microseconds.
+    fn cost_of(&self, pages: u64) -> f64 {
+        let Prices { whole, byte, .. } = self.prices();
+        pages as f64 * (whole.page + PAGE_SIZE as f64 * byte)
     }
 
     /// What scans that storage reduced paid in the last minutes, in microseconds, because an index was not in the

@@ -23,12 +23,13 @@ use perigee_value::ColumnType;
 
 use super::LookupRequest;
 use super::counters::add;
-use super::request::CancelToken;
+use super::request::{CancelToken, KeyBatches};
 use super::row_keys::RowKeys;
 use super::source::{prepare, received};
 use crate::EngineError;
 use crate::btree::{StoredLeaf, StoredLeaves, Tree};
 use crate::buffer::Page;
+use crate::catalog::Table;
 use crate::engine::Engine;
 
 /// Fewer leaves than this are brought into the buffer pool.
@@ -37,6 +38,8 @@ const MIN_LEAVES: usize = 4;
 /// Reads of rows of a table by their keys, or by the first columns of these.
 pub(super) struct KeyReader {
     engine: Arc<Engine>,
+    table: Arc<Table>,
+    when: KeyBatches,
     tree: Tree,
     shape: RecordShape,
     /// The columns of the keys in the layout, and their types.
@@ -146,10 +149,7 @@ impl KeyReader {
             (false, 0) => request.key_columns,
             (false, _) => return None,
         };
-        let pages = table.stats().leaf_pages.first().copied().unwrap_or(0);
-        let pays = request
-            .key_batches
-            .pay(pages, engine.pool.capacity() as u64);
+        let pays = engine.picks_rows(table, request.key_batches);
         let columns = layout.key.get(..count).filter(|_| pays)?;
         let types = columns.iter().map(|c| layout.columns[usize::from(*c)].ty);
         KeySet::new(&types.collect::<Vec<_>>())?;
@@ -176,6 +176,8 @@ impl KeyReader {
         });
         Self {
             engine: engine.clone(),
+            table: request.table.clone(),
+            when: request.key_batches,
             tree: engine.tree(index),
             shape: layout.shape,
             types: types.collect(),
@@ -195,6 +197,9 @@ impl KeyReader {
             (pin.lsn(), pin)
         };
         let mut fetched = Fetched::default();
+        if !self.engine.picks_rows(&self.table, self.when) {
+            return Ok(fetched);
+        }
         let past_pool = self.engine.config.past_pool;
         let Some(stored) = self.tree.stored_leaves(keys, past_pool, pin).await? else {
             return Ok(fetched);
@@ -214,6 +219,7 @@ impl KeyReader {
             .read_reduced(*lsn, (leaves, keys), reduced, &mut fetched)
             .await?;
         self.read_whole(*lsn, &left, keys, &mut fetched).await?;
+        self.engine.pay_for_rows(&self.table, leaves.len() as u64);
         let counters = &self.engine.counters;
         add(&counters.key_batches, 1);
         add(&counters.keys_fetched, fetched.len() as u64);

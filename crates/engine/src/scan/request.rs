@@ -137,22 +137,11 @@ pub enum KeyBatches {
     /// Pages come whole, into the buffer pool.
     #[default]
     Never,
-    /// Where the index is larger than the buffer pool, so that a page that is brought in has gone before it is needed again.
-    IfLarger,
+    /// Where the index is larger than the buffer pool, so that a page that is brought in has gone before it is needed again;
+    /// and of a smaller one until that has cost as much as bringing all of it in.
+    WhereItPays,
     /// Of all pages that are not in the buffer pool.
     Always,
-}
-
-impl KeyBatches {
-    /// True if storage is to be asked for rows of an index of so many leaf pages, with so many pages in the buffer pool.
-    #[must_use]
-    pub fn pay(self, leaf_pages: u64, pool_pages: u64) -> bool {
-        match self {
-            Self::Never => false,
-            Self::IfLarger => leaf_pages > pool_pages,
-            Self::Always => true,
-        }
-    }
 }
 
 /// Reads of rows by keys of an index, or by parts of it.

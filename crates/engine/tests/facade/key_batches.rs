@@ -273,7 +273,7 @@ fn rows_are_picked_out_where_the_index_is_larger_than_the_pool() {
             let counters = engine.scan_counters();
             let shipped = || counters.bytes_shipped.load(Ordering::Relaxed);
             let place = (&engine, &table);
-            let found = find(place, (CLUSTERED, false), &view, KeyBatches::IfLarger).await;
+            let found = find(place, (CLUSTERED, false), &view, KeyBatches::WhereItPays).await;
             assert!(found.len() > 300);
             let keys = counters.keys_fetched.load(Ordering::Relaxed);
             assert_eq!(keys > 0, picks, "{keys} keys with {pool} bytes of pool");
@@ -282,4 +282,34 @@ fn rows_are_picked_out_where_the_index_is_larger_than_the_pool() {
             assert!(shipped() < 100 * keys.max(1), "{all:?}");
         });
     }
+}
+
+#[test]
+fn an_index_that_fits_is_brought_in_when_as_many_pages_were_gone_through() {
+    let dir = tempfile::tempdir().unwrap();
+    live(async {
+        let engine = open(dir.path(), EngineConfig::default()).await;
+        engine.create_schema("test").await.unwrap();
+        let table = engine.create_table(definition("t")).await.unwrap();
+        load(&engine, &table, 0..6 * ROWS).await;
+        engine.shutdown().await.unwrap();
+    });
+    live(async {
+        let engine = open(dir.path(), EngineConfig::default()).await;
+        let table = engine.table("test", "t").unwrap();
+        let pages = table.stats().leaf_pages[CLUSTERED];
+        assert!(pages > 200, "{pages} pages");
+        let (view, counters) = (engine.read_view(), engine.scan_counters());
+        let place = (&engine, &table);
+        let mut batches = Vec::new();
+        for _ in 0..30 {
+            find(place, (CLUSTERED, false), &view, KeyBatches::WhereItPays).await;
+            batches.push(counters.key_batches.load(Ordering::Relaxed));
+        }
+        // Not at once, and not for ever.
+        assert!(batches[0] > 0 && batches[1] > batches[0], "{batches:?}");
+        assert_eq!(batches[28], batches[29], "{batches:?}");
+        let resident = engine.resident_pages(table.clustered());
+        assert!(resident > 40, "{resident} pages");
+    });
 }

@@ -5,6 +5,7 @@
 //! ([`Prices`]); what only lookups and sorts do has fixed costs, those of a small machine.
 
 use perigee_engine::catalog::{Index, Table, TableStats};
+use perigee_engine::scan::KeyBatches;
 use perigee_engine::{Engine, Prices};
 use perigee_types::PAGE_SIZE;
 
@@ -209,11 +210,15 @@ impl<'a> CostModel<'a> {
         rows * (LOOKUP + FOUND) + read
     }
 
-    /// True if storage picks rows out of pages of the clustered index that are not in the buffer pool.
+    /// True if storage picks rows out of pages of the clustered index that are not in the buffer pool, now and later: whether it
+    /// does so for the next few only changes no plan.
     fn picks_rows(&self) -> bool {
-        let pool = self.engine.pool().capacity() as u64;
-        let pages = self.leaf_pages(0) as u64;
-        self.settings.key_batches().pay(pages, pool)
+        let pool = self.engine.pool().capacity() as f64;
+        match self.settings.key_batches() {
+            KeyBatches::Never => false,
+            KeyBatches::WhereItPays => self.leaf_pages(0) > pool,
+            KeyBatches::Always => true,
+        }
     }
 
     /// Cost of having storage pick rows out of pages, a batch of keys at a time.

@@ -711,9 +711,8 @@ impl PageScanExec {
 
     /// True if storage picks rows that are looked up out of pages that are not in the buffer pool.
     pub(super) fn uses_key_batches(&self) -> bool {
-        let pages = self.stats.leaf_pages.first().copied().unwrap_or(0);
-        let pool = self.context.engine.pool().capacity() as u64;
-        self.context.settings.key_batches().pay(pages, pool)
+        let when = self.context.settings.key_batches();
+        self.context.engine.picks_rows(&self.table, when)
     }
 
     /// Lookups in the path's index, by so many of its key columns or by its parts, that deliver the access's columns.

@@ -176,7 +176,7 @@ impl Default for NdpSettings {
             top_filters: true,
             index_conditions: Used::On,
             late_columns: Used::On,
-            key_batches: KeyBatches::IfLarger,
+            key_batches: KeyBatches::WhereItPays,
             join_order: true,
             sample_pages: 64,
             sample_time: Duration::from_millis(100),

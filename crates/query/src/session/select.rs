@@ -435,7 +435,7 @@ fn settings(session: &Session) -> NdpSettings {
         key_batches: match variables.get("ndp_key_batches") {
             Ok(Some("ALWAYS")) => KeyBatches::Always,
             Ok(Some("OFF")) => KeyBatches::Never,
-            _ => KeyBatches::IfLarger,
+            _ => KeyBatches::WhereItPays,
         },
         join_order: variables.is_on("optimizer_join_order"),
         sample_pages: variables.integer("optimizer_sample_pages") as usize, // the variable's range is small
