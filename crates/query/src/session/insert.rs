@@ -199,6 +199,9 @@ impl Statement {
         };
         let to = Destination::new(session, name, columns, (needed, statement))?;
         session.check_locked(&to.table, true)?;
+        if let Some(OnInsert::DuplicateKeyUpdate(assignments)) = &mut insert.on {
+            to.name_table(assignments);
+        }
         let mut named = 0;
         let source = match (set, insert.source) {
             (Some(values), _) => values,

@@ -8,7 +8,8 @@ use perigee_accounts::Privileges;
 use perigee_engine::catalog::{Table, TableDef, ViewDef};
 use perigee_sql_bind::query::{Column, Origin, Source};
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, Expr, Ident, ObjectName, ObjectNamePart, Visit, Visitor,
+    Assignment, AssignmentTarget, Expr, Ident, ObjectName, ObjectNamePart, Query, Visit, VisitMut,
+    Visitor, VisitorMut,
 };
 
 use super::Targets;
@@ -123,6 +124,22 @@ impl Destination {
         session.check_column(schema, name, column)
     }
 
+    /// Has assignments of ON DUPLICATE KEY UPDATE name the columns of a view as those of the table.
+    pub fn name_table(&self, assignments: &mut [Assignment]) {
+        let Some(view) = self.view() else {
+            return;
+        };
+        let (schema, name) = names(view);
+        let mut renaming = ViewNames {
+            view: [schema, name],
+            table: [&self.table.def.schema, &self.table.def.name],
+            within: 0,
+        };
+        for assignment in assignments {
+            let _ = VisitMut::visit(&mut assignment.value, &mut renaming);
+        }
+    }
+
     /// Checks that assignments of ON DUPLICATE KEY UPDATE mean the same in the table as in the view.
     ///
     /// # Errors
@@ -186,6 +203,43 @@ impl Visitor for Shown<'_> {
             },
             _ => ControlFlow::Continue(()),
         }
+    }
+}
+
+/// Puts the table's name in the place of the view's before columns.
+struct ViewNames<'a> {
+    view: [&'a str; 2],
+    table: [&'a str; 2],
+    /// Subqueries around, which may read the view themselves.
+    within: usize,
+}
+
+impl VisitorMut for ViewNames<'_> {
+    type Break = std::convert::Infallible;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
+        self.within += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
+        self.within -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        if self.within == 0
+            && let Expr::CompoundIdentifier(parts) = expr
+            && let Some((_, before)) = parts.split_last_mut()
+        {
+            let first = self.view.len().saturating_sub(before.len());
+            let is = |(part, name): (&Ident, &&str)| part.value.eq_ignore_ascii_case(name);
+            if before.len() <= 2 && before.iter().zip(&self.view[first..]).all(is) {
+                let table = before.iter_mut().zip(&self.table[first..]);
+                table.for_each(|(part, name)| *part = Ident::with_quote('`', *name));
+            }
+        }
+        ControlFlow::Continue(())
     }
 }
 
