@@ -27,6 +27,14 @@ pub enum NodeError {
         /// What the system says.
         cause: io::Error,
     },
+    /// There is no such time zone.
+    #[error(
+        "{name} is no time zone; give --default-time-zone SYSTEM, an offset such as +05:30, or a name such as Europe/Berlin"
+    )]
+    TimeZone {
+        /// What was given.
+        name: String,
+    },
     /// A file cannot be written.
     #[error("cannot write {path}: {cause}")]
     File {

@@ -14,6 +14,7 @@ use perigee_page_store::{PageStoreService, PerigeePlugin};
 use perigee_query::{FrontendConfig, StatusSource};
 use perigee_sal::{Sal, SalConfig};
 use perigee_types::PAGE_SIZE;
+use perigee_value::Zone;
 use perigee_wire_mysql::{
     ConnectionRegistry, Server, ServerConfig, ServerError, ShutdownPatience, TLS_VERSIONS,
 };
@@ -151,6 +152,7 @@ struct Stores {
 /// Variables that say what the process was told.
 fn variables(
     settings: &FrontendSettings,
+    zone: String,
     certificate: Option<&Certificate>,
 ) -> Vec<(&'static str, String)> {
     let switch = |on: bool| if on { "ON" } else { "OFF" }.to_owned();
@@ -159,6 +161,7 @@ fn variables(
         ("max_connections", settings.max_connections.to_string()),
         ("port", settings.serving.listen.port().to_string()),
         ("require_secure_transport", switch(settings.require_tls)),
+        ("time_zone", zone),
     ];
     if let Some(certificate) = certificate {
         variables.push(("have_openssl", "YES".to_owned()));
@@ -181,6 +184,10 @@ async fn serve(
     mut facts: Vec<(&'static str, String)>,
 ) -> Result<(), NodeError> {
     let started = SystemTime::now();
+    let unknown = || NodeError::TimeZone {
+        name: settings.time_zone.clone(),
+    };
+    let zone = Zone::normal_name(&settings.time_zone).ok_or_else(unknown)?;
     let status_listener = status::listen(&settings.serving.status).await?;
     let Stores {
         log,
@@ -229,7 +236,7 @@ async fn serve(
         query_memory: settings.query_memory,
         total_memory: memory::total(&settings),
         temp_dir: settings.temp_dir.clone(),
-        facts: variables(&settings, certificate.as_ref()),
+        facts: variables(&settings, zone, certificate.as_ref()),
         ..FrontendConfig::default()
     };
     let frontend = WireFrontend::new(engine.clone(), frontend_config, status)?;

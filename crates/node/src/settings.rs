@@ -93,6 +93,8 @@ pub struct FrontendSettings {
     pub threads: Option<usize>,
     /// Most connections at once.
     pub max_connections: usize,
+    /// Time zone of sessions that set none: what `time_zone` may be.
+    pub time_zone: String,
     /// The certificate it shows to clients.
     pub tls: TlsSettings,
     /// Refuse clients that do not encrypt.

@@ -271,6 +271,10 @@ registry! {
     unknown_engine(1286, "42000", name) => "Unknown storage engine '{name}'";
     /// A value that is not of the type (as a warning, or in a condition).
     truncated_wrong_value(1292, "22007", kind, value) => "Truncated incorrect {kind} value: '{value}'";
+    /// A time zone that is not known.
+    unknown_zone(1298, "HY000", name) => "Unknown or incorrect time zone: '{name}'";
+    /// A time that clocks skipped when they were set forward.
+    invalid_timestamp(1299, "HY000", column, row) => "Invalid TIMESTAMP value in column '{column}' at row {row}";
     /// A temporal value that is none, for a column.
     incorrect_temporal_for_column(1292, "22007", kind, value, column, row) => "Incorrect {kind} value: '{value}' for column '{column}' at row {row}";
     /// A statement that cannot be prepared.

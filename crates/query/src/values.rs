@@ -15,6 +15,7 @@ use perigee_value::{ColumnType, Datum};
 use crate::error::{Result, SqlError};
 use crate::functions::cast::fsp_of;
 use crate::functions::wide;
+use crate::result::type_of;
 
 /// A column of a plan's output whose values can be taken one by one.
 pub struct Column {
@@ -47,8 +48,9 @@ impl Column {
             DataType::Float64 => (ColumnType::Double, DataType::Float64),
             DataType::Date32 => (ColumnType::Date, DataType::Date32),
             ty @ DataType::Timestamp(..) => {
+                let stamp = type_of(field).filter(|ty| ty.is_timestamp());
                 let fsp = fsp_of(field);
-                (ColumnType::DateTime { fsp }, ty.clone())
+                (stamp.unwrap_or(ColumnType::DateTime { fsp }), ty.clone())
             }
             ty @ DataType::Duration(..) => {
                 let fsp = fsp_of(field);

@@ -222,6 +222,7 @@ files!(
     joins,
     locking,
     sql_modes,
+    time_zones,
     zero_dates,
     row_alias,
     select,
@@ -524,4 +525,61 @@ async fn a_load_is_a_part_of_its_transaction() {
     fixture.run(&mut session, read_only).await.unwrap();
     let refused = fixture.run_with(&mut session, load, "1\t1\n".into()).await;
     assert_eq!(refused.unwrap_err().errno, 1792);
+}
+
+/// Both ways of LOAD DATA read TIMESTAMPs in the time zone of the session.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_are_loaded_in_the_time_zone() {
+    let fixture = Fixture::new(Setup::default()).await;
+    let mut session = fixture.session();
+    let table = "CREATE DATABASE test; USE test; SET time_zone = 'Europe/Berlin'; \
+                 CREATE TABLE t (id INT PRIMARY KEY, s TIMESTAMP NULL, d DATETIME AS (s) STORED)";
+    fixture.run(&mut session, table).await.unwrap();
+    for (what, file) in [
+        ("INTO TABLE t (id, s)", "1\t2024-06-01 12:00:00\n2\t\\N\n"),
+        ("IGNORE INTO TABLE t (id, s)", "3\t2024-06-01 12:00:00\n"),
+    ] {
+        let sql = format!("LOAD DATA LOCAL INFILE 'f' {what}");
+        let loaded = fixture.run_with(&mut session, &sql, file.into()).await;
+        loaded.unwrap();
+    }
+    let skipped = "4\t2024-03-31 02:30:00\n";
+    let sql = "LOAD DATA LOCAL INFILE 'f' INTO TABLE t (id, s)";
+    let refused = fixture.run_with(&mut session, sql, skipped.into()).await;
+    assert_eq!(refused.unwrap_err().errno, 1292);
+    let all = "SET time_zone = 'UTC'; SELECT * FROM t ORDER BY id";
+    let results = fixture.run(&mut session, all).await.unwrap();
+    let rows = [
+        "1|2024-06-01 10:00:00|2024-06-01 12:00:00",
+        "2|NULL|NULL",
+        "3|2024-06-01 10:00:00|2024-06-01 12:00:00",
+    ];
+    assert_eq!(rows_of(results.last().unwrap()), rows);
+}
+
+/// A constant beside a TIMESTAMP is compared in storage, in whatever zone it was written.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn times_of_a_zone_are_compared_in_storage() {
+    let fixture = Fixture::new(Setup::default()).await;
+    let mut session = fixture.session();
+    let table = "CREATE DATABASE test; USE test; SET ndp_mode = ON, ndp_min_pages = 0; \
+                 CREATE TABLE t (id INT PRIMARY KEY, s TIMESTAMP NULL)";
+    fixture.run(&mut session, table).await.unwrap();
+    let rows: Vec<String> = (1..2000)
+        .map(|id| format!("({id}, FROM_UNIXTIME({id} * 60))"))
+        .collect();
+    let insert = format!("INSERT INTO t VALUES {}; ANALYZE TABLE t", rows.join(","));
+    fixture.run(&mut session, &insert).await.unwrap();
+    let mut plans = Vec::new();
+    for (zone, constant) in [("+00:00", "05:00:00"), ("+02:00", "07:00:00")] {
+        let sql = format!(
+            "SET time_zone = '{zone}'; \
+             EXPLAIN FORMAT=TREE SELECT id FROM t WHERE s < '1970-01-01 {constant}'"
+        );
+        let results = fixture.run(&mut session, &sql).await.unwrap();
+        plans.push(rows_of(results.last().unwrap()).concat());
+    }
+    assert!(plans[0].contains("< 18000000000"), "{}", plans[0]);
+    assert!(plans[0].contains("filter=true"), "{}", plans[0]);
+    assert_eq!(plans[0], plans[1]);
 }

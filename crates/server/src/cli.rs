@@ -132,6 +132,10 @@ struct FrontendOptions {
     /// Most client connections at once
     #[arg(long, value_name = "N", default_value_t = 151)]
     max_connections: usize,
+    /// Time zone of sessions that set none (the variable time_zone): SYSTEM, which is UTC, an offset such as +05:30, or a
+    /// name such as Europe/Berlin
+    #[arg(long, value_name = "ZONE", default_value = "SYSTEM")]
+    default_time_zone: String,
     /// Certificate for TLS, in PEM form, with those that lead to the one that signed it. Without it a certificate is
     /// made that signs itself; `serve` keeps it in its directory
     #[arg(
@@ -195,6 +199,7 @@ impl FrontendOptions {
             temp_dir: self.temp_dir.clone(),
             threads: self.threads,
             max_connections: self.max_connections,
+            time_zone: self.default_time_zone.clone(),
             tls: self.tls(),
             require_tls: self.require_tls,
             root_password_file: self.root_password_file.clone(),

@@ -45,7 +45,7 @@ impl Binder<'_> {
     /// The value behind the first condition that is true, otherwise the one behind all of them.
     pub(crate) fn chosen(&self, whens: Vec<Scalar>, values: Vec<Scalar>) -> Result<Scalar> {
         let has_otherwise = values.len() > whens.len();
-        let (mut values, ty) = unified(values)?;
+        let (mut values, ty) = self.unified(values)?;
         let ty = match has_otherwise {
             true => ty,
             false => ty.nullable(true),
@@ -60,7 +60,7 @@ impl Binder<'_> {
 
     pub(crate) fn coalesce(&self, values: Vec<Scalar>) -> Result<Scalar> {
         let nullable = values.iter().all(|value| value.ty.nullable);
-        let (values, ty) = unified(values)?;
+        let (values, ty) = self.unified(values)?;
         Ok(Scalar::new(Node::Coalesce(values), ty.nullable(nullable)))
     }
 
@@ -83,15 +83,24 @@ fn texts_of_json(left: Scalar, right: Scalar) -> Result<[Scalar; 2]> {
     Ok([as_text(left, &right.ty)?, as_text(right, &other)?])
 }
 
-/// Values as ones of their common type, and that.
-pub(crate) fn unified(values: Vec<Scalar>) -> Result<(Vec<Scalar>, SqlType)> {
-    let ty = SqlType::one_of(values.iter().map(|value| &value.ty))?;
-    let values = values.into_iter().map(|value| converted(value, &ty));
-    Ok((values.collect::<Result<_>>()?, ty))
+impl Binder<'_> {
+    /// Values as ones of their common type, and that.
+    pub(crate) fn unified(&self, values: Vec<Scalar>) -> Result<(Vec<Scalar>, SqlType)> {
+        let ty = SqlType::one_of(values.iter().map(|value| &value.ty))?;
+        let values = values.into_iter().map(|value| self.converted(value, &ty));
+        Ok((values.collect::<Result<_>>()?, ty))
+    }
+
+    /// A value as one of a type that has it.
+    pub(crate) fn converted(&self, value: Scalar, ty: &SqlType) -> Result<Scalar> {
+        match ty.column.is_some_and(ColumnType::is_timestamp) {
+            true => converted(value, ty),
+            false => converted(self.local(value)?, ty),
+        }
+    }
 }
 
-/// A value as one of a type that has it.
-pub(crate) fn converted(value: Scalar, ty: &SqlType) -> Result<Scalar> {
+fn converted(value: Scalar, ty: &SqlType) -> Result<Scalar> {
     let (Some(from), Some(to)) = (value.ty.column, ty.column) else {
         return Ok(value);
     };

@@ -53,6 +53,7 @@ impl Binder<'_> {
         let modes = self.environment.modes();
         check_moment(&left, &right.ty, modes)?;
         check_moment(&right, &left.ty, modes)?;
+        let [left, right] = self.in_one_zone(left, right)?;
         let domain = domain(&left.ty, &right.ty)?;
         let both = [left, right].map(|one| comparable(one, domain));
         Ok(Compared { domain, both })

@@ -3,7 +3,7 @@
 use perigee_expr::Comparison;
 use perigee_expr::scalar::{Node, Scalar};
 use perigee_sql_type::SqlType;
-use perigee_value::Collation;
+use perigee_value::{Collation, Now};
 use sqlparser::ast::{Expr, Function, Ident, Query};
 
 use crate::error::unsupported;
@@ -101,8 +101,8 @@ pub trait Environment {
         Modes::NONE
     }
 
-    /// Microseconds since 1970 when the statement began.
-    fn now(&self) -> i64;
+    /// When the statement began, and the time zone of the session.
+    fn now(&self) -> Now;
 
     /// An error if the statement is to stop.
     ///

@@ -43,12 +43,12 @@ impl<'e> Binder<'e> {
         }
     }
 
-    /// The meaning of an expression.
+    /// The meaning of an expression. A TIMESTAMP is the DATETIME of the session's time zone.
     ///
     /// # Errors
     /// [`BindError`].
     pub fn expression(&self, expr: &Expr) -> Result<Scalar> {
-        stacker::maybe_grow(RED_ZONE, STACK, || self.bound(expr).map(text_of_binary))
+        self.local(self.stored(expr)?)
     }
 
     /// The meaning of an expression in the place of a condition: anything but a truth value is compared with zero.
@@ -59,8 +59,8 @@ impl<'e> Binder<'e> {
         self.truth(self.expression(expr)?)
     }
 
-    /// An operand that may be a number or a string: a binary literal stays what it is until the type of the other side
-    /// is known.
+    /// An operand that may be a number or a string: a binary literal and a TIMESTAMP stay what they are until the type of
+    /// the other side is known.
     pub(crate) fn operand(&self, expr: &Expr) -> Result<Scalar> {
         stacker::maybe_grow(RED_ZONE, STACK, || self.bound(expr))
     }
@@ -92,8 +92,8 @@ impl<'e> Binder<'e> {
             }
             Expr::BinaryOp { .. } => self.operators(expr),
             Expr::UnaryOp { op, expr: inner } => self.unary(op, inner),
-            Expr::IsNull(inner) => Ok(is_null(self.expression(inner)?, false)),
-            Expr::IsNotNull(inner) => Ok(is_null(self.expression(inner)?, true)),
+            Expr::IsNull(inner) => Ok(is_null(self.stored(inner)?, false)),
+            Expr::IsNotNull(inner) => Ok(is_null(self.stored(inner)?, true)),
             Expr::IsTrue(inner) => self.is(inner, true, false),
             Expr::IsNotTrue(inner) => self.is(inner, true, true),
             Expr::IsFalse(inner) => self.is(inner, false, false),
@@ -233,13 +233,15 @@ impl<'e> Binder<'e> {
             }
             return self.compare(op, left, self.operand(right)?);
         }
+        let left = self.local(left)?;
         if let Expr::Interval(interval) = right
             && matches!(op, Op::Plus | Op::Minus)
         {
             return self.date_add(text_of_binary(left), interval, *op == Op::Minus);
         }
         if let Some(op) = arithmetic(op) {
-            return self.arithmetic(left, op, self.operand(right)?);
+            let right = self.local(self.operand(right)?)?;
+            return self.arithmetic(left, op, right);
         }
         let left = text_of_binary(left);
         match op {
@@ -285,7 +287,7 @@ impl<'e> Binder<'e> {
                 Expr::Value(value) if crate::literal::is_plain_number(&value.value) => {
                     crate::literal::negative(&value.value)
                 }
-                _ => self.negative(self.operand(inner)?),
+                _ => self.negative(self.local(self.operand(inner)?)?),
             },
             UnaryOperator::BitwiseNot => {
                 let inner = self.expression(inner)?;

@@ -12,7 +12,6 @@ use sqlparser::ast::{
 };
 
 use crate::arithmetic::{as_number, unrounded};
-use crate::branches::unified;
 use crate::cast::cast_to;
 use crate::error::unsupported;
 use crate::interval::field_named;
@@ -71,6 +70,10 @@ impl Binder<'_> {
             _ => return Ok(None),
         };
         let now = self.environment.now();
+        let now = match name.starts_with("utc_") || name == "unix_timestamp" {
+            true => now.utc,
+            false => now.local(),
+        };
         let cut = |micros: i64| micros - micros.rem_euclid(10i64.pow(u32::from(6 - fsp)));
         let (value, column) = match name {
             "now" | "current_timestamp" | "localtime" | "localtimestamp" | "sysdate"
@@ -139,14 +142,52 @@ impl Binder<'_> {
                 return Ok(told_of(name, &self.operand(one)?.ty));
             }
             ("json_value", _) => return self.json_value(args),
+            ("unix_timestamp", [_, ..]) => return self.unix_timestamp(args),
+            ("from_unixtime", [_, ..]) => return self.moment_of_seconds(args),
             ("mod", [left, right]) => {
-                let (left, right) = (self.operand(left)?, self.operand(right)?);
+                let left = self.local(self.operand(left)?)?;
+                let right = self.local(self.operand(right)?)?;
                 return self.arithmetic(left, perigee_expr::Arithmetic::Modulo, right);
             }
             _ => {}
         }
         let bound = args.iter().map(|arg| self.expression(arg));
         self.of_values(name, bound.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// UNIX_TIMESTAMP of a point in time: of a TIMESTAMP what is stored, of anything else what it means in the session's
+    /// time zone.
+    fn unix_timestamp(&self, args: &[&Expr]) -> Result<Scalar> {
+        let [moment] = args else {
+            return Err(BindError::WrongArguments("UNIX_TIMESTAMP".into()));
+        };
+        let moment = self.stored(moment)?;
+        let zone = self.zone();
+        let is_stamp = moment.ty.column.is_some_and(ColumnType::is_timestamp);
+        let arguments = match zone.is_utc() || is_stamp {
+            true => vec![moment],
+            false => vec![moment, crate::literal::text(&zone.to_string())],
+        };
+        self.library("unix_timestamp", arguments)
+    }
+
+    /// FROM_UNIXTIME, perhaps by a format, in the session's time zone.
+    fn moment_of_seconds(&self, args: &[&Expr]) -> Result<Scalar> {
+        let zone = self.zone();
+        let mut bound = args
+            .iter()
+            .map(|arg| self.expression(arg))
+            .collect::<Result<Vec<_>>>()?;
+        if zone.is_utc() || bound.len() > 2 {
+            return self.library("from_unixtime", bound);
+        }
+        let format = bound.drain(1..).next();
+        let utc = self.library("from_unixtime", bound)?;
+        let local = self.in_zone(utc, zone)?;
+        match format {
+            Some(format) => self.library("date_format", vec![local, format]),
+            None => Ok(local),
+        }
     }
 
     /// A function of values.
@@ -211,7 +252,7 @@ impl Binder<'_> {
             return Err(BindError::WrongArguments(name.to_uppercase()));
         }
         let args = match ["greatest", "least"].contains(&function.name()) {
-            true => unified(args)?.0,
+            true => self.unified(args)?.0,
             false => args,
         };
         let mut arguments = Vec::with_capacity(args.len());

@@ -21,6 +21,7 @@ mod long_list;
 mod modes;
 mod repeated;
 mod rows;
+mod zoned;
 
 pub use environment::{ColumnOf, Environment};
 pub use error::{BindError, Digits, Result};

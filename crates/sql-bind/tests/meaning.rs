@@ -76,8 +76,8 @@ impl Environment for Table {
         Some(Box::new(items.into_iter()))
     }
 
-    fn now(&self) -> i64 {
-        0
+    fn now(&self) -> perigee_value::Now {
+        perigee_value::Now::default()
     }
 
     fn check(&self) -> Result<()> {

@@ -11,6 +11,7 @@ pub mod json;
 pub mod key;
 pub mod string;
 pub mod time;
+pub mod zone;
 
 mod coerce;
 mod datum;
@@ -26,6 +27,7 @@ mod text;
 mod types;
 mod units;
 mod wide;
+mod zoned;
 
 pub use collation::{Charset, Collation};
 pub use datum::{Datum, ValueRef};
@@ -42,3 +44,4 @@ pub use text::{
 pub use types::ColumnType;
 pub use units::Units;
 pub use wide::Wide;
+pub use zone::{Now, Zone};

@@ -36,7 +36,7 @@ pub enum ColumnType {
         /// Digits of fractional seconds, 0 to 6.
         fsp: u8,
     },
-    /// TIMESTAMP(fsp): as DATETIME, in the session's time zone, which is UTC; 1970 to 2038.
+    /// TIMESTAMP(fsp): microseconds since 1970-01-01 in UTC, 1970 to 2038; sessions see them in their time zones.
     Timestamp {
         /// Digits of fractional seconds, 0 to 6.
         fsp: u8,
@@ -138,6 +138,12 @@ impl ColumnType {
             Self::DateTime { fsp } | Self::Timestamp { fsp } | Self::Time { fsp } => Some(fsp),
             _ => None,
         }
+    }
+
+    /// True for TIMESTAMP, whose values are points in time in UTC.
+    #[must_use]
+    pub const fn is_timestamp(self) -> bool {
+        matches!(self, Self::Timestamp { .. })
     }
 
     /// True for CHAR, VARCHAR, long types and JSON.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::constraint::{self, Check, ForeignKey};
 use perigee_types::{DecodeError, Reader, Writer};
 use perigee_value::{
-    Collation, ColumnType, Datum, Members, ValueError, ValueRef, format_value, parse_text,
+    Collation, ColumnType, Datum, Members, Now, ValueError, ValueRef, Zone, format_value,
 };
 
 /// A column as CREATE TABLE gives it.
@@ -64,10 +64,10 @@ impl ColumnDef {
         }
     }
 
-    /// What the column gets if a statement, which began at `now`, in microseconds since 1970, does not
-    /// say it. An ENUM that cannot be NULL has its first value without a DEFAULT, too.
+    /// What the column gets if a statement, which began at `now`, does not say it. An ENUM that cannot be NULL has its
+    /// first value without a DEFAULT, too.
     #[must_use]
-    pub fn default_at(&self, now: i64) -> Option<Datum> {
+    pub fn default_at(&self, now: Now) -> Option<Datum> {
         match self.default.as_ref() {
             Some(ColumnDefault::Value(value)) => Some(value.clone()),
             Some(ColumnDefault::Now) => Some(self.time(now)),
@@ -76,25 +76,26 @@ impl ColumnDef {
         }
     }
 
-    /// The value that a text stands for.
+    /// The value that a text stands for in a time zone.
     ///
     /// # Errors
     /// If it stands for none.
-    pub fn parse(&self, text: &[u8]) -> Result<Datum, ValueError> {
+    pub fn parse(&self, text: &[u8], zone: Zone) -> Result<Datum, ValueError> {
         match &self.members {
             Some(members) => members.parse(text),
-            None => parse_text(self.ty, text),
+            None => self.ty.parse_in(text, zone),
         }
     }
 
-    /// A value of another type as a value of the column.
+    /// A value of another type as a value of the column, in a time zone.
     ///
     /// # Errors
     /// If it does not fit.
-    pub fn coerce(&self, value: Datum, from: ColumnType) -> Result<Datum, ValueError> {
+    pub fn coerce(&self, value: Datum, from: ColumnType, zone: Zone) -> Result<Datum, ValueError> {
         match &self.members {
+            Some(members) if from.is_timestamp() => members.coerce(value.local_in(zone), from),
             Some(members) => members.coerce(value, from),
-            None => self.ty.coerce(value, from),
+            None => self.ty.coerce_in(value, from, zone),
         }
     }
 
@@ -128,8 +129,12 @@ impl ColumnDef {
 
     /// A point in time as CURRENT_TIMESTAMP with this column's digits gives it.
     #[must_use]
-    pub fn time(&self, now: i64) -> Datum {
+    pub fn time(&self, now: Now) -> Datum {
         let digits = self.ty.fsp().unwrap_or(6);
+        let now = match self.ty.is_timestamp() {
+            true => now.utc,
+            false => now.local(),
+        };
         Datum::DateTime(now - now.rem_euclid(10_i64.pow(u32::from(6 - digits))))
     }
 }

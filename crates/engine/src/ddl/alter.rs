@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use perigee_types::TableId;
-use perigee_value::{ColumnType, Datum, RowError, ValueError};
+use perigee_value::{ColumnType, Datum, RowError, ValueError, Zone};
 
 use super::build::{Build, Rows};
 use super::change::Change;
@@ -42,6 +42,8 @@ pub struct Alteration {
     pub zero_is_a_value: bool,
     /// Values of columns that get another type may become 0000-00-00.
     pub zero_dates: bool,
+    /// The session's time zone, in which values of TIMESTAMP columns become others.
+    pub zone: Zone,
     /// Write all rows anew even if nothing asks for it.
     pub force: bool,
     /// Rows must refer to rows by new foreign keys, and columns of foreign keys keep their types.
@@ -141,7 +143,12 @@ fn numbered_alike(from: &ColumnDef, to: &ColumnDef) -> bool {
 }
 
 /// A value of a column as it was, as one of the column as it will be.
-fn converted(value: Datum, from: &ColumnDef, to: &ColumnDef) -> Result<Datum, ValueError> {
+fn converted(
+    value: Datum,
+    from: &ColumnDef,
+    to: &ColumnDef,
+    zone: Zone,
+) -> Result<Datum, ValueError> {
     let alike = from.ty == to.ty && numbered_alike(from, to);
     match (&from.members, &value) {
         _ if alike => Ok(value),
@@ -152,11 +159,11 @@ fn converted(value: Datum, from: &ColumnDef, to: &ColumnDef) -> Result<Datum, Va
             }
             let is_text = to.members.is_some() || to.ty.is_string();
             match members.text(*number).filter(|_| is_text) {
-                Some(text) => to.parse(text.as_bytes()),
-                None => to.coerce(value, from.ty),
+                Some(text) => to.parse(text.as_bytes(), zone),
+                None => to.coerce(value, from.ty, zone),
             }
         }
-        _ => to.coerce(value, from.ty),
+        _ => to.coerce(value, from.ty, zone),
     }
 }
 
@@ -493,7 +500,7 @@ impl<'a> Converter<'a> {
         from: &ColumnDef,
         to: &ColumnDef,
     ) -> Result<Datum, ValueError> {
-        let value = converted(value, from, to)?;
+        let value = converted(value, from, to, self.alteration.zone)?;
         match from.ty != to.ty && value.is_zero_date() && !self.alteration.zero_dates {
             true => Err(ValueError::zero_date(to.ty)),
             false => Ok(value),

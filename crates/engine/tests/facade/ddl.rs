@@ -5,6 +5,7 @@ use std::time::Duration;
 use perigee_engine::catalog::{AutoIncrement, ColumnDef, ColumnDefault, IndexDef, Step};
 use perigee_engine::txn::TransactionOptions;
 use perigee_engine::{Alteration, ExclusiveTable, Source, TableName};
+use perigee_value::Zone;
 
 use super::*;
 
@@ -29,6 +30,7 @@ fn with_index(table: &Table) -> Alteration {
         def,
         zero_is_a_value: false,
         zero_dates: true,
+        zone: Zone::Utc,
         force: false,
         checks: true,
         row_fill: None,
@@ -169,6 +171,7 @@ fn a_restart_finds_what_was_changed_and_goes_on_numbering() {
                 def,
                 zero_is_a_value: true,
                 zero_dates: true,
+                zone: Zone::Utc,
                 force: false,
                 checks: true,
                 row_fill: None,

@@ -2,7 +2,7 @@
 
 use perigee_value::date::{self, is_valid_micros};
 use perigee_value::time::{MAX_TIME, format_time, split_time};
-use perigee_value::{ColumnType, Units, ValueRef, parse_text_ref};
+use perigee_value::{ColumnType, Units, ValueRef, Zone, parse_text_ref};
 
 use super::Kind::{Any, DateTime, Int, Seconds, Text, Time};
 use super::date_format::of_moment;
@@ -99,10 +99,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     ),
     Function::new(
         &["unix_timestamp"],
-        (1, 1),
-        &[DateTime],
+        (1, 2),
+        &[DateTime, Text],
         unix_type,
-        "Seconds since 1970, UTC; 0 for other points in time.",
+        "Seconds since 1970, UTC; 0 for other points in time. The binder names the time zone of the argument.",
         unix_timestamp,
     )
     .with_zero_dates(),
@@ -111,7 +111,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         (1, 2),
         &[Seconds, Text],
         from_unix_type,
-        "The point in time so many seconds after 1970, UTC, perhaps by a format.",
+        "The point in time so many seconds after 1970, perhaps by a format. The binder brings it to the time zone.",
         |c| {
             let micros = (0..=LAST_UNIX * SECOND + SECOND - 1)
                 .contains(&c.int(0))
@@ -129,17 +129,32 @@ pub(super) static FUNCTIONS: &[Function] = &[
         |a| ValueType::DateTime {
             fsp: known_fsp(&a[0]),
         },
-        "A point in time in another time zone, given as +hh:mm, UTC or SYSTEM.",
+        "A point in time in another time zone.",
         |c| {
-            let zones = zone(c.text(1)).zip(zone(c.text(2)));
-            let moment = zones.map(|(from, to)| match c.micros(0) - from {
+            let zones = Zone::named(c.text(1)).zip(Zone::named(c.text(2)));
+            let moment = zones.map(|(from, to)| match from.utc(c.micros(0)) {
                 // What is no point in time of TIMESTAMP stays what it is.
                 utc if !(SECOND..=LAST_UNIX * SECOND).contains(&utc) => c.micros(0),
-                utc => utc + to,
+                utc => to.local(utc),
             });
             Ok(Value::or_null(moment.map(Value::DateTime)))
         },
     ),
+    Function::new(
+        &["timestamp in zone"],
+        (2, 2),
+        &[DateTime, Text],
+        |a| ValueType::DateTime {
+            fsp: known_fsp(&a[0]),
+        },
+        "A point in time of UTC as a time zone calls it.",
+        |c| {
+            let zone = Zone::named(c.text(1));
+            let local = zone.map(|zone| Value::DateTime(zone.local(c.micros(0))));
+            Ok(Value::or_null(local))
+        },
+    )
+    .with_zero_dates(),
     Function::new(
         &["extract_fields"],
         (2, 2),
@@ -318,7 +333,11 @@ fn maketime<'a>(c: &Call<'a>) -> Outcome<'a> {
 }
 
 fn unix_timestamp<'a>(c: &Call<'a>) -> Outcome<'a> {
-    let micros = match c.micros(0) {
+    let zone = match c.has(1) {
+        true => Zone::named(c.text(1)),
+        false => None,
+    };
+    let micros = match zone.unwrap_or_default().utc(c.micros(0)) {
         micros if micros < 0 || micros / SECOND > LAST_UNIX => 0,
         micros => micros,
     };
@@ -332,28 +351,6 @@ fn unix_timestamp<'a>(c: &Call<'a>) -> Outcome<'a> {
         0 => Value::Int(micros / SECOND),
         _ => Value::Decimal(Units::from(i128::from(micros)), 6),
     })
-}
-
-/// Microseconds that a time zone is ahead of UTC.
-fn zone(name: &str) -> Option<i64> {
-    if ["utc", "system", "gmt"]
-        .iter()
-        .any(|known| name.eq_ignore_ascii_case(known))
-    {
-        return Some(0);
-    }
-    let (sign, rest) = match name.strip_prefix('-') {
-        Some(rest) => (-1, rest),
-        None => (1, name.strip_prefix('+')?),
-    };
-    let (hours, minutes) = rest.split_once(':')?;
-    let number = |text: &str, digits: usize| -> Option<i64> {
-        let plain = text.len() <= digits && text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse().ok().filter(|_| plain)
-    };
-    let minutes = number(hours, 2)? * 60 + number(minutes, 2).filter(|minutes| *minutes < 60)?;
-    let fits = minutes <= 14 * 60 && sign * minutes > -14 * 60;
-    fits.then_some(sign * minutes * 60 * SECOND)
 }
 
 /// The fields that a unit of EXTRACT has, from the greatest to the least: of `YMDhmsu`.

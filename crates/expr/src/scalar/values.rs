@@ -83,7 +83,11 @@ pub fn to_datum(value: Value<'_>, ty: &SqlType) -> (Datum, ColumnType) {
         Value::Text(text) => (Datum::String(text.into_owned().into_bytes()), text_type(ty)),
         Value::Bytes(bytes) => (Datum::String(bytes.into_owned()), text_type(ty)),
         Value::Date(v) => (Datum::Date(v), ColumnType::Date),
-        Value::DateTime(v) => (Datum::DateTime(v), ColumnType::DateTime { fsp }),
+        Value::DateTime(v) => {
+            let stamp = ty.column.filter(|column| column.is_timestamp());
+            let column = stamp.unwrap_or(ColumnType::DateTime { fsp });
+            (Datum::DateTime(v), column)
+        }
         Value::Time(v) => (Datum::Time(v), ColumnType::Time { fsp }),
     }
 }

@@ -67,8 +67,8 @@ impl Environment for Fixture<'_> {
         (name == "database").then(|| Expr::value(Value::SingleQuotedString("test".into())))
     }
 
-    fn now(&self) -> i64 {
-        0
+    fn now(&self) -> perigee_value::Now {
+        perigee_value::Now::default()
     }
 
     fn check(&self) -> perigee_sql_bind::Result<()> {

@@ -13,7 +13,7 @@ use perigee_sql_bind::query::{
 };
 use perigee_sql_bind::{BindError, Result as Bound};
 use perigee_sql_type::SqlType;
-use perigee_value::ColumnType;
+use perigee_value::{ColumnType, Now};
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query, TableWithJoins};
 use sqlparser::tokenizer::Location;
 
@@ -296,7 +296,7 @@ pub(super) fn change(
     session: &Session,
     rows: &Rows,
     assigned: &[Assigned<'_>],
-    (piece, now): (Piece<'_>, i64),
+    (piece, now): (Piece<'_>, Now),
 ) -> Result<Change> {
     let tables = Tables {
         needed: None,
@@ -322,7 +322,7 @@ pub(super) fn over_both(
     session: &Session,
     ((table, inserted), from, prefix): ((&TableDef, &TableDef), &[TableWithJoins], &str),
     assigned: &[Assigned<'_>],
-    (piece, now): (Piece<'_>, i64),
+    (piece, now): (Piece<'_>, Now),
 ) -> Result<Change> {
     let mut both = definition(table);
     let new = definition(inserted).columns;
@@ -347,7 +347,7 @@ pub(super) fn over_both(
     tables.bound(query::bind_change(&rows, assigned, &around, &tables))
 }
 
-fn around<'s>(session: &'s Session, (piece, now): (Piece<'s>, i64)) -> Around<'s> {
+fn around<'s>(session: &'s Session, (piece, now): (Piece<'s>, Now)) -> Around<'s> {
     Around {
         session,
         now,

@@ -10,7 +10,7 @@ use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Context, Scalar};
 use perigee_sql_bind::Binder;
 use perigee_sql_bind::query::Source;
-use perigee_value::Datum;
+use perigee_value::{Datum, Zone};
 use sqlparser::ast::Expr;
 
 use super::dml::value_of;
@@ -59,19 +59,23 @@ fn is_truth_function(expr: &Expr) -> bool {
 }
 
 impl Checks {
-    /// The constraints of a definition that are enforced; `None` if there are none.
+    /// The constraints of a definition that are enforced, for a session with a time zone; `None` if there are none.
     ///
     /// # Errors
     /// If a condition cannot be read.
-    pub(super) fn of(def: &TableDef) -> Result<Option<Self>> {
-        Self::through(None, def)
+    pub(super) fn of(def: &TableDef, zone: Zone) -> Result<Option<Self>> {
+        Self::through(None, def, zone)
     }
 
     /// The same, with what a view asks through which the rows are written.
     ///
     /// # Errors
     /// If a condition cannot be read.
-    pub(super) fn through(view: Option<&Source>, def: &TableDef) -> Result<Option<Self>> {
+    pub(super) fn through(
+        view: Option<&Source>,
+        def: &TableDef,
+        zone: Zone,
+    ) -> Result<Option<Self>> {
         let mut checks = Vec::new();
         if let Some(source) = view {
             let schema = source.schema.clone().unwrap_or_default();
@@ -79,7 +83,7 @@ impl Checks {
             let conditions = source.checks.iter().cloned();
             checks.extend(conditions.map(|condition| (rule(), condition)));
         }
-        let columns = RowOf(def);
+        let columns = RowOf(def, zone);
         for check in def.checks.iter().filter(|check| check.enforced) {
             let condition = row_expr::parsed(&check.condition)?;
             let scalar = Binder::new(&columns).condition(&condition)?;
@@ -103,7 +107,7 @@ impl Checks {
     /// # Errors
     /// If it means nothing.
     pub(super) fn is_condition(def: &TableDef, condition: &Expr) -> Result<bool> {
-        let columns = RowOf(def);
+        let columns = RowOf(def, Zone::Utc);
         let scalar = Binder::new(&columns).expression(condition)?;
         Ok(scalar.ty.truth || is_truth_function(condition))
     }

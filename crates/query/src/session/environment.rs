@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use perigee_engine::EngineError;
 use perigee_engine::catalog::{Table, TableDef};
 use perigee_sql_bind::Modes;
-use perigee_value::Collation;
+use perigee_value::{Collation, Now, Zone};
 use sqlparser::ast::{Expr, ObjectName, Value};
 use std::sync::Arc;
 
@@ -40,7 +40,8 @@ impl Session {
                 Ok(string(self.schema_collation().charset().name()))
             }
             (None | Some("session"), TIMESTAMP) => {
-                let (seconds, micros) = (self.now() / 1_000_000, self.now() % 1_000_000);
+                let now = self.now().utc;
+                let (seconds, micros) = (now / 1_000_000, now % 1_000_000);
                 let text = format!("{seconds}.{micros:06}");
                 Ok(Expr::value(Value::Number(text, false)))
             }
@@ -74,9 +75,17 @@ impl Session {
         self.modes().has(Modes::ONLY_FULL_GROUP_BY)
     }
 
-    /// Microseconds since 1970 for a statement that begins now: the time that SET timestamp said, or the clock's.
-    pub(super) fn now(&self) -> i64 {
-        self.variables.fixed_time().unwrap_or_else(micros_now)
+    /// When a statement begins that begins now: at the time that SET timestamp said, or the clock's.
+    pub(super) fn now(&self) -> Now {
+        Now {
+            utc: self.variables.fixed_time().unwrap_or_else(micros_now),
+            zone: self.zone(),
+        }
+    }
+
+    /// The session's time zone.
+    pub(super) fn zone(&self) -> Zone {
+        self.variables.zone()
     }
 
     /// True if 0000-00-00 is a date.

@@ -6,7 +6,7 @@ use perigee_engine::scan::CancelToken;
 use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Scalar, to_datum};
 use perigee_sql_bind::Binder;
-use perigee_value::{ColumnType, Datum};
+use perigee_value::{ColumnType, Datum, Zone};
 
 use super::dml::value_of;
 use super::row_expr::{self, RowOf};
@@ -29,19 +29,19 @@ struct Column {
 }
 
 impl GeneratedColumns {
-    /// Those of a definition; `None` if there are none.
+    /// Those of a definition, for a session with a time zone; `None` if there are none.
     ///
     /// # Errors
     /// If an expression cannot be read.
-    pub(super) fn of(def: &TableDef) -> Result<Option<Self>> {
-        let row = RowOf(def);
+    pub(super) fn of(def: &TableDef, zone: Zone) -> Result<Option<Self>> {
+        let row = RowOf(def, zone);
         let mut columns = Vec::new();
         for (place, column) in def.columns.iter().enumerate() {
             let Some(generated) = &column.generated else {
                 continue;
             };
             let expr = row_expr::parsed(&generated.expression)?;
-            let value = Binder::new(&row).expression(&expr)?;
+            let value = Binder::new(&row).stored(&expr)?;
             columns.push(Column {
                 place,
                 from: value.places(),
@@ -49,6 +49,29 @@ impl GeneratedColumns {
             });
         }
         Ok((!columns.is_empty()).then_some(Self(columns)))
+    }
+
+    /// The first column that is kept as VIRTUAL and has another value in another time zone: rows contain the values, which
+    /// every session would have to see in its own.
+    ///
+    /// # Errors
+    /// If an expression cannot be read.
+    pub(super) fn zoned(def: &TableDef) -> Result<Option<&ColumnDef>> {
+        /// Any zone but UTC.
+        const OTHER: Zone = Zone::Offset(3600);
+        let (Some(here), Some(there)) = (Self::of(def, Zone::Utc)?, Self::of(def, OTHER)?) else {
+            return Ok(None);
+        };
+        let both = here.0.iter().zip(&there.0);
+        let differs = |(here, there): &(&Column, &Column)| {
+            let column = &def.columns[here.place];
+            let ty = here.value.ty.column;
+            let crosses = ty.is_some_and(|ty| ty.is_timestamp() != column.ty.is_timestamp());
+            let is_virtual = column.generated.as_ref().is_some_and(|own| !own.stored);
+            is_virtual && (crosses || !here.value.is_same(&there.value))
+        };
+        let mut found = both.filter(differs);
+        Ok(found.next().map(|(here, _)| &def.columns[here.place]))
     }
 
     /// Computes all of them in a row without values outside of it.

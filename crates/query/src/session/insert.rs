@@ -22,7 +22,7 @@ use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{DuplicateRow, LockMode, LockWait, RowLock, Written};
 use perigee_expr::scalar::to_datum;
 use perigee_sql_bind::query;
-use perigee_value::{ColumnType, Datum};
+use perigee_value::{ColumnType, Datum, Now};
 use sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, Insert, InsertAliases, MysqlInsertPriority, ObjectName,
     OnInsert, Query, SetExpr, TableObject,
@@ -229,8 +229,8 @@ impl Statement {
         Ok(Self {
             targets: to.targets(strictness.adjusts())?,
             on_duplicate: Self::duplicates(session, &to, insert.replace_into, on)?,
-            checks: Checks::through(to.view(), &to.table.def)?,
-            generated: GeneratedColumns::of(&to.table.def)?,
+            checks: Checks::through(to.view(), &to.table.def, session.zone())?,
+            generated: GeneratedColumns::of(&to.table.def, session.zone())?,
             name: to.name,
             table: to.table,
             source,
@@ -417,7 +417,7 @@ struct Writer<'a> {
     counts: Counts,
     generator: Generator,
     /// When the statement began.
-    now: i64,
+    now: Now,
 }
 
 impl Writer<'_> {

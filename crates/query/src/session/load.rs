@@ -16,7 +16,7 @@ use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{BulkLoad, Chunk, Encoder};
 use perigee_value::{
-    ColumnType, Datum, RowError, ValueError, ValueErrorKind, format_value, parse_text,
+    ColumnType, Datum, Now, RowError, ValueError, ValueErrorKind, Zone, format_value, parse_text,
 };
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -59,10 +59,11 @@ pub(super) async fn run(
     let engine = session.frontend.engine.clone();
     let generator = Generator::new(session, &table).await?;
     let plan = Plan {
-        checks: Checks::of(&table.def)?,
-        generated: GeneratedColumns::of(&table.def)?,
+        checks: Checks::of(&table.def, session.zone())?,
+        generated: GeneratedColumns::of(&table.def, session.zone())?,
         cancel: cancel.clone(),
         zero_dates: session.zero_dates(),
+        zone: session.zone(),
         ..Plan::new(
             &engine,
             &table,
@@ -115,6 +116,8 @@ struct Plan {
     ignore_lines: u64,
     /// 0000-00-00 is a date.
     zero_dates: bool,
+    /// The time zone of the texts.
+    zone: Zone,
     /// The AUTO_INCREMENT column.
     numbered: Option<usize>,
     generator: Mutex<Generator>,
@@ -133,7 +136,7 @@ impl Plan {
         targets: &Targets,
         generator: Generator,
         statement: &LoadData,
-        now: i64,
+        now: Now,
     ) -> Self {
         let default_text = |(value, column): (Datum, &ColumnDef)| {
             if value.is_null() {
@@ -158,6 +161,7 @@ impl Plan {
             defaults,
             ignore_lines: statement.ignore_lines,
             zero_dates: false,
+            zone: Zone::Utc,
             numbered: generator.column(),
             generator: Mutex::new(generator),
             checks: None,
@@ -230,7 +234,7 @@ impl Plan {
             return Ok(Vec::new());
         };
         let mut convert = |value: Datum, ty: ColumnType, column: &ColumnDef| {
-            let value = column.coerce(value, ty);
+            let value = column.coerce(value, ty, self.zone);
             value.map_err(|error| value_error(&error, &column.name, 1))
         };
         let filled = generated.fill(def, &mut values, &mut convert, &self.cancel);
@@ -260,27 +264,34 @@ impl Plan {
         }
     }
 
-    /// For the fields of JSON and ENUM columns, the texts that are stored: normal forms and numbers.
+    /// For the fields of JSON and ENUM columns, the texts that are stored: normal forms and numbers. For those of TIMESTAMP
+    /// columns the time in UTC.
     fn stored_forms(
         &self,
         fields: &[lines::Field<'_>],
     ) -> std::result::Result<Vec<Option<Vec<u8>>>, LineProblem> {
         let form = |(field, column): (&lines::Field<'_>, &usize)| {
             let def = &self.table.def.columns[*column];
-            let differs = def.ty == ColumnType::Json || def.members.is_some();
+            let is_zoned = def.ty.is_timestamp() && !self.zone.is_utc();
+            let differs = def.ty == ColumnType::Json || def.members.is_some() || is_zoned;
             let may_be_zero = |text: &[u8]| {
                 !self.zero_dates && is_moment(def.ty) && text.trim_ascii_start().starts_with(b"0")
             };
             let Some(text) = field.as_deref().filter(|text| differs || may_be_zero(text)) else {
                 return Ok(None);
             };
-            match def.parse(text) {
+            match def.parse(text, self.zone) {
                 Ok(Datum::String(form)) => Ok(Some(form)),
                 Ok(Datum::UInt(number)) => Ok(Some(number.to_string().into_bytes())),
-                Ok(zero) if zero.is_zero_date() => {
+                Ok(zero) if zero.is_zero_date() && !self.zero_dates => {
                     let error = ValueError::new(ValueErrorKind::Incorrect, def.ty, text);
                     let column = *column as u16;
                     Err(LineProblem::Row(RowError::Column { column, error }))
+                }
+                Ok(utc) if is_zoned => {
+                    let mut text = String::new();
+                    format_value(def.ty, utc.as_ref(), &mut text);
+                    Ok(Some(text.into_bytes()))
                 }
                 Ok(_) => Ok(None),
                 Err(error) => {

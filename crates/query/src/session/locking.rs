@@ -119,7 +119,7 @@ async fn deliver(session: &Session, rows: Rows, out: &mut dyn ResultSink) -> Res
         .collect();
     out.columns(&columns).await?;
     for batch in rows.batches {
-        let batch = select::shown(&batch, &rows.schema)?;
+        let batch = select::shown(&batch, &rows.schema, session.zone())?;
         let batch = batch.project(&shown).map_err(SqlError::unknown)?;
         out.rows(&batch).await?;
     }

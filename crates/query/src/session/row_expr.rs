@@ -4,6 +4,7 @@
 use perigee_engine::catalog::TableDef;
 use perigee_sql_bind::{BindError, ColumnOf, Environment, Modes};
 use perigee_sql_type::SqlType;
+use perigee_value::{Now, Zone};
 use sqlparser::ast::{Expr, Ident};
 use sqlparser::parser::Parser;
 
@@ -21,8 +22,8 @@ pub(super) fn parsed(text: &str) -> Result<Expr> {
     expr.map_err(|_| SqlError::not_supported(format!("the expression {text} of a definition")))
 }
 
-/// A row of a table, which is all that such an expression knows.
-pub(super) struct RowOf<'d>(pub &'d TableDef);
+/// A row of a table, which together with the time zone of a session is all that such an expression knows.
+pub(super) struct RowOf<'d>(pub &'d TableDef, pub Zone);
 
 impl Environment for RowOf<'_> {
     fn column(&self, name: &[Ident]) -> perigee_sql_bind::Result<ColumnOf> {
@@ -52,8 +53,11 @@ impl Environment for RowOf<'_> {
         None
     }
 
-    fn now(&self) -> i64 {
-        0
+    fn now(&self) -> Now {
+        Now {
+            utc: 0,
+            zone: self.1,
+        }
     }
 
     fn check(&self) -> perigee_sql_bind::Result<()> {

@@ -5,6 +5,7 @@ use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Context, Failure, Scalar};
 use perigee_sql_bind::{BindError, Binder, ColumnOf, ListItems, Modes};
 use perigee_sql_type::SqlType;
+use perigee_value::Now;
 use sqlparser::ast::{Expr, Ident};
 
 use super::Session;
@@ -19,7 +20,7 @@ pub(super) type Columns<'c> = &'c dyn Fn(&[Ident]) -> Option<ColumnOf>;
 /// What surrounds an expression of a statement that began at a point in time.
 pub(super) struct Around<'s> {
     pub session: &'s Session,
-    pub now: i64,
+    pub now: Now,
     /// Lists that were cut out of the text.
     pub lists: LongLists<'s>,
     pub columns: Columns<'s>,
@@ -57,7 +58,7 @@ impl perigee_sql_bind::Environment for Around<'_> {
         self.session.modes()
     }
 
-    fn now(&self) -> i64 {
+    fn now(&self) -> Now {
         self.now
     }
 
@@ -70,7 +71,7 @@ impl perigee_sql_bind::Environment for Around<'_> {
 pub(super) fn bound(
     session: &Session,
     expr: &Expr,
-    now: i64,
+    now: Now,
     columns: Columns<'_>,
 ) -> Option<Scalar> {
     let around = Around {
@@ -79,7 +80,7 @@ pub(super) fn bound(
         lists: LongLists::default(),
         columns,
     };
-    Binder::new(&around).expression(expr).ok()
+    Binder::new(&around).stored(expr).ok()
 }
 
 /// The value of an expression for a row.
@@ -103,7 +104,7 @@ pub(super) fn evaluated(
 pub(super) fn value_of(
     session: &Session,
     expr: &Expr,
-    now: i64,
+    now: Now,
     cancel: &CancelToken,
 ) -> Result<Option<(Value<'static>, SqlType)>> {
     let Some(scalar) = bound(session, expr, now, &|_| None) else {

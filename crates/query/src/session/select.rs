@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondType};
 use datafusion::arrow::util::display::FormatOptions;
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::default_table_source::provider_as_source;
@@ -20,6 +20,7 @@ use perigee_engine::ndp::GroupMethod;
 use perigee_engine::scan::{CancelToken, KeyBatches, ScanCounters};
 use perigee_engine::txn::{RangeLocker, ReadView};
 use perigee_sql_bind::query::{self, Hint, Query as Bound};
+use perigee_value::{ColumnType, Zone};
 use sqlparser::ast::Query;
 
 use super::dml::CurrentRows;
@@ -39,7 +40,7 @@ use crate::parse::Piece;
 use crate::plan::lower::{self, Planned, Subqueries};
 use crate::plan::state;
 use crate::plan::stoppable::stoppable;
-use crate::result::{ResultColumn, ResultSink, column_of};
+use crate::result::{ResultColumn, ResultSink, column_of, type_of};
 
 /// A SELECT ready to run.
 pub(super) struct Prepared {
@@ -161,7 +162,8 @@ async fn deliver(
     out.columns(&columns).await?;
     while let Some(batch) = next {
         if batch.num_rows() > 0 {
-            out.rows(&shown(&batch, &prepared.schema)?).await?;
+            out.rows(&shown(&batch, &prepared.schema, session.zone())?)
+                .await?;
         }
         next = guarded(&mut stream, &cancel).await?;
     }
@@ -545,16 +547,30 @@ fn is_number_of(given: &DataType, shown: &DataType) -> bool {
     }
 }
 
-/// A batch with the types that the result's columns have.
+/// TIMESTAMPs as a time zone calls them; a column of NULLs as it is.
+fn in_zone(column: &ArrayRef, zone: Zone) -> ArrayRef {
+    match column.as_primitive_opt::<TimestampMicrosecondType>() {
+        Some(stamps) => {
+            let local = stamps.unary::<_, TimestampMicrosecondType>(|utc| zone.local(utc));
+            Arc::new(local)
+        }
+        None => column.clone(),
+    }
+}
+
+/// A batch with the types that the result's columns have, and TIMESTAMPs as a time zone calls them.
 ///
 /// # Errors
 /// If a value would be lost.
-pub(super) fn shown(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+pub(super) fn shown(batch: &RecordBatch, schema: &SchemaRef, zone: Zone) -> Result<RecordBatch> {
     let columns: Vec<ArrayRef> = batch
         .columns()
         .iter()
         .zip(schema.fields())
         .map(|(column, field)| {
+            if !zone.is_utc() && type_of(field).is_some_and(ColumnType::is_timestamp) {
+                return Ok(in_zone(column, zone));
+            }
             if column.data_type() == field.data_type() {
                 return Ok(column.clone());
             }

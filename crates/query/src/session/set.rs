@@ -156,7 +156,7 @@ pub(super) async fn evaluate(
     let mut stream = session.frontend.start(&prepared);
     while let Some(batch) = select::guarded(&mut stream, &cancel).await? {
         if batch.num_rows() > 0 {
-            let batch = select::shown(&batch, &prepared.schema)?;
+            let batch = select::shown(&batch, &prepared.schema, session.zone())?;
             let texts = to_text(batch.column(0), 0)?;
             return Ok(texts.is_valid(0).then(|| texts.value(0).to_owned()));
         }

@@ -3,7 +3,7 @@
 use perigee_accounts::Privileges;
 use perigee_catalog_views::describe::{self, PRIVILEGES};
 use perigee_engine::catalog::{ColumnDef, ColumnDefault, Table, TableDef};
-use perigee_value::{Charset, Collation, ColumnType, LikePattern};
+use perigee_value::{Charset, Collation, ColumnType, LikePattern, Zone};
 use sqlparser::ast::ObjectName;
 use std::fmt::Write;
 
@@ -53,7 +53,10 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
                 Err(_) => None,
             };
             let mut rows = Rowset::new(&["Table", "Create Table"]);
-            rows.push(vec![text(&def.name), text(create_table(&def, next))]);
+            rows.push(vec![
+                text(&def.name),
+                text(create_table(&def, next, session.zone())),
+            ]);
             rows
         }
         Show::CreateSchema {
@@ -323,12 +326,12 @@ fn named(name: &str) -> String {
 }
 
 /// The statement that makes the table, as SHOW CREATE TABLE writes it.
-fn create_table(def: &TableDef, next_number: Option<u64>) -> String {
+fn create_table(def: &TableDef, next_number: Option<u64>, zone: Zone) -> String {
     let name = |column: &u16| named(&def.columns[usize::from(*column)].name);
     let list = |columns: &[u16]| columns.iter().map(name).collect::<Vec<_>>().join(",");
     let columns = def.columns.iter().enumerate();
     let mut lines: Vec<String> = columns
-        .map(|(i, column)| column_line(column, def.is_auto_increment(i), def.collation))
+        .map(|(i, column)| column_line(column, def.is_auto_increment(i), def.collation, zone))
         .collect();
     if !def.primary_key.is_empty() {
         lines.push(format!("  PRIMARY KEY ({})", list(&def.primary_key)));
@@ -461,7 +464,19 @@ pub(super) async fn next_number(session: &Session, table: &Table) -> Result<Opti
     Ok(numbers.map(|numbers| numbers.next()))
 }
 
-fn column_line(column: &ColumnDef, counts: bool, table: Collation) -> String {
+/// What a column gets without a value, as SHOW CREATE TABLE writes it in a time zone.
+fn default_text(column: &ColumnDef, zone: Zone) -> Option<String> {
+    match &column.default {
+        Some(ColumnDefault::Value(value)) if column.ty.is_timestamp() => {
+            let mut text = String::new();
+            column.format(value.clone().local_in(zone).as_ref(), &mut text);
+            Some(text)
+        }
+        _ => describe::default_text(column),
+    }
+}
+
+fn column_line(column: &ColumnDef, counts: bool, table: Collation, zone: Zone) -> String {
     let mut line = format!("  {} {}", named(&column.name), column.type_text());
     let is_json = column.ty == ColumnType::Json;
     if let Some(collation) = describe::collation(column) {
@@ -485,7 +500,7 @@ fn column_line(column: &ColumnDef, counts: bool, table: Collation) -> String {
     } else if matches!(column.ty, ColumnType::Timestamp { .. }) {
         line.push_str(" NULL");
     }
-    match describe::default_text(column) {
+    match default_text(column, zone) {
         Some(now) if column.default == Some(ColumnDefault::Now) => {
             let _ = write!(line, " DEFAULT {now}");
         }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use perigee_engine::ndp::MAX_JOIN_TABLE_MEMORY;
 use perigee_sql_bind::{Modes, WrongModes};
-use perigee_value::{Charset, Collation};
+use perigee_value::{Charset, Collation, Zone};
 use sqlparser::ast::{Expr, Value};
 
 use crate::error::{Result, SqlError};
@@ -50,6 +50,8 @@ enum Kind {
     Collation,
     /// A list of SQL modes.
     Modes,
+    /// A time zone.
+    Zone,
 }
 
 struct Definition {
@@ -112,6 +114,9 @@ pub const TIMESTAMP: &str = "timestamp";
 
 /// The last second that it may say.
 const LAST_SECOND: f64 = 2_147_483_647.0;
+
+/// The time zone in which TIMESTAMPs are read and shown.
+pub const TIME_ZONE: &str = "time_zone";
 
 /// Whether statistics of tables are gathered anew when many rows have changed.
 pub const RECALCULATE: &str = "innodb_stats_auto_recalc";
@@ -268,11 +273,7 @@ static DEFINITIONS: &[Definition] = &[
     never("ssl_key", Kind::Text, ""),
     global("super_read_only", Kind::Fixed, "OFF"),
     never("system_time_zone", Kind::Text, "UTC"),
-    both(
-        "time_zone",
-        Kind::Word(&["SYSTEM", "+00:00", "UTC"]),
-        "SYSTEM",
-    ),
+    both(TIME_ZONE, Kind::Zone, "SYSTEM"),
     session(TIMESTAMP, Kind::Number(0.0, LAST_SECOND), "0"),
     never("tls_version", Kind::Text, ""),
     both("transaction_isolation", ISOLATION, "REPEATABLE-READ"),
@@ -308,6 +309,8 @@ pub struct Variables {
     values: BTreeMap<&'static str, Option<String>>,
     /// What `sql_mode` says.
     modes: Modes,
+    /// What `time_zone` says.
+    zone: Zone,
 }
 
 impl Variables {
@@ -320,7 +323,11 @@ impl Variables {
             .collect();
         values.insert("version", Some(version.to_owned()));
         let modes = Modes::parse(DEFAULT_MODES).expect("the default is valid");
-        Self { values, modes }
+        Self {
+            values,
+            modes,
+            zone: Zone::Utc,
+        }
     }
 
     /// The time that SET timestamp said, in microseconds since 1970.
@@ -334,6 +341,12 @@ impl Variables {
     #[must_use]
     pub fn modes(&self) -> Modes {
         self.modes
+    }
+
+    /// The time zone.
+    #[must_use]
+    pub fn zone(&self) -> Zone {
+        self.zone
     }
 
     /// The value as text.
@@ -464,6 +477,9 @@ impl Variables {
                 let modes = Modes::parse(value.as_deref().unwrap_or_default());
                 self.modes = modes.unwrap_or(self.modes);
             }
+            if definition.kind == Kind::Zone {
+                self.zone = value.as_deref().and_then(Zone::named).unwrap_or(self.zone);
+            }
             if let Some((other, value)) = companion(definition.name, value.as_deref()) {
                 self.values.insert(other, Some(value));
             }
@@ -532,11 +548,7 @@ fn normal(definition: &Definition, value: &str) -> Result<String> {
                 .iter()
                 .find(|w| w.eq_ignore_ascii_case(value))
                 .or(numbered);
-            word.map(|w| (*w).to_owned())
-                .ok_or_else(|| match definition.name {
-                    "time_zone" => SqlError::not_supported(format!("time_zone = '{value}'")),
-                    _ => wrong(),
-                })
+            word.map(|w| (*w).to_owned()).ok_or_else(wrong)
         }
         Kind::Text => Ok(value.to_owned()),
         Kind::Fixed => {
@@ -564,6 +576,7 @@ fn normal(definition: &Definition, value: &str) -> Result<String> {
             }
         },
         Kind::Collation => Ok(collation_named(value)?.name().to_owned()),
+        Kind::Zone => Zone::normal_name(value).ok_or_else(|| SqlError::unknown_zone(value)),
     }
 }
 
@@ -624,7 +637,8 @@ mod tests {
         assert_eq!(errno("ndp_min_pages", "x"), 1232);
         assert_eq!(errno("sql_mode", "ANSI_QUOTE"), 1231);
         assert_eq!(errno("sql_mode", "ALLOW_INVALID_DATES"), 1235);
-        assert_eq!(errno("time_zone", "Europe/Berlin"), 1235);
+        assert_eq!(errno(TIME_ZONE, "Europe/Bonn"), 1298);
+        assert_eq!(check(TIME_ZONE, "+5:30"), Ok(Some("+05:30".into())));
         assert_eq!(errno("character_set_client", "latin1"), 1235);
         assert_eq!(
             Variables::check(Scope::Session, "character_set_results", None),

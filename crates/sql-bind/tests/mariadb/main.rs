@@ -39,8 +39,8 @@ impl Environment for Alone {
         None
     }
 
-    fn now(&self) -> i64 {
-        0
+    fn now(&self) -> perigee_value::Now {
+        perigee_value::Now::default()
     }
 
     fn check(&self) -> Result<()> {

@@ -116,8 +116,8 @@ impl Environment for Session {
         None
     }
 
-    fn now(&self) -> i64 {
-        0
+    fn now(&self) -> perigee_value::Now {
+        perigee_value::Now::default()
     }
 
     fn check(&self) -> Result<()> {

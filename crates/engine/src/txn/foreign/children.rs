@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use perigee_page::RecordFlags;
-use perigee_value::Datum;
+use perigee_value::{Datum, Zone};
 
 use super::{Child, Relations, Step, key_prefix, refused, values_of};
 use crate::EngineError;
@@ -231,7 +231,7 @@ impl Transaction {
                 _ => Datum::Null,
             };
             let def = &table.def.columns[usize::from(*column)];
-            let Ok(value) = def.coerce(value, def.ty) else {
+            let Ok(value) = def.coerce(value, def.ty, Zone::Utc) else {
                 return Err(child.refusal());
             };
             if value.is_null() && !def.nullable {

@@ -55,11 +55,12 @@ pub(super) async fn run(
     }
     keep_start(session, &old, &mut draft).await?;
     let (def, sources) = draft.finish()?;
-    let rules = RowRules::new(&old.def, &def, cancel)?;
+    let rules = RowRules::new((&old.def, &def), session.zone(), cancel)?;
     let alteration = Alteration {
         sources,
         zero_is_a_value: session.modes().has(Modes::NO_AUTO_VALUE_ON_ZERO),
         zero_dates: session.zero_dates(),
+        zone: session.zone(),
         force,
         checks: session.checks_foreign_keys(),
         row_fill: rules.fill.clone(),
@@ -81,13 +82,13 @@ pub(super) async fn run(
 fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()> {
     match clause {
         Clause::AddColumn(column, position) => {
-            let definition = modal_definition(&column, draft.collation, session.modes())?;
+            let definition = modal_definition(&column, draft.collation, session)?;
             draft.add_column(definition, &position, &Filling::of(session))?;
             constraints::of_column(draft, &column)
         }
         Clause::DropColumn(name) => draft.drop_column(&name),
         Clause::ChangeColumn(old, column, position) => {
-            let definition = modal_definition(&column, draft.collation, session.modes())?;
+            let definition = modal_definition(&column, draft.collation, session)?;
             draft.change_column(&old, definition, &position)?;
             constraints::of_column(draft, &column)
         }
@@ -99,7 +100,7 @@ fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()>
             }
             match value {
                 Some(value) => {
-                    set_default(column, &value)?;
+                    set_default(column, &value, session.zone())?;
                     check_default(column, session.modes())
                 }
                 None => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use perigee_engine::catalog::{ColumnDef, ColumnDefault};
-use perigee_value::{Collation, ColumnType, Members, MembersError};
+use perigee_value::{Collation, ColumnType, Members, MembersError, Zone};
 use sqlparser::ast::{
     BinaryLength, CharacterLength, ColumnDef as AstColumn, ColumnOption, DataType, EnumMember,
     ExactNumberInfo, Expr, FunctionArguments, GeneratedExpressionMode, TimezoneInfo, Value,
@@ -39,7 +39,11 @@ pub(super) enum Inline {
 }
 
 /// The column that a definition means; its collation is `otherwise` unless it says another one.
-pub(super) fn column_definition(column: &AstColumn, otherwise: Collation) -> Result<Definition> {
+pub(super) fn column_definition(
+    column: &AstColumn,
+    otherwise: Collation,
+    zone: Zone,
+) -> Result<Definition> {
     let name = checked_column_name(&column.name.value)?;
     let values = match &column.data_type {
         DataType::Enum(values, None) => Some(values),
@@ -137,7 +141,7 @@ pub(super) fn column_definition(column: &AstColumn, otherwise: Collation) -> Res
         }
     }
     if let Some(default) = default {
-        set_default(&mut def, default)?;
+        set_default(&mut def, default, zone)?;
     }
     Ok(Definition {
         column: def,
@@ -174,11 +178,11 @@ fn is_auto_increment(tokens: &[Token]) -> bool {
     matches!(tokens, [Token::Word(word)] if word.keyword == Keyword::AUTO_INCREMENT)
 }
 
-/// Gives a column a default.
+/// Gives a column a default, which a statement writes in a time zone.
 ///
 /// # Errors
 /// 1067 if it does not fit the column, 1101 if the column cannot have one.
-pub(super) fn set_default(column: &mut ColumnDef, default: &Expr) -> Result<()> {
+pub(super) fn set_default(column: &mut ColumnDef, default: &Expr, zone: Zone) -> Result<()> {
     if let Some(digits) = current_time(default) {
         if !is_time_with(column.ty, digits) {
             return Err(SqlError::invalid_default(&column.name));
@@ -190,7 +194,7 @@ pub(super) fn set_default(column: &mut ColumnDef, default: &Expr) -> Result<()> 
     if column.ty.is_long() && !is_null {
         return Err(SqlError::long_default(&column.name));
     }
-    let value = literal_datum(default, column).map_err(|e| match e.errno {
+    let value = literal_datum(default, column, zone).map_err(|e| match e.errno {
         1235 => e,
         _ => SqlError::invalid_default(&column.name),
     })?;

@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::Field;
 use perigee_engine::catalog::{ColumnDef, TableDef};
 use perigee_engine::scan::CancelToken;
 use perigee_sql_type::TEXT_CHARS;
-use perigee_value::{Collation, ColumnType, Datum};
+use perigee_value::{Collation, ColumnType, Datum, Now};
 use sqlparser::ast::Query;
 
 use super::draft::Draft;
@@ -99,8 +99,8 @@ async fn fill(
     let begun = engine.begin_table(def, cancel).await;
     let mut new = begun.map_err(name_error)?;
     let table = new.table().clone();
-    let checks = Checks::of(&table.def)?;
-    let computed = GeneratedColumns::of(&table.def)?;
+    let checks = Checks::of(&table.def, session.zone())?;
+    let computed = GeneratedColumns::of(&table.def, session.zone())?;
     let given: Vec<usize> = (selected..table.def.columns.len()).collect();
     if let Some(column) = GeneratedColumns::first_of(&table.def, &given) {
         return Err(generated::given(&table, column));
@@ -146,7 +146,7 @@ async fn fill(
 }
 
 /// Values of the columns that the query does not give.
-fn defaults(def: &TableDef, selected: usize, now: i64) -> Result<Vec<Datum>> {
+fn defaults(def: &TableDef, selected: usize, now: Now) -> Result<Vec<Datum>> {
     let columns = def.columns[..selected].iter().enumerate();
     columns
         .map(|(place, column)| match column.default_at(now) {

@@ -11,7 +11,7 @@ mod generated;
 
 use perigee_engine::Source;
 use perigee_engine::catalog::{AutoIncrement, ColumnDef, IndexDef, TableDef};
-use perigee_value::{Collation, Datum};
+use perigee_value::{Collation, Datum, Now};
 
 use super::column::{Definition, Inline, checked_column_name, convert};
 use checks::Drafted;
@@ -46,7 +46,7 @@ pub(super) struct Draft {
 /// What rows that are there get in a column that is added.
 pub(super) struct Filling {
     /// CURRENT_TIMESTAMP.
-    now: i64,
+    now: Now,
     /// 0000-00-00 is a date.
     zero_dates: bool,
 }

@@ -365,7 +365,7 @@ fn draft(session: &mut Session, name: TableName, table: &CreateTable) -> Result<
     let mut draft = Draft::new(name.schema, name.name, collation);
     options::table_options(session, table, &mut draft)?;
     for column in &table.columns {
-        let definition = modal_definition(column, draft.collation, session.modes())?;
+        let definition = modal_definition(column, draft.collation, session)?;
         draft.add_column(definition, &Position::Unsaid, &Filling::of(session))?;
         constraints::of_column(&mut draft, column)?;
     }

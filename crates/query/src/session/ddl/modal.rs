@@ -1,4 +1,4 @@
-//! What `sql_mode` changes in the definitions of columns.
+//! What `sql_mode` and the time zone change in the definitions of columns.
 
 use perigee_engine::catalog::{ColumnDef, ColumnDefault};
 use perigee_sql_bind::Modes;
@@ -7,21 +7,23 @@ use sqlparser::ast::{ColumnDef as AstColumn, DataType, ExactNumberInfo};
 
 use super::column::{Definition, column_definition};
 use crate::error::{Result, SqlError};
+use crate::session::Session;
 
-/// [`column_definition`] in some modes.
+/// [`column_definition`] in the modes and the time zone of a session.
 pub(super) fn modal_definition(
     column: &AstColumn,
     otherwise: Collation,
-    modes: Modes,
+    session: &Session,
 ) -> Result<Definition> {
+    let (modes, zone) = (session.modes(), session.zone());
     if column.data_type == DataType::Real && modes.has(Modes::REAL_AS_FLOAT) {
         let column = AstColumn {
             data_type: DataType::Float(ExactNumberInfo::None),
             ..column.clone()
         };
-        return column_definition(&column, otherwise);
+        return column_definition(&column, otherwise, zone);
     }
-    let definition = column_definition(column, otherwise)?;
+    let definition = column_definition(column, otherwise, zone)?;
     check_default(&definition.column, modes)?;
     Ok(definition)
 }

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use perigee_engine::catalog::{Check, ColumnDef, TableDef};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{RowCheck, RowFill};
-use perigee_value::{ColumnType, Datum};
+use perigee_value::{ColumnType, Datum, Zone};
 
 use crate::error::{Result, SqlError};
 use crate::session::checks::Checks;
@@ -26,13 +26,17 @@ impl RowRules {
     ///
     /// # Errors
     /// If an expression of it cannot be read.
-    pub(super) fn new(old: &TableDef, new: &TableDef, cancel: &CancelToken) -> Result<Self> {
+    pub(super) fn new(
+        (old, new): (&TableDef, &TableDef),
+        zone: Zone,
+        cancel: &CancelToken,
+    ) -> Result<Self> {
         let mut rules = Self::default();
-        if let Some(checks) = Checks::of(new)? {
+        if let Some(checks) = Checks::of(new, zone)? {
             rules.check = Some(rules.check(checks, (old, new), cancel));
         }
-        if let Some(generated) = GeneratedColumns::of(new)? {
-            rules.fill = Some(rules.fill(generated, new, cancel));
+        if let Some(generated) = GeneratedColumns::of(new, zone)? {
+            rules.fill = Some(rules.fill(generated, new, zone, cancel));
         }
         Ok(rules)
     }
@@ -63,11 +67,17 @@ impl RowRules {
         }
     }
 
-    fn fill(&self, generated: GeneratedColumns, new: &TableDef, cancel: &CancelToken) -> RowFill {
+    fn fill(
+        &self,
+        generated: GeneratedColumns,
+        new: &TableDef,
+        zone: Zone,
+        cancel: &CancelToken,
+    ) -> RowFill {
         let (found, def, cancel) = (self.found.clone(), new.clone(), cancel.clone());
         RowFill(Arc::new(move |row: &mut [Datum]| {
             let mut convert = |value: Datum, ty: ColumnType, column: &ColumnDef| {
-                let value = column.coerce(value, ty);
+                let value = column.coerce(value, ty, zone);
                 value.map_err(|error| value_error(&error, &column.name, 1))
             };
             match generated.fill(&def, row, &mut convert, &cancel) {

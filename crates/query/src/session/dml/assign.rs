@@ -3,7 +3,7 @@
 
 use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_sql_bind::query::{self as bound, Origin};
-use perigee_value::{Collation, Datum};
+use perigee_value::{Collation, Datum, Now};
 use sqlparser::ast::{Assignment, AssignmentTarget, Expr, ObjectName, Value};
 
 use super::target::Target;
@@ -92,7 +92,7 @@ impl Unresolved {
         &self,
         targets: &[Target],
         columns: &[Option<Origin>],
-        now: i64,
+        now: Now,
     ) -> Result<Vec<Assigned>> {
         let mut items = 0..;
         let resolve = |(number, (name, is_default)): (usize, &(ObjectName, bool))| {
@@ -191,7 +191,7 @@ fn resolve(name: &ObjectName, targets: &[Target]) -> Result<(usize, usize)> {
 ///
 /// # Errors
 /// 1364 if the column has none.
-fn default(def: &ColumnDef, now: i64) -> Result<Datum> {
+fn default(def: &ColumnDef, now: Now) -> Result<Datum> {
     match def.default_at(now) {
         Some(value) => Ok(value),
         None if def.nullable => Ok(Datum::Null),
@@ -205,7 +205,7 @@ pub(in crate::session) fn assign(
     row: &mut [Datum],
     values: &[(usize, Datum)],
     before: &[Datum],
-    now: i64,
+    now: Now,
 ) {
     for (column, value) in values {
         row[*column] = value.clone();
@@ -221,7 +221,7 @@ pub(in crate::session) fn touch(
     row: &mut [Datum],
     assigned: &[usize],
     before: &[Datum],
-    now: i64,
+    now: Now,
 ) {
     if assigned
         .iter()

@@ -7,7 +7,7 @@ use perigee_engine::catalog::ColumnDef;
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock, Written};
 use perigee_sql_bind::query::{self, Change, Origin, Source};
-use perigee_value::{ColumnType, Datum};
+use perigee_value::{ColumnType, Datum, Now, Zone};
 use sqlparser::ast::Expr;
 
 use super::assign::{Assigned, Given, Unresolved, assign};
@@ -56,7 +56,7 @@ pub(in crate::session) struct ReadPhase {
     in_order: bool,
     ignore: bool,
     /// When the statement began.
-    now: i64,
+    now: Now,
 }
 
 /// A row to change.
@@ -292,7 +292,7 @@ impl ReadPhase {
         }
         let targets = changed_targets(&mut assigned, &all);
         let (kind, rows) = (Kind::Update, &update.rows);
-        let phase = Self::of_change(kind, change, (targets, &assigned), rows)?;
+        let phase = Self::of_change(kind, change, (targets, &assigned), rows, session.zone())?;
         session.check_change(&phase, read.as_deref())?;
         Ok(Self {
             ignore: update.ignore,
@@ -314,7 +314,7 @@ impl ReadPhase {
         let all = targets(session, &change)?;
         let targets = deleted_targets(&delete.targets, all, &change.sources)?;
         let (kind, rows) = (Kind::Delete, &delete.rows);
-        let phase = Self::of_change(kind, change, (targets, &[]), rows)?;
+        let phase = Self::of_change(kind, change, (targets, &[]), rows, session.zone())?;
         let read = read_columns::of_change(rows, &rows.limit);
         session.check_change(&phase, read.as_deref())?;
         Ok(Self {
@@ -338,6 +338,7 @@ impl ReadPhase {
         mut change: Change,
         (mut targets, assigned): (Vec<Target>, &[Assigned]),
         rows: &Rows,
+        zone: Zone,
     ) -> Result<Self> {
         let point = match change.sources.iter().any(|source| source.is_view) {
             // Names are those of the view.
@@ -359,10 +360,10 @@ impl ReadPhase {
         let assigned = Evaluated::new(&change, assigned, &targets);
         let checks = targets.iter().map(|target| {
             let is_its = |source: &&Source| source.references.contains(&target.access);
-            Checks::through(change.sources.iter().find(is_its), &target.table.def)
+            Checks::through(change.sources.iter().find(is_its), &target.table.def, zone)
         });
         let generated = targets.iter();
-        let generated = generated.map(|target| GeneratedColumns::of(&target.table.def));
+        let generated = generated.map(|target| GeneratedColumns::of(&target.table.def, zone));
         Ok(Self {
             checks: checks.collect::<Result<_>>()?,
             generated: generated.collect::<Result<_>>()?,
@@ -374,7 +375,7 @@ impl ReadPhase {
             point,
             in_order: rows.order_by.is_some(),
             ignore: false,
-            now: 0,
+            now: Now::default(),
         })
     }
 

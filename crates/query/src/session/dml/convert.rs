@@ -4,8 +4,10 @@
 use perigee_engine::EngineError;
 use perigee_engine::catalog::ColumnDef;
 use perigee_value::time::MAX_TIME;
+use perigee_value::zone::Meant;
 use perigee_value::{
-    ColumnType, Datum, Units, ValueError, ValueErrorKind, compared_moment, format_value, parse_text,
+    ColumnType, Datum, Units, ValueError, ValueErrorKind, Zone, compared_moment, format_value,
+    parse_text,
 };
 
 use crate::error::{Result, SqlError};
@@ -33,6 +35,8 @@ pub(in crate::session) struct Strictness {
     adjusts_null: bool,
     /// 0000-00-00 is a date.
     zero_dates: bool,
+    /// The time zone of what becomes a TIMESTAMP, and of what a TIMESTAMP becomes.
+    zone: Zone,
     /// A strict mode is set: warnings about dates and times are the errors that they would be without IGNORE.
     strict_mode: bool,
 }
@@ -47,6 +51,7 @@ impl Strictness {
             adjusts,
             adjusts_null: adjusts,
             zero_dates: session.zero_dates(),
+            zone: session.zone(),
             strict_mode,
         }
     }
@@ -93,7 +98,7 @@ impl Converter {
                 Some(text.into_bytes())
             }
         };
-        let converted = column.coerce(value, from);
+        let converted = column.coerce(value, from, self.strictness.zone);
         self.fitting(converted, text.as_deref(), column, row)
     }
 
@@ -107,13 +112,18 @@ impl Converter {
         column: &ColumnDef,
         row: u64,
     ) -> Result<Datum> {
-        let converted = column.parse(text);
+        let converted = column.parse(text, self.strictness.zone);
         self.fitting(
             converted,
             self.strictness.adjusts.then_some(text),
             column,
             row,
         )
+    }
+
+    /// The time zone of the session.
+    pub(in crate::session) fn zone(&self) -> Zone {
+        self.strictness.zone
     }
 
     fn fitting(
@@ -131,7 +141,15 @@ impl Converter {
             Err(error) => error,
         };
         let strict = value_error(&error, &column.name, row);
-        let Some(value) = text.and_then(|text| nearest(column, text, error.kind)) else {
+        if let Some(value) = text.and_then(|text| self.set_forward(column, text)) {
+            self.warnings.push(match self.strictness.strict_mode {
+                true => strict,
+                false => SqlError::invalid_timestamp(&column.name, row),
+            });
+            return Ok(value);
+        }
+        let zone = self.zone();
+        let Some(value) = text.and_then(|text| nearest(column, text, error.kind, zone)) else {
             return Err(strict);
         };
         let is_temporal = is_moment(column.ty) || matches!(column.ty, ColumnType::Time { .. });
@@ -146,6 +164,20 @@ impl Converter {
             _ => SqlError::data_truncated(&column.name, row),
         });
         Ok(value)
+    }
+
+    /// For a time that clocks skipped when they were set forward, the point in time at which they were.
+    fn set_forward(&self, column: &ColumnDef, text: &[u8]) -> Option<Datum> {
+        let ColumnType::Timestamp { fsp } = column.ty else {
+            return None;
+        };
+        match parse_text(ColumnType::DateTime { fsp }, text) {
+            Ok(Datum::DateTime(local)) => match self.zone().meant(local) {
+                Meant::Skipped(utc) => Some(Datum::DateTime(utc)),
+                Meant::One(_) | Meant::Twice(_) => None,
+            },
+            _ => None,
+        }
     }
 
     /// A row that a key or another constraint forbids: with IGNORE a warning.
@@ -241,7 +273,7 @@ pub(in crate::session) fn implicit_default(ty: ColumnType) -> Option<Datum> {
 }
 
 /// The value nearest to a text that does not fit a column.
-fn nearest(column: &ColumnDef, text: &[u8], kind: ValueErrorKind) -> Option<Datum> {
+fn nearest(column: &ColumnDef, text: &[u8], kind: ValueErrorKind, zone: Zone) -> Option<Datum> {
     let ty = column.ty;
     let text = String::from_utf8_lossy(text);
     if column.members.is_some() {
@@ -249,7 +281,7 @@ fn nearest(column: &ColumnDef, text: &[u8], kind: ValueErrorKind) -> Option<Datu
     }
     match ty {
         ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
-            leading_date(ty, &text).or_else(|| implicit_default(ty))
+            leading_date(ty, &text, zone).or_else(|| implicit_default(ty))
         }
         // Not even with IGNORE in MySQL.
         ColumnType::Json => None,
@@ -266,7 +298,7 @@ fn nearest(column: &ColumnDef, text: &[u8], kind: ValueErrorKind) -> Option<Datu
 }
 
 /// The date that a text begins with, if what follows is neither a part of it nor a time.
-fn leading_date(ty: ColumnType, text: &str) -> Option<Datum> {
+fn leading_date(ty: ColumnType, text: &str, zone: Zone) -> Option<Datum> {
     const SEPARATORS: &[u8] = b"-:./ ";
     let bytes = text.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
@@ -275,7 +307,7 @@ fn leading_date(ty: ColumnType, text: &str) -> Option<Datum> {
         _ => !is_digit(*end),
     };
     let mut ends = (1..bytes.len().min(LONGEST_DATE)).rev().filter(is_end);
-    ends.find_map(|end| parse_text(ty, &bytes[..end]).ok())
+    ends.find_map(|end| ty.parse_in(&bytes[..end], zone).ok())
 }
 
 /// The least or the greatest value of a type of numbers, or of TIME.
@@ -372,6 +404,7 @@ mod tests {
         adjusts_null: false,
         strict_mode: true,
         zero_dates: false,
+        zone: Zone::Utc,
     };
 
     const LOOSE: Strictness = Strictness {
@@ -380,6 +413,7 @@ mod tests {
         adjusts_null: true,
         strict_mode: true,
         zero_dates: false,
+        zone: Zone::Utc,
     };
 
     fn column(ty: ColumnType) -> ColumnDef {

@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use perigee_engine::catalog::{ColumnDef, Table, TableDef};
 use perigee_engine::scan::CancelToken;
-use perigee_value::Datum;
+use perigee_value::{Datum, Now};
 use sqlparser::ast::{
     Assignment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, InsertAliases,
     ObjectName, TableFactor, TableWithJoins, VisitMut, VisitorMut,
@@ -60,7 +60,7 @@ impl OnDuplicate {
         work: &mut Work,
         (table, name): (&Arc<Table>, &ObjectName),
         (assignments, alias): (Vec<Assignment>, Option<&InsertAliases>),
-        (piece, cancel, now): (Piece<'_>, &CancelToken, i64),
+        (piece, cancel, now): (Piece<'_>, &CancelToken, Now),
         (inserted, brought): (&[usize], &[ColumnDef]),
     ) -> Result<Self> {
         let mut unresolved = Unresolved::new(assignments)?;

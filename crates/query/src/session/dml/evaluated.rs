@@ -116,7 +116,10 @@ impl EvaluatedBatch<'_> {
                     match is_own {
                         true => converter.value(datum, from, def, number)?,
                         // The other table's row reports what does not fit.
-                        false => def.coerce(datum, from).unwrap_or(Datum::Null),
+                        false => {
+                            let zone = converter.zone();
+                            def.coerce(datum, from, zone).unwrap_or(Datum::Null)
+                        }
                     }
                 }
             };

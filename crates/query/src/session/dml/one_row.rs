@@ -6,7 +6,7 @@ use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Scalar, of_datum, to_datum};
 use perigee_sql_bind::ColumnOf;
 use perigee_sql_type::SqlType;
-use perigee_value::Datum;
+use perigee_value::{Datum, Now};
 use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart};
 
 use super::Converter;
@@ -31,7 +31,7 @@ impl OneRow {
         (target, new): (&Target, &TableDef),
         assigned: &[Assigned],
         expressions: &[Expr],
-        now: i64,
+        now: Now,
     ) -> Option<Self> {
         let columns = |name: &[Ident]| column_of(target, new, name);
         let bind = |assigned: &Assigned| {

@@ -6,7 +6,7 @@ use perigee_engine::catalog::Table;
 use perigee_engine::freeing_space;
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{Isolation, LockMode, LockWait, Written};
-use perigee_value::{Datum, RecordView, ValueRef};
+use perigee_value::{Datum, Now, RecordView, ValueRef, Zone};
 use sqlparser::ast::{AssignmentTarget, BinaryOperator, Expr};
 
 use super::super::Session;
@@ -112,7 +112,7 @@ pub(super) fn update(session: &Session, update: &Update) -> Option<Recognised<Fa
     if table.def.has_generated() {
         return None;
     }
-    let checks = Checks::of(&table.def).ok()?;
+    let checks = Checks::of(&table.def, Zone::Utc).ok()?;
     let plain = !update.ignore && !assignments.is_empty();
     plain.then(|| Recognised {
         statement: FastUpdate {
@@ -171,7 +171,8 @@ impl FastUpdate {
         cancel: &CancelToken,
     ) -> Result<Option<OkResult>> {
         // The clock is looked at where the row is.
-        if self.touches && session.variables.fixed_time().is_some() {
+        let is_plain = session.variables.fixed_time().is_none() && session.zone().is_utc();
+        if self.touches && !is_plain {
             return Ok(None);
         }
         let Some(key) = self.key.bytes(parameters) else {
@@ -254,7 +255,11 @@ impl FastUpdate {
         }
         if let Some(before) = before {
             let assigned: Vec<usize> = self.assignments.iter().map(|a| a.column).collect();
-            touch(table, &mut row, &assigned, &before, micros_now());
+            let now = Now {
+                utc: micros_now(),
+                zone: Zone::Utc,
+            };
+            touch(table, &mut row, &assigned, &before, now);
         }
         Some(row)
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::CancelToken;
-use perigee_value::Datum;
+use perigee_value::{Datum, Zone};
 use sqlparser::ast::{self, Insert, SetExpr, TableObject};
 use sqlparser::parser::Parser;
 
@@ -89,7 +89,7 @@ pub(super) fn recognise(session: &Session, insert: &Insert) -> Option<Recognised
     Some(Recognised {
         statement: FastInsert {
             rows: rows.collect::<Option<_>>()?,
-            checks: Checks::of(&table.def).ok()?,
+            checks: Checks::of(&table.def, Zone::Utc).ok()?,
             targets,
         },
         parameters: parameters.len(),

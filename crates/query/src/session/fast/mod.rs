@@ -176,7 +176,7 @@ impl FastStatement {
         let Some(table) = &self.table.upgrade() else {
             return Ok(Answer::Ordinary);
         };
-        if !session.may(self.body.needed(), table) {
+        if !session.may(self.body.needed(), table) || is_zoned(session, table) {
             return Ok(Answer::Ordinary);
         }
         let done = match &self.body {
@@ -193,6 +193,14 @@ impl FastStatement {
         out.ok(ok).await?;
         Ok(Answer::Done)
     }
+}
+
+/// True if values of a table may be others in the time zone of the session than in UTC.
+fn is_zoned(session: &Session, table: &Table) -> bool {
+    let def = &table.def;
+    let mut columns = def.columns.iter();
+    !session.zone().is_utc()
+        && (!def.checks.is_empty() || columns.any(|column| column.ty.is_timestamp()))
 }
 
 /// Runs a current statement with parameters.

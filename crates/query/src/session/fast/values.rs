@@ -1,8 +1,8 @@
 //! Values on their way into columns, as far as nothing can go wrong; what does not fit goes the
-//! ordinary way, where it is an error or a warning.
+//! ordinary way, where it is an error or a warning. Whatever depends on the time zone comes here in UTC only.
 
 use perigee_engine::catalog::ColumnDef;
-use perigee_value::{ColumnType, Datum, ValueRef, decimal};
+use perigee_value::{ColumnType, Datum, ValueRef, Zone, decimal};
 
 /// Types of integers outside of columns.
 const fn bigint(unsigned: bool) -> ColumnType {
@@ -14,7 +14,7 @@ pub(super) fn stored(value: ValueRef<'_>, column: &ColumnDef) -> Option<Datum> {
     match (column.ty, value) {
         (_, ValueRef::Null) => column.nullable.then_some(Datum::Null),
         (_, ValueRef::String(text)) => {
-            let parsed = column.parse(text).ok();
+            let parsed = column.parse(text, Zone::Utc).ok();
             // Whether 0000-00-00 is a date depends on `sql_mode`.
             parsed.filter(|value| !value.is_zero_date())
         }
@@ -25,8 +25,8 @@ pub(super) fn stored(value: ValueRef<'_>, column: &ColumnDef) -> Option<Datum> {
             | ColumnType::Time { .. },
             _,
         ) => None,
-        (_, ValueRef::Int(v)) => column.coerce(Datum::Int(v), bigint(false)).ok(),
-        (_, ValueRef::UInt(v)) => column.coerce(Datum::UInt(v), bigint(true)).ok(),
+        (_, ValueRef::Int(v)) => column.coerce(Datum::Int(v), bigint(false), Zone::Utc).ok(),
+        (_, ValueRef::UInt(v)) => column.coerce(Datum::UInt(v), bigint(true), Zone::Utc).ok(),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Values in statements that need no evaluation: a column parses their text.
 
 use perigee_engine::catalog::ColumnDef;
-use perigee_value::{ColumnType, Datum, ValueRef, format_value};
+use perigee_value::{ColumnType, Datum, ValueRef, Zone, format_value};
 use sqlparser::ast::{Expr, UnaryOperator, Value};
 
 use super::errors::value_error;
@@ -121,12 +121,16 @@ fn minus(text: String) -> String {
 }
 
 /// The value of a literal, for DEFAULT of a column.
-pub(in crate::session) fn literal_datum(expr: &Expr, column: &ColumnDef) -> Result<Datum> {
+pub(in crate::session) fn literal_datum(
+    expr: &Expr,
+    column: &ColumnDef,
+    zone: Zone,
+) -> Result<Datum> {
     match simple_literal(expr) {
         Some(Simple::Default) | None => Err(SqlError::not_supported(format!("DEFAULT {expr}"))),
         Some(Simple::Null) => Ok(Datum::Null),
         Some(literal) => {
-            let parsed = column.parse(&literal.text(column));
+            let parsed = column.parse(&literal.text(column), zone);
             parsed.map_err(|e| value_error(&e, "?", 1))
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use perigee_engine::catalog::{ColumnDef, Table};
-use perigee_value::Datum;
+use perigee_value::{Datum, Now};
 use sqlparser::ast::ObjectName;
 
 use crate::error::{Result, SqlError};
@@ -89,7 +89,8 @@ impl Targets {
         columns
             .filter(|(i, column)| {
                 let is_computed = column.generated.is_some();
-                let has_value = column.default_at(0).is_some() || column.nullable || is_computed;
+                let has_value =
+                    column.default_at(Now::default()).is_some() || column.nullable || is_computed;
                 !self.columns.contains(i) && !has_value
             })
             .map(|(_, column)| column)
@@ -107,7 +108,7 @@ impl Targets {
     }
 
     /// A row with every column's default, in a statement that began at `now`.
-    pub fn defaults(&self, now: i64) -> Vec<Datum> {
+    pub fn defaults(&self, now: Now) -> Vec<Datum> {
         let mut row: Vec<Datum> = self
             .table
             .def

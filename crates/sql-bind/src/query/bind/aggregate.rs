@@ -149,6 +149,19 @@ pub(super) fn call<'c>(name: &str, function: &'c Function) -> Result<Option<Call
     }))
 }
 
+/// An argument of an aggregate function. What the function takes as it is may be a TIMESTAMP.
+pub(super) fn argument(
+    binder: &Binder<'_>,
+    function: &AggregateFunction,
+    expr: &Expr,
+) -> Result<Scalar> {
+    use AggregateFunction as F;
+    match function {
+        F::Count | F::Min | F::Max | F::AnyValue | F::Grouping(_) => binder.stored(expr),
+        _ => binder.expression(expr),
+    }
+}
+
 /// Arguments as values that the function takes, and the type of its result.
 ///
 /// # Errors
@@ -320,7 +333,8 @@ impl Block<'_> {
 
     fn arguments(&self, call: &Call<'_>) -> Result<(Vec<Scalar>, Vec<SortKey>)> {
         let binder = Binder::new(self);
-        let arguments = call.arguments.iter().map(|one| binder.expression(one));
+        let arguments = call.arguments.iter();
+        let arguments = arguments.map(|one| argument(&binder, &call.function, one));
         let arguments = arguments.collect::<Result<Vec<_>>>()?;
         let mut order = Vec::with_capacity(call.order.len());
         for key in call.order {

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use perigee_expr::Comparison;
 use perigee_expr::scalar::{Node, Scalar};
 use perigee_sql_type::SqlType;
+use perigee_value::Now;
 use sqlparser::ast::{self, Expr, Function, Ident};
 
 use super::super::{Aggregate, Applied, Clause, Quantifier, QueryError, Relation, Window};
@@ -125,10 +126,10 @@ impl<'q> Block<'q> {
         }
     }
 
-    /// The meaning of an expression of a clause.
+    /// The meaning of an expression of a clause; a TIMESTAMP stays one.
     pub fn expression(&self, expr: &Expr, clause: Clause) -> Result<Scalar> {
         self.clause.set(clause);
-        Binder::new(self).expression(expr)
+        Binder::new(self).stored(expr)
     }
 
     /// The meaning of a condition of a clause.
@@ -379,7 +380,7 @@ impl Environment for Block<'_> {
         self.statement.environment.long_list(name)
     }
 
-    fn now(&self) -> i64 {
+    fn now(&self) -> Now {
         self.statement.environment.now()
     }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use perigee_expr::scalar::{Node, Scalar};
+use perigee_sql_type::SqlType;
+use perigee_value::ColumnType;
 use sqlparser::ast::{
     Expr, Ident, LimitClause, ObjectName, OptimizerHint, OrderBy, TableWithJoins,
 };
@@ -222,7 +224,12 @@ impl Block<'_> {
         else {
             return None;
         };
-        let told = value.filter(|value| assigned.is_told && is_repeatable(value));
+        let is_stamp = |ty: &SqlType| ty.column.is_some_and(ColumnType::is_timestamp);
+        let in_zone = |value: &Scalar| {
+            is_stamp(&value.ty) == is_stamp(&ty) || Environment::now(self).zone.is_utc()
+        };
+        let is_told = |value: &&Scalar| assigned.is_told && is_repeatable(value) && in_zone(value);
+        let told = value.filter(is_told);
         // Something that is not told makes what is computed of it so.
         let told = told.and_then(|value| self.with_assigned(value.clone()).ok());
         let mut ty = ty.nullable(true);

@@ -15,7 +15,6 @@ use super::scope::Scope;
 use super::select::Tail;
 use super::statement::Statement;
 use super::subquery::projected;
-use crate::branches::converted;
 use crate::error::unsupported;
 use crate::{Binder, Result};
 
@@ -119,7 +118,7 @@ impl Statement<'_> {
         if is_nested {
             return Err(QueryError::TooLarge(MAX_NESTED).into());
         }
-        let mut parts = unified(parts)?.into_iter();
+        let mut parts = unified(&Binder::new(self.environment), parts)?.into_iter();
         let first = parts.next().unwrap_or_else(Relation::one);
         let parts = alls.into_iter().zip(parts);
         Ok(parts.fold(first, |whole, (all, part)| {
@@ -165,9 +164,10 @@ impl Statement<'_> {
                 ty,
             });
         }
+        let binder = Binder::new(&block);
         let rows = rows.into_iter().map(|row| {
             let row = row.into_iter().zip(&columns);
-            let row = row.map(|(value, column)| converted(value, &column.ty));
+            let row = row.map(|(value, column)| binder.converted(value, &column.ty));
             row.collect::<Result<Vec<_>>>()
         });
         Ok(Relation {
@@ -284,7 +284,7 @@ fn set(
 ///
 /// # Errors
 /// 1222.
-pub(super) fn unified(parts: Vec<Relation>) -> Result<Vec<Relation>> {
+pub(super) fn unified(binder: &Binder<'_>, parts: Vec<Relation>) -> Result<Vec<Relation>> {
     let count = parts.first().map_or(0, |part| part.columns.len());
     if parts.iter().any(|part| part.columns.len() != count) {
         return Err(QueryError::SetColumns.into());
@@ -315,7 +315,7 @@ pub(super) fn unified(parts: Vec<Relation>) -> Result<Vec<Relation>> {
         let values = values.map(|((place, column), ty)| {
             let node = perigee_expr::scalar::Node::Column(place);
             let value = perigee_expr::scalar::Scalar::new(node, column.ty.clone());
-            let mut value = converted(value, ty)?;
+            let mut value = binder.converted(value, ty)?;
             value.ty = ty.clone();
             Ok(value)
         });

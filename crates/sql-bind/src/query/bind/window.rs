@@ -13,9 +13,8 @@ use super::super::{
     AggregateFunction, Bound, Clause, Distance, Frame, FrameUnits, QueryError, SortKey, Window,
     WindowFunction,
 };
-use super::aggregate::{Call, call, name_of, typed};
+use super::aggregate::{Call, argument, call, name_of, typed};
 use super::block::{Block, ExtraKind};
-use crate::branches::unified;
 use crate::error::unsupported;
 use crate::interval::unit_named;
 use crate::{BindError, Binder, Result};
@@ -60,7 +59,7 @@ impl Block<'_> {
             let bound = arguments.iter().map(|one| binder.expression(one));
             Ok((bound.collect::<Result<Vec<_>>>()?, self.over(function)?))
         })?;
-        let (arguments, ty) = of_window(&kind, bound)?;
+        let (arguments, ty) = of_window(&binder, &kind, bound)?;
         let whole = !matches!(
             kind,
             WindowFunction::FirstValue | WindowFunction::LastValue | WindowFunction::NthValue
@@ -83,7 +82,8 @@ impl Block<'_> {
         }
         let binder = Binder::new(self);
         let bind = || {
-            let bound = call.arguments.iter().map(|one| binder.expression(one));
+            let bound = call.arguments.iter();
+            let bound = bound.map(|one| argument(&binder, &call.function, one));
             Ok((bound.collect::<Result<Vec<_>>>()?, self.over(function)?))
         };
         let one = |function: AggregateFunction, (arguments, over): (Vec<Scalar>, Over)| {
@@ -225,6 +225,7 @@ fn window_named(name: &str) -> Option<(WindowFunction, std::ops::RangeInclusive<
 
 /// Arguments as values that the function takes, and the type of its result.
 fn of_window(
+    binder: &Binder<'_>,
     function: &WindowFunction,
     mut arguments: Vec<Scalar>,
 ) -> Result<(Vec<Scalar>, SqlType)> {
@@ -235,7 +236,7 @@ fn of_window(
         F::Lag | F::Lead if arguments.len() == 3 => {
             let default = arguments.remove(2);
             let rows = arguments.remove(1);
-            let (mut both, ty) = unified(vec![arguments.remove(0), default])?;
+            let (mut both, ty) = binder.unified(vec![arguments.remove(0), default])?;
             let default = both.pop();
             both.push(rows);
             both.extend(default);

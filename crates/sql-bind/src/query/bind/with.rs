@@ -12,9 +12,8 @@ use super::block::Frame;
 use super::from::{column_names, renamed};
 use super::statement::{Common, Statement};
 use super::subquery::projected;
-use crate::Result;
-use crate::branches::converted;
 use crate::error::unsupported;
+use crate::{Binder, Result};
 
 /// Digits that a decimal of a recursive query may grow by before it is computed with more than 128 bits.
 const ROOM: u8 = 10;
@@ -170,7 +169,8 @@ impl Statement<'_> {
         // Types are those of the base, of which every value may be NULL.
         let columns = renamed(&base.columns, &column_names(&cte.alias)?, name)?;
         let columns: Arc<[Column]> = columns.iter().cloned().map(with_room).collect();
-        let base = as_columns(base, &columns)?;
+        let binder = Binder::new(self.environment);
+        let base = as_columns(&binder, base, &columns)?;
         let mut definition = self.definition(Arc::clone(name), base);
         definition.all = all;
         self.add_common(&definition, outer, true);
@@ -187,7 +187,7 @@ impl Statement<'_> {
                 ));
             }
             check_step(&step, name, definition.number)?;
-            steps.push(as_columns(step, &columns)?);
+            steps.push(as_columns(&binder, step, &columns)?);
         }
         definition.step = Some(match <[Relation; 1]>::try_from(steps) {
             Ok([step]) => step,
@@ -210,7 +210,8 @@ impl Statement<'_> {
     /// The parts of a UNION that come before the recursive ones.
     fn united(&self, parts: &[(bool, &SetExpr)], outer: Option<&Frame<'_>>) -> Result<Relation> {
         let rows = parts.iter().map(|(_, part)| self.rows(part, outer));
-        let mut rows = super::query::unified(rows.collect::<Result<_>>()?)?;
+        let mut rows =
+            super::query::unified(&Binder::new(self.environment), rows.collect::<Result<_>>()?)?;
         if rows.len() == 1 {
             return Ok(rows.remove(0));
         }
@@ -250,6 +251,8 @@ fn with_room(mut column: Column) -> Column {
         },
         ColumnType::Int { unsigned, .. } => ColumnType::Int { bytes: 8, unsigned },
         ColumnType::Float => ColumnType::Double,
+        // What is computed of one is a DATETIME.
+        ColumnType::Timestamp { fsp } => ColumnType::DateTime { fsp },
         other => other,
     });
     column
@@ -292,7 +295,7 @@ fn check_step(step: &Relation, name: &str, number: usize) -> Result<bool> {
 }
 
 /// A part with the columns of the whole.
-fn as_columns(step: Relation, columns: &Arc<[Column]>) -> Result<Relation> {
+fn as_columns(binder: &Binder<'_>, step: Relation, columns: &Arc<[Column]>) -> Result<Relation> {
     if step.columns.len() != columns.len() {
         return Err(QueryError::SetColumns.into());
     }
@@ -300,7 +303,7 @@ fn as_columns(step: Relation, columns: &Arc<[Column]>) -> Result<Relation> {
     let values = values.map(|((place, column), wanted)| {
         let node = perigee_expr::scalar::Node::Column(place);
         let value = perigee_expr::scalar::Scalar::new(node, column.ty.clone());
-        let mut value = converted(value, &wanted.ty)?;
+        let mut value = binder.converted(value, &wanted.ty)?;
         value.ty = wanted.ty.clone();
         Ok(value)
     });

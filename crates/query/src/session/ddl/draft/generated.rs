@@ -1,6 +1,7 @@
 //! Generated columns of a [`Draft`]: what their expressions may say.
 
 use perigee_engine::catalog::{Action, ForeignKey, Generated, TableDef};
+use perigee_value::Zone;
 use sqlparser::ast::Expr;
 
 use super::Draft;
@@ -72,8 +73,13 @@ impl Draft {
                 stored: computed.stored,
             });
         }
-        if let Some(generated) = GeneratedColumns::of(def)? {
+        if let Some(generated) = GeneratedColumns::of(def, Zone::Utc)? {
             check_keys(def, &generated)?;
+        }
+        if let Some(column) = GeneratedColumns::zoned(def)? {
+            let name = &column.name;
+            let what = format!("the VIRTUAL column {name}, which depends on the time zone");
+            return Err(SqlError::not_supported(what));
         }
         Ok(())
     }
