@@ -1,6 +1,6 @@
 //! What MySQL's tables and SHOW say of a column or an index, in its words.
 
-use perigee_engine::catalog::{ColumnDef, ColumnDefault, Table, TableDef};
+use perigee_engine::catalog::{ColumnDef, ColumnDefault, Descending, Hidden, Table, TableDef};
 use perigee_types::PAGE_SIZE;
 use perigee_value::{Collation, ColumnType};
 
@@ -35,9 +35,18 @@ pub fn default_text(column: &ColumnDef) -> Option<String> {
     })
 }
 
-/// `auto_increment`, that the column is generated, or what a column does with the time at which its row is made or changed.
+/// `auto_increment`, that the column is generated, or what a column does with the time at which its row is made or changed; that it is invisible.
 #[must_use]
 pub fn extra(def: &TableDef, number: usize) -> String {
+    let extra = extra_but_invisible(def, number);
+    match (def.columns[number].invisible, extra.is_empty()) {
+        (false, _) => extra,
+        (true, true) => "INVISIBLE".to_owned(),
+        (true, false) => format!("{extra} INVISIBLE"),
+    }
+}
+
+fn extra_but_invisible(def: &TableDef, number: usize) -> String {
     let column = &def.columns[number];
     if let Some(generated) = &column.generated {
         let kind = if generated.stored {
@@ -93,7 +102,15 @@ pub fn key(def: &TableDef, column: u16) -> &'static str {
             "UNI"
         };
     }
-    let leads = |columns: &[u16]| columns.first() == Some(&column);
+    let leads = |columns: &[u16]| {
+        let first = columns
+            .first()
+            .map(|first| &def.columns[usize::from(*first)]);
+        let is_prefix = first.is_some_and(
+            |first| matches!(first.hidden, Some(Hidden::Prefix { of, .. }) if of == column),
+        );
+        is_prefix || columns.first() == Some(&column)
+    };
     match def.indexes.iter().any(|index| leads(&index.columns)) {
         true => "MUL",
         false => "",
@@ -105,10 +122,62 @@ pub fn key(def: &TableDef, column: u16) -> &'static str {
 pub struct Key<'t> {
     /// Name; that of the primary key is PRIMARY.
     pub name: &'t str,
-    /// Columns in key order.
+    /// Columns in key order, hidden ones among them.
     pub columns: &'t [u16],
+    /// Which of these are defined with DESC.
+    pub descending: Descending,
     /// No two rows agree in all of them.
     pub unique: bool,
+    /// INVISIBLE.
+    pub invisible: bool,
+}
+
+/// A part of a key.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyPart<'t> {
+    /// The column, if it is one or the beginning of one.
+    pub column: Option<&'t ColumnDef>,
+    /// Characters, if it is the beginning of one.
+    pub length: Option<u16>,
+    /// The expression, if it is one.
+    pub expression: Option<&'t str>,
+    /// It may be NULL.
+    pub nullable: bool,
+}
+
+impl<'t> KeyPart<'t> {
+    /// The part that a column of a key stands for.
+    #[must_use]
+    pub fn of(def: &'t TableDef, column: u16) -> Self {
+        let own = &def.columns[usize::from(column)];
+        let (column, length) = match own.hidden {
+            None => (Some(own), None),
+            Some(Hidden::Prefix { of, length }) => (def.columns.get(usize::from(of)), Some(length)),
+            Some(Hidden::Expression) => (None, None),
+        };
+        let generated = own.generated.as_ref().filter(|_| column.is_none());
+        Self {
+            column,
+            length,
+            expression: generated.map(|generated| &*generated.expression),
+            nullable: own.nullable,
+        }
+    }
+
+    /// Its name, if it has one.
+    #[must_use]
+    pub fn name(&self) -> Option<&'t str> {
+        self.column.map(|column| &*column.name)
+    }
+}
+
+/// A or D: in which order a part of a key is defined.
+#[must_use]
+pub fn direction(key: &Key<'_>, number: usize) -> &'static str {
+    match key.descending.has(number) {
+        true => "D",
+        false => "A",
+    }
 }
 
 /// The keys of a table, the primary one first.
@@ -116,12 +185,16 @@ pub fn keys(def: &TableDef) -> impl Iterator<Item = Key<'_>> {
     let primary = (!def.primary_key.is_empty()).then_some(Key {
         name: "PRIMARY",
         columns: &def.primary_key,
+        descending: def.descending_primary_key,
         unique: true,
+        invisible: false,
     });
     let others = def.indexes.iter().map(|index| Key {
         name: &index.name,
         columns: &index.columns,
+        descending: index.descending,
         unique: index.unique,
+        invisible: index.invisible,
     });
     primary.into_iter().chain(others)
 }

@@ -71,6 +71,24 @@ registry! {
     table_exists(1050, "42S01", table) => "Table '{table}' already exists";
     /// DROP TABLE of a table that does not exist.
     unknown_table(1051, "42S02", table) => "Unknown table '{table}'";
+    /// A primary key with INVISIBLE.
+    invisible_primary_key(3522, "HY000") => "A primary key index cannot be invisible";
+    /// A table of invisible columns.
+    no_visible_column(4028, "HY000") => "A table must have at least one visible column.";
+    /// A key whose expression is JSON.
+    functional_index_json(3753, "HY000") => "Cannot create a functional index on a function that returns a JSON or GEOMETRY value.";
+    /// A key whose expression names the column that numbers rows.
+    functional_index_auto_increment(3754, "HY000", key) => "Functional index '{key}' cannot refer to an auto-increment column";
+    /// A primary key with an expression.
+    functional_primary_key(3756, "HY000") => "The primary key cannot be a functional index";
+    /// A key whose expression is a TEXT or BLOB.
+    functional_index_long(3757, "HY000") => "Cannot create a functional index on an expression that returns a BLOB or TEXT. Please consider using CAST.";
+    /// A key whose expression has a function, a variable or a query that it may not have.
+    functional_index_function(3758, "HY000", key) => "Expression of functional index '{key}' contains a disallowed function.";
+    /// A key whose expression is a column.
+    functional_index_column(3762, "HY000") => "Functional index on a column is not supported. Consider using a regular index instead.";
+    /// A column that goes or gets another name, and is in the expression of a key.
+    functional_index_dependency(3837, "HY000", column) => "Column '{column}' has a functional index dependency and cannot be dropped or renamed.";
     /// A column name that fits several tables.
     ambiguous_column(1052, "23000", column, clause) => "Column '{column}' in {clause} is ambiguous";
     /// A column that does not exist.
@@ -105,6 +123,10 @@ registry! {
     invalid_on_update(1294, "HY000", column) => "Invalid ON UPDATE clause for '{column}' column";
     /// Two primary keys.
     multiple_primary_keys(1068, "42000") => "Multiple primary key defined";
+    /// A prefix that a part of a key cannot be.
+    wrong_prefix_key(1089, "HY000") => "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the storage engine doesn't support unique prefix keys";
+    /// A part of a key without a character.
+    empty_key_part(1391, "HY000", column) => "Key part '{column}' length cannot be 0";
     /// More keys than there may be.
     too_many_keys(1069, "42000", limit) => "Too many keys specified; max {limit} keys allowed";
     /// More columns in a key than there may be.

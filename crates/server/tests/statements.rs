@@ -199,13 +199,17 @@ async fn contenders(dir: &std::path::Path) -> (Vec<Contender>, [Embedded; 2]) {
 
 /// The rows of a query, over the table that it needs.
 async fn answer(client: &mut Client, query: &Query) -> Result<Rows, WorkloadError> {
+    answer_to(client, query, &query.sql).await
+}
+
+async fn answer_to(client: &mut Client, query: &Query, sql: &str) -> Result<Rows, WorkloadError> {
     if let Some(made) = &query.made {
         client.execute("DROP TABLE IF EXISTS made").await?;
         client
             .execute(&format!("CREATE TABLE made AS {made}"))
             .await?;
     }
-    client.query(&query.sql).await
+    client.query(sql).await
 }
 
 /// Statements that put views in the places of the tables of some schemas.
@@ -265,6 +269,9 @@ async fn random_statements_have_mariadbs_answers() {
             contenders[0].client.execute(&statement).await.unwrap();
             contenders[2].client.execute(&statement).await.unwrap();
         }
+        let functional = tables::functional_keys();
+        contenders[0].client.execute(functional).await.unwrap();
+        contenders[2].client.execute(functional).await.unwrap();
         // Every other schema has views in the place of its tables.
         for statement in views_of(schema) {
             theirs.execute(&statement).await.unwrap();
@@ -280,10 +287,15 @@ async fn random_statements_have_mariadbs_answers() {
         contenders[3].client.execute(&limit).await.unwrap();
         for _ in 0..PER_SCHEMA {
             let query = query(&mut rng);
+            // MariaDB does not know the keys of expressions, and misses rows by prefixes.
+            let sql = match views_of(schema).is_empty() && rng.chance(2) {
+                true => tables::by_keys(&query.sql),
+                false => query.sql.clone(),
+            };
             let answer = answer(&mut theirs, &query).await;
             let (known, mut all) = (report.wrong.len(), Vec::new());
             for contender in &mut contenders {
-                let ours = self::answer(&mut contender.client, &query).await;
+                let ours = answer_to(&mut contender.client, &query, &sql).await;
                 report.compare((&query, schema), contender.name, &ours, &answer);
                 all.push((contender.name, ours));
             }

@@ -42,6 +42,17 @@ enum Rules {
     Uca(&'static Uca),
 }
 
+/// How the form of a string is made of its characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// Each character has one of its own in the form.
+    OfEach,
+    /// The form is the characters' forms, each of which may have several characters or none.
+    OfSome,
+    /// The form has several levels, each about all characters.
+    OfAll,
+}
+
 /// A collation.
 #[derive(Debug)]
 struct Entry {
@@ -211,6 +222,18 @@ impl Collation {
             Rules::GeneralCi => weighed(text, general_ci::weight),
             Rules::Single(single) => weighed(text, |char| single.weight(char)),
             Rules::Uca(uca) => Cow::Owned(uca.form(text)),
+        }
+    }
+
+    /// How forms are made of characters.
+    #[must_use]
+    pub fn weight(self) -> Weight {
+        match self.rules() {
+            Rules::Bytes | Rules::CodePoints | Rules::GeneralCi | Rules::Single(_) => {
+                Weight::OfEach
+            }
+            Rules::Uca(uca) if uca.has_levels() => Weight::OfAll,
+            Rules::Uca(_) => Weight::OfSome,
         }
     }
 

@@ -29,7 +29,7 @@ mod units;
 mod wide;
 mod zoned;
 
-pub use collation::{Charset, Collation};
+pub use collation::{Charset, Collation, Weight};
 pub use datum::{Datum, ValueRef};
 pub use error::{LayoutError, RowError, ValueError, ValueErrorKind};
 pub use layout::{ColumnLayout, MAX_COLUMNS, MAX_KEY_LEN, MAX_RECORD_LEN, Place, RowLayout};

@@ -149,7 +149,7 @@ fn columns(facts: &Facts) -> Vec<Place> {
         .filter_map(|view| view.columns.clone().ok());
     let places = views.chain(base).chain(stored).flat_map(|def| {
         let def = Arc::new(def);
-        (0..def.columns.len()).map(move |number| Place {
+        (0..def.own_columns().len()).map(move |number| Place {
             def: def.clone(),
             number,
         })

@@ -8,7 +8,7 @@ use perigee_value::Datum;
 use super::SCHEMA;
 use crate::Facts;
 use crate::definition::{Definition, catalog, count, count_of, long, of, of_some, text};
-use crate::describe;
+use crate::describe::{self, KeyPart};
 
 /// TABLE_CONSTRAINTS.
 pub(super) static TABLE_CONSTRAINTS: Definition<Constraint> = Definition {
@@ -150,7 +150,9 @@ impl Constraint {
 
     /// Name of a column of the key.
     fn column(&self, number: usize) -> &str {
-        &self.table.def.columns[usize::from(self.columns[number])].name
+        KeyPart::of(&self.table.def, self.columns[number])
+            .name()
+            .unwrap_or_default()
     }
 
     fn foreign(&self) -> Option<&ForeignKey> {
@@ -245,8 +247,15 @@ fn unique_key(parent: &TableDef, key: &ForeignKey) -> Option<String> {
 
 fn constrained_columns(facts: &Facts) -> Vec<(Constraint, usize)> {
     let columns = |constraint: Constraint| {
+        let is_column = |number: &usize| {
+            let part = KeyPart::of(&constraint.table.def, constraint.columns[*number]);
+            part.column.is_some()
+        };
         let numbers = 0..constraint.columns.len();
-        numbers.map(move |number| (constraint.clone(), number))
+        let numbers: Vec<usize> = numbers.filter(is_column).collect();
+        numbers
+            .into_iter()
+            .map(move |number| (constraint.clone(), number))
     };
     constraints(facts).into_iter().flat_map(columns).collect()
 }

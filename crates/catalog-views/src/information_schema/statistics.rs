@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use perigee_engine::catalog::{ColumnDef, Table};
+use perigee_engine::catalog::Table;
 use perigee_value::Datum;
 
 use super::SCHEMA;
 use crate::Facts;
-use crate::definition::{Definition, catalog, count, empty, long, null, number, of, text};
-use crate::describe;
+use crate::definition::{Definition, catalog, count, empty, long, null, number, of, of_some, text};
+use crate::describe::{self, KeyPart};
 
 /// STATISTICS.
 pub(super) static STATISTICS: Definition<Part> = Definition {
@@ -22,19 +22,25 @@ pub(super) static STATISTICS: Definition<Part> = Definition {
         text("INDEX_SCHEMA", 64, |part| of(&part.table.def.schema)),
         text("INDEX_NAME", 64, |part| of(&part.key)),
         count("SEQ_IN_INDEX", |part| Datum::UInt(part.number as u64 + 1)),
-        text("COLUMN_NAME", 64, |part| of(&part.column().name)),
-        text("COLLATION", 1, |_| of("A")),
+        text("COLUMN_NAME", 64, |part| of_some(part.part().name())),
+        text("COLLATION", 1, |part| of(part.direction)),
         number("CARDINALITY", |part| Datum::Int(part.cardinality as i64)),
-        number("SUB_PART", null),
+        number("SUB_PART", |part| {
+            part.part()
+                .length
+                .map_or(Datum::Null, |length| Datum::Int(length.into()))
+        }),
         text("PACKED", 10, null),
         text("NULLABLE", 3, |part| {
-            of(if part.column().nullable { "YES" } else { "" })
+            of(if part.part().nullable { "YES" } else { "" })
         }),
         text("INDEX_TYPE", 11, |_| of("BTREE")),
         text("COMMENT", 8, empty),
         text("INDEX_COMMENT", 2048, empty),
-        text("IS_VISIBLE", 3, |_| of("YES")),
-        long("EXPRESSION", null),
+        text("IS_VISIBLE", 3, |part| {
+            of(if part.invisible { "NO" } else { "YES" })
+        }),
+        long("EXPRESSION", |part| of_some(part.part().expression)),
     ],
     rows: parts,
 };
@@ -48,12 +54,15 @@ pub(super) struct Part {
     number: usize,
     /// Its place in the table.
     column: u16,
+    /// A or D.
+    direction: &'static str,
+    invisible: bool,
     cardinality: u64,
 }
 
 impl Part {
-    fn column(&self) -> &ColumnDef {
-        &self.table.def.columns[usize::from(self.column)]
+    fn part(&self) -> KeyPart<'_> {
+        KeyPart::of(&self.table.def, self.column)
     }
 }
 
@@ -68,6 +77,8 @@ fn parts(facts: &Facts) -> Vec<Part> {
                 unique: key.unique,
                 number,
                 column: *column,
+                direction: describe::direction(&key, number),
+                invisible: key.invisible,
                 cardinality: describe::cardinality(table, &key.columns[..=number]),
             }));
         }

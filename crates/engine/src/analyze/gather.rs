@@ -294,6 +294,7 @@ mod tests {
                 name: "i".into(),
                 columns: vec![2],
                 unique: false,
+                ..IndexDef::default()
             }],
             auto_increment: None,
             collation: Collation::UTF8MB4_BIN,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::constraint::{self, Check, ForeignKey};
+use super::key::{Descending, Hidden, IndexDef, check_hidden, decode_columns, encode_columns};
 use perigee_types::{DecodeError, Reader, Writer};
 use perigee_value::{
     Collation, ColumnType, Datum, Members, Now, ValueError, ValueRef, Zone, format_value,
@@ -25,6 +26,11 @@ pub struct ColumnDef {
     pub on_update_now: bool,
     /// GENERATED ALWAYS: the column's values are computed from the others of the row.
     pub generated: Option<Generated>,
+    /// A part of a key that is no column of the user's. Such columns are generated, are the last ones of their
+    /// table, and no statement can name them.
+    pub hidden: Option<Hidden>,
+    /// INVISIBLE: only statements that name the column know it.
+    pub invisible: bool,
     /// COMMENT.
     pub comment: String,
 }
@@ -60,6 +66,8 @@ impl ColumnDef {
             default: None,
             on_update_now: false,
             generated: None,
+            hidden: None,
+            invisible: false,
             comment: String::new(),
         }
     }
@@ -139,17 +147,6 @@ impl ColumnDef {
     }
 }
 
-/// A secondary index as CREATE TABLE gives it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexDef {
-    /// Name.
-    pub name: String,
-    /// Table columns, in key order.
-    pub columns: Vec<u16>,
-    /// UNIQUE: no two rows agree in all key columns, unless one of them is NULL.
-    pub unique: bool,
-}
-
 /// AUTO_INCREMENT: the column that numbers rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutoIncrement {
@@ -171,6 +168,8 @@ pub struct TableDef {
     /// Primary key columns in key order; empty if the table has none, then rows are ordered by a
     /// hidden row id.
     pub primary_key: Vec<u16>,
+    /// Which of these are defined with DESC.
+    pub descending_primary_key: Descending,
     /// Secondary indexes.
     pub indexes: Vec<IndexDef>,
     /// The column that numbers rows, if there is one.
@@ -192,6 +191,7 @@ impl Default for TableDef {
             name: String::new(),
             columns: Vec::new(),
             primary_key: Vec::new(),
+            descending_primary_key: Descending::default(),
             indexes: Vec::new(),
             auto_increment: None,
             comment: String::new(),
@@ -208,12 +208,29 @@ const HAS_AUTO_INCREMENT: u8 = 1;
 const HAS_COLLATION: u8 = 2;
 /// Of the same: foreign keys and CHECK constraints.
 const HAS_CONSTRAINTS: u8 = 4;
+/// Of the same: a primary key with DESC.
+const HAS_DESCENDING: u8 = 8;
+/// All of them.
+const ALL_FLAGS: u8 = HAS_AUTO_INCREMENT | HAS_COLLATION | HAS_CONSTRAINTS | HAS_DESCENDING;
+
+/// Of the byte about a column: what is hidden follows.
+const IS_HIDDEN: u8 = 16;
+/// Of the same: INVISIBLE.
+const IS_INVISIBLE: u8 = 32;
 
 impl TableDef {
+    /// The columns that statements can name: all but the hidden ones, which come last.
+    #[must_use]
+    pub fn own_columns(&self) -> &[ColumnDef] {
+        let hidden = self.columns.iter().rev();
+        let hidden = hidden.take_while(|column| column.hidden.is_some()).count();
+        &self.columns[..self.columns.len() - hidden]
+    }
+
     /// Index of the column with this name, compared without case.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<usize> {
-        self.columns
+        self.own_columns()
             .iter()
             .position(|c| c.name.eq_ignore_ascii_case(name))
     }
@@ -239,7 +256,9 @@ impl TableDef {
             let flags = u8::from(column.nullable)
                 | u8::from(column.on_update_now) << 1
                 | u8::from(column.members.is_some()) << 2
-                | u8::from(column.generated.is_some()) << 3;
+                | u8::from(column.generated.is_some()) << 3
+                | u8::from(column.hidden.is_some()) << 4
+                | u8::from(column.invisible) << 5;
             w.str(&column.name).str(&column.comment).u8(flags);
             match &column.members {
                 Some(members) => members.encode(w),
@@ -260,12 +279,14 @@ impl TableDef {
             if let Some(generated) = &column.generated {
                 w.str(&generated.expression).u8(u8::from(generated.stored));
             }
+            if let Some(hidden) = column.hidden {
+                hidden.encode(w);
+            }
         }
         encode_columns(&self.primary_key, w);
         w.u16(self.indexes.len() as u16);
         for index in &self.indexes {
-            w.str(&index.name).u8(u8::from(index.unique));
-            encode_columns(&index.columns, w);
+            index.encode(w);
         }
         let is_constrained = !self.foreign_keys.is_empty() || !self.checks.is_empty();
         let mut flags = HAS_COLLATION;
@@ -275,6 +296,10 @@ impl TableDef {
         if is_constrained {
             flags |= HAS_CONSTRAINTS;
         }
+        let is_descending = self.descending_primary_key != Descending::default();
+        if is_descending {
+            flags |= HAS_DESCENDING;
+        }
         w.u8(flags);
         if let Some(auto) = &self.auto_increment {
             w.u16(auto.column).u64(auto.start);
@@ -282,6 +307,9 @@ impl TableDef {
         w.u16(self.collation.0);
         if is_constrained {
             constraint::encode(self, w);
+        }
+        if is_descending {
+            self.descending_primary_key.encode(w);
         }
     }
 
@@ -293,18 +321,14 @@ impl TableDef {
         for _ in 0..count {
             columns.push(decode_column(r)?);
         }
+        check_hidden(&columns)?;
         let primary_key = decode_columns(r, count)?;
         let mut indexes = Vec::new();
         for _ in 0..r.u16()? {
-            let (name, unique) = (r.str()?.into(), r.u8()? != 0);
-            indexes.push(IndexDef {
-                name,
-                unique,
-                columns: decode_columns(r, count)?,
-            });
+            indexes.push(IndexDef::decode(r, count)?);
         }
         let flags = r.u8()?;
-        if flags > HAS_AUTO_INCREMENT | HAS_COLLATION | HAS_CONSTRAINTS {
+        if flags > ALL_FLAGS {
             return Err(DecodeError::new("catalog: flags of a table"));
         }
         let auto_increment = match flags & HAS_AUTO_INCREMENT {
@@ -319,11 +343,16 @@ impl TableDef {
             0 => Default::default(),
             _ => constraint::decode(r, count)?,
         };
+        let descending_primary_key = match flags & HAS_DESCENDING {
+            0 => Descending::default(),
+            _ => Descending::decode(r)?,
+        };
         Ok(Self {
             schema,
             name,
             columns,
             primary_key,
+            descending_primary_key,
             indexes,
             auto_increment,
             comment,
@@ -363,25 +392,9 @@ fn decode_auto_increment(r: &mut Reader<'_>, count: u16) -> Result<AutoIncrement
     Ok(auto)
 }
 
-fn encode_columns(columns: &[u16], w: &mut Writer) {
-    w.u16(columns.len() as u16);
-    for column in columns {
-        w.u16(*column);
-    }
-}
-
-fn decode_columns(r: &mut Reader<'_>, count: u16) -> Result<Vec<u16>, DecodeError> {
-    let n = r.u16()?;
-    let columns = (0..n).map(|_| r.u16()).collect::<Result<Vec<_>, _>>()?;
-    if columns.iter().any(|c| *c >= count) {
-        return Err(DecodeError::new("catalog: column of a key"));
-    }
-    Ok(columns)
-}
-
 fn decode_column(r: &mut Reader<'_>) -> Result<ColumnDef, DecodeError> {
     let (name, comment, flags) = (r.str()?.into(), r.str()?.into(), r.u8()?);
-    if flags > 15 {
+    if flags > 31 + IS_INVISIBLE {
         return Err(DecodeError::new("definition: flags of a column"));
     }
     let members = match flags & 4 {
@@ -411,5 +424,10 @@ fn decode_column(r: &mut Reader<'_>) -> Result<ColumnDef, DecodeError> {
                 stored: r.u8()? != 0,
             }),
         },
+        hidden: match flags & IS_HIDDEN {
+            0 => None,
+            _ => Some(Hidden::decode(r)?),
+        },
+        invisible: flags & IS_INVISIBLE != 0,
     })
 }

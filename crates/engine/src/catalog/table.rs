@@ -533,6 +533,7 @@ mod tests {
                 name: "i".to_owned(),
                 columns: vec![1, 2],
                 unique: false,
+                ..IndexDef::default()
             }],
             auto_increment: None,
             collation: Collation::UTF8MB4_BIN,

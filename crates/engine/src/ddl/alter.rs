@@ -15,7 +15,7 @@ use super::related::{self, RelatedTables};
 use super::schema::NO_ROOT;
 use crate::EngineError;
 use crate::catalog::{
-    ColumnDef, ForeignKey, IndexRoot, Numbers, Step, Table, TableDef, TableStats, positive,
+    ColumnDef, ForeignKey, Hidden, IndexRoot, Numbers, Step, Table, TableDef, TableStats, positive,
 };
 use crate::engine::Engine;
 use crate::refusal::Refusal;
@@ -94,7 +94,7 @@ impl Alteration {
             *source == Source::Column(place as u16) && {
                 let (from, to) = (&old.columns[place], &self.def.columns[place]);
                 from.nullable == to.nullable
-                    && from.generated == to.generated
+                    && computed_alike(from, to)
                     && stored_alike(from.ty, to.ty)
                     && numbered_alike(from, to)
             }
@@ -129,6 +129,13 @@ impl Alteration {
         }
         kept
     }
+}
+
+/// True if a column's values are computed alike before and after.
+fn computed_alike(from: &ColumnDef, to: &ColumnDef) -> bool {
+    // The beginning of a column is the same, whatever the column is called.
+    let is_prefix = matches!(from.hidden, Some(Hidden::Prefix { .. }));
+    from.hidden == to.hidden && (is_prefix || from.generated == to.generated)
 }
 
 /// True if numbers of an ENUM stand for the same values before and after; of other columns, true.

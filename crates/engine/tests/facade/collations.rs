@@ -22,11 +22,13 @@ fn names() -> TableDef {
                 name: "by_name".into(),
                 columns: vec![1],
                 unique: true,
+                ..IndexDef::default()
             },
             IndexDef {
                 name: "by_alias".into(),
                 columns: vec![2],
                 unique: false,
+                ..IndexDef::default()
             },
         ],
         ..definition("names")

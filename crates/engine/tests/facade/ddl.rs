@@ -23,6 +23,7 @@ fn with_index(table: &Table) -> Alteration {
         name: "by_note".into(),
         columns: vec![2],
         unique: true,
+        ..IndexDef::default()
     });
     let columns = 0..def.columns.len() as u16;
     Alteration {

@@ -46,6 +46,7 @@ fn definition() -> TableDef {
             name: "by_number".into(),
             columns: vec![1],
             unique: false,
+            ..IndexDef::default()
         }],
         auto_increment: None,
         collation: Collation::UTF8MB4_BIN,

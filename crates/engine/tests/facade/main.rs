@@ -108,6 +108,7 @@ fn definition(name: &str) -> TableDef {
             name: "by_amount".into(),
             columns: vec![1],
             unique: false,
+            ..IndexDef::default()
         }],
         auto_increment: None,
         collation: Collation::UTF8MB4_BIN,

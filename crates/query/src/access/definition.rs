@@ -4,6 +4,8 @@ use perigee_engine::catalog::TableDef;
 use perigee_sql_bind::query::{TableColumn, TableDefinition};
 use perigee_sql_type::SqlType;
 
+use crate::session::key_expression;
+
 /// The name of the primary key among indexes.
 pub const PRIMARY: &str = "primary";
 
@@ -18,7 +20,9 @@ pub fn definition(def: &TableDef) -> TableDefinition {
         TableColumn {
             name: column.name.as_str().into(),
             ty: ty.nullable(column.nullable),
-            visible: true,
+            visible: !column.invisible,
+            hidden: column.hidden.is_some(),
+            expression: key_expression(def, column),
         }
     });
     let places = |columns: &[u16]| columns.iter().map(|column| usize::from(*column)).collect();
@@ -27,7 +31,7 @@ pub fn definition(def: &TableDef) -> TableDefinition {
         columns.all(|column| !def.columns[usize::from(*column)].nullable)
     };
     let mut unique_keys: Vec<Vec<usize>> = Vec::new();
-    let mut indexes = Vec::new();
+    let (mut indexes, mut invisible_indexes) = (Vec::new(), Vec::new());
     if !def.primary_key.is_empty() {
         unique_keys.push(places(&def.primary_key));
         indexes.push(PRIMARY.to_owned());
@@ -36,11 +40,15 @@ pub fn definition(def: &TableDef) -> TableDefinition {
         if index.unique && is_key(&index.columns) {
             unique_keys.push(places(&index.columns));
         }
+        if index.invisible {
+            invisible_indexes.push(indexes.len());
+        }
         indexes.push(index.name.to_lowercase());
     }
     TableDefinition {
         columns: columns.collect(),
         unique_keys,
         indexes,
+        invisible_indexes,
     }
 }

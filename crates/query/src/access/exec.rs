@@ -152,6 +152,8 @@ pub struct PageScanExec {
     pub(super) projection: Vec<usize>,
     /// A conjunction over table columns; all of it is evaluated by the scan.
     pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// Conditions that are evaluated above, and select parts of an index.
+    hints: Vec<Arc<dyn PhysicalExpr>>,
     /// What a sample says of the filters.
     pub(super) sampled: Option<SampledShare>,
     pub(super) limit: Option<usize>,
@@ -184,7 +186,8 @@ pub struct ScanOrder {
 }
 
 impl PageScanExec {
-    /// Plans an access: chooses the path for the filters and columns.
+    /// Plans an access: chooses the path for the filters and columns. Hints are conditions that the access does not
+    /// evaluate, but somebody does.
     ///
     /// # Errors
     /// If a filter is not one that `TableProvider::supports_filters_pushdown` accepted.
@@ -194,6 +197,7 @@ impl PageScanExec {
         table_schema: SchemaRef,
         projection: Vec<usize>,
         filters: Vec<Arc<dyn PhysicalExpr>>,
+        hints: Vec<Arc<dyn PhysicalExpr>>,
         limit: Option<usize>,
     ) -> DfResult<Self> {
         let stats = table.stats();
@@ -218,6 +222,7 @@ impl PageScanExec {
             path: AccessPath::all_of(0, false),
             projection,
             filters,
+            hints,
             sampled: None,
             limit,
             order: None,
@@ -335,6 +340,7 @@ impl PageScanExec {
             table: &self.table,
             stats: &self.stats,
             filters: &self.filters,
+            hints: &self.hints,
             needed,
             factor: self.filter_factor(),
             indexes: self.context.settings.indexes,
@@ -461,7 +467,11 @@ impl PageScanExec {
     /// Rows the access is expected to deliver.
     #[must_use]
     pub fn estimated_rows(&self) -> f64 {
-        self.stats.rows as f64 * self.filter_factor()
+        let factor = match self.hints.is_empty() {
+            true => self.filter_factor(),
+            false => self.filter_factor().min(self.path.share),
+        };
+        self.stats.rows as f64 * factor
     }
 
     /// What there is to do.

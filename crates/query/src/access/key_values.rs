@@ -3,6 +3,7 @@
 //! A condition may let through less than what is said here, never more: the access evaluates it for each
 //! record, the ranges only say which records to look at.
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
@@ -10,7 +11,7 @@ use datafusion::physical_expr::expressions::{
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use perigee_engine::scan::{KeySpan, KeySpans};
-use perigee_value::{Collation, ColumnType, Datum, ValueRef, key};
+use perigee_value::{Collation, ColumnType, Datum, ValueRef, Weight, key};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -23,13 +24,18 @@ type Expr = Arc<dyn PhysicalExpr>;
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
 
+/// Most prefixes that are looked up for one value.
+const MOST_PREFIXES: usize = 256;
+
 /// A key column.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeyColumn {
-    /// Its number in the table.
+    /// Its number in the table; of a prefix that of the column that it is the beginning of.
     pub number: usize,
     pub ty: ColumnType,
     pub nullable: bool,
+    /// Characters of a prefix, or bytes.
+    pub prefix: Option<u16>,
 }
 
 /// Values of a key column, encoded as parts of keys.
@@ -159,6 +165,7 @@ impl KeyColumn {
 
     fn is(self, expr: &Expr) -> bool {
         column(without_casts(expr)) == Some(self.number)
+            && (self.prefix.is_none() || casts_of(expr).all(is_string))
     }
 
     fn comparison(self, binary: &BinaryExpr) -> Option<Values> {
@@ -190,6 +197,9 @@ impl KeyColumn {
         if op == Operator::Eq && alike_of(operand).is_some() && alike_of(operand) == self.form() {
             // LIKE without wildcards.
             let text = literal.value().try_as_str().flatten()?;
+            if self.prefix.is_some() {
+                return self.beginning(text);
+            }
             let mut key = Vec::new();
             let value = ValueRef::String(text.as_bytes());
             key::encode_part(self.ty, self.nullable, value, &mut key).ok()?;
@@ -213,7 +223,12 @@ impl KeyColumn {
             if !value.is_null()
                 && let Place::At(value) = self.place(value)?
             {
-                points.push(self.encode(&value)?);
+                match (self.prefix, &value) {
+                    (Some(length), Datum::String(form)) => {
+                        points.extend(self.prefix_points(form, length)?);
+                    }
+                    _ => points.push(self.encode(&value)?),
+                }
             }
         }
         Some(Values::points(points))
@@ -228,13 +243,22 @@ impl KeyColumn {
         }
         let pattern = like.pattern().downcast_ref::<Literal>()?.value();
         let (prefix, _) = prefix_of(pattern.try_as_str().flatten()?);
-        if prefix.is_empty() {
+        self.beginning(&prefix)
+    }
+
+    /// The values that begin with characters alike some.
+    fn beginning(self, text: &str) -> Option<Values> {
+        let text = match self.prefix {
+            Some(length) => first_chars(text, length),
+            None => text,
+        };
+        if text.is_empty() {
             return None;
         }
         // Behind the byte that says that it is not NULL.
         let mut key = self.encode(&Datum::String(Vec::new()))?;
         key.truncate(usize::from(self.nullable));
-        key.extend(key::encode_string_prefix(self.ty, prefix.as_bytes())?);
+        key.extend(key::encode_string_prefix(self.ty, text.as_bytes())?);
         Some(Values::Spans(KeySpan::prefix(&key).into()))
     }
 
@@ -251,6 +275,12 @@ impl KeyColumn {
 
     fn compared(self, op: Operator, place: Place) -> Option<Values> {
         use Operator::{Eq, Gt, GtEq, IsNotDistinctFrom, Lt, LtEq};
+        if let Some(length) = self.prefix {
+            return match place {
+                Place::At(Datum::String(form)) => self.compared_prefix(op, &form, length),
+                _ => None,
+            };
+        }
         let above =
             |value: &Datum, strict| Some(self.between(Some((self.encode(value)?, strict)), None));
         let below =
@@ -268,6 +298,56 @@ impl KeyColumn {
             (Gt | GtEq, Place::AboveAll) | (Lt | LtEq, Place::BelowAll) => Some(Values::none()),
             _ => None,
         }
+    }
+
+    /// The prefixes of the values that compare so with one that has a form.
+    fn compared_prefix(self, op: Operator, form: &[u8], length: u16) -> Option<Values> {
+        use Operator::{Eq, Gt, GtEq, IsNotDistinctFrom, Lt, LtEq};
+        if matches!(op, Eq | IsNotDistinctFrom) {
+            return self.prefix_points(form, length).map(Values::points);
+        }
+        if self.ty.collation()?.weight() != Weight::OfEach {
+            return None;
+        }
+        // Prefixes order as values do, but the prefixes of two values may be equal.
+        let cut = Datum::String(self.cut(form, length)?.to_vec());
+        let edge = Some((self.encode(&cut)?, false));
+        match op {
+            Lt | LtEq => Some(self.between(None, edge)),
+            Gt | GtEq => Some(self.between(edge, None)),
+            _ => None,
+        }
+    }
+
+    /// The prefixes that values with a form may have.
+    fn prefix_points(self, form: &[u8], length: u16) -> Option<Vec<Vec<u8>>> {
+        match self.ty.collation()?.weight() {
+            Weight::OfEach => {
+                let cut = self.cut(form, length)?.to_vec();
+                Some(vec![self.encode(&Datum::String(cut))?])
+            }
+            // As many characters of one value may have more or less weights than those of another one.
+            Weight::OfSome => {
+                let form = std::str::from_utf8(form).ok()?;
+                let ends = form.char_indices().map(|(end, _)| end).chain([form.len()]);
+                let ends: Vec<usize> = ends.take(MOST_PREFIXES + 1).collect();
+                if ends.len() > MOST_PREFIXES {
+                    return None;
+                }
+                let part = |end: usize| self.encode(&Datum::String(form[..end].into()));
+                ends.into_iter().map(part).collect()
+            }
+            Weight::OfAll => None,
+        }
+    }
+
+    /// The first characters of a form, or its first bytes.
+    fn cut(self, form: &[u8], length: u16) -> Option<&[u8]> {
+        if self.ty.collation() == Some(Collation::BINARY) {
+            return Some(&form[..form.len().min(length.into())]);
+        }
+        let form = std::str::from_utf8(form).ok()?;
+        Some(first_chars(form, length).as_bytes())
     }
 
     /// The values between two encoded ones, each with whether it is outside; NULL is not among them.
@@ -301,6 +381,9 @@ impl KeyColumn {
     /// Where a constant of any type that a comparison with the column has lies among its values; `None`
     /// if that is not known.
     fn place(self, value: &ScalarValue) -> Option<Place> {
+        if self.ty.collation() == Some(Collation::BINARY) {
+            return Some(Place::At(Datum::String(bytes_of(value)?.to_vec())));
+        }
         let (datum, _) = constant(value)?;
         match (self.ty, datum) {
             (ColumnType::Int { .. } | ColumnType::Year, datum) => {
@@ -381,6 +464,34 @@ impl KeyColumn {
         };
         Some(at_or_behind(value, exact))
     }
+}
+
+/// The bytes of a constant.
+fn bytes_of(value: &ScalarValue) -> Option<&[u8]> {
+    match value {
+        ScalarValue::Binary(Some(bytes))
+        | ScalarValue::LargeBinary(Some(bytes))
+        | ScalarValue::BinaryView(Some(bytes)) => Some(bytes),
+        other => Some(other.try_as_str().flatten()?.as_bytes()),
+    }
+}
+
+/// The types that the casts around an operand make of it.
+fn casts_of(expr: &Expr) -> impl Iterator<Item = &DataType> {
+    let casts = std::iter::successors(expr.downcast_ref::<CastExpr>(), |cast| {
+        cast.expr().downcast_ref::<CastExpr>()
+    });
+    casts.map(CastExpr::cast_type)
+}
+
+fn is_string(ty: &DataType) -> bool {
+    ty.is_string() || ty.is_binary()
+}
+
+/// As many characters that a text begins with.
+fn first_chars(text: &str, length: u16) -> &str {
+    let end = text.char_indices().nth(length.into());
+    end.map_or(text, |(end, _)| &text[..end])
 }
 
 fn at_or_behind(value: Datum, exact: bool) -> Place {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
-use perigee_engine::catalog::{HIDDEN_ROW_ID, Index, Table, TableStats};
+use perigee_engine::catalog::{HIDDEN_ROW_ID, Hidden, Index, Table, TableStats};
 use perigee_engine::scan::{KeySpan, KeySpans};
+use perigee_value::{Collation, Weight};
 
 use super::cost::{CostModel, rows_per_key};
 use super::estimate::{conjunction_factor, equal_share};
@@ -65,6 +66,8 @@ pub struct Wanted<'a> {
     pub table: &'a Table,
     pub stats: &'a TableStats,
     pub filters: &'a [Arc<dyn PhysicalExpr>],
+    /// Conditions that the access does not evaluate, but somebody does.
+    pub hints: &'a [Arc<dyn PhysicalExpr>],
     pub needed: &'a [u16],
     /// Share of the rows that is expected to pass the conjunction.
     pub factor: f64,
@@ -72,7 +75,12 @@ pub struct Wanted<'a> {
     pub indexes: IndexChoice,
 }
 
-impl Wanted<'_> {
+impl<'a> Wanted<'a> {
+    /// All conditions that rows will meet.
+    fn conditions(&self) -> impl Iterator<Item = &'a Arc<dyn PhysicalExpr>> {
+        self.filters.iter().chain(self.hints)
+    }
+
     /// The cheapest path.
     #[must_use]
     pub fn cheapest(&self, model: &CostModel<'_>) -> AccessPath {
@@ -129,11 +137,11 @@ impl Wanted<'_> {
 
     /// The parts of an index that the conditions select; `None` if that is all of it.
     fn selected(&self, index: &Index) -> Option<Selected> {
-        let columns = self.key_columns(index);
-        let known: Vec<_> = columns.map(|c| Known::of(c, self.filters)).collect();
+        let columns = key_columns(self.table, index);
+        let known: Vec<_> = columns.map(|c| Known::of(c, self.conditions())).collect();
         let mut selected = self.product(index, &known);
         // Alternatives that are about several columns.
-        for filter in self.filters {
+        for filter in self.conditions() {
             let alternatives = parts_of(filter, Operator::Or);
             let is_known = || known.iter().any(|column| column.has(filter));
             if alternatives.len() < 2 || is_known() {
@@ -185,25 +193,12 @@ impl Wanted<'_> {
         })
     }
 
-    /// The key columns of an index, up to the first that is none of the table's.
-    fn key_columns(&self, index: &Index) -> impl Iterator<Item = KeyColumn> {
-        let key = index.layout.key[..index.key_columns].iter();
-        let numbers = key.map(|position| index.columns[usize::from(*position)]);
-        let numbers = numbers.take_while(|number| *number != HIDDEN_ROW_ID);
-        numbers.map(|number| {
-            let def = &self.table.def.columns[usize::from(number)];
-            KeyColumn {
-                number: usize::from(number),
-                ty: def.ty,
-                nullable: def.nullable,
-            }
-        })
-    }
-
     /// The keys whose leading columns have values that are known: of each column but the last single
     /// ones. `None` if nothing is known of the first column.
     fn product(&self, index: &Index, columns: &[Known]) -> Option<Selected> {
         let mut prefixes = vec![Vec::new()];
+        // Values that rows may have, of which each may have several prefixes.
+        let mut values = 1.0;
         let (mut single, mut equal_columns) = (0, 0);
         let mut ranged = None;
         for column in columns {
@@ -213,6 +208,7 @@ impl Wanted<'_> {
                         equal_columns += 1;
                     }
                     single += 1;
+                    values *= column.count(points.len()) as f64;
                     let with = |prefix: &Vec<u8>| -> Vec<Vec<u8>> {
                         let keys = points.iter().map(|point| [&prefix[..], point].concat());
                         keys.collect()
@@ -229,7 +225,7 @@ impl Wanted<'_> {
         if single == 0 && ranged.is_none() {
             return None;
         }
-        let mut share = self.share_of_keys(index, &columns[..single], prefixes.len() as f64);
+        let mut share = self.share_of_keys(index, &columns[..single], values);
         let spans = match &ranged {
             None => prefixes.iter().map(|key| KeySpan::prefix(key)).collect(),
             Some((column, spans)) => {
@@ -260,15 +256,51 @@ impl Wanted<'_> {
         let average = keys * rows_per_key(self.stats, index, columns.len()) / rows;
         let shares = columns.iter().filter_map(|known| {
             let column = self.stats.columns.get(known.column.number)?;
+            // Of a TEXT there are no statistics but those of its prefix, which the average has.
+            if known.column.prefix.is_some() && column.histogram.is_none() {
+                return None;
+            }
             let share = conjunction_factor(&known.filters, self.stats);
             let points = match &known.values {
-                Some(Values::Points(points)) => points.len().max(1) as f64,
+                Some(Values::Points(points)) => known.count(points.len()).max(1) as f64,
                 _ => 1.0,
             };
             Some((share, column.distinct.max(1) as f64 / points))
         });
         equal_share(average, shares)
     }
+}
+
+/// The key columns of an index, up to the first that is none of the table's.
+fn key_columns<'t>(table: &'t Table, index: &'t Index) -> impl Iterator<Item = KeyColumn> + 't {
+    let key = index.layout.key[..index.key_columns].iter();
+    let numbers = key.map(|position| index.columns[usize::from(*position)]);
+    let numbers = numbers.take_while(|number| *number != HIDDEN_ROW_ID);
+    numbers.map(|number| {
+        let def = &table.def.columns[usize::from(number)];
+        let (of, prefix) = match def.hidden {
+            Some(Hidden::Prefix { of, length }) => (of, Some(length)),
+            _ => (number, None),
+        };
+        KeyColumn {
+            number: usize::from(of),
+            ty: def.ty,
+            nullable: def.nullable,
+            prefix,
+        }
+    })
+}
+
+/// True if a condition that storage cannot evaluate selects parts of an index: by the beginnings of a column, or by
+/// bytes.
+pub(super) fn selects_parts(table: &Table, condition: &Arc<dyn PhysicalExpr>) -> bool {
+    let columns = table
+        .indexes
+        .iter()
+        .flat_map(|index| key_columns(table, index));
+    let is_bytes = |column: &KeyColumn| column.ty.collation() == Some(Collation::BINARY);
+    let mut known = columns.filter(|column| column.prefix.is_some() || is_bytes(column));
+    known.any(|column| column.of(condition).is_some())
 }
 
 /// What conditions say of a key column.
@@ -282,13 +314,13 @@ struct Known {
 }
 
 impl Known {
-    fn of(column: KeyColumn, filters: &[Arc<dyn PhysicalExpr>]) -> Self {
+    fn of<'f>(column: KeyColumn, filters: impl Iterator<Item = &'f Arc<dyn PhysicalExpr>>) -> Self {
         let nothing = Self {
             column,
             values: None,
             filters: Vec::new(),
         };
-        nothing.with(&filters.iter().collect::<Vec<_>>())
+        nothing.with(&filters.collect::<Vec<_>>())
     }
 
     /// With what more conditions say.
@@ -305,6 +337,14 @@ impl Known {
             });
         }
         out
+    }
+
+    /// How many values so many points stand for.
+    fn count(&self, points: usize) -> usize {
+        match (self.column.prefix, self.column.ty.collation()) {
+            (Some(_), Some(collation)) if collation.weight() == Weight::OfSome => 1,
+            _ => points,
+        }
     }
 
     fn has(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {

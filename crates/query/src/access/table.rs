@@ -18,6 +18,7 @@ use perigee_engine::ndp::column_data_type;
 use super::AccessContext;
 use super::convert::{Binding, convert};
 use super::exec::PageScanExec;
+use super::paths::selects_parts;
 use super::stats::table_statistics;
 use crate::plan::metadata::{self, Origin};
 
@@ -134,14 +135,26 @@ impl TableAccess {
             .iter()
             .map(|f| self.physical(f))
             .collect::<DfResult<Vec<_>>>()?;
+        let (filters, hints) = filters.into_iter().partition(|f| self.is_evaluated(f));
         PageScanExec::plan(
             self.context.clone(),
             self.table.clone(),
             self.schema.clone(),
             projection,
             filters,
+            hints,
             limit,
         )
+    }
+
+    /// True for a filter that storage can evaluate.
+    fn is_evaluated(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
+        let positions: Vec<_> = (0..self.schema.fields().len() as u16).map(Some).collect();
+        let binding = Binding {
+            layout: &self.table.clustered().layout,
+            positions: &positions,
+        };
+        convert(filter, &binding).is_some()
     }
 
     /// A filter over the table's columns as a physical expression.
@@ -193,26 +206,18 @@ impl TableProvider for TableAccess {
     }
 
     /// What storage can evaluate is taken over exactly: the scan gives only rows for which it is
-    /// true, wherever it is evaluated. The rest stays above.
+    /// true, wherever it is evaluated. The rest stays above; if it tells which part of an index to read, the scan
+    /// knows it, too.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],
     ) -> DfResult<Vec<TableProviderFilterPushDown>> {
-        let layout = &self.table.clustered().layout;
-        let positions: Vec<_> = (0..self.schema.fields().len() as u16).map(Some).collect();
-        let binding = Binding {
-            layout,
-            positions: &positions,
-        };
-        let decide = |filter: &&Expr| {
-            let program = self
-                .physical(filter)
-                .ok()
-                .and_then(|expr| convert(&expr, &binding));
-            match program {
-                Some(_) => TableProviderFilterPushDown::Exact,
-                None => TableProviderFilterPushDown::Unsupported,
+        let decide = |filter: &&Expr| match self.physical(filter) {
+            Ok(filter) if self.is_evaluated(&filter) => TableProviderFilterPushDown::Exact,
+            Ok(filter) if selects_parts(&self.table, &filter) => {
+                TableProviderFilterPushDown::Inexact
             }
+            _ => TableProviderFilterPushDown::Unsupported,
         };
         Ok(filters.iter().map(decide).collect())
     }

@@ -2,8 +2,7 @@
 //! sqlparser's, the rest is parsed by hand.
 
 use sqlparser::ast::{
-    ColumnDef, CreateTable, Expr, Ident, IndexColumn, ObjectName, OrderByExpr, OrderByOptions,
-    TableConstraint,
+    ColumnDef, CreateTable, Expr, Ident, IndexColumn, ObjectName, TableConstraint,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
@@ -104,7 +103,13 @@ pub enum Clause {
         unique: bool,
         /// Its columns.
         columns: Vec<IndexColumn>,
+        /// INVISIBLE.
+        invisible: bool,
     },
+    /// ALTER INDEX, with whether it is visible.
+    AlterKey(String, bool),
+    /// ALTER COLUMN SET VISIBLE or INVISIBLE, with whether it is visible.
+    AlterColumn(String, bool),
     /// DROP INDEX.
     DropKey(String),
     /// DROP PRIMARY KEY.
@@ -204,14 +209,19 @@ pub(super) fn create_index(mut cursor: Cursor<'_>) -> Result<Ddl> {
     index_type(&mut cursor)?;
     cursor.expect_word("ON")?;
     let name = cursor.object_name()?;
-    let columns = key_columns(&mut cursor)?;
+    let columns = key_parts(&mut cursor)?;
+    let mut invisible = false;
     while !cursor.at_end() {
-        index_option(&mut cursor)?;
+        match cursor.accept("INVISIBLE") {
+            true => invisible = true,
+            false => index_option(&mut cursor)?,
+        }
     }
     let clauses = vec![Clause::CreateIndex {
         name: index,
         unique,
         columns,
+        invisible,
     }];
     Ok(Ddl::AlterTable { name, clauses })
 }
@@ -258,45 +268,35 @@ fn index_option(cursor: &mut Cursor<'_>) -> Result<()> {
             cursor.string()?;
         }
         "VISIBLE" => {}
-        "INVISIBLE" => return Err(SqlError::not_supported("invisible indexes")),
         "" => return Err(cursor.error()),
         _ => return Err(cursor.error_at_last()),
     }
     Ok(())
 }
 
-fn key_columns(cursor: &mut Cursor<'_>) -> Result<Vec<IndexColumn>> {
+/// The parts of a key, in parentheses.
+fn key_parts(cursor: &mut Cursor<'_>) -> Result<Vec<IndexColumn>> {
     cursor.expect(&Token::LParen)?;
-    let mut columns = Vec::new();
-    loop {
-        if cursor.peek_is(&Token::LParen) {
-            return Err(SqlError::not_supported("functional indexes"));
+    let (start, mut depth) = (cursor.position(), 0_u32);
+    while let Some(token) = cursor.peek() {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => break,
+            Token::RParen => depth -= 1,
+            _ => {}
         }
-        let name = cursor.identifier()?;
-        if cursor.peek_is(&Token::LParen) {
-            return Err(SqlError::not_supported("indexes of column prefixes"));
-        }
-        let descending = cursor.accept("DESC");
-        if !descending {
-            cursor.accept("ASC");
-        }
-        columns.push(IndexColumn {
-            column: OrderByExpr {
-                expr: Expr::Identifier(Ident::new(name)),
-                options: OrderByOptions {
-                    asc: descending.then_some(false),
-                    nulls_first: None,
-                },
-                with_fill: None,
-            },
-            operator_class: None,
-        });
-        if !cursor.accept_token(&Token::Comma) {
-            break;
-        }
+        cursor.next();
     }
+    let piece = Piece {
+        tokens: cursor.tokens(start..cursor.position()),
+        ..cursor.piece()
+    };
     cursor.expect(&Token::RParen)?;
-    Ok(columns)
+    let mut parser = piece.parser(0);
+    let parts = parser.parse_comma_separated(Parser::parse_create_index_expr);
+    let parts = parts.map_err(|e| piece.error(&e))?;
+    piece.expect_end(&mut parser)?;
+    Ok(parts)
 }
 
 /// `RENAME TABLE a TO b, …`, behind RENAME.
@@ -469,7 +469,8 @@ fn add(cursor: &mut Cursor<'_>, out: &mut Vec<Clause>) -> Result<()> {
     }
     cursor.accept("COLUMN");
     if cursor.peek_is(&Token::LParen) {
-        let (piece, mut parser) = rest_of_clause(cursor);
+        let (piece, _) = rest_of_clause(cursor);
+        let mut parser = piece.definitions_parser(0, 1);
         let (columns, keys) = parser.parse_columns().map_err(|e| piece.error(&e))?;
         piece.expect_end(&mut parser)?;
         for column in columns {
@@ -518,7 +519,7 @@ fn rest_of_clause<'a>(cursor: &mut Cursor<'a>) -> (Piece<'a>, Parser<'a>) {
         tokens: cursor.tokens(start..cursor.position()),
         ..cursor.piece()
     };
-    (piece, piece.parser(0))
+    (piece, piece.definitions_parser(0, 0))
 }
 
 fn check_name(piece: Piece<'_>, name: &Ident) -> Result<()> {
@@ -588,6 +589,14 @@ fn rename(cursor: &mut Cursor<'_>) -> Result<Clause> {
     Ok(Clause::RenameTable(cursor.object_name()?))
 }
 
+/// VISIBLE or INVISIBLE.
+fn visibility(cursor: &mut Cursor<'_>) -> Result<bool> {
+    match cursor.accept("VISIBLE") {
+        true => Ok(true),
+        false => cursor.expect_word("INVISIBLE").map(|()| false),
+    }
+}
+
 fn alter_column(cursor: &mut Cursor<'_>) -> Result<Clause> {
     if cursor.accept("CHECK") || cursor.accept("CONSTRAINT") {
         let name = cursor.identifier()?;
@@ -595,8 +604,9 @@ fn alter_column(cursor: &mut Cursor<'_>) -> Result<Clause> {
         cursor.expect_word("ENFORCED")?;
         return Ok(Clause::AlterCheck(name, enforced));
     }
-    if cursor.peek_any(&["INDEX"]) {
-        return Err(SqlError::not_supported(format!("ALTER {}", cursor.word())));
+    if cursor.accept("INDEX") {
+        let name = cursor.identifier()?;
+        return Ok(Clause::AlterKey(name, visibility(cursor)?));
     }
     cursor.accept("COLUMN");
     let column = cursor.identifier()?;
@@ -605,8 +615,8 @@ fn alter_column(cursor: &mut Cursor<'_>) -> Result<Clause> {
         return Ok(Clause::ColumnDefault(column, None));
     }
     cursor.expect_word("SET")?;
-    if cursor.accept("VISIBLE") || cursor.accept("INVISIBLE") {
-        return Err(SqlError::not_supported("invisible columns"));
+    if cursor.peek_any(&["VISIBLE", "INVISIBLE"]) {
+        return Ok(Clause::AlterColumn(column, visibility(cursor)?));
     }
     cursor.expect_word("DEFAULT")?;
     let (piece, mut parser) = rest_of_clause(cursor);

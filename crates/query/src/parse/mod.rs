@@ -27,6 +27,7 @@ mod show;
 mod source;
 mod transaction;
 mod view;
+mod visible;
 mod whole_table;
 
 use std::borrow::Cow;
@@ -59,6 +60,7 @@ pub use show::{Filter, Show};
 pub use source::{SelectLists, Source};
 pub use transaction::{Completion, TransactionStatement};
 pub use view::CreateView;
+pub use visible::is_invisible;
 
 use crate::error::{Result, SqlError};
 use crate::interrupt;
@@ -456,7 +458,14 @@ impl<'a> Piece<'a> {
 
     /// Parses what begins at a token with sqlparser.
     fn with_sqlparser(self, from: usize) -> Result<Statement> {
-        let mut parser = self.parser(from);
+        let mut cursor = Cursor::new(Self {
+            tokens: &self.tokens[from..],
+            ..self
+        });
+        let mut parser = match cursor.accept("CREATE") {
+            true => self.definitions_parser(from, 1),
+            false => self.parser(from),
+        };
         let mut statement = parser.parse_statement().map_err(|e| self.error(&e))?;
         locking_clauses(&mut parser, &mut statement).map_err(|e| self.error(&e))?;
         balance::balance(&mut statement, self.grammar);
@@ -486,6 +495,14 @@ impl<'a> Piece<'a> {
         Parser::new(self.grammar)
             .with_recursion_limit(MAX_DEPTH)
             .with_tokens_with_locations(whole_table::written_out(&self.tokens[from..]))
+    }
+
+    /// A parser of what defines keys and columns, between so many parentheses.
+    fn definitions_parser(self, from: usize, depth: usize) -> Parser<'a> {
+        let tokens = whole_table::written_out(&self.tokens[from..]);
+        Parser::new(self.grammar)
+            .with_recursion_limit(MAX_DEPTH)
+            .with_tokens_with_locations(visible::written_out(tokens, depth))
     }
 
     fn expect_end(self, parser: &mut Parser<'_>) -> Result<()> {

@@ -98,11 +98,14 @@ fn table(name: &str) -> Option<TableDefinition> {
         name: (*name).into(),
         ty: SqlType::of(*ty),
         visible: true,
+        hidden: false,
+        expression: None,
     };
     (name == "t").then(|| TableDefinition {
         columns: columns().iter().map(column).collect(),
         unique_keys: Vec::new(),
         indexes: Vec::new(),
+        invisible_indexes: Vec::new(),
     })
 }
 

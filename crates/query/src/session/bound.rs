@@ -200,6 +200,8 @@ impl Catalog for Tables<'_> {
                 name: ROW_ID.into(),
                 ty: SqlType::of(ROW_ID_TYPE).nullable(false),
                 visible: false,
+                hidden: false,
+                expression: None,
             });
         }
         Ok(Arc::new(definition))
@@ -330,6 +332,8 @@ pub(super) fn over_both(
         name: format!("{prefix}{}", column.name.to_lowercase()).into(),
         ty: column.ty.clone().nullable(true),
         visible: false,
+        hidden: false,
+        expression: None,
     });
     both.columns.extend(new);
     let tables = Tables {
@@ -380,7 +384,8 @@ pub(super) fn check_current(table: &query::Table, now: &TableDef) -> Result<()> 
     let columns = &bound.columns[..bound.columns.len() - usize::from(has_row_id(table))];
     let is_same = columns == now.columns
         && bound.unique_keys == now.unique_keys
-        && bound.indexes == now.indexes;
+        && bound.indexes == now.indexes
+        && bound.invisible_indexes == now.invisible_indexes;
     match is_same {
         true => Ok(()),
         false => Err(SqlError::table_changed()),
@@ -430,7 +435,7 @@ fn gather_straight(relation: &Relation, is_straight: bool, found: &mut HashSet<u
     });
 }
 
-/// What the hints of a table leave of its indexes.
+/// What the hints of a table leave of its visible indexes.
 fn choice(table: &query::Table) -> IndexChoice {
     let definition = &table.definition;
     // Without a primary key the first index has no name.
@@ -448,8 +453,13 @@ fn choice(table: &query::Table) -> IndexChoice {
     let wanted = wanted.map(mask).reduce(|all, one| all | one);
     let ignored = hints().filter(|hint| hint.kind == IndexUse::Ignore);
     let ignored = ignored.map(mask).fold(0, |all, one| all | one);
+    let invisible = definition.invisible_indexes.iter();
+    let invisible = invisible
+        .map(|place| place + first)
+        .filter(|number| *number < 64);
+    let invisible = invisible.fold(0_u64, |all, number| all | 1 << number);
     IndexChoice {
-        allowed: wanted.unwrap_or(u64::MAX) & !ignored,
+        allowed: wanted.unwrap_or(u64::MAX) & !ignored & !invisible,
         forced: hints().any(|hint| hint.kind == IndexUse::Force),
     }
 }

@@ -1,7 +1,7 @@
 //! [`GeneratedColumns`]: the columns of a table whose values are computed from the others of their row.
 
 use perigee_engine::Engine;
-use perigee_engine::catalog::{ColumnDef, Table, TableDef};
+use perigee_engine::catalog::{ColumnDef, Hidden, Table, TableDef};
 use perigee_engine::scan::CancelToken;
 use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Scalar, to_datum};
@@ -9,6 +9,7 @@ use perigee_sql_bind::Binder;
 use perigee_value::{ColumnType, Datum, Zone};
 
 use super::dml::value_of;
+use super::insert::value_error;
 use super::row_expr::{self, RowOf};
 use super::scalars;
 use crate::error::{Result, SqlError};
@@ -139,6 +140,13 @@ impl GeneratedColumns {
         self.0.iter().any(|column| column.from.contains(&place))
     }
 
+    /// True if a hidden one is computed from a column.
+    pub(super) fn uses_in_keys(&self, def: &TableDef, place: usize) -> bool {
+        let is_hidden = |column: &&Column| def.columns[column.place].hidden.is_some();
+        let mut hidden = self.0.iter().filter(is_hidden);
+        hidden.any(|column| column.from.contains(&place))
+    }
+
     /// The first of some columns that is a generated one.
     pub(super) fn first_of<'d>(def: &'d TableDef, columns: &[usize]) -> Option<&'d ColumnDef> {
         let mut columns = columns.iter().map(|place| &def.columns[*place]);
@@ -160,7 +168,13 @@ impl Column {
         }
         let value = scalars::evaluated(&self.value, &values, cancel)?;
         let (value, ty) = to_datum(value, &self.value.ty);
-        convert(value, ty, &def.columns[self.place])
+        let column = &def.columns[self.place];
+        if column.hidden == Some(Hidden::Expression) {
+            // Conditions take it for the expression, so it is that, whatever the mode.
+            let own = column.coerce(value, ty);
+            return own.map_err(|error| value_error(&error, &column.name, 1));
+        }
+        convert(value, ty, column)
     }
 }
 

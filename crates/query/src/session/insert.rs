@@ -471,10 +471,15 @@ impl Writer<'_> {
     /// A row of VALUES.
     async fn row(&mut self, values: &[Expr], number: u64, piece: Piece<'_>) -> Result<Vec<Datum>> {
         let targets = &self.statement.targets;
-        let Targets { table, columns, .. } = targets;
+        let Targets {
+            table,
+            columns,
+            is_unnamed,
+            ..
+        } = targets;
         let mut row = self.statement.targets.defaults(self.now);
         // `VALUES ()` is a row of defaults.
-        if values.is_empty() && columns.len() == table.def.columns.len() {
+        if values.is_empty() && *is_unnamed {
             for (column, value) in row.iter_mut().enumerate() {
                 let column = targets.column(column);
                 let is_computed = column.generated.is_some();

@@ -72,6 +72,7 @@ use crate::result::{LocalFile, ResultSink};
 use execute::{Running, Workers};
 pub use parameter::{Parameter, Parameters};
 pub use prepared::PreparedInfo;
+pub(crate) use row_expr::key_expression;
 
 use memory::StatementMemory;
 use prepared::{PreparedCounters, PreparedStatements};

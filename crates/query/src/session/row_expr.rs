@@ -1,8 +1,9 @@
 //! Expressions of definitions over the row of a table: CHECK constraints and generated columns. They are kept as
 //! text in a normal form that does not depend on `sql_mode`.
 
-use perigee_engine::catalog::TableDef;
-use perigee_sql_bind::{BindError, ColumnOf, Environment, Modes};
+use perigee_engine::catalog::{ColumnDef, Hidden, TableDef};
+use perigee_sql_bind::query::KeyExpression;
+use perigee_sql_bind::{BindError, Binder, ColumnOf, Environment, Modes};
 use perigee_sql_type::SqlType;
 use perigee_value::{Now, Zone};
 use sqlparser::ast::{Expr, Ident};
@@ -20,6 +21,21 @@ pub(super) fn parsed(text: &str) -> Result<Expr> {
     let parser = Parser::new(Grammar::of(Modes::NONE)).try_with_sql(text);
     let expr = parser.and_then(|mut parser| parser.parse_expr());
     expr.map_err(|_| SqlError::not_supported(format!("the expression {text} of a definition")))
+}
+
+/// The expression of a hidden column, if it is the part of a key that is one.
+pub(crate) fn key_expression(def: &TableDef, column: &ColumnDef) -> Option<KeyExpression> {
+    let generated = column.generated.as_ref()?;
+    if column.hidden != Some(Hidden::Expression) {
+        return None;
+    }
+    // One that cannot be read is found nowhere.
+    let expr = parsed(&generated.expression).ok()?;
+    let scalar = Binder::new(&RowOf(def, Zone::Utc)).expression(&expr).ok()?;
+    Some(KeyExpression {
+        text: generated.expression.clone(),
+        scalar,
+    })
 }
 
 /// A row of a table, which together with the time zone of a session is all that such an expression knows.

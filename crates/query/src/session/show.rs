@@ -1,7 +1,7 @@
 //! SHOW and DESCRIBE.
 
 use perigee_accounts::Privileges;
-use perigee_catalog_views::describe::{self, PRIVILEGES};
+use perigee_catalog_views::describe::{self, Key, KeyPart, PRIVILEGES};
 use perigee_engine::catalog::{ColumnDef, ColumnDefault, Table, TableDef};
 use perigee_value::{Charset, Collation, ColumnType, LikePattern, Zone};
 use sqlparser::ast::ObjectName;
@@ -111,7 +111,7 @@ impl Session {
         let def = self.definition(&schema, &table.to_lowercase())?;
         let pattern = if pattern.is_empty() { "%" } else { pattern };
         let pattern = LikePattern::new(&pattern.to_lowercase(), '\\');
-        let columns = def.columns.iter().enumerate();
+        let columns = def.own_columns().iter().enumerate();
         let columns =
             columns.filter(|(_, column)| pattern.matches(column.name.to_lowercase().as_bytes()));
         let described = columns.map(|(i, column)| {
@@ -261,7 +261,7 @@ fn columns(def: &TableDef, full: bool, filter: Option<&Filter>) -> Result<Rowset
         false => &["Field", "Type", "Null", "Key", "Default", "Extra"],
     };
     let mut rows = Rowset::new(names);
-    for (i, column) in def.columns.iter().enumerate() {
+    for (i, column) in def.own_columns().iter().enumerate() {
         let nullable = text(if column.nullable { "YES" } else { "NO" });
         let key = text(describe::key(def, i as u16));
         let mut row = vec![text(&column.name), text(column.type_text())];
@@ -327,23 +327,11 @@ fn named(name: &str) -> String {
 
 /// The statement that makes the table, as SHOW CREATE TABLE writes it.
 fn create_table(def: &TableDef, next_number: Option<u64>, zone: Zone) -> String {
-    let name = |column: &u16| named(&def.columns[usize::from(*column)].name);
-    let list = |columns: &[u16]| columns.iter().map(name).collect::<Vec<_>>().join(",");
-    let columns = def.columns.iter().enumerate();
+    let columns = def.own_columns().iter().enumerate();
     let mut lines: Vec<String> = columns
         .map(|(i, column)| column_line(column, def.is_auto_increment(i), def.collation, zone))
         .collect();
-    if !def.primary_key.is_empty() {
-        lines.push(format!("  PRIMARY KEY ({})", list(&def.primary_key)));
-    }
-    for index in &def.indexes {
-        let kind = if index.unique { "UNIQUE KEY" } else { "KEY" };
-        lines.push(format!(
-            "  {kind} {} ({})",
-            named(&index.name),
-            list(&index.columns)
-        ));
-    }
+    lines.extend(describe::keys(def).map(|key| key_line(def, &key)));
     let keys = def.foreign_keys.iter();
     lines.extend(keys.map(|key| format!("  {}", key.sql(def))));
     for check in &def.checks {
@@ -476,6 +464,34 @@ fn default_text(column: &ColumnDef, zone: Zone) -> Option<String> {
     }
 }
 
+fn key_line(def: &TableDef, key: &Key<'_>) -> String {
+    let parts = key.columns.iter().enumerate().map(|(number, column)| {
+        let part = KeyPart::of(def, *column);
+        let mut text = part.name().map_or_else(String::new, named);
+        text.push_str(part.expression.unwrap_or_default());
+        if let Some(length) = part.length {
+            let _ = write!(text, "({length})");
+        }
+        if key.descending.has(number) {
+            text.push_str(" DESC");
+        }
+        text
+    });
+    let parts = parts.collect::<Vec<_>>().join(",");
+    let invisible = if key.invisible {
+        " /*!80000 INVISIBLE */"
+    } else {
+        ""
+    };
+    match key.name {
+        "PRIMARY" => format!("  PRIMARY KEY ({parts}){invisible}"),
+        name => {
+            let kind = if key.unique { "UNIQUE KEY" } else { "KEY" };
+            format!("  {kind} {} ({parts}){invisible}", named(name))
+        }
+    }
+}
+
 fn column_line(column: &ColumnDef, counts: bool, table: Collation, zone: Zone) -> String {
     let mut line = format!("  {} {}", named(&column.name), column.type_text());
     let is_json = column.ty == ColumnType::Json;
@@ -518,6 +534,9 @@ fn column_line(column: &ColumnDef, counts: bool, table: Collation, zone: Zone) -
     }
     if counts {
         line.push_str(" AUTO_INCREMENT");
+    }
+    if column.invisible {
+        line.push_str(" /*!80023 INVISIBLE */");
     }
     if !column.comment.is_empty() {
         let _ = write!(line, " COMMENT {}", quoted(&column.comment));

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use perigee_catalog_views::describe::{self, ENGINE, ENGINE_COMMENT, Size};
+use perigee_catalog_views::describe::{self, ENGINE, ENGINE_COMMENT, KeyPart, Size};
 use perigee_engine::catalog::{Table, ViewDef};
 
 use super::Session;
@@ -127,23 +127,23 @@ pub(super) fn indexes(table: Option<&Table>) -> Rowset {
         .flat_map(|table| describe::keys(&table.def).map(move |key| (table, key)));
     for (table, key) in keys {
         for (i, column) in key.columns.iter().enumerate() {
-            let def = &table.def.columns[usize::from(*column)];
+            let part = KeyPart::of(&table.def, *column);
             rows.push(vec![
                 text(&table.def.name),
                 number(u8::from(!key.unique)),
                 text(key.name),
                 number(i + 1),
-                text(&def.name),
-                text("A"),
+                part.name().and_then(text),
+                text(describe::direction(&key, i)),
                 number(describe::cardinality(table, &key.columns[..=i])),
+                part.length.and_then(number),
                 None,
-                None,
-                text(if def.nullable { "YES" } else { "" }),
+                text(if part.nullable { "YES" } else { "" }),
                 text("BTREE"),
                 text(""),
                 text(""),
-                text("YES"),
-                None,
+                text(if key.invisible { "NO" } else { "YES" }),
+                part.expression.and_then(text),
             ]);
         }
     }

@@ -28,21 +28,22 @@ const IDS: i64 = 400;
 pub fn create_u() -> String {
     "CREATE TABLE u (id INT NOT NULL, code VARCHAR(10), g INT NOT NULL DEFAULT 7, \
      amount DECIMAL(8,2), note VARCHAR(30) DEFAULT 'none', PRIMARY KEY (id), \
-     UNIQUE KEY code (code), UNIQUE KEY g_amount (g, amount), KEY note (note))"
+     UNIQUE KEY code (code), UNIQUE KEY g_amount (g, amount), KEY note (note), \
+     UNIQUE KEY code2 (code(2), g), KEY note3 (note(3)))"
         .to_owned()
 }
 
 /// The statement that makes the table with long values.
 pub fn create_l() -> String {
     "CREATE TABLE l (id INT NOT NULL, n INT, words MEDIUMTEXT, bytes BLOB, PRIMARY KEY (id), \
-     KEY n (n))"
+     KEY n (n), KEY words (words(3), n), KEY bytes (bytes(2) DESC))"
         .to_owned()
 }
 
 /// The statement that makes the table whose keys compare by weights.
 pub fn create_c() -> String {
     "CREATE TABLE c (code VARCHAR(6) NOT NULL, n INT NOT NULL, tag CHAR(4), words TEXT, \
-     PRIMARY KEY (code, n), UNIQUE KEY tag (tag), KEY n (n)) COLLATE=utf8mb4_unicode_520_ci"
+     PRIMARY KEY (code, n), UNIQUE KEY tag (tag), KEY n (n), KEY words (words(2))) COLLATE=utf8mb4_unicode_520_ci"
         .to_owned()
 }
 
@@ -61,6 +62,10 @@ pub fn everything(tables: &[On]) -> Vec<&'static str> {
             "SELECT cc, day, id FROM t WHERE cc BETWEEN 'A' AND 'z' ORDER BY cc, day, id",
             "SELECT mood, a, id FROM t WHERE mood >= 1 ORDER BY mood, a, id",
             "SELECT tone, COUNT(*), SUM(a) FROM t WHERE tone <> 's' GROUP BY tone ORDER BY tone",
+            "SELECT v, id FROM t FORCE INDEX (v2) WHERE v BETWEEN 'a' AND 'ab' ORDER BY id",
+            "SELECT w, id FROM t FORCE INDEX (w1) WHERE w IN ('a', 'b', '12x') ORDER BY id",
+            "SELECT c, id FROM t FORCE INDEX (c2) WHERE c LIKE 'ab%' ORDER BY id",
+            "SELECT id FROM t FORCE INDEX (ci3) WHERE ci = 'AB' ORDER BY id",
             "SELECT COUNT(*), SUM(id) FROM t",
         ][..],
         On::S => &[
@@ -74,12 +79,17 @@ pub fn everything(tables: &[On]) -> Vec<&'static str> {
             "SELECT code, id FROM u WHERE code >= '' ORDER BY code, id",
             "SELECT g, amount, id FROM u WHERE g > -100 ORDER BY g, amount, id",
             "SELECT note, id FROM u WHERE note >= '' ORDER BY note, id",
+            "SELECT code, g, id FROM u FORCE INDEX (code2) WHERE code >= '' ORDER BY id",
+            "SELECT note, id FROM u FORCE INDEX (note3) WHERE note >= '' ORDER BY id",
         ],
         On::L => &[
             "SELECT * FROM l ORDER BY id",
             "SELECT n, id FROM l WHERE n > -100 ORDER BY n, id",
             "SELECT id, LENGTH(words), n FROM l WHERE n BETWEEN 1 AND 3 ORDER BY id",
             "SELECT id FROM l WHERE words LIKE '%1%' OR bytes LIKE 'b_' ORDER BY id",
+            "SELECT id, n FROM l FORCE INDEX (words) WHERE words >= '' ORDER BY id",
+            "SELECT id FROM l FORCE INDEX (words) WHERE words LIKE '1%' AND n > 0 ORDER BY id",
+            "SELECT id FROM l FORCE INDEX (bytes) WHERE bytes BETWEEN '1' AND '2' ORDER BY id",
             // Which of the values that are equal but for trailing spaces is shown is not defined.
             "SELECT RTRIM(SUBSTRING(words, 2, 4)), COUNT(*), SUM(LENGTH(bytes)) FROM l \
              GROUP BY RTRIM(SUBSTRING(words, 2, 4)) ORDER BY 1, 2, 3",
@@ -97,6 +107,7 @@ pub fn everything(tables: &[On]) -> Vec<&'static str> {
             "SELECT COUNT(*), SUM(n), MIN(n) FROM c GROUP BY code ORDER BY 1, 2, 3",
             "SELECT a.n, b.n FROM c a JOIN c b ON b.code = a.tag ORDER BY 1, 2",
             "SELECT n, code FROM c WHERE words LIKE 'A%' OR words IN ('s', 'É') ORDER BY code, n",
+            "SELECT n, code FROM c FORCE INDEX (words) WHERE words = 'ab' ORDER BY code, n",
         ],
     };
     tables.iter().flat_map(of).copied().collect()

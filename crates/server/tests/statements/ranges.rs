@@ -10,6 +10,7 @@ impl Expressions<'_> {
     /// A condition that names ranges of one column of the scope, and perhaps of a second one.
     pub fn ranges(&mut self) -> String {
         let (column, kind) = self.any_column();
+        let column = self.perhaps_computed(column, kind);
         let one = self.ranges_of(&column, kind);
         match self.rng.between(0, 5) {
             0 => format!("NOT ({one})"),
@@ -20,6 +21,15 @@ impl Expressions<'_> {
                 let op = *self.rng.choose(&["AND", "AND", "OR"]);
                 format!("({one} {op} {other})")
             }
+        }
+    }
+
+    /// The column, or an expression of it that a key of `t` may have.
+    fn perhaps_computed(&mut self, column: String, kind: Kind) -> String {
+        match kind {
+            Kind::Int if self.rng.chance(3) => format!("ABS({column})"),
+            Kind::Text | Kind::Ci if self.rng.chance(3) => format!("UPPER({column})"),
+            _ => column,
         }
     }
 

@@ -289,6 +289,20 @@ fn definitions(columns: &[Column]) -> String {
     definitions.collect::<Vec<_>>().join(", ")
 }
 
+/// The statement that gives `t` keys of expressions, which MariaDB does not know.
+pub const fn functional_keys() -> &'static str {
+    "ALTER TABLE t ADD KEY f1 ((ABS(a)), (UPPER(v)) DESC), ADD KEY f2 ((UPPER(w)), b), \
+     ADD KEY f3 ((UPPER(ci))), ADD KEY f4 ((UPPER(v)), id), ADD KEY f5 ((ABS(b)))"
+}
+
+/// A query that reads the rows of `t`, if it begins with them, by keys of prefixes and of expressions where a
+/// condition selects parts of these.
+pub fn by_keys(sql: &str) -> String {
+    let keys = "v2, w1, c2, ci3, cc2, f1, f2, f3, f4, f5";
+    let forced = format!(" FROM t FORCE INDEX ({keys}) WHERE ");
+    sql.replacen(" FROM t WHERE ", &forced, 1)
+}
+
 /// The statements that make and fill the tables in a schema of their own.
 pub fn create(rng: &mut Rng, schema: &str) -> Vec<String> {
     let mut t = String::new();
@@ -314,12 +328,13 @@ pub fn create(rng: &mut Rng, schema: &str) -> Vec<String> {
         format!(
             "CREATE TABLE t (id INT NOT NULL, {}, PRIMARY KEY (id), KEY a (a), KEY v (v, a), \
              KEY day (day), KEY lap (lap, stamp), KEY yr (yr), KEY big (big, fine), KEY ci (ci), \
-             KEY cc (cc, day), KEY mood (mood, a), KEY tone (tone))",
+             KEY cc (cc, day), KEY mood (mood, a), KEY tone (tone), KEY v2 (v(2) DESC, id), \
+             KEY w1 (w(1)), KEY c2 (c(2), a), KEY ci3 (ci(3)), KEY cc2 (cc(2)))",
             definitions(&T)
         ),
         format!(
             "CREATE TABLE s ({}, PRIMARY KEY (k, l), KEY name (name), KEY x (x), \
-             KEY ci (ci, x))",
+             KEY ci (ci, x), KEY name1 (name(1), n DESC))",
             definitions(&S)
         ),
         format!("INSERT INTO s VALUES {s}"),

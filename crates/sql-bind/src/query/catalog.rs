@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use perigee_expr::scalar::Scalar;
 use perigee_sql_type::SqlType;
 use perigee_value::Collation;
 use sqlparser::ast::Query;
@@ -96,6 +97,8 @@ pub struct TableDefinition {
     pub unique_keys: Vec<Vec<usize>>,
     /// The names of its indexes in lower case; that of the primary key is `primary`.
     pub indexes: Vec<String>,
+    /// The places of those that no statement uses: INVISIBLE.
+    pub invisible_indexes: Vec<usize>,
 }
 
 /// A column of a table.
@@ -107,4 +110,23 @@ pub struct TableColumn {
     pub ty: SqlType,
     /// False for an invisible column, which `*` leaves out.
     pub visible: bool,
+    /// True for a part of a key that no statement can name.
+    pub hidden: bool,
+    /// The expression that a hidden column has the values of, over the columns of the table.
+    pub expression: Option<KeyExpression>,
+}
+
+/// The expression of a part of a key.
+#[derive(Clone, Debug)]
+pub struct KeyExpression {
+    /// Its text, which tells it from others.
+    pub text: String,
+    /// What it computes.
+    pub scalar: Scalar,
+}
+
+impl PartialEq for KeyExpression {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
 }

@@ -12,7 +12,9 @@ mod error;
 mod tree;
 
 pub use bind::{Assigned, Noted, Place, Rows, bind, bind_change, bind_view, quoted, time_limit};
-pub use catalog::{Catalog, Check, TableColumn, TableDefinition, ViewDefinition, ViewName};
+pub use catalog::{
+    Catalog, Check, KeyExpression, TableColumn, TableDefinition, ViewDefinition, ViewName,
+};
 pub use change::{Change, Source};
 pub use error::{Clause, QueryError};
 pub use tree::Relation;

@@ -32,6 +32,7 @@ fn table(
         columns: columns.collect(),
         unique_keys: unique_keys.iter().map(|key| key.to_vec()).collect(),
         indexes: vec!["primary".into(), "by_a".into()],
+        invisible_indexes: Vec::new(),
     };
     (name, Arc::new(definition))
 }

@@ -86,6 +86,7 @@ fn definition(name: &str) -> TableDef {
         name: name.into(),
         columns: columns.to_vec(),
         unique,
+        ..IndexDef::default()
     };
     TableDef {
         schema: "test".into(),
@@ -175,6 +176,7 @@ fn scan(
         schema,
         columns.to_vec(),
         filters,
+        Vec::new(),
         None,
     );
     Arc::new(scan.unwrap())

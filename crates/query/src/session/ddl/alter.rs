@@ -114,12 +114,19 @@ fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()>
             name,
             unique,
             columns,
+            invisible,
         } => draft.add_key(NewKey {
             primary: false,
             unique,
             name: Some(name),
-            columns: keys::key_columns(&columns)?,
+            parts: keys::key_parts(&columns)?,
+            invisible,
         }),
+        Clause::AlterKey(name, visible) => draft.show_key(&name, visible),
+        Clause::AlterColumn(name, visible) => {
+            draft.column_mut(&name)?.invisible = !visible;
+            Ok(())
+        }
         Clause::DropKey(name) => draft.drop_key(&name),
         Clause::DropPrimaryKey => draft.drop_primary_key(),
         Clause::DropForeignKey(name) => match draft.drop_foreign_key(&name) {

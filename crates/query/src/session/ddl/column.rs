@@ -100,6 +100,7 @@ pub(super) fn column_definition(
                 }
                 def.on_update_now = true;
             }
+            ColumnOption::Invisible => def.invisible = true,
             ColumnOption::DialectSpecific(tokens) if is_auto_increment(tokens) => counts = true,
             ColumnOption::DialectSpecific(tokens) => {
                 let text: Vec<_> = tokens.iter().map(ToString::to_string).collect();

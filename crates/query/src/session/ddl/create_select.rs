@@ -84,9 +84,9 @@ async fn fill(
     def: TableDef,
     cancel: &CancelToken,
 ) -> Result<(u64, Option<u64>)> {
-    let selected = def.columns.len() - prepared.names.len();
+    let selected = def.own_columns().len() - prepared.names.len();
     let defaults = defaults(&def, selected, session.now())?;
-    let targets: Vec<ColumnDef> = def.columns[selected..]
+    let targets: Vec<ColumnDef> = def.own_columns()[selected..]
         .iter()
         .enumerate()
         .map(|(place, column)| ColumnDef {
@@ -101,7 +101,7 @@ async fn fill(
     let table = new.table().clone();
     let checks = Checks::of(&table.def, session.zone())?;
     let computed = GeneratedColumns::of(&table.def, session.zone())?;
-    let given: Vec<usize> = (selected..table.def.columns.len()).collect();
+    let given: Vec<usize> = (selected..table.def.own_columns().len()).collect();
     if let Some(column) = GeneratedColumns::first_of(&table.def, &given) {
         return Err(generated::given(&table, column));
     }
@@ -120,6 +120,8 @@ async fn fill(
             for (value, column) in values.iter().zip(&targets) {
                 row.push(converter.value(value.datum(at), value.ty(), column, number)?);
             }
+            // Hidden ones come last.
+            row.resize(table.def.columns.len(), Datum::Null);
             generator.fill(&mut row)?;
             if let Some(computed) = &computed {
                 let mut convert = |value: Datum, ty: ColumnType, column: &ColumnDef| {

@@ -8,6 +8,7 @@ mod checks;
 mod expression;
 mod foreign;
 mod generated;
+mod parts;
 
 use perigee_engine::Source;
 use perigee_engine::catalog::{AutoIncrement, ColumnDef, IndexDef, TableDef};
@@ -17,8 +18,9 @@ use super::column::{Definition, Inline, checked_column_name, convert};
 use checks::Drafted;
 use foreign::Foreign;
 pub(super) use generated::Computed;
+use parts::Part;
 
-use super::keys::{NewKey, check};
+use super::keys::{NewKey, NewPart, check};
 use crate::error::{Result, SqlError};
 use crate::parse::Position;
 use crate::result::ResultColumn;
@@ -35,7 +37,7 @@ pub(super) struct Draft {
     /// AUTO_INCREMENT=, if it is said.
     pub start: Option<u64>,
     columns: Vec<Column>,
-    primary: Option<KeyColumns>,
+    primary: Option<Vec<Part>>,
     keys: Vec<Key>,
     foreign: Vec<Foreign>,
     checks: Vec<Drafted>,
@@ -62,6 +64,8 @@ impl Filling {
 
 struct Column {
     def: ColumnDef,
+    /// Its place in the table as it was.
+    old: Option<u16>,
     source: Source,
     counts: bool,
     null_said: bool,
@@ -72,10 +76,11 @@ struct Column {
 struct Key {
     name: Option<String>,
     unique: bool,
-    columns: KeyColumns,
+    invisible: bool,
+    parts: Vec<Part>,
 }
 
-/// Columns of a key.
+/// Columns of a foreign key.
 enum KeyColumns {
     /// Of a new one, by name.
     Named(Vec<String>),
@@ -109,18 +114,22 @@ impl Draft {
         let column = |(place, column): (usize, &ColumnDef)| {
             Ok(Column {
                 def: column.clone(),
+                old: Some(place as u16),
                 source: Source::Column(place as u16),
                 counts: def.is_auto_increment(place),
                 null_said: false,
                 computed: column.generated.as_ref().map(Computed::of).transpose()?,
             })
         };
-        let key = |index: &IndexDef| Key {
-            name: Some(index.name.clone()),
-            unique: index.unique,
-            columns: KeyColumns::Old(index.columns.clone()),
+        let key = |index: &IndexDef| {
+            Ok(Key {
+                name: Some(index.name.clone()),
+                unique: index.unique,
+                invisible: index.invisible,
+                parts: Part::of_key(def, &index.columns, index.descending)?,
+            })
         };
-        let primary = &def.primary_key;
+        let primary = Part::of_key(def, &def.primary_key, def.descending_primary_key)?;
         let checks = def.checks.iter().map(Drafted::of).collect::<Result<_>>()?;
         Ok(Self {
             schema: def.schema.clone(),
@@ -129,13 +138,13 @@ impl Draft {
             collation: def.collation,
             start: None,
             columns: def
-                .columns
+                .own_columns()
                 .iter()
                 .enumerate()
                 .map(column)
                 .collect::<Result<_>>()?,
-            primary: (!primary.is_empty()).then(|| KeyColumns::Old(primary.clone())),
-            keys: def.indexes.iter().map(key).collect(),
+            primary: (!primary.is_empty()).then_some(primary),
+            keys: def.indexes.iter().map(key).collect::<Result<_>>()?,
             foreign: def.foreign_keys.iter().map(Foreign::of).collect(),
             checks,
             before: Some(def.clone()),
@@ -190,7 +199,8 @@ impl Draft {
             primary: key == Inline::Primary,
             unique: true,
             name: None,
-            columns: vec![name.to_owned()],
+            parts: vec![NewPart::column(name.to_owned())],
+            invisible: false,
         })
     }
 
@@ -216,6 +226,7 @@ impl Draft {
         let (name, key) = (new.column.name.clone(), new.key);
         let column = Column {
             def: new.column,
+            old: None,
             source,
             counts: new.counts,
             null_said: new.null_said,
@@ -244,6 +255,7 @@ impl Draft {
         self.columns.push(Column {
             source: Source::Value(Datum::Null),
             def: column,
+            old: None,
             counts: false,
             null_said: false,
             computed: None,
@@ -268,6 +280,7 @@ impl Draft {
         generated::check_change(before.computed.as_ref(), new.computed.as_ref())?;
         let column = Column {
             def: new.column,
+            old: before.old,
             source: match new.computed {
                 // What it was does not matter.
                 Some(_) => Source::Value(Datum::Null),
@@ -303,17 +316,14 @@ impl Draft {
         let place = self.place(name).ok_or_else(|| SqlError::cant_drop(name))?;
         self.leave_column(name, true)?;
         let column = self.columns.remove(place);
-        let Source::Column(old) = column.source else {
+        let Some(old) = column.old else {
             return Ok(());
         };
-        let without = |columns: &mut KeyColumns| {
-            if let KeyColumns::Old(places) = columns {
-                places.retain(|place| *place != old);
-                return !places.is_empty();
-            }
-            true
+        let without = |parts: &mut Vec<Part>| {
+            parts.retain(|part| !part.is_of(old));
+            !parts.is_empty()
         };
-        self.keys.retain_mut(|key| without(&mut key.columns));
+        self.keys.retain_mut(|key| without(&mut key.parts));
         if !self.primary.as_mut().is_none_or(without) {
             self.primary = None;
         }
@@ -322,16 +332,20 @@ impl Draft {
 
     /// Adds a key.
     pub(super) fn add_key(&mut self, key: NewKey) -> Result<()> {
-        let columns = KeyColumns::Named(key.columns);
+        let parts = key.parts.into_iter().map(Part::new).collect();
         if !key.primary {
             self.keys.push(Key {
                 name: key.name,
                 unique: key.unique,
-                columns,
+                invisible: key.invisible,
+                parts,
             });
             return Ok(());
         }
-        match self.primary.replace(columns) {
+        if key.invisible {
+            return Err(SqlError::invisible_primary_key());
+        }
+        match self.primary.replace(parts) {
             Some(_) => Err(SqlError::multiple_primary_keys()),
             None => Ok(()),
         }
@@ -360,6 +374,17 @@ impl Draft {
         Ok(())
     }
 
+    /// Lets statements use a key, or not.
+    pub(super) fn show_key(&mut self, name: &str, visible: bool) -> Result<()> {
+        if name.eq_ignore_ascii_case("PRIMARY") && !visible {
+            return Err(SqlError::invisible_primary_key());
+        }
+        let unknown = || SqlError::unknown_key(name, &self.name);
+        let key = self.key(name).ok_or_else(unknown)?;
+        self.keys[key].invisible = !visible;
+        Ok(())
+    }
+
     /// Gives a key another name.
     pub(super) fn rename_key(&mut self, old: &str, new: &str) -> Result<()> {
         let unknown = || SqlError::unknown_key(old, &self.name);
@@ -371,7 +396,7 @@ impl Draft {
     /// The definition, and where the values of its columns come from.
     pub(super) fn finish(mut self) -> Result<(TableDef, Vec<Source>)> {
         let primary_key = match &self.primary {
-            Some(columns) => self.resolve(columns)?,
+            Some(parts) => self.primary_key(parts)?,
             None => Vec::new(),
         };
         for place in &primary_key {
@@ -385,7 +410,6 @@ impl Draft {
             return Err(SqlError::cant_drop_all());
         }
         self.add_foreign_indexes()?;
-        let indexes = self.indexes()?;
         let mut counting = self.columns.iter().enumerate().filter(|(_, c)| c.counts);
         let counts = counting.next().map(|(place, _)| place as u16);
         if counting.next().is_some() {
@@ -396,20 +420,23 @@ impl Draft {
             .columns
             .iter()
             .map(|c| (c.def.clone(), c.source.clone()));
-        let (columns, sources) = columns.unzip();
+        let (columns, mut sources): (Vec<_>, Vec<_>) = columns.unzip();
+        let primary = self.primary.iter().flatten();
         let mut def = TableDef {
             schema: self.schema.clone(),
             name: self.name.clone(),
             columns,
             primary_key,
-            indexes,
+            descending_primary_key: primary.map(|part| part.descending).collect(),
             auto_increment: counts.map(|column| AutoIncrement { column, start }),
             comment: self.comment.clone(),
             collation: self.collation,
             ..TableDef::default()
         };
-        def.foreign_keys = self.foreign_keys(&def)?;
         self.define_generated(&mut def)?;
+        sources.extend(self.define_indexes(&mut def)?);
+        def.foreign_keys = self.foreign_keys(&def)?;
+        generated::check_keys(&def)?;
         def.checks = self.check_constraints(&def)?;
         check(&def)?;
         Ok((def, sources))
@@ -429,36 +456,10 @@ impl Draft {
             KeyColumns::Old(places) => Ok(places
                 .iter()
                 .filter_map(|old| {
-                    let is = |c: &Column| c.source == Source::Column(*old);
+                    let is = |c: &Column| c.old == Some(*old);
                     place(self.columns.iter().position(is))
                 })
                 .collect()),
         }
-    }
-
-    /// The secondary indexes. Those without a name get one after their first column, as in MySQL.
-    fn indexes(&self) -> Result<Vec<IndexDef>> {
-        let given = |name: &str| self.key(name).is_some();
-        let mut indexes: Vec<IndexDef> = Vec::new();
-        for key in &self.keys {
-            let columns = self.resolve(&key.columns)?;
-            let name = key.name.clone().unwrap_or_else(|| {
-                let base = &self.columns[usize::from(columns[0])].def.name;
-                let taken = |name: &str| {
-                    given(name) || indexes.iter().any(|i| i.name.eq_ignore_ascii_case(name))
-                };
-                let mut numbered = (2..).map(|n| format!("{base}_{n}"));
-                match taken(base) {
-                    false => base.clone(),
-                    true => numbered.find(|name| !taken(name)).unwrap_or_default(),
-                }
-            });
-            indexes.push(IndexDef {
-                name,
-                columns,
-                unique: key.unique,
-            });
-        }
-        Ok(indexes)
     }
 }

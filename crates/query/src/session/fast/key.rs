@@ -75,7 +75,11 @@ impl KeyTemplate {
         parameters: &Parameters,
     ) -> Option<Self> {
         let alternatives = Conditions { names, parameters }.alternatives(selection)?;
-        let indexes = 0..table.indexes.len();
+        let is_visible = |index: &usize| match index.checked_sub(1) {
+            Some(number) => !table.def.indexes[number].invisible,
+            None => true,
+        };
+        let indexes = (0..table.indexes.len()).filter(is_visible);
         let mut templates = indexes.filter_map(|index| Self::over(table, index, &alternatives));
         let first = templates.next()?;
         if first.is_row {

@@ -181,7 +181,9 @@ fn rows_output(
     let table = names.table;
     let columns: Vec<u16> = match projection {
         [SelectItem::Wildcard(options)] if *options == Default::default() => {
-            (0..table.def.columns.len() as u16).collect()
+            let columns = table.def.own_columns().iter().enumerate();
+            let visible = columns.filter(|(_, column)| !column.invisible);
+            visible.map(|(place, _)| place as u16).collect()
         }
         items => items
             .iter()

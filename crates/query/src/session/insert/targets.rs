@@ -15,6 +15,8 @@ pub(in crate::session) struct Targets {
     pub table: Arc<Table>,
     /// Table column of each value.
     pub columns: Vec<usize>,
+    /// The statement has no list of columns.
+    pub is_unnamed: bool,
     /// The AUTO_INCREMENT column with its place: NULL asks for a number.
     numbered: Option<(usize, ColumnDef)>,
 }
@@ -50,10 +52,12 @@ impl Targets {
             (column, def)
         });
         if names.is_empty() {
-            let columns = (0..table.def.columns.len()).collect();
+            let columns = table.def.own_columns().iter().enumerate();
+            let visible = columns.filter(|(_, column)| !column.invisible);
             return Ok(Self {
                 table: table.clone(),
-                columns,
+                columns: visible.map(|(place, _)| place).collect(),
+                is_unnamed: true,
                 numbered,
             });
         }
@@ -71,6 +75,7 @@ impl Targets {
         Ok(Self {
             table: table.clone(),
             columns,
+            is_unnamed: false,
             numbered,
         })
     }
@@ -119,7 +124,7 @@ impl Targets {
         for column in self.missing() {
             let at = self.table.def.column(&column.name);
             let value = implicit_default(column.ty).unwrap_or(Datum::Null);
-            row[at.expect("it is the table's")] = value;
+            row[at.expect("a hidden column is computed")] = value;
         }
         row
     }

@@ -10,7 +10,8 @@ use sqlparser::ast::{
 };
 
 use super::super::{
-    Clause, Column, IndexHint, IndexUse, Operator, Origin, QueryError, Relation, Table, ViewName,
+    Clause, Column, IndexHint, IndexUse, Operator, Origin, QueryError, Relation, Table,
+    TableDefinition, ViewName,
 };
 use super::block::{Block, Frame};
 use super::hints::TableHint;
@@ -280,7 +281,7 @@ impl From<'_> {
     ) -> Result<FromItem> {
         let definition = self.statement.catalog.table(&schema, &name)?;
         let hints = index_hints.iter();
-        let hints = hints.map(|hint| index_hint(hint, &definition.indexes, &alias));
+        let hints = hints.map(|hint| index_hint(hint, &definition, &alias));
         let index_hints = hints.collect::<Result<_>>()?;
         let mut tables = self.statement.tables.borrow_mut();
         let reference = tables.len();
@@ -301,6 +302,7 @@ impl From<'_> {
         });
         let columns: Arc<[Column]> = columns.collect();
         let named = columns.iter().enumerate();
+        let named = named.filter(|(place, _)| !definition.columns[*place].hidden);
         let named = named.map(|(place, column)| Named {
             name: column.name.to_lowercase().into(),
             place,
@@ -338,13 +340,19 @@ impl From<'_> {
     }
 }
 
-fn index_hint(hint: &TableIndexHints, indexes: &[String], table: &str) -> Result<IndexHint> {
+fn index_hint(
+    hint: &TableIndexHints,
+    definition: &TableDefinition,
+    table: &str,
+) -> Result<IndexHint> {
     if hint.for_clause.is_some() {
         return unsupported("an index hint FOR a clause");
     }
     let places = hint.index_names.iter().map(|name| {
         let lower = name.value.to_lowercase();
-        let place = indexes.iter().position(|index| *index == lower);
+        let mut indexes = definition.indexes.iter();
+        let place = indexes.position(|index| *index == lower);
+        let place = place.filter(|place| !definition.invisible_indexes.contains(place));
         let unknown = || QueryError::UnknownKey(name.value.clone(), table.to_owned());
         place.ok_or_else(|| unknown().into())
     });

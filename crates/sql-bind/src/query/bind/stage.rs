@@ -10,6 +10,7 @@ use super::super::{
     Window,
 };
 use super::block::{Block, ExtraKind};
+use super::keys::by_keys;
 use crate::error::unsupported;
 use crate::expression::joined;
 use crate::{BindError, Result};
@@ -74,7 +75,8 @@ impl<'b, 'q> Stage<'b, 'q> {
     }
 
     fn filter_by(&mut self, predicate: Scalar) -> Result<()> {
-        let predicate = self.place(predicate)?;
+        let placed = self.place(predicate)?;
+        let predicate = by_keys(&self.relation, placed);
         let columns = Arc::clone(&self.relation.columns);
         self.over(|input| Operator::Filter { input, predicate }, columns);
         Ok(())

@@ -199,6 +199,12 @@ impl Uca {
         }
     }
 
+    /// True if secondary and tertiary weights count.
+    #[must_use]
+    pub fn has_levels(&self) -> bool {
+        self.table.higher.is_some()
+    }
+
     /// What a text is compared by.
     #[must_use]
     pub fn form(&self, text: &[u8]) -> Vec<u8> {

@@ -3,8 +3,10 @@
 use perigee_engine::catalog::{Action, ForeignKey, TableDef};
 use sqlparser::ast::{ForeignKeyConstraint, Ident, ReferentialAction};
 
+use super::parts::Part;
 use super::{Draft, Key, KeyColumns};
 use crate::error::{Result, SqlError};
+use crate::session::ddl::keys::NewPart;
 use crate::session::ddl::{MAX_NAME, refuse};
 
 /// Between the table's name and the number in the name of a foreign key that is not named.
@@ -69,6 +71,11 @@ pub(super) fn checked(name: &Ident) -> Result<String> {
         true => Err(SqlError::name_too_long(&name.value)),
         false => Ok(name.value.clone()),
     }
+}
+
+/// A part of an index that is made for a foreign key.
+fn index_part(column: String) -> Part {
+    Part::new(NewPart::column(column))
 }
 
 /// The greatest number of a generated name among some names; 0 if there is none.
@@ -173,11 +180,11 @@ impl Draft {
         served.extend(
             self.primary
                 .iter()
-                .map(|key| self.resolve(key))
+                .map(|key| self.leading_columns(key))
                 .collect::<Result<Vec<_>>>()?,
         );
         for key in &self.keys {
-            served.push(self.resolve(&key.columns)?);
+            served.push(self.leading_columns(&key.parts)?);
         }
         let mut wanted: Vec<(Vec<u16>, Key)> = Vec::new();
         for key in &self.foreign {
@@ -194,7 +201,8 @@ impl Draft {
             let index = Key {
                 name: key.name.clone().or_else(|| key.index.clone()),
                 unique: false,
-                columns: KeyColumns::Named(names.clone()),
+                invisible: false,
+                parts: names.iter().cloned().map(index_part).collect(),
             };
             wanted.push((columns, index));
         }

@@ -73,14 +73,6 @@ impl Draft {
                 stored: computed.stored,
             });
         }
-        if let Some(generated) = GeneratedColumns::of(def, Zone::Utc)? {
-            check_keys(def, &generated)?;
-        }
-        if let Some(column) = GeneratedColumns::zoned(def)? {
-            let name = &column.name;
-            let what = format!("the VIRTUAL column {name}, which depends on the time zone");
-            return Err(SqlError::not_supported(what));
-        }
         Ok(())
     }
 
@@ -105,8 +97,21 @@ impl Draft {
     }
 }
 
-/// Checks that no key makes something of a generated column that it cannot be.
-fn check_keys(def: &TableDef, generated: &GeneratedColumns) -> Result<()> {
+/// Checks that generated columns depend on their rows alone, and that no key makes something of one that it cannot be.
+pub(super) fn check_keys(def: &TableDef) -> Result<()> {
+    if let Some(column) = GeneratedColumns::zoned(def)? {
+        let what = match column.hidden {
+            Some(_) => "a key of an expression that depends on the time zone".to_owned(),
+            None => {
+                let name = &column.name;
+                format!("the VIRTUAL column {name}, which depends on the time zone")
+            }
+        };
+        return Err(SqlError::not_supported(what));
+    }
+    let Some(generated) = GeneratedColumns::of(def, Zone::Utc)? else {
+        return Ok(());
+    };
     let is_virtual = |place: &u16| {
         let column = &def.columns[usize::from(*place)];
         column.generated.as_ref().is_some_and(|g| !g.stored)
@@ -122,6 +127,10 @@ fn check_keys(def: &TableDef, generated: &GeneratedColumns) -> Result<()> {
         let columns = || key.columns.iter().map(|place| usize::from(*place));
         if columns().any(|place| def.columns[place].generated.is_some()) {
             return Err(SqlError::generated_foreign_key(action));
+        }
+        if columns().any(|place| generated.uses_in_keys(def, place)) {
+            let what = "a key of a prefix or an expression of a column that a foreign key changes";
+            return Err(SqlError::not_supported(what));
         }
         if columns().any(|place| generated.uses(place)) {
             return Err(SqlError::cannot_add_foreign_key());
