@@ -503,7 +503,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::catalog::{ColumnDef, ColumnDefault, IndexDef};
+    use crate::catalog::{ColumnDef, ColumnDefault, Generated, Hidden, IndexDef};
 
     fn definition() -> TableDef {
         let column = |name: &str, ty, nullable| ColumnDef {
@@ -526,14 +526,27 @@ mod tests {
             columns: vec![
                 column("a", int, false),
                 column("b", text, true),
-                column("c", int, true),
+                ColumnDef {
+                    invisible: true,
+                    ..column("c", int, true)
+                },
+                ColumnDef {
+                    generated: Some(Generated {
+                        expression: "left(`b`,3)".to_owned(),
+                        stored: false,
+                    }),
+                    hidden: Some(Hidden::Prefix { of: 1, length: 3 }),
+                    ..column("hidden", text, true)
+                },
             ],
             primary_key: vec![0],
+            descending_primary_key: [true].into_iter().collect(),
             indexes: vec![IndexDef {
                 name: "i".to_owned(),
-                columns: vec![1, 2],
+                columns: vec![3, 2],
                 unique: false,
-                ..IndexDef::default()
+                invisible: true,
+                descending: [false, true].into_iter().collect(),
             }],
             auto_increment: None,
             collation: Collation::UTF8MB4_BIN,
@@ -549,6 +562,12 @@ mod tests {
         let mut w = Writer::new();
         table.expect("a good definition").encode(&mut w);
         w.into_bytes()
+    }
+
+    #[test]
+    fn definitions_come_back() {
+        let table = Table::decode(&encoded(), TableStats::default(), &Arc::default());
+        assert_eq!(table.expect("it is whole").def, definition());
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
-use perigee_engine::catalog::{HIDDEN_ROW_ID, Sample};
+use perigee_engine::catalog::{ColumnDef, HIDDEN_ROW_ID, Sample};
 use perigee_engine::ndp::GroupMethod;
 use perigee_engine::scan::ScanCounters;
 
@@ -258,14 +258,14 @@ fn condition(scan: &PageScanExec) -> Option<String> {
         .iter()
         .map(|column| match *column {
             HIDDEN_ROW_ID => "row_id".to_owned(),
-            column => {
-                format!(
-                    "{}.{}.{}",
-                    def.schema,
-                    def.name,
-                    def.columns[usize::from(column)].name
-                )
-            }
+            column => match &def.columns[usize::from(column)] {
+                ColumnDef {
+                    hidden: Some(_),
+                    generated: Some(generated),
+                    ..
+                } => generated.expression.clone(),
+                column => format!("{}.{}.{}", def.schema, def.name, column.name),
+            },
         })
         .collect();
     Some(program.display(&names))

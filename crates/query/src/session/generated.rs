@@ -172,7 +172,9 @@ impl Column {
         if column.hidden == Some(Hidden::Expression) {
             // Conditions take it for the expression, so it is that, whatever the mode.
             let own = column.coerce(value, ty);
-            return own.map_err(|error| value_error(&error, &column.name, 1));
+            let expression = column.generated.as_ref().map(|own| &*own.expression);
+            let name = expression.unwrap_or_default();
+            return own.map_err(|error| value_error(&error, name, 1));
         }
         convert(value, ty, column)
     }
