@@ -6,7 +6,7 @@ use perigee_engine::catalog::{ColumnDef, Descending, Generated, Hidden, IndexDef
 use perigee_expr::scalar::Scalar;
 use perigee_sql_bind::Binder;
 use perigee_sql_type::TEXT_CHARS;
-use perigee_value::{Collation, ColumnType};
+use perigee_value::{Collation, ColumnType, Zone};
 use sqlparser::ast::Expr;
 
 use super::expression::{Part as Piece, judged, text_of};
@@ -283,7 +283,8 @@ impl Draft {
             _ => Err(SqlError::functional_index_function(key)),
         })?;
         let expression = text_of(def, &computed.expr);
-        let scalar = Binder::new(&RowOf(def)).expression(&row_expr::parsed(&expression)?)?;
+        let scalar =
+            Binder::new(&RowOf(def, Zone::Utc)).expression(&row_expr::parsed(&expression)?)?;
         Ok(Resolved::Hidden(HiddenPart {
             kind: Hidden::Expression,
             ty: key_type(def, &scalar)?,
