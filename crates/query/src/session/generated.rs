@@ -171,7 +171,7 @@ impl Column {
         let column = &def.columns[self.place];
         if column.hidden == Some(Hidden::Expression) {
             // Conditions take it for the expression, so it is that, whatever the mode.
-            let own = column.coerce(value, ty);
+            let own = column.coerce(value, ty, Zone::Utc);
             let expression = column.generated.as_ref().map(|own| &*own.expression);
             let name = expression.unwrap_or_default();
             return own.map_err(|error| value_error(&error, name, 1));

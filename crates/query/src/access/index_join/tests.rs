@@ -721,7 +721,7 @@ async fn explain_shows_the_inner_table_behind_the_outer_one() {
         assert_eq!(inner.rows, if access == "ref" { LINES as u64 } else { 1 });
         assert_eq!(
             inner.extra,
-            "index lookups for each outer row; NDP not used: a lookup reads few rows"
+            "index lookups for each outer row; Using NDP key batches; NDP not used: a lookup reads few rows"
         );
         assert!(inner.counters.is_empty(), "did not run");
         let batches = collect(plan.clone(), task(8192)).await.unwrap();
