@@ -27,6 +27,8 @@ fn table(
         name: (*name).into(),
         ty: ty.clone(),
         visible: !name.starts_with("hidden"),
+        hidden: false,
+        expression: None,
     });
     let definition = TableDefinition {
         columns: columns.collect(),
