@@ -461,6 +461,8 @@ fn differs(function: &Function, arguments: &[Literal]) -> Option<&'static str> {
         "field" if has("-1") && has("18446744073709551615") => {
             "MySQL and MariaDB compare 64 bits without their sign"
         }
+        "timestamp in zone" => "the binder alone calls it",
+        "unix_timestamp" if arguments.len() > 1 => "the binder alone names a time zone",
         "unix_timestamp" if has("TIMESTAMP '9999-12-31 23:59:59'") => {
             "MySQL gives 0 for what is too late"
         }

@@ -279,6 +279,8 @@ def check_local_files(_):
     load = f"LOAD DATA LOCAL INFILE '{path}' INTO TABLE files FIELDS TERMINATED BY '|'" \
            " LINES TERMINATED BY '|\\n'"
     equal(cursor.execute(load), 100_000)
+    # It is a part of the open transaction.
+    connection.commit()
     equal(all_of(cursor, "SELECT COUNT(*), MAX(id), MIN(d), MAX(d) FROM files"),
           [(100_000, 99_999, datetime.date(1992, 1, 1), datetime.date(1992, 1, 28))])
     equal(all_of(cursor, "SELECT s FROM files WHERE id = 4711"), [("line 4711 é",)])
