@@ -206,11 +206,8 @@ fn query(rng: &mut Rng) -> String {
 }
 
 fn errno(error: &WorkloadError) -> u16 {
-    let text = error.to_string();
-    let number = text
-        .split_once("ERROR ")
-        .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
-    number.unwrap_or_else(|| panic!("no answer of a server: {text}"))
+    let code = error.code();
+    code.unwrap_or_else(|| panic!("no answer of a server: {error}"))
 }
 
 /// What kinds of warnings there are; those about values are one kind.

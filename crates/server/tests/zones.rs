@@ -163,11 +163,8 @@ fn query(rng: &mut Rng, zone: &str) -> String {
 }
 
 fn errno(error: &WorkloadError) -> u16 {
-    let text = error.to_string();
-    let number = text
-        .split_once("ERROR ")
-        .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
-    number.unwrap_or_else(|| panic!("no answer of a server: {text}"))
+    let code = error.code();
+    code.unwrap_or_else(|| panic!("no answer of a server: {error}"))
 }
 
 async fn answer(client: &mut Client, sql: &str) -> Result<Rows, u16> {

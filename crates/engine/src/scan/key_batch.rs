@@ -197,7 +197,7 @@ impl KeyReader {
             (pin.lsn(), pin)
         };
         let mut fetched = Fetched::default();
-        if !self.engine.picks_rows(&self.table, self.when) {
+        if keys.is_empty() || !self.engine.picks_rows(&self.table, self.when) {
             return Ok(fetched);
         }
         let past_pool = self.engine.config.past_pool;

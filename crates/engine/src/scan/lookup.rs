@@ -59,8 +59,6 @@ pub struct Lookups {
     long: Option<Arc<LongColumns>>,
     /// Has storage pick rows out of their pages.
     by_key: Option<Arc<KeyReader>>,
-    /// Changes of transactions below it are visible to the view that the lookups were prepared with.
-    watermark: TrxId,
 }
 
 impl std::fmt::Debug for Lookups {
@@ -107,7 +105,6 @@ impl Engine {
             scanner,
             long: long.map(Arc::new),
             by_key: by_key.map(Arc::new),
-            watermark,
             request: Arc::new(request),
         })
     }
@@ -192,7 +189,7 @@ impl Lookups {
 
     /// True if storage would take changes for visible that the view does not see.
     fn is_older(&self) -> bool {
-        self.request.view.watermark() < self.watermark
+        self.request.view.watermark() < self.scanner.descriptor().watermark
     }
 
     /// What storage picks out of the pages of the clustered index; nothing for keys of another one.

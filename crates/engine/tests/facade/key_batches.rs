@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arrow_array::Array;
 use perigee_engine::catalog::{Table, TableDef};
-use perigee_engine::scan::{CancelToken, KeyBatches, LookupRequest};
+use perigee_engine::scan::{CancelToken, KeyBatches, Lookup, LookupRequest};
 use perigee_engine::txn::{ReadView, TransactionOptions, Written};
 use perigee_engine::{Engine, EngineConfig};
 use perigee_log_store::LogStoreService;
@@ -130,13 +130,17 @@ async fn find(
         cancel: CancelToken::new(),
     };
     let found = engine.lookups(request).unwrap().find(&keys).await.unwrap();
+    shown(&found)
+}
+
+/// Rows as texts, each with the number of its key. Those of one key come in any order, and so they are sorted.
+fn shown(found: &Lookup) -> Vec<String> {
     let rows = found.key_of_row.iter().enumerate().map(|(at, key)| {
         let columns = found.batch.columns().iter();
         let values: Vec<_> = columns.map(|column| column.slice(at, 1)).collect();
         format!("{key}: {values:?}")
     });
     let mut rows: Vec<_> = rows.collect();
-    // Those of one key come in any order.
     rows.sort();
     rows
 }
@@ -166,15 +170,7 @@ async fn find_notes(
         cancel: CancelToken::new(),
     };
     let found = engine.lookups(request).unwrap().find(&keys).await.unwrap();
-    let rows = found.key_of_row.iter().enumerate().map(|(at, key)| {
-        let columns = found.batch.columns().iter();
-        let values: Vec<_> = columns.map(|column| column.slice(at, 1)).collect();
-        format!("{key}: {values:?}")
-    });
-    let mut rows: Vec<_> = rows.collect();
-    // Those of one key come in any order.
-    rows.sort();
-    rows
+    shown(&found)
 }
 
 async fn agree_on_notes(engine: &Arc<Engine>, table: &Arc<Table>, views: &[Arc<ReadView>]) {

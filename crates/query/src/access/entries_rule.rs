@@ -8,11 +8,9 @@
 use std::sync::Arc;
 
 use datafusion::common::Result as DfResult;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::exec::{PageScanExec, as_page_scan};
@@ -20,30 +18,12 @@ use super::index_join::IndexJoinExec;
 use super::join_rule::SAFETY;
 use super::own_rows::{own_rows, primary_key};
 use super::settings::Used;
+use crate::plan::rewrite::{Rewrite, Rewritten};
 
 /// The rule.
-#[derive(Debug)]
-pub(super) struct EntriesRule;
+pub(super) const ENTRIES_FIRST: Rewrite = Rewrite::upwards("IndexEntriesFirst", replace);
 
-impl PhysicalOptimizerRule for EntriesRule {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(plan.transform_up(replace)?.data)
-    }
-
-    fn name(&self) -> &str {
-        "IndexEntriesFirst"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
-
-fn replace(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+fn replace(node: Arc<dyn ExecutionPlan>) -> Rewritten {
     let Some(scan) = as_page_scan(&node).filter(|scan| is_plain(scan)) else {
         return Ok(Transformed::no(node));
     };

@@ -3,6 +3,8 @@
 //! The node is complete without near-data processing: it delivers rows that pass its predicate, or
 //! partial aggregate states. `ndp_rule` decides which of its parts run in storage.
 
+mod operator;
+
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -11,21 +13,16 @@ use bytes::Bytes;
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, SchemaRef};
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result as DfResult, Statistics, internal_datafusion_err};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::common::{Result as DfResult, internal_datafusion_err};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{
-    EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr, expressions,
+    EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr,
 };
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
-use datafusion::physical_plan::sort_pushdown::SortOrderPushdownResult;
-use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
 };
-use futures::stream::{self, BoxStream};
+use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 use perigee_engine::catalog::{HIDDEN_ROW_ID, Table, TableStats};
@@ -47,7 +44,6 @@ use super::join_key::ScanColumn;
 use super::paths::{AccessPath, Wanted};
 use super::placement::{GroupWork, Placement, Work};
 use super::sampling::{SampledShare, Wish};
-use super::stats::table_statistics;
 use super::{AccessContext, Reason};
 
 /// An access of fewer leaf pages is not shared among workers.
@@ -818,164 +814,6 @@ impl DisplayAs for PageScanExec {
         }
         Ok(())
     }
-}
-
-#[allow(
-    deprecated,
-    reason = "with_new_children is deprecated and still required"
-)]
-impl ExecutionPlan for PageScanExec {
-    fn name(&self) -> &str {
-        "PageScanExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
-    ) -> DfResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn reset_state(self: Arc<Self>) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new((*self).clone().rebuilt()))
-    }
-
-    fn repartitioned(
-        &self,
-        target_partitions: usize,
-        _: &datafusion::config::ConfigOptions,
-    ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
-        if self.is_small() || self.order.is_some() || self.path.fetch {
-            return Ok(None);
-        }
-        Ok(Some(Arc::new(
-            self.clone().with_partitions(target_partitions),
-        )))
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        _: Arc<TaskContext>,
-    ) -> DfResult<SendableRecordBatchStream> {
-        let access = self.for_execution(partition)?;
-        // Locking waits, so the scan begins when its first batch is asked for.
-        let batches = stream::once(access.batches()).try_flatten();
-        let schema = self.schema();
-        match self.limit {
-            Some(limit) if self.aggregate.is_none() => {
-                let limited = limit_rows(batches, limit);
-                Ok(Box::pin(RecordBatchStreamAdapter::new(schema, limited)))
-            }
-            _ => Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches))),
-        }
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        _: &[Arc<Statistics>],
-        _: &StatisticsArgs,
-    ) -> DfResult<Arc<Statistics>> {
-        if self.aggregate.is_some() {
-            return Ok(Arc::new(Statistics::new_unknown(&self.schema())));
-        }
-        let factor = self.filter_factor();
-        let stats = table_statistics(&self.stats, &self.projection, factor);
-        Ok(Arc::new(stats))
-    }
-
-    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
-        let mut limited = self.clone();
-        limited.limit = limit;
-        Some(Arc::new(limited.rebuilt()))
-    }
-
-    fn fetch(&self) -> Option<usize> {
-        self.limit
-    }
-
-    /// A sort by the leading columns of the index's key is not needed: the scan delivers its order.
-    fn try_pushdown_sort(
-        &self,
-        order: &[PhysicalSortExpr],
-    ) -> DfResult<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
-        let Some(reverse) = self.delivers(order) else {
-            return Ok(SortOrderPushdownResult::Unsupported);
-        };
-        let ordered = self.clone().in_order(reverse, order);
-        Ok(SortOrderPushdownResult::Exact {
-            inner: Arc::new(ordered),
-        })
-    }
-}
-
-impl PageScanExec {
-    /// Whether the index's order, forwards or backwards, is the one asked for. Key columns that are
-    /// compared for equality may be left out, since they are constant.
-    pub(super) fn delivers(&self, order: &[PhysicalSortExpr]) -> Option<bool> {
-        if self.aggregate.is_some() || order.is_empty() {
-            return None;
-        }
-        let index = &self.table.indexes[self.path.index];
-        let reverse = order[0].options.descending;
-        let key = index.layout.key.iter();
-        let mut key = key.map(|c| index.columns[usize::from(*c)]).enumerate();
-        for sort in order {
-            let column = sort.expr.downcast_ref::<expressions::Column>()?;
-            let table_column = self.column(*self.projection.get(column.index())?);
-            let def = self.table.def.columns.get(usize::from(table_column));
-            // Encoded strings compare as the collation does, Arrow's bytewise: keep the sort.
-            let is_string = def.is_some_and(|def| def.ty.is_string());
-            // NULL is the least value in MySQL, as in keys.
-            let nulls_ok = sort.options.nulls_first != reverse;
-            if is_string || sort.options.descending != reverse || !nulls_ok {
-                return None;
-            }
-            loop {
-                let (place, column) = key.next()?;
-                if column == table_column {
-                    break;
-                }
-                if place >= self.path.equal_columns {
-                    return None;
-                }
-            }
-        }
-        Some(reverse)
-    }
-}
-
-/// The first `limit` rows of a stream.
-fn limit_rows(
-    batches: impl futures::Stream<Item = DfResult<RecordBatch>> + Send + 'static,
-    limit: usize,
-) -> impl futures::Stream<Item = DfResult<RecordBatch>> + Send {
-    batches.boxed().scan(limit, |left, batch| {
-        if *left == 0 {
-            return futures::future::ready(None);
-        }
-        let batch = batch.map(|batch| {
-            let rows = batch.num_rows().min(*left);
-            *left -= rows;
-            batch.slice(0, rows)
-        });
-        futures::future::ready(Some(batch))
-    })
 }
 
 /// The node, if a plan node is one.

@@ -7,12 +7,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{JoinSide, NullEquality, Result as DfResult};
-use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -26,36 +24,17 @@ use super::index_join::{IndexJoinExec, InnerSide, JoinParts, KeyPart, Step};
 use super::join_key::{Around, Strings, same_key};
 use super::paths::AccessPath;
 use super::skew::{Found, rows_per_probe, spread_of};
+use crate::plan::rewrite::{Rewrite, Rewritten};
 
 /// Lookups must be expected to cost at most one part in so many of the access they replace: the
 /// cost of a scan is known, the number of outer rows is only estimated, in joins of several tables
 /// to be wrong by such a factor.
 pub(super) const SAFETY: f64 = 3.0;
 
-/// The rule.
-#[derive(Debug)]
-pub(super) struct IndexJoinRule;
+/// The rule. Upwards, so that a join's outer side is final when it is looked at.
+pub(super) const INDEX_JOINS: Rewrite = Rewrite::upwards("IndexNestedLoopJoin", replace);
 
-impl PhysicalOptimizerRule for IndexJoinRule {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        // From the leaves upwards, so that a join's outer side is final when it is looked at.
-        Ok(plan.transform_up(replace)?.data)
-    }
-
-    fn name(&self) -> &str {
-        "IndexNestedLoopJoin"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
-
-fn replace(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+fn replace(node: Arc<dyn ExecutionPlan>) -> Rewritten {
     let Some(join) = node.downcast_ref::<HashJoinExec>() else {
         return Ok(Transformed::no(node));
     };

@@ -8,13 +8,11 @@
 use std::sync::Arc;
 
 use datafusion::common::Result as DfResult;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::update_expr;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -24,33 +22,15 @@ use super::join_rule::SAFETY;
 use super::order_rule::above;
 use super::own_rows::{own_rows, primary_key};
 use super::settings::Used;
+use crate::plan::rewrite::{Rewrite, Rewritten};
 
 /// Microseconds that it must save.
 const LEAST: f64 = 1000.0;
 
 /// The rule.
-#[derive(Debug)]
-pub(super) struct LateColumnsRule;
+pub(super) const LATE_COLUMNS: Rewrite = Rewrite::upwards("LateColumns", replace);
 
-impl PhysicalOptimizerRule for LateColumnsRule {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(plan.transform_up(replace)?.data)
-    }
-
-    fn name(&self) -> &str {
-        "LateColumns"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
-
-fn replace(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+fn replace(node: Arc<dyn ExecutionPlan>) -> Rewritten {
     let late = match node.downcast_ref::<SortExec>() {
         Some(sort) => LateColumns::of(sort),
         None => None,

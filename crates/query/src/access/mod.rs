@@ -4,7 +4,6 @@
 mod charged_values;
 mod convert;
 mod cost;
-mod definition;
 mod describe;
 mod entries_rule;
 mod estimate;
@@ -33,7 +32,6 @@ mod stats;
 mod table;
 
 pub use convert::constant;
-pub use definition::{PRIMARY, definition};
 pub use describe::{AccessRow, analyze, count_scans, describe};
 pub use exec::{NdpChoice, PageScanExec, as_page_scan};
 pub use index_join::IndexJoinExec;

@@ -26,14 +26,14 @@ use perigee_value::ColumnType;
 
 use super::convert::{Binding, convert, convert_key};
 use super::cost::at_ends;
-use super::entries_rule::EntriesRule;
+use super::entries_rule::ENTRIES_FIRST;
 use super::exec::{NdpChoice, PageScanExec, ScanAggregate, as_page_scan};
 use super::filters::{JoinFilterRule, TopFilterRule};
 use super::groups::grouping_of;
-use super::join_rule::IndexJoinRule;
+use super::join_rule::INDEX_JOINS;
 use super::join_table::JoinTableRule;
-use super::late_rule::LateColumnsRule;
-use super::order_rule::{IndexOrderRule, above};
+use super::late_rule::LATE_COLUMNS;
+use super::order_rule::{INDEX_ORDER, above};
 use super::placement::{Placement, Work};
 use super::residual::obstacle;
 use super::{AccessContext, Reason};
@@ -61,12 +61,12 @@ pub fn physical_rules(
         if !rule.name().starts_with(FILTER_PUSHDOWN) {
             out.push(rule);
         } else if !std::mem::replace(&mut placed, true) {
-            out.push(Arc::new(IndexOrderRule));
+            out.push(Arc::new(INDEX_ORDER));
             // Before the rule that looks at entries first, which may do so for what rows are sorted by.
-            out.push(Arc::new(LateColumnsRule));
+            out.push(Arc::new(LATE_COLUMNS));
             // Before the NDP rule, which moves filters that are not pushed out of accesses.
-            out.push(Arc::new(IndexJoinRule));
-            out.push(Arc::new(EntriesRule));
+            out.push(Arc::new(INDEX_JOINS));
+            out.push(Arc::new(ENTRIES_FIRST));
             out.push(Arc::new(JoinTableRule));
             out.push(Arc::new(NdpRule {
                 context: context.clone(),

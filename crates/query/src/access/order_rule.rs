@@ -8,11 +8,9 @@
 use std::sync::Arc;
 
 use datafusion::common::Result as DfResult;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -21,30 +19,12 @@ use datafusion::physical_plan::{ExecutionPlan, ReplaceChildrenOptions};
 use super::cost::CostModel;
 use super::exec::{PageScanExec, as_page_scan};
 use super::paths::AccessPath;
+use crate::plan::rewrite::{Rewrite, Rewritten};
 
 /// The rule.
-#[derive(Debug)]
-pub(super) struct IndexOrderRule;
+pub(super) const INDEX_ORDER: Rewrite = Rewrite::downwards("IndexOrder", replace);
 
-impl PhysicalOptimizerRule for IndexOrderRule {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(plan.transform_down(replace)?.data)
-    }
-
-    fn name(&self) -> &str {
-        "IndexOrder"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
-
-fn replace(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+fn replace(node: Arc<dyn ExecutionPlan>) -> Rewritten {
     let Some(sort) = node.downcast_ref::<SortExec>() else {
         return Ok(Transformed::no(node));
     };

@@ -294,13 +294,20 @@ fn key_columns<'t>(table: &'t Table, index: &'t Index) -> impl Iterator<Item = K
 /// True if a condition that storage cannot evaluate selects parts of an index: by the beginnings of a column, or by
 /// bytes.
 pub(super) fn selects_parts(table: &Table, condition: &Arc<dyn PhysicalExpr>) -> bool {
-    let columns = table
-        .indexes
-        .iter()
-        .flat_map(|index| key_columns(table, index));
+    parts(table).any(|column| column.of(condition).is_some())
+}
+
+/// True if a table has keys for such conditions.
+pub(super) fn has_parts(table: &Table) -> bool {
+    parts(table).next().is_some()
+}
+
+/// Key columns that are beginnings of columns, or have bytes.
+fn parts(table: &Table) -> impl Iterator<Item = KeyColumn> + '_ {
+    let indexes = table.indexes.iter();
+    let columns = indexes.flat_map(|index| key_columns(table, index));
     let is_bytes = |column: &KeyColumn| column.ty.collation() == Some(Collation::BINARY);
-    let mut known = columns.filter(|column| column.prefix.is_some() || is_bytes(column));
-    known.any(|column| column.of(condition).is_some())
+    columns.filter(move |column| column.prefix.is_some() || is_bytes(column))
 }
 
 /// What conditions say of a key column.

@@ -18,7 +18,7 @@ use perigee_engine::ndp::column_data_type;
 use super::AccessContext;
 use super::convert::{Binding, convert};
 use super::exec::PageScanExec;
-use super::paths::selects_parts;
+use super::paths::{has_parts, selects_parts};
 use super::stats::table_statistics;
 use crate::plan::metadata::{self, Origin};
 
@@ -135,7 +135,11 @@ impl TableAccess {
             .iter()
             .map(|f| self.physical(f))
             .collect::<DfResult<Vec<_>>>()?;
-        let (filters, hints) = filters.into_iter().partition(|f| self.is_evaluated(f));
+        let (filters, hints) = match has_parts(&self.table) {
+            true => filters.into_iter().partition(|f| self.is_evaluated(f)),
+            // All that it was given are its own.
+            false => (filters, Vec::new()),
+        };
         PageScanExec::plan(
             self.context.clone(),
             self.table.clone(),

@@ -1,4 +1,4 @@
-//! [`InOrder`]: rows that are in an order keep it while expressions are computed for them.
+//! [`IN_ORDER`]: rows that are in an order keep it while expressions are computed for them.
 //!
 //! A select list is computed for the first rows of an order (`lower/relation.rs`), and results are brought to their types behind
 //! it. DataFusion takes rows of which no operator requires an order for unordered ones, and may deal out batches of them in
@@ -6,37 +6,20 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Result as DfResult;
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::physical_expr::Partitioning;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use super::rewrite::{Rewrite, Rewritten};
+
 /// The rule. To be applied behind those that distribute rows.
-#[derive(Debug)]
-pub struct InOrder;
+pub const IN_ORDER: Rewrite = Rewrite::upwards("in_order", together);
 
-impl PhysicalOptimizerRule for InOrder {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let changed = plan.transform_up(|node| match dealt_out(&node) {
-            Some(rows) if are_in_order(rows) => Ok(Transformed::yes(rows.clone())),
-            _ => Ok(Transformed::no(node)),
-        })?;
-        Ok(changed.data)
-    }
-
-    fn name(&self) -> &str {
-        "in_order"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
+fn together(node: Arc<dyn ExecutionPlan>) -> Rewritten {
+    match dealt_out(&node) {
+        Some(rows) if are_in_order(rows) => Ok(Transformed::yes(rows.clone())),
+        _ => Ok(Transformed::no(node)),
     }
 }
 

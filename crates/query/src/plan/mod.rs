@@ -22,6 +22,7 @@ mod moments;
 pub mod null_safe;
 pub mod operators;
 mod repeatable;
+pub mod rewrite;
 pub mod state;
 pub mod stoppable;
 mod wide_union;

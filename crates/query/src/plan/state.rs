@@ -18,7 +18,7 @@ use datafusion::prelude::SessionConfig;
 
 use super::aggregate_order::AggregateOrder;
 use super::apply;
-use super::in_order::InOrder;
+use super::in_order::IN_ORDER;
 use super::lists::Simplify;
 use super::null_safe::NullSafe;
 use super::wide_union::WideUnions;
@@ -120,7 +120,7 @@ impl PhysicalOptimizerRule for Interruptible {
 /// The rules for operators.
 fn physical_rules(rules: PhysicalRules) -> PhysicalRules {
     let first: Arc<dyn PhysicalOptimizerRule + Send + Sync> = Arc::new(WideUnions);
-    let last = Arc::new(InOrder) as _;
+    let last = Arc::new(IN_ORDER) as _;
     let rules = std::iter::once(first).chain(rules).chain([last]);
     let interruptible = rules.flat_map(|rule| [Arc::new(Interruptible) as _, rule]);
     interruptible.collect()

@@ -18,10 +18,11 @@ use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query, TableWithJoins};
 use sqlparser::tokenizer::Location;
 
 use super::Session;
+use super::definition::{PRIMARY, definition};
 use super::dml::table_of;
 use super::scalars::Around;
 use super::stored_view::{self, Acting};
-use crate::access::{IndexChoice, PRIMARY, ROW_ID, TableReference, definition};
+use crate::access::{IndexChoice, ROW_ID, TableReference};
 use crate::error::{Result, SqlError};
 use crate::memory::Charge;
 use crate::parse::{Footprint, Piece, Rows, Script, SelectLists, Source};

@@ -45,12 +45,13 @@ pub(super) async fn run(
     piece: Piece<'_>,
     cancel: &CancelToken,
 ) -> Result<OkResult> {
-    if rows::are_needed(session, statement) {
-        return rows::run(session, statement, file, piece, cancel).await;
-    }
     session.check_writable()?;
     let table = session.named_table(&statement.table)?;
     session.check_locked(&table, true)?;
+    if rows::are_needed(session, statement) {
+        let meaning = rows::Meaning::of(&table, statement)?;
+        return rows::run(session, (statement, meaning), file, piece, cancel).await;
+    }
     let columns = statement.columns.iter().flatten();
     let names: Vec<&str> = columns
         .map(|(Field::Column(name) | Field::Variable(name))| name.as_str())

@@ -11,6 +11,7 @@ mod bound;
 mod checks;
 mod counts;
 mod ddl;
+pub(crate) mod definition;
 mod dml;
 mod environment;
 mod execute;
@@ -72,7 +73,6 @@ use crate::result::{LocalFile, ResultSink};
 use execute::{Running, Workers};
 pub use parameter::{Parameter, Parameters};
 pub use prepared::PreparedInfo;
-pub(crate) use row_expr::key_expression;
 
 use memory::StatementMemory;
 use prepared::{PreparedCounters, PreparedStatements};

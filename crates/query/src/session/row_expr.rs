@@ -24,7 +24,7 @@ pub(super) fn parsed(text: &str) -> Result<Expr> {
 }
 
 /// The expression of a hidden column, if it is the part of a key that is one.
-pub(crate) fn key_expression(def: &TableDef, column: &ColumnDef) -> Option<KeyExpression> {
+pub(super) fn key_expression(def: &TableDef, column: &ColumnDef) -> Option<KeyExpression> {
     let generated = column.generated.as_ref()?;
     if column.hidden != Some(Hidden::Expression) {
         return None;

@@ -72,6 +72,11 @@ impl Session {
         }
     }
 
+    /// Counts warnings that are not kept.
+    pub(super) fn warn_more(&mut self, count: usize) {
+        self.warnings.count += count as u64;
+    }
+
     /// Divisions by zero of the statement that runs.
     fn divisions(&self) -> u64 {
         self.diagnostics.divisions()
@@ -85,6 +90,6 @@ impl Session {
         for _ in 0..count.min(most) {
             self.warn("Warning", &error);
         }
-        self.warnings.count += count - count.min(most);
+        self.warn_more((count - count.min(most)) as usize);
     }
 }

@@ -22,11 +22,8 @@ pub fn number_of(variable: &str, default: usize) -> usize {
 
 /// The number of the error that a server answered with, as MySQL has it.
 pub fn errno(error: &perigee_workload::WorkloadError) -> u16 {
-    let text = error.to_string();
-    let number = text
-        .split_once("ERROR ")
-        .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
-    let number = number.unwrap_or_else(|| panic!("no answer of a server: {text}"));
+    let code = error.code();
+    let number = code.unwrap_or_else(|| panic!("no answer of a server: {error}"));
     if number == CHECK.0 { CHECK.1 } else { number }
 }
 

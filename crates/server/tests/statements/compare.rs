@@ -21,11 +21,8 @@ pub fn number_of(variable: &str, default: usize) -> usize {
 
 /// The number of the error that a server answered with.
 pub fn errno(error: &WorkloadError) -> u16 {
-    let text = error.to_string();
-    let number = text
-        .split_once("ERROR ")
-        .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
-    number.unwrap_or_else(|| panic!("no answer of a server: {text}"))
+    let code = error.code();
+    code.unwrap_or_else(|| panic!("no answer of a server: {error}"))
 }
 
 /// An answer in the form that is compared: cells cut or rounded where that is allowed, rows in an

@@ -39,13 +39,14 @@ use crate::access::cost::CostModel;
 use crate::access::join_rule::candidates;
 use crate::access::paths::AccessPath;
 use crate::access::{
-    AccessContext, NdpMode, NdpSettings, NdpStatus, PageScanExec, TableAccess,
-    definition as definition_of, describe, physical_rules, table_schema,
+    AccessContext, NdpMode, NdpSettings, NdpStatus, PageScanExec, TableAccess, describe,
+    physical_rules, table_schema,
 };
 use crate::memory::ProcessMemory;
 use crate::plan::lower::{self, Subqueries};
 use crate::plan::state;
 use crate::plan::tests::bound;
+use crate::session::definition::definition as definition_of;
 
 const INT: ColumnType = ColumnType::Int {
     bytes: 4,

@@ -21,7 +21,30 @@ const LONGEST_DATE: usize = 40;
 pub(in crate::session) struct Converter {
     strictness: Strictness,
     /// What would be errors without IGNORE or in a strict mode.
-    pub warnings: Vec<SqlError>,
+    pub warnings: Told,
+}
+
+/// Warnings of a statement, which may have one for each of any number of rows: the first ones, and how many there were.
+#[derive(Debug, Default)]
+pub(in crate::session) struct Told {
+    first: Vec<SqlError>,
+    count: usize,
+}
+
+impl Told {
+    /// As many as `max_error_count` may be.
+    const MOST: usize = 65_535;
+
+    pub(in crate::session) fn push(&mut self, warning: SqlError) {
+        self.count += 1;
+        if self.first.len() < Self::MOST {
+            self.first.push(warning);
+        }
+    }
+
+    pub(in crate::session) fn extend(&mut self, warnings: impl IntoIterator<Item = SqlError>) {
+        warnings.into_iter().for_each(|warning| self.push(warning));
+    }
 }
 
 /// What becomes of values that columns cannot hold.
@@ -74,7 +97,7 @@ impl Converter {
     pub(in crate::session) fn new(strictness: Strictness) -> Self {
         Self {
             strictness,
-            warnings: Vec::new(),
+            warnings: Told::default(),
         }
     }
 
@@ -238,10 +261,11 @@ impl Converter {
 
     /// Has the session list the warnings; returns their number.
     pub(in crate::session) fn report(self, session: &mut Session) -> usize {
-        for warning in &self.warnings {
+        for warning in &self.warnings.first {
             session.warn("Warning", warning);
         }
-        self.warnings.len()
+        session.warn_more(self.warnings.count - self.warnings.first.len());
+        self.warnings.count
     }
 }
 
@@ -392,7 +416,7 @@ mod tests {
             let mut shown = String::new();
             format_value(ty, value.as_ref(), &mut shown);
             assert_eq!(shown, expected, "{given}");
-            assert_eq!(converter.warnings.len(), 1, "{given}");
+            assert_eq!(converter.warnings.count, 1, "{given}");
             let strict = Converter::new(STRICT).text(given.as_bytes(), &column, 1);
             assert!(strict.is_err(), "{given}");
         }

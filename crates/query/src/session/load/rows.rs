@@ -13,7 +13,8 @@ use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_engine::scan::CancelToken;
 use perigee_value::ColumnType;
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, Expr, Ident, Insert, Query, SetExpr, Value, VisitMut, VisitorMut,
+    Assignment, AssignmentTarget, Expr, Ident, Insert, Query, SetExpr, TableObject, Value,
+    VisitMut, VisitorMut,
 };
 
 use super::Blocks;
@@ -39,14 +40,11 @@ pub(super) fn are_needed(session: &Session, statement: &LoadData) -> bool {
 /// Runs a LOAD DATA.
 pub(super) async fn run(
     session: &mut Session,
-    statement: &LoadData,
+    (statement, meaning): (&LoadData, Meaning),
     file: &mut dyn LocalFile,
     piece: Piece<'_>,
     cancel: &CancelToken,
 ) -> Result<OkResult> {
-    let table = session.named_table(&statement.table)?;
-    session.check_locked(&table, true)?;
-    let meaning = Meaning::of(&table, statement)?;
     let insert = meaning.insert(statement)?;
     file.open(&statement.file).await?;
     let variables = Arc::new(Mutex::new(Variables::new()));
@@ -82,7 +80,7 @@ pub(super) async fn run(
 type Variables = HashMap<String, Option<String>>;
 
 /// What the fields of a line mean.
-struct Meaning {
+pub(super) struct Meaning {
     format: Format,
     fields: Vec<Field>,
     /// For each field that is the value of a column, and that of the assignments, its column; in the order of the INSERT.
@@ -94,7 +92,11 @@ struct Meaning {
 }
 
 impl Meaning {
-    fn of(table: &Arc<Table>, statement: &LoadData) -> Result<Self> {
+    /// What they mean to a statement.
+    ///
+    /// # Errors
+    /// 1235.
+    pub(super) fn of(table: &Arc<Table>, statement: &LoadData) -> Result<Self> {
         let fields = match &statement.columns {
             Some(fields) => fields.clone(),
             None => {
@@ -145,13 +147,13 @@ impl Meaning {
             Existing::Ignored => "INSERT IGNORE",
             Existing::Replaced => "REPLACE",
         };
-        let (table, columns) = (&statement.table, columns.join(", "));
-        let text = format!("{verb} INTO {table} ({columns}) VALUES ()");
+        let text = format!("{verb} INTO t ({}) VALUES ()", columns.join(", "));
         let script = Script::new(&text)?;
         let piece = script.pieces().next().map(Piece::parse).transpose()?;
         let Some(Statement::Insert(mut insert)) = piece else {
             return Err(SqlError::unknown("Q16: LOAD DATA is no INSERT"));
         };
+        insert.table = TableObject::TableName(statement.table.clone());
         if let Some(query) = &mut insert.source
             && let SetExpr::Values(values) = &mut *query.body
         {

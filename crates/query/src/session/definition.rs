@@ -4,7 +4,7 @@ use perigee_engine::catalog::TableDef;
 use perigee_sql_bind::query::{TableColumn, TableDefinition};
 use perigee_sql_type::SqlType;
 
-use crate::session::key_expression;
+use super::row_expr::key_expression;
 
 /// The name of the primary key among indexes.
 pub const PRIMARY: &str = "primary";
