@@ -500,8 +500,12 @@ async fn files_are_loaded_row_by_row() {
     let last = fixture.run(&mut session, "SELECT @x").await.unwrap();
     assert_eq!(rows_of(&last[0]), ["last"]);
     // A name in quotes of that mode; more warnings than any session keeps are counted.
-    let modes = "SET sql_mode = 'ANSI_QUOTES', max_error_count = 3; CREATE TABLE \"select\" (id INT PRIMARY KEY)";
-    fixture.run(&mut session, modes).await.unwrap();
+    for sql in [
+        "SET sql_mode = 'ANSI_QUOTES', max_error_count = 3",
+        "CREATE TABLE \"select\" (id INT PRIMARY KEY)",
+    ] {
+        fixture.run(&mut session, sql).await.unwrap();
+    }
     let load = "LOAD DATA LOCAL INFILE 'f' IGNORE INTO TABLE \"select\" (\"id\")";
     let lines = "7\n".repeat(70_001);
     let loaded = fixture.run_with(&mut session, load, lines.into()).await;
