@@ -24,7 +24,7 @@ const ROWS: u64 = 12_000;
 /// Rows of the small one.
 const FEW: u64 = 300;
 
-/// A statement and those that take it back.
+/// A statement and those that take it back; `{long}` stands for a text that makes a definition of several records.
 struct Kind {
     sql: &'static str,
     back: &'static [&'static str],
@@ -93,6 +93,10 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         sql: "CREATE OR REPLACE VIEW seen AS SELECT id, a + 1 AS b FROM copy WHERE a > 5",
+        back: &["CREATE OR REPLACE VIEW seen AS SELECT * FROM copy"],
+    },
+    Kind {
+        sql: "CREATE OR REPLACE VIEW seen AS SELECT id, '{long}' AS b FROM copy",
         back: &["CREATE OR REPLACE VIEW seen AS SELECT * FROM copy"],
     },
     Kind {
@@ -242,9 +246,10 @@ async fn a_definition_is_the_old_one_or_the_new_one() {
     let old = describe(&mut client).await;
     let (mut seen_old, mut seen_new) = (0, 0);
     for Kind { sql, back } in KINDS {
+        let whole = sql.replace("{long}", &"long ".repeat(8000));
         client.execute("USE c").await.unwrap();
         let begin = Instant::now();
-        client.execute(sql).await.unwrap();
+        client.execute(&whole).await.unwrap();
         let usual = begin.elapsed();
         let new = describe(&mut client).await;
         assert_ne!(old, new, "{sql}");
@@ -253,7 +258,8 @@ async fn a_definition_is_the_old_one_or_the_new_one() {
         for _ in 0..rounds() {
             client.execute("USE c").await.unwrap();
             let moment = moment(usual.mul_f64(1.2));
-            let changing = tokio::spawn(async move { client.execute(sql).await.is_ok() });
+            let whole = whole.clone();
+            let changing = tokio::spawn(async move { client.execute(&whole).await.is_ok() });
             tokio::time::sleep(moment).await;
             // Dropping it is kill -9.
             drop(server);

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use perigee_types::{DecodeError, Lsn, Reader, Writer};
 
+use super::pieces;
 use super::store::{put, put_record, record, remove, unchecked_record};
 use crate::EngineError;
 use crate::btree::Tree;
@@ -30,7 +31,7 @@ const MARK: &[u8] = b"j";
 pub(crate) type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// Values of records by name.
-type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(super) type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn piece_key(number: u32) -> Vec<u8> {
     [MARK, &number.to_be_bytes()].concat()
@@ -54,12 +55,14 @@ fn decode_piece(bytes: &[u8]) -> Result<(Vec<u8>, Option<Vec<u8>>), DecodeError>
     Ok((key, present.then_some(value)))
 }
 
-/// Makes changes, all or none even if there is a crash; returns the LSN by which they are durable.
+/// Makes changes, all or none even if there is a crash; returns the LSN by which they are durable. Values may be
+/// longer than records.
 ///
 /// # Errors
-/// [`EngineError::BadDefinition`] if a record is too long, then nothing is changed; or what storage
+/// [`EngineError::BadDefinition`] if a value is too long, then nothing is changed; or what storage
 /// says.
 pub(crate) async fn apply(tree: &Tree, changes: &Changes) -> Result<Lsn, EngineError> {
+    let changes = &pieces::cut(tree, changes).await?;
     for (key, value) in changes {
         record(key, value.as_deref().unwrap_or_default())?;
     }
@@ -114,6 +117,7 @@ async fn clear(tree: &Tree, count: u32) -> Result<(), EngineError> {
 /// the tree.
 pub(super) async fn complete(tree: &Tree, entries: &mut Entries) -> Result<(), EngineError> {
     let (changes, names) = settle(entries)?;
+    pieces::join(entries)?;
     make(tree, &changes).await?;
     // The mark is the first.
     for name in names {

@@ -7,6 +7,7 @@ mod histogram;
 mod journal;
 mod key;
 mod numbers;
+mod pieces;
 mod references;
 mod samples;
 mod stats;

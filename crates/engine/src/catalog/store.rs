@@ -10,6 +10,7 @@
 //! "v" schema 0 view              a view (`ViewDef::encode`)
 //! "a" name                       an account's record, whose meaning is that of the layer above
 //! "n" table id, big-endian       numbers of AUTO_INCREMENT below this one may be in use
+//! "c" …                          more of a value that is longer than a record (`super::pieces`)
 //! "j" …                          changes that take place together (`super::journal`)
 //! ```
 //!
@@ -28,6 +29,7 @@ use perigee_value::Collation;
 
 use super::def::decode_collation;
 use super::journal;
+use super::pieces;
 use super::{ColumnStats, References, Table, TableStats, ViewDef};
 use crate::EngineError;
 use crate::btree::{
@@ -56,7 +58,7 @@ pub(crate) const fn catalog_shape() -> RecordShape {
 }
 
 /// Longest record, so that the journal can hold it in one of its own.
-const LONGEST: usize = MAX_RECORD_LEN - journal::OVERHEAD;
+pub(super) const LONGEST: usize = MAX_RECORD_LEN - journal::OVERHEAD;
 
 /// Begins the names of accounts' records.
 const ACCOUNT: u8 = b'a';
@@ -355,6 +357,7 @@ pub(crate) fn decode_catalog(
     entries: &mut BTreeMap<Vec<u8>, Vec<u8>>,
 ) -> Result<Schemas, EngineError> {
     journal::settle(entries)?;
+    pieces::join(entries)?;
     decode(entries, &Arc::default())
 }
 

@@ -45,12 +45,13 @@ fn a_change_that_fails_changes_nothing() {
     live(async {
         let dir = tempfile::tempdir().unwrap();
         let engine = open(dir.path(), EngineConfig::default()).await;
-        let first = records(&[("ann", "secret")]);
+        let mut first = records(&[("ann", "secret")]);
+        first.insert(b"carl".to_vec(), vec![7; 20_000]);
         change(&engine, &first).await;
         let failed = engine.change_accounts(|_| Err(EngineError::NoSuchSchema("no".into())));
         assert!(failed.await.is_err());
         let mut long = first.clone();
-        long.insert(b"bob".to_vec(), vec![7; 20_000]);
+        long.insert(b"bob".to_vec(), vec![7; 70_000_000]);
         let failed = engine.change_accounts(|_| Ok::<_, EngineError>(long)).await;
         assert!(
             matches!(failed, Err(EngineError::BadDefinition(_))),

@@ -39,6 +39,14 @@ fn with_index(table: &Table) -> Alteration {
     }
 }
 
+/// The table with a comment of so many bytes.
+fn with_comment(table: &Table, len: usize) -> Alteration {
+    let mut alteration = with_index(table);
+    alteration.def.indexes.pop();
+    alteration.def.comment = "c".repeat(len);
+    alteration
+}
+
 /// Locks the table exclusively, waiting for a few seconds at most.
 async fn lock(engine: &Arc<Engine>, cancel: &CancelToken) -> Result<ExclusiveTable, EngineError> {
     let locker = engine.table_locker(Duration::from_secs(5), cancel);
@@ -206,5 +214,46 @@ fn a_restart_finds_what_was_changed_and_goes_on_numbering() {
         let table = engine.table("test", "t").unwrap();
         let numbers = engine.numbers(&table).await.unwrap().unwrap();
         assert_eq!(numbers.take(Step::default()), Some(1));
+    });
+}
+
+#[test]
+fn definitions_may_be_longer_than_a_page() {
+    let dir = tempfile::tempdir().unwrap();
+    live(async {
+        let (engine, _) = made(dir.path(), 100).await;
+        engine.shutdown().await.unwrap();
+    });
+    for len in [20_000, 3_000_000, 9_000, 8_000, 0, 100_000] {
+        live(async {
+            let engine = open(dir.path(), EngineConfig::default()).await;
+            let altered = alter(&engine, |table| with_comment(table, len)).await;
+            altered.unwrap();
+            let too_long = alter(&engine, |table| with_comment(table, 70_000_000)).await;
+            let error = too_long.unwrap_err();
+            assert!(matches!(error, EngineError::BadDefinition(_)), "{error}");
+            engine.shutdown().await.unwrap();
+            drop(engine);
+            let engine = open(dir.path(), EngineConfig::default()).await;
+            let table = engine.table("test", "t").unwrap();
+            assert_eq!(table.def.comment.len(), len);
+            let batches = run(&engine, request(&engine, &table, true)).await;
+            assert_eq!(ids(&batches).len(), 100);
+            engine.shutdown().await.unwrap();
+        });
+    }
+    // Nothing stays of it under its name.
+    live(async {
+        let engine = open(dir.path(), EngineConfig::default()).await;
+        let none = CancelToken::new();
+        let locker = engine.table_locker(Duration::from_secs(5), &none);
+        engine.drop_schema("test", true, &locker).await.unwrap();
+        engine.create_schema("test").await.unwrap();
+        engine.create_table(definition("t")).await.unwrap();
+        engine.shutdown().await.unwrap();
+        drop(engine);
+        let engine = open(dir.path(), EngineConfig::default()).await;
+        assert_eq!(engine.table("test", "t").unwrap().def, definition("t"));
+        engine.shutdown().await.unwrap();
     });
 }
