@@ -1,10 +1,10 @@
 //! [`Facts`]: what views are made of.
 
-use perigee_value::Collation;
+use perigee_value::{Collation, Zone};
 use std::sync::Arc;
 
 use perigee_accounts::Accounts;
-use perigee_engine::catalog::{Table, TableDef, ViewDef};
+use perigee_engine::catalog::{RoutineDef, Table, TableDef, ViewDef};
 
 use crate::View;
 
@@ -39,6 +39,19 @@ pub struct ViewFacts {
     pub is_updatable: bool,
 }
 
+/// A procedure and what else is known of it.
+#[derive(Clone, Debug)]
+pub struct RoutineFacts {
+    /// The procedure.
+    pub def: Arc<RoutineDef>,
+    /// `IN`, `OUT` or `INOUT` of each parameter.
+    pub modes: Vec<&'static str>,
+    /// Its parameters, as the columns of a table.
+    pub parameters: Arc<TableDef>,
+    /// The session's time zone.
+    pub zone: Zone,
+}
+
 /// A client's connection.
 #[derive(Clone, Debug)]
 pub struct Connection {
@@ -71,6 +84,8 @@ pub struct Facts {
     pub tables: Vec<TableFacts>,
     /// Views of users, sorted by schema and name.
     pub views: Vec<ViewFacts>,
+    /// Procedures, sorted by schema and name.
+    pub routines: Vec<RoutineFacts>,
     /// All connections.
     pub connections: Vec<Connection>,
     /// Variables of the session.

@@ -312,8 +312,7 @@ impl wire::Session for WireSession {
 }
 
 pub(crate) fn to_wire(error: query::SqlError) -> wire::SqlError {
-    let state = error.sqlstate.as_bytes().try_into().unwrap_or(*b"HY000");
-    wire::SqlError::new(error.errno, state, error.message)
+    wire::SqlError::new(error.errno, error.sqlstate.bytes(), error.message)
 }
 
 /// An error of the connection on its way through a statement that gives up.
@@ -325,7 +324,7 @@ fn from_wire(error: wire::SqlError) -> query::SqlError {
         .unwrap_or((error.errno, "08S01", ""));
     query::SqlError {
         errno: error.errno,
-        sqlstate,
+        sqlstate: query::SqlState::new(sqlstate).unwrap_or(query::SqlState::UNKNOWN),
         message: error.message,
     }
 }

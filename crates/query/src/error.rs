@@ -10,13 +10,63 @@ use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use perigee_engine::EngineError;
 
+/// SQLSTATE: five digits and capital letters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SqlState([u8; 5]);
+
+impl SqlState {
+    /// The state that a text is, if it is one.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let bytes: [u8; 5] = text.as_bytes().try_into().ok()?;
+        let is_plain = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
+        bytes.iter().all(is_plain).then_some(Self(bytes))
+    }
+
+    /// Of errors that have none of their own.
+    pub const UNKNOWN: Self = Self(*b"HY000");
+
+    /// That of an error of the registry.
+    const fn of(text: &str) -> Self {
+        match text.as_bytes() {
+            [a, b, c, d, e] => Self([*a, *b, *c, *d, *e]),
+            _ => panic!("SQLSTATE has five characters"),
+        }
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        // It is ASCII.
+        str::from_utf8(&self.0).unwrap_or("HY000")
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(self) -> [u8; 5] {
+        self.0
+    }
+}
+
+impl fmt::Debug for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// An error of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlError {
     /// MySQL's error number.
     pub errno: u16,
-    /// SQLSTATE, five characters.
-    pub sqlstate: &'static str,
+    /// SQLSTATE.
+    pub sqlstate: SqlState,
     /// Text for the user.
     pub message: String,
 }
@@ -45,7 +95,7 @@ macro_rules! registry {
                 $(#[$doc])*
                 #[must_use]
                 pub fn $name($($arg: impl fmt::Display),*) -> Self {
-                    Self { errno: $errno, sqlstate: $state, message: format!($text) }
+                    Self { errno: $errno, sqlstate: const { SqlState::of($state) }, message: format!($text) }
                 }
             )*
         }
@@ -527,6 +577,84 @@ registry! {
     constraint_not_found(3940, "HY000", name) => "Constraint '{name}' does not exist.";
     /// DROP or RENAME of a column that a CHECK constraint uses.
     column_of_check(3959, "HY000", name, column) => "Check constraint '{name}' uses column '{column}', hence column cannot be dropped or renamed.";
+    /// A table for which another storage engine is asked for.
+    other_engine(1266, "HY000", table) => "Using storage engine Perigee for table '{table}'";
+    /// CREATE PROCEDURE of one that exists.
+    procedure_exists(1304, "42000", name) => "PROCEDURE {name} already exists";
+    /// CREATE PROCEDURE in a procedure.
+    program_in_program(1303, "2F003", what) => "Can't create a {what} from within another stored routine";
+    /// A procedure that does not exist.
+    no_such_procedure(1305, "42000", name) => "PROCEDURE {name} does not exist";
+    /// SHOW CREATE PROCEDURE of one that does not exist.
+    show_no_such_procedure(1305, "42000", name) => "PROCEDURE {name} does not exist";
+    /// LEAVE or ITERATE of what there is not around it.
+    no_such_label(1308, "42000", what, label) => "{what} with no matching label: {label}";
+    /// A label within a block or loop of the same label.
+    label_redefined(1309, "42000", label) => "Redefining label {label}";
+    /// A label behind END that is not the one before BEGIN.
+    end_label(1310, "42000", label) => "End-label {label} without match";
+    /// RETURN in a procedure.
+    return_in_procedure(1313, "42000") => "RETURN is only allowed in a FUNCTION";
+    /// A statement that a program may not have.
+    not_in_programs(1314, "0A000", what) => "{what} is not allowed in stored procedures";
+    /// CALL with too few or too many arguments.
+    wrong_argument_count(1318, "42000", name, expected, got) => "Incorrect number of arguments for PROCEDURE {name}; expected {expected}, got {got}";
+    /// A condition that was not declared.
+    undefined_condition(1319, "42000", name) => "Undefined CONDITION: {name}";
+    /// A cursor over what is no query.
+    bad_cursor_query(1322, "42000") => "Cursor statement must be a SELECT";
+    /// A cursor over SELECT … INTO.
+    cursor_into(1323, "42000") => "Cursor SELECT must not have INTO";
+    /// A cursor that was not declared.
+    undefined_cursor(1324, "42000", name) => "Undefined CURSOR: {name}";
+    /// OPEN of an open cursor.
+    cursor_open(1325, "24000") => "Cursor is already open";
+    /// FETCH or CLOSE of a closed cursor.
+    cursor_closed(1326, "24000") => "Cursor is not open";
+    /// A variable that was not declared.
+    undeclared_variable(1327, "42000", name) => "Undeclared variable: {name}";
+    /// FETCH into too few or too many variables.
+    fetch_variables(1328, "HY000") => "Incorrect number of FETCH variables";
+    /// Two parameters of one name.
+    duplicate_parameter(1330, "42000", name) => "Duplicate parameter: {name}";
+    /// Two variables of one name.
+    duplicate_variable(1331, "42000", name) => "Duplicate variable: {name}";
+    /// Two conditions of one name.
+    duplicate_condition(1332, "42000", name) => "Duplicate condition: {name}";
+    /// Two cursors of one name.
+    duplicate_cursor(1333, "42000", name) => "Duplicate cursor: {name}";
+    /// DECLARE of a variable behind that of a cursor or handler.
+    variable_after_cursor(1337, "42000") => "Variable or condition declaration after cursor or handler declaration";
+    /// DECLARE of a cursor behind that of a handler.
+    cursor_after_handler(1338, "42000") => "Cursor declaration after handler declaration";
+    /// CASE without a branch that fits.
+    case_not_found(1339, "20000") => "Case not found for CASE statement";
+    /// A procedure that may not be used so.
+    routine_access_denied(1370, "42000", command, user, host, name) => "{command} command denied to user '{user}'@'{host}' for routine '{name}'";
+    /// SQLSTATE of success, or of nothing.
+    bad_state(1407, "42000", state) => "Bad SQLSTATE: '{state}'";
+    /// Two handlers of a block for the same condition.
+    duplicate_handler(1413, "42000") => "Duplicate handler declared in the same block";
+    /// CALL with a value in the place of what is given back.
+    argument_is_no_variable(1414, "42000", number, name) => "OUT or INOUT argument {number} for routine {name} is not a variable or NEW pseudo-variable in BEFORE trigger";
+    /// A procedure that calls itself too deep.
+    recursion_limit(1456, "HY000", limit, name) => "Recursive limit {limit} (as set by the max_sp_recursion_depth variable) was exceeded for routine {name}";
+    /// RESIGNAL outside handlers.
+    resignal_without_handler(1645, "0K000") => "RESIGNAL when handler not active";
+    /// SIGNAL of a condition that is an error number.
+    signal_without_state(1646, "HY000") => "SIGNAL/RESIGNAL can only use a CONDITION defined with SQLSTATE";
+    /// SIGNAL with too much text.
+    signal_item_too_long(1648, "22001", item) => "Data too long for condition item '{item}'";
+    /// GET DIAGNOSTICS of a condition that there is not.
+    no_such_condition(1758, "35000") => "Invalid condition number";
+    /// GET STACKED DIAGNOSTICS outside handlers.
+    no_handler(1887, "0Z002") => "GET STACKED DIAGNOSTICS when handler not active";
+    /// SIGNAL of a warning.
+    signalled_warning(1642, "01000") => "Unhandled user-defined warning condition";
+    /// SIGNAL of what was not found.
+    signalled_not_found(1643, "02000") => "Unhandled user-defined not found condition";
+    /// SIGNAL of an error.
+    signalled_error(1644, "HY000") => "Unhandled user-defined exception condition";
     /// Another frontend has opened the database: this one ends. Drivers take it for a broken connection.
     taken_over(1053, "08S01", why) => "Server shutdown in progress: {why}";
 }
@@ -538,8 +666,22 @@ impl SqlError {
     pub fn interrupted_by(errno: u16, message: &str) -> Self {
         Self {
             errno,
-            sqlstate: "HY000",
+            sqlstate: SqlState::UNKNOWN,
             message: message.to_owned(),
+        }
+    }
+
+    /// What SIGNAL raises of a state.
+    #[must_use]
+    pub fn signalled(state: SqlState) -> Self {
+        let error = match &state.as_str()[..2] {
+            "01" => Self::signalled_warning(),
+            "02" => Self::signalled_not_found(),
+            _ => Self::signalled_error(),
+        };
+        Self {
+            sqlstate: state,
+            ..error
         }
     }
 
@@ -610,7 +752,7 @@ fn is_disk_full(error: &EngineError) -> bool {
 fn evaluation(text: &str) -> SqlError {
     SqlError {
         errno: 1690,
-        sqlstate: "22003",
+        sqlstate: SqlState::of("22003"),
         message: text.to_owned(),
     }
 }

@@ -15,7 +15,7 @@ mod session;
 mod texts;
 mod values;
 
-pub use error::{REGISTRY, Result, SqlError};
+pub use error::{REGISTRY, Result, SqlError, SqlState};
 pub use memory::ProcessMemory;
 pub use parse::masked;
 pub use result::{Collected, Collector, LocalFile, NoFile, OkResult, ResultColumn, ResultSink};

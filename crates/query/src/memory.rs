@@ -168,7 +168,7 @@ mod tests {
         let memory = ProcessMemory::new(100);
         let mut charge = memory.charge(60).unwrap();
         let error = memory.charge(41).unwrap_err();
-        assert_eq!((error.errno, error.sqlstate), (1038, "HY001"));
+        assert_eq!((error.errno, error.sqlstate.as_str()), (1038, "HY001"));
         assert!(error.message.contains("41 bytes are needed"), "{error}");
         assert!(
             error.message.contains("60 of 100 (query_memory_total)"),

@@ -66,19 +66,27 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn column(&self) -> &ColumnDef {
+    pub(super) fn new(def: Arc<TableDef>, number: usize) -> Self {
+        Self { def, number }
+    }
+
+    pub(super) fn number(&self) -> usize {
+        self.number
+    }
+
+    pub(super) fn column(&self) -> &ColumnDef {
         &self.def.columns[self.number]
     }
 
     /// The type's first word.
-    fn data_type(&self) -> String {
+    pub(super) fn data_type(&self) -> String {
         let ty = self.column().type_text();
         let end = ty.find(|c: char| !c.is_ascii_alphabetic());
         ty[..end.unwrap_or(ty.len())].to_owned()
     }
 
     /// Greatest length in characters, of texts and bytes.
-    fn chars(&self) -> Option<u64> {
+    pub(super) fn chars(&self) -> Option<u64> {
         let column = self.column();
         if let Some(members) = &column.members {
             return (1..)
@@ -96,7 +104,7 @@ impl Place {
     }
 
     /// Greatest length in bytes.
-    fn bytes(&self) -> Option<u64> {
+    pub(super) fn bytes(&self) -> Option<u64> {
         let is_counted_in_bytes = matches!(self.column().ty, ColumnType::Long { .. });
         let width = match self.column().collation() {
             Some(collation) if collation.is_text() && !is_counted_in_bytes => {
@@ -107,7 +115,7 @@ impl Place {
         self.chars().map(|chars| chars * width)
     }
 
-    fn precision(&self) -> Option<u64> {
+    pub(super) fn precision(&self) -> Option<u64> {
         if self.column().members.is_some() {
             return None;
         }
@@ -127,7 +135,7 @@ impl Place {
         })
     }
 
-    fn scale(&self) -> Option<u64> {
+    pub(super) fn scale(&self) -> Option<u64> {
         match self.column().ty {
             ColumnType::Decimal { scale, .. } => Some(scale.into()),
             ColumnType::Int { .. } if self.column().members.is_none() => Some(0),
@@ -135,7 +143,7 @@ impl Place {
         }
     }
 
-    fn collation(&self) -> Option<&'static str> {
+    pub(super) fn collation(&self) -> Option<&'static str> {
         describe::collation(self.column()).map(|collation| collation.name())
     }
 }

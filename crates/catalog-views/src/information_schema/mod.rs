@@ -4,6 +4,7 @@ mod columns;
 mod constraints;
 mod nothing;
 mod privileges;
+mod routines;
 mod server;
 mod statistics;
 mod tables;
@@ -28,12 +29,12 @@ pub(crate) const VIEWS: &[&dyn View] = &[
     &nothing::EVENTS,
     &nothing::FILES,
     &constraints::KEY_COLUMN_USAGE,
-    &nothing::PARAMETERS,
+    &routines::PARAMETERS,
     &nothing::PARTITIONS,
     &nothing::PLUGINS,
     &server::PROCESSLIST,
     &constraints::REFERENTIAL_CONSTRAINTS,
-    &nothing::ROUTINES,
+    &routines::ROUTINES,
     &tables::SCHEMATA,
     &privileges::SCHEMA_PRIVILEGES,
     &statistics::STATISTICS,

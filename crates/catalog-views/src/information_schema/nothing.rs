@@ -115,28 +115,6 @@ pub(super) static FILES: Definition<()> = view(
     ],
 );
 
-pub(super) static PARAMETERS: Definition<()> = view(
-    "PARAMETERS",
-    &[
-        name("SPECIFIC_CATALOG"),
-        name("SPECIFIC_SCHEMA"),
-        name("SPECIFIC_NAME"),
-        count("ORDINAL_POSITION", null),
-        name("PARAMETER_MODE"),
-        name("PARAMETER_NAME"),
-        long("DATA_TYPE", null),
-        number("CHARACTER_MAXIMUM_LENGTH", null),
-        number("CHARACTER_OCTET_LENGTH", null),
-        count("NUMERIC_PRECISION", null),
-        number("NUMERIC_SCALE", null),
-        count("DATETIME_PRECISION", null),
-        name("CHARACTER_SET_NAME"),
-        name("COLLATION_NAME"),
-        long("DTD_IDENTIFIER", null),
-        name("ROUTINE_TYPE"),
-    ],
-);
-
 pub(super) static PARTITIONS: Definition<()> = view(
     "PARTITIONS",
     &[
@@ -182,43 +160,6 @@ pub(super) static PLUGINS: Definition<()> = view(
         long("PLUGIN_DESCRIPTION", null),
         name("PLUGIN_LICENSE"),
         name("LOAD_OPTION"),
-    ],
-);
-
-pub(super) static ROUTINES: Definition<()> = view(
-    "ROUTINES",
-    &[
-        name("SPECIFIC_NAME"),
-        name("ROUTINE_CATALOG"),
-        name("ROUTINE_SCHEMA"),
-        name("ROUTINE_NAME"),
-        name("ROUTINE_TYPE"),
-        long("DATA_TYPE", null),
-        number("CHARACTER_MAXIMUM_LENGTH", null),
-        number("CHARACTER_OCTET_LENGTH", null),
-        count("NUMERIC_PRECISION", null),
-        count("NUMERIC_SCALE", null),
-        count("DATETIME_PRECISION", null),
-        name("CHARACTER_SET_NAME"),
-        name("COLLATION_NAME"),
-        long("DTD_IDENTIFIER", null),
-        name("ROUTINE_BODY"),
-        long("ROUTINE_DEFINITION", null),
-        name("EXTERNAL_NAME"),
-        name("EXTERNAL_LANGUAGE"),
-        name("PARAMETER_STYLE"),
-        name("IS_DETERMINISTIC"),
-        name("SQL_DATA_ACCESS"),
-        name("SQL_PATH"),
-        name("SECURITY_TYPE"),
-        moment("CREATED", null),
-        moment("LAST_ALTERED", null),
-        word("SQL_MODE"),
-        long("ROUTINE_COMMENT", null),
-        word("DEFINER"),
-        name("CHARACTER_SET_CLIENT"),
-        name("COLLATION_CONNECTION"),
-        name("DATABASE_COLLATION"),
     ],
 );
 

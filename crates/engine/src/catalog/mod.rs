@@ -1,4 +1,4 @@
-//! The catalog: schemas, tables, views and the records of accounts, kept in pages like everything else, so that a frontend started
+//! The catalog: schemas, tables, views, procedures and the records of accounts, kept in pages like everything else, so that a frontend started
 //! on an empty machine finds them.
 
 mod constraint;
@@ -9,6 +9,7 @@ mod key;
 mod numbers;
 mod pieces;
 mod references;
+mod routine;
 mod samples;
 mod stats;
 mod store;
@@ -23,13 +24,14 @@ pub(crate) use journal::Changes;
 pub use key::{Descending, Hidden, IndexDef};
 pub use numbers::{Numbers, Step, positive};
 pub(crate) use references::References;
+pub use routine::{RoutineDef, SqlAccess};
 pub use samples::Sample;
 pub(crate) use samples::Samples;
 pub use stats::{ColumnStats, TableStats};
 pub use store::AccountRecords;
 pub(crate) use store::{
     CATALOG_ROOT, Catalog, Schemas, account_key, catalog_shape, decode_catalog, no_stats,
-    number_key, schema_key, stats_records, table_key, view_key,
+    number_key, routine_key, schema_key, stats_records, table_key, view_key,
 };
 pub use table::{HIDDEN_ROW_ID, Index, IndexRoot, MAX_INDEXES, Table};
 pub use view::{CheckOption, ViewAlgorithm, ViewDef};

@@ -8,6 +8,7 @@
 //! "x" table id, big-endian       a table's statistics (`TableStats::encode`)
 //! "x" table id, column           those of a column, its number big-endian (`ColumnStats::encode`)
 //! "v" schema 0 view              a view (`ViewDef::encode`)
+//! "r" schema 0 procedure         a stored procedure (`RoutineDef::encode`)
 //! "a" name                       an account's record, whose meaning is that of the layer above
 //! "n" table id, big-endian       numbers of AUTO_INCREMENT below this one may be in use
 //! "c" …                          more of a value that is longer than a record (`super::pieces`)
@@ -30,7 +31,7 @@ use perigee_value::Collation;
 use super::def::decode_collation;
 use super::journal;
 use super::pieces;
-use super::{ColumnStats, References, Table, TableStats, ViewDef};
+use super::{ColumnStats, References, RoutineDef, Table, TableStats, ViewDef};
 use crate::EngineError;
 use crate::btree::{
     CATALOG_INDEX, Inserted, KeySpan, MAX_RECORD_LEN, RecordChange, Tree, TreeSpec, Updated,
@@ -69,7 +70,10 @@ pub type AccountRecords = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Views by schema and name.
 pub(crate) type Views = BTreeMap<(String, String), Arc<ViewDef>>;
 
-/// All schemas, tables and views, and the records of accounts.
+/// Stored procedures by schema and name.
+pub(crate) type Routines = BTreeMap<(String, String), Arc<RoutineDef>>;
+
+/// All schemas, tables, views and procedures, and the records of accounts.
 pub(crate) struct Catalog {
     tree: Tree,
     pub(crate) schemas: RwLock<Schemas>,
@@ -78,6 +82,7 @@ pub(crate) struct Catalog {
     /// What foreign keys refer to; changed under the lock of the schemas.
     references: RwLock<References>,
     pub(crate) views: RwLock<Views>,
+    pub(crate) routines: RwLock<Routines>,
     accounts: RwLock<Arc<AccountRecords>>,
     /// Changes with every change of the accounts.
     accounts_version: AtomicU64,
@@ -95,6 +100,10 @@ pub(crate) fn table_key(schema: &str, table: &str) -> Vec<u8> {
 
 pub(crate) fn view_key(schema: &str, view: &str) -> Vec<u8> {
     [b"v", schema.as_bytes(), &[0], view.as_bytes()].concat()
+}
+
+pub(crate) fn routine_key(schema: &str, routine: &str) -> Vec<u8> {
+    [b"r", schema.as_bytes(), &[0], routine.as_bytes()].concat()
 }
 
 /// The record of an account as one of the catalog.
@@ -182,6 +191,7 @@ impl Catalog {
         let schemas = decode(&entries, pool.allocator().retired())?;
         let collations = RwLock::new(collations(&entries)?);
         let views = RwLock::new(decode_views(&entries)?);
+        let routines = RwLock::new(decode_routines(&entries)?);
         let account = |(key, value): (Vec<u8>, Vec<u8>)| match key.split_first() {
             Some((&ACCOUNT, name)) => Some((name.to_vec(), value)),
             _ => None,
@@ -193,6 +203,7 @@ impl Catalog {
             schemas: RwLock::new(schemas),
             collations,
             views,
+            routines,
             accounts: RwLock::new(Arc::new(accounts)),
             accounts_version: AtomicU64::new(1),
             ddl: Arc::default(),
@@ -269,6 +280,18 @@ impl Catalog {
         let of_schema = views.range((schema.to_owned(), String::new())..);
         let of_schema = of_schema.take_while(|((own, _), _)| own == schema);
         of_schema.map(|(_, view)| view.clone()).collect()
+    }
+
+    pub(crate) fn routine(&self, schema: &str, name: &str) -> Option<Arc<RoutineDef>> {
+        let routines = self.routines.read();
+        routines.get(&(schema.to_owned(), name.to_owned())).cloned()
+    }
+
+    pub(crate) fn routines_of(&self, schema: &str) -> Vec<Arc<RoutineDef>> {
+        let routines = self.routines.read();
+        let of_schema = routines.range((schema.to_owned(), String::new())..);
+        let of_schema = of_schema.take_while(|((own, _), _)| own == schema);
+        of_schema.map(|(_, routine)| routine.clone()).collect()
     }
 
     /// True if the table is what the catalog has under its name.
@@ -412,6 +435,18 @@ fn decode_views(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Views, EngineErr
     views.collect()
 }
 
+fn decode_routines(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Routines, EngineError> {
+    let records = entries.range(b"r".to_vec()..);
+    let records = records.take_while(|(key, _)| key.first() == Some(&b'r'));
+    let routines = records.map(|(_, value)| {
+        let routine = RoutineDef::decode(value);
+        let routine = routine.map_err(|e| EngineError::Corrupt(format!("catalog: {e}")))?;
+        let name = (routine.schema.clone(), routine.name.clone());
+        Ok((name, Arc::new(routine)))
+    });
+    routines.collect()
+}
+
 fn decode(
     entries: &BTreeMap<Vec<u8>, Vec<u8>>,
     retired: &Arc<Retired>,
@@ -437,7 +472,7 @@ fn decode(
                 let tables = schemas.entry(table.def.schema.clone()).or_default();
                 tables.insert(table.def.name.clone(), Arc::new(table));
             }
-            Some((b'x' | b'n' | b'v' | &ACCOUNT, _)) => {}
+            Some((b'x' | b'n' | b'v' | b'r' | &ACCOUNT, _)) => {}
             _ => {
                 return Err(EngineError::Corrupt(
                     "catalog entry of unknown kind".to_owned(),

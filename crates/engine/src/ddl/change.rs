@@ -14,8 +14,8 @@ use super::lock::{ExclusiveTable, TableName};
 use crate::EngineError;
 use crate::btree::Tree;
 use crate::catalog::{
-    AccountRecords, Changes, Index, IndexRoot, Table, TableStats, ViewDef, account_key, no_stats,
-    number_key, schema_key, stats_records, table_key, view_key,
+    AccountRecords, Changes, Index, IndexRoot, RoutineDef, Table, TableStats, ViewDef, account_key,
+    no_stats, number_key, routine_key, schema_key, stats_records, table_key, view_key,
 };
 use crate::engine::{Engine, system_counter};
 use crate::errand::{self, freeing_space};
@@ -33,6 +33,8 @@ pub(super) struct Change {
     tables: Vec<Arc<Table>>,
     /// In this order; `None` takes one out.
     views: Vec<(TableName, Option<Arc<ViewDef>>)>,
+    /// As the views.
+    routines: Vec<(TableName, Option<Arc<RoutineDef>>)>,
     dropped_schema: Option<String>,
     /// A new schema, or one whose collation changes.
     new_schema: Option<(String, Collation)>,
@@ -90,6 +92,21 @@ impl Change {
         self.records
             .insert(view_key(&name.schema, &name.name), None);
         self.views.push((name.clone(), None));
+    }
+
+    /// Puts a procedure in, in the place of the one of its name.
+    pub(super) fn put_routine(&mut self, routine: RoutineDef) {
+        let key = routine_key(&routine.schema, &routine.name);
+        self.records.insert(key, Some(routine.encode()));
+        let name = TableName::of_routine(&routine);
+        self.routines.push((name, Some(Arc::new(routine))));
+    }
+
+    /// Takes a procedure out.
+    pub(super) fn remove_routine(&mut self, name: &TableName) {
+        let key = routine_key(&name.schema, &name.name);
+        self.records.insert(key, None);
+        self.routines.push((name.clone(), None));
     }
 
     /// Takes a schema out, whose tables were taken out before.
@@ -163,6 +180,15 @@ impl Change {
             };
         }
         drop(views);
+        let mut routines = engine.catalog.routines.write();
+        for (name, routine) in self.routines {
+            let key = (name.schema, name.name);
+            match routine {
+                Some(routine) => routines.insert(key, routine),
+                None => routines.remove(&key),
+            };
+        }
+        drop(routines);
         let mut collations = engine.catalog.collations.write();
         if let Some((name, collation)) = self.new_schema {
             collations.insert(name.clone(), collation);

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::LockedTables;
 use crate::EngineError;
-use crate::catalog::{Table, ViewDef};
+use crate::catalog::{RoutineDef, Table, ViewDef};
 use crate::engine::Engine;
 use crate::scan::CancelToken;
 use crate::txn::{DefinitionHold, Party, Registry, TableUse};
@@ -38,6 +38,15 @@ impl TableName {
         Self {
             schema: view.schema.clone(),
             name: view.name.clone(),
+        }
+    }
+
+    /// The procedure's name.
+    #[must_use]
+    pub fn of_routine(routine: &RoutineDef) -> Self {
+        Self {
+            schema: routine.schema.clone(),
+            name: routine.name.clone(),
         }
     }
 }

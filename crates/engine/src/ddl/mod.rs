@@ -16,6 +16,7 @@ mod foreign;
 mod lock;
 mod locked;
 mod related;
+mod routine;
 mod schema;
 mod view;
 

@@ -67,7 +67,7 @@ impl Engine {
         self.make_change(turn, Vec::new(), change).await
     }
 
-    /// Drops a schema with all its tables and views; returns how many there were. With `checks` no foreign key of
+    /// Drops a schema with all its tables, views and procedures; returns how many tables and views there were. With `checks` no foreign key of
     /// another schema may refer to them.
     ///
     /// # Errors
@@ -102,6 +102,9 @@ impl Engine {
             let views = self.views(name);
             let names = views.iter().map(|view| TableName::of_view(view));
             names.for_each(|view| change.remove_view(&view));
+            for routine in self.routines(name) {
+                change.remove_routine(&TableName::of_routine(&routine));
+            }
             change.drop_schema(name);
             change.moves_trees();
             self.make_change(turn, locked, change).await?;

@@ -68,7 +68,7 @@ mod tests {
         for column in columns() {
             let memory = ProcessMemory::new(100_000);
             let error = SqlError::from(charged(&column, &memory).unwrap_err());
-            assert_eq!((error.errno, error.sqlstate), (1038, "HY001"));
+            assert_eq!((error.errno, error.sqlstate.as_str()), (1038, "HY001"));
             assert_eq!(memory.used(), 0);
         }
     }

@@ -21,6 +21,7 @@ mod masked;
 mod more_rows;
 mod names;
 mod prepared;
+mod program;
 mod scan;
 mod settings;
 mod show;
@@ -54,7 +55,12 @@ pub use lock::LockStatement;
 pub use long_lists::LongLists;
 pub use masked::masked;
 pub use more_rows::MoreRows;
-pub use prepared::PreparedText;
+pub use prepared::{PreparedText, with_literals};
+pub use program::{
+    Access, AlterRoutine, Argument, Block, Call, Code, CreateRoutine, Declared, Diagnostic,
+    Handler, Information, Items, Label, Mode, Program, Signal, Signalled, Slot, Step,
+    Target as Given, Until,
+};
 pub use settings::{Assignment, Scope, Target, Value};
 pub use show::{Filter, Show};
 pub use source::{SelectLists, Source};
@@ -72,7 +78,6 @@ const MAX_DEPTH: usize = 100;
 const UNSUPPORTED: &[&str] = &[
     "BINLOG",
     "CACHE",
-    "CALL",
     "CHANGE",
     "CHECK",
     "CHECKSUM",
@@ -196,6 +201,30 @@ pub enum Statement {
     },
     /// DEALLOCATE PREPARE, with the statement's name in lower case.
     Deallocate(String),
+    /// CREATE, ALTER and DROP PROCEDURE.
+    Program(ProgramStatement),
+    /// CALL.
+    Call(Box<Call>),
+    /// SIGNAL and RESIGNAL.
+    Signal(Box<Signal>),
+    /// GET DIAGNOSTICS.
+    Diagnostics(Box<Information>),
+}
+
+/// A statement about stored programs.
+#[derive(Debug)]
+pub enum ProgramStatement {
+    /// CREATE PROCEDURE.
+    Create(Box<CreateRoutine>),
+    /// ALTER PROCEDURE.
+    Alter(AlterRoutine),
+    /// DROP PROCEDURE.
+    Drop {
+        /// The procedure.
+        name: ast::ObjectName,
+        /// Do not fail if it is missing.
+        if_exists: bool,
+    },
 }
 
 impl Statement {
@@ -222,6 +251,9 @@ impl Statement {
                 | Self::Prepare { .. }
                 | Self::Execute { .. }
                 | Self::Deallocate(_)
+                | Self::Call(_)
+                | Self::Signal(_)
+                | Self::Diagnostics(_)
                 | Self::Transaction(_)
         )
     }
@@ -281,13 +313,16 @@ impl<'a> Script<'a> {
             .map_err(|e| syntax_error(&text, e.location))?;
         let mut pieces = Vec::new();
         let mut start = 0;
-        for (i, token) in tokens.iter().enumerate() {
-            if token.token == Token::SemiColon {
-                pieces.push(start..i);
-                start = i + 1;
-            }
+        while start <= tokens.len() {
+            let semicolon = |token: &TokenWithSpan| token.token == Token::SemiColon;
+            let rest = &tokens[start..];
+            let end = match program::extent(rest) {
+                Some(end) => end,
+                None => rest.iter().position(semicolon).unwrap_or(rest.len()),
+            };
+            pieces.push(start..start + end);
+            start += end + 1;
         }
-        pieces.push(start..tokens.len());
         pieces.retain(|range| {
             tokens[range.clone()]
                 .iter()
@@ -398,6 +433,11 @@ impl<'a> Piece<'a> {
             "PREPARE" => prepared::prepare(cursor),
             "EXECUTE" => prepared::execute(cursor),
             "DEALLOCATE" => prepared::deallocate(cursor),
+            "CALL" => program::call(cursor).map(|call| Statement::Call(Box::new(call))),
+            "SIGNAL" | "RESIGNAL" | "GET" => program::outside(first, cursor),
+            "CREATE" if program::begins(&cursor) => program::create(self).map(Statement::Program),
+            "ALTER" if program::begins(&cursor) => program::alter(cursor).map(Statement::Program),
+            "DROP" if program::begins(&cursor) => program::drop(cursor).map(Statement::Program),
             "DROP" if cursor.peek_any(&["PREPARE"]) => prepared::deallocate(cursor),
             "EXPLAIN" | "DESC" | "DESCRIBE" => self.explain(cursor),
             "CREATE" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => {

@@ -1,6 +1,6 @@
 //! PREPARE, EXECUTE and DEALLOCATE PREPARE.
 
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::{Cursor, Statement};
 use crate::error::Result;
@@ -61,4 +61,46 @@ fn user_variable(cursor: &mut Cursor<'_>) -> Option<String> {
     }
     cursor.next();
     Some(name.to_lowercase())
+}
+
+/// Tokens of a statement with those of literals in the places of some of them: `literal` is given the number of the
+/// place.
+///
+/// # Errors
+/// Those of `literal`.
+pub fn with_literals(
+    tokens: &[TokenWithSpan],
+    places: &[usize],
+    mut literal: impl FnMut(usize) -> Result<Vec<Token>>,
+) -> Result<Vec<TokenWithSpan>> {
+    let mut all = Vec::with_capacity(tokens.len() + places.len());
+    let mut copied = 0;
+    for (number, at) in places.iter().enumerate() {
+        all.extend_from_slice(&tokens[copied..*at]);
+        copied = at + 1;
+        let span = tokens[*at].span;
+        let mut literal = literal(number)?;
+        // Two strings side by side would be one; the second is the name of a column.
+        if is_string(&tokens[at + 1..]) {
+            literal.insert(0, Token::LParen);
+            literal.push(Token::RParen);
+        }
+        all.extend(
+            literal
+                .into_iter()
+                .map(|token| TokenWithSpan { token, span }),
+        );
+    }
+    all.extend_from_slice(&tokens[copied..]);
+    Ok(all)
+}
+
+/// True if a string comes next.
+fn is_string(tokens: &[TokenWithSpan]) -> bool {
+    let mut following = tokens.iter().map(|token| &token.token);
+    let next = following.find(|token| !matches!(token, Token::Whitespace(_)));
+    matches!(
+        next,
+        Some(Token::SingleQuotedString(_) | Token::DoubleQuotedString(_))
+    )
 }

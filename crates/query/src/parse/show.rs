@@ -73,6 +73,10 @@ pub enum Show {
     },
     /// CREATE VIEW.
     CreateView(ObjectName),
+    /// CREATE PROCEDURE.
+    CreateProcedure(ObjectName),
+    /// PROCEDURE STATUS: the columns, and which.
+    Procedures(&'static [&'static str], Option<Filter>),
     /// ENGINES.
     Engines,
     /// COLLATION.
@@ -260,8 +264,11 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<Show> {
         }
         "PROCEDURE" | "FUNCTION" => {
             cursor.expect_word("STATUS")?;
-            filter(&mut cursor)?;
-            Show::Nothing(ROUTINES)
+            let filter = filter(&mut cursor)?;
+            match what.as_str() {
+                "PROCEDURE" => Show::Procedures(ROUTINES, filter),
+                _ => Show::Nothing(ROUTINES),
+            }
         }
         "" => return Err(cursor.error()),
         other => return Err(SqlError::not_supported(format!("SHOW {other}"))),
@@ -294,6 +301,9 @@ fn create(cursor: &mut Cursor<'_>) -> Result<Show> {
     if cursor.accept("VIEW") {
         return Ok(Show::CreateView(cursor.object_name()?));
     }
+    if cursor.accept("PROCEDURE") {
+        return Ok(Show::CreateProcedure(cursor.object_name()?));
+    }
     if cursor.accept("DATABASE") || cursor.accept("SCHEMA") {
         let if_not_exists = cursor.accept_all(&["IF", "NOT", "EXISTS"]);
         return Ok(Show::CreateSchema {
@@ -305,7 +315,7 @@ fn create(cursor: &mut Cursor<'_>) -> Result<Show> {
         return Ok(Show::CreateUser(user_name(cursor)?));
     }
     Err(SqlError::not_supported(
-        "SHOW CREATE of anything but tables, views, databases and users",
+        "SHOW CREATE of anything but tables, views, procedures, databases and users",
     ))
 }
 

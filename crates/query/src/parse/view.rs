@@ -216,20 +216,30 @@ fn plain<'t>(token: &Token, written: &'t str, grammar: &Grammar) -> Result<Cow<'
 
 /// The text of the statement alone, with its comments that have a version opened.
 fn own_text(piece: Piece<'_>) -> String {
+    text_from(piece, true)
+}
+
+/// As [`own_text`], for a statement that semicolons do not end: with the text behind it.
+pub(super) fn whole_text(piece: Piece<'_>) -> String {
+    text_from(piece, false)
+}
+
+fn text_from(piece: Piece<'_>, one: bool) -> String {
     let start = piece.tokens.first().map(|token| token.span.start);
     let start = start.map_or(0, |start| Source::of(piece.text).offset(start));
-    let text = opened(&piece.text[start..], piece.grammar);
+    let text = opened(&piece.text[start..], piece.grammar, one);
     piece.lists.written(&text).unwrap_or(text)
 }
 
-/// A text up to its first semicolon; what stands in comments with a version becomes a part of it.
-fn opened(text: &str, grammar: &Grammar) -> String {
+/// A text, if it is to be `one` statement up to its first semicolon; what stands in comments with a version becomes a
+/// part of it.
+fn opened(text: &str, grammar: &Grammar, one: bool) -> String {
     let mut out = String::new();
     let mut rest = text;
     let mut depth = 0;
     while let Some(first) = rest.chars().next() {
         let length = match first {
-            ';' => break,
+            ';' if one => break,
             '\'' => quoted_length(rest, first, grammar.has_backslash_escapes()),
             '"' => quoted_length(rest, first, grammar.has_plain_strings()),
             '`' => quoted_length(rest, first, false),

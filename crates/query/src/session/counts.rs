@@ -64,7 +64,7 @@ impl Kind {
             Statement::Update(_) => Self::Update,
             Statement::Delete(_) => Self::Delete,
             Statement::Load(_) => Self::Load,
-            Statement::Ddl(_) => Self::Define,
+            Statement::Ddl(_) | Statement::Program(_) => Self::Define,
             Statement::Account(_) => Self::Account,
             Statement::Analyze(_) => Self::Analyze,
             Statement::Transaction(transaction) => match transaction {
@@ -85,7 +85,10 @@ impl Kind {
             | Statement::Lock(_)
             | Statement::Kill { .. }
             | Statement::Prepare { .. }
-            | Statement::Deallocate(_) => Self::Other,
+            | Statement::Deallocate(_)
+            | Statement::Call(_)
+            | Statement::Signal(_)
+            | Statement::Diagnostics(_) => Self::Other,
         })
     }
 }

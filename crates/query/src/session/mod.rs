@@ -26,6 +26,7 @@ mod memory;
 mod money;
 mod parameter;
 mod prepared;
+mod program;
 mod read_columns;
 mod restart;
 mod rights;
@@ -59,7 +60,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
 use perigee_accounts::{AccountName, Accounts};
-use perigee_engine::catalog::Table;
+use perigee_engine::catalog::{RoutineDef, Table};
 use perigee_engine::scan::{CancelToken, ScanCounters};
 use perigee_engine::{Engine, Errand};
 use perigee_sql_bind::Modes;
@@ -196,6 +197,7 @@ pub struct Frontend {
     statements: counts::Counts,
     memory: Arc<ProcessMemory>,
     accounts: rights::Known,
+    programs: program::Programs,
 }
 
 /// What a frontend did since it started, and what it holds.
@@ -237,6 +239,7 @@ impl Frontend {
         }
         Ok(Self {
             accounts: rights::Known::new(&engine)?,
+            programs: program::Programs::default(),
             engine,
             memory: ProcessMemory::new(config.total_memory),
             runtime,
@@ -382,6 +385,8 @@ pub struct Session {
     closed: Mutex<Option<Arc<Table>>>,
     next_transaction: Characteristics,
     prepared: PreparedStatements,
+    /// The procedures that are running, the innermost last.
+    running: Vec<Arc<RoutineDef>>,
     /// LAST_INSERT_ID().
     last_insert_id: u64,
     fast: fast::Fast,
@@ -413,6 +418,7 @@ impl Session {
             closed: Mutex::default(),
             next_transaction: Characteristics::default(),
             prepared: PreparedStatements::default(),
+            running: Vec::new(),
             last_insert_id: 0,
             fast: fast::Fast::default(),
             charge: Weak::new(),

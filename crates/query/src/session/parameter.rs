@@ -228,7 +228,11 @@ impl Parameter {
     }
 }
 
-fn literal(value: &Datum, ty: ColumnType) -> Result<Vec<Token>> {
+/// The tokens of a literal with a value.
+///
+/// # Errors
+/// For what is no value.
+pub(super) fn literal(value: &Datum, ty: ColumnType) -> Result<Vec<Token>> {
     let text = || {
         let mut text = String::new();
         format_value(ty, value.as_ref(), &mut text);

@@ -31,7 +31,7 @@ use crate::error::{Result, SqlError};
 use crate::memory::Charge;
 use crate::parse::{
     Cursor, Footprint, Grammar, LockStatement, LongLists, MoreRows, Piece, PreparedText, Script,
-    Statement, TransactionStatement, syntax_error,
+    Statement, TransactionStatement, syntax_error, with_literals,
 };
 use crate::result::{NoFile, OkResult, ResultColumn, ResultSink};
 
@@ -202,37 +202,9 @@ impl Template {
     /// The tokens of the statement with each parameter replaced by those of a literal.
     fn with_literals(
         &self,
-        mut literal: impl FnMut(usize) -> Result<Vec<Token>>,
+        literal: impl FnMut(usize) -> Result<Vec<Token>>,
     ) -> Result<Vec<TokenWithSpan>> {
-        let mut tokens = Vec::with_capacity(self.tokens.len() + self.parameters.len());
-        let mut copied = 0;
-        for (number, at) in self.parameters.iter().enumerate() {
-            tokens.extend_from_slice(&self.tokens[copied..*at]);
-            copied = at + 1;
-            let place = self.tokens[*at].span;
-            let mut literal = literal(number)?;
-            // Two strings side by side would be one; the second is the name of a column.
-            if self.is_before_string(*at) {
-                literal.insert(0, Token::LParen);
-                literal.push(Token::RParen);
-            }
-            tokens.extend(
-                literal
-                    .into_iter()
-                    .map(|token| TokenWithSpan { token, span: place }),
-            );
-        }
-        tokens.extend_from_slice(&self.tokens[copied..]);
-        Ok(tokens)
-    }
-
-    fn is_before_string(&self, at: usize) -> bool {
-        let mut following = self.tokens[at + 1..].iter().map(|token| &token.token);
-        let next = following.find(|token| !matches!(token, Token::Whitespace(_)));
-        matches!(
-            next,
-            Some(Token::SingleQuotedString(_) | Token::DoubleQuotedString(_))
-        )
+        with_literals(&self.tokens, &self.parameters, literal)
     }
 
     /// The statement with these tokens.

@@ -57,13 +57,18 @@ impl Rowset {
     /// # Errors
     /// 1054 for unknown columns, 1235 for conditions other than comparisons with constants.
     pub(super) fn filter(&mut self, filter: Option<&Filter>) -> Result<()> {
+        self.filter_by(0, filter)
+    }
+
+    /// As [`Rowset::filter`], with LIKE over another column.
+    pub(super) fn filter_by(&mut self, column: usize, filter: Option<&Filter>) -> Result<()> {
         match filter {
             None => Ok(()),
             Some(Filter::Like(pattern)) => {
                 // SHOW compares names without case.
                 let pattern = LikePattern::new(&pattern.to_lowercase(), '\\');
                 self.rows.retain(|row| {
-                    let name = row[0].as_deref().unwrap_or_default().to_lowercase();
+                    let name = row[column].as_deref().unwrap_or_default().to_lowercase();
                     pattern.matches(name.as_bytes())
                 });
                 Ok(())

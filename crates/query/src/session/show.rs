@@ -8,6 +8,7 @@ use sqlparser::ast::ObjectName;
 use std::fmt::Write;
 
 use super::ddl::quoted;
+use super::program::{create_procedure, procedures};
 use super::rowset::{Cell, Rowset, text};
 use super::stored_view::create_view;
 use super::{Session, accounts, table_status};
@@ -44,6 +45,8 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
             rows
         }
         Show::CreateView(name) => shown_view(session, &name)?,
+        Show::CreateProcedure(name) => create_procedure(session, &name)?,
+        Show::Procedures(columns, filter) => procedures(session, columns, filter.as_ref())?,
         Show::CreateTable(name) if is_view(session, &name)? => shown_view(session, &name)?,
         Show::CreateTable(name) => {
             let def = definition_of(session, &name, None)?;

@@ -12,7 +12,7 @@ use sqlparser::tokenizer::Token;
 use super::counts::Kind;
 use super::time_limit::TimeLimit;
 use super::{
-    Session, accounts, analyze, ddl, explain, into, load, prepared, restart, set, show,
+    Session, accounts, analyze, ddl, explain, into, load, prepared, program, restart, set, show,
     table_locks, transaction,
 };
 use crate::diagnostics::{Diagnostics, Division, Noted};
@@ -31,7 +31,7 @@ pub(super) async fn run(
     let statement = piece.parse();
     // These look at the warnings of the statement before.
     let keeps_warnings = match &statement {
-        Ok(Statement::Show(Show::Warnings { .. })) => true,
+        Ok(Statement::Show(Show::Warnings { .. }) | Statement::Diagnostics(_)) => true,
         Ok(Statement::Query(query)) => bare_list(query).is_some() && names_a_count(piece),
         _ => false,
     };
@@ -223,6 +223,22 @@ async fn run_kind(
         Statement::Execute { name, using } => {
             // A prepared statement is no EXECUTE: this ends.
             Box::pin(prepared::execute(session, &name, &using, out, cancel)).await
+        }
+        Statement::Program(statement) => {
+            program::define(session, statement).await?;
+            done(session, out).await
+        }
+        Statement::Call(call) => {
+            let ok = program::call(session, &call, out, cancel).await?;
+            finish(session, ok, out).await
+        }
+        Statement::Signal(signal) => {
+            program::signal(session, &signal, out, cancel).await?;
+            done(session, out).await
+        }
+        Statement::Diagnostics(information) => {
+            program::diagnostics(session, &information, out, cancel).await?;
+            done(session, out).await
         }
         Statement::Deallocate(name) => {
             prepared::deallocate(session, &name)?;

@@ -188,6 +188,7 @@ static DEFINITIONS: &[Definition] = &[
         Kind::Integer(0, 4_194_304),
         "16382",
     ),
+    both("max_sp_recursion_depth", Kind::Integer(0, 255), "0"),
     never("max_user_connections", Kind::Integer(0, 100_000), "0"),
     both("ndp_group_memory", Kind::Integer(1024, 1 << 30), "16777216"),
     both(

@@ -13,7 +13,7 @@ use perigee_catalog_views::{Connection, Facts, NamedValue, TableFacts, View, Vie
 use perigee_value::Datum;
 
 use super::variables::Variables;
-use super::{Session, show, table_status};
+use super::{Session, program, show, table_status};
 use crate::access::{TableReference, table_schema};
 use crate::error::{Result, SqlError};
 use crate::parse::Scope;
@@ -97,6 +97,7 @@ async fn facts(session: &Session, with_views: bool) -> Result<Facts> {
         schemas,
         tables,
         views,
+        routines: program::facts(session)?,
         connections: connections.collect(),
         session_variables: named(&session.variables),
         global_variables,

@@ -2,7 +2,7 @@
 //! `max_error_count`.
 
 use super::Session;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 
 /// A note, warning or error that SHOW WARNINGS lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,8 +11,21 @@ pub struct Warning {
     pub level: &'static str,
     /// MySQL's number.
     pub code: u16,
+    /// SQLSTATE.
+    pub sqlstate: SqlState,
     /// Text.
     pub message: String,
+}
+
+impl Warning {
+    /// What it is as an error.
+    pub(super) fn raised(&self) -> SqlError {
+        SqlError {
+            errno: self.code,
+            sqlstate: self.sqlstate,
+            message: self.message.clone(),
+        }
+    }
 }
 
 /// Those of a statement.
@@ -31,7 +44,7 @@ impl Warnings {
     }
 
     /// Those that are kept.
-    pub(super) fn kept(&self) -> impl Iterator<Item = &Warning> {
+    pub(super) fn kept(&self) -> impl DoubleEndedIterator<Item = &Warning> {
         self.kept.iter()
     }
 
@@ -67,6 +80,7 @@ impl Session {
             self.warnings.kept.push(Warning {
                 level,
                 code: error.errno,
+                sqlstate: error.sqlstate,
                 message: error.message.clone(),
             });
         }

@@ -189,7 +189,7 @@ async fn operators_stay_within_the_limit() {
                     rows.join("; "),
                 ),
                 Err(error) => (
-                    (error.errno, error.sqlstate) == (1038, "HY001"),
+                    (error.errno, error.sqlstate.as_str()) == (1038, "HY001"),
                     error.to_string(),
                 ),
             };

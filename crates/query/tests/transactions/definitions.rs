@@ -26,7 +26,11 @@ async fn changes_of_definitions_wait_for_transactions_only_so_long() {
     two.ok("SET lock_wait_timeout = 1").await;
     for change in CHANGES {
         let error = two.run(change).await.expect_err(change);
-        assert_eq!((error.errno, error.sqlstate), (1205, "HY000"), "{change}");
+        assert_eq!(
+            (error.errno, error.sqlstate.as_str()),
+            (1205, "HY000"),
+            "{change}"
+        );
     }
     one.ok("COMMIT").await;
     assert_eq!(two.rows("SELECT COUNT(*), SUM(b) FROM t").await, "4|1");
@@ -119,7 +123,7 @@ async fn a_circle_through_a_row_and_a_definition_ends() {
     let waiting = three.waits("UPDATE t SET b = 3 WHERE id = 3").await;
     let error = one.run("UPDATE u SET b = 1 WHERE id = 1").await;
     let error = error.expect_err("it would close a circle");
-    assert_eq!((error.errno, error.sqlstate), (1213, "40001"));
+    assert_eq!((error.errno, error.sqlstate.as_str()), (1213, "40001"));
     assert!(!one.0.in_transaction());
     altering.succeeds().await;
     let mut three = waiting.succeeds().await;
@@ -153,7 +157,11 @@ async fn a_snapshot_does_not_show_what_was_built_after_it() {
             .await;
         two.ok(rebuild).await;
         let error = one.run("SELECT * FROM t").await.expect_err(rebuild);
-        assert_eq!((error.errno, error.sqlstate), (1412, "HY000"), "{rebuild}");
+        assert_eq!(
+            (error.errno, error.sqlstate.as_str()),
+            (1412, "HY000"),
+            "{rebuild}"
+        );
         // The transaction goes on; what it inserts needs no snapshot.
         assert!(one.0.in_transaction());
         assert_eq!(one.rows("SELECT b FROM u").await, "0 1");

@@ -102,7 +102,7 @@ async fn definitions_beyond_the_limits_are_refused_and_end_the_transaction_befor
             .await;
         let error = one.run(&sql).await.expect_err(shown);
         assert_eq!(
-            (error.errno, error.sqlstate),
+            (error.errno, error.sqlstate.as_str()),
             (errno, state),
             "{shown}: {error}"
         );
@@ -180,7 +180,7 @@ async fn rows_beyond_the_limits_are_refused_and_the_transaction_goes_on() {
     ] {
         let error = one.run(sql).await.expect_err(sql);
         assert_eq!(
-            (error.errno, error.sqlstate),
+            (error.errno, error.sqlstate.as_str()),
             (errno, "42000"),
             "{sql}: {error}"
         );

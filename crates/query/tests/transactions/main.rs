@@ -374,7 +374,7 @@ async fn a_deadlock_ends_one_transaction() {
             .run("UPDATE t SET b = 2 WHERE id = 1")
             .await
             .unwrap_err();
-        assert_eq!((error.errno, error.sqlstate), (1213, "40001"));
+        assert_eq!((error.errno, error.sqlstate.as_str()), (1213, "40001"));
         assert!(!two.0.in_transaction());
         let mut one = waiting.succeeds().await;
         one.ok("COMMIT").await;

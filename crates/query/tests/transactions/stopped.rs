@@ -103,7 +103,11 @@ async fn killed(sql: &'static str, way: Way, fast: bool, after: &str) {
     let ended = tokio::time::timeout(Duration::from_secs(1), task).await;
     let (mut two, outcome) = ended.expect("it is told within a second").unwrap();
     let error = outcome.expect_err(&what);
-    assert_eq!((error.errno, error.sqlstate), (1317, "70100"), "{what}");
+    assert_eq!(
+        (error.errno, error.sqlstate.as_str()),
+        (1317, "70100"),
+        "{what}"
+    );
     // What the transaction did before is there, and what the statement did is not.
     assert!(two.0.in_transaction(), "{what}");
     let rows = two.rows("SELECT id, b FROM t").await;

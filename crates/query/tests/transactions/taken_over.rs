@@ -72,7 +72,7 @@ async fn an_idle_frontend_serves_nothing_once_another_one_is_there() {
     ] {
         let error = first.run(sql).await.unwrap_err();
         assert_eq!(
-            (error.errno, error.sqlstate),
+            (error.errno, error.sqlstate.as_str()),
             (1053, "08S01"),
             "{sql}: {error}"
         );

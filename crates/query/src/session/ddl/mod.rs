@@ -16,7 +16,8 @@ use perigee_accounts::Privileges;
 use perigee_engine::catalog::{AutoIncrement, Check, TableDef};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{EngineError, TableName, freeing_space};
-use sqlparser::ast::{CreateTable, CreateTableLikeKind, ObjectName};
+use perigee_value::{Collation, Zone};
+use sqlparser::ast::{ColumnDef, CreateTable, CreateTableLikeKind, ObjectName};
 
 use super::Session;
 use crate::error::{Result, SqlError};
@@ -26,6 +27,7 @@ use draft::{Draft, Filling};
 use modal::modal_definition;
 
 pub(super) use column::quoted;
+pub(super) use view::definer;
 
 /// Longest name, as in MySQL.
 const MAX_NAME: usize = 64;
@@ -235,11 +237,20 @@ async fn rename_tables(
 }
 
 /// A name that a table may be given.
-fn new_name(session: &Session, name: &ObjectName) -> Result<TableName> {
+pub(super) fn new_name(session: &Session, name: &ObjectName) -> Result<TableName> {
     let (schema, name) = session.resolve(name)?;
     session.check_own(&schema)?;
     let name = checked_name(&name)?;
     Ok(TableName { schema, name })
+}
+
+/// What a variable of a program is, as a column.
+pub(super) fn variable_definition(
+    column: &ColumnDef,
+    otherwise: Collation,
+    zone: Zone,
+) -> Result<perigee_engine::catalog::ColumnDef> {
+    column::column_definition(column, otherwise, zone).map(|definition| definition.column)
 }
 
 /// An error about a table's name.

@@ -74,15 +74,7 @@ pub(super) fn check_engine(session: &mut Session, engine: &str, table: &str) -> 
     match engine.to_ascii_lowercase().as_str() {
         "perigee" => Ok(()),
         "innodb" => {
-            let message = format!("Using storage engine Perigee for table '{table}'");
-            session.warn(
-                "Warning",
-                &SqlError {
-                    errno: 1266,
-                    sqlstate: "HY000",
-                    message,
-                },
-            );
+            session.warn("Warning", &SqlError::other_engine(table));
             Ok(())
         }
         _ => Err(SqlError::unknown_engine(engine)),

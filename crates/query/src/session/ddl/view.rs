@@ -72,7 +72,10 @@ pub(super) async fn create(session: &mut Session, statement: CreateView) -> Resu
 ///
 /// # Errors
 /// 1227 if it is not the session's account, and that may not act for others.
-fn definer(session: &mut Session, name: Option<&UserName>) -> Result<Option<(String, String)>> {
+pub(in crate::session) fn definer(
+    session: &mut Session,
+    name: Option<&UserName>,
+) -> Result<Option<(String, String)>> {
     let name = match name {
         None => return Ok(None),
         Some(UserName::Current) => session.info.account.clone(),

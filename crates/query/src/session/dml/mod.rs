@@ -9,7 +9,7 @@
 mod assign;
 mod change;
 mod changed;
-mod convert;
+pub(super) mod convert;
 mod current;
 mod duplicate;
 mod evaluated;

@@ -1,0 +1,151 @@
+//! Stored programs: procedures, and the statements that only make sense in them.
+//!
+//! A program's text is kept in the catalog and read once for each change of it. Its statements run one by one as those
+//! of a client do, each with the values of variables as literals in it; their result sets go to the client, who gets
+//! one answer more at the end.
+//!
+//! Invariants
+//! - A program begins and ends with the session as it was: schema, `sql_mode`, account. What it sets besides stays.
+//! - What a program has in memory is charged to the process.
+
+mod call;
+mod define;
+mod frame;
+mod grown;
+mod raise;
+mod rows;
+mod run;
+mod shown;
+mod within;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use perigee_engine::catalog::RoutineDef;
+use perigee_engine::scan::CancelToken;
+use perigee_sql_bind::Modes;
+use perigee_value::format_value;
+
+use super::Session;
+use crate::error::{Result, SqlError};
+use crate::parse::{Call, Information, Program, ProgramStatement, Signal};
+use crate::result::{OkResult, ResultSink};
+use frame::{Frame, Row1};
+use run::Run;
+
+pub(super) use shown::{create_procedure, facts, procedures};
+
+/// The programs of procedures as they were last read.
+#[derive(Default)]
+pub(super) struct Programs(Mutex<HashMap<(String, String), Known>>);
+
+/// A procedure with its program.
+type Known = (Arc<RoutineDef>, Arc<Program>);
+
+impl Programs {
+    /// The program of a procedure.
+    ///
+    /// # Errors
+    /// If its text does not parse, which it did.
+    fn of(&self, def: &Arc<RoutineDef>) -> Result<Arc<Program>> {
+        let name = (def.schema.clone(), def.name.clone());
+        if let Some((known, program)) = self.0.lock().get(&name)
+            && Arc::ptr_eq(known, def)
+        {
+            return Ok(program.clone());
+        }
+        let modes = Modes::parse(&def.sql_mode);
+        let modes = modes.map_err(|_| SqlError::corrupt("sql_mode of a procedure"))?;
+        let program = Arc::new(Program::read(&def.parameters, &def.body, modes)?);
+        let known = (def.clone(), program.clone());
+        self.0.lock().insert(name, known);
+        Ok(program)
+    }
+
+    /// Forgets a procedure.
+    fn forget(&self, schema: &str, name: &str) {
+        let name = (schema.to_owned(), name.to_owned());
+        self.0.lock().remove(&name);
+    }
+}
+
+/// A value as a user variable has it.
+fn text_of((value, ty): &Row1) -> Option<String> {
+    match value {
+        perigee_value::Datum::Null => None,
+        perigee_value::Datum::String(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        value => {
+            let mut text = String::new();
+            format_value(*ty, value.as_ref(), &mut text);
+            Some(text)
+        }
+    }
+}
+
+/// CREATE, ALTER or DROP PROCEDURE.
+pub(super) async fn define(session: &mut Session, statement: ProgramStatement) -> Result<()> {
+    match statement {
+        ProgramStatement::Create(routine) => define::create(session, *routine).await,
+        ProgramStatement::Alter(routine) => define::alter(session, routine).await,
+        ProgramStatement::Drop { name, if_exists } => define::drop(session, &name, if_exists).await,
+    }
+}
+
+/// CALL of a client.
+pub(super) async fn call(
+    session: &mut Session,
+    called: &Call,
+    out: &mut dyn ResultSink,
+    cancel: &CancelToken,
+) -> Result<OkResult> {
+    let frame = Frame::new(
+        (0, 0),
+        session.variables.collation(),
+        &session.frontend.memory,
+    )?;
+    let mut run = Run::new(session, out, cancel, frame);
+    call::nested(&mut run, called).await?;
+    Ok(run.ok)
+}
+
+/// SIGNAL or RESIGNAL of a client.
+pub(super) async fn signal(
+    session: &mut Session,
+    signal: &Signal,
+    out: &mut dyn ResultSink,
+    cancel: &CancelToken,
+) -> Result<()> {
+    let frame = Frame::new(
+        (0, 0),
+        session.variables.collation(),
+        &session.frontend.memory,
+    )?;
+    raise::signal(&mut Run::new(session, out, cancel, frame), signal).await
+}
+
+/// GET DIAGNOSTICS of a client.
+pub(super) async fn diagnostics(
+    session: &mut Session,
+    information: &Information,
+    out: &mut dyn ResultSink,
+    cancel: &CancelToken,
+) -> Result<()> {
+    let frame = Frame::new(
+        (0, 0),
+        session.variables.collation(),
+        &session.frontend.memory,
+    )?;
+    raise::diagnostics(&mut Run::new(session, out, cancel, frame), information).await
+}
+
+impl Session {
+    /// The last warning of a statement, as what is raised.
+    fn last_warning(&self) -> Option<SqlError> {
+        let mut kept = self
+            .warnings
+            .kept()
+            .filter(|warning| warning.level == "Warning");
+        kept.next_back().map(super::warnings::Warning::raised)
+    }
+}
