@@ -405,6 +405,29 @@ async fn files_have_json() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_has_the_results_of_its_queries_and_one_of_its_own() {
+    let fixture = Fixture::new(Setup::default()).await;
+    let mut session = fixture.session();
+    let sql = "CREATE DATABASE d; USE d; CREATE TABLE t (id INT PRIMARY KEY); \
+               CREATE PROCEDURE p(n INT) BEGIN SELECT n; INSERT INTO t VALUES (n), (n + 1); SELECT COUNT(*) FROM t; \
+               DELETE FROM t WHERE id = n; END; CREATE PROCEDURE q() BEGIN CALL p(3); SELECT 'q'; CALL p(5); END";
+    fixture.run(&mut session, sql).await.unwrap();
+    let results = fixture.run(&mut session, "CALL q(); SELECT 1").await;
+    let shown = |result: &Collected| match &result.ok {
+        Some(ok) => format!("ok {}", ok.affected_rows),
+        None => rows_of(result).join(";"),
+    };
+    let shown: Vec<_> = results.unwrap().iter().map(shown).collect();
+    assert_eq!(shown, ["3", "2", "q", "5", "3", "ok 1", "1"]);
+    // What was sent before an error stays sent.
+    fixture.run(&mut session, "CALL p(10)").await.unwrap();
+    let failed = fixture.run(&mut session, "CALL p(5)").await;
+    assert_eq!(failed.unwrap_err().errno, 1062);
+    let names = "SELECT n FROM (SELECT 1 AS n) t";
+    fixture.run(&mut session, names).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_are_loaded_row_by_row() {
     let fixture = Fixture::new(Setup::default()).await;
     let mut session = fixture.session();

@@ -111,6 +111,14 @@ const KINDS: &[Kind] = &[
         back: &["RENAME TABLE seen TO tmp, few TO seen, tmp TO few"],
     },
     Kind {
+        sql: "ALTER PROCEDURE does COMMENT 'other'",
+        back: &["ALTER PROCEDURE does COMMENT ''"],
+    },
+    Kind {
+        sql: "DROP PROCEDURE does",
+        back: &["CREATE PROCEDURE does() SELECT COUNT(*) FROM copy"],
+    },
+    Kind {
         sql: "DROP DATABASE other",
         back: &[
             "CREATE DATABASE other",
@@ -152,6 +160,7 @@ async fn create(client: &mut Client, dir: &Path) {
     for sql in [
         "CREATE VIEW seen AS SELECT * FROM copy",
         "CREATE VIEW other.seen AS SELECT * FROM copy",
+        "CREATE PROCEDURE does() SELECT COUNT(*) FROM copy",
     ] {
         client.execute(sql).await.unwrap();
     }
@@ -177,6 +186,11 @@ async fn describe(client: &mut Client) -> String {
     let mut out = String::new();
     let schemas = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA \
                    WHERE SCHEMA_NAME NOT IN ('information_schema', 'mysql', 'performance_schema') ORDER BY 1";
+    let routines =
+        "SELECT ROUTINE_NAME, ROUTINE_DEFINITION, ROUTINE_COMMENT FROM information_schema.ROUTINES";
+    for row in client.query(routines).await.unwrap() {
+        writeln!(out, "{row:?}").unwrap();
+    }
     for schema in column(client, schemas, 0).await {
         for table in column(client, &format!("SHOW TABLES FROM {schema}"), 0).await {
             let name = format!("{schema}.{table}");

@@ -422,3 +422,64 @@ async fn dumps_of_mariadb_come_back_in_perigee() {
         forget(&mut client).await;
     }
 }
+
+const PROCEDURES: &str = r"
+CREATE DATABASE d CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+USE d;
+CREATE TABLE log (what VARCHAR(20));
+DELIMITER //
+CREATE PROCEDURE `counts; up`(IN `to` INT, OUT done INT)
+    MODIFIES SQL DATA
+    COMMENT 'it''s //'
+BEGIN
+    DECLARE i INT DEFAULT 0; -- how far it is
+    WHILE i < `to` DO
+        SET i = i + 1; /* next; */
+        INSERT INTO log VALUES (CONCAT('n''', i));
+    END WHILE;
+    SET done = i;
+END//
+CREATE PROCEDURE shows() SQL SECURITY INVOKER SELECT COUNT(*) FROM log//
+DELIMITER ;
+";
+
+/// Statements that make the procedures.
+async fn procedures(client: &mut Client) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in ["`counts; up`", "shows"] {
+        let rows = client
+            .query(&format!("SHOW CREATE PROCEDURE d.{name}"))
+            .await;
+        let text = rows.unwrap().remove(0).remove(2).unwrap();
+        // Who defined it has another host in MariaDB.
+        found.push(text[text.find(" PROCEDURE ").unwrap()..].to_owned());
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn procedures_come_back_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut one = Served::perigee(&dir.path().join("one"));
+    let theirs = MariaDb::start(&dir.path().join("mariadb"), &[]).unwrap();
+    let theirs = Served::MariaDb(theirs);
+    one.load(dir.path(), PROCEDURES.as_bytes(), None);
+    let expected = procedures(&mut one.client().await).await;
+    for target in [theirs, Served::perigee(&dir.path().join("two"))] {
+        let dump = one.dump(&["--routines", "--databases", "d"]);
+        target.load(dir.path(), &dump, None);
+        let mut client = target.client().await;
+        assert_eq!(procedures(&mut client).await, expected);
+        client
+            .execute("CALL d.`counts; up`(3, @done)")
+            .await
+            .unwrap();
+        let found = client.query("SELECT @done, COUNT(*), MAX(what) FROM d.log");
+        let found = found.await.unwrap();
+        assert_eq!(found[0][1].as_deref(), Some("3"));
+        assert_eq!(found[0][2].as_deref(), Some("n'3"));
+        client.execute("DELETE FROM d.log").await.unwrap();
+        // The next dump is that of this one.
+        one = target;
+    }
+}

@@ -147,3 +147,31 @@ async fn a_statement_outside_of_transactions_that_is_killed_leaves_nothing() {
     one.ok("UPDATE t SET b = b + 1; COMMIT").await;
     assert_eq!(two.rows("SELECT b FROM t").await, "1 1 2 1");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_procedure_that_is_killed_leaves_the_session_as_it_was() {
+    let (_fixture, mut one, _two) = pair("REPEATABLE READ").await;
+    one.ok("CREATE DATABASE other; USE other").await;
+    one.ok("CREATE PROCEDURE endless() BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; l: LOOP ITERATE l; END LOOP; END")
+        .await;
+    one.ok("CREATE PROCEDURE waits() BEGIN SELECT SLEEP(100); END")
+        .await;
+    one.ok("USE test; SET sql_mode = 'ANSI_QUOTES'").await;
+    for sql in ["CALL other.endless()", "CALL other.waits()"] {
+        let cancel = CancelToken::new();
+        let token = cancel.clone();
+        let task = tokio::spawn(async move {
+            let outcome = run(&mut one.0, sql, &token).await;
+            (one, outcome)
+        });
+        tokio::time::sleep(A_WHILE).await;
+        assert!(!task.is_finished(), "{sql}");
+        cancel.cancel();
+        let ended = tokio::time::timeout(Duration::from_secs(1), task).await;
+        let (back, outcome) = ended.expect("it is told within a second").unwrap();
+        one = back;
+        assert_eq!(outcome.expect_err(sql).errno, 1317, "{sql}");
+        let state = "SELECT DATABASE(), @@sql_mode, CURRENT_USER()";
+        assert_eq!(one.rows(state).await, "test|ANSI_QUOTES|root@localhost");
+    }
+}

@@ -309,3 +309,63 @@ fn privileges_are_shown_in_the_views() {
         .unwrap_err();
     assert_eq!(number_of(&error), "1044 (42000)");
 }
+
+#[test]
+fn procedures_have_the_rights_of_their_definers_or_callers() {
+    let served = Served::start(&[]);
+    served.root(
+        "CREATE DATABASE d; CREATE TABLE d.t (a INT); INSERT INTO d.t VALUES (1), (2); CREATE DATABASE v; \
+         CREATE USER ann IDENTIFIED BY 'x', maker IDENTIFIED BY 'x'; GRANT CREATE ROUTINE ON v.* TO maker; \
+         GRANT SELECT ON d.* TO maker",
+    );
+    served.root(
+        "CREATE PROCEDURE v.as_root() SELECT COUNT(*), CURRENT_USER(), USER() LIKE 'root%' FROM d.t; \
+         CREATE PROCEDURE v.as_caller() SQL SECURITY INVOKER SELECT COUNT(*), CURRENT_USER() FROM d.t",
+    );
+    let number = |user: &str, sql: &str| number_of(&served.try_as(user, "x", sql).unwrap_err());
+    // Without EXECUTE nothing is called, and whether there is such a procedure is not told.
+    for name in ["as_root", "as_caller", "none"] {
+        let sql = format!("CALL v.{name}()");
+        assert_eq!(number("ann", &sql), "1370 (42000)");
+    }
+    served.root("GRANT EXECUTE ON v.* TO ann");
+    let called = served.try_as("ann", "x", "CALL v.as_root()").unwrap();
+    assert_eq!(called, "2\troot@localhost\t0\n");
+    assert_eq!(number("ann", "CALL v.as_caller()"), "1142 (42000)");
+    // The rights are the caller's again afterwards.
+    let both = "CALL v.as_root(); SELECT * FROM d.t";
+    assert_eq!(number("ann", both), "1142 (42000)");
+    served.root("GRANT SELECT ON d.* TO ann");
+    let called = served.try_as("ann", "x", "CALL v.as_caller()").unwrap();
+    assert_eq!(called, "2\tann@%\n");
+    assert_eq!(number("ann", "CALL v.none()"), "1305 (42000)");
+    for sql in [
+        "CREATE PROCEDURE v.p() SELECT 1",
+        "CREATE PROCEDURE d.p() SELECT 1",
+    ] {
+        assert_eq!(number("ann", sql), "1044 (42000)");
+    }
+    assert_eq!(number("ann", "DROP PROCEDURE v.as_root"), "1370 (42000)");
+    // Who made one may call and drop it; to make one for others takes SUPER.
+    let made = "CREATE PROCEDURE v.own() SELECT COUNT(*) FROM d.t; CALL v.own(); SHOW CREATE PROCEDURE v.own";
+    let made = served.try_as("maker", "x", made).unwrap();
+    assert!(
+        made.starts_with("2\n") && made.contains("`maker`@`%`"),
+        "{made}"
+    );
+    let other = "CREATE DEFINER = root@localhost PROCEDURE v.other() SELECT 1";
+    assert_eq!(number("maker", other), "1227 (42000)");
+    assert_eq!(number("maker", "DROP PROCEDURE v.as_root"), "1370 (42000)");
+    let seen = "SELECT GROUP_CONCAT(ROUTINE_NAME ORDER BY 1) FROM information_schema.ROUTINES";
+    let nothing = "REVOKE EXECUTE ON v.* FROM ann";
+    served.root(nothing);
+    assert_eq!(served.try_as("ann", "x", seen).unwrap(), "NULL\n");
+    served.root("DROP USER maker");
+    assert!(
+        served
+            .try_as("root", "", "CALL v.own()")
+            .unwrap_err()
+            .contains("1449")
+    );
+    served.root("DROP PROCEDURE v.own");
+}
