@@ -234,7 +234,7 @@ fn scans_agree_with_and_without_ndp_after_inserts_and_loads() {
                 buffer_pool: 8 << 20,
                 ..config
             };
-            let count = if loaded { 20_000 } else { 2_000 };
+            let count = if loaded { 8_000 } else { 2_000 };
             live(async {
                 let engine = open(dir.path(), config.clone()).await;
                 engine.create_schema("test").await.unwrap();

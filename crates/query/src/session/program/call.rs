@@ -30,7 +30,8 @@ struct Before {
 /// 1305, 1370, 1318, 1414, 1456, and those that it does not handle.
 pub(super) async fn nested(run: &mut Run<'_>, call: &Call) -> Result<()> {
     let def = known(run.session, &call.name)?;
-    let program = run.session.frontend.programs.of(&def)?;
+    let frontend = run.session.frontend.clone();
+    let program = frontend.programs.of(&def, &frontend.memory)?;
     check_arguments(&def, &program, &call.arguments)?;
     check_depth(run.session, &def)?;
     let mut given = Vec::with_capacity(call.arguments.len());

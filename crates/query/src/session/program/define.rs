@@ -151,7 +151,6 @@ pub(super) async fn drop(session: &mut Session, name: &ObjectName, if_exists: bo
         }
         name => name?,
     };
-    session.frontend.programs.forget(&name.schema, &name.name);
     let engine = session.frontend.engine.clone();
     if engine.drop_routine(&name).await? {
         return Ok(());

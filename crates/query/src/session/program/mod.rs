@@ -29,7 +29,8 @@ use perigee_value::format_value;
 
 use super::Session;
 use crate::error::{Result, SqlError};
-use crate::parse::{Call, Information, Program, ProgramStatement, Signal};
+use crate::memory::{Charge, ProcessMemory};
+use crate::parse::{Call, Footprint, Information, Program, ProgramStatement, Signal};
 use crate::result::{OkResult, ResultSink};
 use frame::{Frame, Row1};
 use run::Run;
@@ -41,32 +42,41 @@ pub(super) use shown::{create_procedure, facts, procedures};
 pub(super) struct Programs(Mutex<HashMap<(String, String), Known>>);
 
 /// A procedure with its program.
-type Known = (Arc<RoutineDef>, Arc<Program>);
+struct Known {
+    def: Arc<RoutineDef>,
+    program: Arc<Program>,
+    /// For as long as it is kept.
+    _charge: Charge,
+}
 
 impl Programs {
     /// The program of a procedure.
     ///
     /// # Errors
-    /// If its text does not parse, which it did.
-    fn of(&self, def: &Arc<RoutineDef>) -> Result<Arc<Program>> {
+    /// 1038; or if its text does not parse, which it did.
+    fn of(&self, def: &Arc<RoutineDef>, memory: &Arc<ProcessMemory>) -> Result<Arc<Program>> {
         let name = (def.schema.clone(), def.name.clone());
-        if let Some((known, program)) = self.0.lock().get(&name)
-            && Arc::ptr_eq(known, def)
+        if let Some(known) = self.0.lock().get(&name)
+            && Arc::ptr_eq(&known.def, def)
         {
-            return Ok(program.clone());
+            return Ok(known.program.clone());
         }
+        let footprint = Footprint::of(&def.body);
+        let mut charge = memory.charge(footprint.parsed())?;
         let modes = Modes::parse(&def.sql_mode);
         let modes = modes.map_err(|_| SqlError::corrupt("sql_mode of a procedure"))?;
         let program = Arc::new(Program::read(&def.parameters, &def.body, modes)?);
-        let known = (def.clone(), program.clone());
-        self.0.lock().insert(name, known);
+        charge.resize(footprint.kept())?;
+        let known = Known {
+            def: def.clone(),
+            program: program.clone(),
+            _charge: charge,
+        };
+        let mut programs = self.0.lock();
+        // Nobody else has those that were dropped.
+        programs.retain(|_, known| Arc::strong_count(&known.def) > 1);
+        programs.insert(name, known);
         Ok(program)
-    }
-
-    /// Forgets a procedure.
-    fn forget(&self, schema: &str, name: &str) {
-        let name = (schema.to_owned(), name.to_owned());
-        self.0.lock().remove(&name);
     }
 }
 

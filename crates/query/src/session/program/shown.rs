@@ -123,7 +123,8 @@ pub(in crate::session) fn facts(session: &Session) -> Result<Vec<RoutineFacts>> 
                 continue;
             }
             interrupt::check()?;
-            let program = session.frontend.programs.of(&def)?;
+            let frontend = &session.frontend;
+            let program = frontend.programs.of(&def, &frontend.memory)?;
             let parameters = program.parameters.iter();
             let columns = parameters
                 .clone()
