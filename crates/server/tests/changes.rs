@@ -26,8 +26,8 @@ use perigee_testkit::{MariaDb, Rng, tested_binary};
 use perigee_workload::{Client, Embedded, Rows, WorkloadError};
 use statements::changes::{On, change, create_c, create_l, create_u, everything};
 use statements::compare::{
-    errno, is_cut, is_rounded_key, is_rounded_sum, is_year_of_branch, keys, mariadb_client, normal,
-    number_of, shown,
+    errno, is_cut, is_no_time, is_rounded_key, is_rounded_sum, is_year_of_branch, keys,
+    mariadb_client, normal, number_of, shown,
 };
 use statements::queries::{Compared, Order, Query, query};
 use statements::tables;
@@ -74,6 +74,9 @@ impl Side {
 const BAD_NULL: u16 = 1048;
 const TRUNCATED: u16 = 1265;
 
+/// MySQL's error for a row that a view WITH CHECK OPTION does not show.
+const CHECK_OPTION: u16 = 1369;
+
 struct Contest {
     sides: Vec<Side>,
     /// What was done since the tables were made, for a person who looks for the cause.
@@ -81,6 +84,8 @@ struct Contest {
     equal: usize,
     errors: usize,
     wrong: Vec<String>,
+    /// MariaDB refused what it should not have: the tables are not the same any more.
+    parted: bool,
 }
 
 impl Contest {
@@ -97,7 +102,12 @@ impl Contest {
         for (side, ours) in outcomes.iter().enumerate().skip(1) {
             // What MariaDB says of a NULL that INSERT … SELECT has for a column without NULLs.
             let is_null = (*ours, theirs) == (Err(BAD_NULL), Err(TRUNCATED));
-            if *ours == theirs || is_null {
+            // So it says of one row for a view in spite of IGNORE, and sometimes of a row that joins change in other
+            // columns than those that the view looks at.
+            let checked = ours.is_ok() && theirs == Err(CHECK_OPTION);
+            if checked && (sql.starts_with("INSERT IGNORE") || sql.contains(" JOIN ")) {
+                self.parted = true;
+            } else if *ours == theirs || is_null {
                 self.equal += 1;
             } else {
                 self.differs(format!("side {side}: here {ours:?}, there {theirs:?}"));
@@ -108,7 +118,7 @@ impl Contest {
     /// Compares the answers to a query, in all modes.
     async fn compare(&mut self, session: usize, query: &Query) {
         // A new table ends the transaction.
-        if query.made.is_some() {
+        if query.made.is_some() || self.parted {
             return;
         }
         let theirs = self.sides[0].answers(session, &query.sql).await.remove(0);
@@ -128,7 +138,8 @@ impl Contest {
                         if is_cut(query, ours, &theirs)
                             || is_year_of_branch(query, ours, &theirs)
                             || is_rounded_sum(query, ours, &theirs)
-                            || is_rounded_key(query, ours, &theirs) => {}
+                            || is_rounded_key(query, ours, &theirs)
+                            || is_no_time(query, ours, &theirs) => {}
                     Some(what) => {
                         let sql = &query.sql;
                         self.differs(format!(
@@ -154,8 +165,10 @@ impl Contest {
     }
 
     fn differs(&mut self, what: String) {
+        let first = self.log.first().cloned().unwrap_or_default();
         let last: Vec<_> = self.log.iter().rev().take(12).rev().cloned().collect();
-        self.wrong.push(format!("{}\n  {what}", last.join("\n")));
+        self.wrong
+            .push(format!("{first}\n{}\n  {what}", last.join("\n")));
     }
 
     fn check(&self) {
@@ -273,6 +286,7 @@ impl Servers {
             equal: 0,
             errors: 0,
             wrong: Vec::new(),
+            parted: false,
         }
     }
 }
@@ -280,6 +294,7 @@ impl Servers {
 /// Makes the tables, in the first session, and uses their schema in all.
 async fn make_tables(contest: &mut Contest, rng: &mut Rng, schema: &str, sessions: usize) {
     contest.log.clear();
+    contest.parted = false;
     for statement in tables::create(rng, schema) {
         contest.run(0, &statement).await;
     }
@@ -340,6 +355,9 @@ async fn random_changes_have_mariadbs_outcomes() {
             put_views(&mut contest).await;
         }
         for _ in 0..PER_SCHEMA {
+            if contest.parted {
+                break;
+            }
             match rng.between(0, 9) {
                 0..=6 => contest.run(0, &change(&mut rng, &all)).await,
                 7 => contest.run(0, control(&mut rng)).await,

@@ -20,8 +20,8 @@ mod statements {
 use perigee_testkit::{MariaDb, Rng, tested_binary};
 use perigee_workload::{Client, Embedded, Rows, WorkloadError};
 use statements::compare::{
-    NOT_SUPPORTED, errno, is_cut, is_rounded_key, is_rounded_sum, is_year_of_branch, keys,
-    mariadb_client, normal, number_of, shown,
+    NOT_SUPPORTED, errno, is_cut, is_no_time, is_rounded_key, is_rounded_sum, is_year_of_branch,
+    keys, mariadb_client, normal, number_of, shown,
 };
 use statements::queries::{Query, query};
 use statements::tables;
@@ -134,6 +134,7 @@ impl Report {
             || is_year_of_branch(query, ours, theirs)
             || is_rounded_sum(query, ours, theirs)
             || is_rounded_key(query, ours, theirs)
+            || is_no_time(query, ours, theirs)
             || query.sql.contains(NEGATIVE_ZERO)
         {
             self.differ_by_decision += 1;
