@@ -70,6 +70,17 @@ impl Side {
     }
 }
 
+/// A query without FORCE INDEX: MariaDB does not have all of the keys.
+fn unforced(sql: &str) -> String {
+    match sql.split_once(" FORCE INDEX (") {
+        Some((before, rest)) => {
+            let behind = rest.split_once(')').map_or("", |(_, behind)| behind);
+            format!("{before}{behind}")
+        }
+        None => sql.to_owned(),
+    }
+}
+
 /// MySQL's errors for a NULL in a column that has none, and for a value that was cut.
 const BAD_NULL: u16 = 1048;
 const TRUNCATED: u16 = 1265;
@@ -86,6 +97,8 @@ struct Contest {
     wrong: Vec<String>,
     /// MariaDB refused what it should not have: the tables are not the same any more.
     parted: bool,
+    /// Views stand in the places of the tables, and have no keys.
+    has_views: bool,
 }
 
 impl Contest {
@@ -105,7 +118,18 @@ impl Contest {
             // So it says of one row for a view in spite of IGNORE, and sometimes of a row that joins change in other
             // columns than those that the view looks at.
             let checked = ours.is_ok() && theirs == Err(CHECK_OPTION);
-            if checked && (sql.starts_with("INSERT IGNORE") || sql.contains(" JOIN ")) {
+            if checked && sql.starts_with("INSERT IGNORE") {
+                continue;
+            }
+            // It counts a row that is set to the NULLs that it has.
+            let counted = match (*ours, theirs) {
+                (Ok(ours), Ok(theirs)) => ours < theirs && theirs - ours <= 3,
+                _ => false,
+            };
+            if counted && sql.contains("ON DUPLICATE KEY UPDATE note = CONCAT(") {
+                continue;
+            }
+            if checked && sql.contains(" JOIN ") {
                 self.parted = true;
             } else if *ours == theirs || is_null {
                 self.equal += 1;
@@ -121,7 +145,11 @@ impl Contest {
         if query.made.is_some() || self.parted {
             return;
         }
-        let theirs = self.sides[0].answers(session, &query.sql).await.remove(0);
+        let sql = match self.has_views {
+            true => query.sql.clone(),
+            false => unforced(&query.sql),
+        };
+        let theirs = self.sides[0].answers(session, &sql).await.remove(0);
         if theirs.as_ref().is_err_and(|e| errno(e) == NOT_GROUPED) {
             return;
         }
@@ -287,6 +315,7 @@ impl Servers {
             errors: 0,
             wrong: Vec::new(),
             parted: false,
+            has_views: false,
         }
     }
 }
@@ -294,13 +323,22 @@ impl Servers {
 /// Makes the tables, in the first session, and uses their schema in all.
 async fn make_tables(contest: &mut Contest, rng: &mut Rng, schema: &str, sessions: usize) {
     contest.log.clear();
-    contest.parted = false;
+    (contest.parted, contest.has_views) = (false, false);
     for statement in tables::create(rng, schema) {
         contest.run(0, &statement).await;
     }
     contest.run(0, &create_u()).await;
     contest.run(0, &create_l()).await;
     contest.run(0, &create_c()).await;
+    // MariaDB misses rows by prefixes of compared texts.
+    for sql in [
+        "ALTER TABLE t DROP KEY v2, DROP KEY w1, DROP KEY c2, DROP KEY ci3, DROP KEY cc2",
+        "ALTER TABLE s DROP KEY name1",
+        "ALTER TABLE c DROP KEY words",
+    ] {
+        let theirs = &mut contest.sides[0].sessions[0];
+        theirs.execute(sql).await.unwrap();
+    }
     for session in 1..sessions {
         contest.run(session, &format!("USE {schema}")).await;
     }
@@ -308,6 +346,7 @@ async fn make_tables(contest: &mut Contest, rng: &mut Rng, schema: &str, session
 
 /// Puts views in the places of the tables, under their names.
 async fn put_views(contest: &mut Contest) {
+    contest.has_views = true;
     for (table, rest) in [
         ("t", "WHERE id < 350 WITH CHECK OPTION"),
         ("s", "WHERE l > 0"),
