@@ -20,9 +20,12 @@ pub(super) async fn signal(run: &mut Run<'_>, signal: &Signal) -> Result<()> {
     if signal.again && handled.is_none() {
         return Err(SqlError::resignal_without_handler());
     }
-    let mut raised = match (&signal.signalled, handled) {
-        (Signalled::State(state), _) => SqlError::signalled(*state),
-        (Signalled::Same, Some(error)) => error,
+    let (mut raised, is_error) = match (&signal.signalled, handled) {
+        (Signalled::State(state), _) => (
+            SqlError::signalled(*state),
+            !state.as_str().starts_with("01"),
+        ),
+        (Signalled::Same, Some(handled)) => handled,
         (Signalled::Same, None) => return Err(SqlError::resignal_without_handler()),
     };
     for (item, code) in &signal.items {
@@ -46,12 +49,12 @@ pub(super) async fn signal(run: &mut Run<'_>, signal: &Signal) -> Result<()> {
             Diagnostic::State | Diagnostic::Empty => {}
         }
     }
-    match raised.sqlstate.as_str().starts_with("01") {
-        true => {
+    match is_error {
+        true => Err(raised),
+        false => {
             run.session.warn("Warning", &raised);
             Ok(())
         }
-        false => Err(raised),
     }
 }
 
@@ -77,12 +80,10 @@ fn text(text: &str) -> Row1 {
 /// 1887; 1758 for a condition that there is not.
 pub(super) async fn diagnostics(run: &mut Run<'_>, information: &Information) -> Result<()> {
     let conditions: Vec<SqlError> = match information.stacked {
-        true => vec![
-            run.handling
-                .last()
-                .cloned()
-                .ok_or_else(SqlError::no_handler)?,
-        ],
+        true => {
+            let handled = run.handling.last().map(|(error, _)| error.clone());
+            vec![handled.ok_or_else(SqlError::no_handler)?]
+        }
         false => run.session.warnings.kept().map(|w| w.raised()).collect(),
     };
     match &information.items {

@@ -36,8 +36,8 @@ pub(super) struct Run<'r> {
     pub frame: Frame,
     /// The blocks that are running, with their handlers.
     blocks: Vec<(Label, &'r [Handler])>,
-    /// What the handlers that are running are for, the innermost last.
-    pub handling: Vec<SqlError>,
+    /// What the handlers that are running are for, the innermost last, and whether it is an error.
+    pub handling: Vec<(SqlError, bool)>,
     /// The outcome of the last statement that has one.
     pub ok: OkResult,
     /// The queries of the cursors that are declared.
@@ -195,7 +195,7 @@ impl<'r> Run<'r> {
         // Its own block's handlers are not for what it raises.
         let inner = self.blocks.split_off(at);
         let label = inner[0].0;
-        self.handling.push(error);
+        self.handling.push((error, is_error));
         let ran = self.step(&handler.body).await;
         self.handling.pop();
         self.blocks.extend(inner);
