@@ -2,7 +2,7 @@
 
 use perigee_engine::catalog::{ColumnDef, ColumnDefault, Descending, Hidden, Table, TableDef};
 use perigee_types::PAGE_SIZE;
-use perigee_value::{Collation, ColumnType};
+use perigee_value::{Collation, ColumnType, Datum};
 
 /// The product's name as that of a storage engine.
 pub const ENGINE: &str = "Perigee";
@@ -26,6 +26,9 @@ pub fn now_text(column: &ColumnDef) -> String {
 #[must_use]
 pub fn default_text(column: &ColumnDef) -> Option<String> {
     Some(match column.default.as_ref()? {
+        ColumnDefault::Value(Datum::UInt(bits)) if matches!(column.ty, ColumnType::Bit { .. }) => {
+            format!("b'{bits:b}'")
+        }
         ColumnDefault::Value(value) => {
             let mut text = String::new();
             column.format(value.as_ref(), &mut text);

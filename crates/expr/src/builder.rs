@@ -42,6 +42,7 @@ impl Builder {
                 let digits = match column.ty {
                     ColumnType::Int { bytes: 1, .. } => 3,
                     ColumnType::Year => 4,
+                    ColumnType::Bit { bits } => perigee_value::bits::digits(bits),
                     ColumnType::Int { bytes: 2, .. } => 5,
                     ColumnType::Int { bytes: 3, .. } => 8,
                     ColumnType::Int { bytes: 4, .. } => 10,

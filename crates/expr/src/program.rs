@@ -59,7 +59,9 @@ impl Type {
             ColumnType::Int {
                 unsigned: false, ..
             } => Self::Int,
-            ColumnType::Int { unsigned: true, .. } | ColumnType::Year => Self::UInt,
+            ColumnType::Int { unsigned: true, .. } | ColumnType::Year | ColumnType::Bit { .. } => {
+                Self::UInt
+            }
             ColumnType::Decimal { precision, scale } => Self::Decimal { precision, scale },
             ColumnType::Float | ColumnType::Double => Self::Double,
             ColumnType::Date => Self::Date,

@@ -441,6 +441,7 @@ fn differs(function: &Function, arguments: &[Literal]) -> Option<&'static str> {
     let has = |sql: &str| arguments.iter().any(|argument| argument.sql == sql);
     Some(match function.name() {
         "rand" | "random_bytes" | "uuid" => "random",
+        "bits as bytes" => "only columns are cast so",
         _ if function.parameter(0) == Kind::Json => "MariaDB has no type JSON",
         "sleep" => "waits",
         "is_uuid" | "uuid_to_bin" | "bin_to_uuid" | "regexp_like" => {

@@ -147,6 +147,7 @@ fn range(ty: ColumnType) -> Interval {
             Interval::of_bytes(ty.stored_width().unwrap_or(8) as u8, unsigned)
         }
         ColumnType::Year => Interval::of_bytes(2, true),
+        ColumnType::Bit { .. } => Interval::of_bytes(ty.stored_width().unwrap_or(8) as u8, true),
         _ => Interval::of_type(Type::of(ty)),
     }
 }

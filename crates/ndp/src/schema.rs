@@ -53,6 +53,10 @@ pub fn column_data_type(ty: ColumnType) -> DataType {
         }
         ColumnType::Time { .. } => DataType::Duration(TimeUnit::Microsecond),
         ColumnType::Year => DataType::UInt16,
+        ColumnType::Bit { bits: ..=8 } => DataType::UInt8,
+        ColumnType::Bit { bits: ..=16 } => DataType::UInt16,
+        ColumnType::Bit { bits: ..=32 } => DataType::UInt32,
+        ColumnType::Bit { .. } => DataType::UInt64,
         // The one type of text that nothing else has, so that JSON is known wherever it comes to.
         ColumnType::Json => DataType::LargeUtf8,
         ColumnType::Char { collation, .. }

@@ -447,6 +447,7 @@ fn sql_type(ty: ColumnType) -> SqlType {
         ColumnType::Timestamp { fsp } => SqlType::Timestamp { fsp },
         ColumnType::Time { fsp } => SqlType::Time { fsp },
         ColumnType::Year => SqlType::Year,
+        ColumnType::Bit { bits } => SqlType::Bit { width: bits },
         ColumnType::Char { chars, .. } => SqlType::Char {
             chars: u32::from(chars),
         },

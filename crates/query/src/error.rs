@@ -383,6 +383,8 @@ registry! {
     numbers_exhausted(1467, "HY000") => "Failed to read auto-increment value from storage engine";
     /// Two AUTO_INCREMENT columns, or one without a key.
     wrong_auto_increment(1075, "42000") => "Incorrect table definition; there can be only one auto column and it must be defined as a key";
+    /// A BIT of more bits than there can be.
+    too_wide(1439, "42000", column, most) => "Display width out of range for column '{column}' (max = {most})";
     /// Two values of an ENUM are the same.
     duplicated_value(1291, "HY000", column, value) => "Column '{column}' has duplicated value '{value}' in ENUM";
     /// A value of an ENUM has more than 255 characters.

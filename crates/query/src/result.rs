@@ -188,12 +188,22 @@ fn long_type(name: &str, text: Collation) -> Option<ColumnType> {
     types.into_iter().find(|ty| ty.to_string() == name)
 }
 
+/// The bits of a BIT by the name that SHOW COLUMNS gives it.
+fn bits_of(name: &str) -> Option<u8> {
+    name.strip_prefix("bit(")?.strip_suffix(')')?.parse().ok()
+}
+
 /// The type of a field's values; that of an ENUM's texts is one of texts. `None` for NULL.
 #[must_use]
 pub fn type_of(field: &Field) -> Option<ColumnType> {
     let declared = metadata::declared(field).unwrap_or_default();
     let collation = metadata::collation(field);
     let int = |bytes, unsigned| Some(ColumnType::Int { bytes, unsigned });
+    if let Some(bits) = bits_of(declared)
+        && field.data_type().is_unsigned_integer()
+    {
+        return Some(ColumnType::Bit { bits });
+    }
     match field.data_type() {
         DataType::Null => None,
         DataType::Boolean | DataType::Int64 => int(8, false),

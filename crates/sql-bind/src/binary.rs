@@ -1,5 +1,6 @@
-//! Binary literals, X'4D79' and 0x4D79: strings of bytes, and numbers where a number is wanted.
+//! Binary literals, X'4D79', 0x4D79, B'101' and 0b101: strings of bytes, and numbers where a number is wanted.
 
+pub use perigee_value::bits::number_of;
 use sqlparser::ast::{Expr, Value};
 
 /// The bytes of an expression that is a binary literal.
@@ -23,15 +24,6 @@ pub fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     let byte = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
     let first = (!first.is_empty()).then_some(first);
     first.into_iter().chain(pairs.chunks(2)).map(byte).collect()
-}
-
-/// The number that bytes are; `None` beyond 64 bits.
-#[must_use]
-pub fn number_of(bytes: &[u8]) -> Option<u64> {
-    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-    let digits = &bytes[zeros..];
-    let push = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-    (digits.len() <= 8).then(|| digits.iter().fold(0, push))
 }
 
 #[cfg(test)]

@@ -86,9 +86,19 @@ fn texts_of_json(left: Scalar, right: Scalar) -> Result<[Scalar; 2]> {
 impl Binder<'_> {
     /// Values as ones of their common type, and that.
     pub(crate) fn unified(&self, values: Vec<Scalar>) -> Result<(Vec<Scalar>, SqlType)> {
+        let values = self.bits_as_bytes(values)?;
         let ty = SqlType::one_of(values.iter().map(|value| &value.ty))?;
         let values = values.into_iter().map(|value| self.converted(value, &ty));
         Ok((values.collect::<Result<_>>()?, ty))
+    }
+
+    /// BITs as their bytes, if there are values beside them that are no numbers.
+    fn bits_as_bytes(&self, values: Vec<Scalar>) -> Result<Vec<Scalar>> {
+        let is_number = |one: &Scalar| one.ty.is_number() || one.ty.is_null();
+        match values.iter().all(is_number) {
+            true => Ok(values),
+            false => values.into_iter().map(|one| self.string(one)).collect(),
+        }
     }
 
     /// A value as one of a type that has it.
@@ -108,7 +118,7 @@ fn converted(value: Scalar, ty: &SqlType) -> Result<Scalar> {
         return Ok(value);
     }
     let target = match to {
-        ColumnType::Int { unsigned: true, .. } => Target::Unsigned,
+        ColumnType::Int { unsigned: true, .. } | ColumnType::Bit { .. } => Target::Unsigned,
         ColumnType::Int { .. } => Target::Signed,
         ColumnType::Year => Target::Year,
         ColumnType::Decimal { precision, scale } => Target::Decimal(precision, scale),
@@ -122,6 +132,7 @@ fn converted(value: Scalar, ty: &SqlType) -> Result<Scalar> {
     };
     let is_one = match (from, to) {
         (ColumnType::Int { unsigned: a, .. }, ColumnType::Int { unsigned: b, .. }) => a == b,
+        (ColumnType::Bit { .. }, to) if !to.is_string() => to != ColumnType::Year && to.is_unsigned(),
         (ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }, _) => ty.is_moment(),
         (ColumnType::Time { .. }, ColumnType::Time { .. }) => true,
         _ if value.ty.is_text() => ty.is_text(),

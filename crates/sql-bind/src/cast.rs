@@ -3,7 +3,7 @@
 use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Node, Scalar, Target, is_castable};
 use perigee_sql_type::{Coercibility, Number, SqlType, TEXT_CHARS};
-use perigee_value::{Charset, Collation, ColumnType, Datum, parse_text};
+use perigee_value::{Charset, Collation, ColumnType, Datum, bits, parse_text};
 use sqlparser::ast::{
     CastKind, CharacterLength, DataType, ExactNumberInfo, Expr, TimezoneInfo, TypedString,
 };
@@ -11,6 +11,9 @@ use sqlparser::ast::{
 use crate::arithmetic::{as_number, unrounded};
 use crate::error::unsupported;
 use crate::{BindError, Binder, Digits, Result};
+
+/// The function that gives the bytes of a BIT.
+const BITS_AS_BYTES: &str = "bits as bytes";
 
 impl Binder<'_> {
     pub(crate) fn casts(&self, expr: &Expr) -> Result<Scalar> {
@@ -47,11 +50,14 @@ impl Binder<'_> {
         let inner = self.expression(inner)?;
         match data_type {
             DataType::JSON if inner.ty.is_json() => Ok(inner),
-            DataType::JSON => self.library("cast as json", vec![inner]),
+            DataType::JSON => self.library("cast as json", vec![self.string(inner)?]),
             _ => {
                 let target = target(data_type)?;
                 let inner = match target {
-                    Target::Binary(_) => self.in_own_bytes(inner)?,
+                    Target::Binary(_) => self.in_own_bytes(self.string(inner)?)?,
+                    Target::Char(_) | Target::Date | Target::DateTime(_) | Target::Time(_) => {
+                        self.string(inner)?
+                    }
                     _ => inner,
                 };
                 let mut cast = cast_to(inner, target)?;
@@ -94,6 +100,7 @@ impl Binder<'_> {
 
     /// `CONVERT(scalar USING charset)`.
     fn in_charset(&self, scalar: Scalar, charset: Charset) -> Result<Scalar> {
+        let scalar = self.string(scalar)?;
         let converted = match charset {
             Charset::Binary => return as_bytes(self, scalar),
             Charset::Latin1 => self.library("convert using latin1", vec![scalar])?,
@@ -109,6 +116,21 @@ impl Binder<'_> {
             text.ty.coercibility = Coercibility::Implicit;
         }
         Ok(text)
+    }
+
+    /// A value in a place of strings: a BIT is its bytes there, anything else stays what it is.
+    pub(crate) fn string(&self, scalar: Scalar) -> Result<Scalar> {
+        let Some(bits) = scalar.ty.bits() else {
+            return Ok(scalar);
+        };
+        let nullable = scalar.ty.nullable;
+        let width = bits::width(bits);
+        let bytes = self.library(BITS_AS_BYTES, vec![scalar, crate::literal::int(width.into())])?;
+        let ty = SqlType::of(ColumnType::Varchar {
+            chars: width.into(),
+            collation: Collation::BINARY,
+        });
+        Ok(Scalar::new(bytes.node, ty.nullable(nullable)))
     }
 
     /// A text as its bytes in its own character set; anything else as it is.

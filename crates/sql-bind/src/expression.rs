@@ -143,7 +143,7 @@ impl<'e> Binder<'e> {
                 expr: inner,
                 collation,
             } => {
-                let inner = self.expression(inner)?;
+                let inner = self.string(self.expression(inner)?)?;
                 crate::cast::collated(inner, &collation.to_string())
             }
             expr if tuple(expr).is_some() => Err(BindError::OperandColumns(1)),
@@ -307,7 +307,8 @@ impl<'e> Binder<'e> {
     }
 
     fn like(&self, text: &Expr, pattern: &Expr, escape: char) -> Result<Scalar> {
-        let (text, pattern) = (self.expression(text)?, self.expression(pattern)?);
+        let [text, pattern] = [text, pattern].map(|one| self.string(self.expression(one)?));
+        let (text, pattern) = (text?, pattern?);
         let over_bytes = text.ty.is_bytes() || pattern.ty.is_bytes();
         let collation = match over_bytes {
             true => Collation::UTF8MB4_BIN,

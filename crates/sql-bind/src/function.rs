@@ -261,9 +261,14 @@ impl Binder<'_> {
                 function.parameter(number),
                 Kind::Int | Kind::Bits | Kind::Double | Kind::Seconds | Kind::Number
             );
-            arguments.push(match is_number {
-                true => unrounded(as_number(argument)?),
-                false => argument,
+            let is_string = matches!(
+                function.parameter(number),
+                Kind::Text | Kind::Bytes | Kind::Json | Kind::Date | Kind::DateTime | Kind::Time
+            );
+            arguments.push(match (is_number, is_string) {
+                (true, _) => unrounded(as_number(argument)?),
+                (_, true) if function.name() != "conv" => self.string(argument)?,
+                _ => argument,
             });
         }
         let has_json = arguments.iter().any(|argument| argument.ty.is_json());

@@ -1,6 +1,6 @@
 //! What values count as in arithmetic.
 
-use perigee_value::{ColumnType, decimal};
+use perigee_value::{ColumnType, bits, decimal};
 
 use crate::SqlType;
 
@@ -85,6 +85,7 @@ impl Number {
                 Self::Decimal(precision.min(ColumnType::MAX_PRECISION), scale)
             }
             ColumnType::Year => Self::UInt(5),
+            ColumnType::Bit { bits } => Self::UInt(bits::digits(bits)),
             ColumnType::Date => Self::Int(8),
             ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } => moment(14, fsp),
             ColumnType::Time { fsp } => moment(7, fsp),

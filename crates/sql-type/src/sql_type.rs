@@ -154,7 +154,7 @@ impl SqlType {
         is_string && !self.is_json() && !self.is_bytes()
     }
 
-    /// True for integers, YEAR, DECIMAL, FLOAT and DOUBLE.
+    /// True for integers, YEAR, BIT, DECIMAL, FLOAT and DOUBLE.
     #[must_use]
     pub const fn is_number(&self) -> bool {
         matches!(
@@ -162,11 +162,21 @@ impl SqlType {
             Some(
                 ColumnType::Int { .. }
                     | ColumnType::Year
+                    | ColumnType::Bit { .. }
                     | ColumnType::Decimal { .. }
                     | ColumnType::Float
                     | ColumnType::Double
             )
         )
+    }
+
+    /// The number of bits of a BIT, which is its bytes where a string is wanted.
+    #[must_use]
+    pub const fn bits(&self) -> Option<u8> {
+        match self.column {
+            Some(ColumnType::Bit { bits }) => Some(bits),
+            _ => None,
+        }
     }
 
     /// True for DATE, DATETIME and TIMESTAMP.

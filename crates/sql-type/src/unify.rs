@@ -12,12 +12,13 @@
 //! | date or time | | | | | see below | text | bytes | text |
 //! | text | | | | | | the longer one | bytes | text |
 //!
+//! A BIT beside another one is the longer one of both, beside other numbers an integer without a sign.
 //! Integers with and without a sign become the next wider one with a sign, BIGINT UNSIGNED and one with a sign
 //! DECIMAL(20, 0). FLOAT stays FLOAT beside integers of up to 16 bits and YEAR. DATE, DATETIME and TIMESTAMP become
 //! DATETIME, with the most digits of fractional seconds of any. A TIME beside a date would be one of the day on which
 //! it is asked; that is refused. NULL has every type.
 
-use perigee_value::{Collation, ColumnType};
+use perigee_value::{Collation, ColumnType, bits};
 
 use crate::{Coercibility, LONGEST_DECIMAL, TEXT_CHARS, common_collation};
 
@@ -53,6 +54,7 @@ impl Part {
                 (_, true) => 20,
             },
             ColumnType::Year => 4,
+            ColumnType::Bit { bits } => bits::digits(bits),
             _ => 0,
         };
         let coercibility = match ty.collation() {
@@ -106,6 +108,9 @@ impl Part {
                 ..new
             }
         };
+        if let Some(bits) = longer_bits(self.ty, other.ty) {
+            return Ok(merged(ColumnType::Bit { bits }));
+        }
         Ok(match (left, right) {
             (Year, Year) | (Json, Json) => merged(self.ty),
             (Bytes, _) | (_, Bytes) => merged(bytes(self.ty, other.ty)),
@@ -144,7 +149,7 @@ pub fn unify(parts: impl IntoIterator<Item = Part>) -> Result<Option<Part>, Clas
 /// What a type is in the table above.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// An integer or DECIMAL.
+    /// An integer, DECIMAL or BIT.
     Exact,
     Float,
     Year,
@@ -159,7 +164,9 @@ enum Class {
 impl Class {
     fn of(ty: ColumnType) -> Self {
         match ty {
-            ColumnType::Int { .. } | ColumnType::Decimal { .. } => Self::Exact,
+            ColumnType::Int { .. } | ColumnType::Decimal { .. } | ColumnType::Bit { .. } => {
+                Self::Exact
+            }
             ColumnType::Float | ColumnType::Double => Self::Float,
             ColumnType::Year => Self::Year,
             ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
@@ -177,15 +184,24 @@ impl Class {
     }
 }
 
+/// The bits of the longer one of two BITs.
+fn longer_bits(a: ColumnType, b: ColumnType) -> Option<u8> {
+    match (a, b) {
+        (ColumnType::Bit { bits }, ColumnType::Bit { bits: other }) => Some(bits.max(other)),
+        _ => None,
+    }
+}
+
 fn fsp(a: ColumnType, b: ColumnType) -> u8 {
     a.fsp().max(b.fsp()).unwrap_or(0)
 }
 
 /// Integers, DECIMALs and YEARs.
 fn exact(a: Part, b: Part) -> ColumnType {
-    let integer = |ty| match ty {
+    let integer = |ty: ColumnType| match ty {
         ColumnType::Int { bytes, unsigned } => Some((bytes, unsigned)),
         ColumnType::Year => Some((2, true)),
+        ColumnType::Bit { .. } => Some((ty.stored_width().unwrap_or(8) as u8, true)),
         _ => None,
     };
     if let (Some((a, s)), Some((b, t))) = (integer(a.ty), integer(b.ty)) {
@@ -252,6 +268,7 @@ fn chars(part: Part) -> u32 {
         ColumnType::Float => 12,
         ColumnType::Double => 22,
         ColumnType::Year => 4,
+        ColumnType::Bit { .. } => part.digits.into(),
         ColumnType::Date => 10,
         ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } => 19 + fraction(fsp),
         ColumnType::Time { fsp } => 10 + fraction(fsp),

@@ -7,10 +7,18 @@ use crate::text::{
     day_from_number, fit_time, format_value, micros_from_number, time_from_number, year_from_number,
 };
 use crate::time::{round_time, time_number};
-use crate::{ColumnType, Datum, Units, ValueError, ValueErrorKind, ValueRef, decimal, parse_text};
+use crate::{
+    ColumnType, Datum, Units, ValueError, ValueErrorKind, ValueRef, bits, decimal, parse_text,
+};
 
 /// Microseconds of a second.
 const SECOND: i64 = 1_000_000;
+
+/// BIGINT UNSIGNED.
+const UNSIGNED: ColumnType = ColumnType::Int {
+    bytes: 8,
+    unsigned: true,
+};
 
 impl ColumnType {
     /// `value`, which is of type `from`, as a value of this type. A truth value counts as the
@@ -43,6 +51,11 @@ impl ColumnType {
             .and_then(|text| Json::read(text).ok())
             .and_then(|value| value.scalar_text());
         match scalar {
+            // A number, not the bytes of its digits.
+            Some(scalar) if matches!(self, Self::Bit { .. }) => {
+                let number = parse_text(UNSIGNED, scalar.as_bytes())?;
+                self.coerce(number, UNSIGNED)
+            }
             Some(scalar) => parse_text(self, scalar.as_bytes()),
             None => Err(ValueError::new(ValueErrorKind::Incorrect, self, &text)),
         }
@@ -142,6 +155,21 @@ impl ColumnType {
                 let year = year.and_then(year_from_number);
                 year.map(Datum::UInt).ok_or_else(out_of_range)
             }
+            Self::Bit { bits } => match value {
+                // A date is its text, and a text its bytes.
+                Datum::Date(_) | Datum::DateTime(_) | Datum::Time(_) => {
+                    Err(error(ValueErrorKind::TooLong))
+                }
+                _ => {
+                    let number = match value {
+                        Datum::Double(v) => to_integer(&Datum::Double(v.trunc()), from),
+                        _ => to_integer(&value, from),
+                    };
+                    let pattern = number.and_then(|number| bits::of_number(bits, number));
+                    let pattern = pattern.map(Datum::UInt);
+                    pattern.ok_or_else(|| error(ValueErrorKind::TooLong))
+                }
+            },
             Self::Json => Err(error(ValueErrorKind::Json(JsonErrorKind::NotText.at(0)))),
             Self::Char { .. } | Self::Varchar { .. } | Self::Long { .. } => {
                 let mut text = String::new();

@@ -7,7 +7,7 @@ use crate::overflow::is_plausible;
 use crate::time::is_valid_time;
 use crate::{
     Collation, ColumnType, Datum, MAX_KEY_LEN, RowError, RowLayout, ValueError, ValueErrorKind,
-    ValueRef, Wide, date, decimal, string,
+    ValueRef, Wide, bits, date, decimal, string,
 };
 
 /// First byte of a nullable part that is NULL.
@@ -298,6 +298,7 @@ pub(crate) fn check_stored(ty: ColumnType, value: ValueRef<'_>) -> Result<(), Va
         (_, ValueRef::DateTime(v)) => ty.has_micros(v),
         (_, ValueRef::Time(v)) => is_valid_time(v),
         (ColumnType::Year, ValueRef::UInt(v)) => date::is_valid_year(v),
+        (ColumnType::Bit { bits }, ValueRef::UInt(v)) => v <= bits::greatest(bits),
         (_, ValueRef::Double(v)) => v.is_finite(),
         (ColumnType::Int { bytes: 3, unsigned }, value) => {
             let (least, greatest) = ColumnType::int_range(3, unsigned);

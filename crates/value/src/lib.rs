@@ -4,6 +4,7 @@
 //! types. Everything is synchronous and without I/O; `docs/format/row.md` and `docs/format/key.md`
 //! describe the bytes.
 
+pub mod bits;
 pub mod collation;
 pub mod date;
 pub mod decimal;

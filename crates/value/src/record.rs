@@ -11,7 +11,7 @@ use crate::text::check_text;
 use crate::time::is_valid_time;
 use crate::{
     ColumnType, Datum, MAX_KEY_LEN, MAX_RECORD_LEN, Place, RowError, RowLayout, ValueError,
-    ValueErrorKind, ValueRef, Wide, date, decimal, parse_text_ref,
+    ValueErrorKind, ValueRef, Wide, bits, date, decimal, parse_text_ref,
 };
 
 /// Appends the record of a row whose values are in the layout's column order. In a secondary
@@ -265,6 +265,7 @@ pub(crate) fn stored_bits(ty: ColumnType, value: ValueRef<'_>) -> Result<u128, V
         }
         (ColumnType::Time { .. }, ValueRef::Time(v)) => (v as u128, is_valid_time(v)),
         (ColumnType::Year, ValueRef::UInt(v)) => (u128::from(v), date::is_valid_year(v)),
+        (ColumnType::Bit { bits }, ValueRef::UInt(v)) => (u128::from(v), v <= bits::greatest(bits)),
         _ => return Err(wrong_kind(ty, value)),
     };
     if fine {
@@ -280,7 +281,9 @@ pub(crate) fn value_of_bits(ty: ColumnType, bits: u128) -> ValueRef<'static> {
     let shift = 128 - 8 * width;
     let signed = (bits << shift) as i128 >> shift;
     match ty {
-        ColumnType::Int { unsigned: true, .. } | ColumnType::Year => ValueRef::UInt(bits as u64),
+        ColumnType::Int { unsigned: true, .. } | ColumnType::Year | ColumnType::Bit { .. } => {
+            ValueRef::UInt(bits as u64)
+        }
         ColumnType::Int { .. } => ValueRef::Int(signed as i64),
         ColumnType::Decimal { .. } => ValueRef::Decimal(signed),
         ColumnType::Float => ValueRef::Double(f64::from(f32::from_bits(bits as u32))),
@@ -371,7 +374,7 @@ impl<'a> RecordView<'a> {
             ColumnType::Int {
                 unsigned: false, ..
             } => ValueRef::Int(self.i64(column)),
-            ColumnType::Int { unsigned: true, .. } | ColumnType::Year => {
+            ColumnType::Int { unsigned: true, .. } | ColumnType::Year | ColumnType::Bit { .. } => {
                 ValueRef::UInt(self.i64(column) as u64)
             }
             ColumnType::Decimal {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use perigee_types::PageId;
 
 use crate::{
-    Collation, ColumnType, Datum, OverflowRef, RowLayout, Units, Wide, date, decimal, time,
+    Collation, ColumnType, Datum, OverflowRef, RowLayout, Units, Wide, bits, date, decimal, time,
 };
 
 /// Collations of all characters.
@@ -32,6 +32,7 @@ pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
         (0u8..=6).prop_map(|fsp| ColumnType::Timestamp { fsp }),
         (0u8..=6).prop_map(|fsp| ColumnType::Time { fsp }),
         Just(ColumnType::Year),
+        (1u8..=64).prop_map(|bits| ColumnType::Bit { bits }),
         (1u16..20, collation())
             .prop_map(|(chars, collation)| ColumnType::Char { chars, collation }),
         (1u16..20, collation())
@@ -139,6 +140,9 @@ pub(crate) fn value(ty: ColumnType) -> BoxedStrategy<Datum> {
             .boxed(),
         ColumnType::Year => prop_oneof![Just(0), 1901u64..=2155]
             .prop_map(Datum::UInt)
+            .boxed(),
+        ColumnType::Bit { bits } => integer(0, bits::greatest(bits).into())
+            .prop_map(|v| Datum::UInt(v as u64))
             .boxed(),
         ColumnType::Varchar {
             chars,

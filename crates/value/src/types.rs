@@ -5,7 +5,7 @@ use std::fmt;
 use perigee_types::{DecodeError, Reader, Writer};
 
 use crate::date::{ZERO_MICROS, is_stored_micros};
-use crate::{Collation, Wide, decimal};
+use crate::{Collation, Wide, bits, decimal};
 
 /// Type of a column, with MySQL's meaning. Stored widths are in `docs/format/row.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +48,11 @@ pub enum ColumnType {
     },
     /// YEAR: 1901 to 2155, and 0.
     Year,
+    /// BIT(bits): an unsigned integer of so many bits, see [`bits`].
+    Bit {
+        /// 1 to 64.
+        bits: u8,
+    },
     /// CHAR(n): trailing spaces are not stored.
     Char {
         /// Greatest length in characters.
@@ -87,6 +92,10 @@ impl ColumnType {
             Self::Int { bytes: 3, .. } => 4,
             Self::Int { bytes, .. } => bytes as u16,
             Self::Year => 2,
+            Self::Bit { bits: ..=8 } => 1,
+            Self::Bit { bits: ..=16 } => 2,
+            Self::Bit { bits: ..=32 } => 4,
+            Self::Bit { .. } => 8,
             Self::Decimal {
                 precision: ..=9, ..
             }
@@ -128,7 +137,10 @@ impl ColumnType {
     /// True for types whose stored values are unsigned integers.
     #[must_use]
     pub const fn is_unsigned(self) -> bool {
-        matches!(self, Self::Int { unsigned: true, .. } | Self::Year)
+        matches!(
+            self,
+            Self::Int { unsigned: true, .. } | Self::Year | Self::Bit { .. }
+        )
     }
 
     /// Digits of fractional seconds, of a type that has them.
@@ -230,6 +242,9 @@ impl ColumnType {
                     Ok(())
                 }
             }
+            Self::Bit { bits } if !(1..=bits::MAX_BITS).contains(&bits) => {
+                Err("a BIT has not 1 to 64 bits")
+            }
             Self::DateTime { fsp: 7.. }
             | Self::Timestamp { fsp: 7.. }
             | Self::Time { fsp: 7.. } => Err("more than 6 digits of fractional seconds"),
@@ -271,6 +286,7 @@ impl ColumnType {
             Self::Time { fsp } => w.u8(11).u8(fsp),
             Self::Year => w.u8(12),
             Self::Json => w.u8(13),
+            Self::Bit { bits } => w.u8(14).u8(bits),
         };
     }
 
@@ -309,6 +325,7 @@ impl ColumnType {
             11 => Self::Time { fsp: r.u8()? },
             12 => Self::Year,
             13 => Self::Json,
+            14 => Self::Bit { bits: r.u8()? },
             _ => return Err(DecodeError::new("column type: tag")),
         };
         ty.check().map_err(DecodeError::new)?;
@@ -341,6 +358,7 @@ impl fmt::Display for ColumnType {
             Self::Time { fsp: 0 } => f.write_str("time"),
             Self::Time { fsp } => write!(f, "time({fsp})"),
             Self::Year => f.write_str("year"),
+            Self::Bit { bits } => write!(f, "bit({bits})"),
             Self::Json => f.write_str("json"),
             Self::Char { chars, .. } => write!(f, "char({chars})"),
             Self::Varchar {

@@ -128,6 +128,7 @@ impl Place {
                 (_, false) => 19,
                 (_, true) => 20,
             },
+            ColumnType::Bit { bits } => bits.into(),
             ColumnType::Decimal { precision, .. } => precision.into(),
             ColumnType::Float => 12,
             ColumnType::Double => 22,

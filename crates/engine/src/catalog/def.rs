@@ -6,7 +6,7 @@ use super::constraint::{self, Check, ForeignKey};
 use super::key::{Descending, Hidden, IndexDef, check_hidden, decode_columns, encode_columns};
 use perigee_types::{DecodeError, Reader, Writer};
 use perigee_value::{
-    Collation, ColumnType, Datum, Members, Now, ValueError, ValueRef, Zone, format_value,
+    Collation, ColumnType, Datum, Members, Now, ValueError, ValueRef, Zone, bits, format_value,
 };
 
 /// A column as CREATE TABLE gives it.
@@ -109,9 +109,12 @@ impl ColumnDef {
 
     /// Appends a value as it is shown; NULL appends nothing.
     pub fn format(&self, value: ValueRef<'_>, out: &mut String) {
-        match (&self.members, value) {
-            (Some(members), ValueRef::UInt(number)) => {
+        match (&self.members, self.ty, value) {
+            (Some(members), _, ValueRef::UInt(number)) => {
                 out.push_str(members.text(number).unwrap_or_default());
+            }
+            (None, ColumnType::Bit { bits }, ValueRef::UInt(value)) => {
+                bits::format(bits, value, out);
             }
             _ => format_value(self.ty, value, out),
         }

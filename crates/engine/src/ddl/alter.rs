@@ -191,6 +191,9 @@ fn stored_alike(from: ColumnType, to: ColumnType) -> bool {
                 collation: other,
             },
         ) => prefix <= more && collation == other,
+        (ColumnType::Bit { bits }, ColumnType::Bit { bits: more }) => {
+            bits <= more && from.stored_width() == to.stored_width()
+        }
         _ => from == to,
     }
 }

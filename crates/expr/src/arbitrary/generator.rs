@@ -76,6 +76,9 @@ impl Generator {
                 let scale = rng.random_range(0..=precision.min(6));
                 ColumnType::Decimal { precision, scale }
             }
+            6 if rng.random_bool(0.3) => ColumnType::Bit {
+                bits: rng.random_range(1..=64),
+            },
             6 => [ColumnType::Float, ColumnType::Double][rng.random_range(0..2)],
             7 | 8 => ColumnType::Date,
             9 => ColumnType::DateTime {

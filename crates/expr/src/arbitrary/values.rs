@@ -1,6 +1,6 @@
 //! Random values and types.
 
-use perigee_value::{Collation, ColumnType, Datum, date, decimal, string, time};
+use perigee_value::{Collation, ColumnType, Datum, bits, date, decimal, string, time};
 use rand::Rng;
 use rand::rngs::StdRng;
 
@@ -155,6 +155,9 @@ pub(super) fn column_value(rng: &mut StdRng, ty: ColumnType) -> Datum {
         ColumnType::Time { fsp } => {
             let unit = 10i64.pow(6 - u32::from(fsp));
             Datum::Time(span(rng) / unit * unit)
+        }
+        ColumnType::Bit { bits } => {
+            Datum::UInt(integer(rng, 0, bits::greatest(bits).into()) as u64)
         }
         ColumnType::Year => Datum::UInt(match rng.random_range(0..6) {
             0 => 0,

@@ -1,7 +1,7 @@
 //! Operators and functions over 64 bits.
 
-use super::Kind::Bits;
-use super::{Call, Function, INT, UINT, Value};
+use super::Kind::{Bits, Int};
+use super::{BYTES, Call, Function, INT, UINT, Value};
 
 /// An operator of two operands.
 macro_rules! operator {
@@ -36,6 +36,17 @@ pub(super) static FUNCTIONS: &[Function] = &[
         INT,
         "How many bits are set.",
         |c| Ok(Value::Int(i64::from(c.bits(0).count_ones()))),
+    ),
+    Function::new(
+        &["bits as bytes"],
+        (2, 2),
+        &[Bits, Int],
+        BYTES,
+        "So many of the lowest bytes of 64 bits, as BIT columns are strings.",
+        |c| {
+            let width = usize::try_from(c.int(1)).unwrap_or(0).min(8);
+            Ok(Value::bytes(c.bits(0).to_be_bytes()[8 - width..].to_vec()))
+        },
     ),
 ];
 

@@ -517,7 +517,9 @@ pub fn value_type(ty: &SqlType) -> functions::ValueType {
     match ty.column {
         None => ValueType::Null,
         Some(column) => match column {
-            ColumnType::Int { unsigned: true, .. } | ColumnType::Year => ValueType::UInt,
+            ColumnType::Int { unsigned: true, .. } | ColumnType::Year | ColumnType::Bit { .. } => {
+                ValueType::UInt
+            }
             ColumnType::Int { .. } => ValueType::Int,
             ColumnType::Decimal { precision, scale } => ValueType::Decimal { precision, scale },
             ColumnType::Float | ColumnType::Double => ValueType::Double,

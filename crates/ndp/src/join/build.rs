@@ -197,6 +197,7 @@ fn accepts((ty, nullable): (ColumnType, bool), value: ValueRef<'_>) -> bool {
             ValueRef::UInt(v),
         ) => in_range(v.into(), ColumnType::int_range(bytes, true)),
         (ColumnType::Year, ValueRef::UInt(v)) => u16::try_from(v).is_ok(),
+        (ColumnType::Bit { bits }, ValueRef::UInt(v)) => v <= perigee_value::bits::greatest(bits),
         (ColumnType::Decimal { precision, .. }, ValueRef::Decimal(v)) => {
             v.unsigned_abs() < 10_u128.pow(precision.into())
         }

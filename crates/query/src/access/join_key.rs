@@ -112,7 +112,9 @@ fn other_value(values: &ArrayRef, row: usize) -> DfResult<Datum> {
 pub(super) fn same_key(around: &Around, ty: ColumnType, stored: &DataType) -> bool {
     match ty {
         // An integer is the same in a wider type.
-        ColumnType::Int { .. } => !around.padded && around.casts.iter().all(|t| widens(stored, t)),
+        ColumnType::Int { .. } | ColumnType::Bit { .. } => {
+            !around.padded && around.casts.iter().all(|t| widens(stored, t))
+        }
         ColumnType::Decimal { .. }
         | ColumnType::Date
         | ColumnType::DateTime { .. }

@@ -11,7 +11,7 @@ use datafusion::physical_expr::expressions::{
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use perigee_engine::scan::{KeySpan, KeySpans};
-use perigee_value::{Collation, ColumnType, Datum, ValueRef, Weight, key};
+use perigee_value::{Collation, ColumnType, Datum, ValueRef, Weight, bits, key};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -386,7 +386,7 @@ impl KeyColumn {
         }
         let (datum, _) = constant(value)?;
         match (self.ty, datum) {
-            (ColumnType::Int { .. } | ColumnType::Year, datum) => {
+            (ColumnType::Int { .. } | ColumnType::Year | ColumnType::Bit { .. }, datum) => {
                 let (whole, exact) = match (datum, value) {
                     (Datum::Int(v), _) => (i128::from(v), true),
                     (Datum::UInt(v), _) => (i128::from(v), true),
@@ -448,6 +448,7 @@ impl KeyColumn {
                 bytes,
                 unsigned: true,
             } => (0, (1 << (8 * u32::from(bytes))) - 1),
+            ColumnType::Bit { bits } => (0, bits::greatest(bits).into()),
             // Not every number below the greatest one is a year.
             _ if exact && (whole == 0 || (1901..=2155).contains(&whole)) => (0, 2155),
             _ => return None,

@@ -164,7 +164,7 @@ impl Spread {
 
 /// True if equal values of two columns are the same here.
 fn comparable(one: ColumnType, other: ColumnType) -> bool {
-    let is_integer = |ty| matches!(ty, ColumnType::Int { .. });
+    let is_integer = |ty| matches!(ty, ColumnType::Int { .. } | ColumnType::Bit { .. });
     one == other || one.is_string() && other.is_string() || is_integer(one) && is_integer(other)
 }
 

@@ -85,6 +85,17 @@ impl Grammar {
     /// The tokens of a text. Names have the same quotes in all modes.
     pub(super) fn tokens(&'static self, text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
         let mut tokens = Tokenizer::new(self, text).tokenize_with_location()?;
+        for token in &mut tokens {
+            if let Some(digits) = binary_digits(&token.token) {
+                let Some(digits) = hexadecimal(digits) else {
+                    return Err(TokenizerError {
+                        message: "a binary literal has other digits than 0 and 1".into(),
+                        location: token.span.start,
+                    });
+                };
+                token.token = Token::HexStringLiteral(digits);
+            }
+        }
         if self.modes.has(Modes::ANSI_QUOTES) {
             for token in &mut tokens {
                 if let Token::Word(word) = &mut token.token
@@ -101,6 +112,34 @@ impl Grammar {
     pub(super) fn has_plain_strings(&self) -> bool {
         self.has_backslash_escapes() && !self.modes.has(Modes::ANSI_QUOTES)
     }
+}
+
+/// The digits of a literal B'101' or 0b101; the latter is a name if it has others.
+fn binary_digits(token: &Token) -> Option<&str> {
+    match token {
+        Token::SingleQuotedByteStringLiteral(digits) => Some(digits),
+        Token::Word(word) if word.quote_style.is_none() => {
+            let digits = word.value.strip_prefix("0b")?;
+            let is_binary = |digit: u8| matches!(digit, b'0' | b'1');
+            (!digits.is_empty() && digits.bytes().all(is_binary)).then_some(digits)
+        }
+        _ => None,
+    }
+}
+
+/// The bytes of a binary literal, two digits each; `None` if a digit is not 0 or 1.
+fn hexadecimal(digits: &str) -> Option<String> {
+    let digits = digits.as_bytes();
+    let (first, bytes) = digits.split_at(digits.len() % 8);
+    let byte = |digits: &[u8]| {
+        let bit = |byte: u8, digit: &u8| match digit {
+            b'0' | b'1' => Some(byte << 1 | (digit - b'0')),
+            _ => None,
+        };
+        digits.iter().try_fold(0, bit).map(|byte| format!("{byte:02X}"))
+    };
+    let first = (!first.is_empty()).then_some(first);
+    first.into_iter().chain(bytes.chunks(8)).map(byte).collect()
 }
 
 const MYSQL: MySqlDialect = MySqlDialect {};

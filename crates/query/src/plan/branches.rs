@@ -89,9 +89,10 @@ impl Common {
             _ => expr,
         };
         Ok(match ty {
-            ColumnType::Int { .. } | ColumnType::Year | ColumnType::Decimal { .. } => {
-                cast(truth(expr), self.data_type.clone())
-            }
+            ColumnType::Int { .. }
+            | ColumnType::Year
+            | ColumnType::Bit { .. }
+            | ColumnType::Decimal { .. } => cast(truth(expr), self.data_type.clone()),
             ColumnType::Float => cast(truth(expr), DataType::Float32),
             ColumnType::Double => cast_to(expr, Target::Double),
             ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } => {

@@ -467,6 +467,11 @@ fn default_text(column: &ColumnDef, zone: Zone) -> Option<String> {
     }
 }
 
+/// True for a DEFAULT that is written without quotes: CURRENT_TIMESTAMP, and the bits of a BIT.
+fn is_plain_default(column: &ColumnDef) -> bool {
+    column.default == Some(ColumnDefault::Now) || matches!(column.ty, ColumnType::Bit { .. })
+}
+
 fn key_line(def: &TableDef, key: &Key<'_>) -> String {
     let parts = key.columns.iter().enumerate().map(|(number, column)| {
         let part = KeyPart::of(def, *column);
@@ -520,8 +525,8 @@ fn column_line(column: &ColumnDef, counts: bool, table: Collation, zone: Zone) -
         line.push_str(" NULL");
     }
     match default_text(column, zone) {
-        Some(now) if column.default == Some(ColumnDefault::Now) => {
-            let _ = write!(line, " DEFAULT {now}");
+        Some(plain) if is_plain_default(column) => {
+            let _ = write!(line, " DEFAULT {plain}");
         }
         Some(default) => {
             let _ = write!(line, " DEFAULT {}", quoted(&default));

@@ -8,7 +8,7 @@ use crate::date::{self, round_micros};
 use crate::string::{char_count, trim_end};
 use crate::time::{is_valid_time, round_time};
 use crate::{
-    Collation, ColumnType, Datum, Units, ValueError, ValueErrorKind, ValueRef, decimal, json,
+    Collation, ColumnType, Datum, Units, ValueError, ValueErrorKind, ValueRef, bits, decimal, json,
 };
 
 /// The value of type `ty` that `text` spells.
@@ -64,6 +64,7 @@ pub fn parse_text_ref(ty: ColumnType, text: &[u8]) -> Result<ValueRef<'_>, Value
             Err(kind) => Err(ValueError::new(kind, ty, text)),
         },
         ColumnType::Year => parse_year(ty, text),
+        ColumnType::Bit { bits } => bits::of_bytes(ty, bits, text).map(ValueRef::UInt),
         ColumnType::Char { .. }
         | ColumnType::Varchar { .. }
         | ColumnType::Long { .. }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use perigee_engine::catalog::{ColumnDef, ColumnDefault};
-use perigee_value::{Collation, ColumnType, Members, MembersError, Zone};
+use perigee_value::{Collation, ColumnType, Members, MembersError, Zone, bits};
 use sqlparser::ast::{
     BinaryLength, CharacterLength, ColumnDef as AstColumn, ColumnOption, DataType, EnumMember,
     ExactNumberInfo, Expr, FunctionArguments, GeneratedExpressionMode, TimezoneInfo, Value,
@@ -270,6 +270,11 @@ fn column_type(column: &str, ty: &DataType) -> Result<ColumnType> {
         | DataType::DoublePrecision
         | DataType::Float8
         | DataType::Real => Ok(ColumnType::Double),
+        DataType::Bit(None | Some(0)) => Ok(ColumnType::Bit { bits: 1 }),
+        DataType::Bit(Some(width)) => match u8::try_from(*width) {
+            Ok(bits) if bits <= bits::MAX_BITS => Ok(ColumnType::Bit { bits }),
+            _ => Err(SqlError::too_wide(column, bits::MAX_BITS)),
+        },
         DataType::Date => Ok(ColumnType::Date),
         DataType::Datetime(fsp) => Ok(ColumnType::DateTime {
             fsp: fraction(column, *fsp)?,

@@ -6,7 +6,7 @@ use perigee_engine::catalog::ColumnDef;
 use perigee_value::time::MAX_TIME;
 use perigee_value::zone::Meant;
 use perigee_value::{
-    ColumnType, Datum, Units, ValueError, ValueErrorKind, Zone, compared_moment, format_value,
+    ColumnType, Datum, Units, ValueError, ValueErrorKind, Zone, bits, compared_moment, format_value,
     parse_text,
 };
 
@@ -177,6 +177,12 @@ impl Converter {
         };
         let is_temporal = is_moment(column.ty) || matches!(column.ty, ColumnType::Time { .. });
         self.warnings.push(match error.kind {
+            ValueErrorKind::TooLong if matches!(column.ty, ColumnType::Bit { .. }) => {
+                match self.strictness.strict_mode {
+                    true => strict,
+                    false => SqlError::out_of_range(&column.name, row),
+                }
+            }
             ValueErrorKind::TooLong => SqlError::data_truncated(&column.name, row),
             _ if self.strictness.strict_mode || !is_temporal => strict,
             ValueErrorKind::OutOfRange => SqlError::out_of_range(&column.name, row),
@@ -289,7 +295,8 @@ pub(in crate::session) fn implicit_default(ty: ColumnType) -> Option<Datum> {
             b"0000-00-00"
         }
         ColumnType::Json => b"null",
-        _ if ty.is_string() => b"",
+        // Of a BIT these are bytes.
+        _ if ty.is_string() || matches!(ty, ColumnType::Bit { .. }) => b"",
         ColumnType::Year => b"0000",
         _ => b"0",
     };
@@ -310,6 +317,8 @@ fn nearest(column: &ColumnDef, text: &[u8], kind: ValueErrorKind, zone: Zone) ->
         // Not even with IGNORE in MySQL.
         ColumnType::Json => None,
         ColumnType::Year if kind == ValueErrorKind::OutOfRange => implicit_default(ty),
+        // A negative number has the highest bits, too.
+        ColumnType::Bit { bits } => Some(Datum::UInt(bits::greatest(bits))),
         _ if kind == ValueErrorKind::OutOfRange => Some(bound(ty, text.trim().starts_with('-'))),
         _ => {
             let mut ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();

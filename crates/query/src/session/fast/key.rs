@@ -171,7 +171,7 @@ impl Part {
             _ => return None,
         }
         self.ranged = Some(column);
-        matches!(column.ty, ColumnType::Int { .. }).then_some(())
+        is_integer(column.ty).then_some(())
     }
 
     fn is_equal(&self, column: u16) -> bool {
@@ -226,7 +226,7 @@ fn edge(prefix: &[u8], strict: bool) -> Bound<&[u8]> {
 impl KeyColumn {
     fn encode(self, value: ValueRef<'_>, out: &mut Vec<u8>) -> Option<()> {
         let value = match (self.ty, value) {
-            (ColumnType::Int { unsigned: true, .. }, ValueRef::Int(v)) => {
+            (ty, ValueRef::Int(v)) if is_integer(ty) && ty.is_unsigned() => {
                 ValueRef::UInt(u64::try_from(v).ok()?)
             }
             (
@@ -235,7 +235,7 @@ impl KeyColumn {
                 },
                 ValueRef::UInt(v),
             ) => ValueRef::Int(i64::try_from(v).ok()?),
-            (ColumnType::Int { .. }, ValueRef::Int(_) | ValueRef::UInt(_)) => value,
+            (ty, ValueRef::Int(_) | ValueRef::UInt(_)) if is_integer(ty) => value,
             (ty, ValueRef::String(_)) if ty.is_string() => value,
             _ => return None,
         };
@@ -243,9 +243,14 @@ impl KeyColumn {
     }
 }
 
+/// True for columns that integers are compared with as they are.
+fn is_integer(ty: ColumnType) -> bool {
+    matches!(ty, ColumnType::Int { .. } | ColumnType::Bit { .. })
+}
+
 /// True for columns whose values can be compared for equality by their keys.
 fn is_comparable(ty: ColumnType) -> bool {
-    matches!(ty, ColumnType::Int { .. })
+    is_integer(ty)
         || (matches!(ty, ColumnType::Char { .. } | ColumnType::Varchar { .. })
             && ty.collation().is_some_and(Collation::is_text))
 }

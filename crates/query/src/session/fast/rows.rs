@@ -187,7 +187,8 @@ pub(super) fn is_ordered(ty: ColumnType) -> bool {
         | ColumnType::DateTime { .. }
         | ColumnType::Timestamp { .. }
         | ColumnType::Time { .. }
-        | ColumnType::Year => true,
+        | ColumnType::Year
+        | ColumnType::Bit { .. } => true,
         ColumnType::Char { collation, .. } | ColumnType::Varchar { collation, .. } => {
             collation == Collation::UTF8MB4_BIN
         }

@@ -51,6 +51,7 @@ pub(in crate::session) fn row_error(error: &RowError, table: &Table, row: u64) -
 pub(in crate::session) fn value_error(error: &ValueError, column: &str, row: u64) -> SqlError {
     let kind = match error.ty {
         ColumnType::Int { .. } | ColumnType::Year => "integer",
+        ColumnType::Bit { .. } => "bit",
         ColumnType::Decimal { .. } => "decimal",
         ColumnType::Float | ColumnType::Double => "double",
         ColumnType::Date => "date",

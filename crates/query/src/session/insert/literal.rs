@@ -1,7 +1,7 @@
 //! Values in statements that need no evaluation: a column parses their text.
 
 use perigee_engine::catalog::ColumnDef;
-use perigee_value::{ColumnType, Datum, ValueRef, Zone, format_value};
+use perigee_value::{ColumnType, Datum, ValueRef, Zone, format_value, parse_text};
 use sqlparser::ast::{Expr, UnaryOperator, Value};
 
 use super::errors::value_error;
@@ -22,6 +22,19 @@ pub(super) enum Simple {
 }
 
 impl Simple {
+    /// The number that it is, and its type, for a column to which a number and its text are different values: an ENUM or a
+    /// BIT.
+    pub fn number(&self, column: &ColumnDef) -> Option<(Datum, ColumnType)> {
+        let text = match self {
+            Self::Number(text) => text.as_str(),
+            Self::Truth(true) => "1",
+            Self::Truth(false) => "0",
+            _ => return None,
+        };
+        let is_bit = matches!(column.ty, ColumnType::Bit { .. });
+        (is_bit || column.members.is_some()).then(|| number(text, is_bit))
+    }
+
     /// Its text, from which a column parses it.
     pub fn text(self, column: &ColumnDef) -> Vec<u8> {
         match self {
@@ -32,8 +45,32 @@ impl Simple {
             }
             Self::Number(text) if is_moment(column.ty) && is_zero(&text) => b"0000-00-00".to_vec(),
             Self::Number(text) | Self::Text(text) => text.into_bytes(),
+            // Its bytes are those of the number.
+            Self::Binary(bytes) if matches!(column.ty, ColumnType::Bit { .. }) => bytes,
             Self::Binary(bytes) => number_for(column, &bytes).map_or(bytes, String::into_bytes),
             Self::Truth(v) => Self::Number(u8::from(v).to_string()).text(column),
+        }
+    }
+}
+
+/// A number as it is shown, as an integer, a decimal if it is to be rounded, or a DOUBLE.
+fn number(text: &str, rounds: bool) -> (Datum, ColumnType) {
+    let bigint = |unsigned| ColumnType::Int { bytes: 8, unsigned };
+    if let Ok(number) = text.parse() {
+        return (Datum::Int(number), bigint(false));
+    }
+    if let Ok(number) = text.parse() {
+        return (Datum::UInt(number), bigint(true));
+    }
+    let decimal = ColumnType::Decimal {
+        precision: ColumnType::MAX_PRECISION,
+        scale: ColumnType::MAX_SCALE,
+    };
+    match parse_text(decimal, text.as_bytes()) {
+        Ok(number) if rounds => (number, decimal),
+        _ => {
+            let number = text.parse().unwrap_or_default();
+            (Datum::Double(number), ColumnType::Double)
         }
     }
 }
@@ -49,6 +86,7 @@ pub(in crate::session) fn number_for(column: &ColumnDef, bytes: &[u8]) -> Option
         && matches!(
             column.ty,
             ColumnType::Int { .. }
+                | ColumnType::Bit { .. }
                 | ColumnType::Decimal { .. }
                 | ColumnType::Float
                 | ColumnType::Double
@@ -130,7 +168,10 @@ pub(in crate::session) fn literal_datum(
         Some(Simple::Default) | None => Err(SqlError::not_supported(format!("DEFAULT {expr}"))),
         Some(Simple::Null) => Ok(Datum::Null),
         Some(literal) => {
-            let parsed = column.parse(&literal.text(column), zone);
+            let parsed = match literal.number(column) {
+                Some((number, from)) => column.coerce(number, from, zone),
+                None => column.parse(&literal.text(column), zone),
+            };
             parsed.map_err(|e| value_error(&e, "?", 1))
         }
     }

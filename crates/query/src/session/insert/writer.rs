@@ -162,15 +162,10 @@ impl Writer<'_> {
                 Some(Simple::Number(_) | Simple::Truth(_)) if def.ty == ColumnType::Json => self
                     .converter
                     .value(Datum::Bool(true), def.ty, def, number)?,
-                Some(Simple::Number(text)) if def.members.is_some() => {
-                    let ty = ColumnType::Double;
-                    let value = Datum::Double(text.parse().unwrap_or_default());
-                    self.converter.value(value, ty, def, number)?
-                }
-                Some(literal) => {
-                    let text = literal.text(def);
-                    self.converter.text(&text, def, number)?
-                }
+                Some(literal) => match literal.number(def) {
+                    Some((value, from)) => self.converter.value(value, from, def, number)?,
+                    None => self.converter.text(&literal.text(def), def, number)?,
+                },
                 None => {
                     let (value, from) = self.evaluate(value, piece).await?;
                     self.converter.value(value, from, def, number)?

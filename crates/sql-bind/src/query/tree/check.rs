@@ -229,7 +229,7 @@ fn is_one(from: &SqlType, to: &SqlType) -> Result<(), Fault> {
     let is_of_type = from.column == to.column
         || from.is_null()
         || is_string(from) && is_string(to)
-        // Types of results that hold others: BIGINT has those of all integers, DATETIME those of TIMESTAMP.
+        // Types of results that hold others: BIGINT has those of all integers and BITs, DATETIME those of TIMESTAMP.
         || is_int(from) && is_int(to)
         || from.is_moment() && to.is_moment()
         || from.is_time() && to.is_time();
@@ -240,5 +240,9 @@ fn is_one(from: &SqlType, to: &SqlType) -> Result<(), Fault> {
 }
 
 fn is_int(ty: &SqlType) -> bool {
-    matches!(ty.column, Some(perigee_value::ColumnType::Int { .. }))
+    use perigee_value::ColumnType;
+    matches!(
+        ty.column,
+        Some(ColumnType::Int { .. } | ColumnType::Bit { .. })
+    )
 }
