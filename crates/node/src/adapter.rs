@@ -16,7 +16,7 @@ use perigee_query::{
     Connections, FrontendConfig, OkResult, Parameters, Process, ResultColumn, SessionInfo,
     StatusSource,
 };
-use perigee_value::{Collation, ColumnType};
+use perigee_value::{Collation, ColumnType, MembersKind};
 use perigee_wire_mysql as wire;
 use perigee_wire_mysql::{
     CancelToken, Column, ColumnFlags, Columns, ConnectionInfo, ConnectionRegistry, OkInfo,
@@ -416,9 +416,13 @@ fn column(column: &ResultColumn) -> Column {
         name: column.name.clone(),
         org_name: column.org_name.clone(),
         sql_type: match (&column.members, column.ty) {
-            (Some(members), _) => SqlType::Enum {
-                chars: u32::from(members.max_chars()),
-            },
+            (Some(members), _) => {
+                let chars = u32::from(members.max_chars());
+                match members.kind() {
+                    MembersKind::Enum => SqlType::Enum { chars },
+                    MembersKind::Set => SqlType::Set { chars },
+                }
+            }
             (None, Some(ty)) => sql_type(ty),
             (None, None) => SqlType::Null,
         },

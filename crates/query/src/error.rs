@@ -385,12 +385,12 @@ registry! {
     wrong_auto_increment(1075, "42000") => "Incorrect table definition; there can be only one auto column and it must be defined as a key";
     /// A BIT of more bits than there can be.
     too_wide(1439, "42000", column, most) => "Display width out of range for column '{column}' (max = {most})";
-    /// Two values of an ENUM are the same.
-    duplicated_value(1291, "HY000", column, value) => "Column '{column}' has duplicated value '{value}' in ENUM";
-    /// A value of an ENUM has more than 255 characters.
+    /// Two members of an ENUM or a SET are the same.
+    duplicated_value(1291, "HY000", column, value, ty) => "Column '{column}' has duplicated value '{value}' in {ty}";
+    /// A member of an ENUM or a SET has more than 255 characters.
     too_long_value(1097, "HY000", column) => "Too long enumeration/set value for column {column}.";
-    /// An ENUM has more values than there can be.
-    too_many_values(1097, "HY000", column, count) => "Column {column} has {count} values; an ENUM has at most 65534";
+    /// An ENUM or a SET has more members than there can be.
+    too_many_values(1097, "HY000", column, ty) => "Too many strings for column {column} and {ty}";
     /// AUTO_INCREMENT of a column that is no integer.
     wrong_column_specifier(1063, "42000", column) => "Incorrect column specifier for column '{column}'";
     /// A statement that was killed.

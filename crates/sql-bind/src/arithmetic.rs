@@ -5,7 +5,7 @@ use perigee_expr::scalar::{
     Node, Rounding, Scalar, Step, Target, arithmetic_type, rounded_type, unrounded_type,
 };
 use perigee_sql_type::{Number, SqlType};
-use perigee_value::ColumnType;
+use perigee_value::{ColumnType, MembersKind};
 
 use crate::cast::cast_to;
 use crate::literal::number_of_binary;
@@ -21,16 +21,20 @@ pub(crate) fn type_of(number: Number) -> SqlType {
     }
 }
 
-/// A value in a place of numbers: a binary literal is one there, and a value of an ENUM is its number.
+/// A value in a place of numbers: a binary literal is one there, and a value of an ENUM or a SET is its number.
 pub(crate) fn as_number(scalar: Scalar) -> Result<Scalar> {
     let scalar = number_of_binary(scalar)?;
     let Some(members) = scalar.ty.members.clone() else {
         return Ok(scalar);
     };
-    let ty = SqlType {
-        digits: Some(5),
-        ..SqlType::int().nullable(scalar.ty.nullable)
+    let ty = match members.kind() {
+        MembersKind::Enum => SqlType {
+            digits: Some(5),
+            ..SqlType::int()
+        },
+        MembersKind::Set => SqlType::of(members.number_type()),
     };
+    let ty = ty.nullable(scalar.ty.nullable);
     Ok(Scalar::new(
         Node::MemberNumber(Box::new(scalar), members),
         ty,

@@ -1,6 +1,6 @@
 //! What values count as in arithmetic.
 
-use perigee_value::{ColumnType, bits, decimal};
+use perigee_value::{ColumnType, MembersKind, bits, decimal};
 
 use crate::SqlType;
 
@@ -46,14 +46,18 @@ impl Number {
     }
 
     /// What a value of a type counts as. Dates and times count as numbers such as 20200131 and 235959, values of an
-    /// ENUM as their numbers.
+    /// ENUM or a SET as their numbers.
     #[must_use]
     pub fn of(ty: &SqlType) -> Self {
         let Some(column) = ty.column else {
             return Self::Null;
         };
-        if ty.members.is_some() {
-            return Self::Int(5);
+        if let Some(members) = &ty.members {
+            return match (members.kind(), members.number_type().is_unsigned()) {
+                (MembersKind::Enum, _) => Self::Int(5),
+                (MembersKind::Set, false) => Self::Int(19),
+                (MembersKind::Set, true) => Self::UInt(20),
+            };
         }
         if let (ColumnType::Int { unsigned, .. }, Some(digits)) = (column, ty.digits) {
             return if unsigned {

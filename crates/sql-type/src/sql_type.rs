@@ -10,7 +10,7 @@ use crate::{Coercibility, MixOfCollations, TEXT_CHARS, compared_in};
 /// The type of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SqlType {
-    /// The type of a column that has its values; `None` for NULL. That of an ENUM is the one of its texts.
+    /// The type of a column that has its values; `None` for NULL. That of an ENUM or a SET is the one of its texts.
     pub column: Option<ColumnType>,
     /// True if a value may be NULL.
     pub nullable: bool,
@@ -20,7 +20,7 @@ pub struct SqlType {
     pub digits: Option<u8>,
     /// True for a literal, whose type gives way beside that of others.
     pub literal: bool,
-    /// The values of an ENUM.
+    /// The members of an ENUM or a SET.
     pub members: Option<Arc<Members>>,
     /// How firmly a string has its collation.
     pub coercibility: Coercibility,
@@ -61,11 +61,10 @@ impl SqlType {
         }
     }
 
-    /// Values of an ENUM.
+    /// Values of an ENUM or a SET.
     #[must_use]
     pub fn of_members(members: Arc<Members>) -> Self {
-        let chars = members.texts().iter().map(|text| text.chars().count());
-        let chars = u16::try_from(chars.max().unwrap_or(0)).unwrap_or(TEXT_CHARS);
+        let chars = members.max_chars();
         let collation = members.collation();
         Self {
             members: Some(members),
@@ -147,7 +146,7 @@ impl SqlType {
         own == Some(Collation::BINARY)
     }
 
-    /// True for strings of characters, JSON and ENUMs not among them.
+    /// True for strings of characters, JSON not among them.
     #[must_use]
     pub fn is_text(&self) -> bool {
         let is_string = self.column.is_some_and(ColumnType::is_string);

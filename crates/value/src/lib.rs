@@ -35,7 +35,7 @@ pub use datum::{Datum, ValueRef};
 pub use error::{LayoutError, RowError, ValueError, ValueErrorKind};
 pub use layout::{ColumnLayout, MAX_COLUMNS, MAX_KEY_LEN, MAX_RECORD_LEN, Place, RowLayout};
 pub use like::{LikePattern, alike_pattern};
-pub use members::{Members, MembersError};
+pub use members::{Members, MembersError, MembersKind};
 pub use overflow::{OverflowRef, patch_refs, values_to_move_out};
 pub use record::{RecordView, encode_row, encode_text_row, encode_with};
 pub use text::{

@@ -160,6 +160,7 @@ fn values<'a>(column: &Column, array: &'a dyn Array) -> Option<Values<'a>> {
         SqlType::Time { fsp } => spans(array).map(|micros| Values::Time(micros, fsp)),
         SqlType::Char { .. }
         | SqlType::Enum { .. }
+        | SqlType::Set { .. }
         | SqlType::VarChar { .. }
         | SqlType::Text { .. }
         | SqlType::Binary { .. }

@@ -105,6 +105,11 @@ pub enum SqlType {
         /// Length of the longest in characters.
         chars: u32,
     },
+    /// Any of some texts, with commas between.
+    Set {
+        /// Length of all of them in characters.
+        chars: u32,
+    },
     /// Text of varying length.
     VarChar {
         /// Greatest length in characters.
@@ -203,7 +208,9 @@ impl SqlType {
             Self::Timestamp { .. } => TypeCode::Timestamp,
             Self::Time { .. } => TypeCode::Time,
             Self::Year => TypeCode::Year,
-            Self::Char { .. } | Self::Binary { .. } | Self::Enum { .. } => TypeCode::String,
+            Self::Char { .. } | Self::Binary { .. } | Self::Enum { .. } | Self::Set { .. } => {
+                TypeCode::String
+            }
             Self::VarChar { .. } | Self::VarBinary { .. } => TypeCode::VarString,
             Self::Text { .. } | Self::Blob { .. } => TypeCode::Blob,
             Self::Json => TypeCode::Json,
@@ -216,7 +223,11 @@ impl SqlType {
     pub fn is_text(self) -> bool {
         matches!(
             self,
-            Self::Char { .. } | Self::VarChar { .. } | Self::Text { .. } | Self::Enum { .. }
+            Self::Char { .. }
+                | Self::VarChar { .. }
+                | Self::Text { .. }
+                | Self::Enum { .. }
+                | Self::Set { .. }
         )
     }
 
@@ -249,9 +260,10 @@ impl SqlType {
             Self::DateTime { fsp } | Self::Timestamp { fsp } => 19 + fraction(fsp),
             Self::Time { fsp } => 10 + fraction(fsp),
             Self::Year => 4,
-            Self::Char { chars } | Self::VarChar { chars } | Self::Enum { chars } => {
-                chars.saturating_mul(MAX_CHAR_BYTES)
-            }
+            Self::Char { chars }
+            | Self::VarChar { chars }
+            | Self::Enum { chars }
+            | Self::Set { chars } => chars.saturating_mul(MAX_CHAR_BYTES),
             Self::Text { bytes } => bytes.saturating_mul(MAX_CHAR_BYTES),
             Self::Binary { bytes } | Self::VarBinary { bytes } | Self::Blob { bytes } => bytes,
             Self::Json => u32::MAX,
@@ -290,6 +302,7 @@ impl SqlType {
                 ColumnFlags::BLOB.with(ColumnFlags::BINARY)
             }
             Self::Enum { .. } => ColumnFlags::ENUM.with(ColumnFlags::BINARY),
+            Self::Set { .. } => ColumnFlags::SET.with(ColumnFlags::BINARY),
             _ => ColumnFlags::BINARY,
         }
     }

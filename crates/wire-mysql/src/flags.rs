@@ -131,6 +131,8 @@ flags! {
         AUTO_INCREMENT = 9;
         /// A TIMESTAMP.
         TIMESTAMP = 10;
+        /// A SET.
+        SET = 11;
         /// NOT NULL without a default.
         NO_DEFAULT_VALUE = 12;
         /// Part of some key.

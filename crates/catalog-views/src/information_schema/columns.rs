@@ -89,10 +89,7 @@ impl Place {
     pub(super) fn chars(&self) -> Option<u64> {
         let column = self.column();
         if let Some(members) = &column.members {
-            return (1..)
-                .map_while(|n| members.text(n))
-                .map(|text| text.chars().count() as u64)
-                .max();
+            return Some(members.max_chars().into());
         }
         match column.ty {
             ColumnType::Char { chars, .. } | ColumnType::Varchar { chars, .. } => {

@@ -6,7 +6,8 @@ use super::constraint::{self, Check, ForeignKey};
 use super::key::{Descending, Hidden, IndexDef, check_hidden, decode_columns, encode_columns};
 use perigee_types::{DecodeError, Reader, Writer};
 use perigee_value::{
-    Collation, ColumnType, Datum, Members, Now, ValueError, ValueRef, Zone, bits, format_value,
+    Collation, ColumnType, Datum, Members, MembersKind, Now, ValueError, ValueRef, Zone, bits,
+    format_value,
 };
 
 /// A column as CREATE TABLE gives it.
@@ -14,9 +15,9 @@ use perigee_value::{
 pub struct ColumnDef {
     /// Name, in the user's spelling; compared without case.
     pub name: String,
-    /// Type; of an ENUM that of the numbers that rows store.
+    /// Type; of an ENUM or a SET that of the numbers that rows store.
     pub ty: ColumnType,
-    /// What the numbers of an ENUM stand for. Storage knows the numbers only.
+    /// What the numbers of an ENUM or a SET stand for. Storage knows the numbers only.
     pub members: Option<Arc<Members>>,
     /// False for NOT NULL.
     pub nullable: bool,
@@ -79,7 +80,10 @@ impl ColumnDef {
         match self.default.as_ref() {
             Some(ColumnDefault::Value(value)) => Some(value.clone()),
             Some(ColumnDefault::Now) => Some(self.time(now)),
-            None if self.members.is_some() && !self.nullable => Some(Datum::UInt(1)),
+            None if !self.nullable => match self.members.as_ref()?.kind() {
+                MembersKind::Enum => Some(Datum::UInt(1)),
+                MembersKind::Set => None,
+            },
             None => None,
         }
     }
@@ -107,11 +111,18 @@ impl ColumnDef {
         }
     }
 
+    /// True for a SET.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        let members = self.members.as_ref();
+        members.is_some_and(|members| members.kind() == MembersKind::Set)
+    }
+
     /// Appends a value as it is shown; NULL appends nothing.
     pub fn format(&self, value: ValueRef<'_>, out: &mut String) {
         match (&self.members, self.ty, value) {
             (Some(members), _, ValueRef::UInt(number)) => {
-                out.push_str(members.text(number).unwrap_or_default());
+                out.push_str(&members.text(number).unwrap_or_default());
             }
             (None, ColumnType::Bit { bits }, ValueRef::UInt(value)) => {
                 bits::format(bits, value, out);
@@ -218,8 +229,14 @@ const ALL_FLAGS: u8 = HAS_AUTO_INCREMENT | HAS_COLLATION | HAS_CONSTRAINTS | HAS
 
 /// Of the byte about a column: what is hidden follows.
 const IS_HIDDEN: u8 = 16;
+/// Of the same: the members of an ENUM or a SET follow instead of a type.
+const HAS_MEMBERS: u8 = 4;
 /// Of the same: INVISIBLE.
 const IS_INVISIBLE: u8 = 32;
+/// Of the same: the members are a SET's.
+const IS_SET: u8 = 64;
+/// All of them.
+const ALL_COLUMN_FLAGS: u8 = 127;
 
 impl TableDef {
     /// The columns that statements can name: all but the hidden ones, which come last.
@@ -261,7 +278,8 @@ impl TableDef {
                 | u8::from(column.members.is_some()) << 2
                 | u8::from(column.generated.is_some()) << 3
                 | u8::from(column.hidden.is_some()) << 4
-                | u8::from(column.invisible) << 5;
+                | u8::from(column.invisible) << 5
+                | u8::from(column.is_set()) << 6;
             w.str(&column.name).str(&column.comment).u8(flags);
             match &column.members {
                 Some(members) => members.encode(w),
@@ -397,12 +415,17 @@ fn decode_auto_increment(r: &mut Reader<'_>, count: u16) -> Result<AutoIncrement
 
 fn decode_column(r: &mut Reader<'_>) -> Result<ColumnDef, DecodeError> {
     let (name, comment, flags) = (r.str()?.into(), r.str()?.into(), r.u8()?);
-    if flags > 31 + IS_INVISIBLE {
+    let kind = match flags & IS_SET {
+        0 => MembersKind::Enum,
+        _ => MembersKind::Set,
+    };
+    let has_members = flags & HAS_MEMBERS != 0;
+    if flags > ALL_COLUMN_FLAGS || (kind == MembersKind::Set && !has_members) {
         return Err(DecodeError::new("definition: flags of a column"));
     }
-    let members = match flags & 4 {
-        0 => None,
-        _ => Some(Arc::new(Members::decode(r)?)),
+    let members = match has_members {
+        false => None,
+        true => Some(Arc::new(Members::decode(kind, r)?)),
     };
     Ok(ColumnDef {
         name,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use perigee_types::TableId;
-use perigee_value::{ColumnType, Datum, RowError, ValueError, Zone};
+use perigee_value::{ColumnType, Datum, Members, RowError, ValueError, Zone};
 
 use super::build::{Build, Rows};
 use super::change::Change;
@@ -138,12 +138,14 @@ fn computed_alike(from: &ColumnDef, to: &ColumnDef) -> bool {
     from.hidden == to.hidden && (is_prefix || from.generated == to.generated)
 }
 
-/// True if numbers of an ENUM stand for the same values before and after; of other columns, true.
+/// True if numbers of an ENUM or a SET stand for the same values before and after; of other columns, true.
 fn numbered_alike(from: &ColumnDef, to: &ColumnDef) -> bool {
     match (&from.members, &to.members) {
         (None, None) => true,
         (Some(from), Some(to)) => {
-            from.collation() == to.collation() && to.texts().starts_with(from.texts())
+            from.kind() == to.kind()
+                && from.collation() == to.collation()
+                && to.texts().starts_with(from.texts())
         }
         _ => false,
     }
@@ -159,9 +161,10 @@ fn converted(
     let alike = from.ty == to.ty && numbered_alike(from, to);
     match (&from.members, &value) {
         _ if alike => Ok(value),
-        // What an ENUM becomes depends on its texts, but for numbers.
+        // What an ENUM or a SET becomes depends on its texts, but for numbers.
         (Some(members), Datum::UInt(number)) => {
-            if *number == 0 && to.members.is_some() {
+            let is_alike = |to: &Arc<Members>| to.kind() == members.kind();
+            if *number == 0 && to.members.as_ref().is_some_and(is_alike) {
                 return Ok(value);
             }
             let is_text = to.members.is_some() || to.ty.is_string();

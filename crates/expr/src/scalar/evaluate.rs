@@ -169,8 +169,11 @@ impl Scalar {
             Node::Stored(one) => stored(value(one)?, &one.ty, &self.ty),
             Node::MemberNumber(one, members) => match value(one)? {
                 Value::Text(text) => {
-                    let found = members.texts().iter().position(|member| *member == text);
-                    Value::Int(found.map_or(0, |at| at as i64 + 1))
+                    let number = members.shown(&text).unwrap_or(0);
+                    match members.number_type().is_unsigned() {
+                        true => Value::UInt(number),
+                        false => Value::Int(number as i64), // it has its type's
+                    }
                 }
                 _ => Value::Null,
             },

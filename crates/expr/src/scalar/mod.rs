@@ -63,7 +63,7 @@ pub enum Node {
     Stored(Box<Scalar>),
     /// Each byte of a string as the character with its number.
     Latin(Box<Scalar>),
-    /// The number of a value of an ENUM.
+    /// The number of a value of an ENUM or a SET.
     MemberNumber(Box<Scalar>, Arc<Members>),
     /// Operators of arithmetic, one after the other.
     Arithmetic(Box<Scalar>, Vec<Step>),

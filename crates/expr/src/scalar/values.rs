@@ -151,7 +151,7 @@ pub(super) fn stored(value: Value<'_>, from: &SqlType, to: &SqlType) -> Value<'s
         (Err(_), _) => Value::Null,
         (Ok(Datum::UInt(number)), Some(members)) => {
             let text = members.text(number).unwrap_or_default();
-            Value::text(text.to_owned())
+            Value::text(text.into_owned())
         }
         (Ok(held), _) => of_datum(held.as_ref(), column).into_owned(),
     }

@@ -1,4 +1,4 @@
-//! ENUM: storage knows the numbers of the values, statements their texts.
+//! ENUM and SET: storage knows the numbers of the values, statements their texts.
 //!
 //! A table with such columns is planned as a view over the table with the numbers ([`view`]), in which
 //! `mysql_enum_text(number)` is the column. Who needs the number of a text (a comparison with a number or a
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, StringViewBuilder};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, UInt16Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, UInt64Type};
 use datafusion::catalog::view::ViewTable;
 use datafusion::catalog::{TableProvider, default_table_source::provider_as_source};
 use datafusion::common::{Column, Result as DfResult, ScalarValue, TableReference};
@@ -18,19 +18,24 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl,
     Signature, Volatility,
 };
-use perigee_value::Members;
+use perigee_value::{Members, MembersKind};
 
 use super::{kernels, text};
 use crate::plan::metadata;
 use crate::plan::operators::call;
 
-/// A number that no text has.
+/// A number that no text has, but for those of SETs with many members.
 const NONE: u16 = u16::MAX;
 
 /// Arrow type of the numbers, whose stored type may be narrower.
-const NUMBERS: DataType = DataType::UInt16;
+fn numbers_type(members: &Members) -> DataType {
+    match members.kind() {
+        MembersKind::Enum => DataType::UInt16,
+        MembersKind::Set => DataType::UInt64,
+    }
+}
 
-/// `mysql_enum_text(number)`: the text of a value of a certain ENUM.
+/// `mysql_enum_text(number)`: the text of a value of a certain ENUM or SET.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Text {
     members: Arc<Members>,
@@ -71,16 +76,16 @@ impl ScalarUDFImpl for Text {
 /// # Errors
 /// If they are no numbers.
 pub fn texts(numbers: &ArrayRef, members: &Members) -> DfResult<ArrayRef> {
-    let numbers = cast(numbers, &NUMBERS)?;
+    let numbers = cast(numbers, &DataType::UInt64)?;
     let mut out = StringViewBuilder::with_capacity(numbers.len()).with_deduplicate_strings();
-    for number in numbers.as_primitive::<UInt16Type>() {
+    for number in numbers.as_primitive::<UInt64Type>() {
         // What a column of numbers holds besides is shown as what IGNORE stores.
-        out.append_option(number.map(|number| members.text(number.into()).unwrap_or_default()));
+        out.append_option(number.map(|number| members.text(number).unwrap_or_default()));
     }
     Ok(Arc::new(out.finish()))
 }
 
-/// `mysql_enum_number(text)`: the number of a value of a certain ENUM.
+/// `mysql_enum_number(text)`: the number of a value of a certain ENUM or SET.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Number {
     members: Arc<Members>,
@@ -100,26 +105,23 @@ impl ScalarUDFImpl for Number {
     }
 
     fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
-        Ok(NUMBERS)
+        Ok(numbers_type(&self.members))
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
         let nullable = args.arg_fields[0].is_nullable();
-        Ok(Arc::new(Field::new(NUMBER, NUMBERS, nullable)))
+        let numbers = numbers_type(&self.members);
+        Ok(Arc::new(Field::new(NUMBER, numbers, nullable)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         let scalar = matches!(args.args[0], ColumnarValue::Scalar(_));
         let array = args.args[0].to_array(if scalar { 1 } else { args.number_rows })?;
         let texts = text::as_view(&array)?;
-        let numbers: std::collections::HashMap<&str, u16> = (1..)
-            .zip(self.members.texts())
-            .map(|(number, text)| (text.as_str(), number))
-            .collect();
-        let number = |text: &str| numbers.get(text).copied().unwrap_or(0);
-        let numbers: PrimitiveArray<UInt16Type> =
-            texts.iter().map(|text| text.map(number)).collect();
-        kernels::shape(Arc::new(numbers), scalar)
+        let number = self.members.numbering();
+        let numbers = texts.iter().map(|text| text.map(&number));
+        let numbers: PrimitiveArray<UInt64Type> = numbers.collect();
+        kernels::shape(cast(&numbers, &numbers_type(&self.members))?, scalar)
     }
 
     fn simplify(&self, mut args: Vec<Expr>, _: &SimplifyContext) -> DfResult<ExprSimplifyResult> {
@@ -127,22 +129,19 @@ impl ScalarUDFImpl for Number {
             && function.func.name() == TEXT
         {
             let stored = function.args.swap_remove(0);
-            return Ok(ExprSimplifyResult::Simplified(widened(stored)));
+            let numbers = numbers_type(&self.members);
+            let widened = datafusion::logical_expr::cast(stored, numbers);
+            return Ok(ExprSimplifyResult::Simplified(widened));
         }
         Ok(ExprSimplifyResult::Original(args))
     }
-}
-
-/// A stored number as [`Number`] gives it.
-fn widened(stored: Expr) -> Expr {
-    datafusion::logical_expr::cast(stored, NUMBERS)
 }
 
 fn signature() -> Signature {
     Signature::any(1, Volatility::Immutable)
 }
 
-/// The number of a text of an ENUM.
+/// The number of a text of an ENUM or a SET.
 #[must_use]
 pub fn number_of(text: Expr, members: Members) -> Expr {
     let number = Number {
@@ -152,7 +151,7 @@ pub fn number_of(text: Expr, members: Members) -> Expr {
     call(number.into(), vec![text])
 }
 
-/// The text of a number of an ENUM.
+/// The text of a number of an ENUM or a SET.
 #[must_use]
 pub fn text_of(number: Expr, members: Members) -> Expr {
     let text = Text {
@@ -162,14 +161,18 @@ pub fn text_of(number: Expr, members: Members) -> Expr {
     call(text.into(), vec![number])
 }
 
-/// A number as a literal that [`number_of`] is compared with.
+/// A number as a literal that [`number_of`] is compared with; `None` is one that no text has which is looked at.
 #[must_use]
-pub fn literal(number: Option<u64>) -> Expr {
-    let number = number.and_then(|number| u16::try_from(number).ok());
-    Expr::Literal(ScalarValue::UInt16(Some(number.unwrap_or(NONE))), None)
+pub fn literal(members: &Members, number: Option<u64>) -> Expr {
+    let number = number.unwrap_or(NONE.into());
+    let literal = match members.kind() {
+        MembersKind::Enum => ScalarValue::UInt16(Some(u16::try_from(number).unwrap_or(NONE))),
+        MembersKind::Set => ScalarValue::UInt64(Some(number)),
+    };
+    Expr::Literal(literal, None)
 }
 
-/// A table with numbers of ENUMs as one with their texts; any other as it is.
+/// A table with numbers of ENUMs and SETs as one with their texts; any other as it is.
 ///
 /// # Errors
 /// If there can be no such plan.

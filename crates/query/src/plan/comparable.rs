@@ -161,7 +161,7 @@ pub(super) fn has_more_digits(ty: &DataType) -> bool {
     matches!(ty, DataType::Decimal256(p, _) if *p > MAX_WIDE_PRECISION)
 }
 
-/// A value of an ENUM beside a constant pattern: its number is one of those of the texts that match.
+/// A value of an ENUM or a SET beside a constant pattern: its number is one of those of the texts that match.
 pub(super) fn enum_like(
     like: &Like,
     members: Members,
@@ -175,13 +175,13 @@ pub(super) fn enum_like(
         return Ok(None);
     };
     let pattern = LikePattern::collated(pattern, '\\', common);
-    let matching = members.numbers(|text| pattern.matches(text.as_bytes()));
+    let Some(matching) = members.numbers(|text| pattern.matches(text.as_bytes())) else {
+        return Ok(None);
+    };
+    let literal = |number| enumeration::literal(&members, number);
     let list = match &matching[..] {
-        [] => vec![enumeration::literal(None)],
-        matching => matching
-            .iter()
-            .map(|number| enumeration::literal(Some(*number)))
-            .collect(),
+        [] => vec![literal(None)],
+        matching => matching.iter().map(|number| literal(Some(*number))).collect(),
     };
     let number = enumeration::number_of(like.expr.as_ref().clone(), members);
     Ok(Some(Expr::InList(InList::new(

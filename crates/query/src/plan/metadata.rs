@@ -4,7 +4,7 @@ use datafusion::common::metadata::FieldMetadata;
 use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::{DataType, Field};
-use perigee_value::{Collation, ColumnType, Members};
+use perigee_value::{Collation, ColumnType, Members, MembersKind};
 
 use crate::functions::types::is_string;
 
@@ -19,8 +19,10 @@ const COLLATION: &str = "mysql.collation";
 const FORM: &str = "mysql.form";
 /// Of a form of a constant: the text that it is of.
 const FORM_OF: &str = "mysql.form.of";
-/// The values of an ENUM, each behind its length in bytes and a colon.
+/// The members of an ENUM or a SET, each behind its length in bytes and a colon.
 const MEMBERS: &str = "mysql.members";
+/// Of a SET's members.
+const SET: &str = "mysql.set";
 
 /// Where a column comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,15 +123,18 @@ pub fn collation(field: &Field) -> Collation {
         .unwrap_or(Collation::UTF8MB4_BIN)
 }
 
-/// Notes the values of an ENUM.
+/// Notes the members of an ENUM or a SET.
 pub fn set_members(metadata: &mut HashMap<String, String>, members: &Members) {
     let texts = members.texts().iter();
     let texts = texts.map(|text| format!("{}:{text}", text.len()));
     metadata.insert(MEMBERS.to_owned(), texts.collect());
+    if members.kind() == MembersKind::Set {
+        metadata.insert(SET.to_owned(), String::new());
+    }
     set_collation(metadata, members.collation());
 }
 
-/// The values of a field, if it is that of an ENUM column.
+/// The members of a field, if it is that of an ENUM or SET column.
 #[must_use]
 pub fn members(field: &Field) -> Option<Members> {
     let mut rest = field.metadata().get(MEMBERS)?.as_str();
@@ -139,10 +144,14 @@ pub fn members(field: &Field) -> Option<Members> {
         texts.push(text.get(..length)?.to_owned());
         rest = &text[length..];
     }
-    Members::new(texts, collation(field)).ok()
+    let kind = match field.metadata().contains_key(SET) {
+        true => MembersKind::Set,
+        false => MembersKind::Enum,
+    };
+    Members::of(kind, texts, collation(field)).ok()
 }
 
-/// True for texts of an ENUM column.
+/// True for texts of an ENUM or SET column.
 #[must_use]
 pub fn is_enum(field: &Field) -> bool {
     field.metadata().contains_key(MEMBERS)
@@ -188,7 +197,7 @@ pub fn is_year(field: &Field) -> bool {
     field.metadata().get(TYPE).is_some_and(|ty| ty == "year")
 }
 
-/// True for values of a CHAR or ENUM column, which have no trailing spaces.
+/// True for values of a CHAR, ENUM or SET column, which have no trailing spaces.
 #[must_use]
 pub fn is_char(field: &Field) -> bool {
     let ty = field.metadata().get(TYPE);

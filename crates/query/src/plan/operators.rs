@@ -10,7 +10,8 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::{Expr, Operator, ScalarUDF, binary_expr, cast, lit};
-use perigee_value::{ColumnType, Members, Units, decimal};
+use perigee_engine::ndp::column_data_type;
+use perigee_value::{Collation, ColumnType, Members, Units, decimal};
 
 use crate::error::SqlError;
 use crate::functions::collation::COLLATE;
@@ -103,14 +104,18 @@ fn as_integer(truth: Expr) -> Expr {
     }
 }
 
-/// An expression in a place of numbers: a value of an ENUM counts as its number, which has a sign there.
+/// An expression in a place of numbers: a value of an ENUM or a SET counts as its number, which has a
+/// sign there.
 ///
 /// # Errors
 /// If the expression has no type.
 pub fn as_number(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
     let field = field_of(&expr, schema)?;
     Ok(match metadata::members(&field) {
-        Some(members) => cast(enumeration::number_of(expr, members), DataType::Int32),
+        Some(members) => {
+            let ty = column_data_type(members.number_type());
+            cast(enumeration::number_of(expr, members), ty)
+        }
         None => expr,
     })
 }
@@ -164,10 +169,10 @@ pub(super) fn compare_enum(
     })
 }
 
-/// The most values of an ENUM that a condition lists.
+/// The most values of an ENUM or a SET that a condition lists.
 const LISTED: usize = 1000;
 
-/// A value of an ENUM beside a constant text: its number is one of those for which the comparison holds.
+/// A value of an ENUM or a SET beside a constant text: its number is one of those for which the comparison holds.
 fn compare_with_text(
     op: Operator,
     value: &Expr,
@@ -196,24 +201,33 @@ fn compare_with_text(
             _ => order.is_eq(),
         }
     };
-    let found = members.numbers(holds);
-    let number = enumeration::number_of(value.clone(), members);
+    let is_equality = matches!(
+        op,
+        Operator::Eq | Operator::NotEq | Operator::IsNotDistinctFrom
+    );
+    let found = match members.numbers(holds) {
+        Some(found) => found,
+        // Of the many values of a SET one may be equal: code points compare as members do.
+        None if is_equality && common == Collation::UTF8MB4_BIN => {
+            match members.shown(text.trim_end_matches(' ')) {
+                Some(only) => vec![only],
+                None => return Ok(None),
+            }
+        }
+        None => return Ok(None),
+    };
+    let literal = |number| enumeration::literal(&members, number);
+    let number = enumeration::number_of(value.clone(), members.clone());
     let equality = match op {
         Operator::NotEq | Operator::IsNotDistinctFrom => op,
         _ => Operator::Eq,
     };
     Ok(match found[..] {
-        [] => Some(binary_expr(number, equality, enumeration::literal(None))),
-        [one] => Some(binary_expr(
-            number,
-            equality,
-            enumeration::literal(Some(one)),
-        )),
+        [] => Some(binary_expr(number, equality, literal(None))),
+        [one] => Some(binary_expr(number, equality, literal(Some(one)))),
         _ if found.len() > LISTED || equality == Operator::IsNotDistinctFrom => None,
         _ => {
-            let list = found
-                .iter()
-                .map(|number| enumeration::literal(Some(*number)));
+            let list = found.iter().map(|number| literal(Some(*number)));
             let list = InList::new(Box::new(number), list.collect(), op == Operator::NotEq);
             Some(Expr::InList(list))
         }

@@ -71,6 +71,10 @@ fn columns_of_a_table_are_described_as_mysql_does() {
             "01 65 01 65 0c 2d 00 08 00 00 00 fe 80 01 00 00 00",
         ),
         (
+            of_ty("s", SqlType::Set { chars: 3 }),
+            "01 73 01 73 0c 2d 00 0c 00 00 00 fe 80 08 00 00 00",
+        ),
+        (
             of_ty("p", SqlType::VarChar { chars: 20 }),
             "01 70 01 70 0c 2d 00 50 00 00 00 fd 80 00 00 00 00",
         ),

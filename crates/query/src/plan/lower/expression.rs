@@ -3,6 +3,7 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, DataFusionError, Result as DfResult};
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, cast, lit};
+use perigee_engine::ndp::column_data_type;
 use perigee_expr::scalar::{Node, Scalar};
 
 use super::{Row, constant};
@@ -93,7 +94,7 @@ impl Row<'_> {
             Node::Latin(one) => call(Latin::default().into(), vec![self.expr(one)?]),
             Node::MemberNumber(one, members) => {
                 let number = enumeration::number_of(self.expr(one)?, members.as_ref().clone());
-                cast(number, DataType::Int32)
+                cast(number, column_data_type(members.number_type()))
             }
             Node::Arithmetic(first, steps) => return self.arithmetic(first, steps),
             Node::Negate(one) => self.negated(one)?,

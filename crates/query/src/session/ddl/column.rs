@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use perigee_engine::catalog::{ColumnDef, ColumnDefault};
-use perigee_value::{Collation, ColumnType, Members, MembersError, Zone, bits};
+use perigee_value::{
+    Collation, ColumnType, Datum, Members, MembersError, MembersKind, Zone, bits,
+};
 use sqlparser::ast::{
     BinaryLength, CharacterLength, ColumnDef as AstColumn, ColumnOption, DataType, EnumMember,
     ExactNumberInfo, Expr, FunctionArguments, GeneratedExpressionMode, TimezoneInfo, Value,
@@ -45,11 +47,8 @@ pub(super) fn column_definition(
     zone: Zone,
 ) -> Result<Definition> {
     let name = checked_column_name(&column.name.value)?;
-    let values = match &column.data_type {
-        DataType::Enum(values, None) => Some(values),
-        _ => None,
-    };
-    let ty = match values {
+    let values = listed(&column.data_type)?;
+    let ty = match &values {
         // The numbers are known with the collation.
         Some(_) => ColumnType::Int {
             bytes: 1,
@@ -116,7 +115,7 @@ pub(super) fn column_definition(
         said => texts(said.unwrap_or(otherwise))?,
     };
     match values {
-        Some(values) => set_members(&mut def, values, collation)?,
+        Some((kind, texts)) => set_members(&mut def, kind, texts, collation)?,
         None => def.ty = with_collation(def.ty, collation),
     }
     if key == Some(Inline::Primary) && !null_said {
@@ -153,22 +152,39 @@ pub(super) fn column_definition(
     })
 }
 
-/// Gives a column of type ENUM its values.
-fn set_members(column: &mut ColumnDef, values: &[EnumMember], collation: Collation) -> Result<()> {
+/// The texts that the type of a column lists.
+fn listed(ty: &DataType) -> Result<Option<(MembersKind, Vec<String>)>> {
     let text = |value: &EnumMember| match value {
         EnumMember::Name(text) => Ok(text.clone()),
         EnumMember::NamedValue(..) => unsupported("ENUM with numbers"),
     };
-    let texts = values.iter().map(text).collect::<Result<_>>()?;
-    set_texts(column, texts, collation)
+    Ok(match ty {
+        DataType::Enum(values, None) => {
+            let texts = values.iter().map(text).collect::<Result<_>>()?;
+            Some((MembersKind::Enum, texts))
+        }
+        DataType::Set(texts) => Some((MembersKind::Set, texts.clone())),
+        _ => None,
+    })
 }
 
-fn set_texts(column: &mut ColumnDef, texts: Vec<String>, collation: Collation) -> Result<()> {
-    let members = Members::new(texts, collation).map_err(|error| match error {
-        MembersError::Duplicate(text) => SqlError::duplicated_value(&column.name, text),
+/// Gives a column of type ENUM or SET its members.
+fn set_members(
+    column: &mut ColumnDef,
+    kind: MembersKind,
+    texts: Vec<String>,
+    collation: Collation,
+) -> Result<()> {
+    let name = match kind {
+        MembersKind::Enum => "ENUM",
+        MembersKind::Set => "SET",
+    };
+    let members = Members::of(kind, texts, collation).map_err(|error| match error {
+        MembersError::Duplicate(text) => SqlError::duplicated_value(&column.name, text, name),
         MembersError::TooLong => SqlError::too_long_value(&column.name),
+        MembersError::Comma(text) => SqlError::illegal_value("set", text),
         MembersError::Count(0) => SqlError::syntax("", 1),
-        MembersError::Count(count) => SqlError::too_many_values(&column.name, count),
+        MembersError::Count(_) => SqlError::too_many_values(&column.name, name),
     })?;
     column.ty = members.ty();
     column.members = Some(Arc::new(members));
@@ -195,7 +211,7 @@ pub(super) fn set_default(column: &mut ColumnDef, default: &Expr, zone: Zone) ->
     if column.ty.is_long() && !is_null {
         return Err(SqlError::long_default(&column.name));
     }
-    let value = literal_datum(default, column, zone).map_err(|e| match e.errno {
+    let value = default_value(default, column, zone).map_err(|e| match e.errno {
         1235 => e,
         _ => SqlError::invalid_default(&column.name),
     })?;
@@ -205,6 +221,23 @@ pub(super) fn set_default(column: &mut ColumnDef, default: &Expr, zone: Zone) ->
     // DEFAULT NULL is what a nullable column has anyway.
     column.default = (!value.is_null()).then_some(ColumnDefault::Value(value));
     Ok(())
+}
+
+/// The value that a literal stands for. That of a SET is its members, not their number.
+fn default_value(default: &Expr, column: &ColumnDef, zone: Zone) -> Result<Datum> {
+    let is_text = |value: &Value| {
+        matches!(value, Value::SingleQuotedString(text) | Value::DoubleQuotedString(text)
+            if column.members.as_ref().is_some_and(|own| own.number(text.as_bytes()).is_some()))
+    };
+    match default {
+        Expr::Value(value) if column.is_set() && value.value != Value::Null => {
+            match is_text(&value.value) {
+                true => literal_datum(default, column, zone),
+                false => Err(SqlError::invalid_default(&column.name)),
+            }
+        }
+        _ => literal_datum(default, column, zone),
+    }
 }
 
 /// The digits of CURRENT_TIMESTAMP(digits) or one of its synonyms.
@@ -356,14 +389,14 @@ fn fraction(column: &str, digits: Option<u64>) -> Result<u8> {
 /// Gives a column of texts another collation.
 ///
 /// # Errors
-/// 1291 if two values of an ENUM are equal in it.
+/// 1291 if two members of an ENUM or a SET are equal in it.
 pub(super) fn convert(column: &mut ColumnDef, collation: Collation) -> Result<()> {
     let Some(members) = &column.members else {
         column.ty = with_collation(column.ty, collation);
         return Ok(());
     };
-    let texts = members.texts().to_vec();
-    set_texts(column, texts, collation)
+    let (kind, texts) = (members.kind(), members.texts().to_vec());
+    set_members(column, kind, texts, collation)
 }
 
 /// The type with another collation, if it is one of texts.

@@ -253,7 +253,7 @@ impl Converter {
         let error = SqlError::null_not_allowed(&column.name);
         // An ENUM's is its first value.
         let otherwise = match &column.members {
-            Some(_) => Some(Datum::UInt(1)),
+            Some(members) => Some(Datum::UInt(members.least())),
             None => implicit_default(column.ty),
         };
         match otherwise.filter(|_| self.strictness.adjusts_null) {
@@ -307,8 +307,8 @@ pub(in crate::session) fn implicit_default(ty: ColumnType) -> Option<Datum> {
 fn nearest(column: &ColumnDef, text: &[u8], kind: ValueErrorKind, zone: Zone) -> Option<Datum> {
     let ty = column.ty;
     let text = String::from_utf8_lossy(text);
-    if column.members.is_some() {
-        return implicit_default(ty);
+    if let Some(members) = &column.members {
+        return Some(Datum::UInt(members.nearest(&text)));
     }
     match ty {
         ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {

@@ -16,7 +16,7 @@ use datafusion::arrow::datatypes::{
 use perigee_engine::scan::Records;
 use perigee_value::{Collation, ColumnType, Members, RecordView, RowLayout, ValueRef};
 
-use crate::functions::wide;
+use crate::functions::{enumeration, wide};
 
 /// A column to order by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,22 +139,15 @@ impl Rows<'_> {
                 let (ty, count) = (field.data_type(), picked.len());
                 match members {
                     None => array(ty, values, count),
-                    Some(members) => array(ty, values.map(|value| shown(value, members)), count),
+                    Some(members) => {
+                        let numbers = array(&DataType::UInt64, values, count)?;
+                        enumeration::texts(&numbers, members).ok()
+                    }
                 }
             })
             .collect::<Option<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(picked.len()));
         RecordBatch::try_new_with_options(schema.clone(), arrays, &options).ok()
-    }
-}
-
-/// A value of an ENUM as it is shown.
-fn shown<'v>(value: ValueRef<'v>, members: &'v Members) -> ValueRef<'v> {
-    match value {
-        ValueRef::UInt(number) => {
-            ValueRef::String(members.text(number).unwrap_or_default().as_bytes())
-        }
-        value => value,
     }
 }
 
