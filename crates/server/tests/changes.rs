@@ -184,7 +184,7 @@ impl Contest {
         for sql in everything(tables) {
             let query = Query {
                 sql: sql.to_owned(),
-                columns: vec![Compared::Exactly; 20],
+                columns: vec![Compared::Exactly; 30],
                 order: Order::Rows,
                 made: None,
             };

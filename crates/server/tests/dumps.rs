@@ -28,8 +28,9 @@ CREATE TABLE times (id INT PRIMARY KEY, dt DATE, tm DATETIME(6), ts TIMESTAMP(3)
     made DATETIME NOT NULL DEFAULT CURRENT_TIMESTAMP, seen TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP);
 CREATE TABLE texts (id INT PRIMARY KEY, c CHAR(5) NOT NULL DEFAULT 'it''s', v VARCHAR(100) CHARACTER SET latin1,
     g VARCHAR(300) COLLATE utf8mb4_general_ci, tt TINYTEXT, tx TEXT, mt MEDIUMTEXT, lt LONGTEXT,
-    e ENUM('a','it''s','ä,b') DEFAULT 'a', j JSON, KEY (g), KEY both_columns (c, v), KEY tx (tx(10), id DESC), UNIQUE KEY lt (lt(200)));
-CREATE TABLE bytes (id INT PRIMARY KEY, vb VARBINARY(300), tb TINYBLOB, b BLOB, mb MEDIUMBLOB, lb LONGBLOB, KEY (vb(2) DESC, b(300)));
+    e ENUM('a','it''s','ä,b') DEFAULT 'a', j JSON, s SET('x','it''s','ä') NOT NULL DEFAULT 'ä,x', KEY (g), KEY both_columns (c, v), KEY tx (tx(10), id DESC), UNIQUE KEY lt (lt(200)));
+CREATE TABLE bytes (id INT PRIMARY KEY, vb VARBINARY(300), tb TINYBLOB, b BLOB, mb MEDIUMBLOB, lb LONGBLOB,
+    bt BIT(20) DEFAULT b'1010', KEY (bt), KEY (vb(2) DESC, b(300)));
 CREATE TABLE `select` (`from` INT, `a``b` VARCHAR(10) DEFAULT '' COMMENT 'x\'y', `käse` INT, KEY `k ey` (`käse`));
 CREATE TABLE nothing (id INT PRIMARY KEY);
 CREATE TABLE e.more (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, t TEXT);
@@ -144,7 +145,8 @@ async fn fill(client: &mut Client) {
         };
         let value = hex(&bytes);
         let sql = format!(
-            "INSERT INTO d.bytes VALUES ({id}, {value}, {value}, {value}, {value}, {value})"
+            "INSERT INTO d.bytes VALUES ({id}, {value}, {value}, {value}, {value}, {value}, {})",
+            ["DEFAULT", "NULL", "1048575", "0x2700", "0x5c0d0a", "255"][id % 6],
         );
         client.execute(&sql).await.unwrap();
         let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
@@ -160,8 +162,9 @@ async fn fill(client: &mut Client) {
             .map(|text| format!("_utf8mb4 {}", hex(text.as_bytes())));
         let json = format!("JSON_OBJECT('a', {id}, 'it''s \"', JSON_ARRAY(1, NULL, 'ä\\\\n'))");
         let sql = format!(
-            "INSERT INTO d.texts VALUES ({id}, {short}, {latin}, {text}, {tiny}, {text}, {long}, {long}, {}, {json})",
+            "INSERT INTO d.texts VALUES ({id}, {short}, {latin}, {text}, {tiny}, {text}, {long}, {long}, {}, {json}, {})",
             ["'a'", "NULL", "'it''s'", "3"][id % 4],
+            ["''", "'ä,it''s'", "DEFAULT", "7"][id % 4],
         );
         client.execute(&sql).await.unwrap();
     }

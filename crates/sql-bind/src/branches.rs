@@ -132,7 +132,9 @@ fn converted(value: Scalar, ty: &SqlType) -> Result<Scalar> {
     };
     let is_one = match (from, to) {
         (ColumnType::Int { unsigned: a, .. }, ColumnType::Int { unsigned: b, .. }) => a == b,
-        (ColumnType::Bit { .. }, to) if !to.is_string() => to != ColumnType::Year && to.is_unsigned(),
+        (ColumnType::Bit { .. }, to) if !to.is_string() => {
+            to != ColumnType::Year && to.is_unsigned()
+        }
         (ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }, _) => ty.is_moment(),
         (ColumnType::Time { .. }, ColumnType::Time { .. }) => true,
         _ if value.ty.is_text() => ty.is_text(),

@@ -125,7 +125,10 @@ impl Binder<'_> {
         };
         let nullable = scalar.ty.nullable;
         let width = bits::width(bits);
-        let bytes = self.library(BITS_AS_BYTES, vec![scalar, crate::literal::int(width.into())])?;
+        let bytes = self.library(
+            BITS_AS_BYTES,
+            vec![scalar, crate::literal::int(width.into())],
+        )?;
         let ty = SqlType::of(ColumnType::Varchar {
             chars: width.into(),
             collation: Collation::BINARY,

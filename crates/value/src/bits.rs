@@ -93,7 +93,10 @@ mod tests {
         let parse = |bits, text: &[u8]| parse_text(bit(bits), text);
         assert_eq!(parse(8, b"1"), Ok(Datum::UInt(0x31)));
         assert_eq!(parse(1, b""), Ok(Datum::UInt(0)));
-        assert_eq!(parse(3, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 7]), Ok(Datum::UInt(7)));
+        assert_eq!(
+            parse(3, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 7]),
+            Ok(Datum::UInt(7))
+        );
         assert_eq!(parse(64, &[0xff; 8]), Ok(Datum::UInt(u64::MAX)));
         for (bits, text) in [(3, &[8][..]), (12, b"12"), (64, &[1; 9])] {
             let error = parse(bits, text).unwrap_err();

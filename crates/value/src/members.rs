@@ -256,7 +256,9 @@ impl Members {
         let is_set = self.kind == MembersKind::Set;
         move |text: &str| match is_set {
             true if text.is_empty() => 0,
-            true => text.split(',').fold(0, |number, part| number | member(part)),
+            true => text
+                .split(',')
+                .fold(0, |number, part| number | member(part)),
             false => member(text),
         }
     }
@@ -507,7 +509,9 @@ mod tests {
             let parsed = set.parse(text.as_bytes());
             assert_eq!(parsed.unwrap(), Datum::UInt(number), "{text}");
         }
-        for text in ["X", "x,", ",x", "x,,y", " x", "x, y", "16", "-1", "x,5", "1x"] {
+        for text in [
+            "X", "x,", ",x", "x,,y", " x", "x, y", "16", "-1", "x,5", "1x",
+        ] {
             let error = set.parse(text.as_bytes()).unwrap_err();
             assert_eq!(error.kind, ValueErrorKind::Truncated, "{text}");
         }
@@ -520,7 +524,10 @@ mod tests {
         assert_eq!(set.text(16), None);
         assert_eq!(set.max_chars(), 9);
         assert_eq!(set.to_string(), "set('x','y','Zoë','4')");
-        assert_eq!(set.numbers(|text| text.starts_with("x,y")), Some(vec![3, 7, 11, 15]));
+        assert_eq!(
+            set.numbers(|text| text.starts_with("x,y")),
+            Some(vec![3, 7, 11, 15])
+        );
         for (text, nearest) in [("x,w,y", 3), ("w", 0), ("99", 3), ("-1", 15), ("x,5", 1)] {
             assert_eq!(set.nearest(text), nearest, "{text}");
         }
@@ -545,7 +552,10 @@ mod tests {
         let texts: Vec<String> = (0..64).map(|n| n.to_string()).collect();
         let all = Members::of(MembersKind::Set, texts.clone(), Collation::UTF8MB4_BIN).unwrap();
         assert_eq!(of(&all, -1), Ok(Datum::UInt(u64::MAX)));
-        assert_eq!(all.number(all.text(u64::MAX).unwrap().as_bytes()), Some(u64::MAX));
+        assert_eq!(
+            all.number(all.text(u64::MAX).unwrap().as_bytes()),
+            Some(u64::MAX)
+        );
         assert_eq!(all.numbers(|_| true), None, "too many");
         assert!(all.number_type().is_unsigned() && !three.number_type().is_unsigned());
         for (count, width) in [(8, 1), (9, 2), (17, 4), (33, 8), (64, 8)] {

@@ -50,6 +50,8 @@ fn columns() -> Vec<(ColumnType, Datum)> {
         ),
         (long(2, TEXT), string("a long value that lies in its row")),
         (ColumnType::Json, string("{\"a\": [1, 2.5, null]}")),
+        (ColumnType::Bit { bits: 12 }, Datum::UInt(0xabc)),
+        (ColumnType::Bit { bits: 64 }, Datum::UInt(u64::MAX)),
     ]
 }
 

@@ -136,7 +136,10 @@ fn hexadecimal(digits: &str) -> Option<String> {
             b'0' | b'1' => Some(byte << 1 | (digit - b'0')),
             _ => None,
         };
-        digits.iter().try_fold(0, bit).map(|byte| format!("{byte:02X}"))
+        digits
+            .iter()
+            .try_fold(0, bit)
+            .map(|byte| format!("{byte:02X}"))
     };
     let first = (!first.is_empty()).then_some(first);
     first.into_iter().chain(bytes.chunks(8)).map(byte).collect()

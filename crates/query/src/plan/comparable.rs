@@ -181,7 +181,10 @@ pub(super) fn enum_like(
     let literal = |number| enumeration::literal(&members, number);
     let list = match &matching[..] {
         [] => vec![literal(None)],
-        matching => matching.iter().map(|number| literal(Some(*number))).collect(),
+        matching => matching
+            .iter()
+            .map(|number| literal(Some(*number)))
+            .collect(),
     };
     let number = enumeration::number_of(like.expr.as_ref().clone(), members);
     Ok(Some(Expr::InList(InList::new(

@@ -412,6 +412,37 @@ def check_enum(connection):
     equal(all_of(cursor, "SELECT id, size + 0 FROM shirts WHERE size = 'small'"), [(2, 1)])
 
 
+def check_set(connection):
+    cursor = connection.cursor()
+    cursor.execute("CREATE TABLE doors (id INT PRIMARY KEY, has SET('lock', 'größer', 'x') NOT NULL)")
+    cursor.execute("INSERT INTO doors VALUES (%s, %s), (2, 4), (3, '')", (1, "x,größer"))
+    for select in ("SELECT has FROM doors ORDER BY has DESC", "SELECT has FROM doors WHERE id = 1"):
+        cursor.execute(select)
+        field = cursor._result.fields[0]
+        equal((field.type_code, field.length, field.flags),
+              (FIELD_TYPE.STRING, 4 * 13, FLAG.SET | FLAG.BINARY | FLAG.NOT_NULL))
+        equal(cursor.fetchone(), ("größer,x",))
+    fails(pymysql.err.DataError, 1265, "Data truncated for column 'has' at row 1", cursor,
+          "INSERT INTO doors VALUES (4, 'lock,key')")
+    equal(all_of(cursor, "SELECT id, has + 0 FROM doors WHERE FIND_IN_SET('x', has) ORDER BY id"), [(1, 6), (2, 4)])
+
+
+def check_bit(connection):
+    cursor = connection.cursor()
+    cursor.execute("CREATE TABLE bits (id INT PRIMARY KEY, a BIT(12) NOT NULL, b BIT(64), c BIT)")
+    cursor.execute("INSERT INTO bits VALUES (1, b'101', 0xFFFFFFFFFFFFFFFF, 1), (2, %s, NULL, FALSE)", (65,))
+    cursor.execute("SELECT a, b, c FROM bits ORDER BY id")
+    equal([(field.type_code, field.length, field.flags) for field in cursor._result.fields],
+          [(FIELD_TYPE.BIT, 12, FLAG.UNSIGNED | FLAG.NOT_NULL), (FIELD_TYPE.BIT, 64, FLAG.UNSIGNED),
+           (FIELD_TYPE.BIT, 1, FLAG.UNSIGNED)])
+    equal(cursor.fetchall(), ((b"\0\x05", b"\xff" * 8, b"\1"), (b"\0A", None, b"\0")))
+    fails(pymysql.err.DataError, 1406, "Data too long for column 'a' at row 1", cursor,
+          "INSERT INTO bits VALUES (3, 4096, 0, 0)")
+    cursor.execute("SELECT MAX(a), COALESCE(b, 0), CONCAT(a) FROM bits WHERE id = 2 GROUP BY b, a")
+    equal(cursor.fetchone(), (b"\0A", 0, b"\0A"))
+    equal(all_of(cursor, "SELECT id FROM bits WHERE a = 65 AND NOT c"), [(2,)])
+
+
 def main():
     with connect() as connection:
         connection.cursor().execute("CREATE DATABASE p")

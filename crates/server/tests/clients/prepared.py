@@ -143,6 +143,21 @@ def check_enum(connection):
     equal(rows_of(cursor), [("small", 2), ("größer", 1)])
 
 
+def check_bit_and_set(connection):
+    plain = connection.cursor()
+    plain.execute("CREATE TABLE rights (id INT PRIMARY KEY, b BIT(12), s SET('read', 'write'))")
+    cursor = connection.cursor(prepared=True)
+    for row in ((1, 5, "write,read"), (2, b"A", 2), (3, None, None)):
+        cursor.execute("INSERT INTO rights VALUES (?, ?, ?)", row)
+    fails(1406, cursor, "INSERT INTO rights VALUES (?, ?, ?)", (4, 4096, ""))
+    fails(1265, cursor, "INSERT INTO rights VALUES (?, ?, ?)", (4, 1, "execute"))
+    cursor.execute("SELECT id, HEX(b), b + 0, s FROM rights WHERE b >= ? OR s IS NULL ORDER BY id", (5,))
+    equal([tuple(map(text, row)) for row in cursor.fetchall()],
+          [(1, "5", 5, "read,write"), (2, "41", 65, "write"), (3, None, None, None)])
+    cursor.execute("SELECT id FROM rights WHERE s = ?", ("read,write",))
+    equal(rows_of(cursor), [(1,)])
+
+
 def check_again(connection):
     cursor = connection.cursor(prepared=True)
     sql = "SELECT id FROM types WHERE id = ? OR v = ?"

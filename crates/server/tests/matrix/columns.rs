@@ -211,6 +211,12 @@ pub const COLUMNS: &[Typed] = &[
         "ENUM('A', 'abc', '1')",
         &["'A'", "'abc'", "'1'", "NULL"],
     ),
+    typed(
+        "se",
+        "SET('A', 'abc', '1')",
+        &["'A'", "'abc,A'", "'1'", "''", "NULL"],
+    ),
+    typed("bi", "BIT(12)", &["0", "4095", "65", "1", "NULL"]),
 ];
 
 /// Statements that make the tables: `m`, a second one with the same rows, and one for pairs of rows.

@@ -62,6 +62,12 @@ pub fn everything(tables: &[On]) -> Vec<&'static str> {
             "SELECT cc, day, id FROM t WHERE cc BETWEEN 'A' AND 'z' ORDER BY cc, day, id",
             "SELECT mood, a, id FROM t WHERE mood >= 1 ORDER BY mood, a, id",
             "SELECT tone, COUNT(*), SUM(a) FROM t WHERE tone <> 's' GROUP BY tone ORDER BY tone",
+            "SELECT HEX(flags), a, id FROM t WHERE flags >= 3 ORDER BY flags, a, id",
+            "SELECT perms, a, id FROM t WHERE perms >= 1 ORDER BY perms, a, id",
+            "SELECT perms, COUNT(*), SUM(perms) FROM t WHERE perms <> 'b' GROUP BY perms ORDER BY perms",
+            "SELECT shades, id FROM t WHERE FIND_IN_SET('B', shades) OR shades & 4 ORDER BY shades, id",
+            "SELECT BIT_OR(flags), BIT_AND(flags), SUM(flags), COUNT(DISTINCT flags) FROM t GROUP BY flags & 3 \
+             ORDER BY 1, 2, 3, 4",
             "SELECT v, id FROM t FORCE INDEX (v2) WHERE v BETWEEN 'a' AND 'ab' ORDER BY id",
             "SELECT w, id FROM t FORCE INDEX (w1) WHERE w IN ('a', 'b', '12x') ORDER BY id",
             "SELECT c, id FROM t FORCE INDEX (c2) WHERE c LIKE 'ab%' ORDER BY id",
@@ -389,6 +395,7 @@ fn assignment(rng: &mut Rng, column: &Column, alias: &str) -> String {
         (Kind::Date, true) => format!("{name} + INTERVAL {} DAY", rng.between(-40, 40)),
         (Kind::DateTime, true) => format!("{name} + INTERVAL {} HOUR", rng.between(-40, 40)),
         (Kind::Year, true) => format!("{name} + {}", rng.between(-3, 3)),
+        (Kind::Bit, true) => format!("{name} ^ {}", rng.between(0, 40)),
         // Too long for its column sometimes.
         (kind @ (Kind::Text | Kind::Ci), true) => {
             format!("CONCAT({name}, {})", literal_of(rng, kind))
@@ -406,6 +413,7 @@ pub fn condition(rng: &mut Rng, columns: &[Column], alias: &str) -> String {
     let one = match (column.kind, rng.between(0, 5)) {
         (_, 0) => format!("{name} IS NULL"),
         (Kind::Text | Kind::Ci, 1) => format!("{name} LIKE 'a%'"),
+        (Kind::Bit, 1) => format!("{name} & {}", rng.between(1, 31)),
         (Kind::Int, 1) => format!("{name} IN ({}, {})", rng.between(-3, 9), rng.between(-3, 9)),
         _ => loop {
             let value = value(rng, column);

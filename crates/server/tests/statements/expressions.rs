@@ -5,8 +5,8 @@
 //! (it finds no rows), ASCII of two bytes beside decimals (it cuts 195 to 99.9999).
 
 use super::tables::{
-    Kind, big_literal, day_literal, decimal_literal, fine_literal, literal_of, some_literal,
-    span_literal, year_literal,
+    Kind, big_literal, bits_literal, day_literal, decimal_literal, fine_literal, literal_of,
+    some_literal, span_literal, year_literal,
 };
 use perigee_testkit::Rng;
 
@@ -42,10 +42,14 @@ impl Expressions<'_> {
             .expect("the tables have columns of every kind")
     }
 
-    /// Any column.
+    /// Any column but a BIT.
     pub fn any_column(&mut self) -> Typed {
         let scope = std::mem::take(&mut self.scope);
-        let column = self.rng.choose(&scope).clone();
+        let shown: Vec<_> = scope
+            .iter()
+            .filter(|(_, kind)| *kind != Kind::Bit)
+            .collect();
+        let column = (*self.rng.choose(&shown)).clone();
         self.scope = scope;
         column
     }
@@ -213,6 +217,13 @@ impl Expressions<'_> {
                 let span = span.map_or_else(|| "TIME '-25:01:59'".to_owned(), |(text, _)| text);
                 (format!("{field}({span})"), Kind::Int)
             }
+            11 if self.rng.chance(3) => match self.column(&[Kind::Bit]) {
+                Some((bits, _)) => {
+                    let forms = ["CAST($ AS SIGNED)", "BIT_COUNT($)", "LENGTH($)", "ORD($)"];
+                    (self.rng.choose(&forms).replace('$', &bits), Kind::Int)
+                }
+                None => self.number_literal(),
+            },
             11 if self.rng.chance(3) => match self.column(&[Kind::Year]) {
                 Some((year, _)) => (format!("({year} + {})", self.rng.between(-3, 3)), Kind::Int),
                 None => self.number_literal(),
@@ -414,6 +425,19 @@ impl Expressions<'_> {
         }
     }
 
+    /// A condition on a BIT.
+    fn bits_condition(&mut self, op: &str) -> String {
+        let bits = self.some_column(Kind::Bit, "b'101'");
+        let (a, b) = (bits_literal(self.rng), bits_literal(self.rng));
+        match self.rng.between(0, 5) {
+            0 => format!("{bits} IN ({a}, {b})"),
+            1 => format!("{bits} BETWEEN {a} AND {b}"),
+            2 => format!("{bits} & {a}"),
+            3 => format!("({bits} IS NOT NULL AND {bits})"),
+            _ => format!("{bits} {op} {a}"),
+        }
+    }
+
     /// A condition.
     pub fn condition(&mut self, depth: u32) -> String {
         if depth > 0 && self.rng.chance(3) {
@@ -468,6 +492,7 @@ impl Expressions<'_> {
                 };
                 format!("{} {op} {other}", self.fine())
             }
+            6 if self.rng.chance(3) => self.bits_condition(op),
             6 if self.rng.chance(2) => self.span_condition(op),
             6 => match self.column(&[Kind::Date]) {
                 Some((column, _)) => format!("{column} {op} {}", day_literal(self.rng)),

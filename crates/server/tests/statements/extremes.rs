@@ -200,6 +200,12 @@ const COLUMNS: &[Column] = &[
         Class::Ci,
         &["'x'", "'a'", "'B'"],
     ),
+    (
+        "se",
+        "SET('a', 'B', 'ä')",
+        Class::Text,
+        &["''", "'a'", "'B,a'", "'ä,B,a'"],
+    ),
     ("bl", "BLOB", Class::Bytes, &["''", "'a'", "X'00FF'", "'0'"]),
 ];
 
@@ -322,8 +328,9 @@ pub fn query(rng: &mut Rng) -> Query {
         ),
         1 => {
             let column = any(rng);
-            // MariaDB compares values of an ENUM by number here, MySQL by text.
-            let name = match column.1.starts_with("ENUM") {
+            // MariaDB compares values of an ENUM or a SET by number here, MySQL by text.
+            let by_number = column.1.starts_with("ENUM") || column.1.starts_with("SET");
+            let name = match by_number {
                 true => "v",
                 false => column.0,
             };

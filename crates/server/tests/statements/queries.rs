@@ -231,7 +231,7 @@ pub fn aggregate(e: &mut Expressions<'_>) -> (String, Compared) {
             let (mut argument, kind) = e.any(1);
             let function = *e.rng.choose(&["MIN", "MAX"]);
             // MariaDB compares values of an ENUM by number here, MySQL by text.
-            if ["mood", "tone"]
+            if ["mood", "tone", "perms", "shades"]
                 .iter()
                 .any(|column| argument.ends_with(column))
             {

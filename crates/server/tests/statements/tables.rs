@@ -18,6 +18,8 @@ pub enum Kind {
     DateTime,
     Time,
     Year,
+    /// A BIT, which is shown as its bytes: only numbers made of it are selected.
+    Bit,
     Text,
     /// Text that compares as `utf8mb4_unicode_520_ci`.
     Ci,
@@ -76,6 +78,27 @@ fn mood_literal(rng: &mut Rng) -> String {
 
 fn tone_literal(rng: &mut Rng) -> String {
     (*rng.choose(&["'s'", "'B '", "'ä'", "'AB'", "'S'", "2"])).to_owned()
+}
+
+fn perms_literal(rng: &mut Rng) -> String {
+    let perms = [
+        "''", "'b'", "'a,b'", "'ab '", "'1,a'", "5", "'8'", "'12x'", "'a,a'",
+    ];
+    (*rng.choose(&perms)).to_owned()
+}
+
+fn shades_literal(rng: &mut Rng) -> String {
+    (*rng.choose(&["''", "'s'", "'B,S'", "'Ä'", "'a,b'", "5"])).to_owned()
+}
+
+/// A value of a BIT of five bits.
+pub fn bits_literal(rng: &mut Rng) -> String {
+    let bits = rng.between(0, 31);
+    match rng.between(0, 3) {
+        0 => format!("b'{bits:b}'"),
+        1 => format!("0b{bits:05b}"),
+        _ => bits.to_string(),
+    }
 }
 
 /// A day as a string literal.
@@ -178,7 +201,7 @@ const fn column(
 }
 
 /// Columns of `t` beside its key `id`.
-pub const T: [Column; 19] = [
+pub const T: [Column; 22] = [
     column("a", Kind::Int, "INT", true, |r| {
         r.between(-3, 9).to_string()
     }),
@@ -243,6 +266,21 @@ pub const T: [Column; 19] = [
         "ENUM('S', 'b', 'A', 'äB') COLLATE utf8mb4_unicode_520_ci NOT NULL",
         false,
         tone_literal,
+    ),
+    column("flags", Kind::Bit, "BIT(5)", true, bits_literal),
+    column(
+        "perms",
+        Kind::Text,
+        "SET('b', 'a', 'ab', '1', '12x')",
+        true,
+        perms_literal,
+    ),
+    column(
+        "shades",
+        Kind::Ci,
+        "SET('S', 'b', 'ä') COLLATE utf8mb4_unicode_520_ci NOT NULL",
+        false,
+        shades_literal,
     ),
 ];
 
@@ -328,7 +366,8 @@ pub fn create(rng: &mut Rng, schema: &str) -> Vec<String> {
         format!(
             "CREATE TABLE t (id INT NOT NULL, {}, PRIMARY KEY (id), KEY a (a), KEY v (v, a), \
              KEY day (day), KEY lap (lap, stamp), KEY yr (yr), KEY big (big, fine), KEY ci (ci), \
-             KEY cc (cc, day), KEY mood (mood, a), KEY tone (tone), KEY v2 (v(2) DESC, id), \
+             KEY cc (cc, day), KEY mood (mood, a), KEY tone (tone), \
+             KEY flags (flags, a), KEY perms (perms, a), KEY shades (shades), KEY v2 (v(2) DESC, id), \
              KEY w1 (w(1)), KEY c2 (c(2), a), KEY ci3 (ci(3)), KEY cc2 (cc(2)))",
             definitions(&T)
         ),

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use perigee_engine::catalog::{ColumnDef, ColumnDefault};
-use perigee_value::{
-    Collation, ColumnType, Datum, Members, MembersError, MembersKind, Zone, bits,
-};
+use perigee_value::{Collation, ColumnType, Datum, Members, MembersError, MembersKind, Zone, bits};
 use sqlparser::ast::{
     BinaryLength, CharacterLength, ColumnDef as AstColumn, ColumnOption, DataType, EnumMember,
     ExactNumberInfo, Expr, FunctionArguments, GeneratedExpressionMode, TimezoneInfo, Value,

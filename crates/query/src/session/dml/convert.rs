@@ -6,8 +6,8 @@ use perigee_engine::catalog::ColumnDef;
 use perigee_value::time::MAX_TIME;
 use perigee_value::zone::Meant;
 use perigee_value::{
-    ColumnType, Datum, Units, ValueError, ValueErrorKind, Zone, bits, compared_moment, format_value,
-    parse_text,
+    ColumnType, Datum, Units, ValueError, ValueErrorKind, Zone, bits, compared_moment,
+    format_value, parse_text,
 };
 
 use crate::error::{Result, SqlError};
