@@ -7,7 +7,7 @@ use perigee_expr::functions::Value as Truth;
 use perigee_expr::scalar::{Context, Nowhere};
 use perigee_sql_bind::{BindError, Binder, ColumnOf, Environment, ListItem, ListItems, Result};
 use perigee_sql_type::SqlType;
-use perigee_value::{Collation, ColumnType, Members};
+use perigee_value::{Collation, ColumnType, Members, MembersKind};
 use sqlparser::ast::{Expr, Ident, Value};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
@@ -23,6 +23,8 @@ fn table() -> Table {
         })
     };
     let members = Members::new(vec!["x".into(), "y".into()], Collation::UTF8MB4_BIN).unwrap();
+    let set = vec!["x".into(), "y".into()];
+    let set = Members::of(MembersKind::Set, set, Collation::UTF8MB4_BIN).unwrap();
     Table(vec![
         ("i", SqlType::int()),
         ("u", SqlType::uint()),
@@ -42,6 +44,8 @@ fn table() -> Table {
         ("t", SqlType::of(ColumnType::Time { fsp: 0 })),
         ("y", SqlType::of(ColumnType::Year)),
         ("e", SqlType::of_members(Arc::new(members))),
+        ("bit", SqlType::of(ColumnType::Bit { bits: 12 })),
+        ("has", SqlType::of_members(Arc::new(set))),
     ])
 }
 
@@ -108,6 +112,13 @@ fn meaning(sql: &str) -> String {
 #[test]
 fn meanings() {
     let cases = [
+        ("bit = 65", "(#12 = 65 by exact) : bigint"),
+        ("bit = x'41'", "(#12 = 65 by exact) : bigint"),
+        (
+            "IF(i, bit, bit)",
+            "case when (#0 <> 0 by exact) then #12 else #12 end : bit(12)",
+        ),
+        ("has = 3", "(number(#13) = 3 by exact) : bigint"),
         ("i = 1", "(#0 = 1 by exact) : bigint"),
         ("i = '7'", "(#0 = 7 by exact) : bigint"),
         ("i = '7x'", "(#0::double = 7e0 by double) : bigint"),

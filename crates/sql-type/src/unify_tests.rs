@@ -16,6 +16,10 @@ fn uint(bytes: u8) -> ColumnType {
     }
 }
 
+fn bit(bits: u8) -> ColumnType {
+    ColumnType::Bit { bits }
+}
+
 fn decimal(precision: u8, scale: u8) -> ColumnType {
     ColumnType::Decimal { precision, scale }
 }
@@ -82,6 +86,17 @@ fn pairs_have_mariadbs_types() {
         (Year, Float, "float"),
         (Year, uint(4), "int unsigned"),
         (Year, decimal(5, 2), "decimal(6,2)"),
+        (bit(5), bit(12), "bit(12)"),
+        (bit(5), int(1), "smallint"),
+        (bit(33), uint(4), "bigint unsigned"),
+        (bit(64), int(4), "decimal(20,0)"),
+        (bit(5), Year, "smallint unsigned"),
+        (bit(5), decimal(5, 2), "decimal(5,2)"),
+        (bit(64), decimal(5, 2), "decimal(22,2)"),
+        (bit(5), Double, "double"),
+        (bit(5), Date, "varchar(10)"),
+        (bit(12), varchar(3), "varchar(4)"),
+        (bit(12), binary, "varbinary(8)"),
         (Date, Date, "date"),
         (Date, datetime, "datetime"),
         (datetime, datetime6, "datetime(6)"),

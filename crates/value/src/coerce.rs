@@ -155,23 +155,20 @@ impl ColumnType {
                 let year = year.and_then(year_from_number);
                 year.map(Datum::UInt).ok_or_else(out_of_range)
             }
-            Self::Bit { bits } => match value {
-                // A date is its text, and a text its bytes.
-                Datum::Date(_) | Datum::DateTime(_) | Datum::Time(_) => {
-                    Err(error(ValueErrorKind::TooLong))
-                }
-                _ => {
-                    let number = match value {
-                        Datum::Double(v) => to_integer(&Datum::Double(v.trunc()), from),
-                        _ => to_integer(&value, from),
-                    };
-                    let pattern = number.and_then(|number| bits::of_number(bits, number));
-                    let pattern = pattern.map(Datum::UInt);
-                    pattern.ok_or_else(|| error(ValueErrorKind::TooLong))
-                }
-            },
+            Self::Bit { bits }
+                if !matches!(value, Datum::Date(_) | Datum::DateTime(_) | Datum::Time(_)) =>
+            {
+                let number = match value {
+                    Datum::Double(v) => to_integer(&Datum::Double(v.trunc()), from),
+                    _ => to_integer(&value, from),
+                };
+                let pattern = number.and_then(|number| bits::of_number(bits, number));
+                let pattern = pattern.map(Datum::UInt);
+                pattern.ok_or_else(|| error(ValueErrorKind::TooLong))
+            }
             Self::Json => Err(error(ValueErrorKind::Json(JsonErrorKind::NotText.at(0)))),
-            Self::Char { .. } | Self::Varchar { .. } | Self::Long { .. } => {
+            // A BIT takes the bytes of the text of a date or a time.
+            Self::Bit { .. } | Self::Char { .. } | Self::Varchar { .. } | Self::Long { .. } => {
                 let mut text = String::new();
                 format_value(from, value.as_ref(), &mut text);
                 parse_text(self, text.as_bytes())

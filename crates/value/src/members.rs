@@ -247,7 +247,6 @@ impl Members {
     }
 
     /// Gives the numbers of many texts as they are shown; those of other texts mean nothing.
-    #[must_use]
     pub fn numbering(&self) -> impl Fn(&str) -> u64 {
         let members = self.texts.iter().enumerate();
         let members = members.map(|(place, text)| (text.as_str(), self.number_at(place)));

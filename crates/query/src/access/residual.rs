@@ -56,7 +56,7 @@ fn name(expr: &Arc<dyn PhysicalExpr>, binding: &Binding<'_>) -> String {
             return LIKE.to_owned();
         }
         if name == enumeration::TEXT {
-            return "storage has numbers of ENUM values, not their texts".to_owned();
+            return "storage has numbers of ENUM and SET values, not their texts".to_owned();
         }
         let name = name.strip_prefix("mysql_").unwrap_or(name);
         return format!("storage has no function {}", name.to_uppercase());

@@ -1,4 +1,4 @@
-//! ENUM columns: what statements say of texts, storage does with numbers, and keys of them are used.
+//! ENUM, SET and BIT columns: what statements say of texts, storage does with numbers, and keys of them are used.
 
 use super::*;
 
@@ -13,14 +13,18 @@ async fn with_tables() -> (Fixture, Session) {
         CREATE TABLE g (id INT NOT NULL PRIMARY KEY,
             size ENUM('small', 'medium', 'large', 'X-large'),
             tone ENUM('Red', 'green', 'BLUE') COLLATE utf8mb4_general_ci NOT NULL,
-            rare ENUM('no', 'yes') NOT NULL, note VARCHAR(100) NOT NULL, KEY by_rare (rare));
+            rare ENUM('no', 'yes') NOT NULL, note VARCHAR(100) NOT NULL,
+            has SET('a', 'b', 'c') NOT NULL, bits BIT(8), odd BIT(16) NOT NULL, KEY by_rare (rare), KEY by_odd (odd));
         CREATE TABLE s (size ENUM('small', 'medium', 'large', 'X-large') NOT NULL, n INT)";
     fixture.run(&mut session, create).await.unwrap();
     let rows: String = (0..ROWS)
         .map(|id| {
             let (size, tone) = (SIZES[id % 5], ["red", "3", "GREEN "][id % 3]);
             let rare = if id % 1000 == 7 { "yes" } else { "no" };
-            format!("{id}|{size}|{tone}|{rare}|{id:=<80}\n")
+            let has = ["", "a", "c,a", "c,b", "7"][id % 5];
+            // A BIT is the bytes of its text.
+            let (bits, odd) = (id % 10, if id % 1000 == 7 { "zz" } else { "a" });
+            format!("{id}|{size}|{tone}|{rare}|{id:=<80}|{has}|{bits}|{odd}\n")
         })
         .collect();
     let sql = "LOAD DATA LOCAL INFILE 'f' INTO TABLE g FIELDS TERMINATED BY '|'";
@@ -82,6 +86,37 @@ async fn conditions_and_groups_are_pushed() {
             &["BLUE|266", "green|267", "Red|267"],
         ),
         (
+            "SELECT COUNT(note) FROM g WHERE has = 'a,c'",
+            CONDITION,
+            &["800"],
+        ),
+        (
+            "SELECT COUNT(note) FROM g WHERE has LIKE '%c' AND has <> 6",
+            CONDITION,
+            &["1600"],
+        ),
+        (
+            "SELECT has, COUNT(*), SUM(id) FROM g GROUP BY has ORDER BY has",
+            AGGREGATE,
+            &[
+                "|800|1598000",
+                "a|800|1598800",
+                "a,c|800|1599600",
+                "b,c|800|1600400",
+                "a,b,c|800|1601200",
+            ],
+        ),
+        (
+            "SELECT COUNT(note) FROM g WHERE bits = b'110011' OR bits > 0x37",
+            CONDITION,
+            &["1200"],
+        ),
+        (
+            "SELECT bits, COUNT(*), SUM(bits), MAX(bits) FROM g WHERE bits < 50 GROUP BY bits ORDER BY bits",
+            AGGREGATE,
+            &["48|400|19200|48", "49|400|19600|49"],
+        ),
+        (
             "SELECT DISTINCT rare FROM g ORDER BY rare",
             AGGREGATE,
             &["no", "yes"],
@@ -123,6 +158,16 @@ async fn keys_are_used() {
         (
             "SELECT COUNT(*) FROM g WHERE rare > 1",
             "g range by_rare",
+            &["4"],
+        ),
+        (
+            "SELECT id FROM g WHERE odd = 0x7A7A ORDER BY id",
+            "g ref by_odd",
+            &["7", "1007", "2007", "3007"],
+        ),
+        (
+            "SELECT COUNT(*) FROM g WHERE odd BETWEEN 98 AND 40000",
+            "g range by_odd",
             &["4"],
         ),
         (
