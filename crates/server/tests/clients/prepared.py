@@ -152,7 +152,7 @@ def check_bit_and_set(connection):
     fails(1406, cursor, "INSERT INTO rights VALUES (?, ?, ?)", (4, 4096, ""))
     fails(1265, cursor, "INSERT INTO rights VALUES (?, ?, ?)", (4, 1, "execute"))
     cursor.execute("SELECT id, HEX(b), b + 0, s FROM rights WHERE b >= ? OR s IS NULL ORDER BY id", (5,))
-    equal([tuple(map(text, row)) for row in cursor.fetchall()],
+    equal(rows_of(cursor),
           [(1, "5", 5, "read,write"), (2, "41", 65, "write"), (3, None, None, None)])
     cursor.execute("SELECT id FROM rights WHERE s = ?", ("read,write",))
     equal(rows_of(cursor), [(1,)])

@@ -24,7 +24,7 @@ pub struct Expressions<'a> {
 }
 
 impl Expressions<'_> {
-    fn column(&mut self, kinds: &[Kind]) -> Option<Typed> {
+    pub fn column(&mut self, kinds: &[Kind]) -> Option<Typed> {
         let fitting: Vec<_> = self
             .scope
             .iter()

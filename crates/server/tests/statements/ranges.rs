@@ -1,27 +1,33 @@
 //! Conditions that select ranges of keys: lists of values and of intervals of one column, or of several.
 
-use super::expressions::Expressions;
+use super::expressions::{Expressions, Typed};
 use super::tables::{
-    Kind, big_literal, day_literal, decimal_literal, fine_literal, literal_of, span_literal,
-    time_literal, year_literal,
+    Kind, big_literal, bits_literal, day_literal, decimal_literal, fine_literal, literal_of,
+    span_literal, time_literal, year_literal,
 };
 
 impl Expressions<'_> {
     /// A condition that names ranges of one column of the scope, and perhaps of a second one.
     pub fn ranges(&mut self) -> String {
-        let (column, kind) = self.any_column();
+        let (column, kind) = self.ranged_column();
         let column = self.perhaps_computed(column, kind);
         let one = self.ranges_of(&column, kind);
         match self.rng.between(0, 5) {
             0 => format!("NOT ({one})"),
             1..=3 => one,
             _ => {
-                let (column, kind) = self.any_column();
+                let (column, kind) = self.ranged_column();
                 let other = self.ranges_of(&column, kind);
                 let op = *self.rng.choose(&["AND", "AND", "OR"]);
                 format!("({one} {op} {other})")
             }
         }
+    }
+
+    /// Any column, a BIT, too.
+    fn ranged_column(&mut self) -> Typed {
+        let bits = self.column(&[Kind::Bit]).filter(|_| self.rng.chance(9));
+        bits.unwrap_or_else(|| self.any_column())
     }
 
     /// The column, or an expression of it that a key of `t` may have.
@@ -91,6 +97,7 @@ impl Expressions<'_> {
             Kind::DateTime => time_literal(self.rng),
             Kind::Time => span_literal(self.rng),
             Kind::Year => year_literal(self.rng),
+            Kind::Bit => bits_literal(self.rng),
             Kind::Text | Kind::Ci if beyond => "''".to_owned(),
             Kind::Text | Kind::Ci => literal_of(self.rng, kind),
         }
