@@ -112,9 +112,9 @@ async fn conditions_and_groups_are_pushed() {
             &["1200"],
         ),
         (
-            "SELECT bits, COUNT(*), SUM(bits), MAX(bits) FROM g WHERE bits < 50 GROUP BY bits ORDER BY bits",
+            "SELECT bits, COUNT(*), MIN(id), MAX(bits) FROM g WHERE bits < 50 GROUP BY bits ORDER BY bits",
             AGGREGATE,
-            &["48|400|19200|48", "49|400|19600|49"],
+            &["48|400|0|48", "49|400|1|49"],
         ),
         (
             "SELECT DISTINCT rare FROM g ORDER BY rare",
