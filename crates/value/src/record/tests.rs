@@ -211,13 +211,17 @@ proptest! {
     #[test]
     fn text_fields_give_the_same_record((layout, rows) in layout_and_rows(2)) {
         for row in rows {
-            let texts: Vec<Option<String>> = row
+            let texts: Vec<Option<Vec<u8>>> = row
                 .iter()
                 .zip(&layout.columns)
-                .map(|(value, column)| {
-                    let mut text = String::new();
-                    format_value(column.ty, value.as_ref(), &mut text);
-                    (!value.is_null()).then_some(text)
+                .map(|(value, column)| match (column.ty, value) {
+                    // The text of a BIT is its bytes.
+                    (ColumnType::Bit { .. }, Datum::UInt(v)) => Some(v.to_be_bytes().to_vec()),
+                    (ty, value) => {
+                        let mut text = String::new();
+                        format_value(ty, value.as_ref(), &mut text);
+                        (!value.is_null()).then_some(text.into_bytes())
+                    }
                 })
                 .collect();
             let fields: Vec<Option<&[u8]>> = row
@@ -226,7 +230,7 @@ proptest! {
                 .map(|(value, text)| match value {
                     // Binary strings have no text.
                     Datum::String(bytes) => Some(&bytes[..]),
-                    _ => text.as_ref().map(|text| text.as_bytes()),
+                    _ => text.as_deref(),
                 })
                 .collect();
             // What lies outside of a row has no text.
