@@ -149,6 +149,8 @@ async fn every_pair_of_types_means_what_it_means_in_mariadb() {
     let (mut equal, mut refused, mut wrong) = (0, 0, Vec::new());
     for (number, (a, b)) in pairs.into_iter().enumerate() {
         let joins = joins::cases(a, b).into_iter().enumerate();
+        // What a join compares of a BIT is compared above.
+        let joins = joins.filter(|_| !a.is_bit() && !b.is_bit());
         let joins = joins.filter(|(at, _)| all || (at + number).is_multiple_of(JOINS));
         for case in cases(a, b).into_iter().chain(joins.map(|(_, case)| case)) {
             set_mode(&mut theirs, &case).await;

@@ -17,6 +17,16 @@ impl Typed {
     pub fn is_float(&self) -> bool {
         matches!(self.ty, "FLOAT" | "DOUBLE")
     }
+
+    /// True for a BIT.
+    pub fn is_bit(&self) -> bool {
+        self.ty.starts_with("BIT")
+    }
+
+    /// True for a TIME.
+    pub fn is_time(&self) -> bool {
+        matches!(self.ty, "TIME" | "TIME(3)")
+    }
 }
 
 /// Rows of the table.

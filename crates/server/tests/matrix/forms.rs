@@ -65,24 +65,37 @@ pub fn cases(a: &Typed, b: &Typed) -> Vec<Case> {
         is_float,
         is_lenient: false,
     };
+    let has_bit = a.is_bit() || b.is_bit();
+    // MariaDB takes the bytes of a BIT beside a TIME for a time.
+    let comparisons: &[&str] = match has_bit && (a.is_time() || b.is_time()) {
+        true => &[],
+        false => COMPARISONS,
+    };
+    // Of two BITs MariaDB chooses a number, of a BIT and another type in a UNION it makes a string.
+    let both_bits = a.is_bit() && b.is_bit();
+    let unions: &[&str] = if has_bit { &[] } else { UNIONS };
     let mut cases = Vec::new();
     // Of numbers that are no dates, compared as dates, MariaDB compares the fractions; and it compares all texts of a
     // BETWEEN or IN in one collation.
-    let is_comparable = |column: &Typed| !column.is_float() && column.name != "g";
+    let is_comparable =
+        |column: &Typed| !column.is_float() && !column.is_bit() && column.name != "g";
     let three = match is_comparable(a) && is_comparable(b) {
         true => THREE,
         false => &[],
     };
-    for form in CHOICES.iter().chain(COMPARISONS).chain(three) {
-        let value = filled(form);
+    for form in CHOICES.iter().chain(comparisons).chain(three) {
+        let value = match both_bits {
+            true => format!("{} + 0", filled(form)),
+            false => filled(form),
+        };
         cases.push(select(format!("SELECT p.id, q.id, {value} FROM m p, m q")));
     }
-    for form in COMPARISONS {
+    for form in comparisons {
         let condition = filled(form).replace("p.", "").replace("q.", "");
         cases.push(select(format!("SELECT id FROM m WHERE {condition}")));
         cases.push(select(format!("SELECT id FROM m WHERE NOT ({condition})")));
     }
-    for form in UNIONS {
+    for form in unions {
         cases.push(select(filled(form)));
     }
     let choices: Vec<String> = CHOICES
@@ -98,7 +111,7 @@ pub fn cases(a: &Typed, b: &Typed) -> Vec<Case> {
         filled(UNIONS[0]),
         filled(UNIONS[2]),
     ];
-    for query in tables {
+    for query in tables.into_iter().filter(|_| !has_bit) {
         cases.push(Case {
             before: vec![format!("CREATE OR REPLACE TABLE made AS {query}")],
             sql: "SELECT * FROM made".to_owned(),
