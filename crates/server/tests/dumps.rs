@@ -146,7 +146,7 @@ async fn fill(client: &mut Client) {
         let value = hex(&bytes);
         let sql = format!(
             "INSERT INTO d.bytes VALUES ({id}, {value}, {value}, {value}, {value}, {value}, {})",
-            ["DEFAULT", "NULL", "1048575", "0x2700", "0x5c0d0a", "255"][id % 6],
+            ["DEFAULT", "NULL", "1048575", "0x2700", "0x05270a", "255"][id % 6],
         );
         client.execute(&sql).await.unwrap();
         let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();

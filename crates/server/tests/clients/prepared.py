@@ -145,13 +145,14 @@ def check_enum(connection):
 
 def check_bit_and_set(connection):
     plain = connection.cursor()
+    plain.execute("DROP TABLE IF EXISTS rights")
     plain.execute("CREATE TABLE rights (id INT PRIMARY KEY, b BIT(12), s SET('read', 'write'))")
     cursor = connection.cursor(prepared=True)
     for row in ((1, 5, "write,read"), (2, b"A", 2), (3, None, None)):
         cursor.execute("INSERT INTO rights VALUES (?, ?, ?)", row)
     fails(1406, cursor, "INSERT INTO rights VALUES (?, ?, ?)", (4, 4096, ""))
     fails(1265, cursor, "INSERT INTO rights VALUES (?, ?, ?)", (4, 1, "execute"))
-    cursor.execute("SELECT id, HEX(b), b + 0, s FROM rights WHERE b >= ? OR s IS NULL ORDER BY id", (5,))
+    cursor.execute("SELECT id, HEX(b), b + 0, CONCAT(s) FROM rights WHERE b >= ? OR s IS NULL ORDER BY id", (5,))
     equal(rows_of(cursor),
           [(1, "5", 5, "read,write"), (2, "41", 65, "write"), (3, None, None, None)])
     cursor.execute("SELECT id FROM rights WHERE s = ?", ("read,write",))
