@@ -326,6 +326,10 @@ pub fn random_value(r: &mut Random, ty: ColumnType, small: bool) -> Datum {
             bytes,
             unsigned: true,
         } => Datum::UInt(any >> (64 - 8 * u32::from(bytes))),
+        ColumnType::Bit { bits } => {
+            let any = if small { few as u64 } else { any };
+            Datum::UInt(any & perigee_value::bits::greatest(bits))
+        }
         ColumnType::Int { .. } if small => Datum::Int(few - 1),
         ColumnType::Int { bytes, .. } => {
             let bits = 8 * u32::from(bytes);

@@ -427,12 +427,13 @@ impl Expressions<'_> {
 
     /// A condition on a BIT.
     fn bits_condition(&mut self, op: &str) -> String {
-        let bits = self.some_column(Kind::Bit, "b'101'");
+        let bits = self.some_column(Kind::Bit, "5");
         let (a, b) = (bits_literal(self.rng), bits_literal(self.rng));
         match self.rng.between(0, 5) {
             0 => format!("{bits} IN ({a}, {b})"),
             1 => format!("{bits} BETWEEN {a} AND {b}"),
-            2 => format!("{bits} & {a}"),
+            // A binary literal is a text beside a bit operator.
+            2 => format!("{bits} & {}", self.rng.between(1, 31)),
             3 => format!("({bits} IS NOT NULL AND {bits})"),
             _ => format!("{bits} {op} {a}"),
         }
