@@ -9,8 +9,8 @@ use perigee_value::{Collation, Now, Zone};
 use sqlparser::ast::{Expr, ObjectName, Value};
 use std::sync::Arc;
 
-use super::Session;
 use super::variables::TIMESTAMP;
+use super::{Session, user_variables};
 use crate::error::{Result, SqlError};
 
 fn string(text: impl Into<String>) -> Expr {
@@ -62,7 +62,7 @@ impl Session {
     /// The value of a user variable as a literal.
     pub(super) fn user_variable(&self, name: &str) -> Expr {
         match self.user_variables.get(name) {
-            Some(Some(text)) if text.parse::<i64>().is_ok() => {
+            Some(Some(text)) if user_variables::integer(text).is_some() => {
                 Expr::value(Value::Number(text.clone(), false))
             }
             Some(Some(text)) => string(text.clone()),

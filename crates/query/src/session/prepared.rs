@@ -26,7 +26,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::fast::{self, FastStatement, Known};
 use super::parameter::{Parameter, Parameters};
 use super::turn::Turns;
-use super::{Frontend, Session, analyze, select, statement};
+use super::{Frontend, Session, analyze, select, statement, user_variables};
 use crate::error::{Result, SqlError};
 use crate::memory::Charge;
 use crate::parse::{
@@ -578,9 +578,9 @@ pub(super) async fn execute(
     let statement = session.prepared.by_name.get(name).cloned();
     let statement = statement.ok_or_else(|| SqlError::unknown_statement(name, "EXECUTE"))?;
     let value = |name: &String| match session.user_variables.get(name) {
-        Some(Some(text)) => match text.parse() {
-            Ok(number) => Parameter::int(number),
-            Err(_) => Parameter::text(text.as_bytes()),
+        Some(Some(text)) => match user_variables::integer(text) {
+            Some(number) => Parameter::int(number),
+            None => Parameter::text(text.as_bytes()),
         },
         _ => Parameter::NULL,
     };

@@ -9,6 +9,13 @@ use crate::memory::{Charge, ProcessMemory};
 /// What a variable takes besides its name and its text, in bytes.
 const ENTRY: usize = 100;
 
+/// The integer that a text is, if it is what an integer is written as: `01` is none.
+pub(super) fn integer(text: &str) -> Option<i64> {
+    text.parse()
+        .ok()
+        .filter(|number: &i64| number.to_string() == text)
+}
+
 /// The variables; a text or NULL each. They are charged to the process as long as they are kept.
 pub(super) struct UserVariables {
     values: BTreeMap<String, Option<String>>,
