@@ -587,8 +587,6 @@ registry! {
     program_in_program(1303, "2F003", what) => "Can't create a {what} from within another stored routine";
     /// A procedure that does not exist.
     no_such_procedure(1305, "42000", name) => "PROCEDURE {name} does not exist";
-    /// SHOW CREATE PROCEDURE of one that does not exist.
-    show_no_such_procedure(1305, "42000", name) => "PROCEDURE {name} does not exist";
     /// LEAVE or ITERATE of what there is not around it.
     no_such_label(1308, "42000", what, label) => "{what} with no matching label: {label}";
     /// A label within a block or loop of the same label.

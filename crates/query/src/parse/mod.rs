@@ -57,9 +57,9 @@ pub use masked::masked;
 pub use more_rows::MoreRows;
 pub use prepared::{PreparedText, with_literals};
 pub use program::{
-    Access, AlterRoutine, Argument, Block, Call, Code, CreateRoutine, Declared, Diagnostic,
-    Handler, Information, Items, Label, Mode, Program, Signal, Signalled, Slot, Step,
-    Target as Given, Until,
+    AlterRoutine, Argument, Block, Call, Code, CreateRoutine, Declared, Diagnostic, Handler,
+    Information, Items, Label, Mode, Program, Signal, Signalled, Slot, Step, Target as Given,
+    Until,
 };
 pub use settings::{Assignment, Scope, Target, Value};
 pub use show::{Filter, Show};

@@ -22,6 +22,9 @@ use crate::{interrupt, values};
 /// Those that tell of the views of users, each of which has to be bound for that.
 const OF_VIEWS: [&str; 3] = ["COLUMNS", "TABLES", "VIEWS"];
 
+/// Those that tell of procedures, whose texts have to be read for that.
+const OF_ROUTINES: [&str; 2] = ["PARAMETERS", "ROUTINES"];
+
 /// The views among the references of a statement, by the numbers of the references. All of them show the same moment.
 pub(super) async fn of_statement(
     session: &Session,
@@ -36,16 +39,14 @@ pub(super) async fn of_statement(
     if views.is_empty() {
         return Ok(HashMap::new());
     }
-    let tells_of_views = views
-        .iter()
-        .any(|(_, view)| OF_VIEWS.contains(&view.name()));
-    let facts = facts(session, tells_of_views).await?;
+    let tell_of = |names: &[&str]| views.iter().any(|(_, view)| names.contains(&view.name()));
+    let facts = facts(session, tell_of(&OF_VIEWS), tell_of(&OF_ROUTINES)).await?;
     let table = |(number, view)| Ok((number, table(view, &facts)?));
     views.into_iter().map(table).collect()
 }
 
-/// What the server knows now, of views of users if they are wanted.
-async fn facts(session: &Session, with_views: bool) -> Result<Facts> {
+/// What the server knows now, of views of users and of procedures if they are wanted.
+async fn facts(session: &Session, with_views: bool, with_routines: bool) -> Result<Facts> {
     let engine = &session.frontend.engine;
     let mut schemas = engine.schemas();
     if !session.grants().global().has(Privileges::SHOW_DATABASES) {
@@ -97,7 +98,10 @@ async fn facts(session: &Session, with_views: bool) -> Result<Facts> {
         schemas,
         tables,
         views,
-        routines: program::facts(session)?,
+        routines: match with_routines {
+            true => program::facts(session)?,
+            false => Vec::new(),
+        },
         connections: connections.collect(),
         session_variables: named(&session.variables),
         global_variables,

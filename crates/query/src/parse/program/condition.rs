@@ -131,6 +131,19 @@ pub(super) fn handled(cursor: &mut Cursor<'_>, scopes: &Scopes) -> Result<Condit
     scopes.condition(&cursor.identifier()?)
 }
 
+/// The name of something that is known of a condition.
+fn diagnostic(cursor: &mut Cursor<'_>) -> Result<Diagnostic> {
+    match cursor.word().as_str() {
+        "MESSAGE_TEXT" => Ok(Diagnostic::Message),
+        "MYSQL_ERRNO" => Ok(Diagnostic::Number),
+        "RETURNED_SQLSTATE" => Ok(Diagnostic::State),
+        "CLASS_ORIGIN" | "SUBCLASS_ORIGIN" | "CONSTRAINT_CATALOG" | "CONSTRAINT_SCHEMA"
+        | "CONSTRAINT_NAME" | "CATALOG_NAME" | "SCHEMA_NAME" | "TABLE_NAME" | "COLUMN_NAME"
+        | "CURSOR_NAME" => Ok(Diagnostic::Empty),
+        _ => Err(cursor.error_at_last()),
+    }
+}
+
 /// SIGNAL and RESIGNAL, behind the first word.
 ///
 /// # Errors
@@ -149,14 +162,11 @@ pub(super) fn signal(cursor: &mut Cursor<'_>, scopes: &Scopes, again: bool) -> R
     let mut items = Vec::new();
     if cursor.accept("SET") {
         loop {
-            let item = match cursor.word().as_str() {
-                "MESSAGE_TEXT" => Diagnostic::Message,
-                "MYSQL_ERRNO" => Diagnostic::Number,
-                "CLASS_ORIGIN" | "SUBCLASS_ORIGIN" | "CONSTRAINT_CATALOG" | "CONSTRAINT_SCHEMA"
-                | "CONSTRAINT_NAME" | "CATALOG_NAME" | "SCHEMA_NAME" | "TABLE_NAME"
-                | "COLUMN_NAME" | "CURSOR_NAME" => Diagnostic::Empty,
-                _ => return Err(cursor.error_at_last()),
-            };
+            let item = diagnostic(cursor)?;
+            // It was said before.
+            if item == Diagnostic::State {
+                return Err(cursor.error_at_last());
+            }
             cursor.expect(&Token::Eq)?;
             items.push((item, expression::until(cursor, scopes, &[])?));
             if !cursor.accept_token(&Token::Comma) {
@@ -182,16 +192,7 @@ pub(super) fn get(cursor: &mut Cursor<'_>, scopes: &Scopes) -> Result<Informatio
     let items = match cursor.accept("CONDITION") {
         true => {
             let number = expression::operand(cursor, scopes)?;
-            let item = |cursor: &mut Cursor<'_>| match cursor.word().as_str() {
-                "MESSAGE_TEXT" => Ok(Diagnostic::Message),
-                "MYSQL_ERRNO" => Ok(Diagnostic::Number),
-                "RETURNED_SQLSTATE" => Ok(Diagnostic::State),
-                "CLASS_ORIGIN" | "SUBCLASS_ORIGIN" | "CONSTRAINT_CATALOG" | "CONSTRAINT_SCHEMA"
-                | "CONSTRAINT_NAME" | "CATALOG_NAME" | "SCHEMA_NAME" | "TABLE_NAME"
-                | "COLUMN_NAME" | "CURSOR_NAME" => Ok(Diagnostic::Empty),
-                _ => Err(cursor.error_at_last()),
-            };
-            Items::Condition(number, given(cursor, scopes, item)?)
+            Items::Condition(number, given(cursor, scopes, diagnostic)?)
         }
         false => Items::Statement(given(cursor, scopes, |cursor| {
             match cursor.word().as_str() {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use perigee_engine::catalog::SqlAccess;
 use perigee_sql_bind::Modes;
 use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::Token;
@@ -13,20 +14,6 @@ use crate::parse::account::user_name;
 use crate::parse::view::whole_text;
 use crate::parse::{Cursor, Grammar, MoreRows, Piece, ProgramStatement, Script, Source, UserName};
 
-/// What a program says that it does with rows; nothing depends on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Access {
-    /// CONTAINS SQL.
-    #[default]
-    Contains,
-    /// NO SQL.
-    None,
-    /// READS SQL DATA.
-    Reads,
-    /// MODIFIES SQL DATA.
-    Modifies,
-}
-
 /// What is said of a procedure besides what it does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Characteristics {
@@ -35,7 +22,7 @@ pub struct Characteristics {
     /// DETERMINISTIC, or NOT.
     pub deterministic: Option<bool>,
     /// CONTAINS SQL and so on.
-    pub access: Option<Access>,
+    pub access: Option<SqlAccess>,
     /// SQL SECURITY: whether it is INVOKER.
     pub invoker: Option<bool>,
 }
@@ -162,13 +149,13 @@ fn characteristics(cursor: &mut Cursor<'_>) -> Result<Characteristics> {
         } else if cursor.accept_all(&["NOT", "DETERMINISTIC"]) {
             said.deterministic = Some(false);
         } else if cursor.accept_all(&["CONTAINS", "SQL"]) {
-            said.access = Some(Access::Contains);
+            said.access = Some(SqlAccess::Contains);
         } else if cursor.accept_all(&["NO", "SQL"]) {
-            said.access = Some(Access::None);
+            said.access = Some(SqlAccess::None);
         } else if cursor.accept_all(&["READS", "SQL", "DATA"]) {
-            said.access = Some(Access::Reads);
+            said.access = Some(SqlAccess::Reads);
         } else if cursor.accept_all(&["MODIFIES", "SQL", "DATA"]) {
-            said.access = Some(Access::Modifies);
+            said.access = Some(SqlAccess::Modifies);
         } else if cursor.accept_all(&["SQL", "SECURITY"]) {
             let invoker = cursor.accept("INVOKER");
             if !invoker {

@@ -66,10 +66,14 @@ const BEFORE_STATEMENTS: &[&str] = &[
 
 /// True if the tokens begin a statement that makes a stored program.
 fn begins(tokens: &[TokenWithSpan]) -> bool {
-    let mut words = Words { tokens, at: 0 };
-    if words.next() != Some(Part::Word("CREATE".to_owned())) {
-        return false;
+    // Each statement is asked: nearly all end here.
+    let mut written = tokens.iter().map(|token| &token.token);
+    match written.find(|token| !matches!(token, Token::Whitespace(_))) {
+        Some(Token::Word(word)) if word.value.eq_ignore_ascii_case("CREATE") => {}
+        _ => return false,
     }
+    let mut words = Words { tokens, at: 0 };
+    words.next();
     // What may stand before: OR REPLACE, DEFINER = an account.
     for _ in 0..10 {
         match words.next() {

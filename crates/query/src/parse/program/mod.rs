@@ -14,7 +14,7 @@ mod steps;
 
 pub use code::{Code, Slot};
 pub use condition::{Condition, Diagnostic, Information, Items, Signal, Signalled};
-pub use create::{Access, AlterRoutine, CreateRoutine};
+pub use create::{AlterRoutine, CreateRoutine};
 pub(super) use create::{alter, begins, create, drop};
 pub(super) use extent::extent;
 pub(super) use steps::{call, outside};

@@ -27,7 +27,7 @@ use draft::{Draft, Filling};
 use modal::modal_definition;
 
 pub(super) use column::quoted;
-pub(super) use view::definer;
+pub(super) use view::{Failed, definer};
 
 /// Longest name, as in MySQL.
 const MAX_NAME: usize = 64;

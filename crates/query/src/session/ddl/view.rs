@@ -16,7 +16,7 @@ use crate::session::{Session, bound};
 const MAX_TEXT: usize = 64 << 10;
 
 /// An error of a change, which may also be the engine's.
-struct Failed(SqlError);
+pub(in crate::session) struct Failed(pub SqlError);
 
 impl From<EngineError> for Failed {
     fn from(error: EngineError) -> Self {

@@ -1,38 +1,14 @@
 //! CREATE, ALTER and DROP PROCEDURE.
 
 use perigee_accounts::Privileges;
-use perigee_engine::catalog::{RoutineDef, SqlAccess};
-use perigee_engine::{EngineError, TableName};
+use perigee_engine::TableName;
+use perigee_engine::catalog::RoutineDef;
 use sqlparser::ast::ObjectName;
 
 use crate::error::{Result, SqlError};
-use crate::parse::{Access, AlterRoutine, CreateRoutine, Program, Step};
+use crate::parse::{AlterRoutine, CreateRoutine, Program, Step};
 use crate::session::Session;
-use crate::session::ddl::{definer, new_name, variable_definition};
-
-/// An error of a change, which may also be the engine's.
-struct Failed(SqlError);
-
-impl From<EngineError> for Failed {
-    fn from(error: EngineError) -> Self {
-        Self(error.into())
-    }
-}
-
-impl From<SqlError> for Failed {
-    fn from(error: SqlError) -> Self {
-        Self(error)
-    }
-}
-
-fn access(access: Access) -> SqlAccess {
-    match access {
-        Access::Contains => SqlAccess::Contains,
-        Access::None => SqlAccess::None,
-        Access::Reads => SqlAccess::Reads,
-        Access::Modifies => SqlAccess::Modifies,
-    }
-}
+use crate::session::ddl::{Failed, definer, new_name, variable_definition};
 
 /// Makes a procedure.
 pub(super) async fn create(session: &mut Session, statement: CreateRoutine) -> Result<()> {
@@ -55,7 +31,7 @@ pub(super) async fn create(session: &mut Session, statement: CreateRoutine) -> R
         body: statement.body,
         comment: said.comment.clone().unwrap_or_default(),
         deterministic: said.deterministic.unwrap_or_default(),
-        access: said.access.map(access).unwrap_or_default(),
+        access: said.access.unwrap_or_default(),
         invoker: said.invoker.unwrap_or_default(),
         definer: definer.unwrap_or_else(own),
         sql_mode: session
@@ -134,7 +110,7 @@ pub(super) async fn alter(session: &mut Session, statement: AlterRoutine) -> Res
         let mut def = old.ok_or_else(|| Failed(missing()))?.clone();
         def.comment = said.comment.unwrap_or(def.comment);
         def.deterministic = said.deterministic.unwrap_or(def.deterministic);
-        def.access = said.access.map_or(def.access, access);
+        def.access = said.access.unwrap_or(def.access);
         def.invoker = said.invoker.unwrap_or(def.invoker);
         def.altered = now;
         Ok::<_, Failed>(Some(def))

@@ -102,6 +102,17 @@ pub(super) async fn define(session: &mut Session, statement: ProgramStatement) -
     }
 }
 
+/// What runs a statement of a client as if it stood in a program without variables.
+fn outside<'r>(
+    session: &'r mut Session,
+    out: &'r mut dyn ResultSink,
+    cancel: &'r CancelToken,
+) -> Result<Run<'r>> {
+    let collation = session.variables.collation();
+    let frame = Frame::new((0, 0), collation, &session.frontend.memory)?;
+    Ok(Run::new(session, out, cancel, frame))
+}
+
 /// CALL of a client.
 pub(super) async fn call(
     session: &mut Session,
@@ -109,12 +120,7 @@ pub(super) async fn call(
     out: &mut dyn ResultSink,
     cancel: &CancelToken,
 ) -> Result<OkResult> {
-    let frame = Frame::new(
-        (0, 0),
-        session.variables.collation(),
-        &session.frontend.memory,
-    )?;
-    let mut run = Run::new(session, out, cancel, frame);
+    let mut run = outside(session, out, cancel)?;
     call::nested(&mut run, called).await?;
     Ok(run.ok)
 }
@@ -126,12 +132,7 @@ pub(super) async fn signal(
     out: &mut dyn ResultSink,
     cancel: &CancelToken,
 ) -> Result<()> {
-    let frame = Frame::new(
-        (0, 0),
-        session.variables.collation(),
-        &session.frontend.memory,
-    )?;
-    raise::signal(&mut Run::new(session, out, cancel, frame), signal).await
+    raise::signal(&mut outside(session, out, cancel)?, signal).await
 }
 
 /// GET DIAGNOSTICS of a client.
@@ -141,12 +142,7 @@ pub(super) async fn diagnostics(
     out: &mut dyn ResultSink,
     cancel: &CancelToken,
 ) -> Result<()> {
-    let frame = Frame::new(
-        (0, 0),
-        session.variables.collation(),
-        &session.frontend.memory,
-    )?;
-    raise::diagnostics(&mut Run::new(session, out, cancel, frame), information).await
+    raise::diagnostics(&mut outside(session, out, cancel)?, information).await
 }
 
 impl Session {

@@ -48,7 +48,7 @@ pub(in crate::session) fn create_procedure(session: &Session, name: &ObjectName)
     let (schema, name) = session.resolve(name)?;
     let routine = session.frontend.engine.routine(&schema, &name);
     let routine = routine.filter(|routine| session.sees_routine(routine));
-    let routine = routine.ok_or_else(|| SqlError::show_no_such_procedure(&name))?;
+    let routine = routine.ok_or_else(|| SqlError::no_such_procedure(&name))?;
     let mut rows = Rowset::new(&[
         "Procedure",
         "sql_mode",
