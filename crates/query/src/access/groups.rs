@@ -16,6 +16,7 @@ use perigee_expr::{AggregateFunction, Program, Type};
 
 use super::Reason;
 use super::exec::PageScanExec;
+use super::group_values::most_values;
 use super::placement::GroupWork;
 use super::settings::GROUP_MEMORY;
 
@@ -48,25 +49,29 @@ pub(super) fn grouping_of(
     keys: &[Arc<dyn PhysicalExpr>],
     aggregate: &Aggregate,
 ) -> Result<(Grouping, GroupWork), Reason> {
-    let columns = columns_of(scan, keys)?;
-    let stats = |column: &usize| scan.stats.columns.get(*column);
+    let columns = keys.iter().map(|key| columns_of(scan, key));
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
     let rows = scan.estimated_rows().max(1.0);
-    let of_keys = columns.iter().map(|column| KeyValues {
-        distinct: stats(column).map_or(rows, |stats| stats.distinct as f64),
-        width: stats(column).map_or(8.0, |stats| f64::from(stats.average_width)),
-    });
+    let values = |column: &usize| {
+        let stats = scan.stats.columns.get(*column);
+        KeyValues {
+            distinct: stats.map_or(rows, |stats| stats.distinct as f64),
+            width: stats.map_or(8.0, |stats| f64::from(stats.average_width)),
+        }
+    };
+    let of_keys = columns.iter().map(|key| key.iter().map(values).collect());
     let groups = expected(scan, &of_keys.collect::<Vec<_>>(), aggregate);
-    let in_order = is_in_order(scan, keys, &columns);
+    let in_order = is_in_order(scan, keys, &columns.concat());
     method_of(scan, groups, keys.is_empty(), in_order)
 }
 
-/// How the groups of joined rows of an access are found, whose keys are made of columns with these values.
+/// How the groups of joined rows of an access are found, whose keys are made of columns with these values, key by key.
 ///
 /// # Errors
 /// As [`grouping_of`].
 pub(super) fn grouping_of_joined(
     scan: &PageScanExec,
-    of_keys: &[KeyValues],
+    of_keys: &[Vec<KeyValues>],
     aggregate: &Aggregate,
 ) -> Result<(Grouping, GroupWork), Reason> {
     let groups = expected(scan, of_keys, aggregate);
@@ -155,9 +160,9 @@ fn check(scan: &PageScanExec, groups: &Groups, choice: Choice) -> Result<(), Rea
     }
 }
 
-/// The table columns that the keys are made of, of each key.
-fn columns_of(scan: &PageScanExec, keys: &[Arc<dyn PhysicalExpr>]) -> Result<Vec<usize>, Reason> {
-    let columns = keys.iter().flat_map(collect_columns);
+/// The table columns that a key is made of.
+fn columns_of(scan: &PageScanExec, key: &Arc<dyn PhysicalExpr>) -> Result<Vec<usize>, Reason> {
+    let columns = collect_columns(key).into_iter();
     columns
         .map(|column| {
             let column = scan.projection.get(column.index()).copied();
@@ -176,15 +181,23 @@ fn is_in_order(scan: &PageScanExec, keys: &[Arc<dyn PhysicalExpr>], columns: &[u
 }
 
 /// What statistics tell of the groups.
-fn expected(scan: &PageScanExec, of_keys: &[KeyValues], aggregate: &Aggregate) -> Groups {
+fn expected(scan: &PageScanExec, of_keys: &[Vec<KeyValues>], aggregate: &Aggregate) -> Groups {
     let rows = scan.estimated_rows().max(1.0);
-    let groups: f64 = of_keys.iter().map(|key| key.distinct.max(1.0)).product();
+    let programs = aggregate.group_by.iter();
+    let of_key = |(columns, program): (&Vec<KeyValues>, _)| {
+        let values: f64 = columns
+            .iter()
+            .map(|column| column.distinct.max(1.0))
+            .product();
+        values.min(most_values(program))
+    };
+    let groups: f64 = of_keys.iter().zip(programs).map(of_key).product();
     let states = aggregate.functions.iter().map(state_bytes);
     Groups {
         groups: groups.min(rows),
         all_rows: rows,
         rows: rows.min(scan.rows_of_a_read()).max(1.0),
-        key_bytes: of_keys.iter().map(|key| key.width).sum(),
+        key_bytes: of_keys.iter().flatten().map(|column| column.width).sum(),
         state_bytes: states.sum(),
         memory: scan.context.settings.group_memory.min(GROUP_MEMORY) as f64,
     }

@@ -9,6 +9,7 @@ mod entries_rule;
 mod estimate;
 mod exec;
 mod filters;
+mod group_values;
 mod groups;
 mod index_join;
 mod join_key;

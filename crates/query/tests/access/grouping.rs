@@ -164,6 +164,10 @@ async fn less_memory_gives_more_partial_rows_and_fewer_by_sorting() {
     )
     .await;
     set(&fixture, session, "ndp_group_memory = 16777216").await;
+    // Of many values there are few remainders.
+    let by_remainder = "SELECT id % 7, COUNT(*) FROM fact GROUP BY id % 7";
+    let (_, extra) = explain(&fixture, session, by_remainder).await;
+    assert!(extra.contains(AGGREGATE), "{extra}");
     let by_key = "SELECT k, COUNT(*) FROM fact GROUP BY k";
     let (_, extra) = explain(&fixture, session, by_key).await;
     assert!(

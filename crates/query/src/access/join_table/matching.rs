@@ -203,7 +203,7 @@ impl<'a> Match<'a> {
             group_by,
             functions,
         };
-        let of_keys: Vec<_> = keys.iter().flat_map(|key| self.key_values(key)).collect();
+        let of_keys: Vec<_> = keys.iter().map(|key| self.key_values(key)).collect();
         let (grouping, work) = grouping_of_joined(self.scan, &of_keys, &programs)?;
         Ok(Pushed {
             side: columns.side(self, &join),
