@@ -189,6 +189,10 @@ registry! {
     column_too_long(1074, "42000", column, limit) => "Column length too big for column '{column}' (max = {limit}); use BLOB or TEXT instead";
     /// KILL of a connection that does not exist.
     unknown_thread(1094, "HY000", id) => "Unknown thread id: {id}";
+    /// EXPLAIN in a form that there is not.
+    unknown_explain_format(1791, "HY000", name) => "Unknown EXPLAIN format name: '{name}'";
+    /// EXPLAIN FOR CONNECTION of one that runs no plan, or none yet.
+    explain_not_supported(3012, "HY000") => "EXPLAIN FOR CONNECTION command is supported only for SELECT/UPDATE/INSERT/DELETE/REPLACE";
     /// KILL of somebody else's connection.
     kill_denied(1095, "HY000", id) => "You are not owner of thread {id}";
     /// A TEXT or BLOB column with a default.

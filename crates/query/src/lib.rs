@@ -4,6 +4,7 @@
 pub mod access;
 mod diagnostics;
 mod error;
+mod explain;
 mod functions;
 mod interrupt;
 mod memory;

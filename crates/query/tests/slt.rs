@@ -624,7 +624,7 @@ async fn times_of_a_zone_are_compared_in_storage() {
     for (zone, constant) in [("+00:00", "05:00:00"), ("+02:00", "07:00:00")] {
         let sql = format!(
             "SET time_zone = '{zone}'; \
-             EXPLAIN FORMAT=TREE SELECT id FROM t WHERE s < '1970-01-01 {constant}'"
+             EXPLAIN FORMAT=ENGINE SELECT id FROM t WHERE s < '1970-01-01 {constant}'"
         );
         let results = fixture.run(&mut session, &sql).await.unwrap();
         plans.push(rows_of(results.last().unwrap()).concat());

@@ -1,148 +1,323 @@
 //! Table accesses as EXPLAIN shows them (taurus-ndp, Listing 2; SPEC's N16).
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::filter::FilterExec;
-use perigee_engine::catalog::{ColumnDef, HIDDEN_ROW_ID, Sample};
+use perigee_engine::catalog::{ColumnDef, HIDDEN_ROW_ID};
 use perigee_engine::ndp::GroupMethod;
 use perigee_engine::scan::ScanCounters;
 
-use super::exec::{PageScanExec, ScanAggregate, as_page_scan};
+use super::exec::{PageScanExec, as_page_scan};
 use super::filters::RunTimeFilter;
 use super::index_join::IndexJoinExec;
 use super::join_table::JoinTableExec;
+use super::placement::Placement;
 use super::residual::Residual;
 use crate::plan::common::definitions;
 
-/// One row of EXPLAIN.
+/// A table access, of which each form of EXPLAIN says what it has room for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AccessRow {
-    /// Table.
+    /// Table, by its name in the statement.
     pub table: String,
     /// How it is read: `ALL`, `index`, `range`, `ref`, `eq_ref`, `const`, in MySQL's words.
     pub access_type: &'static str,
     /// Indexes that could have been used.
-    pub possible_keys: Option<String>,
+    pub possible_keys: Vec<String>,
     /// The index used.
     pub key: Option<String>,
-    /// Rows the access is expected to visit.
+    /// The columns of the index that select its parts.
+    pub key_parts: Vec<String>,
+    /// What these are compared with, where that is known: the values of a lookup for each outer row.
+    pub reference: Vec<String>,
+    /// Rows the access is expected to visit; of a lookup, for one outer row.
     pub rows: u64,
     /// Share of them that is expected to remain, in per cent.
     pub filtered: f64,
-    /// Everything else, near-data processing above all.
-    pub extra: String,
+    /// Columns that are delivered.
+    pub columns: Vec<String>,
+    /// What it is expected to cost, in microseconds, if that is known.
+    pub cost: Option<f64>,
+    /// The condition that rows meet, if there is one.
+    pub condition: Option<String>,
+    /// The index is a secondary one.
+    pub secondary: bool,
+    /// Rows are fetched from the clustered index, because this one lacks columns.
+    pub fetches: bool,
+    /// From the greatest key to the least.
+    pub backwards: bool,
+    /// Parts of the index that are read, if they are several.
+    pub ranges: usize,
+    /// Workers that scan at a time.
+    pub workers: usize,
+    /// Pages of a sample that rows were estimated from, and how many had a match.
+    pub sample: Option<(u64, u64)>,
+    /// It looks up the key of each outer row.
+    pub looks_up: bool,
+    /// What storage does.
+    pub near: NearData,
+    /// Why the plan that was to join it with a table in storage was not run, if it was not.
+    pub not_joined: Option<&'static str>,
     /// What it did, if it ran: name and value of each counter.
     pub counters: Vec<(&'static str, u64)>,
+    /// It ran compiled code.
+    pub compiled: bool,
     /// What each run-time filter did, if it ran.
     pub filters: Vec<String>,
+}
+
+/// What storage does of an access, and why it does not do the rest.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NearData {
+    /// It evaluates the condition.
+    pub condition: bool,
+    /// It leaves out columns.
+    pub columns: bool,
+    /// It joins rows with a table: how.
+    pub join: Option<String>,
+    /// It aggregates; true if it sorts for that.
+    pub aggregate: Option<bool>,
+    /// Run-time filters that leave out rows.
+    pub filters: Vec<String>,
+    /// Rows after which it may stop.
+    pub limit: Option<usize>,
+    /// It picks rows out of their pages.
+    pub key_batches: bool,
+    /// Any of that is done by an NDP scan.
+    pub any: bool,
+    /// Why nothing is pushed, or a part is not.
+    pub reasons: Vec<String>,
+    /// What both sides cost, if that decided.
+    pub placement: Option<Placement>,
+    /// Conditions that are evaluated behind the access: on which columns, and why.
+    pub residual: Vec<(String, String)>,
 }
 
 /// That storage picks rows out of their pages.
 const KEY_BATCHES: &str = "Using NDP key batches";
 
-/// The table accesses of a plan, in the order in which they are written in it.
-#[must_use]
-pub fn describe(plan: &Arc<dyn ExecutionPlan>) -> Vec<AccessRow> {
-    let mut rows = Vec::new();
-    for (_, plan) in definitions(plan) {
-        visit(&plan, &Residual::default(), &mut rows);
-    }
-    visit(plan, &Residual::default(), &mut rows);
-    rows
-}
-
-/// `residual` are the conditions above the plan that may be the access's.
-fn visit(plan: &Arc<dyn ExecutionPlan>, residual: &Residual, rows: &mut Vec<AccessRow>) {
-    let residual = match plan.downcast_ref::<FilterExec>() {
-        Some(filter) => residual.and(filter.predicate()),
-        // Above a join names may be those of several tables.
-        None if plan.children().len() > 1 => Residual::default(),
-        None => residual.clone(),
-    };
-    if let Some(scan) = as_page_scan(plan) {
-        let mut row = row(scan);
-        for (reason, columns) in residual.of(scan) {
-            let columns = columns.join(", ");
-            let _ = write!(row.extra, "; condition on {columns} not pushed: {reason}");
+impl AccessRow {
+    /// The column `Extra`.
+    #[must_use]
+    pub fn extra(&self) -> String {
+        let mut parts = Vec::new();
+        if self.looks_up {
+            parts.push("index lookups for each outer row".to_owned());
+            // A path that fetches says so itself.
+            if self.near.key_batches && !self.fetches {
+                parts.push(KEY_BATCHES.to_owned());
+            }
         }
-        rows.push(row);
+        parts.extend(self.near_parts());
+        if let Some((pages, matching)) = self.sample {
+            parts.push(format!(
+                "rows estimated from a sample of {pages} pages, {matching} with a match"
+            ));
+        }
+        if self.ranges > 1 {
+            parts.push(format!("{} ranges", self.ranges));
+        }
+        if self.is_covered() {
+            parts.push("Using index".to_owned());
+        }
+        if self.near.key_batches && self.fetches {
+            parts.push(KEY_BATCHES.to_owned());
+        }
+        if !self.fetches && self.workers > 1 {
+            parts.push(format!("Parallel scan ({} workers)", self.workers));
+        }
+        if self.backwards {
+            parts.push("Backward index scan".to_owned());
+        }
+        for (columns, reason) in &self.near.residual {
+            parts.push(format!("condition on {columns} not pushed: {reason}"));
+        }
+        if let Some(why) = self.not_joined {
+            parts.push(format!("not joined with a table: {why}"));
+        }
+        parts.join("; ")
     }
-    if let Some(join) = plan.downcast_ref::<JoinTableExec>() {
-        return visit_join_table(join, rows);
+
+    /// True if a secondary index has all columns that are needed.
+    #[must_use]
+    pub fn is_covered(&self) -> bool {
+        self.secondary && !self.fetches
     }
-    for child in plan.children() {
-        visit(child, &residual, rows);
-    }
-    // The inner table is read for each outer row, so it comes behind those.
-    if let Some(join) = plan.downcast_ref::<IndexJoinExec>() {
-        rows.push(inner_row(join));
+
+    /// What storage does, and why it does not do the rest.
+    fn near_parts(&self) -> Vec<String> {
+        let near = &self.near;
+        let mut parts = near.parts(self.condition.as_deref());
+        if !near.any {
+            if let Some(condition) = &self.condition {
+                parts.push(format!("Using where {condition}"));
+            }
+            parts.push(format!("NDP not used: {}", near.reasons.join("; ")));
+        } else if !near.reasons.is_empty() {
+            parts.push(format!("not pushed: {}", near.reasons.join(", ")));
+        }
+        parts.extend(near.placement.as_ref().map(ToString::to_string));
+        parts
     }
 }
 
-/// What becomes a table, and the scan that is joined with it, or what ran in its place.
-fn visit_join_table(join: &JoinTableExec, rows: &mut Vec<AccessRow>) {
-    visit(join.table(), &Residual::default(), rows);
-    if let Some(scan) = join.scan() {
-        rows.push(row(scan));
+impl NearData {
+    /// What is pushed.
+    fn parts(&self, condition: Option<&str>) -> Vec<String> {
+        let mut parts = Vec::new();
+        if self.condition
+            && let Some(condition) = condition
+        {
+            parts.push(format!("Using pushed NDP condition {condition}"));
+        }
+        if self.columns {
+            parts.push("Using pushed NDP columns".to_owned());
+        }
+        if let Some(join) = &self.join {
+            parts.push(format!("Using pushed NDP {join}"));
+        }
+        if let Some(sorted) = self.aggregate {
+            let how = if sorted { ", groups sorted" } else { "" };
+            parts.push(format!("Using pushed NDP aggregate{how}"));
+        }
+        parts.extend(self.filters.iter().map(|filter| format!("Using {filter}")));
+        if let Some(limit) = self.limit {
+            parts.push(format!("Using pushed NDP limit {limit}"));
+        }
+        parts
     }
-    if let Some((otherwise, why)) = join.otherwise() {
-        let first = rows.len();
-        visit(otherwise, &Residual::default(), rows);
-        for row in &mut rows[first..] {
-            let _ = write!(row.extra, "; not joined with a table: {why}");
+}
+
+impl IndexJoinExec {
+    /// The inner table; rows are those for one outer row.
+    #[must_use]
+    pub fn described(&self) -> AccessRow {
+        let scan = self.inner();
+        let index = &scan.table.indexes[scan.path.index];
+        let mut row = scan.described(&Residual::default());
+        row.near.key_batches = self.uses_key_batches();
+        AccessRow {
+            access_type: if self.is_unique() { "eq_ref" } else { "ref" },
+            key: Some(index.name.clone()),
+            key_parts: scan.key_names(self.key_values().count()),
+            rows: self.matches().round().max(1.0) as u64,
+            filtered: (100.0 * scan.filter_factor()).min(100.0),
+            cost: None,
+            looks_up: true,
+            counters: self.counters(),
+            ..row
         }
     }
 }
 
-/// The inner table of an index nested-loop join; rows are those for one outer row.
-fn inner_row(join: &IndexJoinExec) -> AccessRow {
-    let scan = join.inner();
-    let index = &scan.table.indexes[scan.path.index];
-    let how = match join.uses_key_batches() {
-        // A path that fetches says so itself.
-        true if !scan.path.fetch => format!("index lookups for each outer row; {KEY_BATCHES}"),
-        _ => "index lookups for each outer row".to_owned(),
-    };
-    AccessRow {
-        access_type: if join.is_unique() { "eq_ref" } else { "ref" },
-        key: Some(index.name.clone()),
-        rows: join.matches().round().max(1.0) as u64,
-        filtered: (100.0 * scan.filter_factor()).min(100.0),
-        extra: format!("{how}; {}", extra(scan)),
-        counters: join.counters(),
-        ..row(scan)
+impl PageScanExec {
+    /// The access, with the conditions above it that may be its own.
+    #[must_use]
+    pub fn described(&self, residual: &Residual) -> AccessRow {
+        let (path, table) = (&self.path, &self.table);
+        let index = &table.indexes[path.index];
+        let possible = path.possible.iter();
+        let visited = self.stats.rows as f64 * path.share;
+        let access_type = access_type(self);
+        let counters = self.counters().map(|c| c.snapshot()).unwrap_or_default();
+        let alias = self.context.alias.clone();
+        AccessRow {
+            table: alias.unwrap_or_else(|| table.def.name.clone()),
+            access_type,
+            possible_keys: possible.map(|n| table.indexes[*n].name.clone()).collect(),
+            key: (access_type != "ALL").then(|| index.name.clone()),
+            key_parts: match path.is_part() {
+                true => self.key_names(path.equal_columns + usize::from(!path.is_equality)),
+                false => Vec::new(),
+            },
+            reference: match access_type {
+                "const" | "ref" => vec!["const".to_owned(); path.equal_columns],
+                _ => Vec::new(),
+            },
+            rows: visited.ceil() as u64,
+            filtered: (100.0 * self.estimated_rows() / visited.max(1.0)).min(100.0),
+            columns: self.delivered_names(),
+            cost: Some(self.cost()),
+            condition: condition(self),
+            secondary: path.index > 0,
+            fetches: path.fetch,
+            backwards: self.order.as_ref().is_some_and(|order| order.reverse),
+            ranges: path.spans.len(),
+            workers: self.workers(),
+            sample: self
+                .sampled
+                .as_ref()
+                .map(|sampled| (sampled.sample.pages, sampled.sample.matching_pages)),
+            looks_up: false,
+            near: near(self, residual),
+            not_joined: None,
+            compiled: self.is_compiled()
+                || counters
+                    .iter()
+                    .any(|(name, pages)| *name == "pages_compiled" && *pages > 0),
+            counters,
+            filters: self
+                .run_time_filters
+                .iter()
+                .map(|f| effect(self, f))
+                .collect(),
+        }
+    }
+
+    /// Names of the first columns of the path's key.
+    fn key_names(&self, count: usize) -> Vec<String> {
+        let index = &self.table.indexes[self.path.index];
+        let key = index.layout.key.iter().take(count.min(index.key_columns));
+        key.map(|place| self.shown_name(index.columns[usize::from(*place)]))
+            .collect()
+    }
+
+    /// Names of the columns that it delivers.
+    fn delivered_names(&self) -> Vec<String> {
+        let columns = self.projection.iter();
+        columns
+            .map(|column| self.shown_name(self.column(*column)))
+            .collect()
+    }
+
+    /// The name of a column, or the expression that a functional key has a column for.
+    fn shown_name(&self, column: u16) -> String {
+        match self.table.def.columns.get(usize::from(column)) {
+            Some(ColumnDef {
+                hidden: Some(_),
+                generated: Some(generated),
+                ..
+            }) => generated.expression.clone(),
+            _ => self.column_name(column),
+        }
     }
 }
 
-fn row(scan: &PageScanExec) -> AccessRow {
-    let index = &scan.table.indexes[scan.path.index];
-    let names = |numbers: &[usize]| {
-        let names: Vec<_> = numbers
-            .iter()
-            .map(|n| scan.table.indexes[*n].name.as_str())
-            .collect();
-        (!names.is_empty()).then(|| names.join(","))
+/// What storage does of an access.
+fn near(scan: &PageScanExec, residual: &Residual) -> NearData {
+    let ndp = &scan.ndp;
+    let sorts = || {
+        let aggregate = scan.aggregate.as_ref();
+        aggregate.is_some_and(|a| a.grouping.method == GroupMethod::Sort)
     };
-    let visited = scan.stats.rows as f64 * scan.path.share;
-    AccessRow {
-        table: scan
-            .context
-            .alias
-            .clone()
-            .unwrap_or_else(|| scan.table.def.name.clone()),
-        access_type: access_type(scan),
-        possible_keys: names(&scan.path.possible),
-        key: (access_type(scan) != "ALL").then(|| index.name.clone()),
-        rows: visited.ceil() as u64,
-        filtered: (100.0 * scan.estimated_rows() / visited.max(1.0)).min(100.0),
-        extra: extra(scan),
-        counters: scan.counters().map(|c| c.snapshot()).unwrap_or_default(),
+    let residual = residual.of(scan).into_iter();
+    NearData {
+        condition: ndp.filter,
+        columns: ndp.columns,
+        join: scan.join.as_ref().map(ToString::to_string),
+        aggregate: ndp.aggregate.then(sorts),
         filters: scan
             .run_time_filters
             .iter()
-            .map(|f| effect(scan, f))
+            .map(ToString::to_string)
+            .collect(),
+        limit: scan.limit.filter(|_| ndp.any()),
+        key_batches: scan.path.fetch && scan.uses_key_batches(),
+        any: ndp.any(),
+        reasons: ndp.reasons.iter().map(ToString::to_string).collect(),
+        placement: ndp.placement,
+        residual: residual
+            .map(|(reason, columns)| (columns.join(", "), reason))
             .collect(),
     }
 }
@@ -181,73 +356,6 @@ fn access_type(scan: &PageScanExec) -> &'static str {
     }
 }
 
-fn extra(scan: &PageScanExec) -> String {
-    let mut parts = Vec::new();
-    let reasons: Vec<_> = scan.ndp.reasons.iter().map(ToString::to_string).collect();
-    if scan.ndp.filter
-        && let Some(condition) = condition(scan)
-    {
-        parts.push(format!("Using pushed NDP condition {condition}"));
-    }
-    if scan.ndp.columns {
-        parts.push("Using pushed NDP columns".to_owned());
-    }
-    if let Some(join) = &scan.join {
-        parts.push(format!("Using pushed NDP {join}"));
-    }
-    if scan.ndp.aggregate {
-        let sorted = |a: &ScanAggregate| a.grouping.method == GroupMethod::Sort;
-        let how = match scan.aggregate.as_ref().is_some_and(sorted) {
-            true => ", groups sorted",
-            false => "",
-        };
-        parts.push(format!("Using pushed NDP aggregate{how}"));
-    }
-    for filter in &scan.run_time_filters {
-        parts.push(format!("Using {filter}"));
-    }
-    if let Some(limit) = scan.limit.filter(|_| scan.ndp.any()) {
-        parts.push(format!("Using pushed NDP limit {limit}"));
-    }
-    if !scan.ndp.any() {
-        if let Some(condition) = condition(scan) {
-            parts.push(format!("Using where {condition}"));
-        }
-        parts.push(format!("NDP not used: {}", reasons.join("; ")));
-    } else if !reasons.is_empty() {
-        parts.push(format!("not pushed: {}", reasons.join(", ")));
-    }
-    if let Some(placement) = &scan.ndp.placement {
-        parts.push(placement.to_string());
-    }
-    if let Some(sampled) = &scan.sampled {
-        let Sample {
-            pages,
-            matching_pages,
-            ..
-        } = sampled.sample;
-        parts.push(format!(
-            "rows estimated from a sample of {pages} pages, {matching_pages} with a match"
-        ));
-    }
-    if scan.path.spans.len() > 1 {
-        parts.push(format!("{} ranges", scan.path.spans.len()));
-    }
-    if !scan.path.fetch && scan.path.index > 0 {
-        parts.push("Using index".to_owned());
-    }
-    if scan.path.fetch && scan.uses_key_batches() {
-        parts.push(KEY_BATCHES.to_owned());
-    }
-    if !scan.path.fetch && scan.workers() > 1 {
-        parts.push(format!("Parallel scan ({} workers)", scan.workers()));
-    }
-    if scan.order.as_ref().is_some_and(|order| order.reverse) {
-        parts.push("Backward index scan".to_owned());
-    }
-    parts.join("; ")
-}
-
 /// The condition in MySQL's spelling, with qualified column names.
 fn condition(scan: &PageScanExec) -> Option<String> {
     let program = scan.predicate().ok().flatten()?;
@@ -273,8 +381,8 @@ fn condition(scan: &PageScanExec) -> Option<String> {
 
 /// Adds what the scans of a plan did to `total`.
 pub fn count_scans(plan: &Arc<dyn ExecutionPlan>, total: &ScanCounters) {
-    for (_, plan) in definitions(plan) {
-        count_below(&plan, total);
+    for part in definitions(plan) {
+        count_below(&part.plan, total);
     }
     count_below(plan, total);
 }
@@ -293,62 +401,4 @@ fn count_below(plan: &Arc<dyn ExecutionPlan>, total: &ScanCounters) {
     for child in plan.children() {
         count_below(child, total);
     }
-}
-
-/// The accesses of a plan that ran, with what each did, for EXPLAIN ANALYZE.
-#[must_use]
-pub fn analyze(plan: &Arc<dyn ExecutionPlan>) -> String {
-    let mut out = String::new();
-    for access in describe(plan) {
-        let key = access.key.as_deref().unwrap_or("-");
-        let _ = writeln!(
-            out,
-            "{}: {} by {key}, {} rows expected; {}",
-            access.table, access.access_type, access.rows, access.extra
-        );
-        let compiled = access
-            .counters
-            .iter()
-            .find(|(name, _)| *name == "pages_compiled")
-            .map_or(0, |c| c.1);
-        // Each access is one scan, and samples are taken before there is one.
-        let other = [
-            "scans",
-            "samples",
-            "pages_sampled",
-            "key_batches",
-            "keys_fetched",
-        ];
-        let counters = access.counters.iter();
-        let counters = counters.filter(|(name, _)| !other.contains(name));
-        for (name, value) in counters {
-            let _ = writeln!(out, "    {name}: {value}");
-        }
-        for filter in &access.filters {
-            let _ = writeln!(out, "    {filter}");
-        }
-        if access.counters.iter().any(|(name, _)| *name == "lookups") {
-            continue; // joins compile for each request
-        }
-        let _ = writeln!(
-            out,
-            "    code: {}",
-            if compiled > 0 || is_compiled(plan, &access.table) {
-                "compiled"
-            } else {
-                "interpreted"
-            }
-        );
-    }
-    out
-}
-
-fn is_compiled(plan: &Arc<dyn ExecutionPlan>, table: &str) -> bool {
-    let joined = plan.downcast_ref::<JoinTableExec>();
-    let scan = as_page_scan(plan).or_else(|| joined.and_then(JoinTableExec::scan));
-    let here = scan.is_some_and(|scan| scan.table().def.name == table && scan.is_compiled());
-    here || plan
-        .children()
-        .into_iter()
-        .any(|child| is_compiled(child, table))
 }

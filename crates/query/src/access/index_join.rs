@@ -221,6 +221,38 @@ impl IndexJoinExec {
         self.inner.matches
     }
 
+    /// What becomes of rows, in MySQL's words.
+    #[must_use]
+    pub fn how(&self) -> &'static str {
+        match self.combine.kind {
+            Kind::Inner => "inner join",
+            Kind::Outer => "left join",
+            Kind::Semi => "semijoin",
+            Kind::Anti => "antijoin",
+        }
+    }
+
+    /// The values of the key columns that are looked up, over the outer rows.
+    pub fn key_values(&self) -> impl Iterator<Item = &Arc<dyn PhysicalExpr>> {
+        self.inner.key.iter().map(|part| &part.value)
+    }
+
+    /// What else matches meet.
+    #[must_use]
+    pub fn conditions(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        let filter = self.combine.filter.iter();
+        filter.map(JoinFilter::expression).collect()
+    }
+
+    /// Cost of the lookups for so many outer rows.
+    #[must_use]
+    pub fn cost_of(&self, outer: f64) -> f64 {
+        let scan = &self.inner.scan;
+        let (path, matches) = (&scan.path, self.inner.matches);
+        scan.cost_model()
+            .lookups(path.index, path.fetch, outer, matches)
+    }
+
     /// What the join did, if it ran: requests, keys looked up, inner rows found, rows delivered.
     #[must_use]
     pub fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -33,14 +33,17 @@ mod stats;
 mod table;
 
 pub use convert::constant;
-pub use describe::{AccessRow, analyze, count_scans, describe};
+pub use cost::CostModel;
+pub use describe::{AccessRow, NearData, count_scans};
 pub use exec::{NdpChoice, PageScanExec, as_page_scan};
 pub use index_join::IndexJoinExec;
 pub use join_order::JoinOrder;
+pub use join_table::JoinTableExec;
 pub use ndp_rule::physical_rules;
 pub use placement::{Cost, Placement};
 pub use reason::{NdpCounters, NdpStatus, Reason};
 pub use reference::{NUMBER_SEPARATOR, TableReference};
+pub use residual::Residual;
 pub use sampling::sample;
 pub use settings::{AccessContext, IndexChoice, NdpMode, NdpSettings, Thresholds, Used};
 pub use table::{ROW_ID, TableAccess, table_schema};

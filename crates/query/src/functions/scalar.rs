@@ -69,6 +69,41 @@ impl BoundScalar {
         (function, leaves)
     }
 
+    /// The expression with these texts in the places of what its arguments are the values of.
+    #[must_use]
+    pub fn shown(&self, arguments: &[String]) -> String {
+        let text = self.scalar.to_string();
+        let mut shown = String::new();
+        let (mut rest, mut quoted) = (text.as_str(), false);
+        while let Some(at) = rest.find(['\'', '#', '?']) {
+            let (before, mark) = rest.split_at(at);
+            shown.push_str(before);
+            quoted ^= mark.starts_with('\'');
+            let digits = &mark[1..];
+            let digits = &digits[..digits
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(digits.len())];
+            let leaf = match (digits.parse(), &mark[..1]) {
+                (Ok(place), "#") if !quoted => Some(Leaf::Column(place)),
+                (Ok(number), "?") if !quoted => Some(Leaf::Parameter(number)),
+                _ => None,
+            };
+            let at = self.leaves.iter().position(|own| Some(*own) == leaf);
+            match at.and_then(|at| arguments.get(at)) {
+                Some(argument) => {
+                    shown.push_str(argument);
+                    rest = &mark[1 + digits.len()..];
+                }
+                None => {
+                    shown.push_str(&mark[..1]);
+                    rest = &mark[1..];
+                }
+            }
+        }
+        shown.push_str(rest);
+        shown
+    }
+
     /// The type in which results are computed.
     fn computed_type(&self) -> DataType {
         library::data_type(value_type(&self.scalar.ty))

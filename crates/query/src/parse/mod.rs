@@ -11,6 +11,7 @@ mod collation;
 mod cursor;
 mod ddl;
 mod dialect;
+mod explain;
 mod footprint;
 mod into;
 mod json_value;
@@ -49,6 +50,7 @@ pub use collation::{Collating, charset_named, collation_named};
 pub use cursor::Cursor;
 pub use ddl::{Clause, Ddl, Position};
 pub use dialect::Grammar;
+pub use explain::{Explain, ExplainFormat};
 pub use footprint::Footprint;
 pub use load::{Existing, Field, Fields, Lines, LoadData};
 pub use lock::LockStatement;
@@ -128,17 +130,6 @@ pub struct Piece<'a> {
     pub grammar: &'static Grammar,
 }
 
-/// How EXPLAIN shows a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExplainForm {
-    /// A row a table.
-    Table,
-    /// The plan as a tree, not run.
-    Tree,
-    /// The plan as a tree, run and measured.
-    Analyze,
-}
-
 /// A statement.
 #[derive(Debug)]
 pub enum Statement {
@@ -147,7 +138,9 @@ pub enum Statement {
     /// SELECT … INTO: the query, and user variables in lower case.
     Into(Box<ast::Query>, Vec<String>),
     /// EXPLAIN of a SELECT or a changing statement.
-    Explain(ExplainForm, Box<Self>),
+    Explain(Explain, Box<Self>),
+    /// EXPLAIN FOR CONNECTION, with the connection's id.
+    ExplainConnection(Explain, u64),
     /// DESCRIBE: table and, perhaps, a column or pattern.
     Describe(ast::ObjectName, Option<String>),
     /// INSERT, REPLACE.
@@ -237,6 +230,7 @@ impl Statement {
             Self::Query(_)
                 | Self::Into(..)
                 | Self::Explain(..)
+                | Self::ExplainConnection(..)
                 | Self::Describe(..)
                 | Self::Insert(_)
                 | Self::Load(_)
@@ -439,7 +433,7 @@ impl<'a> Piece<'a> {
             "ALTER" if program::begins(&cursor) => program::alter(cursor).map(Statement::Program),
             "DROP" if program::begins(&cursor) => program::drop(cursor).map(Statement::Program),
             "DROP" if cursor.peek_any(&["PREPARE"]) => prepared::deallocate(cursor),
-            "EXPLAIN" | "DESC" | "DESCRIBE" => self.explain(cursor),
+            "EXPLAIN" | "DESC" | "DESCRIBE" => explain::parse(self, cursor),
             "CREATE" if cursor.peek_any(&["DATABASE", "SCHEMA"]) => {
                 ddl::create_schema(cursor).map(Statement::Ddl)
             }
@@ -581,55 +575,6 @@ impl<'a> Piece<'a> {
                     }
                 }
             }
-        }
-    }
-
-    fn explain(self, mut cursor: Cursor<'_>) -> Result<Statement> {
-        let mut form = ExplainForm::Table;
-        if cursor.accept("ANALYZE") {
-            form = ExplainForm::Analyze;
-        }
-        if cursor.accept("FORMAT") {
-            cursor.expect(&Token::Eq)?;
-            match (cursor.word().as_str(), form) {
-                ("TRADITIONAL", ExplainForm::Table) => {}
-                ("TREE", ExplainForm::Table) => form = ExplainForm::Tree,
-                ("TREE", _) => {}
-                (other, _) => return Err(SqlError::not_supported(format!("FORMAT={other}"))),
-            }
-        }
-        if form == ExplainForm::Table
-            && !cursor.peek_any(&["SELECT", "WITH", "INSERT", "REPLACE", "UPDATE", "DELETE"])
-            && !cursor.peek_is(&Token::LParen)
-        {
-            let table = cursor.object_name()?;
-            let column = if cursor.at_end() {
-                None
-            } else {
-                Some(cursor.name()?)
-            };
-            cursor.end()?;
-            return Ok(Statement::Describe(table, column));
-        }
-        let statement = match cursor.clone().word().as_str() {
-            "UPDATE" => {
-                cursor.word();
-                Statement::Update(Box::new(change::update(cursor)?))
-            }
-            "DELETE" => {
-                cursor.word();
-                Statement::Delete(Box::new(change::delete(cursor)?))
-            }
-            _ => self.with_sqlparser(cursor.position())?,
-        };
-        match statement {
-            Statement::Query(_)
-            | Statement::Insert(_)
-            | Statement::Update(_)
-            | Statement::Delete(_) => Ok(Statement::Explain(form, Box::new(statement))),
-            _ => Err(SqlError::not_supported(
-                "EXPLAIN of a statement that neither reads nor changes rows",
-            )),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! From a bound query to a DataFusion plan with MySQL's meaning.
 
 mod aggregate_order;
-mod apply;
+pub mod apply;
 pub mod branches;
 mod charged_window;
 pub mod collation;
@@ -25,7 +25,7 @@ mod repeatable;
 pub mod rewrite;
 pub mod state;
 pub mod stoppable;
-mod wide_union;
+pub mod wide_union;
 
 #[cfg(test)]
 pub(crate) mod tests;

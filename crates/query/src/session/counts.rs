@@ -77,7 +77,7 @@ impl Kind {
             },
             Statement::Set(_) => Self::Set,
             Statement::Show(_) | Statement::Describe(..) => Self::Show,
-            Statement::Explain(..) => Self::Explain,
+            Statement::Explain(..) | Statement::ExplainConnection(..) => Self::Explain,
             Statement::Execute { .. } => return None,
             Statement::Use(_)
             | Statement::Do(_)

@@ -23,6 +23,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::running_plans::Begun;
 use crate::access::count_scans;
 use crate::error::SqlError;
 use crate::interrupt::{self, Watched};
@@ -62,6 +63,7 @@ impl Workers {
         context: Arc<TaskContext>,
         scans: Arc<ScanCounters>,
         memory: Arc<ProcessMemory>,
+        begun: Begun,
     ) -> Running {
         let (to, batches) = mpsc::channel(BATCHES_WAITING);
         let running = plan.clone();
@@ -91,6 +93,7 @@ impl Workers {
             ended: false,
             plan: running,
             scans,
+            _begun: begun,
         }
     }
 }
@@ -121,6 +124,8 @@ pub(super) struct Running {
     ended: bool,
     plan: Arc<dyn ExecutionPlan>,
     scans: Arc<ScanCounters>,
+    /// Others see that it runs.
+    _begun: Begun,
 }
 
 impl Stream for Running {

@@ -33,6 +33,7 @@ use super::generated::GeneratedColumns;
 use super::transaction::Work;
 use super::{Session, bound, read_columns};
 use crate::error::{Result, SqlError};
+use crate::explain::Changed;
 use crate::parse::Piece;
 use crate::result::OkResult;
 
@@ -228,6 +229,15 @@ impl Statement {
         })
     }
 
+    /// What it changes, for EXPLAIN.
+    fn changed(&self) -> Changed {
+        let kind = match self.on_duplicate {
+            Duplicates::Replace => "REPLACE",
+            _ => "INSERT",
+        };
+        Changed::Inserted(kind, self.table.def.name.clone())
+    }
+
     /// What becomes of rows whose keys exist.
     fn duplicates(
         session: &Session,
@@ -405,16 +415,17 @@ fn check(insert: &Insert) -> Result<()> {
     )
 }
 
-/// The query of INSERT … SELECT, for EXPLAIN; the table in any case.
+/// What an INSERT or REPLACE changes, and the query of INSERT … SELECT, for EXPLAIN.
 pub(super) fn explained(
     session: &Session,
     insert: Insert,
     piece: Piece<'_>,
-) -> Result<(Arc<Table>, Option<Arc<query::Query>>)> {
+) -> Result<(Changed, Option<Arc<query::Query>>)> {
     let statement = Statement::new(session, insert, piece)?;
+    let changed = statement.changed();
     let query = match statement.source {
         Rows::Query(query) => Some(query),
         Rows::Values(_) => None,
     };
-    Ok((statement.table, query))
+    Ok((changed, query))
 }

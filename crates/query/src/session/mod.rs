@@ -33,6 +33,7 @@ mod rights;
 mod row_expr;
 mod rowless;
 mod rowset;
+mod running_plans;
 mod scalars;
 mod select;
 mod set;
@@ -198,6 +199,7 @@ pub struct Frontend {
     memory: Arc<ProcessMemory>,
     accounts: rights::Known,
     programs: program::Programs,
+    running_plans: Arc<running_plans::RunningPlans>,
 }
 
 /// What a frontend did since it started, and what it holds.
@@ -240,6 +242,7 @@ impl Frontend {
         Ok(Self {
             accounts: rights::Known::new(&engine)?,
             programs: program::Programs::default(),
+            running_plans: Arc::default(),
             engine,
             memory: ProcessMemory::new(config.total_memory),
             runtime,
@@ -313,8 +316,10 @@ impl Frontend {
         let context = prepared.state.task_ctx();
         let scans = prepared.scans.clone();
         let memory = self.memory.clone();
+        let shown = prepared.shown(prepared.changed.clone());
+        let begun = self.running_plans.begin(prepared.connection, shown);
         self.workers
-            .run(prepared.plan.clone(), context, scans, memory)
+            .run(prepared.plan.clone(), context, scans, memory, begun)
     }
 
     /// The runtime of one statement: memory of its own, temporary files shared.
@@ -397,6 +402,8 @@ pub struct Session {
     scans: Arc<ScanCounters>,
     /// What its accesses pushed.
     ndp_counters: Arc<NdpCounters>,
+    /// Plans are measured, for an EXPLAIN ANALYZE.
+    probe: Option<Arc<explain::Probe>>,
 }
 
 impl Session {
@@ -425,6 +432,7 @@ impl Session {
             rights: rights::Rights::default(),
             scans: Arc::default(),
             ndp_counters: Arc::default(),
+            probe: None,
         }
     }
 

@@ -25,6 +25,7 @@ use sqlparser::ast::Query;
 
 use super::dml::CurrentRows;
 use super::restart::{ATTEMPTS, is_changed};
+use super::running_plans::Shown;
 use super::variables::Variables;
 use super::{Session, bound, locking, rowless, turn, views};
 use crate::access::{
@@ -32,6 +33,7 @@ use crate::access::{
     TableReference, Thresholds, Used, physical_rules, sample,
 };
 use crate::error::{Result, SqlError};
+use crate::explain::{Changed, Measuring, measured};
 use crate::functions::enumeration;
 use crate::functions::types::is_bytes;
 use crate::interrupt;
@@ -52,9 +54,22 @@ pub(super) struct Prepared {
     pub accesses: Vec<TableReference>,
     /// Where what its scans do is counted: with the session.
     pub scans: Arc<ScanCounters>,
+    /// What its statement changes with its rows.
+    pub changed: Changed,
+    /// The connection that it is run for.
+    pub connection: u64,
 }
 
 impl Prepared {
+    /// The plan, for EXPLAIN.
+    pub(super) fn shown(&self, changed: Changed) -> Shown {
+        Shown {
+            plan: self.plan.clone(),
+            references: self.accesses.clone(),
+            changed,
+        }
+    }
+
     /// The columns of the result.
     pub(super) fn columns(&self) -> Vec<ResultColumn> {
         let fields = self.schema.fields().iter().zip(&self.names);
@@ -278,6 +293,7 @@ struct Planning {
     most_steps: u64,
     cancel: CancelToken,
     scans: Arc<ScanCounters>,
+    connection: u64,
     /// For the memory that plans take.
     _charge: Option<Arc<Charge>>,
 }
@@ -334,11 +350,14 @@ impl Planning {
             tables.push(source(&context, (table, reference), special)?);
         }
         let memory = session.variables.integer("query_memory_limit") as usize;
-        let state = state::template(
+        let mut state = state::template(
             context.workers,
             session.frontend.runtime(memory),
             physical_rules(PhysicalOptimizer::default().rules, &context),
         );
+        if session.probe.is_some() {
+            state.config_mut().set_extension(Arc::new(Measuring));
+        }
         Ok(Self {
             bound,
             subqueries,
@@ -347,6 +366,7 @@ impl Planning {
             most_steps: session.variables.integer("cte_max_recursion_depth"),
             cancel: reading.cancel,
             scans: session.scans.clone(),
+            connection: session.info.connection_id,
             _charge: session.charge.upgrade(),
         })
     }
@@ -373,7 +393,10 @@ impl Planning {
         }
         let physical = state.create_physical_plan(&optimized).await?;
         interrupt::check()?;
-        let physical = stoppable(physical, &self.cancel)?;
+        let mut physical = stoppable(physical, &self.cancel)?;
+        if state.config().get_extension::<Measuring>().is_some() {
+            physical = measured(physical)?;
+        }
         let schema = shown_schema(&planned.schema);
         check_types(&schema, &physical.schema())?;
         Ok(Prepared {
@@ -383,6 +406,8 @@ impl Planning {
             names: planned.names,
             accesses: bound::references(&self.bound),
             scans: self.scans,
+            changed: Changed::Nothing,
+            connection: self.connection,
         })
     }
 }

@@ -75,6 +75,8 @@ async fn run_noted(
     cancel: &CancelToken,
 ) -> Result<()> {
     session.diagnostics = Diagnostics::new(division(session, &statement));
+    // What an EXPLAIN left that was dropped.
+    session.probe = None;
     let diagnostics = session.diagnostics.clone();
     let run = run_parsed(session, statement, piece, out, file, cancel);
     let outcome = Noted::new(run, diagnostics.clone()).await;
@@ -104,6 +106,10 @@ fn division(session: &Session, statement: &Statement) -> Division {
         Statement::Delete(delete) => !delete.ignore,
         Statement::Load(load) => load.existing != Existing::Ignored,
         Statement::Ddl(_) => true,
+        // It is run.
+        Statement::Explain(explain, explained) if explain.analyze => {
+            return division(session, explained);
+        }
         _ => false,
     };
     match modes.has(Modes::ERROR_FOR_DIVISION_BY_ZERO) {
@@ -152,8 +158,11 @@ async fn run_kind(
             }
             None => restart::query(session, query, piece, out, cancel).await,
         },
-        Statement::Explain(form, explained) => {
-            explain::run(session, form, *explained, piece, out, cancel).await
+        Statement::Explain(explain, explained) => {
+            explain::run(session, explain, *explained, piece, out, cancel).await
+        }
+        Statement::ExplainConnection(explain, id) => {
+            explain::of_connection(session, explain, id, out).await
         }
         Statement::Describe(table, column) => {
             show::describe(session, &table, column.as_deref(), out).await

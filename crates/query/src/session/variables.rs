@@ -151,6 +151,11 @@ static DEFINITIONS: &[Definition] = &[
     both("default_storage_engine", Kind::Fixed, "Perigee"),
     both("div_precision_increment", Kind::Fixed, "4"),
     never("event_scheduler", Kind::Text, "DISABLED"),
+    both(
+        "explain_format",
+        Kind::Word(&["TRADITIONAL", "JSON", "TREE"]),
+        "TRADITIONAL",
+    ),
     both("explicit_defaults_for_timestamp", Kind::Fixed, "ON"),
     both("foreign_key_checks", Kind::Switch, "ON"),
     global("general_log", Kind::Fixed, "OFF"),

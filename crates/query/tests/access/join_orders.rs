@@ -264,7 +264,7 @@ async fn answers_of_joins_of_any_kinds_are_those_of_the_written_order() {
             let rows = fixture.run(session, &sql).await;
             let rows = rows.map(|results| rows_of(&results[0]));
             let plan = fixture
-                .run(session, &format!("EXPLAIN FORMAT=TREE {sql}"))
+                .run(session, &format!("EXPLAIN FORMAT=ENGINE {sql}"))
                 .await;
             let plan = plan.map(|results| rows_of(&results[0]));
             both.push((rows.map_err(|e| e.to_string()), plan.ok()));

@@ -168,7 +168,7 @@ def check_statements(connection):
            "ref", "rows", "filtered", "Extra"])
     equal([row[2] for row in plan], ["t"])
     (tree,), = all_of(cursor, "EXPLAIN ANALYZE SELECT a FROM t")
-    assert tree.startswith("0 rows in ") and "pages_from_pool: 1" in tree, tree
+    assert tree.startswith("-> ") and "0 rows in " in tree and "pages_from_pool: 1" in tree, tree
     equal(cursor.execute("DROP TABLE t"), 0)
     equal(all_of(cursor, "SHOW TABLES"), [])
     cursor.execute("DROP DATABASE other")

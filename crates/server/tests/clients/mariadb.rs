@@ -221,7 +221,7 @@ fn plans() {
         "-e",
         "EXPLAIN ANALYZE SELECT SUM(b) FROM t WHERE b > 10",
     ]);
-    assert!(tree.contains("table=t"), "{tree}");
+    assert!(tree.contains("scan on t"), "{tree}");
 }
 
 #[test]

@@ -39,9 +39,10 @@ use crate::access::cost::CostModel;
 use crate::access::join_rule::candidates;
 use crate::access::paths::AccessPath;
 use crate::access::{
-    AccessContext, NdpMode, NdpSettings, NdpStatus, PageScanExec, TableAccess, describe,
-    physical_rules, table_schema,
+    AccessContext, NdpMode, NdpSettings, NdpStatus, PageScanExec, TableAccess, physical_rules,
+    table_schema,
 };
+use crate::explain;
 use crate::memory::ProcessMemory;
 use crate::plan::lower::{self, Subqueries};
 use crate::plan::state;
@@ -710,7 +711,8 @@ async fn explain_shows_the_inner_table_behind_the_outer_one() {
             "SELECT s.line, l.price FROM test.small s JOIN test.large l ON s.ref = l.{column}"
         );
         let plan = planned(&engine, &sql, true).await;
-        let rows = describe(&plan);
+        let described = explain::plan(&plan, &engine.prices());
+        let rows = described.accesses();
         let [outer, inner] = &rows[..] else {
             panic!("{rows:?}")
         };
@@ -729,11 +731,12 @@ async fn explain_shows_the_inner_table_behind_the_outer_one() {
             "ref" => [lookups, batches, not].join("; "),
             _ => [lookups, not, batches].join("; "),
         };
-        assert_eq!(inner.extra, expected);
+        assert_eq!(inner.extra(), expected);
         assert!(inner.counters.is_empty(), "did not run");
         let batches = collect(plan.clone(), task(8192)).await.unwrap();
         let delivered = batches.iter().map(RecordBatch::num_rows).sum::<usize>() as u64;
-        let counters = describe(&plan)[1].counters.clone();
+        let described = explain::plan(&plan, &engine.prices());
+        let counters = described.accesses()[1].counters.clone();
         // Of ten outer rows two have no key; the others have different ones.
         assert_eq!(counters[0], ("lookup_requests", 1));
         assert_eq!(counters[1], ("lookups", 8));

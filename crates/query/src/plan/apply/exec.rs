@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result as DfResult, ScalarValue, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
@@ -58,6 +58,30 @@ impl ApplyExec {
             subquery,
             properties: Arc::new(properties),
         }
+    }
+
+    /// What is asked of the subquery.
+    #[must_use]
+    pub fn asks(&self) -> &'static str {
+        match self.subquery.answer {
+            Answer::Row => "Value",
+            Answer::Exists => "Existence of rows",
+            Answer::Rows { .. } => "Rows",
+        }
+    }
+
+    /// Names of the tables that the subquery reads, as far as it reads them itself.
+    #[must_use]
+    pub fn tables(&self) -> Vec<String> {
+        let mut tables = Vec::new();
+        let found = self.subquery.plan.apply(|node| {
+            if let LogicalPlan::TableScan(scan) = node {
+                tables.push(scan.table_name.table().to_owned());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        // Nothing in it fails.
+        found.map(|_| tables).unwrap_or_default()
     }
 }
 

@@ -10,6 +10,7 @@ mod node;
 mod planner;
 mod running;
 
+pub use exec::ApplyExec;
 pub use node::{Answer, ApplyNode};
 pub use planner::Planner;
 

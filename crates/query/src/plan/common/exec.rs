@@ -41,32 +41,54 @@ impl SharedExec {
     }
 }
 
-/// The plans of the common table expressions that a plan reads, each once, with their names: those that others read come
-/// first.
+/// A part of a common table expression that a plan reads.
+pub struct Part {
+    /// No other table of the statement has this number.
+    pub number: usize,
+    /// The table's name.
+    pub name: String,
+    /// What delivers its first rows, or, of a recursive one, those of the next step.
+    pub plan: Arc<dyn ExecutionPlan>,
+}
+
+/// The plans of the common table expressions that a plan reads, each once: those that others read come first.
 #[must_use]
-pub fn definitions(plan: &Arc<dyn ExecutionPlan>) -> Vec<(String, Arc<dyn ExecutionPlan>)> {
+pub fn definitions(plan: &Arc<dyn ExecutionPlan>) -> Vec<Part> {
     let (mut known, mut found) = (HashSet::new(), Vec::new());
     gather(plan, &mut known, &mut found);
     found
 }
 
-fn gather(
-    plan: &Arc<dyn ExecutionPlan>,
-    known: &mut HashSet<usize>,
-    found: &mut Vec<(String, Arc<dyn ExecutionPlan>)>,
-) {
+fn gather(plan: &Arc<dyn ExecutionPlan>, known: &mut HashSet<usize>, found: &mut Vec<Part>) {
     if let Some(shared) = plan.downcast_ref::<SharedExec>()
         && known.insert(shared.table.number)
         && let Some(planned) = shared.table.planned.get()
     {
         for part in std::iter::once(&planned.base).chain(&planned.step) {
             gather(part, known, found);
-            found.push((shared.table.name.to_string(), Arc::clone(part)));
+            found.push(Part {
+                number: shared.table.number,
+                name: shared.table.name.to_string(),
+                plan: Arc::clone(part),
+            });
         }
     }
     for child in plan.children() {
         gather(child, known, found);
     }
+}
+
+/// Number and name of the common table expression whose rows an operator gives out, if it does that.
+#[must_use]
+pub fn shared_table(plan: &Arc<dyn ExecutionPlan>) -> Option<(usize, &str)> {
+    let shared = plan.downcast_ref::<SharedExec>()?;
+    Some((shared.table.number, &shared.table.name))
+}
+
+/// True for the operator that gives out the rows of the last step of a recursive query.
+#[must_use]
+pub fn gives_step(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<StepExec>()
 }
 
 /// True if a plan reads the rows of the last step of a recursive query, which are others each time it is executed.

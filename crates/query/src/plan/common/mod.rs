@@ -14,7 +14,7 @@ mod planner;
 mod seen;
 mod step;
 
-pub use exec::{definitions, is_step};
+pub use exec::{definitions, gives_step, is_step, shared_table};
 pub use node::SharedNode;
 pub use planner::Commons;
 pub use step::StepNode;

@@ -17,6 +17,7 @@ use super::exec::SharedExec;
 use super::node::SharedNode;
 use super::step::{StepNode, Work};
 use super::{CommonTable, Planned};
+use crate::explain::{Measuring, measured};
 use crate::interrupt;
 use crate::plan::stoppable::stoppable;
 
@@ -98,8 +99,12 @@ async fn physical(plan: &LogicalPlan, state: &SessionState) -> DfResult<Arc<dyn 
     interrupt::check_df()?;
     let plan = state.optimize(plan)?;
     let plan = state.create_physical_plan(&plan).await?;
-    match interrupt::token() {
-        Some(token) => stoppable(plan, &token),
+    let plan = match interrupt::token() {
+        Some(token) => stoppable(plan, &token)?,
+        None => plan,
+    };
+    match state.config().get_extension::<Measuring>() {
+        Some(_) => measured(plan),
         None => Ok(plan),
     }
 }

@@ -17,6 +17,7 @@ use super::target::{Target, row_of, targets};
 use super::{Budget, Converter, CurrentRows, Strictness};
 use crate::access::table_schema;
 use crate::error::{Result, SqlError};
+use crate::explain::Changed;
 use crate::parse::{Delete, Piece, Rows, Update};
 use crate::result::OkResult;
 use crate::session::checks::Checks;
@@ -392,6 +393,16 @@ impl ReadPhase {
         select::plan(session, &self.query, reading).await
     }
 
+    /// What it changes, for EXPLAIN.
+    pub(in crate::session) fn changed(&self) -> Changed {
+        let kind = match self.kind {
+            Kind::Update => "UPDATE",
+            Kind::Delete => "DELETE",
+        };
+        let aliases = self.targets.iter().map(|target| target.alias.clone());
+        Changed::Read(kind, aliases.collect())
+    }
+
     /// What the query reads and locks.
     async fn reading(&self, work: &mut Work, cancel: &CancelToken) -> Reading {
         let mut reading = work.reading(cancel).await;
@@ -458,7 +469,9 @@ impl ReadPhase {
         converter: &mut Converter,
     ) -> Result<Vec<Candidate>> {
         let cancel = reading.cancel.clone();
-        let prepared = select::plan(session, &self.query, reading).await?;
+        let mut prepared = select::plan(session, &self.query, reading).await?;
+        prepared.changed = self.changed();
+        session.observe(&prepared);
         let mut stream = session.frontend.start(&prepared);
         let mut found = Found {
             budget: Budget::new(session)?,

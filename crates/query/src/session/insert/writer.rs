@@ -216,7 +216,9 @@ impl Writer<'_> {
             let mode = mode_of(lock.strength);
             reading.locker = Some(self.work.locker(mode));
         }
-        let prepared = select::plan(self.session, query, reading).await?;
+        let mut prepared = select::plan(self.session, query, reading).await?;
+        prepared.changed = self.statement.changed();
+        self.session.observe(&prepared);
         let columns = self.statement.targets.columns();
         let brought = &self.statement.brought;
         if prepared.schema.fields().len() != columns.len() + brought.len() {
