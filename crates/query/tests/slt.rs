@@ -19,7 +19,7 @@ mod common;
 
 use std::fmt::Write;
 
-use common::{Fixture, Setup, rows_of};
+use common::{Fixture, Setup, explained_in_all_forms, rows_of};
 use perigee_engine::EngineConfig;
 use perigee_query::{Collected, Session, SqlError};
 
@@ -131,6 +131,18 @@ async fn run_with_little(
     outcome
 }
 
+/// True for one query that looks at nothing that another statement leaves behind.
+fn is_plain_query(sql: &str) -> bool {
+    let upper = sql.trim_start().to_uppercase();
+    let begins = ["SELECT", "WITH", "TABLE"]
+        .iter()
+        .any(|word| upper.starts_with(word));
+    let looks = ["@", "ROW_COUNT", "FOUND_ROWS", "SLEEP", "STATUS"];
+    begins
+        && !sql.trim_end().trim_end_matches(';').contains(';')
+        && !looks.iter().any(|word| upper.contains(word))
+}
+
 async fn run_file(name: &str, text: &str, mode: &str, set: &str, setup: Setup, little: bool) {
     let fixture = Fixture::new(setup).await;
     let mut session = fixture.session();
@@ -147,6 +159,9 @@ async fn run_file(name: &str, text: &str, mode: &str, set: &str, setup: Setup, l
         expected,
     } in records(text)
     {
+        if mode == "NDP on" && head.starts_with("query") && is_plain_query(&sql) {
+            explained_in_all_forms(&fixture, &mut session, &sql).await;
+        }
         let outcome = match little {
             true => run_with_little(&fixture, &mut session, &sql).await,
             false => fixture.run(&mut session, &sql).await,

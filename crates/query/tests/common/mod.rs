@@ -119,6 +119,30 @@ impl LocalFile for InMemory {
     }
 }
 
+/// Checks that a query is explained in each form, that JSON is JSON, and that none names what only this program knows.
+#[allow(dead_code, reason = "few tests explain all that they run")]
+pub async fn explained_in_all_forms(fixture: &Fixture, session: &mut Session, sql: &str) {
+    for form in ["TRADITIONAL", "TREE", "JSON", "ENGINE"] {
+        let explain = format!("EXPLAIN FORMAT={form} {sql}");
+        let results = match fixture.run(session, &explain).await {
+            Ok(results) => results,
+            Err(error) => panic!("{explain}: {error}"),
+        };
+        let text = rows_of(results.last().unwrap()).join("\n");
+        if form != "ENGINE" {
+            let ours = ["Exec:", "mysql_", "/@"]
+                .iter()
+                .find(|name| text.contains(**name));
+            assert_eq!(ours, None, "{explain}\n{text}");
+        }
+        if form == "JSON"
+            && let Err(error) = perigee_value::json::Json::read(&text)
+        {
+            panic!("{explain}: {error:?}\n{text}");
+        }
+    }
+}
+
 /// The rows of a result, cells as MySQL's text protocol shows them, joined by `|`.
 pub fn rows_of(result: &Collected) -> Vec<String> {
     let mut rows = Vec::new();

@@ -10,7 +10,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use common::{Fixture, Setup, rows_of};
+use common::{Fixture, Setup, explained_in_all_forms, rows_of};
 use perigee_query::Session;
 use perigee_testkit::{MariaDb, QUERY_TABLES, QueryGenerator};
 
@@ -98,6 +98,9 @@ async fn random_queries_have_mariadbs_answers() {
         if answers[0] != answers[1] {
             wrong.push(format!("seed {seed}: {sql}\noff and on {answers:?}"));
             continue;
+        }
+        if answers[0].is_ok() {
+            explained_in_all_forms(&fixture, &mut sessions[1], &sql).await;
         }
         let ours = match (answers.swap_remove(0), &theirs) {
             (Ok(rows), Ok(_)) => rows,
