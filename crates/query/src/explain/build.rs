@@ -304,8 +304,9 @@ fn of_rows(plan: &Operator) -> Option<Operation> {
     } else if let Some((number, name)) = shared_table(plan) {
         Some(Operation::Common(number, name.to_owned()))
     } else if let Some(apply) = plan.downcast_ref::<ApplyExec>() {
-        let tables = apply.tables().iter().map(|name| expression::name(name));
-        Some(Operation::Apply(apply.asks(), tables.collect()))
+        let tables = apply.tables();
+        let tables = tables.iter().map(|name| expression::name(name)).collect();
+        Some(Operation::Apply(apply.asks(), tables))
     } else {
         None
     }
