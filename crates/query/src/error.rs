@@ -247,6 +247,8 @@ registry! {
     view_clause(1350, "HY000", clause) => "View's SELECT contains a '{clause}' clause";
     /// A view that means something else in each session.
     view_variable(1351, "HY000") => "View's SELECT contains a variable or parameter";
+    /// A view of a table that only this session has.
+    view_temporary(1352, "HY000", table) => "View's SELECT refers to a temporary table '{table}'";
     /// A view whose tables are not there any more.
     broken_view(1356, "HY000", schema, view) => "View '{schema}.{view}' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them";
     /// WITH CHECK OPTION of a view whose rows cannot be changed.

@@ -285,6 +285,7 @@ files!(
     sets,
     subqueries,
     table_locks,
+    temporary_tables,
     rollup,
     withs,
     views,

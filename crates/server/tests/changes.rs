@@ -320,16 +320,30 @@ impl Servers {
     }
 }
 
+/// What kind of tables are made.
+#[derive(Clone, Copy, PartialEq)]
+enum Made {
+    Lasting,
+    Temporary,
+}
+
 /// Makes the tables, in the first session, and uses their schema in all.
-async fn make_tables(contest: &mut Contest, rng: &mut Rng, schema: &str, sessions: usize) {
+async fn make_tables(
+    contest: &mut Contest,
+    rng: &mut Rng,
+    (schema, made): (&str, Made),
+    sessions: usize,
+) {
     contest.log.clear();
     (contest.parted, contest.has_views) = (false, false);
-    for statement in tables::create(rng, schema) {
+    let mut statements = tables::create(rng, schema);
+    statements.extend([create_u(), create_l(), create_c()]);
+    for mut statement in statements {
+        if made == Made::Temporary {
+            statement = statement.replacen("CREATE TABLE ", "CREATE TEMPORARY TABLE ", 1);
+        }
         contest.run(0, &statement).await;
     }
-    contest.run(0, &create_u()).await;
-    contest.run(0, &create_l()).await;
-    contest.run(0, &create_c()).await;
     // MariaDB misses rows by prefixes of compared texts.
     for sql in [
         "ALTER TABLE t DROP KEY v2, DROP KEY w1, DROP KEY c2, DROP KEY ci3, DROP KEY cc2",
@@ -389,7 +403,12 @@ async fn random_changes_have_mariadbs_outcomes() {
     let all = [On::T, On::T, On::S, On::U, On::L, On::L, On::C, On::C];
     for schema in seed..seed + count.div_ceil(PER_SCHEMA) {
         let mut rng = Rng(schema as u64);
-        make_tables(&mut contest, &mut rng, &format!("one{schema}"), 1).await;
+        let made = match schema % 3 {
+            1 => Made::Temporary,
+            _ => Made::Lasting,
+        };
+        let name = format!("one{schema}");
+        make_tables(&mut contest, &mut rng, (&name, made), 1).await;
         if schema % 3 == 0 {
             put_views(&mut contest).await;
         }
@@ -424,7 +443,8 @@ async fn two_sessions_see_of_each_other_what_mariadbs_see() {
     );
     for schema in seed..seed + count.div_ceil(PER_SCHEMA) {
         let mut rng = Rng(1_000_000 + schema as u64);
-        make_tables(&mut contest, &mut rng, &format!("two{schema}"), 2).await;
+        let name = format!("two{schema}");
+        make_tables(&mut contest, &mut rng, (&name, Made::Lasting), 2).await;
         let mut begin = ["BEGIN"; 2];
         for (session, begin) in begin.iter_mut().enumerate() {
             let level = *rng.choose(&["READ COMMITTED", "REPEATABLE READ"]);

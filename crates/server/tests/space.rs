@@ -50,7 +50,7 @@ fn lines(dir: &Path, rows: u64, fails: bool) -> String {
 fn statement(rng: &mut Rng, dir: &Path) -> String {
     let table = format!("t{}", rng.between(0, 3));
     let key = rng.between(1, 4000);
-    match rng.between(0, 17) {
+    match rng.between(0, 20) {
         0..=1 => format!(
             "CREATE TABLE IF NOT EXISTS {table} (id INT PRIMARY KEY, a INT, s LONGTEXT, KEY by_a (a))"
         ),
@@ -80,6 +80,11 @@ fn statement(rng: &mut Rng, dir: &Path) -> String {
             format!("REPLACE INTO {table} (id, a, s) VALUES ({key}, 1, '{long}')")
         }
         16 => "ROLLBACK".to_owned(),
+        17 => format!(
+            "CREATE TEMPORARY TABLE IF NOT EXISTS {table} (id INT PRIMARY KEY, a INT, s LONGTEXT, KEY by_a (a))"
+        ),
+        18 => format!("CREATE TEMPORARY TABLE {table} AS SELECT id, a, s FROM t1 WHERE id < {key}"),
+        19 => format!("DROP TEMPORARY TABLE IF EXISTS {table}"),
         _ => "BEGIN".to_owned(),
     }
 }

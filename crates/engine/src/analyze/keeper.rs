@@ -113,6 +113,7 @@ pub(crate) async fn keep_fresh(engine: Weak<Engine>, keeper: Arc<Keeper>, interv
 fn stale_tables(engine: &Engine) -> Vec<Arc<Table>> {
     let schemas = engine.schemas();
     let tables = schemas.iter().flat_map(|schema| engine.tables(schema));
+    let tables = tables.chain(engine.catalog.temporary.all());
     tables.filter(|table| table.is_stale()).collect()
 }
 

@@ -93,7 +93,8 @@ impl Engine {
     }
 
     /// Stores statistics of a table, if it is still the catalog's; they are durable when this
-    /// returns. They were gathered when so many rows had changed since the last time.
+    /// returns, unless the table is a temporary one. They were gathered when so many rows had
+    /// changed since the last time.
     ///
     /// # Errors
     /// What storage says.
@@ -103,6 +104,13 @@ impl Engine {
         stats: TableStats,
         changed: u64,
     ) -> Result<bool, EngineError> {
+        if table.def.is_temporary() {
+            let is_current = self.catalog.is_current(table);
+            if is_current {
+                table.renew_stats(stats, changed);
+            }
+            return Ok(is_current);
+        }
         let (engine, table) = (self.clone(), table.clone());
         // A change of the catalog is completed even if the caller goes away.
         let keeping = self.runtime.spawn(async move {

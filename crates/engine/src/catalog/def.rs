@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::constraint::{self, Check, ForeignKey};
 use super::key::{Descending, Hidden, IndexDef, check_hidden, decode_columns, encode_columns};
+use super::temporary::{is_temporary_schema, shown_schema};
 use perigee_types::{DecodeError, Reader, Writer};
 use perigee_value::{
     Collation, ColumnType, Datum, Members, MembersKind, Now, ValueError, ValueRef, Zone, bits,
@@ -173,7 +174,7 @@ pub struct AutoIncrement {
 /// A table as CREATE TABLE gives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableDef {
-    /// The schema (in MySQL's words: database) it lies in.
+    /// The schema (in MySQL's words: database) it lies in; a temporary table lies in one of its session.
     pub schema: String,
     /// Name.
     pub name: String,
@@ -239,6 +240,18 @@ const IS_SET: u8 = 64;
 const ALL_COLUMN_FLAGS: u8 = 127;
 
 impl TableDef {
+    /// True for a temporary table.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        is_temporary_schema(&self.schema)
+    }
+
+    /// The name by which statements call its schema.
+    #[must_use]
+    pub fn shown_schema(&self) -> &str {
+        shown_schema(&self.schema)
+    }
+
     /// The columns that statements can name: all but the hidden ones, which come last.
     #[must_use]
     pub fn own_columns(&self) -> &[ColumnDef] {

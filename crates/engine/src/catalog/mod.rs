@@ -1,5 +1,5 @@
 //! The catalog: schemas, tables, views, procedures and the records of accounts, kept in pages like everything else, so that a frontend started
-//! on an empty machine finds them.
+//! on an empty machine finds them; and temporary tables, which nobody finds after the process that made them.
 
 mod constraint;
 mod def;
@@ -14,6 +14,7 @@ mod samples;
 mod stats;
 mod store;
 mod table;
+mod temporary;
 mod view;
 
 pub use constraint::{Action, Check, ForeignKey};
@@ -34,4 +35,6 @@ pub(crate) use store::{
     number_key, routine_key, schema_key, stats_records, table_key, view_key,
 };
 pub use table::{HIDDEN_ROW_ID, Index, IndexRoot, MAX_INDEXES, Table};
+pub(crate) use temporary::temporary_schema;
+pub use temporary::{is_temporary_schema, shown_schema};
 pub use view::{CheckOption, ViewAlgorithm, ViewDef};

@@ -3,7 +3,8 @@
 //! Numbers are handed out in memory and never twice; what a statement does not use is lost. The catalog
 //! keeps a number below which all that were handed out lie: before a row is written, it is raised to
 //! some numbers ahead, if need be. Its log comes before the row's. So a restart goes on above all
-//! numbers that rows had, be the rows deleted meanwhile; after a crash some are skipped.
+//! numbers that rows had, be the rows deleted meanwhile; after a crash some are skipped. Those of temporary tables are
+//! in memory only.
 //!
 //! The first use after the start looks for the greatest number in the index, too, as rows that DDL
 //! copied were not counted.
@@ -177,7 +178,7 @@ impl Engine {
     /// Has the catalog say that all numbers handed out so far may be in use. To be called before
     /// they are written anywhere.
     pub(crate) async fn reserve_numbers(&self, table: &Table) -> Result<(), EngineError> {
-        let Some(numbers) = table.numbers() else {
+        let Some(numbers) = table.numbers().filter(|_| !table.def.is_temporary()) else {
             return Ok(());
         };
         let is_reserved = || numbers.next() <= numbers.reserved.load(Ordering::Relaxed);

@@ -31,6 +31,7 @@ use perigee_value::Collation;
 use super::def::decode_collation;
 use super::journal;
 use super::pieces;
+use super::temporary::{Temporary, is_temporary_schema, shown_schema};
 use super::{ColumnStats, References, RoutineDef, Table, TableStats, ViewDef};
 use crate::EngineError;
 use crate::btree::{
@@ -83,6 +84,7 @@ pub(crate) struct Catalog {
     references: RwLock<References>,
     pub(crate) views: RwLock<Views>,
     pub(crate) routines: RwLock<Routines>,
+    pub(crate) temporary: Temporary,
     accounts: RwLock<Arc<AccountRecords>>,
     /// Changes with every change of the accounts.
     accounts_version: AtomicU64,
@@ -204,6 +206,7 @@ impl Catalog {
             collations,
             views,
             routines,
+            temporary: Temporary::default(),
             accounts: RwLock::new(Arc::new(accounts)),
             accounts_version: AtomicU64::new(1),
             ddl: Arc::default(),
@@ -239,6 +242,9 @@ impl Catalog {
     }
 
     pub(crate) fn tables(&self, schema: &str) -> Vec<Arc<Table>> {
+        if is_temporary_schema(schema) {
+            return self.temporary.of_schema(schema);
+        }
         let schemas = self.schemas.read();
         schemas
             .get(schema)
@@ -246,11 +252,14 @@ impl Catalog {
     }
 
     pub(crate) fn table(&self, schema: &str, name: &str) -> Result<Arc<Table>, EngineError> {
+        let missing = || EngineError::NoSuchTable(format!("{}.{name}", shown_schema(schema)));
+        if is_temporary_schema(schema) {
+            return self.temporary.table(schema, name).ok_or_else(missing);
+        }
         let schemas = self.schemas.read();
         let tables = schemas
             .get(schema)
             .ok_or_else(|| EngineError::NoSuchSchema(schema.to_owned()))?;
-        let missing = || EngineError::NoSuchTable(format!("{schema}.{name}"));
         tables.get(name).cloned().ok_or_else(missing)
     }
 
@@ -296,14 +305,22 @@ impl Catalog {
 
     /// True if the table is what the catalog has under its name.
     pub(crate) fn is_current(&self, table: &Arc<Table>) -> bool {
+        let def = &table.def;
+        if def.is_temporary() {
+            let found = self.temporary.table(&def.schema, &def.name);
+            return found.is_some_and(|found| Arc::ptr_eq(&found, table));
+        }
         let schemas = self.schemas.read();
-        let tables = schemas.get(&table.def.schema);
-        let found = tables.and_then(|tables| tables.get(&table.def.name));
+        let tables = schemas.get(&def.schema);
+        let found = tables.and_then(|tables| tables.get(&def.name));
         found.is_some_and(|found| Arc::ptr_eq(found, table))
     }
 
     /// The table with this id.
     pub(crate) fn table_by_id(&self, id: TableId) -> Option<Arc<Table>> {
+        if let Some(table) = self.temporary.by_id(id) {
+            return Some(table);
+        }
         let schemas = self.schemas.read();
         schemas
             .values()

@@ -45,15 +45,27 @@ pub(super) struct Change {
 impl Change {
     /// Takes a table out.
     pub(super) fn remove(&mut self, table: &Arc<Table>) {
+        self.retired.push(table.clone());
+        if table.def.is_temporary() {
+            return;
+        }
         let key = table_key(&table.def.schema, &table.def.name);
         self.records.insert(key, None);
         self.records.extend(no_stats(table));
         self.records.insert(number_key(table.id), None);
-        self.retired.push(table.clone());
     }
 
     /// Puts a table in; those whose names are needed were taken out before.
     pub(super) fn put(&mut self, table: Table) -> Arc<Table> {
+        if !table.def.is_temporary() {
+            self.put_records(&table);
+        }
+        let table = Arc::new(table);
+        self.tables.push(table.clone());
+        table
+    }
+
+    fn put_records(&mut self, table: &Table) {
         let mut w = Writer::new();
         table.encode(&mut w);
         let key = table_key(&table.def.schema, &table.def.name);
@@ -67,9 +79,6 @@ impl Change {
             let limit = limit.to_le_bytes().to_vec();
             self.records.insert(number_key(table.id), Some(limit));
         }
-        let table = Arc::new(table);
-        self.tables.push(table.clone());
-        table
     }
 
     /// Makes an empty schema, or gives one another collation of tables to come.
@@ -161,13 +170,16 @@ impl Change {
         let is_related = tables
             .into_iter()
             .any(|table| !table.def.foreign_keys.is_empty());
+        let temporary = &engine.catalog.temporary;
+        temporary.replace(&self.retired, &self.tables);
+        let is_lasting = |table: &Arc<Table>| !table.def.is_temporary();
         let mut schemas = engine.catalog.schemas.write();
-        for table in &self.retired {
+        for table in self.retired.iter().filter(|table| is_lasting(table)) {
             if let Some(tables) = schemas.get_mut(&table.def.schema) {
                 tables.remove(&table.def.name);
             }
         }
-        for table in self.tables {
+        for table in self.tables.into_iter().filter(is_lasting) {
             let tables = schemas.entry(table.def.schema.clone()).or_default();
             tables.insert(table.def.name.clone(), table);
         }
@@ -259,6 +271,10 @@ impl Engine {
     }
 
     async fn write_change(&self, change: &Change) -> Result<(), EngineError> {
+        if change.records.is_empty() {
+            // Of a temporary table: nothing of it is kept.
+            return Ok(());
+        }
         let lsn = self.catalog.apply(&change.records).await?;
         Ok(self.sal.wait_durable(lsn).await?)
     }
@@ -273,6 +289,10 @@ impl Engine {
         let system = mtr.latch(&self.system);
         let id = system_counter(mtr.page(system), Counter::Table);
         let first = system_counter(mtr.page(system), Counter::Index);
+        if id.max(first + indexes.len() as u64) > u64::from(u32::MAX) {
+            let text = "the numbers of tables and indexes are used up".to_owned();
+            return Err(EngineError::BadDefinition(text));
+        }
         mtr.apply(system, set_counter(Counter::Table, id + 1));
         let count = indexes.len() as u64;
         mtr.apply(system, set_counter(Counter::Index, first + count));

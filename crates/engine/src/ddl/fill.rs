@@ -167,10 +167,13 @@ impl NewTable {
     pub async fn finish(self) -> Result<u64, EngineError> {
         let stats = self.fill.finish().await?;
         let rows = stats.rows;
-        let turn = self.engine.turn().await?;
-        self.engine.check_free(&TableName::of(&self.table))?;
         let table = &self.table;
         let table = table.successor(table.id, table.def.clone(), &self.roots, stats)?;
+        if table.def.is_temporary() {
+            return self.engine.publish_temporary(table).map(|_| rows);
+        }
+        let turn = self.engine.turn().await?;
+        self.engine.check_free(&TableName::of(&table))?;
         let mut change = Change::default();
         change.put(table);
         change.moves_trees();

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::LockedTables;
 use crate::EngineError;
-use crate::catalog::{RoutineDef, Table, ViewDef};
+use crate::catalog::{RoutineDef, Table, ViewDef, shown_schema};
 use crate::engine::Engine;
 use crate::scan::CancelToken;
 use crate::txn::{DefinitionHold, Party, Registry, TableUse};
@@ -53,7 +53,7 @@ impl TableName {
 
 impl fmt::Display for TableName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.schema, self.name)
+        write!(f, "{}.{}", shown_schema(&self.schema), self.name)
     }
 }
 

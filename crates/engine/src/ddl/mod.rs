@@ -18,6 +18,7 @@ mod locked;
 mod related;
 mod routine;
 mod schema;
+mod temporary;
 mod view;
 
 pub use alter::{Alteration, Complete, Holds, RowCheck, RowFill, Source};
@@ -25,3 +26,4 @@ pub use fill::NewTable;
 pub use lock::{ExclusiveTable, TableLocker, TableName};
 pub use locked::{DefinitionsInUse, LockedTables, LockedTablesId, TableLock};
 pub use related::RelatedTables;
+pub use temporary::TemporaryTables;

@@ -1,9 +1,10 @@
 //! Freeing the extents of trees that nobody needs any more, in the background.
 //!
 //! What is to be freed is written down nowhere but where it is anyway: extents whose index is not in
-//! the catalog belong to nobody. A start frees all of them, so that a crash at any moment leaves
-//! nothing behind: in the middle of a change of definition, of a build, or of freeing itself. While
-//! the engine runs, a tree is freed when nobody can come by its pages any more:
+//! the catalog belong to nobody, those of temporary tables among them once their process has ended.
+//! A start frees all of them, so that a crash at any moment leaves nothing behind: in the middle of a
+//! change of definition, of a build, or of freeing itself. While the engine runs, a tree is freed when
+//! nobody can come by its pages any more:
 //!
 //! - nobody can open it: each [`crate::catalog::Table`] that has the index, be it in the catalog, in use
 //!   by a statement or under construction, has a [`TreeKeep`]; the last one that goes says so;
@@ -132,10 +133,10 @@ pub(crate) fn free_orphans(engine: &Engine) {
 /// All indexes whose trees must stay. Undo has index 0.
 fn known_indexes(engine: &Engine) -> HashSet<IndexId> {
     let mut known = HashSet::from([IndexId(0), CATALOG_INDEX]);
-    for schema in engine.schemas() {
-        for table in engine.tables(&schema) {
-            known.extend(table.indexes.iter().map(|index| index.id));
-        }
+    let schemas = engine.schemas();
+    let tables = schemas.iter().flat_map(|schema| engine.tables(schema));
+    for table in tables.chain(engine.catalog.temporary.all()) {
+        known.extend(table.indexes.iter().map(|index| index.id));
     }
     known
 }

@@ -65,6 +65,8 @@ impl Ending {
     pub fn commit(engine: &Arc<Engine>, running: Running) -> Self {
         let freed = running.undo.as_ref();
         let lsn = freed.map_or(Lsn(0), |undo| free_slot(engine, undo.slot(), undo.end()));
+        // Of temporary tables nothing outlives the process, so that there is nothing to wait for.
+        let lsn = if running.lasting { lsn } else { Lsn(0) };
         Self::new(engine, running, How::Commit(lsn))
     }
 

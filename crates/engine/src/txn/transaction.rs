@@ -101,6 +101,8 @@ pub struct Transaction {
 pub(super) struct Running {
     pub owner: Arc<Owner>,
     pub undo: Option<UndoLog>,
+    /// It has written to a table that is not temporary, so that its commit has to survive a crash.
+    pub lasting: bool,
     /// By how many rows tables grew, and how many rows changed.
     rows: HashMap<TableId, (Arc<Table>, i64, u64)>,
     /// The foreign keys of tables that it wrote to, where they are known.
@@ -306,6 +308,7 @@ impl Transaction {
             Running {
                 owner: Arc::new(owner),
                 undo: None,
+                lasting: false,
                 rows: HashMap::new(),
                 relations: HashMap::new(),
                 related_locks: HashMap::new(),
@@ -319,6 +322,7 @@ impl Transaction {
         let owner = self.running().owner.clone();
         owner.use_table(table, &cancel).await?;
         self.engine.reserve_numbers(table).await?;
+        self.running().lasting |= !table.def.is_temporary();
         if self.running().undo.is_none() {
             let undo = start_undo(&self.engine, owner.trx).await?;
             self.running().undo = Some(undo);
@@ -390,7 +394,7 @@ impl Transaction {
         undoing(Box::pin(roll_back_from(&engine, running.owner.trx, from))).await
     }
 
-    /// Commits; when this returns, the changes survive any crash.
+    /// Commits; when this returns, the changes survive any crash, but for those of temporary tables.
     ///
     /// # Errors
     /// [`EngineError::OutcomeOpen`] if the log is not durable in time or the statement is stopped:

@@ -23,6 +23,7 @@ mod short;
 mod shrink;
 mod space;
 mod statistics;
+mod temporary;
 mod transfers;
 mod undone;
 

@@ -24,7 +24,7 @@ impl PageSource for Stores {
 }
 
 /// Every page, accounted for after an end in good order.
-fn space(dir: &Path) -> SpaceReport {
+pub fn space(dir: &Path) -> SpaceReport {
     let open = |name| OfflineStore::open(&dir.join(name), DbId(1)).unwrap();
     let mut stores = Stores(["pages-0", "pages-1"].map(open).into());
     let report = account(&mut stores).unwrap();
@@ -34,7 +34,7 @@ fn space(dir: &Path) -> SpaceReport {
 }
 
 /// Waits until all trees that are not needed are freed, and their undo purged.
-async fn settle(engine: &Engine) {
+pub async fn settle(engine: &Engine) {
     // A task that has just ended lets go of its table.
     tokio::time::sleep(Duration::from_millis(50)).await;
     let end = Instant::now() + Duration::from_secs(30);

@@ -372,7 +372,7 @@ fn condition(scan: &PageScanExec) -> Option<String> {
                     generated: Some(generated),
                     ..
                 } => generated.expression.clone(),
-                column => format!("{}.{}.{}", def.schema, def.name, column.name),
+                column => format!("{}.{}.{}", def.shown_schema(), def.name, column.name),
             },
         })
         .collect();

@@ -11,7 +11,7 @@ pub const NUMBER_SEPARATOR: &str = "/@";
 pub struct TableReference {
     /// Number of the SELECT it stands in, from 1, in order of the text.
     pub select: usize,
-    /// Schema.
+    /// The schema that the table lies in, of a temporary one that of its session.
     pub schema: String,
     /// Table.
     pub table: String,

@@ -43,7 +43,7 @@ pub fn table_schema(def: &TableDef) -> SchemaRef {
         .enumerate()
         .map(|(i, column)| {
             let origin = Origin {
-                schema: def.schema.clone(),
+                schema: def.shown_schema().to_owned(),
                 table: def.name.clone(),
                 column: column.name.clone(),
                 ty: column.type_text(),

@@ -4,6 +4,8 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
+use perigee_engine::catalog::shown_schema;
+
 use super::actual::Actual;
 use super::node::{Changed, Join, Matching, Node, Operation, Plan};
 use crate::access::{AccessRow, Placement, TableReference};
@@ -247,7 +249,8 @@ impl Writer<'_> {
         let mut table = vec![("table_name", text(&access.table))];
         if let Some(reference) = reference {
             table.push(("select_id", Json::Number(reference.select as f64)));
-            table.push(("schema_name", text(&reference.schema)));
+            let schema = shown_schema(&reference.schema);
+            table.push(("schema_name", text(schema)));
         }
         table.push(("access_type", text(access.access_type)));
         if !access.possible_keys.is_empty() {

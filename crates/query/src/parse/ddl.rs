@@ -42,6 +42,8 @@ pub enum Ddl {
     CreateTable(Box<CreateTable>),
     /// DROP TABLE.
     DropTables {
+        /// Temporary tables only.
+        temporary: bool,
         /// Do not fail if one is missing.
         if_exists: bool,
         /// The tables.
@@ -67,6 +69,18 @@ pub enum Ddl {
     RenameTables(Vec<(ObjectName, ObjectName)>),
     /// TRUNCATE TABLE.
     Truncate(ObjectName),
+}
+
+impl Ddl {
+    /// True for a statement that makes or drops temporary tables and says so: it does not commit.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::CreateTable(table) => table.temporary,
+            Self::DropTables { temporary, .. } => *temporary,
+            _ => false,
+        }
+    }
 }
 
 /// Where a column is put.

@@ -222,9 +222,12 @@ pub enum ProgramStatement {
 
 impl Statement {
     /// True for statements that commit the open transaction before they run: all that define
-    /// something, and ANALYZE TABLE.
+    /// something, but for CREATE and DROP TEMPORARY TABLE, and ANALYZE TABLE.
     #[must_use]
     pub fn commits_implicitly(&self) -> bool {
+        if let Self::Ddl(ddl) = self {
+            return !ddl.is_temporary();
+        }
         !matches!(
             self,
             Self::Query(_)
@@ -449,6 +452,8 @@ impl<'a> Piece<'a> {
             "DROP" if cursor.peek_any(&["INDEX"]) => ddl::drop_index(cursor).map(Statement::Ddl),
             "CREATE" | "ALTER" if view::begins(&cursor) => view::create(self).map(Statement::Ddl),
             "DROP" if cursor.peek_any(&["VIEW"]) => view::drop(cursor).map(Statement::Ddl),
+            // sqlparser takes it for TEMPORARY.
+            "CREATE" if cursor.peek_any(&["TEMP"]) => Err(cursor.error()),
             "ALTER" => ddl::alter_table(cursor).map(Statement::Ddl),
             "RENAME" => ddl::rename_tables(cursor).map(Statement::Ddl),
             "TRUNCATE" => ddl::truncate(cursor).map(Statement::Ddl),
@@ -517,10 +522,14 @@ impl<'a> Piece<'a> {
                 object_type: ObjectType::Table,
                 if_exists,
                 names,
-                temporary: false,
+                temporary,
                 table: None,
                 ..
-            } => Ok(Statement::Ddl(Ddl::DropTables { if_exists, names })),
+            } => Ok(Statement::Ddl(Ddl::DropTables {
+                temporary,
+                if_exists,
+                names,
+            })),
             other => Err(SqlError::not_supported(statement_name(&other))),
         }
     }

@@ -106,6 +106,7 @@ fn table(name: &str) -> Option<TableDefinition> {
         unique_keys: Vec::new(),
         indexes: Vec::new(),
         invisible_indexes: Vec::new(),
+        stored_in: None,
     })
 }
 

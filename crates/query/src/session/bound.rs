@@ -136,7 +136,10 @@ impl<'s> Tables<'s> {
         if let Some(view) = perigee_catalog_views::find(schema, table) {
             return Ok(view.definition());
         }
-        let found = self.session.table(schema, table);
+        let found = match self.acting.is_in_view() {
+            true => self.session.base_table(schema, table),
+            false => self.session.table(schema, table),
+        };
         let found = found.map_err(|error| {
             let names = (schema.to_owned(), table.to_owned());
             BindError::Query(match error.errno {
@@ -144,6 +147,9 @@ impl<'s> Tables<'s> {
                 _ => QueryError::NoSuchTable(names.0, names.1),
             })
         })?;
+        if found.def.is_temporary() && self.defining.is_some() {
+            return Err(self.stopped(SqlError::view_temporary(table)));
+        }
         let checked = self.session.check_locked(&found, false);
         checked.map_err(|error| self.stopped(error))?;
         Ok(found.def.clone())
@@ -165,7 +171,11 @@ impl Catalog for Tables<'_> {
         }
         let given = self.first_view.take();
         let is_given = given.is_some();
-        let Some(found) = given.or_else(|| self.session.stored_view(schema, view)) else {
+        let named = || match self.acting.is_in_view() {
+            true => self.session.stored_view(schema, view),
+            false => self.session.named_view(schema, view),
+        };
+        let Some(found) = given.or_else(named) else {
             return Ok(None);
         };
         let is_own = |name: &TableName| name.schema == schema && name.name == view;
@@ -408,7 +418,7 @@ pub(super) fn references(query: &query::Query) -> Vec<TableReference> {
     };
     let reference = |table: &Arc<query::Table>| TableReference {
         select: table.select,
-        schema: table.schema.to_string(),
+        schema: table.stored_schema().to_owned(),
         table: table.name.to_string(),
         alias: table.alias.to_string(),
         ndp_hint: hint(table, HintKind::Pushdown),

@@ -50,5 +50,6 @@ pub fn definition(def: &TableDef) -> TableDefinition {
         unique_keys,
         indexes,
         invisible_indexes,
+        stored_in: def.is_temporary().then(|| def.schema.as_str().into()),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use perigee_engine::EngineError;
-use perigee_engine::catalog::{Table, TableDef};
+use perigee_engine::catalog::{Table, TableDef, is_temporary_schema};
 use perigee_sql_bind::Modes;
 use perigee_value::{Collation, Now, Zone};
 use sqlparser::ast::{Expr, ObjectName, Value};
@@ -132,7 +132,7 @@ impl Session {
         if let Some(view) = perigee_catalog_views::find(schema, table) {
             return Ok(view.definition());
         }
-        if let Some(view) = self.stored_view(schema, table) {
+        if let Some(view) = self.named_view(schema, table) {
             return self.view_columns(&view);
         }
         Ok(self.table(schema, table)?.def.clone())
@@ -146,8 +146,20 @@ impl Session {
         }
     }
 
-    /// A table of a user by its names in lower case. What the server makes of what it knows nobody changes.
+    /// The table of a user that a statement means by its names in lower case. What the server makes of what it knows
+    /// nobody changes.
     pub(super) fn table(&self, schema: &str, table: &str) -> Result<Arc<Table>> {
+        match self.temporary(schema, table) {
+            Some(table) => Ok(table),
+            None => self.base_table(schema, table),
+        }
+    }
+
+    /// As [`Session::table`], for names that do not mean temporary tables.
+    pub(super) fn base_table(&self, schema: &str, table: &str) -> Result<Arc<Table>> {
+        if is_temporary_schema(schema) {
+            return Err(SqlError::unknown_schema(schema));
+        }
         self.frontend
             .engine
             .table(schema, table)
@@ -190,6 +202,7 @@ impl Session {
                 Some(schema) => Ok((schema.clone(), table.clone())),
                 None => Err(SqlError::no_schema_selected()),
             },
+            [schema, _] if is_temporary_schema(schema) => Err(SqlError::unknown_schema(schema)),
             [schema, table] => Ok((schema.clone(), table.clone())),
             _ => Err(SqlError::not_supported("names of three parts")),
         }

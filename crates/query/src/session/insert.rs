@@ -268,7 +268,7 @@ impl Statement {
         piece: Piece<'_>,
         cancel: &CancelToken,
     ) -> Result<(Counts, Converter, Generator)> {
-        work.check_writable()?;
+        work.check_writable(&self.table)?;
         let now = session.now();
         let on_duplicate = match &self.on_duplicate {
             Duplicates::Update(assignments, alias) => {
@@ -321,7 +321,7 @@ impl Statement {
         piece: Piece<'_>,
         cancel: &CancelToken,
     ) -> Result<(Counts, Converter, Generator)> {
-        work.check_writable()?;
+        work.check_writable(&self.table)?;
         let mut writer = self.writer(session, work, cancel).await?;
         writer.blocks(blocks, piece).await?;
         Ok((writer.counts, writer.converter, writer.generator))

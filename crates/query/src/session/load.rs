@@ -45,8 +45,10 @@ pub(super) async fn run(
     piece: Piece<'_>,
     cancel: &CancelToken,
 ) -> Result<OkResult> {
-    session.check_writable()?;
     let table = session.named_table(&statement.table)?;
+    if !table.def.is_temporary() {
+        session.check_writable()?;
+    }
     session.check_locked(&table, true)?;
     if rows::are_needed(session, statement) {
         let meaning = rows::Meaning::of(&table, statement)?;

@@ -209,9 +209,11 @@ impl LockingRead {
         work: &mut Work,
         cancel: &CancelToken,
     ) -> Result<Rows> {
-        if self.locked.iter().any(|l| l.mode == LockMode::Exclusive) {
-            work.check_writable()?;
-        }
+        let mut locked = self.locked.iter();
+        locked.try_for_each(|locked| match locked.mode {
+            LockMode::Exclusive => work.check_writable(&locked.target.table),
+            LockMode::Shared => Ok(()),
+        })?;
         let reading = self.reading(session, work, cancel).await;
         // Ranges that are locked do not change.
         let is_range = |l: &Locked| {

@@ -42,6 +42,7 @@ mod statement;
 mod stored_view;
 mod table_locks;
 mod table_status;
+mod temporary;
 mod time_limit;
 mod transaction;
 mod turn;
@@ -80,6 +81,7 @@ use memory::StatementMemory;
 use prepared::{PreparedCounters, PreparedStatements};
 use select::Prepared;
 use table_locks::Locked;
+use temporary::Temporaries;
 use transaction::{Characteristics, Open};
 use turn::{Places, Turns};
 use user_variables::UserVariables;
@@ -384,6 +386,8 @@ pub struct Session {
     diagnostics: Arc<Diagnostics>,
     /// The transaction that statements belong to; without one each is its own.
     open: Option<Open>,
+    /// Its temporary tables, which go after the transaction.
+    temporaries: Temporaries,
     /// What LOCK TABLES locked; it goes after the transaction.
     locked: Option<Locked>,
     /// The table that the statement found closed by another session.
@@ -412,6 +416,7 @@ impl Session {
     pub fn new(frontend: Arc<Frontend>, info: SessionInfo) -> Self {
         let variables = frontend.globals.read().clone();
         let user_variables = UserVariables::new(&frontend.memory);
+        let temporaries = Temporaries::new(&frontend.engine, &frontend.memory);
         Self {
             frontend,
             info,
@@ -421,6 +426,7 @@ impl Session {
             warnings: Warnings::default(),
             diagnostics: Arc::default(),
             open: None,
+            temporaries,
             locked: None,
             closed: Mutex::default(),
             next_transaction: Characteristics::default(),
@@ -436,7 +442,7 @@ impl Session {
         }
     }
 
-    /// Rolls back the open transaction and forgets everything but the current schema.
+    /// Rolls back the open transaction, drops the temporary tables and forgets everything but the current schema.
     ///
     /// # Errors
     /// If the rollback fails.

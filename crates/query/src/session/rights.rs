@@ -105,8 +105,9 @@ impl Session {
     /// True if a table may be used so, and nobody has locked it: asked for each statement that runs without a plan.
     pub(super) fn may(&self, needed: Privileges, table: &Table) -> bool {
         let (grants, def) = (self.grants(), &table.def);
-        let allowed =
-            grants.has_all_tables() || grants.on_table(&def.schema, &def.name).has(needed);
+        let allowed = grants.has_all_tables()
+            || def.is_temporary()
+            || grants.on_table(&def.schema, &def.name).has(needed);
         allowed && !self.rights.expired && self.is_unlocked(table)
     }
 
@@ -153,9 +154,17 @@ impl Session {
         }
     }
 
-    /// What may be done with a table. The views of what the server knows of itself anybody may read, who then sees
-    /// what is for him.
+    /// What may be done with a table that a statement names: with a temporary one everything.
     fn on_table(&self, schema: &str, table: &str) -> Privileges {
+        match self.has_temporary(schema, table) {
+            true => Privileges::everything(),
+            false => self.on_base_table(schema, table),
+        }
+    }
+
+    /// What may be done with a table that is not temporary. The views of what the server knows of itself anybody may read, who then sees
+    /// what is for him.
+    fn on_base_table(&self, schema: &str, table: &str) -> Privileges {
         let grants = self.grants();
         match perigee_catalog_views::is_schema(schema) {
             true if schema == MYSQL => grants.on_table(schema, table),
@@ -173,7 +182,20 @@ impl Session {
         if self.grants().has_all_tables() {
             return Ok(());
         }
-        let missing = needed.without(self.on_table(schema, table));
+        self.check_missing(needed.without(self.on_table(schema, table)), table)
+    }
+
+    /// As [`Session::check_table`], for a name that does not mean a temporary table.
+    pub(super) fn check_base_table(
+        &self,
+        needed: Privileges,
+        schema: &str,
+        table: &str,
+    ) -> Result<()> {
+        self.check_missing(needed.without(self.on_base_table(schema, table)), table)
+    }
+
+    fn check_missing(&self, missing: Privileges, table: &str) -> Result<()> {
         match missing.names().next() {
             Some(command) => Err(self.denied(command, table)),
             None => Ok(()),
@@ -189,12 +211,18 @@ impl Session {
         self.check_table(needed, &schema, &table)
     }
 
+    /// As [`Session::check_base_table`], for a name in a statement.
+    fn check_base(&self, needed: Privileges, name: &ObjectName) -> Result<()> {
+        let (schema, table) = self.resolve(name)?;
+        self.check_base_table(needed, &schema, &table)
+    }
+
     /// Checks that a table may be seen, which is so if it may be used in any way.
     ///
     /// # Errors
     /// 1142.
     pub(super) fn check_visible(&self, schema: &str, table: &str) -> Result<()> {
-        match self.sees_table(schema, table) {
+        match self.has_temporary(schema, table) || self.sees_table(schema, table) {
             true => Ok(()),
             false => Err(self.denied("SELECT", table)),
         }
@@ -301,13 +329,18 @@ impl Session {
                 self.check_schema(Privileges::ALTER, name.as_deref().unwrap_or(own))
             }
             Ddl::DropSchema { name, .. } => self.check_schema(Privileges::DROP, name),
+            Ddl::CreateTable(table) if table.temporary => self.check_temporary(&table.name),
             Ddl::CreateTable(table) => {
                 let needed = match table.query {
                     Some(_) => into_new,
                     None => Privileges::CREATE,
                 };
-                self.check_named(needed, &table.name)
+                self.check_base(needed, &table.name)
             }
+            // Temporary tables are the session's own.
+            Ddl::DropTables {
+                temporary: true, ..
+            } => Ok(()),
             Ddl::DropTables { names, .. } => {
                 let mut names = names.iter();
                 names.try_for_each(|name| self.check_named(Privileges::DROP, name))
@@ -318,31 +351,40 @@ impl Session {
                     true => create.with(Privileges::DROP),
                     false => create,
                 };
-                self.check_named(needed, &view.name)
+                self.check_base(needed, &view.name)
             }
             Ddl::DropViews { names, .. } => {
                 let mut names = names.iter();
-                names.try_for_each(|name| self.check_named(Privileges::DROP, name))
+                names.try_for_each(|name| self.check_base(Privileges::DROP, name))
             }
             Ddl::AlterTable { name, clauses } => {
                 self.check_named(needed_to_alter(clauses), name)?;
                 for clause in clauses {
                     if let Clause::RenameTable(to) = clause {
                         self.check_named(renamed, name)?;
-                        self.check_named(into_new, to)?;
+                        self.check_base(into_new, to)?;
                     }
                 }
                 Ok(())
             }
             Ddl::RenameTables(renames) => {
                 for (from, to) in renames {
-                    self.check_named(renamed, from)?;
-                    self.check_named(into_new, to)?;
+                    self.check_base(renamed, from)?;
+                    self.check_base(into_new, to)?;
                 }
                 Ok(())
             }
             Ddl::Truncate(name) => self.check_named(Privileges::DROP, name),
         }
+    }
+
+    /// Checks that a temporary table may get a name.
+    ///
+    /// # Errors
+    /// 1044.
+    fn check_temporary(&self, name: &ObjectName) -> Result<()> {
+        let (schema, _) = self.resolve(name)?;
+        self.check_schema(Privileges::CREATE_TEMPORARY_TABLES, &schema)
     }
 
     /// Checks that rows of a table that may be read may be locked as if they were to be changed.
@@ -392,7 +434,7 @@ impl Session {
         for target in &phase.targets {
             let def = &target.table.def;
             let reference = phase.table(target.access);
-            let names = (&*def.schema, &*def.name);
+            let names = (def.shown_schema(), &*def.name);
             self.check_through(change, &reference.views, names)?;
         }
         for table in phase.tables() {

@@ -346,8 +346,12 @@ fn create_table(def: &TableDef, next_number: Option<u64>, zone: Zone) -> String 
         let (name, condition) = (named(&check.name), &check.condition);
         lines.push(format!("  CONSTRAINT {name} CHECK ({condition}){enforced}"));
     }
+    let temporary = match def.is_temporary() {
+        true => "TEMPORARY ",
+        false => "",
+    };
     let mut out = format!(
-        "CREATE TABLE {} (\n{}\n)",
+        "CREATE {temporary}TABLE {} (\n{}\n)",
         named(&def.name),
         lines.join(",\n")
     );
@@ -406,7 +410,7 @@ async fn statuses(session: &Session, schema: &str) -> Result<Rowset> {
 /// SHOW INDEX, which a view has none of.
 async fn indexes(session: &Session, table: &ObjectName, schema: Option<String>) -> Result<Rowset> {
     let (own, name) = names_of(session, table, schema.as_deref())?;
-    if session.stored_view(&own, &name).is_some() {
+    if session.named_view(&own, &name).is_some() {
         session.check_visible(&own, &name)?;
         return Ok(table_status::indexes(None));
     }
@@ -418,7 +422,7 @@ async fn indexes(session: &Session, table: &ObjectName, schema: Option<String>) 
 /// True for the name of a view.
 fn is_view(session: &Session, name: &ObjectName) -> Result<bool> {
     let (schema, name) = session.resolve(name)?;
-    Ok(session.stored_view(&schema, &name).is_some())
+    Ok(session.named_view(&schema, &name).is_some())
 }
 
 /// SHOW CREATE VIEW.

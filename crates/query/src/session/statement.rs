@@ -143,8 +143,10 @@ async fn run_kind(
     if let Some(kind) = Kind::of(&statement) {
         session.frontend.statements.count(kind);
     }
-    if statement.commits_implicitly() {
+    if matches!(statement, Statement::Ddl(_)) || statement.commits_implicitly() {
         session.check_writable()?;
+    }
+    if statement.commits_implicitly() {
         session.commit_open().await?;
     }
     session.renew_rights()?;

@@ -95,6 +95,10 @@ async fn lock(
     let mut wanted = HashMap::new();
     for (table, lock) in tables {
         let (schema, name) = session.resolve(table)?;
+        if session.has_temporary(&schema, &name) {
+            // Nobody else uses it.
+            continue;
+        }
         session.check_table(Privileges::SELECT, &schema, &name)?;
         session.check_schema(Privileges::LOCK_TABLES, &schema)?;
         // What the server makes of what it knows nobody changes.
@@ -205,6 +209,9 @@ impl Session {
     /// 1099, 1100, 1223; another one if another session keeps the table to itself: then the statement is run again
     /// when that has ended.
     pub(super) fn check_locked(&self, table: &Arc<Table>, writes: bool) -> Result<()> {
+        if table.def.is_temporary() {
+            return Ok(());
+        }
         if let Some(locked) = &self.locked {
             return locked.check(&TableName::of(table), writes);
         }
@@ -236,7 +243,7 @@ impl Session {
     }
 
     /// Checks that a statement that is not a plain one of rows may change definitions, and has others wait who want
-    /// them to stay.
+    /// them to stay. Temporary tables are nobody else's concern.
     ///
     /// # Errors
     /// 1099, 1100, 1192, 1205, 1213, 1223, 1317.
@@ -244,15 +251,22 @@ impl Session {
         &self,
         statement: &Ddl,
         cancel: &CancelToken,
-    ) -> Result<DefinitionsInUse> {
+    ) -> Result<Option<DefinitionsInUse>> {
+        if self.is_about_temporary(statement)? {
+            return Ok(None);
+        }
         if let Some(locked) = &self.locked {
+            let drops = matches!(statement, Ddl::DropTables { .. });
             for name in changed_tables(statement, &locked.scope)? {
                 let (schema, name) = self.resolve(name)?;
+                if drops && self.has_temporary(&schema, &name) {
+                    continue;
+                }
                 locked.check(&TableName { schema, name }, true)?;
             }
         }
         let locker = self.table_locker(cancel);
-        Ok(self.frontend.engine.use_definitions(&locker).await?)
+        Ok(Some(self.frontend.engine.use_definitions(&locker).await?))
     }
 
     /// Has locks follow tables to their new names.
@@ -278,7 +292,7 @@ impl Session {
             Ok(TableName { schema, name })
         };
         match statement {
-            _ if self.locked.is_none() => Ok(Vec::new()),
+            _ if self.locked.is_none() || self.is_about_temporary(statement)? => Ok(Vec::new()),
             Ddl::RenameTables(renames) => {
                 let pair = |(from, to): &(ObjectName, ObjectName)| Ok((table(from)?, table(to)?));
                 renames.iter().map(pair).collect()

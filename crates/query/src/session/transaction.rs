@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use perigee_engine::catalog::Table;
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{
     Isolation, LockMode, LockWait, RangeLocker, ReadView, Savepoint, Transaction,
@@ -63,9 +64,9 @@ impl Work {
         self.open.transaction.isolation()
     }
 
-    /// 1792 if the transaction may not write.
-    pub(super) fn check_writable(&self) -> Result<()> {
-        match self.open.read_only {
+    /// 1792 if the transaction may not write to a table.
+    pub(super) fn check_writable(&self, table: &Table) -> Result<()> {
+        match self.open.read_only && !table.def.is_temporary() {
             true => Err(SqlError::read_only_transaction()),
             false => Ok(()),
         }

@@ -12,6 +12,7 @@ mod restarts;
 mod stopped;
 mod table_locks;
 mod taken_over;
+mod temporary;
 
 use std::time::Duration;
 

@@ -20,6 +20,8 @@ GRANT SELECT ON d.t TO ann@localhost;
 GRANT INSERT, UPDATE, DELETE ON e.* TO writer@localhost;
 GRANT CREATE, ALTER, INSERT, DROP, SELECT ON e.* TO maker@localhost;
 GRANT SELECT ON d.* TO maker@localhost WITH GRANT OPTION;
+CREATE USER scratch@localhost IDENTIFIED BY 'secret';
+GRANT SELECT, CREATE TEMPORARY TABLES ON d.* TO scratch@localhost;
 CREATE DATABASE v; INSERT INTO hidden.x VALUES (1), (2);
 CREATE VIEW v.shown AS SELECT a FROM hidden.x;
 CREATE SQL SECURITY INVOKER VIEW v.own AS SELECT a FROM hidden.x;
@@ -114,6 +116,46 @@ const STATEMENTS: &[(&str, &str)] = &[
         "INSERT INTO e.w VALUES (5, 5) ON DUPLICATE KEY UPDATE b = w.b + 1",
     ),
     ("writer", "SELECT * FROM e.w"),
+    // Temporary tables: whoever may make one may do anything with it.
+    ("ann", "CREATE TEMPORARY TABLE d.n (a INT)"),
+    ("ann", "DROP TEMPORARY TABLE d.t"),
+    ("maker", "CREATE TEMPORARY TABLE e.n (a INT)"),
+    ("scratch", "CREATE TEMPORARY TABLE e.n (a INT)"),
+    ("scratch", "CREATE TABLE d.n (a INT)"),
+    (
+        "scratch",
+        "CREATE TEMPORARY TABLE d.n (a INT PRIMARY KEY, b INT); INSERT INTO d.n VALUES (1, 1), (2, 2); \
+         UPDATE d.n SET b = b + 1 WHERE a = 1; DELETE FROM d.n WHERE a = 2; REPLACE INTO d.n VALUES (3, 3); \
+         SELECT * FROM d.n ORDER BY a; ALTER TABLE d.n ADD c INT; CREATE INDEX i ON d.n (b); \
+         SELECT b FROM d.n WHERE a = 3 FOR UPDATE; INSERT INTO d.n (a) VALUES (3) ON DUPLICATE KEY UPDATE c = n.a; \
+         SELECT SUM(c) FROM d.n; TRUNCATE TABLE d.n; SELECT COUNT(*) FROM d.n; DROP TABLE d.n",
+    ),
+    (
+        "scratch",
+        "CREATE TEMPORARY TABLE d.n SELECT * FROM d.t; SELECT COUNT(*) FROM d.n",
+    ),
+    ("scratch", "CREATE TEMPORARY TABLE d.n SELECT * FROM e.w"),
+    ("scratch", "CREATE TEMPORARY TABLE d.n LIKE hidden.x"),
+    (
+        "scratch",
+        "CREATE TEMPORARY TABLE d.t (a INT); INSERT INTO d.t VALUES (1); DROP TABLE d.t; DROP TABLE d.t",
+    ),
+    (
+        "scratch",
+        "CREATE TEMPORARY TABLE d.t (a INT); CREATE TABLE d.t (a INT)",
+    ),
+    (
+        "scratch",
+        "CREATE TEMPORARY TABLE d.t (a INT); DROP TEMPORARY TABLE d.t; INSERT INTO d.t VALUES (7, 7)",
+    ),
+    (
+        "scratch",
+        "CREATE TEMPORARY TABLE d.t (a INT); CREATE VIEW d.w AS SELECT 1",
+    ),
+    (
+        "scratch",
+        "CREATE TEMPORARY TABLE d.t (a INT); ALTER TABLE d.t RENAME TO e.t",
+    ),
     // Definitions in one schema, and what may be granted.
     ("maker", "CREATE TABLE e.n (a INT)"),
     ("maker", "CREATE TABLE e.c SELECT * FROM d.t"),

@@ -175,6 +175,34 @@ def check_again(connection):
     assert ("types",) in rows_of(cursor)
 
 
+def check_temporary_tables(connection):
+    """A statement means what its name means when it runs; tables of the session go with it, or when it is reset."""
+    plain = connection.cursor()
+    plain.execute("DROP TABLE IF EXISTS hides")
+    plain.execute("CREATE TABLE hides (id INT PRIMARY KEY, v VARCHAR(10))")
+    plain.execute("INSERT INTO hides VALUES (1, 'lasting')")
+    cursor = connection.cursor(prepared=True)
+    select = "SELECT * FROM hides WHERE id = ?"
+    make = "CREATE TEMPORARY TABLE hides (w INT, id INT PRIMARY KEY, x INT)"
+    for end in ("DROP TABLE hides", "DROP TEMPORARY TABLE hides"):
+        cursor.execute(select, (1,))
+        equal(rows_of(cursor), [(1, "lasting")])
+        plain.execute(make)
+        plain.execute("INSERT INTO hides VALUES (7, 1, 8)")
+        cursor.execute(select, (1,))
+        equal(rows_of(cursor), [(7, 1, 8)])
+        plain.execute(end)
+    cursor.execute(select, (1,))
+    equal(rows_of(cursor), [(1, "lasting")])
+    for reset in (connection.cmd_reset_connection,
+                  lambda: connection.cmd_change_user(username="root", database="p")):
+        plain.execute(make)
+        reset()
+        plain = connection.cursor()
+        plain.execute("SELECT * FROM p.hides")
+        equal(rows_of(plain), [(1, "lasting")])
+
+
 def check_long(connection):
     """Texts of more than an envelope of the compressed protocol holds, there and back."""
     plain = connection.cursor()

@@ -99,6 +99,8 @@ pub struct TableDefinition {
     pub indexes: Vec<String>,
     /// The places of those that no statement uses: INVISIBLE.
     pub invisible_indexes: Vec<usize>,
+    /// The schema that it lies in, where that is not the one by which statements call it: of a temporary table.
+    pub stored_in: Option<Arc<str>>,
 }
 
 /// A column of a table.

@@ -35,6 +35,7 @@ fn table(
         unique_keys: unique_keys.iter().map(|key| key.to_vec()).collect(),
         indexes: vec!["primary".into(), "by_a".into()],
         invisible_indexes: Vec::new(),
+        stored_in: None,
     };
     (name, Arc::new(definition))
 }

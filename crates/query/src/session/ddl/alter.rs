@@ -1,8 +1,8 @@
 //! ALTER TABLE, CREATE INDEX and DROP INDEX.
 
-use perigee_engine::catalog::Table;
+use perigee_engine::catalog::{Table, is_temporary_schema};
 use perigee_engine::scan::CancelToken;
-use perigee_engine::{Alteration, EngineError, Source, TableName};
+use perigee_engine::{Alteration, EngineError, RelatedTables, Source, TableName};
 use perigee_sql_bind::Modes;
 use perigee_value::{ColumnType, RowError, ValueErrorKind};
 use sqlparser::ast::{ObjectName, TableConstraint};
@@ -14,7 +14,7 @@ use super::keys::{self, NewKey};
 use super::modal::{check_default, modal_definition};
 use super::options::{check_engine, texts};
 use super::row_rules::RowRules;
-use super::{name_error, new_name};
+use super::{check_temporary, name_error, new_name};
 use crate::error::{Result, SqlError};
 use crate::parse::Clause;
 use crate::result::OkResult;
@@ -29,16 +29,13 @@ pub(super) async fn run(
     cancel: &CancelToken,
 ) -> Result<OkResult> {
     let (schema, table) = session.resolve(name)?;
-    let name = TableName {
-        schema,
-        name: table,
-    };
     if clauses.is_empty() {
         // ENABLE KEYS and its like.
-        session.table(&name.schema, &name.name)?;
+        session.table(&schema, &table)?;
         return Ok(OkResult::default());
     }
-    let parents = new_parents(session, &name.schema, &clauses)?;
+    let parents = new_parents(session, &schema, &clauses)?;
+    let name = session.stored_name(schema, table);
     let engine = session.frontend.engine.clone();
     let locker = session.table_locker(cancel);
     let locked = engine.lock_with_related(&name, &parents, &locker).await;
@@ -55,6 +52,7 @@ pub(super) async fn run(
     }
     keep_start(session, &old, &mut draft).await?;
     let (def, sources) = draft.finish()?;
+    check_temporary(&def)?;
     let rules = RowRules::new((&old.def, &def), session.zone(), cancel)?;
     let alteration = Alteration {
         sources,
@@ -67,7 +65,10 @@ pub(super) async fn run(
         row_check: rules.check.clone(),
         def,
     };
-    let altered = engine.alter_table(locked, alteration.clone(), cancel).await;
+    let altered = match old.def.is_temporary() {
+        true => temporary(session, locked, &alteration, cancel).await?,
+        false => engine.alter_table(locked, alteration.clone(), cancel).await,
+    };
     let rows = altered.map_err(|e| match rules.error() {
         Some(error) => error,
         None => error(e, &old, &alteration),
@@ -77,6 +78,29 @@ pub(super) async fn run(
         info: format!("Records: {rows}  Duplicates: 0  Warnings: 0"),
         ..OkResult::default()
     })
+}
+
+/// Gives a temporary table another definition, for which the session is charged from then on.
+///
+/// # Errors
+/// 1038; the outcome is the engine's.
+async fn temporary(
+    session: &mut Session,
+    locked: RelatedTables,
+    alteration: &Alteration,
+    cancel: &CancelToken,
+) -> Result<std::result::Result<u64, EngineError>> {
+    let old = locked.table().def.clone();
+    session.temporaries.admit(&alteration.def)?;
+    let engine = session.frontend.engine.clone();
+    let altered = engine.alter_table(locked, alteration.clone(), cancel).await;
+    let gone = if altered.is_ok() {
+        &old
+    } else {
+        &alteration.def
+    };
+    session.temporaries.release(gone);
+    Ok(altered)
 }
 
 fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()> {
@@ -145,7 +169,10 @@ fn apply(session: &mut Session, draft: &mut Draft, clause: Clause) -> Result<()>
         Clause::RenameKey(old, new) => draft.rename_key(&old, &new),
         Clause::RenameTable(name) => {
             let name = new_name(session, &name)?;
-            draft.schema = name.schema;
+            draft.schema = match is_temporary_schema(&draft.schema) {
+                true => session.temporaries.schema(&name.schema),
+                false => name.schema,
+            };
             draft.name = name.name;
             Ok(())
         }

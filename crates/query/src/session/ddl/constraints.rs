@@ -17,7 +17,7 @@ pub(super) fn add(
     match constraint {
         TableConstraint::ForeignKey(key) => {
             let (schema, table) = parent(session, &draft.schema, &key.foreign_table)?;
-            session.check_table(Privileges::REFERENCES, &schema, &table)?;
+            session.check_base_table(Privileges::REFERENCES, &schema, &table)?;
             draft.add_foreign_key(key, (schema, table))
         }
         TableConstraint::Check(check) => draft.add_check(check, None, None),

@@ -52,8 +52,13 @@ pub(super) async fn run(
             freeing_space(Box::pin(drop_schema(session, &name, if_exists, cancel))).await?
         }
         Ddl::CreateTable(table) => return create_table(session, *table, piece, cancel).await,
-        Ddl::DropTables { if_exists, names } => {
-            freeing_space(Box::pin(drop_tables(session, if_exists, &names, cancel))).await?
+        Ddl::DropTables {
+            temporary,
+            if_exists,
+            names,
+        } => {
+            let how = (temporary, if_exists);
+            freeing_space(Box::pin(drop_tables(session, how, &names, cancel))).await?
         }
         Ddl::CreateView(statement) => {
             view::create(session, *statement).await?;
@@ -171,7 +176,7 @@ async fn drop_schema(
 
 async fn drop_tables(
     session: &mut Session,
-    if_exists: bool,
+    (only_temporary, if_exists): (bool, bool),
     names: &[ObjectName],
     cancel: &CancelToken,
 ) -> Result<u64> {
@@ -182,6 +187,7 @@ async fn drop_tables(
         tables.push(TableName { schema, name });
     }
     let given = tables.clone();
+    let mut temporary = Vec::new();
     // Everybody locks tables in this order.
     tables.sort();
     for pair in tables.windows(2) {
@@ -193,6 +199,14 @@ async fn drop_tables(
     let locker = session.table_locker(cancel);
     let (mut locked, mut missing) = (Vec::new(), Vec::new());
     for name in tables {
+        if let Some(table) = session.temporary(&name.schema, &name.name) {
+            temporary.push(table);
+            continue;
+        }
+        if only_temporary {
+            missing.push(name);
+            continue;
+        }
         match engine.lock_exclusively(&name, &locker).await {
             Ok(table) => locked.push(table),
             Err(EngineError::NoSuchTable(_) | EngineError::NoSuchSchema(_)) => missing.push(name),
@@ -209,9 +223,13 @@ async fn drop_tables(
         }
         session.warn("Note", &error);
     }
-    engine
-        .drop_tables(locked, session.checks_foreign_keys())
-        .await?;
+    if !locked.is_empty() {
+        let checks = session.checks_foreign_keys();
+        engine.drop_tables(locked, checks).await?;
+    }
+    for table in temporary {
+        session.temporaries.remove(&table);
+    }
     Ok(0)
 }
 
@@ -254,7 +272,7 @@ pub(super) fn variable_definition(
 }
 
 /// An error about a table's name.
-fn name_error(error: EngineError) -> SqlError {
+pub(super) fn name_error(error: EngineError) -> SqlError {
     match error {
         EngineError::TableExists(name) => {
             let table = name.rsplit('.').next().unwrap_or(&name).to_owned();
@@ -268,7 +286,7 @@ fn checked_name(name: &str) -> Result<String> {
     if name.is_empty() || name.ends_with(' ') || name.chars().count() > MAX_NAME {
         return Err(SqlError::not_supported(format!("the name '{name}'")));
     }
-    if name.contains(crate::access::NUMBER_SEPARATOR) {
+    if name.contains(crate::access::NUMBER_SEPARATOR) || name.contains('\0') {
         return Err(SqlError::not_supported(format!("the name '{name}'")));
     }
     Ok(name.to_lowercase())
@@ -293,8 +311,13 @@ async fn create_table(
         return Err(SqlError::unknown_schema(schema));
     }
     let if_not_exists = table.if_not_exists;
-    let is_there =
-        session.table(&schema, &name).is_ok() || session.stored_view(&schema, &name).is_some();
+    let is_there = match table.temporary {
+        true => session.has_temporary(&schema, &name),
+        false => {
+            session.base_table(&schema, &name).is_ok()
+                || session.stored_view(&schema, &name).is_some()
+        }
+    };
     let outcome = match is_there {
         true => Err(SqlError::table_exists(&name)),
         false => create_new(session, TableName { schema, name }, table, piece, cancel).await,
@@ -317,6 +340,9 @@ async fn create_new(
 ) -> Result<OkResult> {
     check_kind(&table)?;
     let query = table.query.take();
+    let home = table
+        .temporary
+        .then(|| session.temporaries.schema(&name.schema));
     let def = match &table.like {
         Some(CreateTableLikeKind::Parenthesized(like) | CreateTableLikeKind::Plain(like)) => {
             definition_like(session, name, &like.name)?
@@ -328,6 +354,7 @@ async fn create_new(
                     draft.has_foreign_keys(),
                     "FOREIGN KEY in CREATE TABLE … SELECT",
                 )?;
+                let draft = (draft, home);
                 return create_select::run(session, draft, query, piece, cancel).await;
             }
             if table.columns.is_empty() {
@@ -336,11 +363,28 @@ async fn create_new(
             draft.finish()?.0
         }
     };
+    if let Some(schema) = home {
+        let def = TableDef { schema, ..def };
+        check_temporary(&def)?;
+        session.temporaries.create(def).await?;
+        return Ok(OkResult::default());
+    }
     let (checks, locker) = (session.checks_foreign_keys(), session.table_locker(cancel));
     let engine = &session.frontend.engine;
     let created = engine.create_related_table(def, checks, &locker).await;
     created.map_err(name_error)?;
     Ok(OkResult::default())
+}
+
+/// Checks what a temporary table may not have.
+///
+/// # Errors
+/// 1215.
+fn check_temporary(def: &TableDef) -> Result<()> {
+    match def.is_temporary() && !def.foreign_keys.is_empty() {
+        true => Err(SqlError::cannot_add_foreign_key()),
+        false => Ok(()),
+    }
 }
 
 fn unsupported<T>(feature: impl std::fmt::Display) -> Result<T> {
@@ -356,12 +400,11 @@ fn refuse(present: bool, feature: &str) -> Result<()> {
 }
 
 fn check_kind(table: &CreateTable) -> Result<()> {
-    refuse(table.temporary, "CREATE TEMPORARY TABLE")?;
     refuse(table.or_replace, "CREATE OR REPLACE TABLE")?;
     refuse(table.clone.is_some(), "CREATE TABLE … CLONE")?;
     refuse(table.partition_by.is_some(), "PARTITION BY")?;
     refuse(
-        table.external || table.transient || table.volatile,
+        table.external || table.transient || table.volatile || table.global.is_some(),
         "this kind of table",
     )?;
     refuse(
@@ -389,7 +432,11 @@ fn draft(session: &mut Session, name: TableName, table: &CreateTable) -> Result<
 /// The definition of another table under another name.
 fn definition_like(session: &Session, name: TableName, like: &ObjectName) -> Result<TableDef> {
     session.check_named(Privileges::SELECT, like)?;
-    let like = session.named_table(like)?;
+    let names = session.resolve(like)?;
+    let like = session.table(&names.0, &names.1)?;
+    if names == (name.schema.clone(), name.name.clone()) {
+        return Err(SqlError::duplicate_alias(&name.name));
+    }
     let auto = like.def.auto_increment;
     // Their names are unique in the schema.
     let checks = (1..).zip(&like.def.checks).map(|(number, check)| Check {
@@ -419,7 +466,7 @@ impl Session {
         cancel: &CancelToken,
     ) -> Result<perigee_engine::ExclusiveTable> {
         let (schema, name) = self.resolve(name)?;
-        let table = TableName { schema, name };
+        let table = self.stored_name(schema, name);
         let locker = self.table_locker(cancel);
         let locked = self.frontend.engine.lock_exclusively(&table, &locker);
         let locked = locked.await;

@@ -38,7 +38,9 @@ pub(super) async fn create(session: &mut Session, statement: CreateView) -> Resu
     }
     let definer = definer(session, statement.definer.as_ref())?;
     let view = view(session, &name, &statement)?;
-    if (statement.replace || statement.alter) && session.table(&name.schema, &name.name).is_ok() {
+    if (statement.replace || statement.alter)
+        && session.base_table(&name.schema, &name.name).is_ok()
+    {
         return Err(SqlError::wrong_object(&name.schema, &name.name, "VIEW"));
     }
     let make = |old: Option<&ViewDef>| match (old, statement.alter) {
@@ -169,7 +171,7 @@ pub(super) async fn drop(
         views.push(name);
     }
     for name in &views {
-        if session.table(&name.schema, &name.name).is_ok() {
+        if session.base_table(&name.schema, &name.name).is_ok() {
             return Err(SqlError::wrong_object(&name.schema, &name.name, "VIEW"));
         }
     }

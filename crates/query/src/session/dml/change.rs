@@ -141,7 +141,8 @@ async fn attempt(
     phase: &ReadPhase,
     cancel: &CancelToken,
 ) -> Result<(Counts, Converter)> {
-    work.check_writable()?;
+    let mut tables = phase.targets.iter().map(|target| &target.table);
+    tables.try_for_each(|table| work.check_writable(table))?;
     let mut converter = Converter::new(Strictness::new(session, phase.ignore));
     let mut counts = Counts::default();
     let (candidates, check) = match &phase.point {

@@ -54,7 +54,7 @@ impl Target {
     /// # Errors
     /// If the table is not there any more, or is another one.
     pub(in crate::session) fn new(session: &Session, reference: &query::Table) -> Result<Self> {
-        let table = session.table(&reference.schema, &reference.name)?;
+        let table = session.stored_table(reference)?;
         bound::check_current(reference, &table.def)?;
         Ok(Self {
             table,
@@ -75,7 +75,7 @@ impl Target {
         match &parts[..] {
             _ if self.in_view => false,
             [table] => *table == self.alias,
-            [schema, table] => *table == self.alias && *schema == self.table.def.schema,
+            [schema, table] => *table == self.alias && *schema == self.table.def.shown_schema(),
             _ => false,
         }
     }

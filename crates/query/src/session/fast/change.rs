@@ -205,7 +205,7 @@ impl FastUpdate {
         (key, parameters): (&[u8], &[Datum]),
         cancel: &CancelToken,
     ) -> Result<Outcome> {
-        work.check_writable()?;
+        work.check_writable(table)?;
         lock_absence(work, table, key).await?;
         let change = |record: &[u8]| {
             let row = self.row(table, record, parameters)?;
@@ -288,7 +288,7 @@ impl FastDelete {
 }
 
 async fn delete_row(work: &mut Work, table: &Arc<Table>, key: &[u8]) -> Result<bool> {
-    work.check_writable()?;
+    work.check_writable(table)?;
     lock_absence(work, table, key).await?;
     let written = work.transaction().delete_row(table, key).await;
     let written = written.map_err(|error| engine_error(error, table, 0))?;

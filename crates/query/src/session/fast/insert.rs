@@ -156,7 +156,7 @@ impl FastInsert {
 }
 
 async fn insert(work: &mut Work, table: &Arc<Table>, rows: &[Vec<Datum>]) -> Result<u64> {
-    work.check_writable()?;
+    work.check_writable(table)?;
     let inserted = work.transaction().insert(table, rows).await;
     inserted.map_err(|error| engine_error(error, table, 0))
 }

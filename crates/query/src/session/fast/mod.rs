@@ -159,11 +159,10 @@ impl FastStatement {
             return false;
         };
         let def = &own.def;
-        if self.by_schema && session.schema.as_deref() != Some(&def.schema) {
+        if self.by_schema && session.schema.as_deref() != Some(def.shown_schema()) {
             return false;
         }
-        let table = session.frontend.engine.table(&def.schema, &def.name);
-        table.is_ok_and(|table| Arc::ptr_eq(&table, &own))
+        session.still_means(&own)
     }
 
     async fn deliver(

@@ -443,7 +443,7 @@ async fn locked_row(
     records: &mut Records,
 ) -> Result<()> {
     if mode == LockMode::Exclusive {
-        work.check_writable()?;
+        work.check_writable(table)?;
     }
     records.clear();
     let lock = work.transaction().lock_row(table, key, mode, wait);

@@ -45,7 +45,7 @@ impl Destination {
         (needed, statement): (Privileges, &str),
     ) -> Result<Self> {
         let (schema, own_name) = session.resolve(&name)?;
-        match session.stored_view(&schema, &own_name) {
+        match session.named_view(&schema, &own_name) {
             Some(view) => Self::through(session, &view, &columns, (needed, statement)),
             None => Ok(Self {
                 table: session.named_table(&name)?,
@@ -74,7 +74,7 @@ impl Destination {
             return Err(SqlError::several_tables(&view.schema, &view.name));
         }
         let bound = &change.query.tables[reference];
-        let table = session.table(&bound.schema, &bound.name)?;
+        let table = session.stored_table(bound)?;
         bound::check_current(bound, &table.def)?;
         session.check_through(needed, &bound.views, (&bound.schema, &bound.name))?;
         let name = |origin: &Origin| &*table.def.columns[origin.column].name;
@@ -120,7 +120,7 @@ impl Destination {
     /// 1143.
     pub fn check_column(&self, session: &Session, column: &str) -> Result<()> {
         let def = &self.table.def;
-        let (schema, name) = self.view().map_or((&*def.schema, &*def.name), names);
+        let (schema, name) = self.view().map_or((def.shown_schema(), &*def.name), names);
         session.check_column(schema, name, column)
     }
 

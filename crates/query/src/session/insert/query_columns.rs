@@ -101,7 +101,7 @@ impl Names<'_> {
             Expr::CompoundIdentifier(parts) => match &parts[..] {
                 [table, _] => !is(table, &self.table.name),
                 [schema, table, _] => {
-                    !is(schema, &self.table.schema) || !is(table, &self.table.name)
+                    !is(schema, self.table.shown_schema()) || !is(table, &self.table.name)
                 }
                 _ => false,
             },

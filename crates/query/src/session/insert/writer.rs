@@ -231,7 +231,7 @@ impl Writer<'_> {
         let meets_itself = query
             .tables
             .iter()
-            .any(|table| *table.schema == *def.schema && *table.name == *def.name);
+            .any(|table| table.stored_schema() == def.schema && *table.name == *def.name);
         let mut budget = Budget::new(self.session)?;
         let mut stream = self.session.frontend.start(&prepared);
         let (mut rows, mut number, mut bytes) = (Vec::new(), 0, 0);

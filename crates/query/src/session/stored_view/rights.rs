@@ -42,7 +42,7 @@ impl Acting {
                 let open = perigee_catalog_views::is_schema(schema) && schema != "mysql";
                 open || grants.on_table(schema, name).has(needed)
             }
-            None => session.check_table(needed, schema, name).is_ok(),
+            None => session.check_base_table(needed, schema, name).is_ok(),
         }
     }
 }

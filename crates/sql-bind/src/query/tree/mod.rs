@@ -94,6 +94,14 @@ pub struct Table {
     pub views: Vec<ViewName>,
 }
 
+impl Table {
+    /// The schema that it lies in, which may be another one than that by which the statement calls it.
+    #[must_use]
+    pub fn stored_schema(&self) -> &str {
+        self.definition.stored_in.as_deref().unwrap_or(&self.schema)
+    }
+}
+
 /// How rows come about.
 #[derive(Debug)]
 pub enum Operator {
