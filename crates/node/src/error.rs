@@ -43,6 +43,14 @@ pub enum NodeError {
         /// What the system says.
         cause: io::Error,
     },
+    /// The directory of the files of statements cannot be used.
+    #[error("{path} cannot be used: {cause}; choose another directory with --secure-file-priv")]
+    SecureFiles {
+        /// The directory.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
     /// A file has no certificate or key that can be used.
     #[error("{path} cannot be used for TLS: {cause}; {hint}")]
     Certificate {

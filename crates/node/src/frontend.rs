@@ -1,6 +1,6 @@
 //! The frontend role: against stores in other processes, or with the stores in its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -163,6 +163,9 @@ fn variables(
         ("require_secure_transport", switch(settings.require_tls)),
         ("time_zone", zone),
     ];
+    if let Some(directory) = &settings.secure_file_priv {
+        variables.push(("secure_file_priv", directory.display().to_string()));
+    }
     if let Some(certificate) = certificate {
         variables.push(("have_openssl", "YES".to_owned()));
         variables.push(("have_ssl", "YES".to_owned()));
@@ -173,6 +176,22 @@ fn variables(
         }
     }
     variables
+}
+
+/// An error if the files of statements have no directory where they should.
+fn check_directory(directory: Option<&Path>) -> Result<(), NodeError> {
+    let Some(path) = directory else {
+        return Ok(());
+    };
+    let unusable = |cause| NodeError::SecureFiles {
+        path: path.to_owned(),
+        cause,
+    };
+    let metadata = std::fs::metadata(path).map_err(unusable)?;
+    match metadata.is_dir() {
+        true => Ok(()),
+        false => Err(unusable(std::io::ErrorKind::NotADirectory.into())),
+    }
 }
 
 /// Serves clients until the process is told to stop. The process has a name for people and one for the
@@ -188,6 +207,7 @@ async fn serve(
         name: settings.time_zone.clone(),
     };
     let zone = Zone::normal_name(&settings.time_zone).ok_or_else(unknown)?;
+    check_directory(settings.secure_file_priv.as_deref())?;
     let status_listener = status::listen(&settings.serving.status).await?;
     let Stores {
         log,

@@ -89,6 +89,8 @@ pub struct FrontendSettings {
     pub total_memory: Option<usize>,
     /// Where queries spill and loads sort.
     pub temp_dir: Option<PathBuf>,
+    /// Directory of the files that statements read and write; `None` if they may not.
+    pub secure_file_priv: Option<PathBuf>,
     /// Threads for queries; `None` for one a core.
     pub threads: Option<usize>,
     /// Most connections at once.

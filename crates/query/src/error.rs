@@ -109,6 +109,20 @@ registry! {
     drop_unknown_schema(1008, "HY000", schema) => "Can't drop database '{schema}'; database doesn't exist";
     /// A change of what the server makes of what it knows.
     schema_access_denied(1044, "42000", user, host, schema) => "Access denied for user '{user}'@'{host}' to database '{schema}'";
+    /// A file of the server that cannot be made.
+    file_not_created(1, "HY000", file, errno, text) => "Can't create/write to file '{file}' (OS errno {errno} - {text})";
+    /// A file of the server that cannot be read to its end.
+    file_not_read(2, "HY000", file, errno, text) => "Error reading file '{file}' (OS errno {errno} - {text})";
+    /// A file of the server that is not there.
+    file_not_found(29, "HY000", file, errno, text) => "File '{file}' not found (OS errno {errno} - {text})";
+    /// A file of the server that cannot be written.
+    file_not_written(1026, "HY000", file, errno, text) => "Error writing file '{file}' (OS errno {errno} - {text})";
+    /// LOAD DATA of something that is not a file.
+    file_not_readable(1085, "HY000", file) => "The file '{file}' must be in the database directory or be readable by all";
+    /// INTO OUTFILE of a file that exists.
+    file_exists(1086, "HY000", file) => "File '{file}' already exists";
+    /// A file of the server in a place that is not for files of statements.
+    no_secure_file(1290, "HY000") => "The MySQL server is running with the --secure-file-priv option so it cannot execute this statement";
     /// A GRANT of what the account itself does not have.
     access_denied(1045, "28000", user, host, with_password) => "Access denied for user '{user}'@'{host}' (using password: {with_password})";
     /// A name without a schema, and no USE before.

@@ -232,6 +232,9 @@ macro_rules! files {
 }
 
 files!(
+    assignments,
+    files,
+    hints,
     ddl,
     delete,
     errors,

@@ -126,6 +126,10 @@ struct FrontendOptions {
     /// Directory for what queries and loads spill
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,
+    /// Directory of the files that LOAD DATA INFILE reads and SELECT … INTO OUTFILE writes; if not given, they may not (the
+    /// variable secure_file_priv)
+    #[arg(long, value_name = "DIR")]
+    secure_file_priv: Option<PathBuf>,
     /// Threads for queries; one a core if not given
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -197,6 +201,7 @@ impl FrontendOptions {
             query_memory: self.query_memory.0 as usize,
             total_memory: self.total_query_memory.map(|size| size.0 as usize),
             temp_dir: self.temp_dir.clone(),
+            secure_file_priv: self.secure_file_priv.clone(),
             threads: self.threads,
             max_connections: self.max_connections,
             time_zone: self.default_time_zone.clone(),

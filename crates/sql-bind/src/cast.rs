@@ -186,7 +186,7 @@ pub(crate) fn cast_to(scalar: Scalar, target: Target) -> Result<Scalar> {
     Ok(Scalar::new(Node::Cast(Box::new(scalar), target), ty))
 }
 
-fn type_of(target: Target, from: &SqlType) -> SqlType {
+pub(crate) fn type_of(target: Target, from: &SqlType) -> SqlType {
     let chars = |length: Option<u32>| {
         let own = match from.column {
             Some(ColumnType::Char { chars, .. } | ColumnType::Varchar { chars, .. }) => chars,

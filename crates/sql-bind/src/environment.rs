@@ -1,7 +1,9 @@
 //! What the binder asks of the session and of what surrounds an expression.
 
+use std::sync::Arc;
+
 use perigee_expr::Comparison;
-use perigee_expr::scalar::{Node, Scalar};
+use perigee_expr::scalar::{Node, Scalar, Target, Variable};
 use perigee_sql_type::SqlType;
 use perigee_value::{Collation, Now};
 use sqlparser::ast::{Expr, Function, Ident, Query};
@@ -82,6 +84,20 @@ pub trait Environment {
 
     /// Value of a user variable as a literal.
     fn user_variable(&self, name: &str) -> Expr;
+
+    /// A user variable that the statement assigns to, and as values of what type it is read; `None` for those with the
+    /// value of [`Self::user_variable`].
+    fn assigned_variable(&self, _name: &str) -> Option<(Arc<Variable>, Target)> {
+        None
+    }
+
+    /// The user variable to which a value of a type is assigned.
+    ///
+    /// # Errors
+    /// If nothing may be assigned here.
+    fn assign_variable(&self, _name: &str, _ty: &SqlType) -> Result<Arc<Variable>> {
+        unsupported("an assignment to a user variable in this place")
+    }
 
     /// Value of a function of the session such as `DATABASE()`, as a literal; `None` if the name is none.
     fn session_function(&self, name: &str) -> Option<Expr>;

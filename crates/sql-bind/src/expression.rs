@@ -1,9 +1,10 @@
 //! Expressions: what each node of a syntax tree means.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use perigee_expr::functions::Value;
-use perigee_expr::scalar::{LikeKind, Node, Scalar, Target};
+use perigee_expr::scalar::{LikeKind, Node, Scalar, Target, Variable};
 use perigee_expr::{Arithmetic, Comparison};
 use perigee_sql_type::SqlType;
 use perigee_value::{Collation, LikePattern};
@@ -90,6 +91,11 @@ impl<'e> Binder<'e> {
                 }
                 self.column(idents)
             }
+            Expr::BinaryOp {
+                left,
+                op: BinaryOperator::Assignment,
+                right,
+            } => self.assignment(left, right),
             Expr::BinaryOp { .. } => self.operators(expr),
             Expr::UnaryOp { op, expr: inner } => self.unary(op, inner),
             Expr::IsNull(inner) => Ok(is_null(self.stored(inner)?, false)),
@@ -174,7 +180,12 @@ impl<'e> Binder<'e> {
     fn at_variable(&self, names: &[&str]) -> Result<Scalar> {
         let first = names[0].to_lowercase();
         let literal = match (first.strip_prefix("@@"), names) {
-            (None, _) => self.environment.user_variable(&first[1..]),
+            (None, _) => {
+                if let Some((variable, target)) = self.environment.assigned_variable(&first[1..]) {
+                    return Ok(self.variable(variable, target));
+                }
+                self.environment.user_variable(&first[1..])
+            }
             (Some(name), [_]) => self.environment.variable(None, name)?,
             (Some("session" | "local"), [_, name]) => self
                 .environment
@@ -187,13 +198,37 @@ impl<'e> Binder<'e> {
         self.expression(&literal)
     }
 
+    /// A user variable that the statement assigns to.
+    fn variable(&self, variable: Arc<Variable>, target: Target) -> Scalar {
+        let mut ty = crate::cast::type_of(target, &SqlType::NULL).nullable(true);
+        if ty.is_text() {
+            ty = self.of_connection(Scalar::new(Node::Local(0), ty)).ty;
+            ty.coercibility = crate::literal::text("").ty.coercibility;
+        }
+        Scalar::new(Node::Variable(variable, target), ty)
+    }
+
+    /// `@name := value`.
+    fn assignment(&self, left: &Expr, value: &Expr) -> Result<Scalar> {
+        let Some(name) = user_variable(left) else {
+            return Err(QueryError::Syntax(format!(":= {value}")).into());
+        };
+        let value = self.expression(value)?;
+        let variable = self
+            .environment
+            .assign_variable(&name.to_lowercase(), &value.ty)?;
+        let mut ty = value.ty.clone();
+        ty.literal = false;
+        Ok(Scalar::new(Node::Assign(variable, Box::new(value)), ty))
+    }
+
     /// Operators. Chains such as `a OR b OR …` lean to the left and may be long, so the left side is walked in a loop.
     fn operators(&self, expr: &Expr) -> Result<Scalar> {
         let mut pending = Vec::new();
         let mut current = expr;
         loop {
             match current {
-                Expr::BinaryOp { left, op, right } => {
+                Expr::BinaryOp { left, op, right } if *op != BinaryOperator::Assignment => {
                     pending.push((op, &**right));
                     current = left;
                 }
@@ -437,4 +472,15 @@ fn arithmetic(op: &BinaryOperator) -> Option<Arithmetic> {
         BinaryOperator::Modulo => Arithmetic::Modulo,
         _ => return None,
     })
+}
+
+/// The name of a user variable.
+fn user_variable(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Identifier(ident) if ident.quote_style.is_none() => {
+            let name = ident.value.strip_prefix('@')?;
+            (!name.is_empty() && !name.starts_with('@')).then_some(name)
+        }
+        _ => None,
+    }
 }

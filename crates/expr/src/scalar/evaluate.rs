@@ -265,6 +265,12 @@ impl Scalar {
                 two[1].evaluate(row, &inner)?
             }
             Node::Local(number) => context.local(*number),
+            Node::Variable(variable, target) => variable.read(*target),
+            Node::Assign(variable, one) => {
+                let assigned = value(one)?.into_owned();
+                variable.assign(assigned.clone(), &one.ty);
+                assigned
+            }
         })
     }
 }

@@ -15,6 +15,7 @@ mod replace;
 mod round;
 mod same;
 mod values;
+mod variable;
 
 use std::sync::Arc;
 
@@ -31,6 +32,7 @@ pub use listed::Listed;
 pub use number::{arithmetic_type, unrounded_type};
 pub use round::{Rounding, rounded_type};
 pub use values::{of_datum, to_datum, to_text};
+pub use variable::Variable;
 
 /// Nodes of an expression that is cheap.
 const CHEAP: usize = 16;
@@ -106,6 +108,10 @@ pub enum Node {
     Let(usize, Box<[Scalar; 2]>),
     /// The value of the innermost [`Node::Let`] around it with its number.
     Local(usize),
+    /// The value of a user variable that the statement assigns to, at the time of evaluation.
+    Variable(Arc<Variable>, Target),
+    /// `@variable := value`: the value, which the variable has from then on.
+    Assign(Arc<Variable>, Box<Scalar>),
 }
 
 /// An operator of a chain.
@@ -226,7 +232,11 @@ impl Scalar {
     #[must_use]
     pub fn operands(&self) -> Vec<&Self> {
         match &self.node {
-            Node::Constant(_) | Node::Column(_) | Node::Parameter(_) | Node::Local(_) => Vec::new(),
+            Node::Constant(_)
+            | Node::Column(_)
+            | Node::Parameter(_)
+            | Node::Local(_)
+            | Node::Variable(..) => Vec::new(),
             Node::Cast(one, _)
             | Node::Comparable(one, _)
             | Node::Latin(one)
@@ -238,7 +248,8 @@ impl Scalar {
             | Node::IsNull(one)
             | Node::Is(one, _)
             | Node::Listed(_, one, _)
-            | Node::Extract(_, one) => vec![one],
+            | Node::Extract(_, one)
+            | Node::Assign(_, one) => vec![one],
             Node::Arithmetic(first, steps) => {
                 let rest = steps.iter().map(|step| &step.operand);
                 std::iter::once(&**first).chain(rest).collect()
@@ -263,6 +274,7 @@ impl Scalar {
     pub fn is_deterministic(&self) -> bool {
         match &self.node {
             Node::Call(call) => call.function.deterministic,
+            Node::Variable(..) | Node::Assign(..) => false,
             _ => true,
         }
     }

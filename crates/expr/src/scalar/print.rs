@@ -78,6 +78,8 @@ impl Display for Scalar {
             }
             Node::Let(number, two) => write!(f, "(let %{number} = {} in {})", two[0], two[1]),
             Node::Local(number) => write!(f, "%{number}"),
+            Node::Variable(variable, _) => write!(f, "@{}", variable.name()),
+            Node::Assign(variable, one) => write!(f, "(@{} := {one})", variable.name()),
         }
     }
 }

@@ -49,7 +49,11 @@ impl Scalar {
 
     fn operands_mut(&mut self) -> Vec<&mut Self> {
         match &mut self.node {
-            Node::Constant(_) | Node::Column(_) | Node::Parameter(_) | Node::Local(_) => Vec::new(),
+            Node::Constant(_)
+            | Node::Column(_)
+            | Node::Parameter(_)
+            | Node::Local(_)
+            | Node::Variable(..) => Vec::new(),
             Node::Cast(one, _)
             | Node::Comparable(one, _)
             | Node::Latin(one)
@@ -61,7 +65,8 @@ impl Scalar {
             | Node::IsNull(one)
             | Node::Is(one, _)
             | Node::Listed(_, one, _)
-            | Node::Extract(_, one) => vec![one],
+            | Node::Extract(_, one)
+            | Node::Assign(_, one) => vec![one],
             Node::Arithmetic(first, steps) => {
                 let rest = steps.iter_mut().map(|step| &mut step.operand);
                 std::iter::once(&mut **first).chain(rest).collect()

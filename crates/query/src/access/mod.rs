@@ -45,7 +45,7 @@ pub use reason::{NdpCounters, NdpStatus, Reason};
 pub use reference::{NUMBER_SEPARATOR, TableReference};
 pub use residual::Residual;
 pub use sampling::sample;
-pub use settings::{AccessContext, IndexChoice, NdpMode, NdpSettings, Thresholds, Used};
+pub use settings::{AccessContext, IndexChoice, JoinPlace, NdpMode, NdpSettings, Thresholds, Used};
 pub use table::{ROW_ID, TableAccess, table_schema};
 
 /// An error of the engine on its way through DataFusion.

@@ -1,6 +1,6 @@
 //! What a statement says of a table that it reads.
 
-use super::IndexChoice;
+use super::{IndexChoice, JoinPlace};
 
 /// Separates the name of a table or of something that is computed and a number in names that DataFusion sees. The name of
 /// a table cannot contain it.
@@ -25,6 +25,8 @@ pub struct TableReference {
     pub join_table_hint: Option<bool>,
     /// STRAIGHT_JOIN: it is joined in the order of FROM.
     pub straight: bool,
+    /// Where hints want it in the order of joins.
+    pub place: JoinPlace,
     /// What USE, FORCE and IGNORE INDEX leave of its indexes.
     pub indexes: IndexChoice,
 }

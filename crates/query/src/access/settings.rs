@@ -132,6 +132,20 @@ pub struct NdpSettings {
     pub look_ahead: Option<usize>,
     /// What USE, FORCE and IGNORE INDEX leave of the table's indexes.
     pub indexes: IndexChoice,
+    /// Which tables hints want to be joined before this one.
+    pub place: JoinPlace,
+}
+
+/// A table among those of its SELECT, and those that hints (JOIN_ORDER, JOIN_PREFIX, JOIN_SUFFIX) want to be joined before
+/// it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JoinPlace {
+    /// The SELECT's number; 0 if nothing is said.
+    pub select: usize,
+    /// A bit for this table.
+    pub own: u64,
+    /// The bits of those before it.
+    pub after: u64,
 }
 
 /// The indexes by which a table may be read.
@@ -182,6 +196,7 @@ impl Default for NdpSettings {
             sample_time: Duration::from_millis(100),
             look_ahead: None,
             indexes: IndexChoice::default(),
+            place: JoinPlace::default(),
         }
     }
 }

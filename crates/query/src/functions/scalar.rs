@@ -110,12 +110,31 @@ impl BoundScalar {
     }
 
     fn shown_type(&self) -> DataType {
-        match self.scalar.ty.column {
-            _ if self.scalar.ty.truth => DataType::Boolean,
-            Some(column) => branches::data_type_of(column),
-            None => DataType::Null,
-        }
+        shown_type(&self.scalar)
     }
+}
+
+fn shown_type(scalar: &Scalar) -> DataType {
+    match scalar.ty.column {
+        _ if scalar.ty.truth => DataType::Boolean,
+        Some(column) => branches::data_type_of(column),
+        None => DataType::Null,
+    }
+}
+
+/// The field of the values of an expression.
+#[must_use]
+pub fn field_of(scalar: &Scalar) -> Field {
+    let field = Field::new(SCALAR, shown_type(scalar), true);
+    let Some(column) = scalar.ty.column.filter(|_| !scalar.ty.truth) else {
+        return field;
+    };
+    let mut map = std::collections::HashMap::new();
+    metadata::declare(&mut map, &column);
+    if let Some(collation) = column.collation().filter(|own| own.is_text()) {
+        metadata::set_collation(&mut map, collation);
+    }
+    field.with_metadata(map)
 }
 
 fn find_leaves(scalar: &Scalar, leaves: &mut Vec<Leaf>) {
@@ -179,16 +198,7 @@ impl ScalarUDFImpl for BoundScalar {
     }
 
     fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
-        let mut field = Field::new(SCALAR, self.shown_type(), true);
-        if let Some(column) = self.scalar.ty.column.filter(|_| !self.scalar.ty.truth) {
-            let mut map = std::collections::HashMap::new();
-            metadata::declare(&mut map, &column);
-            if let Some(collation) = column.collation().filter(|own| own.is_text()) {
-                metadata::set_collation(&mut map, collation);
-            }
-            field = field.with_metadata(map);
-        }
-        Ok(Arc::new(field))
+        Ok(Arc::new(field_of(&self.scalar)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {

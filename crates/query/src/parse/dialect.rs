@@ -245,6 +245,13 @@ impl Dialect for Grammar {
             {
                 Some(super::json_value::call(parser))
             }
+            Token::Word(word)
+                if word.quote_style.is_none()
+                    && word.value.starts_with('@')
+                    && parser.peek_nth_token(1).token == Token::Assignment =>
+            {
+                Some(assignment(parser))
+            }
             Token::Minus => Some(unary(parser, UnaryOperator::Minus)),
             Token::Tilde => Some(unary(parser, UnaryOperator::BitwiseNot)),
             _ => None,
@@ -294,6 +301,18 @@ impl Dialect for Grammar {
             other => 2 * MYSQL.prec_value(other),
         }
     }
+}
+
+/// `@name := value`, which reaches as far as an expression can.
+fn assignment(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    let left = Box::new(Expr::Identifier(parser.parse_identifier()?));
+    parser.next_token();
+    let right = Box::new(parser.parse_expr()?);
+    Ok(Expr::BinaryOp {
+        left,
+        op: BinaryOperator::Assignment,
+        right,
+    })
 }
 
 /// An operator before its operand.
@@ -393,6 +412,8 @@ mod tests {
             ("a + 1 << 2 & b | c", "((((a + 1) << 2) & b) | c)"),
             ("a & b << 1 = c", "((a & (b << 1)) = c)"),
             ("- - a", "(- (- a))"),
+            ("@a := b + 1 > c OR d", "(@a := (((b + 1) > c) OR d))"),
+            ("1 + @a := @b := c - 1", "(1 + (@a := (@b := (c - 1))))"),
         ] {
             // `&&` may be shown as either spelling.
             assert_eq!(

@@ -1,4 +1,4 @@
-//! `LOAD DATA LOCAL INFILE`, which sqlparser does not know.
+//! `LOAD DATA`, which sqlparser does not know, and what it and INTO OUTFILE say of lines and fields.
 
 use sqlparser::ast::{Assignment, ObjectName};
 use sqlparser::tokenizer::Token;
@@ -15,6 +15,8 @@ pub struct Fields {
     pub terminated: Vec<u8>,
     /// Around fields, if any.
     pub enclosed: Option<u8>,
+    /// They are written around strings only.
+    pub optionally: bool,
     /// Before characters that are not meant literally, if any.
     pub escaped: Option<u8>,
 }
@@ -51,8 +53,10 @@ pub enum Field {
 /// A LOAD DATA statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadData {
-    /// The client's file.
+    /// The file.
     pub file: String,
+    /// It is the client's.
+    pub local: bool,
     /// The table.
     pub table: ObjectName,
     /// FIELDS.
@@ -78,9 +82,7 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<LoadData> {
     if cursor.peek_any(&["LOW_PRIORITY", "CONCURRENT"]) {
         return unsupported("LOAD DATA LOW_PRIORITY, CONCURRENT");
     }
-    if !cursor.accept("LOCAL") {
-        return unsupported("LOAD DATA of a file on the server (use LOCAL)");
-    }
+    let local = cursor.accept("LOCAL");
     cursor.expect_word("INFILE")?;
     let file = cursor.string()?;
     let existing = match (cursor.accept("REPLACE"), cursor.accept("IGNORE")) {
@@ -120,6 +122,7 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<LoadData> {
     };
     Ok(LoadData {
         file,
+        local,
         table,
         fields,
         lines,
@@ -130,10 +133,11 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<LoadData> {
     })
 }
 
-fn fields(cursor: &mut Cursor<'_>) -> Result<Fields> {
+pub(super) fn fields(cursor: &mut Cursor<'_>) -> Result<Fields> {
     let mut fields = Fields {
         terminated: b"\t".to_vec(),
         enclosed: None,
+        optionally: false,
         escaped: Some(b'\\'),
     };
     if !cursor.accept("FIELDS") && !cursor.accept("COLUMNS") {
@@ -144,7 +148,7 @@ fn fields(cursor: &mut Cursor<'_>) -> Result<Fields> {
         if cursor.accept_all(&["TERMINATED", "BY"]) {
             fields.terminated = cursor.string()?.into_bytes();
         } else if cursor.peek_any(&["OPTIONALLY", "ENCLOSED"]) {
-            cursor.accept("OPTIONALLY");
+            fields.optionally = cursor.accept("OPTIONALLY");
             cursor.expect_word("ENCLOSED")?;
             cursor.expect_word("BY")?;
             fields.enclosed = one_byte(&cursor.string()?)?;
@@ -171,7 +175,7 @@ fn one_byte(text: &str) -> Result<Option<u8>> {
     }
 }
 
-fn lines(cursor: &mut Cursor<'_>) -> Result<Lines> {
+pub(super) fn lines(cursor: &mut Cursor<'_>) -> Result<Lines> {
     let mut lines = Lines {
         starting: Vec::new(),
         terminated: b"\n".to_vec(),

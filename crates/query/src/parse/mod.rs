@@ -52,6 +52,7 @@ pub use ddl::{Clause, Ddl, Position};
 pub use dialect::Grammar;
 pub use explain::{Explain, ExplainFormat};
 pub use footprint::Footprint;
+pub use into::Receiver;
 pub use load::{Existing, Field, Fields, Lines, LoadData};
 pub use lock::LockStatement;
 pub use long_lists::LongLists;
@@ -135,8 +136,8 @@ pub struct Piece<'a> {
 pub enum Statement {
     /// SELECT.
     Query(Box<ast::Query>),
-    /// SELECT … INTO: the query, and user variables in lower case.
-    Into(Box<ast::Query>, Vec<String>),
+    /// SELECT … INTO: the query, and where its rows go.
+    Into(Box<ast::Query>, Receiver),
     /// EXPLAIN of a SELECT or a changing statement.
     Explain(Explain, Box<Self>),
     /// EXPLAIN FOR CONNECTION, with the connection's id.
@@ -468,7 +469,7 @@ impl<'a> Piece<'a> {
 
     /// Parses a query, perhaps with INTO.
     fn query(self, first: usize) -> Result<Statement> {
-        let Some((tokens, names)) = into::cut(self)? else {
+        let Some((tokens, into)) = into::cut(self)? else {
             return self.with_sqlparser(first);
         };
         let query = Piece {
@@ -476,7 +477,7 @@ impl<'a> Piece<'a> {
             ..self
         };
         match query.with_sqlparser(first)? {
-            Statement::Query(query) => Ok(Statement::Into(query, names)),
+            Statement::Query(query) => Ok(Statement::Into(query, into)),
             _ => Err(SqlError::not_supported("INTO in this statement")),
         }
     }

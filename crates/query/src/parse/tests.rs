@@ -69,7 +69,7 @@ fn errors_show_where() {
 #[test]
 fn unsupported_statements_are_named() {
     for text in [
-        "LOAD DATA INFILE 'x' INTO TABLE t",
+        "LOAD DATA CONCURRENT INFILE 'x' INTO TABLE t",
         "GRANT r TO x",
         "LOCK INSTANCE FOR BACKUP",
         "FLUSH TABLES t FOR EXPORT",
@@ -92,6 +92,7 @@ fn load_data_options() {
     let fields = Fields {
         terminated: b"|".to_vec(),
         enclosed: Some(b'"'),
+        optionally: true,
         escaped: None,
     };
     assert_eq!(

@@ -13,6 +13,7 @@ mod frames;
 mod grouping;
 mod held_rows;
 mod in_order;
+mod in_turn;
 mod keys;
 mod lists;
 pub mod lower;

@@ -18,8 +18,10 @@ use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query, TableWithJoins};
 use sqlparser::tokenizer::Location;
 
 use super::Session;
+use super::assigned::UserAssignments;
 use super::definition::{PRIMARY, definition};
 use super::dml::table_of;
+use super::join_places::join_places;
 use super::scalars::Around;
 use super::stored_view::{self, Acting};
 use crate::access::{IndexChoice, ROW_ID, TableReference};
@@ -238,12 +240,11 @@ impl Catalog for Tables<'_> {
 /// # Errors
 /// Those of names and types; 1235 for what is not supported.
 pub(super) fn bound(session: &Session, query: &Query, piece: Piece<'_>) -> Result<query::Query> {
-    let tables = Tables::new(session, piece, !query.locks.is_empty());
-    let bound = tables.bound(bind(
-        query,
-        &around(session, (piece, session.now())),
-        &tables,
-    ))?;
+    let now = session.now();
+    let bound = settled(session, (piece, now), |around| {
+        let tables = Tables::new(session, piece, !query.locks.is_empty());
+        tables.bound(bind(query, around, &tables))
+    })?;
     if bound.locks.len() != query.locks.len() {
         let what = "FOR UPDATE and FOR SHARE in a subquery";
         return Err(SqlError::not_supported(what));
@@ -311,10 +312,6 @@ pub(super) fn change(
     assigned: &[Assigned<'_>],
     (piece, now): (Piece<'_>, Now),
 ) -> Result<Change> {
-    let tables = Tables {
-        needed: None,
-        ..Tables::new(session, piece, true)
-    };
     let rows = query::Rows {
         from: &rows.from,
         selection: rows.selection.as_ref(),
@@ -322,8 +319,34 @@ pub(super) fn change(
         limit: rows.limit.as_ref(),
         hints: &rows.hints,
     };
-    let around = around(session, (piece, now));
-    tables.bound(query::bind_change(&rows, assigned, &around, &tables))
+    settled(session, (piece, now), |around| {
+        let tables = Tables {
+            needed: None,
+            ..Tables::new(session, piece, true)
+        };
+        tables.bound(query::bind_change(&rows, assigned, around, &tables))
+    })
+}
+
+/// Binds a statement until the types of the user variables that it assigns to are known.
+fn settled<T: AsMut<query::Query>>(
+    session: &Session,
+    from: (Piece<'_>, Now),
+    once: impl Fn(&Around<'_>) -> Result<T>,
+) -> Result<T> {
+    let assigned = UserAssignments::default();
+    let around = Around {
+        assigned: Some(&assigned),
+        ..around(session, from)
+    };
+    loop {
+        assigned.begin();
+        let mut bound = once(&around)?;
+        if assigned.is_settled() {
+            assigned.finish(bound.as_mut());
+            return Ok(bound);
+        }
+    }
 }
 
 /// Assignments over the row of a table that is in the way and the one that is to be inserted, whose columns stand behind
@@ -368,6 +391,7 @@ fn around<'s>(session: &'s Session, (piece, now): (Piece<'s>, Now)) -> Around<'s
         now,
         lists: piece.lists,
         columns: &|_| None,
+        assigned: None,
     }
 }
 
@@ -416,6 +440,7 @@ pub(super) fn references(query: &query::Query) -> Vec<TableReference> {
             |hint: &Hint| matches!(hint, Hint::JoinFixedOrder { select: own } if *own == select);
         query.hints.iter().any(is_it)
     };
+    let places = join_places(query);
     let reference = |table: &Arc<query::Table>| TableReference {
         select: table.select,
         schema: table.stored_schema().to_owned(),
@@ -425,6 +450,7 @@ pub(super) fn references(query: &query::Query) -> Vec<TableReference> {
         join_filter_hint: hint(table, HintKind::JoinFilter),
         join_table_hint: hint(table, HintKind::JoinTable),
         straight: straight.contains(&table.reference) || is_fixed(table.select),
+        place: places.get(&table.reference).copied().unwrap_or_default(),
         indexes: choice(table),
     };
     query.tables.iter().map(reference).collect()

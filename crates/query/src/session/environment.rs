@@ -9,8 +9,8 @@ use perigee_value::{Collation, Now, Zone};
 use sqlparser::ast::{Expr, ObjectName, Value};
 use std::sync::Arc;
 
+use super::Session;
 use super::variables::TIMESTAMP;
-use super::{Session, user_variables};
 use crate::error::{Result, SqlError};
 
 fn string(text: impl Into<String>) -> Expr {
@@ -61,13 +61,7 @@ impl Session {
 
     /// The value of a user variable as a literal.
     pub(super) fn user_variable(&self, name: &str) -> Expr {
-        match self.user_variables.get(name) {
-            Some(Some(text)) if user_variables::integer(text).is_some() => {
-                Expr::value(Value::Number(text.clone(), false))
-            }
-            Some(Some(text)) => string(text.clone()),
-            _ => Expr::value(Value::Null),
-        }
+        self.user_variables.get(name).literal()
     }
 
     /// True if a column that the groups do not decide is an error.

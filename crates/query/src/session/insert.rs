@@ -28,7 +28,7 @@ use sqlparser::ast::{
 
 use super::auto_increment::Generator;
 use super::checks::Checks;
-use super::dml::{Converter, OnDuplicate, Strictness};
+use super::dml::{Converter, OnDuplicate, Strictness, keep};
 use super::generated::GeneratedColumns;
 use super::transaction::Work;
 use super::{Session, bound, read_columns};
@@ -60,6 +60,10 @@ pub(super) async fn run(
             }
             outcome => break outcome,
         }
+    };
+    let outcome = match &statement.source {
+        Rows::Query(query) => keep(session, query, outcome),
+        Rows::Values(_) => outcome,
     };
     let (counts, converter, mut generator) = session.end_work(work, outcome).await?;
     warnings += converter.report(session);
@@ -408,7 +412,6 @@ fn check(insert: &Insert) -> Result<()> {
         insert.insert_alias.is_some() && insert.on.is_none(),
         "a row alias without ON DUPLICATE KEY UPDATE",
     )?;
-    refuse(!insert.optimizer_hints.is_empty(), "hints in INSERT")?;
     refuse(
         insert.overwrite || insert.or.is_some(),
         "this form of INSERT",

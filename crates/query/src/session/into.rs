@@ -1,4 +1,4 @@
-//! SELECT … INTO @a, @b: the values of the only row become those of user variables.
+//! SELECT … INTO @a, @b: the values of the only row become those of user variables. INTO a file: see [`outfile`].
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{Array, RecordBatch};
@@ -6,17 +6,44 @@ use perigee_engine::scan::CancelToken;
 use perigee_value::ColumnType;
 use sqlparser::ast::Query;
 
-use super::{Session, restart};
+use super::outfile::Form;
+use super::user_variables::{UserKind, UserValue};
+use super::{Session, outfile, restart};
 use crate::error::{Result, SqlError};
 use crate::functions::text::to_text;
-use crate::parse::Piece;
+use crate::parse::{Piece, Receiver};
 use crate::result::{OkResult, ResultColumn, ResultSink};
+
+/// Runs the query, whose rows go elsewhere than to the client.
+///
+/// # Errors
+/// Those of the query and of where the rows go.
+pub(super) async fn run(
+    session: &mut Session,
+    query: Box<Query>,
+    into: Receiver,
+    piece: Piece<'_>,
+    cancel: &CancelToken,
+) -> Result<OkResult> {
+    let (file, form) = match into {
+        Receiver::Variables(names) => {
+            return variables(session, query, names, piece, cancel).await;
+        }
+        Receiver::Lines {
+            file,
+            fields,
+            lines,
+        } => (file, Form::Lines(fields, lines)),
+        Receiver::Bytes { file } => (file, Form::Bytes),
+    };
+    outfile::run(session, query, (&file, form), piece, cancel).await
+}
 
 /// Runs the query and sets the variables. If it gives several rows, they have the values of the first one.
 ///
 /// # Errors
 /// 1222 for another number of columns, 1172 for several rows, and those of the query.
-pub(super) async fn run(
+async fn variables(
     session: &mut Session,
     query: Box<Query>,
     names: Vec<String>,
@@ -25,7 +52,7 @@ pub(super) async fn run(
 ) -> Result<OkResult> {
     let mut row = FirstRow {
         width: names.len(),
-        fsps: Vec::new(),
+        columns: Vec::new(),
         values: None,
     };
     let outcome = restart::query(session, query, piece, &mut row, cancel).await;
@@ -47,9 +74,9 @@ pub(super) async fn run(
 struct FirstRow {
     /// Columns that there must be.
     width: usize,
-    /// Digits behind the seconds of the columns.
-    fsps: Vec<u8>,
-    values: Option<Vec<Option<String>>>,
+    /// The types of the columns.
+    columns: Vec<Option<ColumnType>>,
+    values: Option<Vec<UserValue>>,
 }
 
 #[async_trait]
@@ -58,8 +85,7 @@ impl ResultSink for FirstRow {
         if columns.len() != self.width {
             return Err(SqlError::union_columns());
         }
-        let fsp = |column: &ResultColumn| column.ty.and_then(ColumnType::fsp).unwrap_or(0);
-        self.fsps = columns.iter().map(fsp).collect();
+        self.columns = columns.iter().map(|column| column.ty).collect();
         Ok(())
     }
 
@@ -71,9 +97,12 @@ impl ResultSink for FirstRow {
             return Err(SqlError::several_rows());
         }
         let mut values = Vec::with_capacity(self.width);
-        for (column, fsp) in batch.slice(0, 1).columns().iter().zip(&self.fsps) {
-            let texts = to_text(column, *fsp)?;
-            values.push(texts.is_valid(0).then(|| texts.value(0).to_owned()));
+        for (column, ty) in batch.slice(0, 1).columns().iter().zip(&self.columns) {
+            let texts = to_text(column, ty.and_then(ColumnType::fsp).unwrap_or(0))?;
+            values.push(UserValue {
+                text: texts.is_valid(0).then(|| texts.value(0).to_owned()),
+                kind: UserKind::of(*ty),
+            });
         }
         self.values = Some(values);
         match batch.num_rows() {

@@ -1,4 +1,4 @@
-//! LOAD DATA LOCAL: the client's file is cut into blocks of whole lines, which several threads turn
+//! LOAD DATA: the file, the client's or the server's, is cut into blocks of whole lines, which several threads turn
 //! into records while the next ones arrive; the engine gets them in the order of the file.
 //!
 //! The first bad line ends the statement with an error that names its number and column, and
@@ -26,6 +26,7 @@ use super::checks::Checks;
 use super::dml::is_moment;
 use super::generated::GeneratedColumns;
 use super::insert::{Targets, engine_error, row_error, value_error};
+use super::server_file::ServerFile;
 use crate::error::{Result, SqlError};
 use crate::parse::{Field, LoadData, Piece};
 use crate::result::{LocalFile, OkResult};
@@ -50,6 +51,14 @@ pub(super) async fn run(
         session.check_writable()?;
     }
     session.check_locked(&table, true)?;
+    let mut own;
+    let file = match statement.local {
+        true => file,
+        false => {
+            own = ServerFile::new(session.file_directory()?);
+            &mut own as &mut dyn LocalFile
+        }
+    };
     if rows::are_needed(session, statement) {
         let meaning = rows::Meaning::of(&table, statement)?;
         return rows::run(session, (statement, meaning), file, piece, cancel).await;

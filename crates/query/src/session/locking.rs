@@ -16,7 +16,7 @@ use sqlparser::ast::{LockClause, LockType, NonBlock};
 use std::sync::Arc;
 
 use super::Session;
-use super::dml::{Budget, HIDDEN, Target};
+use super::dml::{Budget, HIDDEN, Target, keep};
 use super::select::{self, Reading, Special};
 use super::transaction::Work;
 use crate::error::{Result, SqlError};
@@ -101,6 +101,7 @@ pub(super) async fn run(
             outcome => break outcome,
         }
     };
+    let outcome = keep(session, &read.query, outcome);
     let outcome = match outcome {
         Ok(rows) => deliver(session, rows, out).await,
         Err(error) => Err(error),

@@ -557,10 +557,10 @@ pub(super) async fn prepare(
     let text = match text {
         PreparedText::Text(text) => text,
         // MySQL takes an unset variable for the text NULL.
-        PreparedText::Variable(name) => match session.user_variables.get(&name) {
-            Some(Some(text)) => text.clone(),
-            _ => "NULL".to_owned(),
-        },
+        PreparedText::Variable(name) => {
+            let value = session.user_variables.get(&name);
+            value.text.unwrap_or_else(|| "NULL".to_owned())
+        }
     };
     let statement = session.parse_and_describe(&text, cancel).await?;
     session.prepared.by_name.insert(name, Arc::new(statement));
@@ -577,12 +577,12 @@ pub(super) async fn execute(
 ) -> Result<()> {
     let statement = session.prepared.by_name.get(name).cloned();
     let statement = statement.ok_or_else(|| SqlError::unknown_statement(name, "EXECUTE"))?;
-    let value = |name: &String| match session.user_variables.get(name) {
-        Some(Some(text)) => match user_variables::integer(text) {
+    let value = |name: &String| match session.user_variables.get(name).text {
+        Some(text) => match user_variables::integer(&text) {
             Some(number) => Parameter::int(number),
             None => Parameter::text(text.as_bytes()),
         },
-        _ => Parameter::NULL,
+        None => Parameter::NULL,
     };
     let mut parameters = Parameters::default();
     for name in using {

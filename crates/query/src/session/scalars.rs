@@ -1,14 +1,17 @@
 //! Expressions over at most one row, bound and evaluated here: no plan is made for them.
 
+use std::sync::Arc;
+
 use perigee_engine::scan::CancelToken;
 use perigee_expr::functions::Value;
-use perigee_expr::scalar::{Context, Failure, Scalar};
+use perigee_expr::scalar::{Context, Failure, Scalar, Target, Variable};
 use perigee_sql_bind::{BindError, Binder, ColumnOf, ListItems, Modes};
 use perigee_sql_type::SqlType;
 use perigee_value::Now;
 use sqlparser::ast::{Expr, Ident};
 
 use super::Session;
+use super::assigned::UserAssignments;
 use crate::error::{Result, SqlError};
 use crate::functions::library::Running;
 use crate::interrupt;
@@ -24,6 +27,8 @@ pub(super) struct Around<'s> {
     /// Lists that were cut out of the text.
     pub lists: LongLists<'s>,
     pub columns: Columns<'s>,
+    /// The user variables that a statement with a plan may assign to.
+    pub assigned: Option<&'s UserAssignments>,
 }
 
 impl perigee_sql_bind::Environment for Around<'_> {
@@ -40,6 +45,19 @@ impl perigee_sql_bind::Environment for Around<'_> {
 
     fn user_variable(&self, name: &str) -> Expr {
         self.session.user_variable(name)
+    }
+
+    fn assigned_variable(&self, name: &str) -> Option<(Arc<Variable>, Target)> {
+        self.assigned?.read(name)
+    }
+
+    fn assign_variable(&self, name: &str, ty: &SqlType) -> perigee_sql_bind::Result<Arc<Variable>> {
+        match self.assigned {
+            Some(assigned) => assigned.assign(name, ty, self),
+            None => Err(BindError::NotSupported(
+                "an assignment to a user variable in this place".to_owned(),
+            )),
+        }
     }
 
     fn session_function(&self, name: &str) -> Option<Expr> {
@@ -79,6 +97,7 @@ pub(super) fn bound(
         now,
         lists: LongLists::default(),
         columns,
+        assigned: None,
     };
     Binder::new(&around).stored(expr).ok()
 }

@@ -19,7 +19,7 @@ use futures::StreamExt;
 use perigee_engine::ndp::GroupMethod;
 use perigee_engine::scan::{CancelToken, KeyBatches, ScanCounters};
 use perigee_engine::txn::{RangeLocker, ReadView};
-use perigee_sql_bind::query::{self, Hint, Query as Bound};
+use perigee_sql_bind::query::{self, Query as Bound};
 use perigee_value::{ColumnType, Zone};
 use sqlparser::ast::Query;
 
@@ -29,8 +29,8 @@ use super::running_plans::Shown;
 use super::variables::Variables;
 use super::{Session, bound, locking, rowless, turn, views};
 use crate::access::{
-    AccessContext, IndexChoice, NUMBER_SEPARATOR, NdpMode, NdpSettings, NdpStatus, TableAccess,
-    TableReference, Thresholds, Used, physical_rules, sample,
+    AccessContext, IndexChoice, JoinPlace, NUMBER_SEPARATOR, NdpMode, NdpSettings, NdpStatus,
+    TableAccess, TableReference, Thresholds, Used, physical_rules, sample,
 };
 use crate::error::{Result, SqlError};
 use crate::explain::{Changed, Measuring, measured};
@@ -58,6 +58,8 @@ pub(super) struct Prepared {
     pub changed: Changed,
     /// The connection that it is run for.
     pub connection: u64,
+    /// What it means.
+    pub bound: Arc<Bound>,
 }
 
 impl Prepared {
@@ -157,6 +159,10 @@ pub(super) async fn run(
     }
     let bound = Arc::new(bound);
     let outcome = deliver(session, &bound, reading, out).await;
+    if outcome.is_err() {
+        // They keep what was assigned before the error, which is the one that is reported.
+        let _ = session.keep_variables(&bound);
+    }
     session.end_reading(work, outcome).await
 }
 
@@ -182,6 +188,7 @@ async fn deliver(
         }
         next = guarded(&mut stream, &cancel).await?;
     }
+    session.keep_variables(bound)?;
     out.finish(session.warning_count()).await
 }
 
@@ -263,6 +270,7 @@ pub(super) async fn plan(
     bound: &Arc<Bound>,
     reading: Reading,
 ) -> Result<Prepared> {
+    bound.variables.iter().for_each(|one| one.reset());
     let joined = physical(session, bound, Subqueries::Joined, reading.clone()).await;
     match joined {
         Err(error) if error.is_not_supported() => {
@@ -305,15 +313,6 @@ impl Planning {
         subqueries: Subqueries,
         reading: Reading,
     ) -> Result<Self> {
-        let is_known = |hint: &Hint| {
-            matches!(
-                hint,
-                Hint::MaxExecutionTime(_) | Hint::JoinFixedOrder { .. }
-            )
-        };
-        if let Some(hint) = bound.hints.iter().find(|hint| !is_known(hint)) {
-            return Err(SqlError::not_supported(format!("the hint {hint:?}")));
-        }
         let references = bound::references(&bound);
         let engine = &session.frontend.engine;
         for reference in &references {
@@ -335,7 +334,7 @@ impl Planning {
             locker: reading.locker,
             cancel: reading.cancel.clone(),
             settings: settings(session),
-            workers: workers(session),
+            workers: workers(session, &bound),
             alias: None,
             status: NdpStatus {
                 session: session.ndp_counters.clone(),
@@ -408,13 +407,15 @@ impl Planning {
             scans: self.scans,
             changed: Changed::Nothing,
             connection: self.connection,
+            bound: self.bound,
         })
     }
 }
 
-/// Workers of a query: what `parallel_default_dop` says, or as many as there are threads.
-fn workers(session: &Session) -> usize {
+/// Workers of a query: one, if its rows are to be computed in turn; otherwise what `parallel_default_dop` says, or as many as there are threads.
+fn workers(session: &Session, bound: &Bound) -> usize {
     match session.variables.integer("parallel_default_dop") {
+        _ if !bound.variables.is_empty() => 1,
         0 => session.frontend.config.threads,
         workers => workers as usize, // the variable's range is small
     }
@@ -468,6 +469,7 @@ fn settings(session: &Session) -> NdpSettings {
         sample_pages: variables.integer("optimizer_sample_pages") as usize, // the variable's range is small
         sample_time: Duration::from_millis(variables.integer("optimizer_sample_time")),
         indexes: IndexChoice::default(),
+        place: JoinPlace::default(),
         look_ahead: match variables.integer("ndp_max_pages_look_ahead") {
             0 => None,
             pages => usize::try_from(pages).ok(),
@@ -504,6 +506,7 @@ fn source(
     context.settings.join_filter_hint = reference.join_filter_hint;
     context.settings.join_table_hint = reference.join_table_hint;
     context.settings.join_order &= !reference.straight;
+    context.settings.place = reference.place;
     context.settings.indexes = reference.indexes;
     let mut access = TableAccess::new(context, table);
     if special.row_id {

@@ -1,15 +1,13 @@
 //! SET.
 
-use std::borrow::Cow;
-
 use datafusion::arrow::array::Array;
 use perigee_engine::scan::CancelToken;
-use perigee_expr::scalar::to_text as to_shown;
 use perigee_value::Charset;
 use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 
 use super::select::Reading;
 use super::transaction::Work;
+use super::user_variables::{UserKind, UserValue};
 use super::variables::{Variables, charset};
 use super::{Session, scalars, select};
 use crate::error::{Result, SqlError};
@@ -28,6 +26,7 @@ pub(super) async fn run(
     let checked = session.end_reading(work, checked).await?;
     let was_autocommit = session.autocommit();
     for (target, value) in checked {
+        let (value, user) = (value.text.clone(), value);
         match target {
             Target::System(Scope::Global, name) => {
                 session.frontend.set_global(&name, value);
@@ -41,7 +40,7 @@ pub(super) async fn run(
                 }
             }
             Target::User(name) => {
-                session.user_variables.set(name, value)?;
+                session.user_variables.set(name, user)?;
             }
             Target::Names { .. } => {}
         }
@@ -52,7 +51,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-type Checked = Vec<(Target, Option<String>)>;
+type Checked = Vec<(Target, UserValue)>;
 
 async fn check_all(
     session: &Session,
@@ -106,11 +105,11 @@ async fn check(
                 "character_set_connection",
                 "character_set_results",
             ] {
-                out.push((session_variable(variable), Some(name.clone())));
+                out.push((session_variable(variable), Some(name.clone()).into()));
             }
             if let Some(collation) = collation {
                 let variable = session_variable("collation_connection");
-                out.push((variable, Some(collation.name().to_owned())));
+                out.push((variable, Some(collation.name().to_owned()).into()));
             }
         }
         Target::System(scope, name) => {
@@ -123,14 +122,14 @@ async fn check(
                     .map(str::to_owned),
                 Value::Default => Some(Variables::default_of(&name)?),
                 Value::Text(text) => Some(text),
-                Value::Expr(expr) => evaluate(session, *expr, piece, reading).await?,
+                Value::Expr(expr) => evaluate(session, *expr, piece, reading).await?.text,
             };
             let value = Variables::check(scope, &name, value.as_deref())?;
-            out.push((Target::System(scope, name), value));
+            out.push((Target::System(scope, name), value.into()));
         }
         Target::User(name) => {
             let value = match value {
-                Value::Text(text) => Some(text),
+                Value::Text(text) => Some(text).into(),
                 Value::Default => return Err(SqlError::syntax("DEFAULT", 1)),
                 Value::Expr(expr) => evaluate(session, *expr, piece, reading).await?,
             };
@@ -140,16 +139,16 @@ async fn check(
     Ok(())
 }
 
-/// The text of a constant expression's value.
+/// The value of an expression without columns.
 pub(super) async fn evaluate(
     session: &Session,
     expr: Expr,
     piece: Piece<'_>,
     reading: Reading,
-) -> Result<Option<String>> {
+) -> Result<UserValue> {
     let cancel = reading.cancel.clone();
     if let Some((value, ty)) = scalars::value_of(session, &expr, session.now(), &cancel)? {
-        return Ok(to_shown(&value, &ty).map(Cow::into_owned));
+        return Ok(UserValue::of(&value, &ty));
     }
     let query = query_of(vec![expr])?;
     let prepared = select::prepare(session, &query, piece, reading).await?;
@@ -158,10 +157,14 @@ pub(super) async fn evaluate(
         if batch.num_rows() > 0 {
             let batch = select::shown(&batch, &prepared.schema, session.zone())?;
             let texts = to_text(batch.column(0), 0)?;
-            return Ok(texts.is_valid(0).then(|| texts.value(0).to_owned()));
+            session.keep_variables(&prepared.bound)?;
+            return Ok(UserValue {
+                text: texts.is_valid(0).then(|| texts.value(0).to_owned()),
+                kind: UserKind::of(prepared.columns().first().and_then(|column| column.ty)),
+            });
         }
     }
-    Ok(None)
+    Ok(UserValue::default())
 }
 
 /// `SELECT expr, …`.

@@ -74,12 +74,14 @@ async fn run_noted(
     file: &mut dyn LocalFile,
     cancel: &CancelToken,
 ) -> Result<()> {
+    let before = session.set_hinted(&statement);
     session.diagnostics = Diagnostics::new(division(session, &statement));
     // What an EXPLAIN left that was dropped.
     session.probe = None;
     let diagnostics = session.diagnostics.clone();
     let run = run_parsed(session, statement, piece, out, file, cancel);
     let outcome = Noted::new(run, diagnostics.clone()).await;
+    session.unset_hinted(before);
     // A statement within this one, EXECUTE's, has reported its own.
     if Arc::ptr_eq(&session.diagnostics, &diagnostics) {
         session.report_divisions();
@@ -173,8 +175,8 @@ async fn run_kind(
             restart::query(session, query, piece, &mut Unshown, cancel).await?;
             done(session, out).await
         }
-        Statement::Into(query, names) => {
-            let ok = into::run(session, query, names, piece, cancel).await?;
+        Statement::Into(query, into) => {
+            let ok = into::run(session, query, into, piece, cancel).await?;
             finish(session, ok, out).await
         }
         Statement::Flush => done(session, out).await,

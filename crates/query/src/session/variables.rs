@@ -8,6 +8,7 @@ use perigee_sql_bind::{Modes, WrongModes};
 use perigee_value::{Charset, Collation, Zone};
 use sqlparser::ast::{Expr, Value};
 
+use super::server_file::SECURE_FILE_PRIV;
 use crate::error::{Result, SqlError};
 use crate::parse::{Scope, collation_named};
 
@@ -261,6 +262,7 @@ static DEFINITIONS: &[Definition] = &[
     ),
     global("read_only", Kind::Fixed, "OFF"),
     never("require_secure_transport", Kind::Switch, "OFF"),
+    never(SECURE_FILE_PRIV, Kind::Text, ""),
     never("server_id", Kind::Integer(0, u32::MAX as u64), "1"),
     never("skip_networking", Kind::Switch, "OFF"),
     global("slow_query_log", Kind::Fixed, "OFF"),
@@ -328,6 +330,7 @@ impl Variables {
             .map(|d| (d.name, Some(d.default.to_owned())))
             .collect();
         values.insert("version", Some(version.to_owned()));
+        values.insert(SECURE_FILE_PRIV, None);
         let modes = Modes::parse(DEFAULT_MODES).expect("the default is valid");
         Self {
             values,

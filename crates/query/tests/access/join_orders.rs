@@ -302,3 +302,84 @@ async fn outer_joins_wait_and_semi_joins_come_first() {
         assert_eq!(looked_up, [false, true], "{sql}");
     }
 }
+
+/// The hints that order some of these tables.
+fn order_hint(rng: &mut Rng, aliases: &[String]) -> String {
+    let mut left: Vec<&str> = aliases.iter().map(String::as_str).collect();
+    let mut tables = Vec::new();
+    for _ in 0..rng.between(2, 3) {
+        if !left.is_empty() {
+            let at = rng.between(0, left.len() as i64 - 1) as usize;
+            tables.push(left.swap_remove(at));
+        }
+    }
+    let name = rng.choose(&["JOIN_ORDER", "JOIN_PREFIX", "JOIN_SUFFIX"]);
+    format!("{name}({})", tables.join(", "))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hints_order_joins_and_change_no_answer() {
+    let (fixture, mut session) = star().await;
+    let session = &mut session;
+    let (mut other_plans, mut errors) = (0, 0);
+    for seed in 0..100 {
+        let mut joined = Joined::new(seed);
+        let sql = joined.select();
+        let aliases: Vec<String> = joined.seen.iter().map(|(alias, _)| alias.clone()).collect();
+        let hints = [0; 2]
+            .map(|_| order_hint(&mut joined.rng, &aliases))
+            .join(" ");
+        let hinted = sql.replacen("SELECT ", &format!("SELECT /*+ {hints} */ "), 1);
+        let mut both = Vec::new();
+        for sql in [&sql, &hinted] {
+            let rows = fixture.run(session, sql).await;
+            let rows = rows.map(|results| rows_of(&results[0]));
+            let explain = format!("EXPLAIN FORMAT=TREE {sql}");
+            let plan = fixture.run(session, &explain).await;
+            let plan = plan.map(|results| rows_of(&results[0]));
+            both.push((rows.map_err(|e| e.to_string()), plan.ok()));
+        }
+        assert_eq!(both[0].0, both[1].0, "{hinted}");
+        other_plans += usize::from(both[0].1 != both[1].1);
+        errors += usize::from(both[0].0.is_err());
+    }
+    println!("{other_plans} in another order, {errors} refused");
+    assert!(
+        other_plans > 10,
+        "{other_plans} statements had another order"
+    );
+    assert!(errors < 20, "{errors} statements were refused");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_are_joined_where_hints_want_them() {
+    let (fixture, mut session) = star().await;
+    let session = &mut session;
+    let from = "sales s, item i, kind k, shop h, town t WHERE s.item = i.id AND i.kind = k.id
+        AND s.shop = h.id AND h.town = t.id AND k.id = 3 AND t.id = 5";
+    for (hint, first, last) in [
+        ("JOIN_PREFIX(t, h)", Some(["t", "h"]), None),
+        ("JOIN_PREFIX(k, i)", Some(["k", "i"]), None),
+        ("JOIN_SUFFIX(t)", None, Some("t")),
+        ("JOIN_SUFFIX(i, k)", None, Some("k")),
+        ("JOIN_ORDER(h, s, i) JOIN_PREFIX(k)", None, None),
+    ] {
+        let sql = format!("EXPLAIN SELECT /*+ {hint} */ COUNT(*) FROM {from}");
+        let plan = answer(&fixture, session, &sql).await;
+        let order: Vec<String> = plan
+            .iter()
+            .filter_map(|line| line.split('|').nth(2).map(str::to_owned))
+            .collect();
+        assert_eq!(order.len(), 5, "{hint}: {plan:?}");
+        if let Some(first) = first {
+            // The smaller side of a hash join is read first, so others may be read before both of them.
+            let [one, other] = first.map(|table| order.iter().position(|known| known == table));
+            let distance = one.unwrap().abs_diff(other.unwrap());
+            assert_eq!(distance, 1, "{hint}: {order:?}");
+        }
+        if let Some(last) = last {
+            let ends = [&order[0], &order[4]];
+            assert!(ends.iter().any(|one| *one == last), "{hint}: {order:?}");
+        }
+    }
+}

@@ -69,7 +69,12 @@ impl Fixture {
             .await
             .unwrap();
         let engine = Engine::open(sal, setup.engine).await.unwrap();
-        let config = FrontendConfig::default();
+        let files = dir.join("files");
+        std::fs::create_dir_all(&files).unwrap();
+        let config = FrontendConfig {
+            facts: vec![("secure_file_priv", files.display().to_string())],
+            ..FrontendConfig::default()
+        };
         let frontend = Frontend::new(engine, config, Arc::new(NoStatus)).unwrap();
         Self {
             frontend: Arc::new(frontend),

@@ -42,6 +42,12 @@ pub struct Source {
     pub checks: Vec<Scalar>,
 }
 
+impl AsMut<Query> for Change {
+    fn as_mut(&mut self) -> &mut Query {
+        &mut self.query
+    }
+}
+
 impl Change {
     /// The place of a table's column in the rows; `None` if they do not have it.
     #[must_use]

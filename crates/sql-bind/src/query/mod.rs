@@ -11,7 +11,10 @@ mod change;
 mod error;
 mod tree;
 
-pub use bind::{Assigned, Noted, Place, Rows, bind, bind_change, bind_view, quoted, time_limit};
+pub use bind::{
+    Assigned, Noted, Place, Rows, bind, bind_change, bind_view, other_hints, quoted, set_variables,
+    time_limit,
+};
 pub use catalog::{
     Catalog, Check, KeyExpression, TableColumn, TableDefinition, ViewDefinition, ViewName,
 };
@@ -21,6 +24,6 @@ pub use tree::Relation;
 pub use tree::{
     Aggregate, AggregateFunction, Applied, Apply, Bound, Column, Definition, Distance, Frame,
     FrameUnits, Hint, HintKind, IndexHint, IndexUse, Join, JoinKind, LockWait, Operator, Origin,
-    Quantifier, Query, RowLock, SetOperation, SortKey, Strength, Table, Warning, Window,
+    Others, Quantifier, Query, RowLock, SetOperation, SortKey, Strength, Table, Warning, Window,
     WindowFunction,
 };

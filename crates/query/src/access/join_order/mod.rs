@@ -8,11 +8,14 @@
 //! ([`search`]): all of them, bushy ones too, for up to a dozen relations that conditions connect, the best next
 //! pair beyond. Rows are joined without a condition only where nothing else is left.
 //!
+//! Hints (JOIN_ORDER, JOIN_PREFIX, JOIN_SUFFIX) restrict the search ([`hinted`]).
+//!
 //! What a follower is made of, and full joins, are ordered by themselves.
 
 mod estimate;
 mod follower;
 mod graph;
+mod hinted;
 mod search;
 
 use datafusion::common::Result as DfResult;

@@ -18,7 +18,7 @@ use crate::access::skew::rows_per_probe;
 use crate::interrupt;
 
 /// Most relations whose orders are all searched.
-const EXHAUSTIVE: usize = 12;
+pub(super) const EXHAUSTIVE: usize = 12;
 
 /// Putting a row into a join's table.
 const BUILD: f64 = 0.1;
@@ -35,14 +35,17 @@ pub(super) fn better(graph: &Graph) -> DfResult<Option<Tree>> {
     if !search.is_wanted() {
         return Ok(None);
     }
+    if let Some(hinted) = search.hinted()? {
+        return Ok((hinted != *graph.written()).then_some(hinted));
+    }
     let best = search.best()?;
     let (best_cost, written) = (search.cost(&best), search.cost(graph.written()));
     Ok((best_cost < BETTER * written).then_some(best))
 }
 
 /// The sizes of everything in a graph.
-struct Search {
-    relations: Vec<Relation>,
+pub(super) struct Search {
+    pub relations: Vec<Relation>,
     edges: Vec<Edge>,
     /// The other conditions: their relations, and the share of rows for which they are true.
     others: Vec<(Set, f64)>,
@@ -58,20 +61,20 @@ struct Follows {
 
 /// The best way known to join a set of relations.
 #[derive(Clone)]
-struct Found {
-    tree: Arc<Shape>,
-    cost: f64,
-    rows: f64,
+pub(super) struct Found {
+    pub tree: Arc<Shape>,
+    pub cost: f64,
+    pub rows: f64,
 }
 
 /// A tree whose parts are shared with others.
-enum Shape {
+pub(super) enum Shape {
     Leaf(usize),
     Join(Arc<Shape>, Arc<Shape>),
 }
 
 impl Shape {
-    fn tree(&self) -> Tree {
+    pub(super) fn tree(&self) -> Tree {
         match self {
             Self::Leaf(relation) => Tree::Leaf(*relation),
             Self::Join(left, right) => Tree::join(left.tree(), right.tree()),
@@ -124,7 +127,7 @@ impl Search {
     }
 
     /// Rows of some relations joined: the same in whatever order.
-    fn rows(&self, set: Set) -> f64 {
+    pub(super) fn rows(&self, set: Set) -> f64 {
         let inside = |part: Set| part & !set == 0;
         let relations = self.relations.iter().zip(&self.followers).enumerate();
         let all: f64 = relations
@@ -154,7 +157,7 @@ impl Search {
     }
 
     /// What a set needs to be joined, if it is a relation that follows others.
-    fn needs(&self, set: Set) -> Option<Set> {
+    pub(super) fn needs(&self, set: Set) -> Option<Set> {
         Some(self.followers[only(set)?].as_ref()?.needs)
     }
 
@@ -169,7 +172,7 @@ impl Search {
     }
 
     /// True if a condition connects two sets that can be joined.
-    fn connects(&self, left: Set, right: Set) -> bool {
+    pub(super) fn connects(&self, left: Set, right: Set) -> bool {
         match self.way(left, right) {
             None => return false,
             Some(Way::Inner) => {}
@@ -180,11 +183,21 @@ impl Search {
         self.edges.iter().any(|edge| both(edge.set())) || others.any(|(set, _)| both(*set))
     }
 
-    fn leaf(&self, relation: usize) -> Found {
+    pub(super) fn leaf(&self, relation: usize) -> Found {
         Found {
             tree: Arc::new(Shape::Leaf(relation)),
             cost: self.relations[relation].scan_cost(),
             rows: self.relations[relation].rows,
+        }
+    }
+
+    /// Some relations and another one, in this order.
+    pub(super) fn behind(&self, (left, of_left): (&Found, Set), next: usize, rows: f64) -> Found {
+        let right = self.leaf(next);
+        let joined = self.joined((left, of_left), (&right, 1 << next), rows);
+        Found {
+            tree: Arc::new(Shape::Join(left.tree.clone(), right.tree)),
+            ..joined
         }
     }
 

@@ -15,6 +15,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 use super::exec::{ApplyExec, Subquery};
 use super::node::ApplyNode;
 use crate::plan::common::Commons;
+use crate::plan::in_turn::InTurn;
 
 /// DataFusion's planner, which knows these nodes, too.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ impl QueryPlanner for Planner {
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![
             Arc::new(Applies),
             Arc::new(Commons),
+            Arc::new(InTurn),
         ]);
         planner.create_physical_plan(plan, session).await
     }

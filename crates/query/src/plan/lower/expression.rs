@@ -122,6 +122,8 @@ impl Row<'_> {
             // One function that looks for its argument.
             Node::Listed(..) => return Ok(None),
             Node::Stored(_) => return Ok(None),
+            // They are evaluated row by row.
+            Node::Variable(..) | Node::Assign(..) => return Ok(None),
         }))
     }
 

@@ -10,6 +10,7 @@ mod comparison;
 mod constant;
 mod expression;
 mod function;
+mod in_turn;
 mod output;
 mod relation;
 mod rollup;

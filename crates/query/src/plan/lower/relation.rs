@@ -172,7 +172,12 @@ impl<'q> Planner<'q> {
         parameters: &[Expr],
     ) -> DfResult<Lowered> {
         interrupt::check_df()?;
-        stacker::maybe_grow(RED_ZONE, STACK, || self.operator(relation, parameters))
+        stacker::maybe_grow(RED_ZONE, STACK, || {
+            match self.in_turn(relation, parameters)? {
+                Some(lowered) => Ok(lowered),
+                None => self.operator(relation, parameters),
+            }
+        })
     }
 
     fn operator(&self, relation: &'q Relation, parameters: &[Expr]) -> DfResult<Lowered> {
@@ -183,6 +188,9 @@ impl<'q> Planner<'q> {
             Operator::One => Ok(Lowered::of(one_row())),
             Operator::Table(table) => self.table(table),
             Operator::Values(rows) => self.values(relation, rows, parameters),
+            Operator::Filter { predicate, .. } if self.has_variables(predicate) => {
+                self.filtered_in_turn(relation, parameters)
+            }
             Operator::Filter { input, predicate } => {
                 let input = lowered(input)?;
                 let predicate = input.row(parameters).condition(predicate)?;
@@ -371,7 +379,7 @@ pub(super) fn sort_keys(
     keys.collect()
 }
 
-fn sorted(input: Lowered, keys: &[SortKey], parameters: &[Expr]) -> DfResult<Lowered> {
+pub(super) fn sorted(input: Lowered, keys: &[SortKey], parameters: &[Expr]) -> DfResult<Lowered> {
     let expr = sort_keys(&input, keys, parameters)?;
     let columns = input.columns;
     let plan = comparable::order_by(Sort {
@@ -382,7 +390,7 @@ fn sorted(input: Lowered, keys: &[SortKey], parameters: &[Expr]) -> DfResult<Low
     Ok(Lowered { plan, columns })
 }
 
-fn limited(input: Lowered, skip: u64, fetch: Option<u64>) -> DfResult<Lowered> {
+pub(super) fn limited(input: Lowered, skip: u64, fetch: Option<u64>) -> DfResult<Lowered> {
     let most = i64::MAX as u64;
     let fetch = fetch.filter(|fetch| fetch.checked_add(skip).is_some_and(|last| last < most));
     let fetch = fetch.map(|fetch| fetch as usize); // it fits, by the line before

@@ -26,7 +26,7 @@ use crate::result::OkResult;
 use crate::session::Session;
 use crate::session::auto_increment::Generator;
 use crate::session::checks::Checks;
-use crate::session::dml::{Converter, Strictness};
+use crate::session::dml::{Converter, Strictness, keep};
 use crate::session::generated::{self, GeneratedColumns};
 use crate::session::insert::engine_error;
 use crate::session::select::{self, Prepared, Reading};
@@ -86,6 +86,7 @@ async fn alone(
         fill(session, &prepared, sink, cancel).await
     };
     let filled = filled.await;
+    let filled = keep(session, &prepared.bound, filled);
     if is_temporary && filled.is_err() {
         session.temporaries.release(&def);
     }
@@ -111,6 +112,7 @@ async fn within(
         count: 0,
     };
     let filled = fill(session, &prepared, sink, cancel).await;
+    let filled = keep(session, &prepared.bound, filled);
     if filled.is_err() {
         session.temporaries.remove(&table);
     }

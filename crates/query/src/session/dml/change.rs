@@ -129,9 +129,20 @@ async fn run(
             outcome => break outcome,
         }
     };
+    let outcome = keep(session, &phase.query, outcome);
     let (counts, converter) = session.end_work(work, outcome).await?;
     let warnings = phase.query.warnings.len() + converter.report(session);
     Ok((counts, warnings))
+}
+
+/// The outcome of a statement, whose variables keep what it has assigned to them.
+pub(in crate::session) fn keep<T>(
+    session: &Session,
+    query: &query::Query,
+    outcome: Result<T>,
+) -> Result<T> {
+    let kept = session.keep_variables(query);
+    outcome.and_then(|outcome| kept.map(|()| outcome))
 }
 
 /// Finds the rows and changes them.

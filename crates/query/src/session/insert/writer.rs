@@ -202,6 +202,7 @@ impl Writer<'_> {
         let mut stream = self.session.frontend.start(&prepared);
         while let Some(batch) = select::guarded(&mut stream, self.cancel).await? {
             if batch.num_rows() > 0 {
+                self.session.keep_variables(&bound)?;
                 let column = Column::new(batch.column(0), prepared.schema.field(0))?;
                 return Ok((column.datum(0), column.ty()));
             }

@@ -285,6 +285,7 @@ mod tests {
             fields: Fields {
                 terminated: terminated.into(),
                 enclosed,
+                optionally: false,
                 escaped,
             },
             lines: Lines {
@@ -356,6 +357,7 @@ mod tests {
             fields: Fields {
                 terminated: b",".to_vec(),
                 enclosed: None,
+                optionally: false,
                 escaped: None,
             },
             lines: Lines {

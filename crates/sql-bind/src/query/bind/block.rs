@@ -6,9 +6,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use perigee_expr::Comparison;
-use perigee_expr::scalar::{Node, Scalar};
+use perigee_expr::scalar::{Node, Scalar, Target, Variable};
 use perigee_sql_type::SqlType;
 use perigee_value::Now;
 use sqlparser::ast::{self, Expr, Function, Ident};
@@ -366,6 +367,15 @@ impl Environment for Block<'_> {
 
     fn user_variable(&self, name: &str) -> Expr {
         self.statement.environment.user_variable(name)
+    }
+
+    fn assigned_variable(&self, name: &str) -> Option<(Arc<Variable>, Target)> {
+        self.statement.environment.assigned_variable(name)
+    }
+
+    fn assign_variable(&self, name: &str, ty: &SqlType) -> Result<Arc<Variable>> {
+        self.statement.assigns.set(true);
+        self.statement.environment.assign_variable(name, ty)
     }
 
     fn session_function(&self, name: &str) -> Option<Expr> {

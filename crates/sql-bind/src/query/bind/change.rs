@@ -176,8 +176,10 @@ impl Statement<'_> {
             };
             stage.relation = self.limited(stage.relation, Some(&limit))?;
         }
+        let values = stage.place_all(scalars)?;
+        self.check_variables(&stage.relation)?;
         Ok(Changed {
-            values: stage.place_all(scalars)?,
+            values,
             rows: stage.relation,
             columns,
             sources,

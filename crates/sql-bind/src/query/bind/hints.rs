@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{OptimizerHint, Select};
 
-use super::super::{Hint, HintKind, Warning};
+use super::super::{Hint, HintKind, Others, Warning};
 use super::scope::Scope;
 use super::statement::Statement;
 
@@ -20,8 +20,15 @@ pub(super) struct TableHint {
 #[derive(Default)]
 pub(super) struct Hints {
     pub of_tables: Vec<TableHint>,
-    /// JOIN_ORDER: the tables.
-    pub orders: Vec<Vec<String>>,
+    pub orders: Vec<TableOrder>,
+}
+
+/// A hint for the order in which tables are joined.
+#[derive(Clone)]
+pub(super) struct TableOrder {
+    /// In lower case.
+    tables: Vec<String>,
+    others: Others,
 }
 
 /// MySQL's warning of a hint that is not understood.
@@ -29,6 +36,12 @@ const SYNTAX: u16 = 1064;
 
 /// MySQL's warning of a hint for a table that is not read.
 const UNRESOLVED: u16 = 3128;
+
+/// MySQL's warning of a hint that says what another one has said already.
+const DUPLICATED: u16 = 3126;
+
+/// The hint that sets a variable for a statement.
+const SET_VAR: &str = "SET_VAR";
 
 /// The hint that limits a statement's time.
 const MAX_EXECUTION_TIME: &str = "MAX_EXECUTION_TIME";
@@ -40,6 +53,35 @@ pub fn time_limit(select: &Select) -> Option<u64> {
     let mut hints = hints.flat_map(|hint| written(&hint.text)).flatten();
     let limit = hints.find(|(name, _)| name == MAX_EXECUTION_TIME);
     limit.and_then(|(_, arguments)| milliseconds(arguments))
+}
+
+/// The variables that hints set for a statement, in lower case, with their values as they are written.
+#[must_use]
+pub fn set_variables(hints: &[OptimizerHint]) -> Vec<(String, String)> {
+    let hints = hints.iter().flat_map(|hint| written(&hint.text)).flatten();
+    let of_variables = hints.filter(|(name, _)| name == SET_VAR);
+    of_variables
+        .filter_map(|(_, arguments)| variable(arguments))
+        .collect()
+}
+
+/// The names of hints that set no variable, in upper case, and what is none.
+#[must_use]
+pub fn other_hints(hints: &[OptimizerHint]) -> Vec<String> {
+    let hints = hints.iter().flat_map(|hint| written(&hint.text));
+    let others = hints.filter_map(|hint| match hint {
+        Ok((name, arguments)) if name == SET_VAR && variable(arguments).is_some() => None,
+        Ok((name, _)) => Some(format!("{name}(")),
+        Err(rest) => Some(rest.to_owned()),
+    });
+    others.collect()
+}
+
+/// A variable and its value.
+fn variable(arguments: &str) -> Option<(String, String)> {
+    let (name, value) = arguments.split_once('=')?;
+    let (name, value) = (name.trim().to_lowercase(), value.trim().to_owned());
+    (!name.is_empty() && !value.is_empty()).then_some((name, value))
 }
 
 fn milliseconds(arguments: &str) -> Option<u64> {
@@ -112,15 +154,17 @@ impl Statement<'_> {
     fn other_hint(&self, name: &str, arguments: &str, number: usize, hints: &mut Hints) {
         let hint = match name {
             MAX_EXECUTION_TIME => milliseconds(arguments).map(Hint::MaxExecutionTime),
-            "SET_VAR" => arguments.split_once('=').map(|(name, value)| {
-                let name = name.trim().to_ascii_lowercase();
-                Hint::SetVariable(name, value.trim().to_owned())
-            }),
-            "JOIN_FIXED_ORDER" => Some(Hint::JoinFixedOrder { select: number }),
-            "JOIN_ORDER" => {
-                hints.orders.push(tables(arguments).collect());
-                return;
+            // Who runs the statement has set it.
+            SET_VAR if number == 1 && variable(arguments).is_some() => return,
+            SET_VAR if variable(arguments).is_some() => {
+                return self.duplicated(name, arguments);
             }
+            "JOIN_FIXED_ORDER" if arguments.trim().is_empty() => {
+                Some(Hint::JoinFixedOrder { select: number })
+            }
+            "JOIN_ORDER" => return self.order(name, arguments, Others::Anywhere, hints),
+            "JOIN_PREFIX" => return self.order(name, arguments, Others::Behind, hints),
+            "JOIN_SUFFIX" => return self.order(name, arguments, Others::Before, hints),
             _ => None,
         };
         match hint {
@@ -132,11 +176,26 @@ impl Statement<'_> {
         }
     }
 
+    /// Notes an order of joins. There is one of tables that come first, and one of those that come last.
+    fn order(&self, name: &str, arguments: &str, others: Others, hints: &mut Hints) {
+        let is_same = |one: &TableOrder| one.others == others && others != Others::Anywhere;
+        if hints.orders.iter().any(is_same) {
+            return self.duplicated(name, arguments);
+        }
+        let tables = tables(arguments).collect();
+        hints.orders.push(TableOrder { tables, others });
+    }
+
+    fn duplicated(&self, name: &str, arguments: &str) {
+        let text = format!("Hint {name}({arguments}) is ignored as conflicting/duplicated");
+        self.warn(DUPLICATED, text);
+    }
+
     /// Warns of hints for tables that were not met, and notes the orders of joins.
     pub fn resolve_hints(
         &self,
         left: &[TableHint],
-        orders: &[Vec<String>],
+        orders: &[TableOrder],
         scope: &Scope,
         number: usize,
     ) {
@@ -144,8 +203,8 @@ impl Statement<'_> {
             self.unresolved(&hint.table);
         }
         for order in orders {
-            let mut references = Vec::with_capacity(order.len());
-            for table in order {
+            let mut references = Vec::with_capacity(order.tables.len());
+            for table in &order.tables {
                 let source = scope.source(None, table);
                 match source.map(|source| &source.references[..]) {
                     Some(&[reference]) => references.push(reference),
@@ -154,6 +213,7 @@ impl Statement<'_> {
             }
             self.hints.borrow_mut().push(Hint::JoinOrder {
                 select: number,
+                others: order.others,
                 tables: references,
             });
         }

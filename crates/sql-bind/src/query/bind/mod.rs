@@ -19,11 +19,12 @@ mod select;
 mod stage;
 mod statement;
 mod subquery;
+mod variables;
 mod view;
 mod window;
 mod with;
 
 pub use change::{Assigned, Rows, bind_change};
-pub use hints::time_limit;
+pub use hints::{other_hints, set_variables, time_limit};
 pub use noted::{Noted, Place, quoted};
 pub use statement::{bind, bind_view};

@@ -41,6 +41,8 @@ pub(super) struct Statement<'b> {
     pub checked: RefCell<HashMap<usize, (usize, Vec<Scalar>)>>,
     /// Rows are to be changed or locked.
     pub keeps_rows: Cell<bool>,
+    /// User variables are assigned to.
+    pub assigns: Cell<bool>,
     /// What names mean is noted.
     pub notes: Cell<bool>,
     pub noted: RefCell<Vec<Noted>>,
@@ -75,6 +77,7 @@ pub fn bind(
     let statement = Statement::new(environment, catalog);
     statement.keeps_rows.set(!query.locks.is_empty());
     let body = statement.query(query, None)?;
+    statement.check_variables(&body)?;
     Ok(statement.query_of(body))
 }
 
@@ -113,6 +116,7 @@ impl<'b> Statement<'b> {
             checked: RefCell::default(),
             merging: Cell::new(None),
             keeps_rows: Cell::new(false),
+            assigns: Cell::new(false),
             notes: Cell::new(false),
             noted: RefCell::default(),
         }
@@ -126,11 +130,20 @@ impl<'b> Statement<'b> {
             locks: self.locks.into_inner(),
             hints: self.hints.into_inner(),
             warnings: self.warnings.into_inner(),
+            variables: Vec::new(),
         }
     }
 }
 
 impl Statement<'_> {
+    /// An error if user variables are assigned to where rows have no order.
+    pub fn check_variables(&self, body: &Relation) -> Result<()> {
+        match self.assigns.get() {
+            true => super::variables::check(body),
+            false => Ok(()),
+        }
+    }
+
     /// The number of a SELECT that is about to be bound.
     pub fn next_select(&self) -> usize {
         self.merging.take().unwrap_or_else(|| {

@@ -69,20 +69,31 @@ pub enum HintKind {
 pub enum Hint {
     /// MAX_EXECUTION_TIME, in milliseconds.
     MaxExecutionTime(u64),
-    /// SET_VAR: a variable, and its value as it is written.
-    SetVariable(String, String),
     /// JOIN_FIXED_ORDER of a SELECT.
     JoinFixedOrder {
         /// The SELECT's number.
         select: usize,
     },
-    /// JOIN_ORDER of a SELECT: tables by their references.
+    /// JOIN_ORDER, JOIN_PREFIX or JOIN_SUFFIX of a SELECT: tables by their references.
     JoinOrder {
         /// The SELECT's number.
         select: usize,
+        /// Which tables come before them or behind them.
+        others: Others,
         /// References to tables.
         tables: Vec<usize>,
     },
+}
+
+/// Where the tables stand that a hint for the order of joins does not name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// Anywhere: JOIN_ORDER.
+    Anywhere,
+    /// Behind those that it names: JOIN_PREFIX.
+    Behind,
+    /// Before them: JOIN_SUFFIX.
+    Before,
 }
 
 /// What clients are warned of.

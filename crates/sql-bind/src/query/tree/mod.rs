@@ -16,13 +16,15 @@ mod window;
 use std::sync::Arc;
 
 use perigee_expr::Comparison;
-use perigee_expr::scalar::{Domain, Scalar};
+use perigee_expr::scalar::{Domain, Scalar, Variable};
 use perigee_sql_type::SqlType;
 
 use super::{TableDefinition, ViewName};
 
 pub use aggregate::{Aggregate, AggregateFunction};
-pub use facts::{Hint, HintKind, IndexHint, IndexUse, LockWait, RowLock, Strength, Warning};
+pub use facts::{
+    Hint, HintKind, IndexHint, IndexUse, LockWait, Others, RowLock, Strength, Warning,
+};
 pub use window::{Bound, Distance, Frame, FrameUnits, Window, WindowFunction};
 
 /// A query whose meaning is decided.
@@ -38,6 +40,14 @@ pub struct Query {
     pub hints: Vec<Hint>,
     /// What clients are warned of.
     pub warnings: Vec<Warning>,
+    /// The user variables that it assigns to. Their values depend on the order in which rows are computed.
+    pub variables: Vec<Arc<Variable>>,
+}
+
+impl AsMut<Self> for Query {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
 }
 
 /// Rows, and how they come about.
