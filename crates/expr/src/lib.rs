@@ -10,6 +10,7 @@
 //! states it in a table together with the differences from MySQL.
 
 pub mod functions;
+pub mod json_table;
 pub mod limits;
 pub mod operations;
 pub mod scalar;

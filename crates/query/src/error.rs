@@ -481,6 +481,14 @@ registry! {
     json_null_name(3158, "22032") => "JSON documents may not contain NULL member names.";
     /// JSON_ARRAY_INSERT at what is not an element.
     json_not_cell(3165, "42000") => "A path expression is not a path to a cell in an array.";
+    /// JSON_TABLE found nothing for a column.
+    json_table_missing(3665, "22035", column) => "Missing value for JSON_TABLE column '{column}'";
+    /// JSON_TABLE found an array or an object for a column of scalars.
+    json_table_scalar(3666, "2203F", column) => "Can't store an array or an object in the scalar JSON_TABLE column '{column}'";
+    /// JSON_TABLE found a value that its column cannot hold.
+    json_table_range(3669, "22003", column) => "Value is out of range for JSON_TABLE's column '{column}'";
+    /// JSON_TABLE found a value that is not of its column's type.
+    json_table_cast(3156, "22018", column) => "Invalid JSON value for CAST to column '{column}' of JSON_TABLE";
     /// JSON_VALUE … ERROR ON ERROR with a value that is not of its type.
     json_cast(3156, "22018", function) => "Invalid JSON value for CAST in function {function}";
     /// JSON_VALUE … ERROR ON EMPTY that found nothing.

@@ -235,6 +235,7 @@ files!(
     assignments,
     files,
     hints,
+    json_table,
     ddl,
     delete,
     errors,

@@ -498,6 +498,10 @@ impl From<JsonFault> for SqlError {
             JsonFault::MissingValue => Self::json_missing_value("json_value"),
             JsonFault::InvalidCast => Self::json_cast("json_value"),
             JsonFault::InvalidDefault => Self::invalid_default("json_value"),
+            JsonFault::TableMissing(column) => Self::json_table_missing(column),
+            JsonFault::TableNotScalar(column) => Self::json_table_scalar(column),
+            JsonFault::TableRange(column) => Self::json_table_range(column),
+            JsonFault::TableCast(column) => Self::json_table_cast(column),
             JsonFault::Corrupt(detail) => Self::corrupt(detail),
         }
     }

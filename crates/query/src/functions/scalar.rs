@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 use perigee_engine::scan::CancelToken;
 use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Context, Node, Scalar, value_type};
+use perigee_sql_type::SqlType;
 
 use super::library::{self, Column, Running};
 use super::{kernels, results};
@@ -110,13 +111,13 @@ impl BoundScalar {
     }
 
     fn shown_type(&self) -> DataType {
-        shown_type(&self.scalar)
+        shown_type(&self.scalar.ty)
     }
 }
 
-fn shown_type(scalar: &Scalar) -> DataType {
-    match scalar.ty.column {
-        _ if scalar.ty.truth => DataType::Boolean,
+fn shown_type(ty: &SqlType) -> DataType {
+    match ty.column {
+        _ if ty.truth => DataType::Boolean,
         Some(column) => branches::data_type_of(column),
         None => DataType::Null,
     }
@@ -125,8 +126,14 @@ fn shown_type(scalar: &Scalar) -> DataType {
 /// The field of the values of an expression.
 #[must_use]
 pub fn field_of(scalar: &Scalar) -> Field {
-    let field = Field::new(SCALAR, shown_type(scalar), true);
-    let Some(column) = scalar.ty.column.filter(|_| !scalar.ty.truth) else {
+    field_of_type(&scalar.ty)
+}
+
+/// The field of values of a type.
+#[must_use]
+pub fn field_of_type(ty: &SqlType) -> Field {
+    let field = Field::new(SCALAR, shown_type(ty), true);
+    let Some(column) = ty.column.filter(|_| !ty.truth) else {
         return field;
     };
     let mut map = std::collections::HashMap::new();

@@ -14,6 +14,7 @@ mod grouping;
 mod held_rows;
 mod in_order;
 mod in_turn;
+mod json_table;
 mod keys;
 mod lists;
 pub mod lower;

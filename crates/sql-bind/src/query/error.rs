@@ -49,6 +49,12 @@ impl Display for Clause {
 /// A query that has no meaning.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
+    /// A default of a column of JSON_TABLE that is not one of its type (MySQL 1067).
+    #[error("Invalid default value for '{0}'")]
+    InvalidDefault(String),
+    /// A text that is not a path of JSON (MySQL 3143).
+    #[error("Invalid JSON path expression. The error is around character position {0}.")]
+    JsonPath(usize),
     /// No schema is selected (MySQL 1046).
     #[error("no database selected")]
     NoSchemaSelected,
@@ -188,6 +194,8 @@ impl QueryError {
             Self::NotGrouped(_) => 1055,
             Self::DuplicateColumn(_) => 1060,
             Self::Syntax(_) => 1064,
+            Self::InvalidDefault(_) => 1067,
+            Self::JsonPath(_) => 3143,
             Self::DuplicateAlias(_) => 1066,
             Self::NoTablesUsed => 1096,
             Self::InvalidGroupFunction => 1111,

@@ -55,6 +55,7 @@ impl World<'_> {
             Operator::One => Ok(vec![Row::new()]),
             Operator::Table(table) => Ok(self.tables[&*table.name].clone()),
             Operator::Shared(number) => Ok(self.shared[number].clone()),
+            Operator::JsonTable { .. } => Err(Nothing::LeftOut),
             Operator::Values(rows) => {
                 let rows = rows.iter().map(|row| self.values(row, &Row::new()));
                 rows.collect()

@@ -66,6 +66,18 @@ pub enum JsonFault {
     /// A default of JSON_VALUE is not of its type (MySQL 1067).
     #[error("Invalid default value for 'json_value'")]
     InvalidDefault,
+    /// JSON_TABLE found nothing for a column (MySQL 3665).
+    #[error("Missing value for JSON_TABLE column '{0}'")]
+    TableMissing(String),
+    /// JSON_TABLE found an array or an object for a column of scalars (MySQL 3666).
+    #[error("Can't store an array or an object in the scalar JSON_TABLE column '{0}'")]
+    TableNotScalar(String),
+    /// JSON_TABLE found a value that its column cannot hold (MySQL 3669).
+    #[error("Value is out of range for JSON_TABLE's column '{0}'")]
+    TableRange(String),
+    /// JSON_TABLE found a value that is not of its column's type (MySQL 3156).
+    #[error("Invalid JSON value for CAST to column '{0}' of JSON_TABLE")]
+    TableCast(String),
     /// A stored value is not JSON.
     #[error("a JSON value is not in normal form: {0}")]
     Corrupt(String),

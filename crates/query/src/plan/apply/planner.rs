@@ -16,6 +16,7 @@ use super::exec::{ApplyExec, Subquery};
 use super::node::ApplyNode;
 use crate::plan::common::Commons;
 use crate::plan::in_turn::InTurn;
+use crate::plan::json_table::JsonTables;
 
 /// DataFusion's planner, which knows these nodes, too.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ impl QueryPlanner for Planner {
             Arc::new(Applies),
             Arc::new(Commons),
             Arc::new(InTurn),
+            Arc::new(JsonTables),
         ]);
         planner.create_physical_plan(plan, session).await
     }

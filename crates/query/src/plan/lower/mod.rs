@@ -11,6 +11,7 @@ mod constant;
 mod expression;
 mod function;
 mod in_turn;
+mod json_table;
 mod output;
 mod relation;
 mod rollup;

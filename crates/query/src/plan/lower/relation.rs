@@ -187,6 +187,9 @@ impl<'q> Planner<'q> {
         match &relation.operator {
             Operator::One => Ok(Lowered::of(one_row())),
             Operator::Table(table) => self.table(table),
+            Operator::JsonTable { document, table } => {
+                self.json_table((document, table), &relation.columns, parameters)
+            }
             Operator::Values(rows) => self.values(relation, rows, parameters),
             Operator::Filter { predicate, .. } if self.has_variables(predicate) => {
                 self.filtered_in_turn(relation, parameters)
@@ -250,6 +253,9 @@ impl<'q> Planner<'q> {
         else {
             return self.relation(relation, parameters);
         };
+        if expressions.iter().any(|one| self.has_variables(one)) {
+            return self.relation(relation, parameters);
+        }
         let rows = self.relation(rows, parameters)?;
         let row = rows.row(parameters);
         let columns = expressions.iter().map(|one| row.value(one));
@@ -348,7 +354,7 @@ impl<'q> Planner<'q> {
     }
 }
 
-fn one_row() -> LogicalPlan {
+pub(super) fn one_row() -> LogicalPlan {
     LogicalPlan::EmptyRelation(EmptyRelation {
         produce_one_row: true,
         schema: DFSchemaRef::new(DFSchema::empty()),

@@ -17,6 +17,9 @@ use crate::plan::comparable;
 impl<'q> Planner<'q> {
     /// A subquery for each row.
     pub(super) fn apply(&self, apply: &'q Apply, parameters: &[Expr]) -> DfResult<Lowered> {
+        if let Some(lowered) = self.applied_json_table(apply, parameters)? {
+            return Ok(lowered);
+        }
         let is_value = matches!(apply.applied, Applied::Row) && apply.subquery.columns.len() == 1;
         let is_constant = is_value && apply.arguments.is_empty();
         match self.subqueries {

@@ -54,6 +54,14 @@ pub(super) fn parts(name: &ObjectName) -> Result<Vec<&Ident>> {
     parts.collect()
 }
 
+/// True for a table that sees what stands before it.
+pub(super) fn is_lateral(factor: &TableFactor) -> bool {
+    matches!(
+        factor,
+        TableFactor::Derived { lateral: true, .. } | TableFactor::JsonTable { .. }
+    )
+}
+
 /// True for `FROM DUAL`, which is no table.
 fn is_dual(from: &[TableWithJoins]) -> bool {
     match from {
@@ -87,8 +95,6 @@ impl From<'_> {
 
     /// A table and what it is joined with, beside what stands before it.
     fn with_joins(&self, before: Option<FromItem>, table: &TableWithJoins) -> Result<FromItem> {
-        let is_lateral =
-            |factor: &TableFactor| matches!(factor, TableFactor::Derived { lateral: true, .. });
         let mut item = match (before, is_lateral(&table.relation)) {
             (Some(left), true) => {
                 let right = self.lateral(&table.relation, &left)?;
@@ -134,25 +140,22 @@ impl From<'_> {
                 table_with_joins,
                 alias: None,
             } => self.with_joins(None, table_with_joins),
+            TableFactor::JsonTable {
+                json_expr,
+                json_path,
+                columns,
+                alias,
+            } => self.json_table((json_expr, json_path), columns, alias.as_ref(), self.outer),
             _ => unsupported("this kind of table"),
         }
     }
 
-    /// A derived table that sees what stands before it.
+    /// A derived table, or one of JSON, that sees what stands before it.
     pub fn lateral(
         &self,
         factor: &TableFactor,
         left: &FromItem,
     ) -> Result<(FromItem, Vec<Scalar>)> {
-        let TableFactor::Derived {
-            subquery,
-            alias,
-            sample: None,
-            ..
-        } = factor
-        else {
-            return unsupported("this kind of table");
-        };
         let width = left.relation.columns.len();
         let scope = left.scope.clone();
         let block = Block::new(self.statement, scope, width, self.outer, Clause::From);
@@ -160,7 +163,24 @@ impl From<'_> {
             block: &block,
             arguments: RefCell::default(),
         };
-        let item = self.derived(subquery, alias.as_ref(), Some(&frame))?;
+        let item = match factor {
+            TableFactor::Derived {
+                subquery,
+                alias,
+                sample: None,
+                ..
+            } => self.derived(subquery, alias.as_ref(), Some(&frame))?,
+            TableFactor::JsonTable {
+                json_expr,
+                json_path,
+                columns,
+                alias,
+            } => {
+                let document = (json_expr, json_path);
+                self.json_table(document, columns, alias.as_ref(), Some(&frame))?
+            }
+            _ => return unsupported("this kind of table"),
+        };
         Ok((item, frame.arguments.into_inner()))
     }
 
@@ -186,7 +206,7 @@ impl From<'_> {
     }
 
     /// Notes the name of a table.
-    fn add_name(&self, schema: Option<&Arc<str>>, name: &Arc<str>) -> Result<()> {
+    pub(super) fn add_name(&self, schema: Option<&Arc<str>>, name: &Arc<str>) -> Result<()> {
         let mut names = self.names.borrow_mut();
         let is_it =
             |known: &(Option<Arc<str>>, Arc<str>)| known.1 == *name && known.0.as_ref() == schema;

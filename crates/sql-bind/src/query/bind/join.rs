@@ -7,13 +7,13 @@ use std::sync::Arc;
 use perigee_expr::Comparison;
 use perigee_expr::scalar::{Node, Scalar};
 use perigee_sql_type::SqlType;
-use sqlparser::ast::{Expr, Join as Written, JoinConstraint, JoinOperator, TableFactor};
+use sqlparser::ast::{Expr, Join as Written, JoinConstraint, JoinOperator};
 
 use super::super::{
     Applied, Apply, Clause, Column, Join, JoinKind, Operator, QueryError, Relation,
 };
 use super::block::{Block, Frame, Pending};
-use super::from::{From, FromItem, column, parts};
+use super::from::{From, FromItem, column, is_lateral, parts};
 use super::scope::{Named, Scope};
 use super::stage::Stage;
 use crate::error::unsupported;
@@ -86,7 +86,7 @@ impl From<'_> {
             JoinOperator::StraightJoin(c) => (Kind::Inner, true, c),
             _ => return unsupported("this kind of join"),
         };
-        if matches!(join.relation, TableFactor::Derived { lateral: true, .. }) {
+        if is_lateral(&join.relation) {
             if kind == Kind::Right {
                 return unsupported("RIGHT JOIN LATERAL");
             }

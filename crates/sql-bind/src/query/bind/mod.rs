@@ -8,6 +8,7 @@ mod from;
 mod group;
 mod hints;
 mod join;
+mod json_table;
 mod keys;
 mod locks;
 mod names;

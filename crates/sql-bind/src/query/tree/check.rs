@@ -155,6 +155,10 @@ impl Relation {
                 body.check(&around)?;
                 same(body)
             }
+            Operator::JsonTable { document, table } => {
+                row(document, &[], around)?;
+                width(self, table.width())
+            }
             Operator::Shared(number) => match around.definitions.get(number) {
                 Some(columns) => width(self, *columns),
                 None => Err(format!("no definition {number}")),

@@ -9,9 +9,11 @@ impl Relation {
     #[must_use]
     pub fn inputs(&self) -> Vec<&Self> {
         match &self.operator {
-            Operator::One | Operator::Table(_) | Operator::Values(_) | Operator::Shared(_) => {
-                Vec::new()
-            }
+            Operator::One
+            | Operator::Table(_)
+            | Operator::JsonTable { .. }
+            | Operator::Values(_)
+            | Operator::Shared(_) => Vec::new(),
             Operator::Filter { input, .. }
             | Operator::Project { input, .. }
             | Operator::Aggregate { input, .. }
@@ -33,9 +35,11 @@ impl Relation {
     /// The same, to be changed.
     pub fn inputs_mut(&mut self) -> Vec<&mut Self> {
         match &mut self.operator {
-            Operator::One | Operator::Table(_) | Operator::Values(_) | Operator::Shared(_) => {
-                Vec::new()
-            }
+            Operator::One
+            | Operator::Table(_)
+            | Operator::JsonTable { .. }
+            | Operator::Values(_)
+            | Operator::Shared(_) => Vec::new(),
             Operator::Filter { input, .. }
             | Operator::Project { input, .. }
             | Operator::Aggregate { input, .. }
@@ -69,6 +73,7 @@ impl Relation {
             | Operator::Set { .. }
             | Operator::With { .. } => Vec::new(),
             Operator::Values(rows) => rows.iter().flatten().collect(),
+            Operator::JsonTable { document, .. } => vec![document],
             Operator::Filter { predicate, .. } => vec![predicate],
             Operator::Project { expressions, .. } => expressions.iter().collect(),
             Operator::Join(join) => join.on.iter().collect(),

@@ -16,6 +16,7 @@ mod window;
 use std::sync::Arc;
 
 use perigee_expr::Comparison;
+use perigee_expr::json_table::JsonTable;
 use perigee_expr::scalar::{Domain, Scalar, Variable};
 use perigee_sql_type::SqlType;
 
@@ -119,6 +120,13 @@ pub enum Operator {
     One,
     /// The rows of a table, with all of its columns.
     Table(Arc<Table>),
+    /// The rows of a JSON document, which depends on no row but that around a subquery.
+    JsonTable {
+        /// The document.
+        document: Scalar,
+        /// Its rows.
+        table: Arc<JsonTable>,
+    },
     /// Rows of expressions without columns.
     Values(Vec<Vec<Scalar>>),
     /// The rows for which a condition is true.

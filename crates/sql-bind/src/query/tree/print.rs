@@ -97,6 +97,7 @@ impl Relation {
         match &self.operator {
             Operator::One => f.write_str("one row"),
             Operator::Table(table) => table.fmt(f),
+            Operator::JsonTable { document, .. } => write!(f, "json table {document}"),
             Operator::Values(rows) => {
                 f.write_str("values")?;
                 for (number, row) in rows.iter().enumerate() {
