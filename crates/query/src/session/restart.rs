@@ -34,7 +34,9 @@ pub(super) async fn query(
         }
         session.begin_anew(had_snapshot);
         match piece.parse()? {
-            Statement::Query(again) => query = again,
+            Statement::Query(again) | Statement::Into(again, _) | Statement::Do(again) => {
+                query = again;
+            }
             _ => return outcome,
         }
     }
