@@ -10,6 +10,7 @@ use sqlparser::ast::{
 
 use crate::arithmetic::{as_number, unrounded};
 use crate::error::unsupported;
+use crate::expression::text_of_binary;
 use crate::{BindError, Binder, Digits, Result};
 
 /// The function that gives the bytes of a BIT.
@@ -47,26 +48,26 @@ impl Binder<'_> {
     }
 
     fn cast(&self, inner: &Expr, data_type: &DataType) -> Result<Scalar> {
-        let inner = self.expression(inner)?;
-        match data_type {
-            DataType::JSON if inner.ty.is_json() => Ok(inner),
-            DataType::JSON => self.library("cast as json", vec![self.string(inner)?]),
-            _ => {
-                let target = target(data_type)?;
-                let inner = match target {
-                    Target::Binary(_) => self.in_own_bytes(self.string(inner)?)?,
-                    Target::Char(_) | Target::Date | Target::DateTime(_) | Target::Time(_) => {
-                        self.string(inner)?
-                    }
-                    _ => inner,
-                };
-                let mut cast = cast_to(inner, target)?;
-                if cast.ty.is_text() {
-                    set_collation(&mut cast.ty, self.environment.collation());
-                }
-                Ok(cast)
-            }
+        if matches!(data_type, DataType::JSON) {
+            let inner = self.expression(inner)?;
+            return match inner.ty.is_json() {
+                true => Ok(inner),
+                false => self.library("cast as json", vec![self.string(inner)?]),
+            };
         }
+        let (inner, target) = (self.number(inner)?, target(data_type)?);
+        let inner = match target {
+            Target::Binary(_) => self.in_own_bytes(self.string(text_of_binary(inner))?)?,
+            Target::Char(_) | Target::Date | Target::DateTime(_) | Target::Time(_) => {
+                self.string(text_of_binary(inner))?
+            }
+            _ => inner,
+        };
+        let mut cast = cast_to(inner, target)?;
+        if cast.ty.is_text() {
+            set_collation(&mut cast.ty, self.environment.collation());
+        }
+        Ok(cast)
     }
 
     /// A literal, which has the collation of the connection if it is a text.

@@ -57,7 +57,12 @@ impl<'e> Binder<'e> {
     /// # Errors
     /// [`BindError`].
     pub fn condition(&self, expr: &Expr) -> Result<Scalar> {
-        self.truth(self.expression(expr)?)
+        self.truth(self.number(expr)?)
+    }
+
+    /// An operand where a number is wanted, which a binary literal is there.
+    pub(crate) fn number(&self, expr: &Expr) -> Result<Scalar> {
+        self.local(self.operand(expr)?)
     }
 
     /// An operand that may be a number or a string: a binary literal and a TIMESTAMP stay what they are until the type of
@@ -275,12 +280,10 @@ impl<'e> Binder<'e> {
             return self.date_add(text_of_binary(left), interval, *op == Op::Minus);
         }
         if let Some(op) = arithmetic(op) {
-            let right = self.local(self.operand(right)?)?;
-            return self.arithmetic(left, op, right);
+            return self.arithmetic(left, op, self.number(right)?);
         }
-        let left = text_of_binary(left);
         match op {
-            Op::Arrow | Op::LongArrow => self.part_of_json(left, op, right),
+            Op::Arrow | Op::LongArrow => self.part_of_json(text_of_binary(left), op, right),
             Op::And | Op::PGOverlap | Op::Or | Op::StringConcat => {
                 let (left, right) = (self.truth(left)?, self.condition(right)?);
                 // `&&` is AND, `||` is OR.
@@ -298,7 +301,7 @@ impl<'e> Binder<'e> {
             | Op::BitwiseXor
             | Op::PGBitwiseShiftLeft
             | Op::PGBitwiseShiftRight => {
-                let right = self.expression(right)?;
+                let right = self.number(right)?;
                 self.library(&op.to_string(), vec![left, right])
             }
             other => unsupported(format_args!("the operator {other}")),
@@ -322,10 +325,10 @@ impl<'e> Binder<'e> {
                 Expr::Value(value) if crate::literal::is_plain_number(&value.value) => {
                     crate::literal::negative(&value.value)
                 }
-                _ => self.negative(self.local(self.operand(inner)?)?),
+                _ => self.negative(self.number(inner)?),
             },
             UnaryOperator::BitwiseNot => {
-                let inner = self.expression(inner)?;
+                let inner = self.number(inner)?;
                 self.library("~", vec![inner])
             }
             other => unsupported(format_args!("the operator {other}")),

@@ -14,6 +14,7 @@ use sqlparser::ast::{
 use crate::arithmetic::{as_number, unrounded};
 use crate::cast::cast_to;
 use crate::error::unsupported;
+use crate::expression::text_of_binary;
 use crate::interval::field_named;
 use crate::{BindError, Binder, Result};
 
@@ -27,6 +28,12 @@ const ROUNDING: &[(&str, Rounding)] = &[
     ("round", Rounding::Round),
     ("truncate", Rounding::Truncate),
 ];
+
+/// How a function rounds; `None` for those that do not.
+fn rounding(name: &str) -> Option<Rounding> {
+    let found = ROUNDING.iter().find(|(known, _)| *known == name);
+    found.map(|(_, kind)| *kind)
+}
 
 /// COLLATION, CHARSET or COERCIBILITY of a value; what is no string is binary.
 fn told_of(name: &str, ty: &SqlType) -> Scalar {
@@ -145,13 +152,17 @@ impl Binder<'_> {
             ("unix_timestamp", [_, ..]) => return self.unix_timestamp(args),
             ("from_unixtime", [_, ..]) => return self.moment_of_seconds(args),
             ("mod", [left, right]) => {
-                let left = self.local(self.operand(left)?)?;
-                let right = self.local(self.operand(right)?)?;
+                let (left, right) = (self.number(left)?, self.number(right)?);
                 return self.arithmetic(left, perigee_expr::Arithmetic::Modulo, right);
             }
             _ => {}
         }
-        let bound = args.iter().map(|arg| self.expression(arg));
+        // Whether a binary literal is a number, each function says.
+        let takes_numbers = functions::named(name).is_some() || rounding(name).is_some();
+        let bound = args.iter().map(|arg| match takes_numbers {
+            true => self.number(arg),
+            false => self.expression(arg),
+        });
         self.of_values(name, bound.collect::<Result<Vec<_>>>()?)
     }
 
@@ -199,8 +210,8 @@ impl Binder<'_> {
                 _ => wrong(),
             };
         }
-        if let Some((_, kind)) = ROUNDING.iter().find(|(known, _)| *known == name) {
-            return self.rounding(*kind, args);
+        if let Some(kind) = rounding(name) {
+            return self.rounding(kind, args);
         }
         if functions::named(name).is_some() {
             return self.library(name, args);
@@ -252,7 +263,10 @@ impl Binder<'_> {
             return Err(BindError::WrongArguments(name.to_uppercase()));
         }
         let args = match ["greatest", "least"].contains(&function.name()) {
-            true => self.unified(args)?.0,
+            true => {
+                let texts = args.into_iter().map(text_of_binary);
+                self.unified(texts.collect())?.0
+            }
             false => args,
         };
         let mut arguments = Vec::with_capacity(args.len());
@@ -267,8 +281,8 @@ impl Binder<'_> {
             );
             arguments.push(match (is_number, is_string) {
                 (true, _) => unrounded(as_number(argument)?),
-                (_, true) if function.name() != "conv" => self.string(argument)?,
-                _ => argument,
+                (_, true) if function.name() != "conv" => self.string(text_of_binary(argument))?,
+                _ => text_of_binary(argument),
             });
         }
         let has_json = arguments.iter().any(|argument| argument.ty.is_json());

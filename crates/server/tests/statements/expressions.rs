@@ -432,8 +432,7 @@ impl Expressions<'_> {
         match self.rng.between(0, 5) {
             0 => format!("{bits} IN ({a}, {b})"),
             1 => format!("{bits} BETWEEN {a} AND {b}"),
-            // A binary literal is a text beside a bit operator.
-            2 => format!("{bits} & {}", self.rng.between(1, 31)),
+            2 => format!("{bits} {} {a}", self.rng.choose(&["&", "|", "^"])),
             3 => format!("({bits} IS NOT NULL AND {bits})"),
             _ => format!("{bits} {op} {a}"),
         }
