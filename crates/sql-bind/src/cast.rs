@@ -151,7 +151,7 @@ fn as_bytes(binder: &Binder<'_>, scalar: Scalar) -> Result<Scalar> {
     cast_to(binder.in_own_bytes(scalar)?, Target::Binary(None))
 }
 
-fn set_collation(ty: &mut SqlType, collation: Collation) {
+pub(crate) fn set_collation(ty: &mut SqlType, collation: Collation) {
     ty.column = match ty.column {
         Some(ColumnType::Char { chars, .. } | ColumnType::Varchar { chars, .. }) => {
             Some(ColumnType::Varchar { chars, collation })

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use perigee_expr::Comparison;
+use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Node, Scalar, Target, Variable};
 use perigee_sql_type::SqlType;
 use perigee_value::{Collation, Now};
@@ -82,12 +83,14 @@ pub trait Environment {
     /// If there is none.
     fn variable(&self, scope: Option<&str>, name: &str) -> Result<Expr>;
 
-    /// Value of a user variable as a literal.
-    fn user_variable(&self, name: &str) -> Expr;
+    /// Value of a user variable with its type; NULL where there are none.
+    fn user_variable(&self, _name: &str) -> (Value<'static>, SqlType) {
+        (Value::Null, SqlType::NULL)
+    }
 
-    /// A user variable that the statement assigns to, and as values of what type it is read; `None` for those with the
-    /// value of [`Self::user_variable`].
-    fn assigned_variable(&self, _name: &str) -> Option<(Arc<Variable>, Target)> {
+    /// A user variable that the statement assigns to, as values of what type it is read, and the collation of its texts;
+    /// `None` for those with the value of [`Self::user_variable`].
+    fn assigned_variable(&self, _name: &str) -> Option<(Arc<Variable>, Target, Collation)> {
         None
     }
 

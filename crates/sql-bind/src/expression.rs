@@ -6,7 +6,7 @@ use std::sync::Arc;
 use perigee_expr::functions::Value;
 use perigee_expr::scalar::{LikeKind, Node, Scalar, Target, Variable};
 use perigee_expr::{Arithmetic, Comparison};
-use perigee_sql_type::SqlType;
+use perigee_sql_type::{Coercibility, SqlType};
 use perigee_value::{Collation, LikePattern};
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value as Literal, ValueWithSpan};
 
@@ -186,10 +186,14 @@ impl<'e> Binder<'e> {
         let first = names[0].to_lowercase();
         let literal = match (first.strip_prefix("@@"), names) {
             (None, _) => {
-                if let Some((variable, target)) = self.environment.assigned_variable(&first[1..]) {
-                    return Ok(self.variable(variable, target));
+                let name = &first[1..];
+                if let Some((variable, target, collation)) =
+                    self.environment.assigned_variable(name)
+                {
+                    return Ok(variable_read(variable, target, collation));
                 }
-                self.environment.user_variable(&first[1..])
+                let (value, ty) = self.environment.user_variable(name);
+                return Ok(Scalar::new(Node::Constant(value), ty));
             }
             (Some(name), [_]) => self.environment.variable(None, name)?,
             (Some("session" | "local"), [_, name]) => self
@@ -203,16 +207,6 @@ impl<'e> Binder<'e> {
         self.expression(&literal)
     }
 
-    /// A user variable that the statement assigns to.
-    fn variable(&self, variable: Arc<Variable>, target: Target) -> Scalar {
-        let mut ty = crate::cast::type_of(target, &SqlType::NULL).nullable(true);
-        if ty.is_text() {
-            ty = self.of_connection(Scalar::new(Node::Local(0), ty)).ty;
-            ty.coercibility = crate::literal::text("").ty.coercibility;
-        }
-        Scalar::new(Node::Variable(variable, target), ty)
-    }
-
     /// `@name := value`.
     fn assignment(&self, left: &Expr, value: &Expr) -> Result<Scalar> {
         let Some(name) = user_variable(left) else {
@@ -224,6 +218,9 @@ impl<'e> Binder<'e> {
             .assign_variable(&name.to_lowercase(), &value.ty)?;
         let mut ty = value.ty.clone();
         ty.literal = false;
+        if ty.coercibility == Coercibility::Coercible {
+            ty.coercibility = Coercibility::Implicit;
+        }
         Ok(Scalar::new(Node::Assign(variable, Box::new(value)), ty))
     }
 
@@ -475,6 +472,15 @@ fn arithmetic(op: &BinaryOperator) -> Option<Arithmetic> {
         BinaryOperator::Modulo => Arithmetic::Modulo,
         _ => return None,
     })
+}
+
+/// The value of a user variable that the statement assigns to.
+fn variable_read(variable: Arc<Variable>, target: Target, collation: Collation) -> Scalar {
+    let mut ty = crate::cast::type_of(target, &SqlType::NULL).nullable(true);
+    if ty.is_text() {
+        crate::cast::set_collation(&mut ty, collation);
+    }
+    Scalar::new(Node::Variable(variable, target), ty)
 }
 
 /// The name of a user variable.

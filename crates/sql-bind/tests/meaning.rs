@@ -8,7 +8,7 @@ use perigee_expr::scalar::{Context, Nowhere};
 use perigee_sql_bind::{BindError, Binder, ColumnOf, Environment, ListItem, ListItems, Result};
 use perigee_sql_type::SqlType;
 use perigee_value::{Collation, ColumnType, Members, MembersKind};
-use sqlparser::ast::{Expr, Ident, Value};
+use sqlparser::ast::{Expr, Ident};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 
@@ -60,10 +60,6 @@ impl Environment for Table {
 
     fn variable(&self, _: Option<&str>, name: &str) -> Result<Expr> {
         Err(BindError::NotSupported(name.to_owned()))
-    }
-
-    fn user_variable(&self, _: &str) -> Expr {
-        Expr::value(Value::Null)
     }
 
     fn session_function(&self, _: &str) -> Option<Expr> {

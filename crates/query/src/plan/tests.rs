@@ -59,10 +59,6 @@ impl Environment for Fixture<'_> {
         }
     }
 
-    fn user_variable(&self, _: &str) -> Expr {
-        Expr::value(Value::Null)
-    }
-
     fn session_function(&self, name: &str) -> Option<Expr> {
         (name == "database").then(|| Expr::value(Value::SingleQuotedString("test".into())))
     }

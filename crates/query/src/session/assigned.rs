@@ -8,11 +8,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use perigee_expr::functions::Value;
-use perigee_expr::scalar::{Context, Nowhere, Target, Variable};
+use perigee_expr::scalar::{Target, Variable};
+use perigee_sql_bind::Environment;
 use perigee_sql_bind::query::{Query, Warning};
-use perigee_sql_bind::{Binder, Environment};
 use perigee_sql_type::{Number, SqlType};
+use perigee_value::Collation;
 
 use super::Session;
 use super::user_variables::UserValue;
@@ -50,6 +50,10 @@ struct Known {
     variable: Arc<Variable>,
     /// As what it is read; none if it has been NULL only.
     target: Option<Target>,
+    /// The collation of the first text that is assigned to it.
+    collation: Option<Collation>,
+    /// The collation of the text that it was before the statement.
+    before: Option<Collation>,
 }
 
 impl UserAssignments {
@@ -76,13 +80,19 @@ impl UserAssignments {
         query.warnings.extend(vec![warning; self.met.get()]);
     }
 
-    /// A variable that is assigned to, and as what it is read.
-    pub(super) fn read(&self, name: &str) -> Option<(Arc<Variable>, Target)> {
+    /// A variable that is assigned to, as what it is read, and the collation of its texts. Numbers are texts of the
+    /// connection.
+    pub(super) fn read(
+        &self,
+        name: &str,
+        connection: Collation,
+    ) -> Option<(Arc<Variable>, Target, Collation)> {
         let known = self.known.borrow();
         let known = known.get(name)?;
         // What is computed of it says more.
         let target = known.target.unwrap_or(Target::Signed);
-        Some((known.variable.clone(), target))
+        let collation = known.collation.or(known.before).unwrap_or(connection);
+        Some((known.variable.clone(), target, collation))
     }
 
     /// The variable to which a value of a type is assigned. `before` is what it has had before, as the environment says.
@@ -91,17 +101,18 @@ impl UserAssignments {
         name: &str,
         ty: &SqlType,
         environment: &dyn Environment,
-    ) -> perigee_sql_bind::Result<Arc<Variable>> {
+    ) -> Arc<Variable> {
         self.met.set(self.met.get() + 1);
         let mut known = self.known.borrow_mut();
         if !known.contains_key(name) {
-            let literal = environment.user_variable(name);
-            let literal = Binder::new(environment).expression(&literal)?;
-            let value = literal.evaluate(&[], &Context::new(&Nowhere));
-            let value = value.map_or(Value::Null, Value::into_owned);
-            let target = target_of(&literal.ty);
-            let variable = Arc::new(Variable::new(name.into(), value, literal.ty));
-            known.insert(name.to_owned(), Known { variable, target });
+            let (value, ty) = environment.user_variable(name);
+            let as_before = Known {
+                target: target_of(&ty),
+                collation: None,
+                before: collation_of(&ty),
+                variable: Arc::new(Variable::new(name.into(), value, ty)),
+            };
+            known.insert(name.to_owned(), as_before);
             // It was read as what it was before.
             self.has_changed.set(true);
         }
@@ -116,12 +127,18 @@ impl UserAssignments {
             Some(Target::Decimal(..)) if self.bound.get() > EXACT => Some(Target::Double),
             common => common,
         };
-        if common != known.target {
-            known.target = common;
+        let collation = known.collation.or_else(|| collation_of(ty));
+        if (common, collation) != (known.target, known.collation) {
+            (known.target, known.collation) = (common, collation);
             self.has_changed.set(true);
         }
-        Ok(known.variable.clone())
+        known.variable.clone()
     }
+}
+
+/// The collation of texts; none for anything else.
+fn collation_of(ty: &SqlType) -> Option<Collation> {
+    ty.is_text().then(|| ty.collation())
 }
 
 /// As what values of a type are read; none for NULL.
@@ -178,7 +195,7 @@ impl Session {
     pub(super) fn keep_variables(&self, query: &Query) -> Result<()> {
         for variable in &query.variables {
             let (value, ty) = variable.value();
-            let value = UserValue::of(&value, &ty);
+            let value = UserValue::of(value, &ty, self.variables.collation());
             self.user_variables.set(variable.name().to_owned(), value)?;
         }
         Ok(())

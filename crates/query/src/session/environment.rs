@@ -59,11 +59,6 @@ impl Session {
         }
     }
 
-    /// The value of a user variable as a literal.
-    pub(super) fn user_variable(&self, name: &str) -> Expr {
-        self.user_variables.get(name).literal()
-    }
-
     /// True if a column that the groups do not decide is an error.
     pub(super) fn only_full_group_by(&self) -> bool {
         self.modes().has(Modes::ONLY_FULL_GROUP_BY)

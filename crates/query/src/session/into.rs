@@ -1,16 +1,15 @@
 //! SELECT … INTO @a, @b: the values of the only row become those of user variables. INTO a file: see [`outfile`].
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{Array, RecordBatch};
+use datafusion::arrow::array::RecordBatch;
 use perigee_engine::scan::CancelToken;
-use perigee_value::ColumnType;
+use perigee_value::Collation;
 use sqlparser::ast::Query;
 
 use super::outfile::Form;
-use super::user_variables::{UserKind, UserValue};
+use super::user_variables::UserValue;
 use super::{Session, outfile, restart};
 use crate::error::{Result, SqlError};
-use crate::functions::text::to_text;
 use crate::parse::{Piece, Receiver};
 use crate::result::{OkResult, ResultColumn, ResultSink};
 
@@ -52,6 +51,7 @@ async fn variables(
 ) -> Result<OkResult> {
     let mut row = FirstRow {
         width: names.len(),
+        connection: session.variables.collation(),
         columns: Vec::new(),
         values: None,
     };
@@ -70,12 +70,13 @@ async fn variables(
     })
 }
 
-/// Keeps the first row as texts.
+/// Keeps the first row.
 struct FirstRow {
     /// Columns that there must be.
     width: usize,
-    /// The types of the columns.
-    columns: Vec<Option<ColumnType>>,
+    /// The collation of the connection.
+    connection: Collation,
+    columns: Vec<ResultColumn>,
     values: Option<Vec<UserValue>>,
 }
 
@@ -85,7 +86,7 @@ impl ResultSink for FirstRow {
         if columns.len() != self.width {
             return Err(SqlError::union_columns());
         }
-        self.columns = columns.iter().map(|column| column.ty).collect();
+        self.columns = columns.to_vec();
         Ok(())
     }
 
@@ -97,12 +98,8 @@ impl ResultSink for FirstRow {
             return Err(SqlError::several_rows());
         }
         let mut values = Vec::with_capacity(self.width);
-        for (column, ty) in batch.slice(0, 1).columns().iter().zip(&self.columns) {
-            let texts = to_text(column, ty.and_then(ColumnType::fsp).unwrap_or(0))?;
-            values.push(UserValue {
-                text: texts.is_valid(0).then(|| texts.value(0).to_owned()),
-                kind: UserKind::of(*ty),
-            });
+        for (array, column) in batch.slice(0, 1).columns().iter().zip(&self.columns) {
+            values.push(UserValue::of_first(array, column, self.connection)?);
         }
         self.values = Some(values);
         match batch.num_rows() {

@@ -26,7 +26,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::fast::{self, FastStatement, Known};
 use super::parameter::{Parameter, Parameters};
 use super::turn::Turns;
-use super::{Frontend, Session, analyze, select, statement, user_variables};
+use super::{Frontend, Session, analyze, select, statement};
 use crate::error::{Result, SqlError};
 use crate::memory::Charge;
 use crate::parse::{
@@ -559,7 +559,7 @@ pub(super) async fn prepare(
         // MySQL takes an unset variable for the text NULL.
         PreparedText::Variable(name) => {
             let value = session.user_variables.get(&name);
-            value.text.unwrap_or_else(|| "NULL".to_owned())
+            value.shown().unwrap_or_else(|| "NULL".to_owned())
         }
     };
     let statement = session.parse_and_describe(&text, cancel).await?;
@@ -577,16 +577,9 @@ pub(super) async fn execute(
 ) -> Result<()> {
     let statement = session.prepared.by_name.get(name).cloned();
     let statement = statement.ok_or_else(|| SqlError::unknown_statement(name, "EXECUTE"))?;
-    let value = |name: &String| match session.user_variables.get(name).text {
-        Some(text) => match user_variables::integer(&text) {
-            Some(number) => Parameter::int(number),
-            None => Parameter::text(text.as_bytes()),
-        },
-        None => Parameter::NULL,
-    };
     let mut parameters = Parameters::default();
     for name in using {
-        parameters.push(value(name));
+        parameters.push(session.user_variables.get(name).parameter()?);
     }
     session
         .run_prepared(&statement, &parameters, out, cancel)

@@ -61,10 +61,6 @@ impl Environment for RowOf<'_> {
         Err(BindError::UnknownVariable(name.to_owned()))
     }
 
-    fn user_variable(&self, _: &str) -> Expr {
-        Expr::value(sqlparser::ast::Value::Null)
-    }
-
     fn session_function(&self, _: &str) -> Option<Expr> {
         None
     }

@@ -7,7 +7,7 @@ use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Context, Failure, Scalar, Target, Variable};
 use perigee_sql_bind::{BindError, Binder, ColumnOf, ListItems, Modes};
 use perigee_sql_type::SqlType;
-use perigee_value::Now;
+use perigee_value::{Collation, Now};
 use sqlparser::ast::{Expr, Ident};
 
 use super::Session;
@@ -43,17 +43,18 @@ impl perigee_sql_bind::Environment for Around<'_> {
         value.map_err(|_| BindError::UnknownVariable(name.to_owned()))
     }
 
-    fn user_variable(&self, name: &str) -> Expr {
-        self.session.user_variable(name)
+    fn user_variable(&self, name: &str) -> (Value<'static>, SqlType) {
+        self.session.user_variables.get(name).typed()
     }
 
-    fn assigned_variable(&self, name: &str) -> Option<(Arc<Variable>, Target)> {
-        self.assigned?.read(name)
+    fn assigned_variable(&self, name: &str) -> Option<(Arc<Variable>, Target, Collation)> {
+        self.assigned?
+            .read(name, self.session.variables.collation())
     }
 
     fn assign_variable(&self, name: &str, ty: &SqlType) -> perigee_sql_bind::Result<Arc<Variable>> {
         match self.assigned {
-            Some(assigned) => assigned.assign(name, ty, self),
+            Some(assigned) => Ok(assigned.assign(name, ty, self)),
             None => Err(BindError::NotSupported(
                 "an assignment to a user variable in this place".to_owned(),
             )),
@@ -64,7 +65,7 @@ impl perigee_sql_bind::Environment for Around<'_> {
         self.session.session_function(name)
     }
 
-    fn collation(&self) -> perigee_value::Collation {
+    fn collation(&self) -> Collation {
         self.session.variables.collation()
     }
 

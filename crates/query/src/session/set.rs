@@ -1,17 +1,15 @@
 //! SET.
 
-use datafusion::arrow::array::Array;
 use perigee_engine::scan::CancelToken;
 use perigee_value::Charset;
 use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 
 use super::select::Reading;
 use super::transaction::Work;
-use super::user_variables::{UserKind, UserValue};
+use super::user_variables::UserValue;
 use super::variables::{Variables, charset};
 use super::{Session, scalars, select};
 use crate::error::{Result, SqlError};
-use crate::functions::text::to_text;
 use crate::parse::{Assignment, Piece, Scope, Script, Statement, Target, Value, collation_named};
 
 /// Runs a SET; nothing is set if one of the assignments is refused.
@@ -25,24 +23,20 @@ pub(super) async fn run(
     let checked = check_all(session, &mut work, assignments, piece, cancel).await;
     let checked = session.end_reading(work, checked).await?;
     let was_autocommit = session.autocommit();
-    for (target, value) in checked {
-        let (value, user) = (value.text.clone(), value);
-        match target {
-            Target::System(Scope::Global, name) => {
+    for checked in checked {
+        match checked {
+            Checked::System(Scope::Global, name, value) => {
                 session.frontend.set_global(&name, value);
             }
-            Target::System(Scope::Session, name) => session.variables.set(&name, value),
-            Target::System(Scope::NextTransaction, name) => {
+            Checked::System(Scope::Session, name, value) => session.variables.set(&name, value),
+            Checked::System(Scope::NextTransaction, name, value) => {
                 let next = &mut session.next_transaction;
                 match name.strip_suffix("_isolation") {
                     Some(_) => next.isolation = value,
                     None => next.read_only = Some(value.as_deref() == Some("ON")),
                 }
             }
-            Target::User(name) => {
-                session.user_variables.set(name, user)?;
-            }
-            Target::Names { .. } => {}
+            Checked::User(name, value) => session.user_variables.set(name, value)?,
         }
     }
     if session.autocommit() && !was_autocommit {
@@ -51,7 +45,11 @@ pub(super) async fn run(
     Ok(())
 }
 
-type Checked = Vec<(Target, UserValue)>;
+/// What is set to what.
+enum Checked {
+    System(Scope, String, Option<String>),
+    User(String, UserValue),
+}
 
 async fn check_all(
     session: &Session,
@@ -59,7 +57,7 @@ async fn check_all(
     assignments: Vec<Assignment>,
     piece: Piece<'_>,
     cancel: &CancelToken,
-) -> Result<Checked> {
+) -> Result<Vec<Checked>> {
     let mut checked = Vec::new();
     for Assignment { target, value } in assignments {
         if matches!(target, Target::System(Scope::NextTransaction, _)) && work.is_some() {
@@ -77,9 +75,10 @@ async fn check(
     value: Value,
     piece: Piece<'_>,
     reading: Reading,
-    out: &mut Checked,
+    out: &mut Vec<Checked>,
 ) -> Result<()> {
-    let session_variable = |name: &str| Target::System(Scope::Session, name.to_owned());
+    let session_variable =
+        |name: &str, value: String| Checked::System(Scope::Session, name.to_owned(), Some(value));
     match target {
         Target::Names { collation } => {
             let name = match value {
@@ -105,11 +104,11 @@ async fn check(
                 "character_set_connection",
                 "character_set_results",
             ] {
-                out.push((session_variable(variable), Some(name.clone()).into()));
+                out.push(session_variable(variable, name.clone()));
             }
             if let Some(collation) = collation {
-                let variable = session_variable("collation_connection");
-                out.push((variable, Some(collation.name().to_owned()).into()));
+                let name = collation.name().to_owned();
+                out.push(session_variable("collation_connection", name));
             }
         }
         Target::System(scope, name) => {
@@ -122,18 +121,18 @@ async fn check(
                     .map(str::to_owned),
                 Value::Default => Some(Variables::default_of(&name)?),
                 Value::Text(text) => Some(text),
-                Value::Expr(expr) => evaluate(session, *expr, piece, reading).await?.text,
+                Value::Expr(expr) => evaluate(session, *expr, piece, reading).await?.shown(),
             };
             let value = Variables::check(scope, &name, value.as_deref())?;
-            out.push((Target::System(scope, name), value.into()));
+            out.push(Checked::System(scope, name, value));
         }
         Target::User(name) => {
             let value = match value {
-                Value::Text(text) => Some(text).into(),
+                Value::Text(text) => UserValue::text(text, session.variables.collation()),
                 Value::Default => return Err(SqlError::syntax("DEFAULT", 1)),
                 Value::Expr(expr) => evaluate(session, *expr, piece, reading).await?,
             };
-            out.push((Target::User(name), value));
+            out.push(Checked::User(name, value));
         }
     }
     Ok(())
@@ -146,9 +145,9 @@ pub(super) async fn evaluate(
     piece: Piece<'_>,
     reading: Reading,
 ) -> Result<UserValue> {
-    let cancel = reading.cancel.clone();
+    let (cancel, collation) = (reading.cancel.clone(), session.variables.collation());
     if let Some((value, ty)) = scalars::value_of(session, &expr, session.now(), &cancel)? {
-        return Ok(UserValue::of(&value, &ty));
+        return Ok(UserValue::of(value, &ty, collation));
     }
     let query = query_of(vec![expr])?;
     let prepared = select::prepare(session, &query, piece, reading).await?;
@@ -156,12 +155,12 @@ pub(super) async fn evaluate(
     while let Some(batch) = select::guarded(&mut stream, &cancel).await? {
         if batch.num_rows() > 0 {
             let batch = select::shown(&batch, &prepared.schema, session.zone())?;
-            let texts = to_text(batch.column(0), 0)?;
             session.keep_variables(&prepared.bound)?;
-            return Ok(UserValue {
-                text: texts.is_valid(0).then(|| texts.value(0).to_owned()),
-                kind: UserKind::of(prepared.columns().first().and_then(|column| column.ty)),
-            });
+            let columns = prepared.columns();
+            let Some(column) = columns.first() else {
+                return Err(SqlError::unknown("Q8: an expression has a column"));
+            };
+            return UserValue::of_first(batch.column(0), column, collation);
         }
     }
     Ok(UserValue::default())

@@ -12,7 +12,7 @@ use perigee_expr::functions::{FunctionError, Value};
 use perigee_expr::scalar::{Context, Failure, Nowhere, Scalar, to_text};
 use perigee_sql_bind::{BindError, Binder, ColumnOf, Environment, Result};
 use perigee_testkit::{Answer, MariaDb, Rng};
-use sqlparser::ast::{Expr, Ident, Value as Literal};
+use sqlparser::ast::{Expr, Ident};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 
@@ -29,10 +29,6 @@ impl Environment for Alone {
 
     fn variable(&self, _: Option<&str>, name: &str) -> Result<Expr> {
         Err(BindError::NotSupported(name.to_owned()))
-    }
-
-    fn user_variable(&self, _: &str) -> Expr {
-        Expr::value(Literal::Null)
     }
 
     fn session_function(&self, _: &str) -> Option<Expr> {

@@ -6,7 +6,7 @@ use perigee_sql_bind::query::{Catalog, Query, QueryError, TableColumn, TableDefi
 use perigee_sql_bind::{BindError, ColumnOf, Environment, Result};
 use perigee_sql_type::SqlType;
 use perigee_value::{Collation, ColumnType};
-use sqlparser::ast::{Expr, Ident, Statement, Value};
+use sqlparser::ast::{Expr, Ident, Statement};
 use sqlparser::dialect::{Dialect, GenericDialect, MySqlDialect};
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
@@ -110,10 +110,6 @@ impl Environment for Session {
 
     fn variable(&self, _: Option<&str>, name: &str) -> Result<Expr> {
         Err(BindError::NotSupported(name.to_owned()))
-    }
-
-    fn user_variable(&self, _: &str) -> Expr {
-        Expr::value(Value::Null)
     }
 
     fn session_function(&self, _: &str) -> Option<Expr> {

@@ -24,6 +24,7 @@ use crate::parse::{Existing, Field, LoadData, Piece, Script, Statement};
 use crate::result::{LocalFile, OkResult};
 use crate::session::Session;
 use crate::session::insert::{RowBlock, Targets, run_blocks};
+use crate::session::user_variables::UserValue;
 
 /// Lines of which rows are made together.
 const LINES: usize = 1000;
@@ -60,8 +61,12 @@ pub(super) async fn run(
         Ok(lines.next().await?.map(|block| (block, lines)))
     });
     let done = run_blocks(session, insert, &mut blocks.boxed(), piece, cancel).await?;
-    for (name, value) in std::mem::take(&mut *variables.lock()) {
-        session.user_variables.set(name, value)?;
+    let collation = session.variables.collation();
+    for (name, text) in std::mem::take(&mut *variables.lock()) {
+        let value = text.map(|text| UserValue::text(text, collation));
+        session
+            .user_variables
+            .set(name, value.unwrap_or_default())?;
     }
     let skipped = done.records - done.inserted;
     let info = format!(

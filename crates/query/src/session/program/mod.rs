@@ -80,7 +80,7 @@ impl Programs {
     }
 }
 
-/// A value as a user variable has it.
+/// A value as it is shown.
 fn text_of((value, ty): &Row1) -> Option<String> {
     match value {
         perigee_value::Datum::Null => None,

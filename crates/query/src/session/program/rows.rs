@@ -59,8 +59,16 @@ impl Rows {
     }
 }
 
-/// The type of a column's values as they are delivered: times of a TIMESTAMP are those of the time zone.
+/// The type of a column's values as they are delivered: times of a TIMESTAMP are those of the time zone, texts have the
+/// collation of the column.
 fn delivered(column: &ResultColumn, own: ColumnType) -> ColumnType {
+    let of_members = column.members.as_ref().map(|members| members.collation());
+    let string = column.ty.filter(|ty| *ty != ColumnType::Json);
+    let of_string = string.and_then(ColumnType::collation);
+    if let Some(collation) = of_members.or(of_string) {
+        let chars = u16::MAX;
+        return ColumnType::Varchar { chars, collation };
+    }
     match column.ty {
         Some(ColumnType::Timestamp { fsp } | ColumnType::DateTime { fsp }) => {
             ColumnType::DateTime { fsp }

@@ -16,6 +16,7 @@ use crate::parse::{
     Block, Code, Declared, Given, Handler, Label, Piece, Program, Slot, Statement, Step, Until,
 };
 use crate::result::{NoFile, OkResult, ResultSink};
+use crate::session::user_variables::UserValue;
 use crate::session::{Session, restart, statement};
 
 /// How a statement ends.
@@ -392,8 +393,9 @@ impl<'r> Run<'r> {
         match target {
             Given::Local(slot) => self.frame.assign(*slot, value, self.session),
             Given::User(name) => {
-                let text = super::text_of(&value);
-                self.session.user_variables.set(name.clone(), text)
+                let collation = self.session.variables.collation();
+                let value = UserValue::of_datum(&value, collation);
+                self.session.user_variables.set(name.clone(), value)
             }
         }
     }

@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use perigee_expr::Comparison;
+use perigee_expr::functions::Value;
 use perigee_expr::scalar::{Node, Scalar, Target, Variable};
 use perigee_sql_type::SqlType;
-use perigee_value::Now;
+use perigee_value::{Collation, Now};
 use sqlparser::ast::{self, Expr, Function, Ident};
 
 use super::super::{Aggregate, Applied, Clause, Quantifier, QueryError, Relation, Window};
@@ -365,11 +366,11 @@ impl Environment for Block<'_> {
         self.statement.environment.variable(scope, name)
     }
 
-    fn user_variable(&self, name: &str) -> Expr {
+    fn user_variable(&self, name: &str) -> (Value<'static>, SqlType) {
         self.statement.environment.user_variable(name)
     }
 
-    fn assigned_variable(&self, name: &str) -> Option<(Arc<Variable>, Target)> {
+    fn assigned_variable(&self, name: &str) -> Option<(Arc<Variable>, Target, Collation)> {
         self.statement.environment.assigned_variable(name)
     }
 
@@ -382,7 +383,7 @@ impl Environment for Block<'_> {
         self.statement.session_function(name)
     }
 
-    fn collation(&self) -> perigee_value::Collation {
+    fn collation(&self) -> Collation {
         self.statement.collation()
     }
 
