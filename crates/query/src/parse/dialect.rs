@@ -82,7 +82,7 @@ impl Grammar {
         self.modes.has(Modes::HIGH_NOT_PRECEDENCE)
     }
 
-    /// The tokens of a text. Names have the same quotes in all modes.
+    /// The tokens of a text. Names have the same quotes in all modes, and so have strings.
     pub(super) fn tokens(&'static self, text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
         let mut tokens = Tokenizer::new(self, text).tokenize_with_location()?;
         for token in &mut tokens {
@@ -94,6 +94,9 @@ impl Grammar {
                     });
                 };
                 token.token = Token::HexStringLiteral(digits);
+            }
+            if let Token::DoubleQuotedString(text) = &mut token.token {
+                token.token = Token::SingleQuotedString(std::mem::take(text));
             }
         }
         if self.modes.has(Modes::ANSI_QUOTES) {
