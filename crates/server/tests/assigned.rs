@@ -294,7 +294,7 @@ async fn files_are_those_of_mariadb() {
 async fn files_need_a_directory_and_a_privilege() {
     let dir = tempfile::tempdir().unwrap();
     let binary = tested_binary(env!("CARGO_BIN_EXE_perigee"));
-    let mut server = Embedded::start(&binary, &dir.path().join("plain"), &[]).unwrap();
+    let server = Embedded::start(&binary, &dir.path().join("plain"), &[]).unwrap();
     let mut client = server.client(None).await.unwrap();
     let code = |outcome: Result<u64, perigee_workload::WorkloadError>| outcome.unwrap_err().code();
     let select = "SELECT 1 INTO OUTFILE 'x'";

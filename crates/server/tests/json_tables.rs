@@ -112,7 +112,7 @@ async fn rows_of_documents_are_those_of_mariadb() {
         .await
         .unwrap();
     let binary = tested_binary(env!("CARGO_BIN_EXE_perigee"));
-    let mut server = Embedded::start(&binary, &dir.path().join("plain"), &[]).unwrap();
+    let server = Embedded::start(&binary, &dir.path().join("plain"), &[]).unwrap();
     let mut ours = server.client(None).await.unwrap();
     let mut rng = Rng(number_of("PERIGEE_SEED", 1) as u64);
     let rows: Vec<String> = (1..=DOCUMENTS)

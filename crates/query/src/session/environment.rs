@@ -6,7 +6,7 @@ use perigee_engine::EngineError;
 use perigee_engine::catalog::{Table, TableDef, is_temporary_schema};
 use perigee_sql_bind::Modes;
 use perigee_value::{Collation, Now, Zone};
-use sqlparser::ast::{Expr, ObjectName, Value};
+use sqlparser::ast::{Expr, ObjectName, UnaryOperator, Value};
 use std::sync::Arc;
 
 use super::Session;
@@ -19,6 +19,17 @@ fn string(text: impl Into<String>) -> Expr {
 
 fn number(v: u64) -> Expr {
     Expr::value(Value::Number(v.to_string(), false))
+}
+
+fn signed(v: i64) -> Expr {
+    let magnitude = number(v.unsigned_abs());
+    match v < 0 {
+        true => Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr: Box::new(magnitude),
+        },
+        false => magnitude,
+    }
 }
 
 impl Session {
@@ -104,6 +115,7 @@ impl Session {
             }
             "connection_id" => number(self.info.connection_id),
             "last_insert_id" => number(self.last_insert_id),
+            "row_count" => signed(self.row_count.last()),
             _ => return None,
         })
     }

@@ -34,6 +34,7 @@ mod program;
 mod read_columns;
 mod restart;
 mod rights;
+mod row_count;
 mod row_expr;
 mod rowless;
 mod rowset;
@@ -84,6 +85,7 @@ pub use prepared::PreparedInfo;
 
 use memory::StatementMemory;
 use prepared::{PreparedCounters, PreparedStatements};
+use row_count::RowCount;
 use select::Prepared;
 use table_locks::Locked;
 use temporary::Temporaries;
@@ -401,6 +403,8 @@ pub struct Session {
     prepared: PreparedStatements,
     /// The procedures that are running, the innermost last.
     running: Vec<Arc<RoutineDef>>,
+    /// ROW_COUNT().
+    row_count: RowCount,
     /// LAST_INSERT_ID().
     last_insert_id: u64,
     fast: fast::Fast,
@@ -437,6 +441,7 @@ impl Session {
             next_transaction: Characteristics::default(),
             prepared: PreparedStatements::default(),
             running: Vec::new(),
+            row_count: RowCount::default(),
             last_insert_id: 0,
             fast: fast::Fast::default(),
             charge: Weak::new(),

@@ -20,8 +20,21 @@ use crate::error::{Result, SqlError};
 use crate::parse::{Existing, Piece, Show, Statement, bare_list};
 use crate::result::{LocalFile, OkResult, ResultColumn, ResultSink};
 
-/// Runs one statement.
+/// Runs one statement, and counts the rows that it changes.
 pub(super) async fn run(
+    session: &mut Session,
+    piece: Piece<'_>,
+    out: &mut dyn ResultSink,
+    file: &mut dyn LocalFile,
+    cancel: &CancelToken,
+) -> Result<()> {
+    session.row_count.begin();
+    let outcome = run_one(session, piece, out, file, cancel).await;
+    session.row_count.end(outcome.is_ok());
+    outcome
+}
+
+async fn run_one(
     session: &mut Session,
     piece: Piece<'_>,
     out: &mut dyn ResultSink,
@@ -282,11 +295,12 @@ impl ResultSink for Unshown {
     }
 }
 
-async fn done(session: &Session, out: &mut dyn ResultSink) -> Result<()> {
+async fn done(session: &mut Session, out: &mut dyn ResultSink) -> Result<()> {
     finish(session, OkResult::default(), out).await
 }
 
-async fn finish(session: &Session, ok: OkResult, out: &mut dyn ResultSink) -> Result<()> {
+async fn finish(session: &mut Session, ok: OkResult, out: &mut dyn ResultSink) -> Result<()> {
+    session.row_count.changed(ok.affected_rows);
     out.ok(OkResult {
         warnings: session.warning_count(),
         ..ok

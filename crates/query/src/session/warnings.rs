@@ -69,6 +69,7 @@ impl Session {
 
     pub(super) fn note_error(&mut self, error: &SqlError) {
         self.warn("Error", error);
+        self.row_count.end(false);
     }
 
     pub(super) fn warn(&mut self, level: &'static str, error: &SqlError) {

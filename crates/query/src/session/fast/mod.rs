@@ -189,6 +189,7 @@ impl FastStatement {
         let Some(ok) = done else {
             return Ok(Answer::Ordinary);
         };
+        session.row_count.changed(ok.affected_rows);
         out.ok(ok).await?;
         Ok(Answer::Done)
     }
@@ -223,6 +224,7 @@ pub(crate) async fn run(
     if cancel.is_cancelled() {
         return Err(SqlError::interrupted());
     }
+    session.row_count.begin();
     let answer = statement.deliver(session, parameters, out, cancel).await;
     // The definition changed since the look at it; nothing was delivered.
     let answer = match answer {
@@ -230,6 +232,7 @@ pub(crate) async fn run(
         answer => answer,
     };
     if !matches!(answer, Ok(Answer::Ordinary)) {
+        session.row_count.end(answer.is_ok());
         let frontend = &session.frontend;
         frontend.fast_statements.fetch_add(1, Ordering::Relaxed);
         frontend.statements.count(statement.body.kind());

@@ -120,9 +120,15 @@ pub(super) async fn call(
     out: &mut dyn ResultSink,
     cancel: &CancelToken,
 ) -> Result<OkResult> {
-    let mut run = outside(session, out, cancel)?;
-    call::nested(&mut run, called).await?;
-    Ok(run.ok)
+    let ok = {
+        let mut run = outside(session, out, cancel)?;
+        call::nested(&mut run, called).await?;
+        run.ok
+    };
+    Ok(OkResult {
+        affected_rows: u64::try_from(session.row_count.last()).unwrap_or(0),
+        ..ok
+    })
 }
 
 /// SIGNAL or RESIGNAL of a client.

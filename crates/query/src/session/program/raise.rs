@@ -58,12 +58,12 @@ pub(super) async fn signal(run: &mut Run<'_>, signal: &Signal) -> Result<()> {
     }
 }
 
-fn number(number: u64) -> Row1 {
+fn number(number: i64) -> Row1 {
     let ty = ColumnType::Int {
         bytes: 8,
-        unsigned: true,
+        unsigned: false,
     };
-    (Datum::UInt(number), ty)
+    (Datum::Int(number), ty)
 }
 
 fn text(text: &str) -> Row1 {
@@ -90,8 +90,8 @@ pub(super) async fn diagnostics(run: &mut Run<'_>, information: &Information) ->
         Items::Statement(items) => {
             for (target, counts) in items {
                 let value = match counts {
-                    true => conditions.len() as u64,
-                    false => run.ok.affected_rows,
+                    true => conditions.len() as i64,
+                    false => run.session.row_count.last(),
                 };
                 run.give(target, number(value))?;
             }

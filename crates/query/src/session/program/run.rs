@@ -144,6 +144,10 @@ impl<'r> Run<'r> {
                     for (target, code) in assigned {
                         let value = self.value(code).await?;
                         self.give(target, value)?;
+                        // Of a variable of the program it is no statement.
+                        if matches!(target, Given::User(_)) {
+                            self.session.row_count.set(0);
+                        }
                     }
                     Ok(())
                 }
@@ -157,8 +161,18 @@ impl<'r> Run<'r> {
                     Ok(())
                 }
                 Step::Close(cursor) => self.frame.close(*cursor),
-                Step::Call(called) => call::nested(self, called).await,
-                Step::Signal(signal) => raise::signal(self, signal).await,
+                Step::Call(called) => {
+                    call::nested(self, called).await?;
+                    // A result set changes none.
+                    let last = self.session.row_count.last();
+                    self.session.row_count.set(u64::try_from(last).unwrap_or(0));
+                    Ok(())
+                }
+                Step::Signal(signal) => {
+                    raise::signal(self, signal).await?;
+                    self.session.row_count.set(0);
+                    Ok(())
+                }
                 Step::Diagnostics(information) => raise::diagnostics(self, information).await,
                 Step::Block(_)
                 | Step::Loop { .. }
@@ -172,7 +186,10 @@ impl<'r> Run<'r> {
     /// Runs the handler for what a statement raised, if there is one.
     async fn handled(&mut self, outcome: Result<()>) -> Result<Flow> {
         let (error, is_error) = match outcome {
-            Err(error) => (error, true),
+            Err(error) => {
+                self.session.row_count.end(false);
+                (error, true)
+            }
             Ok(()) => match self.session.last_warning() {
                 Some(warning) => (warning, false),
                 None => return Ok(Flow::Next),
@@ -371,10 +388,12 @@ impl<'r> Run<'r> {
         }
         match rows.into_first() {
             Some(row) => {
-                self.ok.affected_rows = 1;
-                self.give_all(targets, row)
+                self.give_all(targets, row)?;
+                self.session.row_count.set(1);
+                Ok(())
             }
             None => {
+                self.session.row_count.set(0);
                 self.session.warn("Warning", &SqlError::no_data());
                 Ok(())
             }
