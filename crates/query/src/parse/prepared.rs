@@ -1,5 +1,6 @@
 //! PREPARE, EXECUTE and DEALLOCATE PREPARE.
 
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::{Cursor, Statement};
@@ -80,6 +81,12 @@ pub fn with_literals(
         copied = at + 1;
         let span = tokens[*at].span;
         let mut literal = literal(number)?;
+        if let [Token::SingleQuotedString(text)] = &literal[..]
+            && let Ok(rows) = text.parse::<u64>()
+            && counts_rows(&tokens[..*at])
+        {
+            literal = vec![Token::Number(rows.to_string(), false)];
+        }
         // Two strings side by side would be one; the second is the name of a column.
         if is_string(&tokens[at + 1..]) {
             literal.insert(0, Token::LParen);
@@ -93,6 +100,23 @@ pub fn with_literals(
     }
     all.extend_from_slice(&tokens[copied..]);
     Ok(all)
+}
+
+/// True if a number of rows comes next: behind LIMIT, OFFSET, and the comma of LIMIT.
+fn counts_rows(tokens: &[TokenWithSpan]) -> bool {
+    let before = tokens.iter().rev().map(|token| &token.token);
+    let mut before = before.filter(|token| !matches!(token, Token::Whitespace(_)));
+    let is_word = |token: Option<&Token>, words: &[Keyword]| match token {
+        Some(Token::Word(word)) => word.quote_style.is_none() && words.contains(&word.keyword),
+        _ => false,
+    };
+    match before.next() {
+        Some(Token::Comma) => {
+            before.next();
+            is_word(before.next(), &[Keyword::LIMIT])
+        }
+        token => is_word(token, &[Keyword::LIMIT, Keyword::OFFSET]),
+    }
 }
 
 /// True if a string comes next.
