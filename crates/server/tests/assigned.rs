@@ -1,5 +1,5 @@
-//! Random statements that assign to user variables, against MariaDB: the same rows, the same variables behind them, with
-//! near-data processing off and on. And files that SELECT … INTO OUTFILE writes: byte for byte those of MariaDB, and read
+//! Random statements that assign to user variables, against MariaDB: the same rows, the same variables and ROW_COUNT()
+//! behind them, with near-data processing off and on. And files that SELECT … INTO OUTFILE writes: byte for byte those of MariaDB, and read
 //! back by both.
 //!
 //! `PERIGEE_ASSIGNED` sets the number of statements, `PERIGEE_SEED` the seed.
@@ -17,8 +17,9 @@ const SHOWN: usize = 20;
 const TABLE: &str = "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, g INT NOT NULL, p DECIMAL(10,2), n INT, \
     s VARCHAR(20), d DATETIME(2), f DOUBLE, b VARBINARY(20), y YEAR, e ENUM('a', 'b;c'))";
 
-/// The variables, all of them NULL or of the types that statements give them.
-const VARIABLES: &str = "SELECT @n, @s, @r, @g, @a, @b, @c";
+/// The variables, and what tells of their types.
+const VARIABLES: &str = "SELECT @n, @s, @r, @g, @a, @b, @c, @n < '5', @a < '10', @c < '5', @r < '3', @s < 9.5, @a / 4, \
+    CONCAT(@n, @r)";
 
 /// The files of the statements of this server.
 const OPTION: &str = "--secure-file-priv";
@@ -70,7 +71,7 @@ fn row(rng: &mut Rng, id: i64) -> String {
 }
 
 fn condition(rng: &mut Rng) -> &'static str {
-    *rng.choose(&[
+    rng.choose::<&str>(&[
         "",
         "",
         " WHERE g <> 2",
@@ -81,7 +82,7 @@ fn condition(rng: &mut Rng) -> &'static str {
 }
 
 fn order(rng: &mut Rng) -> &'static str {
-    *rng.choose(&[
+    rng.choose::<&str>(&[
         " ORDER BY id",
         " ORDER BY id DESC",
         " ORDER BY g, id DESC",
@@ -90,14 +91,14 @@ fn order(rng: &mut Rng) -> &'static str {
 }
 
 fn limit(rng: &mut Rng) -> &'static str {
-    *rng.choose(&["", "", " LIMIT 5", " LIMIT 4 OFFSET 3", " LIMIT 0"])
+    rng.choose::<&str>(&["", "", " LIMIT 5", " LIMIT 4 OFFSET 3", " LIMIT 0"])
 }
 
 /// A statement, which begins with `SELECT` if it has rows; the variables that it needs are set before it.
 fn statement(rng: &mut Rng) -> (String, String) {
     let (by, start) = (rng.between(1, 9), rng.between(-3, 30));
     let (condition, order, limit) = (condition(rng), order(rng), limit(rng));
-    let sql = match rng.between(0, 13) {
+    let sql = match rng.between(0, 15) {
         0 => format!(
             "SELECT @n := @n + {by} AS n, id FROM t, (SELECT @n := {start}) i{condition}{order}{limit}"
         ),
@@ -121,7 +122,14 @@ fn statement(rng: &mut Rng) -> (String, String) {
         9 => format!("SELECT id, @c := d, @c FROM t{condition} ORDER BY id{limit}"),
         10 => format!("UPDATE t SET n = (@n := @n + {by}){condition}{order} LIMIT 9"),
         11 => format!("UPDATE t SET n = @a := g + {by}, p = @a - id{condition}"),
-        12 => format!("INSERT INTO u SELECT @n := @n + {by}, id FROM t{condition}{order}{limit}"),
+        12 => format!(
+            "SELECT n, p, s, f, y FROM t WHERE id = {} INTO @n, @s, @c, @a, @r",
+            start.max(1)
+        ),
+        13 => format!(
+            "SELECT MAX(d), SUM(p), COUNT(*), e FROM t WHERE id = {by} GROUP BY e INTO @c, @s, @n, @g"
+        ),
+        14 => format!("INSERT INTO u SELECT @n := @n + {by}, id FROM t{condition}{order}{limit}"),
         _ => format!("DELETE FROM u WHERE (@n := @n + 1) % 3 = 0 AND id > {by} ORDER BY v, id"),
     };
     let before =
@@ -129,8 +137,19 @@ fn statement(rng: &mut Rng) -> (String, String) {
     (before, sql)
 }
 
-/// What a connection says of a statement and of the variables behind it.
-async fn outcome(client: &mut Client, before: &str, sql: &str) -> (Result<Rows, u16>, Rows) {
+/// Rows whose numbers have no zeros at their ends: MariaDB gives decimals of variables 38 digits behind the point.
+fn trimmed(mut rows: Rows) -> Rows {
+    for cell in rows.iter_mut().flatten().flatten() {
+        let is_part = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-');
+        if cell.contains('.') && cell.bytes().all(is_part) {
+            *cell = cell.trim_end_matches('0').trim_end_matches('.').to_owned();
+        }
+    }
+    rows
+}
+
+/// What a connection says of a statement, of the rows that it changed, and of the variables behind it.
+async fn outcome(client: &mut Client, before: &str, sql: &str) -> (Result<Rows, u16>, [Rows; 2]) {
     let code = |error: perigee_workload::WorkloadError| error.code().unwrap_or_default();
     client.execute(before).await.unwrap();
     let rows = match sql.starts_with("SELECT") {
@@ -140,7 +159,9 @@ async fn outcome(client: &mut Client, before: &str, sql: &str) -> (Result<Rows, 
             affected.map(|rows| vec![vec![Some(rows.to_string())]])
         }
     };
-    (rows, client.query(VARIABLES).await.unwrap())
+    let count = client.query("SELECT ROW_COUNT()").await.unwrap();
+    let variables = client.query(VARIABLES).await.unwrap();
+    (rows.map(trimmed), [count, trimmed(variables)])
 }
 
 struct Sides {

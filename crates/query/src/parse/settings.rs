@@ -90,7 +90,7 @@ fn assignment(cursor: &mut Cursor<'_>) -> Result<Assignment> {
         || cursor.accept("CHARSET")
         || cursor.accept_all(&["CHARACTER", "SET"])
     {
-        let value = value(cursor)?;
+        let value = value(cursor, true)?;
         let collation = if cursor.accept("COLLATE") {
             Some(cursor.name()?)
         } else {
@@ -132,7 +132,7 @@ fn assignment(cursor: &mut Cursor<'_>) -> Result<Assignment> {
     }
     Ok(Assignment {
         target,
-        value: value(cursor)?,
+        value: value(cursor, false)?,
     })
 }
 
@@ -195,7 +195,8 @@ fn isolation_level(cursor: &mut Cursor<'_>) -> Result<&'static str> {
     Ok("READ-COMMITTED")
 }
 
-fn value(cursor: &mut Cursor<'_>) -> Result<Value> {
+/// A value; that of SET NAMES ends before COLLATE, which is a part of any other.
+fn value(cursor: &mut Cursor<'_>, of_names: bool) -> Result<Value> {
     let start = cursor.position();
     let mut depth = 0;
     let mut count = 0;
@@ -205,7 +206,8 @@ fn value(cursor: &mut Cursor<'_>) -> Result<Value> {
             Token::RParen => depth -= 1,
             Token::Comma if depth == 0 => break,
             Token::Word(word)
-                if depth == 0
+                if of_names
+                    && depth == 0
                     && count == 1
                     && word.quote_style.is_none()
                     && word.value.eq_ignore_ascii_case("COLLATE") =>

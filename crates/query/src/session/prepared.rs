@@ -24,7 +24,7 @@ use perigee_sql_bind::Modes;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::fast::{self, FastStatement, Known};
-use super::parameter::{Parameter, Parameters};
+use super::parameter::Parameters;
 use super::turn::Turns;
 use super::{Frontend, Session, analyze, select, statement};
 use crate::error::{Result, SqlError};

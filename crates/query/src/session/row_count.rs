@@ -43,6 +43,11 @@ impl RowCount {
         self.last = own.map_or(NONE, |rows| i64::try_from(rows).unwrap_or(i64::MAX));
     }
 
+    /// The statement has done nothing that counts.
+    pub(super) fn stay(&mut self) {
+        self.own = u64::try_from(self.last).ok();
+    }
+
     /// A step of a program that is no statement of its own has changed so many rows.
     pub(super) fn set(&mut self, rows: u64) {
         self.changed(rows);
@@ -74,8 +79,12 @@ mod tests {
         count.begin();
         count.end(true);
         assert_eq!(count.last(), -1);
-        count.set(0);
-        assert_eq!(count.last(), 0);
+        count.set(4);
+        count.begin();
+        count.changed(0);
+        count.stay();
+        count.end(true);
+        assert_eq!(count.last(), 4);
         count.changed(5);
         count.end(false);
         assert_eq!(count.last(), -1);

@@ -264,7 +264,9 @@ async fn run_kind(
         }
         Statement::Diagnostics(information) => {
             program::diagnostics(session, &information, out, cancel).await?;
-            done(session, out).await
+            done(session, out).await?;
+            session.row_count.stay();
+            Ok(())
         }
         Statement::Deallocate(name) => {
             prepared::deallocate(session, &name)?;

@@ -334,7 +334,7 @@ async fn hints_order_joins_and_change_no_answer() {
         for sql in [&sql, &hinted] {
             let rows = fixture.run(session, sql).await;
             let rows = rows.map(|results| rows_of(&results[0]));
-            let explain = format!("EXPLAIN FORMAT=TREE {sql}");
+            let explain = format!("EXPLAIN FORMAT=ENGINE {sql}");
             let plan = fixture.run(session, &explain).await;
             let plan = plan.map(|results| rows_of(&results[0]));
             both.push((rows.map_err(|e| e.to_string()), plan.ok()));

@@ -8,6 +8,7 @@ use sqlparser::ast::{self, Expr, SelectItem, SetExpr};
 
 use super::*;
 use crate::parse::Grammar;
+use crate::session::parameter::Parameter;
 use sqlparser::tokenizer::Tokenizer;
 
 fn day(year: i32, month: u8, day: u8) -> Civil {
