@@ -130,7 +130,8 @@ fn statement(rng: &mut Rng) -> (String, String) {
             "SELECT MAX(d), SUM(p), COUNT(*), e FROM t WHERE id = {by} GROUP BY e INTO @c, @s, @n, @g"
         ),
         14 => format!("INSERT INTO u SELECT @n := @n + {by}, id FROM t{condition}{order}{limit}"),
-        _ => format!("DELETE FROM u WHERE (@n := @n + 1) % 3 = 0 AND id > {by} ORDER BY v, id"),
+        // Without a column the condition would be a constant for MariaDB, which is looked at before there are rows.
+        _ => format!("DELETE FROM u WHERE (@n := @n + id) % 3 = 0 AND id > {by}"),
     };
     let before =
         format!("SET @n = {start}, @s = 0.00, @r = 0, @g = NULL, @a = {by}, @b = 100, @c = NULL");
