@@ -14,6 +14,7 @@ use perigee_types::DbId;
 
 use crate::inspect::{self, Inspect};
 use crate::size::Size;
+use crate::transfer::{self, Export, Import};
 
 /// A MySQL-protocol database whose storage is disaggregated from its compute and which reduces data
 /// inside the storage (near-data processing).
@@ -39,6 +40,10 @@ enum Command {
     PageStore(PageStore),
     /// Make TPC-H data, start a cluster on this machine, run the 22 queries with NDP off and on
     Demo(Demo),
+    /// Copy a MySQL or MariaDB server, or CSV and Parquet files, into a running Perigee
+    Import(Box<Import>),
+    /// Write tables, or the result of a query, of a running Perigee to Parquet or CSV files
+    Export(Export),
     /// Look at a page, the log or a slice on disk: verified and made readable
     #[command(subcommand)]
     Inspect(Inspect),
@@ -352,6 +357,8 @@ async fn dispatch(command: Command) -> Result<(), String> {
                 .map_err(|e| e.to_string())
         }
         Command::Demo(demo) => run_demo(demo).await,
+        Command::Import(import) => transfer::import(*import).await,
+        Command::Export(export) => transfer::export(export).await,
         Command::Inspect(what) => inspect::run(what).await,
     }
 }

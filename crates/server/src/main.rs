@@ -1,10 +1,11 @@
-//! The `perigee` binary: command line, logging, runtime. What it starts is in `node` and `bench`.
+//! The `perigee` binary: command line, logging, runtime. What it starts is in `node`, `workload` and `transfer`.
 
 mod cli;
 mod files;
 mod inspect;
 mod memory;
 mod size;
+mod transfer;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;

@@ -133,6 +133,16 @@ const FORBIDDEN: &[(&[&str], &[&str], &str)] = &[
         &["perigee-wire-mysql", "perigee-node"],
         "SQL knows no transport",
     ),
+    (
+        &["transfer"],
+        &[
+            "perigee-engine",
+            "perigee-query",
+            "perigee-wire-mysql",
+            "datafusion",
+        ],
+        "imports and exports are clients like any other",
+    ),
 ];
 
 /// Package name -> names of the packages it depends on, without development dependencies.
