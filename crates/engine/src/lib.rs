@@ -15,6 +15,7 @@ mod ddl;
 mod engine;
 mod errand;
 mod error;
+mod few_values;
 mod load;
 pub mod mtr;
 mod overflow;
@@ -44,6 +45,7 @@ pub use ddl::{
 pub use engine::{Engine, EngineConfig};
 pub use errand::{Errand, freeing_space};
 pub use error::EngineError;
+pub use few_values::{FewValues, FewValuesOf};
 pub use load::{BulkLoad, Chunk, Encoder};
 pub use prices::{Prices, ReducedPrices, StoragePrices, WholePrices};
 pub use refusal::{KeyName, Refusal};

@@ -61,7 +61,7 @@ impl SampleOf {
     }
 
     /// What tells it from others of the same table.
-    fn key(&self) -> Vec<u8> {
+    pub(crate) fn key(&self) -> Vec<u8> {
         let mut w = Writer::new();
         w.u16(self.index as u16).bytes(&self.span.lower);
         w.u8(u8::from(self.span.upper.is_some()));

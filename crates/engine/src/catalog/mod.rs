@@ -26,8 +26,8 @@ pub use key::{Descending, Hidden, IndexDef};
 pub use numbers::{Numbers, Step, positive};
 pub(crate) use references::References;
 pub use routine::{RoutineDef, SqlAccess};
+pub(crate) use samples::Answers;
 pub use samples::Sample;
-pub(crate) use samples::Samples;
 pub use stats::{ColumnStats, TableStats};
 pub use store::AccountRecords;
 pub(crate) use store::{

@@ -1,10 +1,10 @@
-//! [`Samples`]: what samples of a table's pages said of conditions, kept as long as its statistics are.
+//! [`Answers`]: what looking at a table's pages said of conditions, kept as long as its statistics are.
 
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
-/// Most answers that are kept of a table. A statement asks for one a table; what prepared statements with
+/// Most answers of a kind that are kept of a table. A statement asks for one a table; what prepared statements with
 /// changing constants ask for pushes out the oldest ones.
 const MOST: usize = 256;
 
@@ -22,27 +22,35 @@ pub struct Sample {
 }
 
 /// Answers by what was asked, the oldest first.
-#[derive(Debug, Default)]
-pub(crate) struct Samples {
-    known: Mutex<VecDeque<(Box<[u8]>, Sample)>>,
+#[derive(Debug)]
+pub(crate) struct Answers<T> {
+    known: Mutex<VecDeque<(Box<[u8]>, T)>>,
 }
 
-impl Samples {
-    /// What a sample said.
-    pub fn get(&self, asked: &[u8]) -> Option<Sample> {
+impl<T> Default for Answers<T> {
+    fn default() -> Self {
+        Self {
+            known: Mutex::default(),
+        }
+    }
+}
+
+impl<T: Clone> Answers<T> {
+    /// What was said.
+    pub fn get(&self, asked: &[u8]) -> Option<T> {
         let known = self.known.lock();
         let mut found = known.iter().filter(|(key, _)| **key == *asked);
-        found.next().map(|(_, sample)| *sample)
+        found.next().map(|(_, answer)| answer.clone())
     }
 
-    /// Keeps what a sample said.
-    pub fn keep(&self, asked: &[u8], sample: Sample) {
+    /// Keeps what was said.
+    pub fn keep(&self, asked: &[u8], answer: T) {
         let mut known = self.known.lock();
         known.retain(|(key, _)| **key != *asked);
         if known.len() == MOST {
             known.pop_front();
         }
-        known.push_back((asked.into(), sample));
+        known.push_back((asked.into(), answer));
     }
 
     /// Forgets all.
@@ -57,7 +65,7 @@ mod tests {
 
     #[test]
     fn as_many_are_kept_as_there_is_room_for() {
-        let samples = Samples::default();
+        let samples = Answers::default();
         let sample = |rows| Sample {
             rows,
             ..Sample::default()

@@ -11,10 +11,11 @@ use perigee_value::{
 };
 use tokio::sync::OnceCell;
 
-use super::{Numbers, Sample, Samples, TableDef, TableStats, positive};
+use super::{Answers, Numbers, Sample, TableDef, TableStats, positive};
 use crate::EngineError;
 use crate::btree::TreeSize;
 use crate::engine::Engine;
+use crate::few_values::FewValues;
 use crate::space::{Retired, TreeKeep};
 use crate::txn::{DefinitionLock, ReadView, TableLocks};
 
@@ -117,7 +118,9 @@ pub struct Table {
     pub(crate) locks: TableLocks,
     stats: RwLock<Arc<TableStats>>,
     /// What samples said of conditions; they go with the statistics.
-    samples: Samples,
+    samples: Answers<Sample>,
+    /// Which values few rows have for which conditions are true; they go with the statistics.
+    few_values: Answers<FewValues>,
     /// Set once the statistics are those of the trees as they are.
     sized: OnceCell<()>,
     added_rows: AtomicI64,
@@ -175,7 +178,8 @@ impl Table {
             retired: AtomicU64::new(0),
             most_changed: AtomicU64::new(most_changed(&stats)),
             stats: RwLock::new(Arc::new(stats)),
-            samples: Samples::default(),
+            samples: Answers::default(),
+            few_values: Answers::default(),
             sized: OnceCell::from(()),
             added_rows: AtomicI64::new(0),
             changed_rows: AtomicU64::new(0),
@@ -278,12 +282,23 @@ impl Table {
         self.samples.keep(asked, sample);
     }
 
+    /// Which values were found by what was asked so, if that is known.
+    pub(crate) fn few_values(&self, asked: &[u8]) -> Option<FewValues> {
+        self.few_values.get(asked)
+    }
+
+    /// Keeps the values that were found until the statistics are gathered anew.
+    pub(crate) fn keep_few_values(&self, asked: &[u8], values: FewValues) {
+        self.few_values.keep(asked, values);
+    }
+
     /// Replaces the statistics by new ones.
     fn set_stats(&self, stats: TableStats) {
         let most = most_changed(&stats);
         self.most_changed.store(most, Ordering::Relaxed);
         *self.stats.write() = Arc::new(stats);
         self.samples.clear();
+        self.few_values.clear();
         self.added_rows.store(0, Ordering::Relaxed);
     }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use perigee_engine::catalog::Sample;
-use perigee_engine::{Analysis, SampleHow, SampleOf};
+use perigee_engine::{Analysis, FewValuesOf, SampleHow, SampleOf};
 use perigee_expr::Arithmetic;
 use perigee_page_store::Config;
 
@@ -140,6 +140,60 @@ async fn what_samples_said_goes_with_the_statistics() {
     let all = Analysis::All;
     engine.analyze_table(&table, &all, &cancel).await.unwrap();
     assert_eq!(one.known(), None);
+}
+
+/// The keys of at most so many rows whose amount is less than so much.
+fn keys_of(table: &Arc<Table>, units: i128, most: usize) -> FewValuesOf {
+    FewValuesOf {
+        rows: of(table, KeySpan::all(), units),
+        place: 0,
+        most,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn few_values_are_those_that_are_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = EngineConfig {
+        buffer_pool: 8 << 20,
+        ..EngineConfig::default()
+    };
+    let (engine, table) = loaded(dir.path(), Config::default(), config).await;
+    // Amounts of 0.01 and 0.02.
+    let mut expected: Vec<_> = (0..ROWS).filter(|id| matches!(id % 1000, 1 | 2)).collect();
+    let all = keys_of(&table, 3, expected.len());
+    let how = how(10_000, false);
+    assert_eq!(all.known(), None);
+    assert!(engine.few_values(&all, &how).await.unwrap());
+    let as_keys = |ids: &[i64]| ids.iter().copied().map(Datum::Int).collect::<Vec<_>>();
+    assert_eq!(all.known().unwrap().unwrap()[..], as_keys(&expected));
+    // One more than are wanted, and more pages than may be looked at.
+    let fewer = keys_of(&table, 3, expected.len() - 1);
+    assert!(!engine.few_values(&fewer, &how).await.unwrap());
+    assert_eq!(fewer.known(), Some(None));
+    let few_pages = SampleHow {
+        pages: 3,
+        ..how.clone()
+    };
+    let other = keys_of(&table, 2, 1000);
+    assert!(!engine.few_values(&other, &few_pages).await.unwrap());
+    // Rows that are deleted are not there, whatever was kept.
+    let mut transaction = engine.begin(TransactionOptions::default());
+    let gone = expected.remove(0);
+    let mut key = Vec::new();
+    key::encode_key(&table.clustered().layout, &[Datum::Int(gone)], &mut key).unwrap();
+    transaction.delete_row(&table, &key).await.unwrap();
+    transaction.commit().await.unwrap();
+    let again = keys_of(&table, 3, expected.len());
+    assert!(engine.few_values(&again, &how).await.unwrap());
+    assert_eq!(again.known().unwrap().unwrap()[..], as_keys(&expected));
+    let cancel = CancelToken::new();
+    let analysis = Analysis::All;
+    engine
+        .analyze_table(&table, &analysis, &cancel)
+        .await
+        .unwrap();
+    assert_eq!(all.known(), None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

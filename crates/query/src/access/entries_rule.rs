@@ -86,6 +86,7 @@ impl Candidate {
         entries.projection = key.to_vec();
         entries.filters = about_entries;
         entries.sampled = scan.sampled.filter(|_| rest.is_empty());
+        entries.known_keys = scan.known_keys.clone().filter(|_| rest.is_empty());
         let needed = entries.needed();
         entries.path = entries.wanted(&needed).path_by(index, own);
         let matches = entries

@@ -41,6 +41,7 @@ use super::engine_error;
 use super::estimate::conjunction_factor;
 use super::filters::{FilterOrigin, RunTimeFilter};
 use super::join_key::ScanColumn;
+use super::known_keys::{KeyWish, KnownKeys};
 use super::paths::{AccessPath, Wanted};
 use super::placement::{GroupWork, Placement, Work};
 use super::sampling::{SampledShare, Wish};
@@ -152,6 +153,8 @@ pub struct PageScanExec {
     hints: Vec<Arc<dyn PhysicalExpr>>,
     /// What a sample says of the filters.
     pub(super) sampled: Option<SampledShare>,
+    /// Keys that its rows have, if they are few.
+    pub(super) known_keys: Option<KnownKeys>,
     pub(super) limit: Option<usize>,
     /// Rows in key order, perhaps backwards.
     pub(super) order: Option<ScanOrder>,
@@ -220,6 +223,7 @@ impl PageScanExec {
             filters,
             hints,
             sampled: None,
+            known_keys: None,
             limit,
             order: None,
             join: None,
@@ -230,7 +234,8 @@ impl PageScanExec {
         };
         exec.path = exec.cheapest_path();
         exec.sampled = Wish::of(&exec).and_then(|wish| wish.known());
-        if exec.sampled.is_some() {
+        exec.known_keys = KeyWish::of(&exec).and_then(|wish| wish.known());
+        if exec.sampled.is_some() || exec.known_keys.is_some() {
             exec.path = exec.cheapest_path();
         }
         Ok(exec.rebuilt())
@@ -454,9 +459,10 @@ impl PageScanExec {
 
     /// Share of the table's rows that is expected to pass the filters.
     pub(super) fn filter_factor(&self) -> f64 {
-        match &self.sampled {
-            Some(sampled) => sampled.share,
-            None => conjunction_factor(&self.filters, &self.stats),
+        match (&self.known_keys, &self.sampled) {
+            (Some(known), _) => (known.count as f64 / (self.stats.rows as f64).max(1.0)).min(1.0),
+            (None, Some(sampled)) => sampled.share,
+            (None, None) => conjunction_factor(&self.filters, &self.stats),
         }
     }
 

@@ -49,6 +49,7 @@ pub(super) use inner::{InnerSide, KeyPart, Step};
 use probe::{Combine, Kind, Probe};
 
 use super::exec::PageScanExec;
+use super::join_rule::key_column;
 
 /// Most outer rows whose keys are looked up with one request.
 pub(super) const MAX_SLICE: usize = 8192;
@@ -187,6 +188,15 @@ impl IndexJoinExec {
 
     /// The column of the outer rows that a column of the result is, if it is one.
     pub(super) fn column_of_outer(&self, output: usize) -> Option<usize> {
+        self.column_of(self.combine.outer, output)
+    }
+
+    /// The column of the inner rows that a column of the result is, if it is one.
+    pub(super) fn column_of_inner(&self, output: usize) -> Option<usize> {
+        self.column_of(self.combine.outer.negate(), output)
+    }
+
+    fn column_of(&self, side: JoinSide, output: usize) -> Option<usize> {
         let outer = self.combine.outer;
         let (left, right) = sides(outer, self.input.schema(), self.inner.schema.clone());
         let (_, columns) = build_join_schema(&left, &right, &self.join_type);
@@ -194,8 +204,32 @@ impl IndexJoinExec {
             Some(projection) => *projection.get(output)?,
             None => output,
         };
-        let column = columns.get(at).filter(|column| column.side == outer)?;
+        let column = columns.get(at).filter(|column| column.side == side)?;
         Some(column.index)
+    }
+
+    /// The column of the inner table that an expression over the inner rows is, as joins compare it.
+    pub(super) fn column_of_table(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<u16> {
+        key_column(&self.inner.scan, &self.inner.steps, expr)
+    }
+
+    /// The columns of the inner table that are looked up, and their values over the outer rows.
+    pub(super) fn looked_up(&self) -> Vec<(u16, &Arc<dyn PhysicalExpr>)> {
+        let InnerSide { scan, key, .. } = &*self.inner;
+        let index = &scan.table.indexes[scan.path.index];
+        let columns = index.layout.key.iter();
+        let columns = columns.map(|place| index.columns[usize::from(*place)]);
+        columns.zip(key.iter().map(|part| &part.value)).collect()
+    }
+
+    /// The outer rows.
+    pub(super) fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+
+    /// True if all that is delivered are pairs that meet.
+    pub(super) fn is_inner(&self) -> bool {
+        self.combine.kind == Kind::Inner
     }
 
     /// The inner table, with the index as its path.
@@ -278,7 +312,7 @@ impl IndexJoinExec {
     }
 
     /// Rows expected for so many outer rows.
-    fn estimate(&self, outer: usize) -> usize {
+    pub(super) fn estimate(&self, outer: usize) -> usize {
         let outer = outer as f64;
         let found = self.inner.matches * self.inner.scan.filter_factor();
         let share = found.min(1.0);

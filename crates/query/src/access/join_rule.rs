@@ -7,10 +7,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinSide, NullEquality, Result as DfResult};
+use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -20,29 +22,57 @@ use perigee_engine::catalog::HIDDEN_ROW_ID;
 
 use super::Reason;
 use super::exec::{NdpChoice, PageScanExec, as_page_scan};
+use super::expected_rows::ExpectedRows;
 use super::index_join::{IndexJoinExec, InnerSide, JoinParts, KeyPart, Step};
 use super::join_key::{Around, Strings, same_key};
 use super::paths::AccessPath;
-use super::skew::{Found, rows_per_probe, spread_of};
-use crate::plan::rewrite::{Rewrite, Rewritten};
+use super::skew::{Found, rows_per_probe, spreads_of};
+use crate::plan::rewrite::Rewritten;
 
 /// Lookups must be expected to cost at most one part in so many of the access they replace: the
 /// cost of a scan is known, the number of outer rows is only estimated, in joins of several tables
 /// to be wrong by such a factor.
 pub(super) const SAFETY: f64 = 3.0;
 
-/// The rule. Upwards, so that a join's outer side is final when it is looked at.
-pub(super) const INDEX_JOINS: Rewrite = Rewrite::upwards("IndexNestedLoopJoin", replace);
+/// The rule.
+#[derive(Debug)]
+pub(super) struct IndexJoins;
 
-fn replace(node: Arc<dyn ExecutionPlan>) -> Rewritten {
+impl PhysicalOptimizerRule for IndexJoins {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let expected = ExpectedRows::default();
+        // Upwards, so that a join's outer side is final when it is looked at.
+        Ok(plan.transform_up(|node| replace(node, &expected))?.data)
+    }
+
+    fn name(&self) -> &str {
+        "IndexNestedLoopJoin"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn replace(node: Arc<dyn ExecutionPlan>, expected: &ExpectedRows) -> Rewritten {
     let Some(join) = node.downcast_ref::<HashJoinExec>() else {
         return Ok(Transformed::no(node));
     };
     let mut best: Option<(f64, Candidate)> = None;
     for outer in [JoinSide::Left, JoinSide::Right] {
-        let keys = rows(outer_plan(join, outer))?;
-        let Some(keys) = keys else { continue };
-        for candidate in candidates(join, outer) {
+        let plan = outer_plan(join, outer);
+        let Some(least) = rows(plan)? else { continue };
+        let mut candidates = candidates(join, outer);
+        candidates.retain(|candidate| candidate.saved(least) > 0.0);
+        if candidates.is_empty() {
+            continue;
+        }
+        let keys = expected.of(plan)?.unwrap_or(least);
+        for candidate in candidates {
             let saved = candidate.saved(keys);
             if saved > 0.0 && best.as_ref().is_none_or(|(most, _)| saved > *most) {
                 best = Some((saved, candidate));
@@ -55,7 +85,7 @@ fn replace(node: Arc<dyn ExecutionPlan>) -> Rewritten {
     })
 }
 
-/// Rows that a plan is expected to deliver.
+/// Rows that a plan is expected to deliver, as far as DataFusion knows.
 pub(super) fn rows(plan: &Arc<dyn ExecutionPlan>) -> DfResult<Option<f64>> {
     let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new())?;
     Ok(statistics.num_rows.get_value().map(|rows| *rows as f64))
@@ -135,8 +165,8 @@ pub(super) fn candidates(join: &HashJoinExec, outer: JoinSide) -> Vec<Candidate>
             let found: Vec<_> = columns
                 .map(|(place, part)| {
                     let column = inner_index.columns[usize::from(*place)];
-                    let probe = spread_of(probing, &part.value)?;
-                    Found::of(&scan.table, &scan.stats, column, &probe)
+                    let probes = spreads_of(probing, &part.value);
+                    Found::of(&scan.table, &scan.stats, column, &probes)
                 })
                 .collect();
             let matches = rows_per_probe(&scan.stats, inner_index, &found);
@@ -193,7 +223,11 @@ fn table_below(plan: &Arc<dyn ExecutionPlan>) -> Option<(&PageScanExec, Vec<Step
 
 /// The table column that an expression over the inner side is, if values that the join calls equal
 /// have the same key.
-fn key_column(scan: &PageScanExec, steps: &[Step], expr: &Arc<dyn PhysicalExpr>) -> Option<u16> {
+pub(super) fn key_column(
+    scan: &PageScanExec,
+    steps: &[Step],
+    expr: &Arc<dyn PhysicalExpr>,
+) -> Option<u16> {
     let mut around = Around::default();
     let output = look_below(&mut around, steps, expr)?;
     let column = *scan.projection.get(output)? as u16;

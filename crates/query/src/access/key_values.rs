@@ -61,7 +61,8 @@ impl Values {
         Self::Points(Vec::new())
     }
 
-    fn points(mut points: Vec<Vec<u8>>) -> Self {
+    /// These values, in any order.
+    pub fn points(mut points: Vec<Vec<u8>>) -> Self {
         points.sort_unstable();
         points.dedup();
         Self::Points(points)

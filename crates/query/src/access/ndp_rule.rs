@@ -30,7 +30,7 @@ use super::entries_rule::ENTRIES_FIRST;
 use super::exec::{NdpChoice, PageScanExec, ScanAggregate, as_page_scan};
 use super::filters::{JoinFilterRule, TopFilterRule};
 use super::groups::grouping_of;
-use super::join_rule::INDEX_JOINS;
+use super::join_rule::IndexJoins;
 use super::join_table::JoinTableRule;
 use super::late_rule::LATE_COLUMNS;
 use super::order_rule::{INDEX_ORDER, above};
@@ -65,7 +65,7 @@ pub fn physical_rules(
             // Before the rule that looks at entries first, which may do so for what rows are sorted by.
             out.push(Arc::new(LATE_COLUMNS));
             // Before the NDP rule, which moves filters that are not pushed out of accesses.
-            out.push(Arc::new(INDEX_JOINS));
+            out.push(Arc::new(IndexJoins));
             out.push(Arc::new(ENTRIES_FIRST));
             out.push(Arc::new(JoinTableRule));
             out.push(Arc::new(NdpRule {
@@ -514,6 +514,7 @@ fn by_cost(scan: &PageScanExec) -> NdpChoice {
 fn filter_above(mut scan: PageScanExec) -> DfResult<Arc<dyn ExecutionPlan>> {
     let filters = std::mem::take(&mut scan.filters);
     scan.sampled = None;
+    scan.known_keys = None;
     let wanted = scan.projection.len();
     let predicate = conjunction(filters);
     for column in collect_columns(&predicate) {

@@ -68,6 +68,7 @@ pub(super) fn own_rows(
     let mut rows = scan.clone();
     rows.filters = filters;
     rows.sampled = None;
+    rows.known_keys = None;
     rows.path = AccessPath {
         equal_columns: key.len(),
         possible: scan.path.possible.clone(),

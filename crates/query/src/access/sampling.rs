@@ -19,6 +19,7 @@ use perigee_engine::{SampleHow, SampleOf};
 use super::engine_error;
 use super::estimate::{conjunction_factor, filter_factor, is_certain};
 use super::exec::PageScanExec;
+use super::known_keys::{KeyWish, LEAST_COST};
 use super::table::TableAccess;
 
 /// An access of fewer leaf pages is not sampled: whatever the answer were, the access would cost little.
@@ -175,13 +176,14 @@ fn share_of(sample: &Sample, expected: f64) -> f64 {
     }
 }
 
-/// Takes the samples that the accesses of a plan ask for and that are not known. True if the plan should be made
-/// anew: an estimate that the order of its joins depends on may be another one now.
+/// Takes the samples that the accesses of a plan ask for and that are not known, and finds the keys by which small
+/// tables may be joined. True if the plan should be made anew: an estimate that the order of its joins depends on may be
+/// another one now.
 ///
 /// # Errors
 /// If the statement was stopped.
 pub async fn sample(plan: &LogicalPlan, scans: &ScanCounters) -> DfResult<bool> {
-    let mut wishes = Vec::new();
+    let mut accesses = Vec::new();
     let mut joins = false;
     plan.apply_with_subqueries(|node| {
         joins |= matches!(node, LogicalPlan::Join(_));
@@ -189,14 +191,16 @@ pub async fn sample(plan: &LogicalPlan, scans: &ScanCounters) -> DfResult<bool> 
             && let Ok(provider) = source_as_provider(&scan.source)
             && let Some(access) = provider.downcast_ref::<TableAccess>()
             && let Ok(planned) = access.plan(scan.projection.as_ref(), &scan.filters, scan.fetch)
-            && planned.sampled.is_none()
         {
-            wishes.extend(Wish::of(&planned).map(|wish| (wish, planned.context)));
+            accesses.push(planned);
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    let mut taken = false;
-    let taking = wishes.iter().map(|(wish, context)| async {
+    let mut known = false;
+    let unknown = accesses.iter().filter(|access| access.sampled.is_none());
+    let wishes = unknown.filter_map(|access| Some((access, Wish::of(access)?)));
+    let taking = wishes.map(|(access, wish)| async move {
+        let context = &access.context;
         let how = SampleHow {
             pages: wish.pages,
             ndp: wish.ndp,
@@ -207,11 +211,19 @@ pub async fn sample(plan: &LogicalPlan, scans: &ScanCounters) -> DfResult<bool> 
     });
     for sample in futures::future::join_all(taking).await {
         if let Some(sample) = sample.map_err(engine_error)? {
-            taken = true;
+            known = true;
             scans.count_sample(&sample);
         }
     }
-    Ok(taken && joins)
+    let cost: f64 = accesses.iter().map(PageScanExec::cost).sum();
+    if joins && cost >= LEAST_COST {
+        for access in &accesses {
+            if let Some(wish) = KeyWish::of(access).filter(KeyWish::is_open) {
+                known |= wish.look(access).await.map_err(engine_error)?;
+            }
+        }
+    }
+    Ok(known && joins)
 }
 
 #[cfg(test)]

@@ -4,21 +4,30 @@
 
 use std::sync::Arc;
 
+use datafusion::common::JoinType;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::joins::HashJoinExec;
 use perigee_engine::catalog::{ColumnStats, Index, Table, TableStats};
 use perigee_value::{ColumnType, Datum, key};
 
 use super::cost::rows_per_key;
 use super::estimate::conjunction_factor;
 use super::exec::{PageScanExec, as_page_scan};
-use super::filters::below;
+use super::filters::{below, of_inner, same_place};
+use super::index_join::IndexJoinExec;
 use super::join_key::scan_column;
 use super::key_values::{KeyColumn, Values};
 
 /// Conditions with more values are taken for none: each would have to be looked up.
 const MOST_POINTS: usize = 256;
+
+/// Values that are looked up in all of more than two columns that are equal, as many of each column,
+const VALUES_OF_SEVERAL: usize = 256;
+
+/// and so many of each at least.
+const LEAST_VALUES: usize = 4;
 
 /// The values of a column among some rows of its table, NULLs left out.
 #[derive(Clone)]
@@ -55,7 +64,14 @@ impl Spread {
         let all = Self::of_table(&scan.table, &scan.stats, column)?;
         let is_about = |filter: &&Arc<dyn PhysicalExpr>| all.column.of(filter).is_some();
         let about: Vec<_> = scan.filters.iter().filter(is_about).cloned().collect();
-        let only = all.column.of_all(&about);
+        let known = scan
+            .known_keys
+            .as_ref()
+            .filter(|known| known.column == column);
+        let only = match known {
+            Some(known) => Some(known.values.clone()),
+            None => all.column.of_all(&about),
+        };
         let restricted = Self {
             passing: conjunction_factor(&about, &scan.stats).max(f64::MIN_POSITIVE),
             only,
@@ -84,25 +100,17 @@ impl Spread {
     /// The probability that a value of the one and a value of the other, each taken from any row, are the same;
     /// `None` if they cannot be compared here.
     pub fn meets(&self, other: &Self) -> Option<f64> {
-        if !comparable(self.column.ty, other.column.ty) {
-            return None;
+        Some(Meeting::of(&[self, other])?.same(0..2))
+    }
+
+    /// What looking up values in all rows of the table finds, given the probability that they are the same as one of
+    /// these rows has.
+    pub fn found(&self, share: f64) -> Found {
+        let share = share * self.passing;
+        Found {
+            times: share * self.known().distinct.max(1) as f64,
+            rows: share * (self.stats.rows as f64).max(1.0),
         }
-        let mut frequent = self.frequent();
-        for value in other.frequent() {
-            if !frequent.contains(&value) {
-                frequent.push(value);
-            }
-        }
-        let (mut met, mut mine, mut others) = (0.0, 0.0, 0.0);
-        for value in &frequent {
-            let (one, another) = (self.share(value), other.share(value));
-            met += one * another;
-            mine += one;
-            others += another;
-        }
-        let rest = (1.0 - f64::min(mine, 1.0)) * (1.0 - f64::min(others, 1.0));
-        let values = self.distinct().max(other.distinct()) - frequent.len() as f64;
-        Some((met + rest / values.max(1.0)).min(1.0))
     }
 
     fn known(&self) -> &ColumnStats {
@@ -131,6 +139,16 @@ impl Spread {
         let uppers = histogram.flat_map(|histogram| histogram.buckets());
         let uppers = uppers.map(|bucket| bucket.upper.clone());
         uppers.filter(|value| self.share(value) > 0.0).collect()
+    }
+
+    /// The most frequent ones of them, at most so many.
+    fn most_frequent(&self, most: usize) -> Vec<Datum> {
+        let mut values: Vec<_> = self.frequent();
+        if values.len() > most {
+            values.sort_by_cached_key(|value| std::cmp::Reverse((self.share(value) * 1e15) as u64));
+            values.truncate(most);
+        }
+        values
     }
 
     /// Share of the rows that have a value.
@@ -168,6 +186,89 @@ fn comparable(one: ColumnType, other: ColumnType) -> bool {
     one == other || one.is_string() && other.is_string() || is_integer(one) && is_integer(other)
 }
 
+/// Columns that are compared: how likely it is that values of theirs, each taken from any row, are the same. The
+/// frequent values of all of them meet, though each pair of them may be compared with a key only, in which no
+/// value is frequent.
+pub(super) struct Meeting {
+    columns: Vec<Shares>,
+}
+
+/// What of a column's rows has which values.
+struct Shares {
+    /// Those that are frequent in one of the columns.
+    frequent: Vec<f64>,
+    /// All others.
+    rest: f64,
+    /// How many different ones these are.
+    others: f64,
+}
+
+impl Meeting {
+    /// `None` if they cannot be compared here.
+    pub fn of(columns: &[&Spread]) -> Option<Self> {
+        let (first, others) = columns.split_first()?;
+        let mut others = others.iter();
+        if !others.all(|other| comparable(first.column.ty, other.column.ty)) {
+            return None;
+        }
+        let of_each = match columns.len() {
+            ..=2 => MOST_POINTS,
+            several => (VALUES_OF_SEVERAL / several).max(LEAST_VALUES),
+        };
+        let mut values: Vec<Datum> = Vec::new();
+        for value in columns
+            .iter()
+            .flat_map(|column| column.most_frequent(of_each))
+        {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        let shares = |column: &&Spread| {
+            let frequent: Vec<_> = values.iter().map(|value| column.share(value)).collect();
+            Shares {
+                rest: 1.0 - frequent.iter().sum::<f64>().min(1.0),
+                others: (column.distinct() - values.len() as f64).max(1.0),
+                frequent,
+            }
+        };
+        Some(Self {
+            columns: columns.iter().map(shares).collect(),
+        })
+    }
+
+    /// The probability that values of some of the columns, by their numbers, are all the same.
+    pub fn same(&self, columns: impl IntoIterator<Item = usize>) -> f64 {
+        let columns: Vec<_> = columns.into_iter().map(|at| &self.columns[at]).collect();
+        let Some((first, others)) = columns.split_first() else {
+            return 1.0;
+        };
+        let mut met = first.frequent.clone();
+        let (mut rest, mut values) = (first.rest, first.others);
+        for column in others {
+            for (all, share) in met.iter_mut().zip(&column.frequent) {
+                *all *= share;
+            }
+            rest *= column.rest;
+            values = values.max(column.others);
+        }
+        let rest = rest / values.powi(others.len() as i32);
+        (met.iter().sum::<f64>() + rest).min(1.0)
+    }
+}
+
+/// The probability that a value of the columns `one`, which are all equal, is one of the columns `other`, which are, too;
+/// `None` if they cannot be compared here, or nothing is known of one side.
+pub(super) fn equal(one: &[Spread], other: &[Spread]) -> Option<f64> {
+    if one.is_empty() || other.is_empty() {
+        return None;
+    }
+    let all: Vec<&Spread> = one.iter().chain(other).collect();
+    let meeting = Meeting::of(&all)?;
+    let sides = meeting.same(0..one.len()) * meeting.same(one.len()..all.len());
+    Some((meeting.same(0..all.len()) / sides.max(f64::MIN_POSITIVE)).min(1.0))
+}
+
 /// What looking up values in a column of a table finds, compared with looking up any of its values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
@@ -178,14 +279,16 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// What looking up the values of `probe` in all rows of a table finds.
-    pub fn of(table: &Table, stats: &Arc<TableStats>, column: u16, probe: &Spread) -> Option<Self> {
+    /// What looking up the values of `probes`, columns that are all equal, in all rows of a table finds.
+    pub fn of(
+        table: &Table,
+        stats: &Arc<TableStats>,
+        column: u16,
+        probes: &[Spread],
+    ) -> Option<Self> {
         let own = Spread::of_table(table, stats, column)?;
-        let share = own.meets(probe)?;
-        Some(Self {
-            times: share * own.distinct(),
-            rows: share * (stats.rows as f64).max(1.0),
-        })
+        let share = equal(std::slice::from_ref(&own), probes)?;
+        Some(own.found(share))
     }
 }
 
@@ -205,22 +308,69 @@ pub(super) fn rows_per_probe(stats: &TableStats, index: &Index, found: &[Option<
         .min(most)
 }
 
-/// The values that an expression over the rows of a plan has, if it is a column of a table as joins compare it.
-pub(super) fn spread_of(
+/// The values that an expression over the rows of a plan has: those of all columns of tables that it is equal to in
+/// these rows, as joins compare it.
+pub(super) fn spreads_of(
     plan: &Arc<dyn ExecutionPlan>,
     expr: &Arc<dyn PhysicalExpr>,
-) -> Option<Spread> {
+) -> Vec<Spread> {
     if let Some(scan) = as_page_scan(plan) {
-        let column = scan_column(scan, expr).filter(|_| scan.aggregate.is_none())?;
-        return Spread::of_access(scan, column.number);
+        let column = scan_column(scan, expr).filter(|_| scan.aggregate.is_none());
+        let spread = column.and_then(|column| Spread::of_access(scan, column.number));
+        return spread.into_iter().collect();
+    }
+    if let Some(join) = plan.downcast_ref::<IndexJoinExec>() {
+        return spreads_of_lookups(plan, join, expr);
     }
     // Groups have each value once.
     if plan.is::<AggregateExec>() {
-        return None;
+        return Vec::new();
     }
     let inputs = plan.children().into_iter();
-    let mut inputs = inputs.zip(below(plan, &[(0, expr.clone())]));
-    inputs.find_map(|(input, parts)| spread_of(input, &parts.first()?.1))
+    let inputs = inputs.zip(below(plan, &[(0, expr.clone())]));
+    let mut spreads =
+        inputs.filter_map(|(input, parts)| Some(spreads_of(input, &parts.first()?.1)));
+    let join = plan.downcast_ref::<HashJoinExec>();
+    match join.is_some_and(|join| *join.join_type() == JoinType::Inner) {
+        true => spreads.flatten().collect(),
+        // Rows that meet nothing may be kept, and inputs of a union are not joined.
+        false => spreads
+            .find(|spreads| !spreads.is_empty())
+            .unwrap_or_default(),
+    }
+}
+
+/// The same over the rows of lookups.
+fn spreads_of_lookups(
+    plan: &Arc<dyn ExecutionPlan>,
+    join: &IndexJoinExec,
+    expr: &Arc<dyn PhysicalExpr>,
+) -> Vec<Spread> {
+    let scan = join.inner();
+    let of_table = |column: u16| Spread::of_access(scan, column);
+    let mut looked_up = join.looked_up().into_iter().filter(|_| join.is_inner());
+    let of_outer = below(plan, &[(0, expr.clone())])
+        .into_iter()
+        .flatten()
+        .next();
+    let (mut spreads, met) = match of_outer {
+        Some((_, of_outer)) => {
+            let key = looked_up.find(|(_, value)| same_place(value, &of_outer));
+            let met = key.and_then(|(column, _)| of_table(column));
+            (spreads_of(join.input(), &of_outer), met)
+        }
+        None => {
+            let column = of_inner(join, expr).and_then(|expr| join.column_of_table(&expr));
+            let Some(column) = column else {
+                return Vec::new();
+            };
+            let key = looked_up.find(|(key, _)| *key == column);
+            let outer = key.map_or_else(Vec::new, |(_, value)| spreads_of(join.input(), value));
+            (outer, of_table(column))
+        }
+    };
+    spreads.extend(met);
+    spreads
 }
 
 #[cfg(test)]
@@ -310,6 +460,27 @@ mod tests {
         let average = 1.0 / column(skewed()).distinct();
         let share = column(skewed()).meets(&column(skewed())).unwrap();
         assert!(share > 100.0 * average, "{share}");
+    }
+
+    #[test]
+    fn frequent_values_meet_at_a_key() {
+        let key: Vec<i64> = (0..2000).collect();
+        let all = [column(skewed()), column(key), column(skewed())];
+        let truth = truth(&skewed(), &skewed()) / 2000.0;
+        let meeting = Meeting::of(&all.each_ref()).unwrap();
+        let share = meeting.same(0..3);
+        assert!((share / truth - 1.0).abs() < 0.35, "{share} of {truth}");
+        let pairs = meeting.same(0..2) * meeting.same(1..3);
+        assert!(share > 100.0 * pairs, "{share}, {pairs} by pairs");
+        // Given that the first two met.
+        let met = equal(&all[..2], &all[2..]).unwrap();
+        assert!((met - share * 2000.0).abs() < 0.1, "{met}");
+        // Evenly spread values are as independent as their pairs.
+        let even: Vec<i64> = (0..2000).map(|n| n % 500).collect();
+        let all = [0; 3].map(|_| column(even.clone()));
+        let share = Meeting::of(&all.each_ref()).unwrap().same(0..3) * 500.0 * 500.0;
+        assert!((share - 1.0).abs() < 0.1, "{share}");
+        assert!(equal(&all[..1], &[]).is_none());
     }
 
     #[test]

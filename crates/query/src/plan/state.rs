@@ -22,7 +22,7 @@ use super::in_order::IN_ORDER;
 use super::lists::Simplify;
 use super::null_safe::NullSafe;
 use super::wide_union::WideUnions;
-use crate::access::JoinOrder;
+use crate::access::{EarlyGroups, JoinOrder};
 use crate::interrupt;
 
 /// Rows of a batch.
@@ -57,7 +57,7 @@ fn config(partitions: usize, memory: usize) -> SessionConfig {
     config
 }
 
-/// DataFusion's rule behind which joins are ordered.
+/// DataFusion's rule behind which joins are ordered, and rows that are joined grouped before.
 const PUSH_DOWN_FILTER: &str = "push_down_filter";
 
 /// DataFusion's rules, with its simplification as we need it, and the order of joins.
@@ -71,10 +71,12 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let ours = ours.chain([Arc::new(AggregateOrder) as _]);
     ours.flat_map(|rule| {
         // Filters have to be at their tables by then, and no columns left out between joins yet.
-        let order = (rule.name() == PUSH_DOWN_FILTER).then(|| Arc::new(JoinOrder) as _);
+        let ours: [Arc<dyn OptimizerRule + Send + Sync>; 2] =
+            [Arc::new(EarlyGroups), Arc::new(JoinOrder)];
+        let is_before = rule.name() == PUSH_DOWN_FILTER;
         [Arc::new(Interruptible) as _, rule]
             .into_iter()
-            .chain(order)
+            .chain(ours.into_iter().filter(move |_| is_before))
     })
     .collect()
 }

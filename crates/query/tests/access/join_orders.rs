@@ -383,3 +383,131 @@ async fn tables_are_joined_where_hints_want_them() {
         }
     }
 }
+
+/// Customers of whom one visits and orders half of the time, and cities of which one has half of the customers.
+async fn frequent() -> (Fixture, Session) {
+    let fixture = Fixture::new(Setup::default()).await;
+    let mut session = fixture.session();
+    let create = "CREATE DATABASE test; USE test;
+        CREATE TABLE city (id INT NOT NULL PRIMARY KEY, name VARCHAR(20) NOT NULL);
+        CREATE TABLE customer (id INT NOT NULL PRIMARY KEY, city INT NOT NULL, note VARCHAR(100) NOT NULL,
+            KEY by_city (city));
+        CREATE TABLE visit (id INT NOT NULL PRIMARY KEY, customer INT NOT NULL, day INT NOT NULL,
+            KEY by_customer (customer));
+        CREATE TABLE orders (id INT NOT NULL PRIMARY KEY, customer INT NOT NULL, KEY by_customer (customer));
+        CREATE TABLE line (id INT NOT NULL PRIMARY KEY, orders INT NOT NULL, amount INT NOT NULL,
+            KEY by_orders (orders))";
+    fixture.run(&mut session, create).await.unwrap();
+    let rows = |count: i64, row: &dyn Fn(i64) -> String| -> String {
+        (0..count).map(|n| format!("{n}|{}\n", row(n))).collect()
+    };
+    let of = |n: i64, frequent: i64, all: i64| match n % 2 {
+        0 => frequent,
+        _ => n * 7919 % all,
+    };
+    let tables = [
+        ("city", rows(500, &|n| format!("city {n}"))),
+        (
+            "customer",
+            rows(40_000, &|n| format!("{}|{n:=>90}", of(n, 7, 500))),
+        ),
+        (
+            "visit",
+            rows(4000, &|n| format!("{}|{}", of(n, 5, 2000), n / 10)),
+        ),
+        ("orders", rows(6000, &|n| of(n, 5, 2000).to_string())),
+        ("line", rows(60_000, &|n| format!("{}|{}", n / 10, n % 100))),
+    ];
+    for (table, text) in tables {
+        let sql = format!("LOAD DATA LOCAL INFILE 'f' INTO TABLE {table} FIELDS TERMINATED BY '|'");
+        let text = text.into_bytes();
+        fixture.run_with(&mut session, &sql, text).await.unwrap();
+    }
+    let time = "optimizer_sample_time = 60000"; // however busy the machine is
+    set(&fixture, &mut session, time).await;
+    (fixture, session)
+}
+
+/// How a table is read in the plan of a query, by its alias.
+async fn access(fixture: &Fixture, session: &mut Session, sql: &str, alias: &str) -> String {
+    let plan = answer(fixture, session, &format!("EXPLAIN {sql}")).await;
+    let mut cells = plan.iter().map(|line| line.split('|').collect::<Vec<_>>());
+    let of_alias = cells.find(|cells| cells[2] == alias);
+    of_alias.expect("the table is in the plan")[4].to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_leads_to_a_frequent_key() {
+    let (fixture, mut session) = frequent().await;
+    let session = &mut session;
+    let of = |city: &str| {
+        format!(
+            "SELECT COUNT(*), SUM(c.id) FROM city t JOIN customer c ON c.city = t.id WHERE t.name = 'city {city}'"
+        )
+    };
+    assert_eq!(access(&fixture, session, &of("9"), "c").await, "ref");
+    assert_ne!(access(&fixture, session, &of("7"), "c").await, "ref");
+    for (city, count) in [("7", 20_080), ("9", 80)] {
+        let rows = answer(&fixture, session, &of(city)).await;
+        assert!(rows[0].starts_with(&format!("{count}|")), "{rows:?}");
+    }
+    // What was found goes with the statistics; without samples nothing is looked for.
+    set(&fixture, session, "optimizer_sample_pages = 0").await;
+    assert_eq!(access(&fixture, session, &of("7"), "c").await, "ref");
+    set(&fixture, session, "optimizer_sample_pages = 64").await;
+    assert_ne!(access(&fixture, session, &of("7"), "c").await, "ref");
+    let swap = "UPDATE city SET name = IF(id = 7, 'city 9', 'city 7') WHERE id IN (7, 9); ANALYZE TABLE city";
+    fixture.run(session, swap).await.unwrap();
+    assert_ne!(access(&fixture, session, &of("9"), "c").await, "ref");
+    assert_eq!(access(&fixture, session, &of("7"), "c").await, "ref");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn frequent_values_that_meet_at_a_key_are_not_looked_up() {
+    let (fixture, mut session) = frequent().await;
+    let session = &mut session;
+    let of = |condition: &str| {
+        format!(
+            "SELECT COUNT(*), SUM(l.amount) FROM visit v, customer c, orders o, line l WHERE v.customer = c.id
+             AND o.customer = c.id AND l.orders = o.id AND {condition}"
+        )
+    };
+    // Ten visits, half of them of the customer with half of the orders.
+    let (many, few) = (of("v.day = 3"), of("v.day = 3 AND c.id = 77"));
+    for order in ["ON", "OFF"] {
+        let order = format!("optimizer_join_order = {order}");
+        set(&fixture, session, &order).await;
+        assert_ne!(
+            access(&fixture, session, &many, "l").await,
+            "ref",
+            "{order}"
+        );
+        assert_eq!(access(&fixture, session, &few, "l").await, "ref", "{order}");
+    }
+    let rows = answer(&fixture, session, &many).await;
+    assert!(rows[0].starts_with("150"), "{rows:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_are_grouped_before_they_are_joined_where_most_groups_are_asked_for() {
+    let (fixture, mut session) = star().await;
+    let session = &mut session;
+    for (condition, early) in [
+        ("h.id >= 0", true),
+        ("h.id < 9", false),
+        ("s.id < 700", false),
+    ] {
+        for join in ["LEFT JOIN", "JOIN"] {
+            let sql = format!(
+                "SELECT h.id, COUNT(s.day), SUM(s.amount) FROM shop h {join} sales s ON s.shop = h.id WHERE {condition}
+                 GROUP BY h.id"
+            );
+            let sql = format!("EXPLAIN FORMAT=TREE {sql}");
+            let plan = answer(&fixture, session, &sql).await.join("\n");
+            let place = |operator| plan.find(operator);
+            let (join, groups) = (place("JoinExec"), place("AggregateExec"));
+            assert!(join.is_some() && groups.is_some(), "{plan}");
+            assert_eq!(join < groups, early, "{sql}: {plan}");
+        }
+    }
+}

@@ -27,7 +27,7 @@ use perigee_engine::scan::ScanFilter;
 
 pub(super) use join_rule::JoinFilterRule;
 pub(super) use sort_rule::TopFilterRule;
-pub(super) use trace::below;
+pub(super) use trace::{below, of_inner, same_place};
 use watch::WatchExec;
 
 /// A filter of a scan.

@@ -189,8 +189,16 @@ fn joined(join: &HashJoinExec, parts: &[Part]) -> [Vec<Part>; 2] {
     [once(left), once(right)]
 }
 
+/// An expression over the result of lookups as one over the rows that were looked up.
+pub fn of_inner(
+    join: &IndexJoinExec,
+    part: &Arc<dyn PhysicalExpr>,
+) -> Option<Arc<dyn PhysicalExpr>> {
+    moved(part, |at| join.column_of_inner(at))
+}
+
 /// True if both are the same, however their columns are named.
-fn same_place(one: &Arc<dyn PhysicalExpr>, other: &Arc<dyn PhysicalExpr>) -> bool {
+pub fn same_place(one: &Arc<dyn PhysicalExpr>, other: &Arc<dyn PhysicalExpr>) -> bool {
     let nameless = |expr: &Arc<dyn PhysicalExpr>| moved(expr, Some);
     match (nameless(one), nameless(other)) {
         (Some(one), Some(other)) => one == other,

@@ -57,6 +57,8 @@ pub(super) struct Edge {
     pub share: f64,
     /// Its equalities.
     pub compared: Vec<[Compared; 2]>,
+    /// It is between two columns of a [class](super::classes), which says how many pairs it lets through.
+    pub in_class: bool,
 }
 
 /// A side of an equality as far as lookups in a table are concerned.
@@ -105,12 +107,8 @@ impl Side {
     fn compared_with(&self, other: &Self, relation: &Relation) -> Compared {
         let found = || {
             let scan = relation.scan.as_ref()?;
-            Found::of(
-                &scan.table,
-                &scan.stats,
-                self.column?,
-                other.spread.as_ref()?,
-            )
+            let probe = std::slice::from_ref(other.spread.as_ref()?);
+            Found::of(&scan.table, &scan.stats, self.column?, probe)
         };
         Compared {
             column: self.column,
@@ -160,6 +158,7 @@ pub(super) fn edges(graph: &Graph, relations: &[Relation]) -> DfResult<Vec<Edge>
                     relations: pair,
                     share: 1.0,
                     compared: vec![compared],
+                    in_class: false,
                 });
                 shares.push(vec![share]);
             }
@@ -228,7 +227,7 @@ pub(super) fn only(set: Set) -> Option<usize> {
 }
 
 /// Rows that a plan is expected to deliver.
-fn rows(plan: &LogicalPlan) -> f64 {
+pub(in crate::access) fn rows(plan: &LogicalPlan) -> f64 {
     let inputs: Vec<f64> = plan.inputs().into_iter().map(rows).collect();
     let input = inputs.first().copied();
     match plan {
@@ -305,10 +304,10 @@ fn table_access(provider: &Arc<dyn TableProvider>) -> Option<&TableAccess> {
 }
 
 /// A column of a table.
-type BaseColumn = (TableAccess, u16);
+pub(in crate::access) type BaseColumn = (TableAccess, u16);
 
 /// The column of a table that an expression over a plan is, as joins and groups compare it.
-fn base_column(plan: &LogicalPlan, expr: &Expr) -> Option<BaseColumn> {
+pub(in crate::access) fn base_column(plan: &LogicalPlan, expr: &Expr) -> Option<BaseColumn> {
     match expr {
         Expr::Column(column) => column_below(plan, column),
         Expr::Alias(alias) => base_column(plan, &alias.expr),

@@ -4,7 +4,7 @@
 //! The rule takes the largest trees of joins in a plan, made of *relations* (anything that is not a join
 //! itself: tables, derived tables), of *conditions* between them ([`graph`]), and of relations that [`follower`] is
 //! about: those on the right of outer, semi and anti joins. It estimates how many rows each
-//! relation has and which share of pairs each condition lets through ([`estimate`]), and searches the orders
+//! relation has and which share of pairs each condition lets through ([`estimate`], [`classes`]), and searches the orders
 //! ([`search`]): all of them, bushy ones too, for up to a dozen relations that conditions connect, the best next
 //! pair beyond. Rows are joined without a condition only where nothing else is left.
 //!
@@ -12,6 +12,7 @@
 //!
 //! What a follower is made of, and full joins, are ordered by themselves.
 
+mod classes;
 mod estimate;
 mod follower;
 mod graph;
@@ -23,6 +24,7 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+pub(super) use estimate::{base_column, rows};
 use graph::Graph;
 
 /// An order has to be cheaper by a fifth to be taken instead of the one that is written: estimates are not so exact,

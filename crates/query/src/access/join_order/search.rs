@@ -10,6 +10,7 @@ use std::sync::Arc;
 use datafusion::common::Result as DfResult;
 
 use super::BETTER;
+use super::classes::{Class, classes};
 use super::estimate::{Compared, Edge, Relation, edges, only, other_share, share_of};
 use super::graph::{Graph, Set, Tree};
 use crate::access::exec::PageScanExec;
@@ -47,6 +48,8 @@ pub(super) fn better(graph: &Graph) -> DfResult<Option<Tree>> {
 pub(super) struct Search {
     pub relations: Vec<Relation>,
     edges: Vec<Edge>,
+    /// Columns that are all equal.
+    classes: Vec<Class>,
     /// The other conditions: their relations, and the share of rows for which they are true.
     others: Vec<(Set, f64)>,
     /// What relations that follow others need, and the rows that come of each row of these.
@@ -85,7 +88,14 @@ impl Shape {
 impl Search {
     fn new(graph: &Graph) -> DfResult<Self> {
         let relations: Vec<_> = graph.relations().iter().map(Relation::of).collect();
-        let edges = edges(graph, &relations)?;
+        let mut edges = edges(graph, &relations)?;
+        let classes = classes(&mut edges, &relations, |edge| {
+            let mut followers = graph.followers.iter().enumerate();
+            followers.any(|(number, follower)| {
+                let needs = follower.as_ref().map(|follower| follower.needs);
+                needs.is_some_and(|needs| edge.is_of(number, needs))
+            })
+        });
         let is_edge = |set: Set| {
             let mut edges = edges.iter();
             edges.any(|edge| edge.set() == set)
@@ -112,6 +122,7 @@ impl Search {
             followers: followers.collect(),
             relations,
             edges,
+            classes,
             others,
         })
     }
@@ -138,10 +149,11 @@ impl Search {
             })
             .product();
         let edges = self.edges.iter().filter(|edge| inside(edge.set()));
-        let edges = edges.filter(|edge| !self.is_followers(edge));
+        let edges = edges.filter(|edge| !edge.in_class && !self.is_followers(edge));
         let others = self.others.iter().filter(|(part, _)| inside(*part));
         let share: f64 = edges
             .map(|edge| edge.share)
+            .chain(self.classes.iter().map(|class| class.share(set)))
             .chain(others.map(|(_, share)| *share))
             .product();
         (all * share).max(1.0)
@@ -249,6 +261,13 @@ impl Search {
             if let Some(side) = side.filter(|side| outer & (1 << edge.relations[1 - side]) != 0) {
                 compared.extend(edge.compared.iter().map(|sides| sides[side]));
             }
+        }
+        let classes = self.classes.iter();
+        for (column, found) in classes.filter_map(|class| class.found(outer, inner)) {
+            let sides = compared
+                .iter_mut()
+                .filter(|side| side.column == Some(column));
+            sides.for_each(|side| side.found = Some(found));
         }
         let model = scan.cost_model();
         let indexes = scan.table.indexes.iter().enumerate();
@@ -458,7 +477,7 @@ impl Edge {
             || (other == follower && needs & (1 << one) != 0)
     }
 
-    fn set(&self) -> Set {
+    pub(super) fn set(&self) -> Set {
         self.relations
             .iter()
             .fold(0, |set, relation| set | (1 << relation))
