@@ -118,6 +118,17 @@ pub(crate) const fn moment<T>(name: &'static str, value: fn(&T) -> Datum) -> Col
     }
 }
 
+/// DATETIME(6).
+pub(crate) const fn instant<T>(name: &'static str, value: fn(&T) -> Datum) -> Column<T> {
+    let ty = ColumnType::DateTime { fsp: 6 };
+    Column {
+        name,
+        ty,
+        nullable: true,
+        value,
+    }
+}
+
 /// A text as a value.
 pub(crate) fn of(text: impl AsRef<str>) -> Datum {
     Datum::String(text.as_ref().as_bytes().to_vec())

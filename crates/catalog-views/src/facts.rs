@@ -71,6 +71,51 @@ pub struct Connection {
     pub statement: Option<String>,
 }
 
+/// What is known of statements of one digest. Times are in picoseconds, as in MySQL.
+#[derive(Clone, Debug, Default)]
+pub struct DigestFacts {
+    /// The schema that was current.
+    pub schema: Option<String>,
+    /// The digest's hash; `None` for all statements that are counted together.
+    pub digest: Option<String>,
+    /// The digest.
+    pub text: Option<String>,
+    /// How often they ran,
+    pub count: u64,
+    /// for how long,
+    pub total: u64,
+    /// at least,
+    pub shortest: u64,
+    /// on average,
+    pub average: u64,
+    /// and at most.
+    pub longest: u64,
+    /// Errors.
+    pub errors: u64,
+    /// Warnings.
+    pub warnings: u64,
+    /// Rows changed.
+    pub rows_affected: u64,
+    /// Rows sent.
+    pub rows_sent: u64,
+    /// Those that read a whole table.
+    pub no_index: u64,
+    /// Bytes of pages that storage went through for them.
+    pub bytes_read: u64,
+    /// Bytes that came from storage.
+    pub bytes_shipped: u64,
+    /// Bytes of pages that storage went through and did not send.
+    pub bytes_saved: u64,
+    /// What their scans cost, in thousand-millionths of a dollar.
+    pub nanodollars: u64,
+    /// When the first one ended, in microseconds since 1970,
+    pub first_seen: i64,
+    /// and the last one.
+    pub last_seen: i64,
+    /// One of them.
+    pub sample: Option<String>,
+}
+
 /// What is known when a statement reads views, as far as its account may see it.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
@@ -88,6 +133,8 @@ pub struct Facts {
     pub routines: Vec<RoutineFacts>,
     /// All connections.
     pub connections: Vec<Connection>,
+    /// Statements by their digests.
+    pub digests: Vec<DigestFacts>,
     /// Variables of the session.
     pub session_variables: Vec<NamedValue>,
     /// Variables of the server.

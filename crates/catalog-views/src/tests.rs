@@ -26,6 +26,11 @@ fn every_value_is_of_its_columns_type() {
             seconds: 3,
             statement: Some("SELECT 1".to_owned()),
         }],
+        digests: vec![DigestFacts {
+            schema: Some("shop".to_owned()),
+            last_seen: 1,
+            ..DigestFacts::default()
+        }],
         session_variables: vec![named("a")],
         global_variables: vec![named("b")],
         session_status: vec![named("c")],
@@ -41,6 +46,7 @@ fn every_value_is_of_its_columns_type() {
                     (Datum::Null, _) => column.nullable,
                     (Datum::UInt(_), ColumnType::Int { unsigned, .. }) => unsigned,
                     (Datum::Int(_), ColumnType::Int { unsigned, .. }) => !unsigned,
+                    (Datum::DateTime(_), ColumnType::DateTime { .. }) => true,
                     (Datum::String(_), ColumnType::Varchar { .. } | ColumnType::Long { .. }) => {
                         true
                     }

@@ -9,6 +9,7 @@
 //! There is one definition of what each operation does, in [`operations`]; `docs/expressions.md`
 //! states it in a table together with the differences from MySQL.
 
+pub mod digest;
 pub mod functions;
 pub mod json_table;
 pub mod limits;

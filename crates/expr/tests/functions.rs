@@ -444,9 +444,12 @@ fn differs(function: &Function, arguments: &[Literal]) -> Option<&'static str> {
         "bits as bytes" => "only columns are cast so",
         _ if function.parameter(0) == Kind::Json => "MariaDB has no type JSON",
         "sleep" => "waits",
-        "is_uuid" | "uuid_to_bin" | "bin_to_uuid" | "regexp_like" => {
-            "MariaDB 10.11 does not have it"
-        }
+        "is_uuid"
+        | "uuid_to_bin"
+        | "bin_to_uuid"
+        | "regexp_like"
+        | "statement_digest"
+        | "statement_digest_text" => "MariaDB 10.11 does not have it",
         "extract_fields" | "&" | "|" | "^" | "<<" | ">>" | "~" => "it has a syntax of its own",
         "regexp_instr" if arguments.len() > 2 => "MariaDB takes two arguments",
         "regexp_replace" if arguments.len() > 3 => "MariaDB takes three arguments",
@@ -540,6 +543,7 @@ fn ours(function: &Function, literals: &[Literal]) -> Result<Option<Vec<u8>>, u1
         FunctionError::IncorrectValue { .. } => 1411,
         FunctionError::IncorrectArguments(_) => 1210,
         FunctionError::Regex { errno, .. } => errno,
+        FunctionError::Digest(_) => 3676,
         FunctionError::Json(fault) => panic!("functions of JSON are not called: {fault}"),
         FunctionError::NotSupported(_) => 1235,
         FunctionError::DivisionByZero => 1365,

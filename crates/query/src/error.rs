@@ -205,6 +205,8 @@ registry! {
     unknown_thread(1094, "HY000", id) => "Unknown thread id: {id}";
     /// EXPLAIN in a form that there is not.
     unknown_explain_format(1791, "HY000", name) => "Unknown EXPLAIN format name: '{name}'";
+    /// STATEMENT_DIGEST of what is no statement.
+    digest_argument(3676, "HY000", statement) => "Could not parse argument to digest function: \"{statement}\".";
     /// EXPLAIN FOR CONNECTION of one that runs no plan, or none yet.
     explain_not_supported(3012, "HY000") => "EXPLAIN FOR CONNECTION command is supported only for SELECT/UPDATE/INSERT/DELETE/REPLACE";
     /// KILL of somebody else's connection.

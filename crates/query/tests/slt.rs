@@ -238,6 +238,7 @@ files!(
     json_table,
     ddl,
     delete,
+    digests,
     errors,
     explain,
     insert,

@@ -48,6 +48,9 @@ pub enum FunctionError {
     /// A function of JSON failed.
     #[error(transparent)]
     Json(#[from] JsonFault),
+    /// A statement that cannot be split into tokens (MySQL 3676).
+    #[error("Could not parse argument to digest function: \"{0}\".")]
+    Digest(String),
     /// What MySQL does and this library does not (MySQL 1235).
     #[error("{0}")]
     NotSupported(String),

@@ -12,6 +12,7 @@ mod calendar;
 mod call;
 mod clock;
 mod date_format;
+mod digest;
 mod encode;
 mod hash;
 mod json;
@@ -285,6 +286,10 @@ pub static FAMILIES: &[Family] = &[
     Family {
         title: "Hashes and compression",
         functions: hash::FUNCTIONS,
+    },
+    Family {
+        title: "Statements",
+        functions: digest::FUNCTIONS,
     },
     Family {
         title: "Dates",

@@ -379,6 +379,13 @@ fn condition(scan: &PageScanExec) -> Option<String> {
     Some(program.display(&names))
 }
 
+/// True if a plan reads all rows of a table, outside of its common table expressions.
+#[must_use]
+pub fn reads_whole_tables(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    as_page_scan(plan).is_some_and(|scan| !scan.path.is_part())
+        || plan.children().into_iter().any(reads_whole_tables)
+}
+
 /// Adds what the scans of a plan did to `total`.
 pub fn count_scans(plan: &Arc<dyn ExecutionPlan>, total: &ScanCounters) {
     for part in definitions(plan) {

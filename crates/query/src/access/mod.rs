@@ -37,7 +37,7 @@ mod table;
 
 pub use convert::constant;
 pub use cost::CostModel;
-pub use describe::{AccessRow, NearData, count_scans};
+pub use describe::{AccessRow, NearData, count_scans, reads_whole_tables};
 pub use early_groups::EarlyGroups;
 pub use exec::{NdpChoice, PageScanExec, as_page_scan};
 pub use index_join::IndexJoinExec;

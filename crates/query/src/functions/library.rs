@@ -467,6 +467,7 @@ impl From<FunctionError> for SqlError {
             FunctionError::IncorrectArguments(function) => Self::wrong_arguments_to(function),
             FunctionError::Regex { errno, message } => Self::interrupted_by(errno, &message),
             FunctionError::Json(fault) => Self::from(fault),
+            FunctionError::Digest(statement) => Self::digest_argument(statement),
             FunctionError::NotSupported(what) => Self::not_supported(what),
             FunctionError::DivisionByZero => Self::division_by_zero(),
             FunctionError::Interrupted => Self::interrupted(),

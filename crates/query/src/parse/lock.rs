@@ -75,6 +75,15 @@ pub(super) fn flush(mut cursor: Cursor<'_>) -> Result<Statement> {
             Ok(Statement::Flush)
         }
         "TABLES" | "TABLE" => flush_tables(cursor),
+        "LOGS" => {
+            cursor.end()?;
+            Ok(Statement::FlushLogs)
+        }
+        "SLOW" => {
+            cursor.expect_word("LOGS")?;
+            cursor.end()?;
+            Ok(Statement::FlushLogs)
+        }
         _ => Err(SqlError::not_supported(format!("FLUSH {what}").trim())),
     }
 }

@@ -168,6 +168,8 @@ pub enum Statement {
     Do(Box<ast::Query>),
     /// FLUSH of what is never stale here: nothing is done.
     Flush,
+    /// FLUSH LOGS and FLUSH SLOW LOGS.
+    FlushLogs,
     /// LOCK TABLES, UNLOCK TABLES, FLUSH TABLES WITH READ LOCK.
     Lock(LockStatement),
     /// KILL; `query` leaves the connection alive.
@@ -245,6 +247,7 @@ impl Statement {
                 | Self::Show(_)
                 | Self::Do(_)
                 | Self::Lock(_)
+                | Self::FlushLogs
                 | Self::Kill { .. }
                 | Self::Prepare { .. }
                 | Self::Execute { .. }
@@ -377,6 +380,19 @@ fn near(rest: &str) -> &str {
 }
 
 impl<'a> Piece<'a> {
+    /// The text of the statement, without the others of its script.
+    #[must_use]
+    pub fn written(&self) -> &'a str {
+        let source = Source::of(self.text);
+        let first = self.tokens.first().map(|token| token.span.start);
+        let last = self.tokens.last().map(|token| token.span.end);
+        let (Some(first), Some(last)) = (first, last) else {
+            return "";
+        };
+        let (start, end) = (source.offset(first), source.offset(last));
+        self.text.get(start..end).unwrap_or(self.text)
+    }
+
     /// Parses the statement.
     ///
     /// # Errors

@@ -82,6 +82,7 @@ impl Kind {
             Statement::Use(_)
             | Statement::Do(_)
             | Statement::Flush
+            | Statement::FlushLogs
             | Statement::Lock(_)
             | Statement::Kill { .. }
             | Statement::Prepare { .. }

@@ -13,6 +13,7 @@ mod checks;
 mod counts;
 mod ddl;
 pub(crate) mod definition;
+mod digests;
 mod dml;
 mod environment;
 mod execute;
@@ -25,6 +26,7 @@ mod into;
 mod join_places;
 mod load;
 mod locking;
+mod measure;
 mod memory;
 mod money;
 mod outfile;
@@ -44,6 +46,7 @@ mod select;
 mod server_file;
 mod set;
 mod show;
+mod slow_log;
 mod statement;
 mod stored_view;
 mod table_locks;
@@ -80,6 +83,7 @@ use crate::memory::{Charge, ProcessMemory};
 use crate::parse::{Footprint, Script};
 use crate::result::{LocalFile, ResultSink};
 use execute::{Running, Workers};
+use measure::Counting;
 pub use parameter::{Parameter, Parameters};
 pub use prepared::PreparedInfo;
 
@@ -110,6 +114,8 @@ pub struct FrontendConfig {
     pub facts: Vec<(&'static str, String)>,
     /// Run simple statements by key without planning them; off in tests of the fast path.
     pub fast_path: bool,
+    /// Digests of statements that are counted one by one (`performance_schema_digests_size`).
+    pub digests: usize,
 }
 
 impl Default for FrontendConfig {
@@ -121,6 +127,7 @@ impl Default for FrontendConfig {
             temp_dir: None,
             facts: Vec::new(),
             fast_path: true,
+            digests: 10_000,
         }
     }
 }
@@ -209,6 +216,8 @@ pub struct Frontend {
     accounts: rights::Known,
     programs: program::Programs,
     running_plans: Arc<running_plans::RunningPlans>,
+    digests: digests::Digests,
+    slow_log: slow_log::SlowLog,
 }
 
 /// What a frontend did since it started, and what it holds.
@@ -245,6 +254,10 @@ impl Frontend {
         let mut globals = Variables::new(SERVER_VERSION);
         globals.set("query_memory_limit", Some(config.query_memory.to_string()));
         globals.set("query_memory_total", Some(config.total_memory.to_string()));
+        globals.set(
+            "performance_schema_digests_size",
+            Some(config.digests.to_string()),
+        );
         for (name, value) in &config.facts {
             globals.set(name, Some(value.clone()));
         }
@@ -252,6 +265,8 @@ impl Frontend {
             accounts: rights::Known::new(&engine)?,
             programs: program::Programs::default(),
             running_plans: Arc::default(),
+            digests: digests::Digests::new(config.digests),
+            slow_log: slow_log::SlowLog::default(),
             engine,
             memory: ProcessMemory::new(config.total_memory),
             runtime,
@@ -308,6 +323,8 @@ impl Frontend {
     /// Sets a global variable to a checked value.
     fn set_global(&self, name: &str, value: Option<String>) {
         let mut globals = self.globals.write();
+        self.slow_log
+            .set(name, value.as_deref().unwrap_or_default());
         globals.set(name, value);
         if name == RECALCULATE {
             self.engine.keep_statistics_fresh(globals.is_on(name));
@@ -417,6 +434,8 @@ pub struct Session {
     ndp_counters: Arc<NdpCounters>,
     /// Plans are measured, for an EXPLAIN ANALYZE.
     probe: Option<Arc<explain::Probe>>,
+    /// What the running statement sends.
+    sent: Arc<measure::Sent>,
 }
 
 impl Session {
@@ -449,6 +468,7 @@ impl Session {
             scans: Arc::default(),
             ndp_counters: Arc::default(),
             probe: None,
+            sent: Arc::default(),
         }
     }
 
@@ -581,12 +601,17 @@ impl Session {
             self.note_error(&error);
             return Err(error);
         }
+        let is_one = pieces.len() == 1;
         for piece in pieces {
             self.frontend.questions.fetch_add(1, Ordering::Relaxed);
-            if let Err(error) = statement::run(self, piece, out, file, cancel).await {
-                self.note_error(&error);
-                return Err(error);
+            let begun = self.begin_measuring();
+            let mut counting = Counting::new(out, &self.sent);
+            let outcome = statement::run(self, piece, &mut counting, file, cancel).await;
+            if begun.is_some() {
+                let written = if is_one { text } else { piece.written() };
+                self.end_measuring(begun, &outcome, (written, &mut None));
             }
+            outcome.inspect_err(|error| self.note_error(error))?;
         }
         Ok(())
     }

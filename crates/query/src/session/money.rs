@@ -72,8 +72,13 @@ impl Cost {
     }
 
     /// Millionths of a dollar.
+    pub fn in_micros(&self) -> f64 {
+        self.total() * 1e6
+    }
+
+    /// As [`Self::in_micros`], rounded.
     pub fn micros(&self) -> u64 {
-        (self.total() * 1e6).round() as u64
+        self.in_micros().round() as u64
     }
 }
 

@@ -23,7 +23,9 @@ use perigee_engine::scan::CancelToken;
 use perigee_sql_bind::Modes;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::digests::Counted;
 use super::fast::{self, FastStatement, Known};
+use super::measure::Counting;
 use super::parameter::Parameters;
 use super::turn::Turns;
 use super::{Frontend, Session, analyze, select, statement};
@@ -126,6 +128,8 @@ pub(super) struct PreparedStatement {
     columns: Arc<[ResultColumn]>,
     /// What the fast path made of it.
     compiled: Mutex<Known>,
+    /// How it is counted, as far as that is known.
+    counted: Mutex<Option<Counted>>,
     /// The schema that was current.
     schema: Option<String>,
     footprint: Footprint,
@@ -420,6 +424,7 @@ impl Session {
             template,
             columns,
             compiled: Mutex::new(compiled.into()),
+            counted: Mutex::default(),
             schema: self.schema.clone(),
             footprint,
             _place: place,
@@ -444,7 +449,12 @@ impl Session {
             let outcome = match self.prepared.by_id.get(&id).cloned() {
                 Some(statement) => {
                     self.frontend.questions.fetch_add(1, Ordering::Relaxed);
-                    self.run_prepared(&statement, parameters, out, cancel).await
+                    let begun = self.begin_measuring();
+                    let outcome = self.run_prepared(&statement, parameters, out, cancel).await;
+                    let text = statement.template.text.as_str();
+                    let mut counted = statement.counted.lock();
+                    self.end_measuring(begun, &outcome, (text, &mut *counted));
+                    outcome
                 }
                 None => Err(SqlError::unknown_statement(id, "mysqld_stmt_execute")),
             };
@@ -520,6 +530,7 @@ impl Session {
                 columns: &statement.columns,
                 out,
             };
+            let mut out = Counting::new(&mut out, &self.sent);
             statement::run(self, piece, &mut out, &mut NoFile, cancel).await
         })
     }

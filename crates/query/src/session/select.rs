@@ -24,13 +24,14 @@ use perigee_value::{ColumnType, Zone};
 use sqlparser::ast::Query;
 
 use super::dml::CurrentRows;
+use super::measure::Sent;
 use super::restart::{ATTEMPTS, is_changed};
 use super::running_plans::Shown;
 use super::variables::Variables;
 use super::{Session, bound, locking, rowless, turn, views};
 use crate::access::{
     AccessContext, IndexChoice, JoinPlace, NUMBER_SEPARATOR, NdpMode, NdpSettings, NdpStatus,
-    TableAccess, TableReference, Thresholds, Used, physical_rules, sample,
+    TableAccess, TableReference, Thresholds, Used, physical_rules, reads_whole_tables, sample,
 };
 use crate::error::{Result, SqlError};
 use crate::explain::{Changed, Measuring, measured};
@@ -302,6 +303,7 @@ struct Planning {
     cancel: CancelToken,
     scans: Arc<ScanCounters>,
     connection: u64,
+    sent: Arc<Sent>,
     /// For the memory that plans take.
     _charge: Option<Arc<Charge>>,
 }
@@ -366,6 +368,7 @@ impl Planning {
             cancel: reading.cancel,
             scans: session.scans.clone(),
             connection: session.info.connection_id,
+            sent: session.sent.clone(),
             _charge: session.charge.upgrade(),
         })
     }
@@ -395,6 +398,9 @@ impl Planning {
         let mut physical = stoppable(physical, &self.cancel)?;
         if state.config().get_extension::<Measuring>().is_some() {
             physical = measured(physical)?;
+        }
+        if reads_whole_tables(&physical) {
+            self.sent.note_no_index();
         }
         let schema = shown_schema(&planned.schema);
         check_types(&schema, &physical.schema())?;

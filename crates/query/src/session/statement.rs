@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use futures::future::BoxFuture;
+use perigee_accounts::Privileges;
 use perigee_engine::scan::CancelToken;
 use perigee_sql_bind::Modes;
 use sqlparser::tokenizer::Token;
@@ -193,6 +194,11 @@ async fn run_kind(
             finish(session, ok, out).await
         }
         Statement::Flush => done(session, out).await,
+        Statement::FlushLogs => {
+            session.check_server(Privileges::RELOAD)?;
+            session.frontend.slow_log.reopen();
+            done(session, out).await
+        }
         Statement::Lock(statement) => {
             table_locks::run(session, statement, cancel).await?;
             done(session, out).await

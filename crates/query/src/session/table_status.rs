@@ -49,6 +49,9 @@ async fn counters(session: &Session, scope: Scope) -> Vec<(String, u64)> {
         "perigee_tables_analyzed_in_background".to_owned(),
         in_background,
     ));
+    let (logged, lost) = frontend.slow_log.counts();
+    all.push(("Slow_queries".to_owned(), logged + lost));
+    all.push(("perigee_slow_log_lost".to_owned(), lost));
     let prepared = frontend.prepared.all();
     all.extend(prepared.map(|(name, value)| (name.to_owned(), value)));
     let statements = frontend.statements.all();

@@ -22,6 +22,9 @@ use crate::{interrupt, values};
 /// Those that tell of the views of users, each of which has to be bound for that.
 const OF_VIEWS: [&str; 3] = ["COLUMNS", "TABLES", "VIEWS"];
 
+/// Those that tell of digests, of which there may be many.
+const OF_DIGESTS: [&str; 1] = ["events_statements_summary_by_digest"];
+
 /// Those that tell of procedures, whose texts have to be read for that.
 const OF_ROUTINES: [&str; 2] = ["PARAMETERS", "ROUTINES"];
 
@@ -40,7 +43,11 @@ pub(super) async fn of_statement(
         return Ok(HashMap::new());
     }
     let tell_of = |names: &[&str]| views.iter().any(|(_, view)| names.contains(&view.name()));
-    let facts = facts(session, tell_of(&OF_VIEWS), tell_of(&OF_ROUTINES)).await?;
+    let mut facts = facts(session, tell_of(&OF_VIEWS), tell_of(&OF_ROUTINES)).await?;
+    // Statements of others are shown to those who see their connections.
+    if tell_of(&OF_DIGESTS) && session.grants().global().has(Privileges::PROCESS) {
+        facts.digests = session.frontend.digests.facts();
+    }
     let table = |(number, view)| Ok((number, table(view, &facts)?));
     views.into_iter().map(table).collect()
 }
@@ -105,6 +112,7 @@ async fn facts(session: &Session, with_views: bool, with_routines: bool) -> Resu
         connections: connections.collect(),
         session_variables: named(&session.variables),
         global_variables,
+        digests: Vec::new(),
         session_status: counters(session, Scope::Session).await,
         global_status: counters(session, Scope::Global).await,
     })

@@ -2,8 +2,11 @@
 check_… is a check of its own with a connection of its own; the first failure ends the run."""
 
 import datetime
+import json
 import os
 import sys
+import threading
+import time
 from decimal import Decimal
 
 import pymysql
@@ -169,10 +172,62 @@ def check_statements(connection):
     equal([row[2] for row in plan], ["t"])
     (tree,), = all_of(cursor, "EXPLAIN ANALYZE SELECT a FROM t")
     assert tree.startswith("-> ") and "0 rows in " in tree and "pages_from_pool: 1" in tree, tree
+    (text,), = all_of(cursor, "EXPLAIN FORMAT=JSON SELECT b, SUM(a) FROM t WHERE a > 1 GROUP BY b ORDER BY b")
+    block = json.loads(text)["query_block"]
+    assert float(block["cost_info"]["query_cost"]) > 0, text
+    group = block["ordering_operation"]["grouping_operation"]
+    table = group["table"]
+    equal((table["table_name"], table["schema_name"], table["access_type"], table["key"],
+           table["used_key_parts"]), ("t", "other", "range", "PRIMARY", ["a"]))
+    assert "other.t.a > 1" in table["attached_condition"], text
+    assert isinstance(table["ndp"]["used"], bool) and table["rows_examined_per_scan"] >= 0, text
+    (text,), = all_of(cursor, "EXPLAIN ANALYZE FORMAT=JSON SELECT a FROM t")
+    table = json.loads(text)["query_block"]["table"]
+    equal((table["actual"]["rows"], table["actual"]["loops"]), (0, 1))
+    (text,), = all_of(cursor, "EXPLAIN FORMAT=JSON SELECT * FROM t x JOIN t y ON x.a = y.a + 1")
+    names = [one["table"]["table_name"] for one in json.loads(text)["query_block"]["nested_loop"]]
+    equal(sorted(names), ["x", "y"])
     equal(cursor.execute("DROP TABLE t"), 0)
     equal(all_of(cursor, "SHOW TABLES"), [])
     cursor.execute("DROP DATABASE other")
     equal(all_of(cursor, "SELECT DATABASE()"), [(None,)])
+
+
+def check_explain_for_connection(connection):
+    cursor = connection.cursor()
+    cursor.execute("CREATE TABLE slow (id INT PRIMARY KEY)")
+    cursor.execute("INSERT INTO slow VALUES " + ", ".join(f"({i})" for i in range(1000)))
+    connection.commit()
+    other = connect(database="p")
+    number = other.thread_id()
+
+    def run():
+        try:
+            other.cursor().execute("SELECT SUM(SLEEP(0.1)) FROM slow WHERE id > 3")
+            raise AssertionError("it was not stopped")
+        except pymysql.err.OperationalError as error:
+            equal(error.args[0], 1317)
+
+    runner = threading.Thread(target=run)
+    runner.start()
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            (tree,), = all_of(cursor, f"EXPLAIN FORMAT=TREE FOR CONNECTION {number}")
+            break
+        except pymysql.MySQLError as error:
+            equal(error.args[0], 3012)
+            assert time.monotonic() < deadline, "no plan is shown"
+    assert tree.startswith("-> Aggregate: ") and "on slow using PRIMARY" in tree, tree
+    (row,) = all_of(cursor, f"EXPLAIN FOR CONNECTION {number}")
+    equal(row[1:5], ("SIMPLE", "slow", None, "range"))
+    cursor.execute(f"KILL QUERY {number}")
+    runner.join()
+    fails(pymysql.err.OperationalError, 3012, "EXPLAIN FOR CONNECTION command is supported only for"
+          " SELECT/UPDATE/INSERT/DELETE/REPLACE", cursor, f"EXPLAIN FOR CONNECTION {number}")
+    fails(pymysql.err.OperationalError, 1094, "Unknown thread id: 123456789", cursor,
+          "EXPLAIN FOR CONNECTION 123456789")
+    other.close()
 
 
 def check_errors(connection):

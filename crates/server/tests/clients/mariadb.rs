@@ -225,6 +225,70 @@ fn plans() {
 }
 
 #[test]
+fn mysqldumpslow_reads_the_slow_log() {
+    let served = Served::start();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("slow.log");
+    let file = path.display();
+    let on = format!(
+        "SET GLOBAL slow_query_log_file = '{file}'; SET GLOBAL slow_query_log = ON; SET GLOBAL long_query_time = 0; \
+         CREATE DATABASE m; USE m; CREATE TABLE t (a INT PRIMARY KEY, b INT); INSERT INTO t VALUES (1, 10), (2, 20)"
+    );
+    served.run(&["-e", &on]);
+    for least in [5, 15] {
+        served.run(&[
+            "m",
+            "-e",
+            &format!("SELECT SUM(b) FROM t WHERE b > {least} AND 'x' = 'x'"),
+        ]);
+    }
+    let rotated = dir.path().join("rotated.log");
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let written = |path: &std::path::Path, what: &str| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.contains(what)
+    };
+    while !written(&path, "b > 15") {
+        assert!(std::time::Instant::now() < deadline, "nothing is logged");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let summary = Command::new("mysqldumpslow")
+        .args(["-t", "50"])
+        .arg(&path)
+        .output()
+        .unwrap();
+    let summary = succeeded(&summary);
+    // Two statements that differ in a literal, each of which sent a row.
+    let line = summary
+        .lines()
+        .find(|line| line.contains("SELECT SUM(b) FROM t WHERE b > N AND 'S' = 'S'"));
+    assert!(line.is_some(), "{summary}");
+    let head = summary.lines().find(|line| line.starts_with("Count: 2 "));
+    let head = head.unwrap_or_else(|| panic!("{summary}"));
+    assert!(
+        head.contains("Rows=1.0 (2)") || head.contains("Rows_sent=1.0 (2)"),
+        "{head}"
+    );
+    assert!(head.contains("root[root]@"), "{head}");
+    let log = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        log.contains("use m;") && log.contains("NDP_bytes_saved: "),
+        "{log}"
+    );
+    // What comes behind FLUSH SLOW LOGS is in a new file.
+    std::fs::rename(&path, &rotated).unwrap();
+    served.run(&["m", "-e", "FLUSH SLOW LOGS; SELECT 'behind'"]);
+    while !written(&path, "'behind'") {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "nothing is logged anew"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    served.run(&["-e", "SET GLOBAL slow_query_log = OFF"]);
+}
+
+#[test]
 fn errors_end_a_script_unless_it_goes_on_by_force() {
     let served = Served::start();
     let failures = [

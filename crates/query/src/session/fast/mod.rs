@@ -24,6 +24,7 @@ mod values;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use perigee_accounts::Privileges;
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::{CancelToken, Records};
@@ -31,6 +32,7 @@ use perigee_value::Datum;
 
 use super::Session;
 use super::counts::Kind;
+use super::digests::Counted;
 use crate::error::{Result, SqlError};
 use crate::parse::{Piece, Statement};
 use crate::result::{ResultColumn, ResultSink};
@@ -51,6 +53,8 @@ pub(crate) struct FastStatement {
     /// Number of parameters.
     parameters: usize,
     body: Body,
+    /// How it is counted, as far as that is known.
+    counted: Mutex<Option<Counted>>,
 }
 
 #[derive(Debug)]
@@ -140,6 +144,7 @@ impl<S> Recognised<S> {
             by_schema: self.by_schema,
             parameters: self.parameters,
             body: body(self.statement),
+            counted: Mutex::default(),
         }
     }
 }
@@ -190,6 +195,7 @@ impl FastStatement {
             return Ok(Answer::Ordinary);
         };
         session.row_count.changed(ok.affected_rows);
+        session.sent.add_affected(ok.affected_rows);
         out.ok(ok).await?;
         Ok(Answer::Done)
     }
@@ -256,7 +262,15 @@ pub(super) async fn text(
     let mut literals = std::mem::take(&mut session.fast.shapes.literals);
     let statement = shapes::statement(session, text, &mut literals).await;
     let answer = match statement {
-        Some(statement) => run(session, &statement, &literals, out, cancel).await,
+        Some(statement) => {
+            let begun = session.begin_measuring();
+            let answer = run(session, &statement, &literals, out, cancel).await;
+            if !matches!(answer, Ok(Answer::Ordinary)) {
+                let mut counted = statement.counted.lock();
+                session.end_measuring(begun, &answer, (text, &mut *counted));
+            }
+            answer
+        }
         None => Ok(Answer::Ordinary),
     };
     session.fast.shapes.literals = literals;

@@ -350,6 +350,7 @@ impl FastSelect {
         };
         out.shared_columns(&self.columns).await?;
         if batch.num_rows() > 0 {
+            session.sent.add_rows(batch.num_rows());
             out.rows(&batch).await?;
         }
         out.finish(session.warning_count()).await?;
