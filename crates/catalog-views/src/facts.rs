@@ -4,7 +4,7 @@ use perigee_value::{Collation, Zone};
 use std::sync::Arc;
 
 use perigee_accounts::Accounts;
-use perigee_engine::catalog::{RoutineDef, Table, TableDef, ViewDef};
+use perigee_engine::catalog::{RoutineDef, Table, TableDef, TriggerDef, ViewDef};
 
 use crate::View;
 
@@ -48,6 +48,19 @@ pub struct RoutineFacts {
     pub modes: Vec<&'static str>,
     /// Its parameters, as the columns of a table.
     pub parameters: Arc<TableDef>,
+    /// The session's time zone.
+    pub zone: Zone,
+}
+
+/// A trigger and what else is known of it.
+#[derive(Clone, Debug)]
+pub struct TriggerFacts {
+    /// Its table.
+    pub table: Arc<Table>,
+    /// The trigger.
+    pub def: Arc<TriggerDef>,
+    /// Its place among those of its time and event, from 1.
+    pub place: u64,
     /// The session's time zone.
     pub zone: Zone,
 }
@@ -131,6 +144,8 @@ pub struct Facts {
     pub views: Vec<ViewFacts>,
     /// Procedures, sorted by schema and name.
     pub routines: Vec<RoutineFacts>,
+    /// Triggers, sorted by schema, table, event and time.
+    pub triggers: Vec<TriggerFacts>,
     /// All connections.
     pub connections: Vec<Connection>,
     /// Statements by their digests.

@@ -1,4 +1,4 @@
-//! [`Refusal`]: why a foreign key or the name of a constraint does not let a statement do what it wants.
+//! [`Refusal`]: why a foreign key, a trigger or the name of a constraint does not let a statement do what it wants.
 
 use std::fmt;
 
@@ -127,6 +127,9 @@ pub enum Refusal {
     /// A row does not keep a condition that it was checked for.
     #[error("a row does not keep a condition")]
     Unchecked,
+    /// A table with triggers would get into another schema.
+    #[error("triggers stay in their schema")]
+    TriggersMove,
     /// An index would go that a key needs.
     #[error("index '{0}' is needed by a foreign key")]
     IndexNeeded(String),

@@ -617,6 +617,28 @@ registry! {
     program_in_program(1303, "2F003", what) => "Can't create a {what} from within another stored routine";
     /// A procedure that does not exist.
     no_such_procedure(1305, "42000", name) => "PROCEDURE {name} does not exist";
+    /// CREATE TRIGGER of one that exists.
+    trigger_exists(1359, "HY000") => "Trigger already exists";
+    /// A trigger that does not exist.
+    no_such_trigger(1360, "HY000") => "Trigger does not exist";
+    /// A trigger that gives a column of a row a value that it may not change.
+    row_not_updatable(1362, "HY000", row, timing) => "Updating of {row} row is not allowed in {timing}trigger";
+    /// A trigger that names a row that its event does not have.
+    no_such_row_in_trigger(1363, "HY000", row, event) => "There is no {row} row in {event} trigger";
+    /// A statement that may not run while rows of another one are changed.
+    not_in_trigger(1336, "0A000", what) => "{what} is not allowed in stored function or trigger";
+    /// A result set of a trigger.
+    result_set_in(1415, "0A000", what) => "Not allowed to return a result set from a {what}";
+    /// An end of the transaction in a trigger.
+    commit_in_trigger(1422, "HY000") => "Explicit or implicit commit is not allowed in stored function or trigger.";
+    /// A trigger in another schema than its table.
+    trigger_in_wrong_schema(1435, "HY000") => "Trigger in wrong schema";
+    /// A trigger that changes a table of the statement that fires it.
+    table_in_use(1442, "HY000", table) => "Can't update table '{table}' in stored function/trigger because it is already used by statement which invoked this stored function/trigger.";
+    /// A trigger that sets autocommit.
+    autocommit_in_trigger(1445, "HY000") => "Not allowed to set autocommit from a stored function or trigger";
+    /// FOLLOWS or PRECEDES with the name of another kind of trigger.
+    no_referenced_trigger(3011, "HY000", name) => "Referenced trigger '{name}' for the given action time and event type does not exist.";
     /// LEAVE or ITERATE of what there is not around it.
     no_such_label(1308, "42000", what, label) => "{what} with no matching label: {label}";
     /// A label within a block or loop of the same label.

@@ -45,6 +45,7 @@ impl From<Refusal> for SqlError {
                 Self::referenced_column_dropped(column, key.name, key.table)
             }
             Refusal::IndexNeeded(index) => Self::index_needed(index),
+            Refusal::TriggersMove => Self::trigger_in_wrong_schema(),
             Refusal::Unchecked => {
                 Self::unknown("Q19: a row keeps no condition and nobody says why")
             }

@@ -281,6 +281,7 @@ files!(
     generated_columns,
     prefix_keys,
     procedures,
+    triggers,
     functional_keys,
     invisible,
     descending_keys,

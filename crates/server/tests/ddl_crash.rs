@@ -119,6 +119,14 @@ const KINDS: &[Kind] = &[
         back: &["CREATE PROCEDURE does() SELECT COUNT(*) FROM copy"],
     },
     Kind {
+        sql: "CREATE TRIGGER fires AFTER DELETE ON copy FOR EACH ROW FOLLOWS first SET @long = '{long}'",
+        back: &["DROP TRIGGER fires"],
+    },
+    Kind {
+        sql: "DROP TRIGGER first",
+        back: &["CREATE TRIGGER first AFTER DELETE ON copy FOR EACH ROW SET @a = OLD.id"],
+    },
+    Kind {
         sql: "DROP DATABASE other",
         back: &[
             "CREATE DATABASE other",
@@ -161,6 +169,7 @@ async fn create(client: &mut Client, dir: &Path) {
         "CREATE VIEW seen AS SELECT * FROM copy",
         "CREATE VIEW other.seen AS SELECT * FROM copy",
         "CREATE PROCEDURE does() SELECT COUNT(*) FROM copy",
+        "CREATE TRIGGER first AFTER DELETE ON copy FOR EACH ROW SET @a = OLD.id",
     ] {
         client.execute(sql).await.unwrap();
     }

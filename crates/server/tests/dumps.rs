@@ -443,10 +443,18 @@ BEGIN
     SET done = i;
 END//
 CREATE PROCEDURE shows() SQL SECURITY INVOKER SELECT COUNT(*) FROM log//
+CREATE TRIGGER `sees; it` BEFORE INSERT ON log FOR EACH ROW
+BEGIN
+    -- No row is as it was.
+    SET NEW.what = CONCAT(NEW.what, ';');
+    SET @sees = 'it''s //';
+END//
+CREATE TRIGGER first BEFORE INSERT ON log FOR EACH ROW PRECEDES `sees; it` SET NEW.what = CONCAT(NEW.what, '1')//
 DELIMITER ;
+INSERT INTO log VALUES ('kept');
 ";
 
-/// Statements that make the procedures.
+/// What makes the procedures and triggers.
 async fn procedures(client: &mut Client) -> Vec<String> {
     let mut found = Vec::new();
     for name in ["`counts; up`", "shows"] {
@@ -457,11 +465,16 @@ async fn procedures(client: &mut Client) -> Vec<String> {
         // Who defined it has another host in MariaDB.
         found.push(text[text.find(" PROCEDURE ").unwrap()..].to_owned());
     }
+    let triggers = "SELECT TRIGGER_NAME, ACTION_ORDER, ACTION_TIMING, EVENT_MANIPULATION, ACTION_STATEMENT \
+                    FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = 'd' ORDER BY ACTION_ORDER";
+    for row in client.query(triggers).await.unwrap() {
+        found.extend(row.into_iter().flatten());
+    }
     found
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn procedures_come_back_too() {
+async fn procedures_and_triggers_come_back_too() {
     let dir = tempfile::tempdir().unwrap();
     let mut one = Served::perigee(&dir.path().join("one"));
     let theirs = MariaDb::start(&dir.path().join("mariadb"), &[]).unwrap();
@@ -477,11 +490,14 @@ async fn procedures_come_back_too() {
             .execute("CALL d.`counts; up`(3, @done)")
             .await
             .unwrap();
-        let found = client.query("SELECT @done, COUNT(*), MAX(what) FROM d.log");
+        let found = client.query("SELECT @done, COUNT(*), MIN(what), MAX(what) FROM d.log");
         let found = found.await.unwrap();
-        assert_eq!(found[0][1].as_deref(), Some("3"));
-        assert_eq!(found[0][2].as_deref(), Some("n'3"));
-        client.execute("DELETE FROM d.log").await.unwrap();
+        assert_eq!(found[0][1].as_deref(), Some("4"));
+        // The row of the dump came before the triggers.
+        assert_eq!(found[0][2].as_deref(), Some("kept1;"));
+        assert_eq!(found[0][3].as_deref(), Some("n'31;"));
+        let rest = "DELETE FROM d.log WHERE what LIKE 'n%'";
+        client.execute(rest).await.unwrap();
         // The next dump is that of this one.
         one = target;
     }

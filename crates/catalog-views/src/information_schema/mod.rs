@@ -8,6 +8,7 @@ mod routines;
 mod server;
 mod statistics;
 mod tables;
+mod triggers;
 mod views;
 
 use crate::View;
@@ -41,7 +42,7 @@ pub(crate) const VIEWS: &[&dyn View] = &[
     &tables::TABLES,
     &constraints::TABLE_CONSTRAINTS,
     &privileges::TABLE_PRIVILEGES,
-    &nothing::TRIGGERS,
+    &triggers::TRIGGERS,
     &privileges::USER_PRIVILEGES,
     &views::VIEWS,
 ];

@@ -1,4 +1,4 @@
-//! Views of what this server does not have, such as triggers. Tools ask for them, and are told that there is none.
+//! Views of what this server does not have, such as events. Tools ask for them, and are told that there is none.
 
 use super::SCHEMA;
 use crate::definition::{Column, Definition, count, long, moment, none, null, number, text};
@@ -160,33 +160,5 @@ pub(super) static PLUGINS: Definition<()> = view(
         long("PLUGIN_DESCRIPTION", null),
         name("PLUGIN_LICENSE"),
         name("LOAD_OPTION"),
-    ],
-);
-
-pub(super) static TRIGGERS: Definition<()> = view(
-    "TRIGGERS",
-    &[
-        name("TRIGGER_CATALOG"),
-        name("TRIGGER_SCHEMA"),
-        name("TRIGGER_NAME"),
-        name("EVENT_MANIPULATION"),
-        name("EVENT_OBJECT_CATALOG"),
-        name("EVENT_OBJECT_SCHEMA"),
-        name("EVENT_OBJECT_TABLE"),
-        count("ACTION_ORDER", null),
-        long("ACTION_CONDITION", null),
-        long("ACTION_STATEMENT", null),
-        name("ACTION_ORIENTATION"),
-        name("ACTION_TIMING"),
-        name("ACTION_REFERENCE_OLD_TABLE"),
-        name("ACTION_REFERENCE_NEW_TABLE"),
-        name("ACTION_REFERENCE_OLD_ROW"),
-        name("ACTION_REFERENCE_NEW_ROW"),
-        moment("CREATED", null),
-        word("SQL_MODE"),
-        word("DEFINER"),
-        name("CHARACTER_SET_CLIENT"),
-        name("COLLATION_CONNECTION"),
-        name("DATABASE_COLLATION"),
     ],
 );

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::constraint::{self, Check, ForeignKey};
 use super::key::{Descending, Hidden, IndexDef, check_hidden, decode_columns, encode_columns};
 use super::temporary::{is_temporary_schema, shown_schema};
+use super::trigger::TriggerDef;
 use perigee_types::{DecodeError, Reader, Writer};
 use perigee_value::{
     Collation, ColumnType, Datum, Members, MembersKind, Now, ValueError, ValueRef, Zone, bits,
@@ -197,6 +198,8 @@ pub struct TableDef {
     pub foreign_keys: Vec<ForeignKey>,
     /// CHECK constraints, in the order of their definition.
     pub checks: Vec<Check>,
+    /// Triggers; those of one time and event fire in this order.
+    pub triggers: Vec<Arc<TriggerDef>>,
 }
 
 impl Default for TableDef {
@@ -213,6 +216,7 @@ impl Default for TableDef {
             collation: Collation::UTF8MB4_BIN,
             foreign_keys: Vec::new(),
             checks: Vec::new(),
+            triggers: Vec::new(),
         }
     }
 }
@@ -225,8 +229,10 @@ const HAS_COLLATION: u8 = 2;
 const HAS_CONSTRAINTS: u8 = 4;
 /// Of the same: a primary key with DESC.
 const HAS_DESCENDING: u8 = 8;
+/// Of the same: triggers.
+const HAS_TRIGGERS: u8 = 16;
 /// All of them.
-const ALL_FLAGS: u8 = HAS_AUTO_INCREMENT | HAS_COLLATION | HAS_CONSTRAINTS | HAS_DESCENDING;
+const ALL_FLAGS: u8 = 31;
 
 /// Of the byte about a column: what is hidden follows.
 const IS_HIDDEN: u8 = 16;
@@ -334,6 +340,9 @@ impl TableDef {
         if is_descending {
             flags |= HAS_DESCENDING;
         }
+        if !self.triggers.is_empty() {
+            flags |= HAS_TRIGGERS;
+        }
         w.u8(flags);
         if let Some(auto) = &self.auto_increment {
             w.u16(auto.column).u64(auto.start);
@@ -344,6 +353,10 @@ impl TableDef {
         }
         if is_descending {
             self.descending_primary_key.encode(w);
+        }
+        if !self.triggers.is_empty() {
+            w.u32(self.triggers.len() as u32);
+            self.triggers.iter().for_each(|trigger| trigger.encode(w));
         }
     }
 
@@ -381,6 +394,12 @@ impl TableDef {
             0 => Descending::default(),
             _ => Descending::decode(r)?,
         };
+        let triggers = match flags & HAS_TRIGGERS {
+            0 => 0,
+            _ => r.u32()?,
+        };
+        let triggers = (0..triggers).map(|_| TriggerDef::decode(r).map(Arc::new));
+        let triggers = triggers.collect::<Result<_, _>>()?;
         Ok(Self {
             schema,
             name,
@@ -393,6 +412,7 @@ impl TableDef {
             collation,
             foreign_keys,
             checks,
+            triggers,
         })
     }
 }

@@ -15,6 +15,7 @@ mod stats;
 mod store;
 mod table;
 mod temporary;
+mod trigger;
 mod view;
 
 pub use constraint::{Action, Check, ForeignKey};
@@ -37,4 +38,5 @@ pub(crate) use store::{
 pub use table::{HIDDEN_ROW_ID, Index, IndexRoot, MAX_INDEXES, Table};
 pub(crate) use temporary::temporary_schema;
 pub use temporary::{is_temporary_schema, shown_schema};
+pub use trigger::{RowEvent, Timing, TriggerDef};
 pub use view::{CheckOption, ViewAlgorithm, ViewDef};

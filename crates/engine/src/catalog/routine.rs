@@ -102,8 +102,8 @@ impl RoutineDef {
             invoker: flag(r)?,
             definer: (r.str()?.into(), r.str()?.into()),
             sql_mode: r.str()?.into(),
-            connection: collation(r)?,
-            database: collation(r)?,
+            connection: decode_collation(r)?,
+            database: decode_collation(r)?,
             created: r.u64()? as i64,
             altered: r.u64()? as i64,
         };
@@ -122,7 +122,8 @@ fn flag(r: &mut Reader<'_>) -> Result<bool, DecodeError> {
     }
 }
 
-fn collation(r: &mut Reader<'_>) -> Result<Collation, DecodeError> {
+/// Reads the collation of a program.
+pub(super) fn decode_collation(r: &mut Reader<'_>) -> Result<Collation, DecodeError> {
     let collation = Collation(r.u16()?);
     match Collation::all().any(|known| known == collation) {
         true => Ok(collation),

@@ -237,6 +237,7 @@ impl Engine {
         let name = TableName::of(&trial);
         let renamed = name != TableName::of(&old);
         if renamed {
+            related::check_moved(&old.def, &trial.def)?;
             self.check_free(&name)?;
         }
         let (table, rows) = if alteration.keeps_records(&old.def) {

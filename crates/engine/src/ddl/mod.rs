@@ -19,6 +19,7 @@ mod related;
 mod routine;
 mod schema;
 mod temporary;
+mod trigger;
 mod view;
 
 pub use alter::{Alteration, Complete, Holds, RowCheck, RowFill, Source};
@@ -27,3 +28,4 @@ pub use lock::{ExclusiveTable, TableLocker, TableName};
 pub use locked::{DefinitionsInUse, LockedTables, LockedTablesId, TableLock};
 pub use related::RelatedTables;
 pub use temporary::TemporaryTables;
+pub use trigger::Triggers;

@@ -8,6 +8,8 @@ use super::lock::{ExclusiveTable, TableLocker, TableName};
 use crate::EngineError;
 use crate::catalog::{Table, TableDef};
 use crate::engine::Engine;
+use crate::refusal::Refusal;
+use crate::txn::foreign::refused;
 
 /// What a generated name of a constraint has behind the table's.
 const GENERATED: &[&str] = &["_ibfk_", "_chk_"];
@@ -59,6 +61,17 @@ pub(super) fn rename_generated(def: &mut TableDef, old: &str, name: &str) {
         }
     }
     def.foreign_keys.sort_by(|a, b| a.name.cmp(&b.name));
+}
+
+/// Checks that a table that gets another name may have it.
+///
+/// # Errors
+/// [`Refusal::TriggersMove`].
+pub(super) fn check_moved(from: &TableDef, to: &TableDef) -> Result<(), EngineError> {
+    match from.schema == to.schema || from.triggers.is_empty() {
+        true => Ok(()),
+        false => Err(refused(Refusal::TriggersMove)),
+    }
 }
 
 /// True if what follows the table's name in that of a constraint was generated.

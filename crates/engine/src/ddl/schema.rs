@@ -249,6 +249,7 @@ impl Engine {
         for table in locked.iter().map(ExclusiveTable::table) {
             let mut def = table.def.clone();
             related::follow_renames(&mut def, &moved);
+            related::check_moved(&table.def, &def)?;
             if def != table.def {
                 change.remove(table);
                 renamed.push((table, def));

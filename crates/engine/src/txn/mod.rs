@@ -23,7 +23,7 @@ mod write;
 pub use figures::TransactionFigures;
 pub use locks::{LockMode, LockWait, RangeLocker, RowLock};
 pub use registry::{LsnPin, Registry};
-pub use transaction::{Isolation, Savepoint, Transaction, TransactionOptions};
+pub use transaction::{Isolation, Savepoint, Suspended, Transaction, TransactionOptions};
 pub use view::ReadView;
 pub use write::{DuplicateRow, Written};
 

@@ -84,6 +84,14 @@ impl Default for TransactionOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Savepoint(Option<Position>);
 
+/// A statement that others run within: what it sees, and what stops it.
+#[derive(Debug)]
+pub struct Suspended {
+    cancel: CancelToken,
+    view: Option<Arc<ReadView>>,
+    change_view: Option<Arc<ReadView>>,
+}
+
 /// A transaction. Dropping it unfinished rolls it back in the background.
 pub struct Transaction {
     pub(super) engine: Arc<Engine>,
@@ -169,6 +177,25 @@ impl Transaction {
         }
         self.change_view = None;
         self.savepoint()
+    }
+
+    /// Lets other statements run within the one that runs, such as those of a trigger.
+    pub fn suspend_statement(&mut self) -> Suspended {
+        let lasts = self.options.isolation == Isolation::RepeatableRead;
+        Suspended {
+            cancel: self.cancel.clone(),
+            view: self.view.clone().filter(|_| !lasts),
+            change_view: self.change_view.take(),
+        }
+    }
+
+    /// Goes on with a statement that others ran within: it sees what it saw, and what they changed.
+    pub fn resume_statement(&mut self, suspended: Suspended) {
+        self.cancel = suspended.cancel;
+        if self.options.isolation != Isolation::RepeatableRead {
+            self.view = suspended.view;
+        }
+        self.change_view = suspended.change_view;
     }
 
     /// How far it has come.

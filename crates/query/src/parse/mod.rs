@@ -60,9 +60,9 @@ pub use masked::masked;
 pub use more_rows::MoreRows;
 pub use prepared::{PreparedText, with_literals};
 pub use program::{
-    AlterRoutine, Argument, Block, Call, Code, CreateRoutine, Declared, Diagnostic, Handler,
-    Information, Items, Label, Mode, Program, Signal, Signalled, Slot, Step, Target as Given,
-    Until,
+    AlterRoutine, Argument, Block, Call, Code, CreateRoutine, CreateTrigger, Declared, Diagnostic,
+    Handler, Information, Items, Label, Mode, Order, Program, RowColumn, RowOf, Signal, Signalled,
+    Slot, Step, Target as Given, Until,
 };
 pub use settings::{Assignment, Scope, Target, Value};
 pub use show::{Filter, Show};
@@ -197,7 +197,7 @@ pub enum Statement {
     },
     /// DEALLOCATE PREPARE, with the statement's name in lower case.
     Deallocate(String),
-    /// CREATE, ALTER and DROP PROCEDURE.
+    /// CREATE, ALTER and DROP of procedures and triggers.
     Program(ProgramStatement),
     /// CALL.
     Call(Box<Call>),
@@ -221,6 +221,26 @@ pub enum ProgramStatement {
         /// Do not fail if it is missing.
         if_exists: bool,
     },
+    /// CREATE TRIGGER.
+    CreateTrigger(Box<CreateTrigger>),
+    /// DROP TRIGGER.
+    DropTrigger {
+        /// The trigger.
+        name: ast::ObjectName,
+        /// Do not fail if it is missing.
+        if_exists: bool,
+    },
+}
+
+impl ProgramStatement {
+    /// The kind of program that it is about.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Create(_) | Self::Alter(_) | Self::Drop { .. } => "PROCEDURE",
+            Self::CreateTrigger(_) | Self::DropTrigger { .. } => "TRIGGER",
+        }
+    }
 }
 
 impl Statement {

@@ -75,6 +75,17 @@ pub enum Show {
     CreateView(ObjectName),
     /// CREATE PROCEDURE.
     CreateProcedure(ObjectName),
+    /// CREATE TRIGGER.
+    CreateTrigger(ObjectName),
+    /// TRIGGERS.
+    Triggers {
+        /// The columns.
+        columns: &'static [&'static str],
+        /// Of a schema other than the current one.
+        schema: Option<String>,
+        /// Which, by the names of their tables.
+        filter: Option<Filter>,
+    },
     /// PROCEDURE STATUS: the columns, and which.
     Procedures(&'static [&'static str], Option<Filter>),
     /// ENGINES.
@@ -99,7 +110,7 @@ pub enum Show {
     Grants(UserName),
     /// CREATE USER.
     CreateUser(UserName),
-    /// What is always empty here, such as triggers: its columns, a `#` in front of numbers.
+    /// What is always empty here, such as events: its columns, a `#` in front of numbers.
     Nothing(&'static [&'static str]),
 }
 
@@ -257,10 +268,15 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<Show> {
             cursor.expect_word("STATUS")?;
             Show::Nothing(if what == "MASTER" { MASTER } else { REPLICA })
         }
-        "TRIGGERS" | "EVENTS" => {
+        "TRIGGERS" => Show::Triggers {
+            columns: TRIGGERS,
+            schema: from_schema(&mut cursor)?,
+            filter: filter(&mut cursor)?,
+        },
+        "EVENTS" => {
             from_schema(&mut cursor)?;
             filter(&mut cursor)?;
-            Show::Nothing(if what == "TRIGGERS" { TRIGGERS } else { EVENTS })
+            Show::Nothing(EVENTS)
         }
         "PROCEDURE" | "FUNCTION" => {
             cursor.expect_word("STATUS")?;
@@ -304,6 +320,9 @@ fn create(cursor: &mut Cursor<'_>) -> Result<Show> {
     if cursor.accept("PROCEDURE") {
         return Ok(Show::CreateProcedure(cursor.object_name()?));
     }
+    if cursor.accept("TRIGGER") {
+        return Ok(Show::CreateTrigger(cursor.object_name()?));
+    }
     if cursor.accept("DATABASE") || cursor.accept("SCHEMA") {
         let if_not_exists = cursor.accept_all(&["IF", "NOT", "EXISTS"]);
         return Ok(Show::CreateSchema {
@@ -315,7 +334,7 @@ fn create(cursor: &mut Cursor<'_>) -> Result<Show> {
         return Ok(Show::CreateUser(user_name(cursor)?));
     }
     Err(SqlError::not_supported(
-        "SHOW CREATE of anything but tables, views, procedures, databases and users",
+        "SHOW CREATE of anything but tables, views, procedures, triggers, databases and users",
     ))
 }
 

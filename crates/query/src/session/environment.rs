@@ -75,10 +75,13 @@ impl Session {
         self.modes().has(Modes::ONLY_FULL_GROUP_BY)
     }
 
-    /// When a statement begins that begins now: at the time that SET timestamp said, or the clock's.
+    /// When a statement begins that begins now: at the time that SET timestamp said, or the clock's. In a trigger it is
+    /// when the statement began that fires it.
     pub(super) fn now(&self) -> Now {
+        let fired = self.fired.last().map(|firing| firing.now);
+        let time = fired.or_else(|| self.variables.fixed_time());
         Now {
-            utc: self.variables.fixed_time().unwrap_or_else(micros_now),
+            utc: time.unwrap_or_else(micros_now),
             zone: self.zone(),
         }
     }

@@ -92,6 +92,15 @@ impl GeneratedColumns {
         Ok(())
     }
 
+    /// Makes those of a row what they were `before`, to follow once more.
+    pub(super) fn forget(def: &TableDef, (before, row): (&[Datum], &mut [Datum])) {
+        for (place, column) in def.columns.iter().enumerate() {
+            if column.generated.is_some() {
+                row[place] = before[place].clone();
+            }
+        }
+    }
+
     /// Computes those of a row that was another one `before` which follow from columns that changed.
     ///
     /// # Errors

@@ -3,11 +3,13 @@
 
 mod destination;
 mod errors;
+mod firing;
 mod literal;
 mod query_columns;
 mod targets;
 mod writer;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use destination::Destination;
@@ -18,18 +20,20 @@ pub(super) use targets::Targets;
 use writer::Writer;
 
 use perigee_accounts::Privileges;
+use perigee_engine::TableName;
 use perigee_engine::catalog::{ColumnDef, Table};
 use perigee_engine::scan::CancelToken;
 use perigee_sql_bind::query;
 use sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, Insert, InsertAliases, MysqlInsertPriority, ObjectName,
-    OnInsert, Query, SetExpr, TableObject,
+    OnInsert, Query, SetExpr, TableObject, visit_relations,
 };
 
 use super::auto_increment::Generator;
 use super::checks::Checks;
 use super::dml::{Converter, OnDuplicate, Strictness, keep};
 use super::generated::GeneratedColumns;
+use super::program::RowTriggers;
 use super::transaction::Work;
 use super::{Session, bound, read_columns};
 use crate::error::{Result, SqlError};
@@ -130,6 +134,7 @@ struct Statement {
     strictness: Strictness,
     checks: Option<Checks>,
     generated: Option<GeneratedColumns>,
+    triggers: RowTriggers,
 }
 
 /// Where the rows come from.
@@ -218,6 +223,9 @@ impl Statement {
             true => strictness.of_one_row(),
             false => strictness,
         };
+        let in_use = in_use(session, &to.table, (&source, &insert.on));
+        let fires = (insert.on.is_some(), insert.replace_into);
+        let triggers = RowTriggers::of(session, &to.table, fires, &in_use)?;
         let on = (insert.on, insert.insert_alias);
         Ok(Self {
             targets: to.targets(strictness.adjusts())?,
@@ -226,6 +234,7 @@ impl Statement {
             generated: GeneratedColumns::of(&to.table.def, session.zone())?,
             name: to.name,
             table: to.table,
+            triggers,
             source,
             brought,
             ignore: insert.ignore,
@@ -267,7 +276,7 @@ impl Statement {
     /// Inserts all rows.
     async fn attempt(
         &self,
-        session: &Session,
+        session: &mut Session,
         work: &mut Work,
         piece: Piece<'_>,
         cancel: &CancelToken,
@@ -297,12 +306,15 @@ impl Statement {
     /// What inserts its rows, on no condition.
     async fn writer<'a>(
         &'a self,
-        session: &'a Session,
+        session: &'a mut Session,
         work: &'a mut Work,
         cancel: &'a CancelToken,
     ) -> Result<Writer<'a>> {
         let mut converter = Converter::new(self.strictness);
         converter.warnings.extend(self.targets.warnings());
+        converter.let_nulls_wait(self.triggers.have_before());
+        let generator = Generator::new(session, &self.table).await?;
+        let now = session.now();
         Ok(Writer {
             statement: self,
             session,
@@ -311,15 +323,15 @@ impl Statement {
             on_duplicate: None,
             converter,
             counts: Counts::default(),
-            generator: Generator::new(session, &self.table).await?,
-            now: session.now(),
+            generator,
+            now,
         })
     }
 
     /// Inserts rows that come a block at a time.
     async fn load(
         &self,
-        session: &Session,
+        session: &mut Session,
         work: &mut Work,
         blocks: &mut (dyn Stream<Item = Result<RowBlock>> + Send + Unpin),
         piece: Piece<'_>,
@@ -355,6 +367,34 @@ impl Statement {
             ..OkResult::default()
         }
     }
+}
+
+/// The tables that an INSERT uses, as far as its triggers are concerned.
+fn in_use(
+    session: &Session,
+    table: &Table,
+    (source, on): (&Rows, &Option<OnInsert>),
+) -> Arc<[TableName]> {
+    let mut tables = vec![TableName::of(table)];
+    if table.def.triggers.is_empty() {
+        return tables.into();
+    }
+    let mut subqueries = |name: &ObjectName| {
+        let named = session.resolve(name).ok();
+        tables.extend(named.map(|(schema, name)| TableName { schema, name }));
+        ControlFlow::<()>::Continue(())
+    };
+    let _ = visit_relations(on, &mut subqueries);
+    match source {
+        Rows::Values(rows) => {
+            let _ = visit_relations(rows, &mut subqueries);
+        }
+        Rows::Query(query) => tables.extend(query.tables.iter().map(|table| TableName {
+            schema: table.schema.to_string(),
+            name: table.name.to_string(),
+        })),
+    }
+    tables.into()
 }
 
 fn rows(session: &Session, source: Box<Query>, piece: Piece<'_>) -> Result<Rows> {

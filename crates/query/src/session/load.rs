@@ -59,7 +59,7 @@ pub(super) async fn run(
             &mut own as &mut dyn LocalFile
         }
     };
-    if rows::are_needed(session, statement) {
+    if rows::are_needed(session, &table, statement) {
         let meaning = rows::Meaning::of(&table, statement)?;
         return rows::run(session, (statement, meaning), file, piece, cancel).await;
     }

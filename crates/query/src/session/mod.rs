@@ -90,6 +90,7 @@ pub use prepared::PreparedInfo;
 use memory::StatementMemory;
 use prepared::{PreparedCounters, PreparedStatements};
 use row_count::RowCount;
+use program::Firing;
 use select::Prepared;
 use table_locks::Locked;
 use temporary::Temporaries;
@@ -422,6 +423,8 @@ pub struct Session {
     running: Vec<Arc<RoutineDef>>,
     /// ROW_COUNT().
     row_count: RowCount,
+    /// The statements whose triggers are running, the innermost last.
+    fired: Vec<Firing>,
     /// LAST_INSERT_ID().
     last_insert_id: u64,
     fast: fast::Fast,
@@ -461,6 +464,7 @@ impl Session {
             prepared: PreparedStatements::default(),
             running: Vec::new(),
             row_count: RowCount::default(),
+            fired: Vec::new(),
             last_insert_id: 0,
             fast: fast::Fast::default(),
             charge: Weak::new(),

@@ -8,7 +8,7 @@ use sqlparser::ast::ObjectName;
 use std::fmt::Write;
 
 use super::ddl::quoted;
-use super::program::{create_procedure, procedures};
+use super::program::{create_procedure, create_trigger, procedures, triggers};
 use super::rowset::{Cell, Rowset, text};
 use super::stored_view::create_view;
 use super::{Session, accounts, table_status};
@@ -46,6 +46,15 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
         }
         Show::CreateView(name) => shown_view(session, &name)?,
         Show::CreateProcedure(name) => create_procedure(session, &name)?,
+        Show::CreateTrigger(name) => create_trigger(session, &name)?,
+        Show::Triggers {
+            columns,
+            schema,
+            filter,
+        } => {
+            let schema = schema_or_current(session, schema)?;
+            triggers(session, columns, &schema, filter.as_ref())?
+        }
         Show::Procedures(columns, filter) => procedures(session, columns, filter.as_ref())?,
         Show::CreateTable(name) if is_view(session, &name)? => shown_view(session, &name)?,
         Show::CreateTable(name) => {

@@ -159,6 +159,7 @@ async fn run_kind(
     if let Some(kind) = Kind::of(&statement) {
         session.frontend.statements.count(kind);
     }
+    session.check_within_rows(&statement)?;
     if matches!(statement, Statement::Ddl(_)) || statement.commits_implicitly() {
         session.check_writable()?;
     }
@@ -257,7 +258,7 @@ async fn run_kind(
             Box::pin(prepared::execute(session, &name, &using, out, cancel)).await
         }
         Statement::Program(statement) => {
-            program::define(session, statement).await?;
+            program::define(session, statement, cancel).await?;
             done(session, out).await
         }
         Statement::Call(call) => {

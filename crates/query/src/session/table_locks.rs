@@ -206,11 +206,14 @@ impl Session {
     /// Checks that a statement may use a table now.
     ///
     /// # Errors
-    /// 1099, 1100, 1223; another one if another session keeps the table to itself: then the statement is run again
+    /// 1099, 1100, 1223, 1442; another one if another session keeps the table to itself: then the statement is run again
     /// when that has ended.
     pub(super) fn check_locked(&self, table: &Arc<Table>, writes: bool) -> Result<()> {
         if table.def.is_temporary() {
             return Ok(());
+        }
+        if writes {
+            self.check_not_in_use(table)?;
         }
         if let Some(locked) = &self.locked {
             return locked.check(&TableName::of(table), writes);
@@ -267,6 +270,23 @@ impl Session {
         }
         let locker = self.table_locker(cancel);
         Ok(Some(self.frontend.engine.use_definitions(&locker).await?))
+    }
+
+    /// As [`Session::use_definitions`], for a statement that changes the definition of a table and nothing else.
+    ///
+    /// # Errors
+    /// 1099, 1100, 1205, 1213, 1223, 1317.
+    pub(super) async fn use_definition_of(
+        &self,
+        table: &ObjectName,
+        cancel: &CancelToken,
+    ) -> Result<DefinitionsInUse> {
+        if let Some(locked) = &self.locked {
+            let (schema, name) = self.resolve(table)?;
+            locked.check(&TableName { schema, name }, true)?;
+        }
+        let locker = self.table_locker(cancel);
+        Ok(self.frontend.engine.use_definitions(&locker).await?)
     }
 
     /// Has locks follow tables to their new names.

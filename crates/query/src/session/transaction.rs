@@ -10,7 +10,7 @@ use std::time::Duration;
 use perigee_engine::catalog::Table;
 use perigee_engine::scan::CancelToken;
 use perigee_engine::txn::{
-    Isolation, LockMode, LockWait, RangeLocker, ReadView, Savepoint, Transaction,
+    Isolation, LockMode, LockWait, RangeLocker, ReadView, Savepoint, Suspended, Transaction,
     TransactionOptions,
 };
 
@@ -38,6 +38,12 @@ pub(super) struct Characteristics {
     /// The isolation level, as the variable has it.
     pub isolation: Option<String>,
     pub read_only: Option<bool>,
+}
+
+/// What a statement keeps while others run in its transaction.
+pub(super) struct Lent {
+    statement: Suspended,
+    savepoints: Vec<(String, Savepoint)>,
 }
 
 /// A statement in its transaction. Dropping it unfinished rolls the transaction back.
@@ -195,6 +201,34 @@ impl Session {
             only_reads: true,
             ..self.begin_work(cancel)
         })
+    }
+
+    /// Makes the transaction of a statement the open one, for statements that run within it: their savepoints are their
+    /// own.
+    pub(super) fn lend(&mut self, work: &mut Work) -> Lent {
+        let stands_in = self.open_with(work.isolation(), work.open.read_only);
+        let mut open = std::mem::replace(&mut work.open, stands_in);
+        let lent = Lent {
+            statement: open.transaction.suspend_statement(),
+            savepoints: std::mem::take(&mut open.savepoints),
+        };
+        self.open = Some(open);
+        lent
+    }
+
+    /// Gives a statement its transaction back. If that was rolled back, an empty one stands in for it, and the error
+    /// that says so ends the statement.
+    pub(super) fn take_back(&mut self, work: &mut Work, lent: Lent) {
+        if let Some(mut open) = self.open.take() {
+            open.transaction.resume_statement(lent.statement);
+            open.savepoints = lent.savepoints;
+            work.open = open;
+        }
+    }
+
+    /// True if statements run within one that has no transaction any more.
+    pub(super) fn has_lost_transaction(&self) -> bool {
+        !self.fired.is_empty() && self.open.is_none()
     }
 
     /// True if later reads of the open transaction see what earlier ones saw.

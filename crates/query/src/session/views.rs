@@ -109,6 +109,7 @@ async fn facts(session: &Session, with_views: bool, with_routines: bool) -> Resu
             true => program::facts(session)?,
             false => Vec::new(),
         },
+        triggers: program::trigger_facts(session),
         connections: connections.collect(),
         session_variables: named(&session.variables),
         global_variables,

@@ -187,3 +187,27 @@ fn a_table_filled_by_inserts_has_statistics() {
         });
     }
 }
+
+/// A trigger waits for another transaction, which meanwhile changes a row that the statement has found: the statement
+/// finds out, although the trigger's own statements have seen more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_begin_anew_with_their_triggers() {
+    for level in ["READ COMMITTED", "REPEATABLE READ"] {
+        let (_fixture, mut one, mut two) = pair(level).await;
+        one.ok("CREATE TABLE gate (id INT PRIMARY KEY, n INT); INSERT INTO gate VALUES (1, 0)")
+            .await;
+        one.ok("CREATE TRIGGER counts AFTER UPDATE ON t FOR EACH ROW UPDATE gate SET n = n + 1 WHERE id = 1")
+            .await;
+        two.ok("BEGIN; UPDATE gate SET n = 10 WHERE id = 1").await;
+        let waiting = one.waits("UPDATE t SET a = a + 1").await;
+        two.ok("UPDATE t SET a = 400 WHERE id = 4; COMMIT").await;
+        let mut one = waiting.succeeds().await;
+        // The other transaction fired it, too.
+        assert_eq!(one.rows("SELECT n FROM gate").await, "15", "{level}");
+        assert_eq!(
+            one.rows("SELECT a FROM t ORDER BY id").await,
+            "11 21 31 401",
+            "{level}"
+        );
+    }
+}

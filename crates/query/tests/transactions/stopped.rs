@@ -175,3 +175,77 @@ async fn a_procedure_that_is_killed_leaves_the_session_as_it_was() {
         assert_eq!(one.rows(state).await, "test|ANSI_QUOTES|root@localhost");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_is_killed_in_its_trigger_is_undone() {
+    let (_fixture, mut one, mut two) = pair("REPEATABLE READ").await;
+    one.ok("CREATE TABLE fires (id INT PRIMARY KEY); CREATE TABLE log (id INT)")
+        .await;
+    one.ok(
+        "CREATE TRIGGER endless AFTER INSERT ON fires FOR EACH ROW BEGIN \
+         DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; INSERT INTO log VALUES (NEW.id); \
+         l: LOOP ITERATE l; END LOOP; END",
+    )
+    .await;
+    for begin in ["DO 0", "BEGIN"] {
+        one.ok(begin).await;
+        let cancel = CancelToken::new();
+        let token = cancel.clone();
+        let task = tokio::spawn(async move {
+            let outcome = run(&mut one.0, "INSERT INTO fires VALUES (1)", &token).await;
+            (one, outcome)
+        });
+        tokio::time::sleep(A_WHILE).await;
+        assert!(!task.is_finished());
+        cancel.cancel();
+        let ended = tokio::time::timeout(Duration::from_secs(1), task).await;
+        let (back, outcome) = ended.expect("it is told within a second").unwrap();
+        one = back;
+        assert_eq!(outcome.expect_err("it was stopped").errno, 1317);
+        assert_eq!(one.0.in_transaction(), begin == "BEGIN");
+        let both = "SELECT (SELECT COUNT(*) FROM fires), (SELECT COUNT(*) FROM log)";
+        assert_eq!(one.rows(both).await, "0|0");
+        one.ok("ROLLBACK").await;
+    }
+    two.ok("INSERT INTO log VALUES (2); DROP TRIGGER endless; INSERT INTO fires VALUES (1)")
+        .await;
+}
+
+/// A deadlock in a trigger undoes the whole transaction; no handler of the trigger goes on in another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deadlock_in_a_trigger_ends_the_transaction() {
+    let (_fixture, mut one, mut two) = pair("REPEATABLE READ").await;
+    one.ok("CREATE TABLE fires (id INT PRIMARY KEY); CREATE TABLE log (id INT)")
+        .await;
+    one.ok(
+        "CREATE TRIGGER writes AFTER INSERT ON fires FOR EACH ROW BEGIN \
+         DECLARE CONTINUE HANDLER FOR SQLEXCEPTION INSERT INTO log VALUES (NEW.id); \
+         UPDATE t SET b = b + 1 WHERE id = 2; END",
+    )
+    .await;
+    one.ok("BEGIN; UPDATE t SET b = 10 WHERE id = 1").await;
+    two.ok("BEGIN; UPDATE t SET b = 20 WHERE id = 2").await;
+    let waiting = two.waits("UPDATE t SET b = 20 WHERE id = 1").await;
+    let outcome = run(
+        &mut one.0,
+        "INSERT INTO fires VALUES (7)",
+        &CancelToken::new(),
+    )
+    .await;
+    // One of them is the victim.
+    match outcome {
+        Err(error) => {
+            assert_eq!(error.errno, 1213);
+            assert!(!one.0.in_transaction());
+            let mut two = waiting.succeeds().await;
+            two.ok("COMMIT").await;
+        }
+        Ok(_) => {
+            let (_two, errno) = waiting.fails().await;
+            assert_eq!(errno, 1213);
+            one.ok("ROLLBACK").await;
+        }
+    }
+    let both = "SELECT (SELECT COUNT(*) FROM fires), (SELECT COUNT(*) FROM log)";
+    assert_eq!(one.rows(both).await, "0|0");
+}

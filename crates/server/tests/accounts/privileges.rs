@@ -411,3 +411,40 @@ fn procedures_have_the_rights_of_their_definers_or_callers() {
     );
     served.root("DROP PROCEDURE v.own");
 }
+
+#[test]
+fn triggers_have_the_rights_of_their_definers() {
+    let served = Served::start(&[]);
+    served.root(
+        "CREATE DATABASE d; CREATE TABLE d.t (a INT, b INT); CREATE TABLE d.log (a INT); \
+         CREATE USER ann IDENTIFIED BY 'x', maker IDENTIFIED BY 'x'; GRANT INSERT ON d.t TO ann; \
+         GRANT TRIGGER, SELECT ON d.t TO maker; GRANT INSERT ON d.log TO maker",
+    );
+    let number = |user: &str, sql: &str| number_of(&served.try_as(user, "x", sql).unwrap_err());
+    let own =
+        "CREATE TRIGGER d.own BEFORE INSERT ON d.t FOR EACH ROW INSERT INTO d.log VALUES (NEW.a)";
+    assert_eq!(number("ann", own), "1142 (42000)");
+    served.try_as("maker", "x", own).unwrap();
+    let other = "CREATE DEFINER = root@localhost TRIGGER d.other BEFORE INSERT ON d.t FOR EACH ROW SET NEW.b = 1";
+    assert_eq!(number("maker", other), "1227 (42000)");
+    // Who inserts needs nothing of what the trigger needs.
+    let insert = "INSERT INTO d.t VALUES (1, 2)";
+    served.try_as("ann", "x", insert).unwrap();
+    let count = "SELECT COUNT(*) FROM d.log";
+    assert_eq!(served.try_as("root", "", count).unwrap(), "1\n");
+    // What is taken from the definer is missing, here and in the table that is written to.
+    served.root("REVOKE INSERT ON d.log FROM maker");
+    assert_eq!(number("ann", insert), "1142 (42000)");
+    served.root("GRANT INSERT ON d.log TO maker; REVOKE TRIGGER ON d.t FROM maker");
+    assert_eq!(number("ann", insert), "1142 (42000)");
+    assert_eq!(number("maker", "DROP TRIGGER d.own"), "1142 (42000)");
+    assert_eq!(number("maker", "SHOW CREATE TRIGGER d.own"), "1360 (HY000)");
+    let seen = "SELECT COUNT(*) FROM information_schema.TRIGGERS";
+    assert_eq!(served.try_as("maker", "x", seen).unwrap(), "0\n");
+    assert_eq!(served.try_as("root", "", seen).unwrap(), "1\n");
+    // Without a definer nothing is inserted.
+    served.root("DROP USER maker");
+    assert_eq!(number("ann", insert), "1449 (HY000)");
+    served.root("DROP TRIGGER d.own");
+    served.try_as("ann", "x", insert).unwrap();
+}

@@ -215,6 +215,7 @@ fn given<T>(
     let mut given = Vec::new();
     loop {
         let target = expression::target(cursor, scopes)?;
+        scopes.assign(&target)?;
         cursor.expect(&Token::Eq)?;
         given.push((target, item(cursor)?));
         if !cursor.accept_token(&Token::Comma) {

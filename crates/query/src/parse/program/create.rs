@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP PROCEDURE.
+//! CREATE, ALTER and DROP PROCEDURE; which kinds of programs there are.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use perigee_sql_bind::Modes;
 use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::Token;
 
-use super::Program;
 use super::steps::Reader;
+use super::{Program, trigger};
 use crate::error::{Result, SqlError};
 use crate::parse::account::user_name;
 use crate::parse::view::whole_text;
@@ -56,7 +56,14 @@ pub struct AlterRoutine {
 }
 
 /// Kinds of stored programs that there are none of here.
-const UNSUPPORTED: &[&str] = &["FUNCTION", "TRIGGER", "EVENT"];
+const UNSUPPORTED: &[&str] = &["FUNCTION", "EVENT"];
+
+/// Kinds that there are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Procedure,
+    Trigger,
+}
 
 /// True if the words behind CREATE, ALTER or DROP are those of a statement about a stored program.
 pub(in crate::parse) fn begins(cursor: &Cursor<'_>) -> bool {
@@ -67,9 +74,10 @@ pub(in crate::parse) fn begins(cursor: &Cursor<'_>) -> bool {
     ahead.peek_any(&["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"])
 }
 
-fn kind(cursor: &mut Cursor<'_>, what: &str) -> Result<()> {
+fn kind(cursor: &mut Cursor<'_>, what: &str) -> Result<Kind> {
     match cursor.word().as_str() {
-        "PROCEDURE" => Ok(()),
+        "PROCEDURE" => Ok(Kind::Procedure),
+        "TRIGGER" => Ok(Kind::Trigger),
         other if UNSUPPORTED.contains(&other) => {
             Err(SqlError::not_supported(format!("{what} {other}")))
         }
@@ -77,7 +85,7 @@ fn kind(cursor: &mut Cursor<'_>, what: &str) -> Result<()> {
     }
 }
 
-/// CREATE PROCEDURE. Its text is read again, as that of a view is.
+/// CREATE PROCEDURE and CREATE TRIGGER. The text is read again, as that of a view is.
 pub(in crate::parse) fn create(piece: Piece<'_>) -> Result<ProgramStatement> {
     let text = whole_text(piece);
     let script = Script::of(
@@ -96,7 +104,9 @@ pub(in crate::parse) fn create(piece: Piece<'_>) -> Result<ProgramStatement> {
         }
         false => None,
     };
-    kind(&mut cursor, "CREATE")?;
+    if kind(&mut cursor, "CREATE")? == Kind::Trigger {
+        return trigger::create(cursor, definer);
+    }
     let if_not_exists = cursor.accept_all(&["IF", "NOT", "EXISTS"]);
     let name = cursor.object_name()?;
     let mut reader = Reader::new(cursor);
@@ -119,7 +129,7 @@ pub(in crate::parse) fn create(piece: Piece<'_>) -> Result<ProgramStatement> {
 }
 
 /// The text from one token up to another.
-fn text_of(piece: Piece<'_>, first: usize, end: usize) -> &str {
+pub(super) fn text_of(piece: Piece<'_>, first: usize, end: usize) -> &str {
     let source = Source::of(piece.text);
     let offset = |at: usize| {
         piece
@@ -170,7 +180,9 @@ fn characteristics(cursor: &mut Cursor<'_>) -> Result<Characteristics> {
 
 /// ALTER PROCEDURE, behind ALTER.
 pub(in crate::parse) fn alter(mut cursor: Cursor<'_>) -> Result<ProgramStatement> {
-    kind(&mut cursor, "ALTER")?;
+    if kind(&mut cursor, "ALTER")? == Kind::Trigger {
+        return Err(cursor.error_at_last());
+    }
     let name = cursor.object_name()?;
     let characteristics = characteristics(&mut cursor)?;
     cursor.end()?;
@@ -180,9 +192,11 @@ pub(in crate::parse) fn alter(mut cursor: Cursor<'_>) -> Result<ProgramStatement
     }))
 }
 
-/// DROP PROCEDURE, behind DROP.
+/// DROP PROCEDURE and DROP TRIGGER, behind DROP.
 pub(in crate::parse) fn drop(mut cursor: Cursor<'_>) -> Result<ProgramStatement> {
-    kind(&mut cursor, "DROP")?;
+    if kind(&mut cursor, "DROP")? == Kind::Trigger {
+        return trigger::drop(cursor);
+    }
     let if_exists = cursor.accept_all(&["IF", "EXISTS"]);
     let name = cursor.object_name()?;
     cursor.end()?;

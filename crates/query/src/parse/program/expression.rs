@@ -25,6 +25,7 @@ impl Visitor for Variables<'_> {
         if let Expr::Identifier(name) = expr
             && let Some(slot) = self.scopes.variable(&name.value)
         {
+            self.scopes.read(slot);
             self.found.insert(name.span.start, slot);
         }
         ControlFlow::Continue(())

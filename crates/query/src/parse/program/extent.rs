@@ -99,6 +99,8 @@ pub(in crate::parse) fn extent(tokens: &[TokenWithSpan]) -> Option<usize> {
     let mut depth = 0usize;
     // True where a statement begins.
     let mut first = false;
+    // True behind FOLLOWS and PRECEDES, where the name of a trigger comes.
+    let mut named = false;
     while let Some(part) = words.next() {
         match part {
             Part::Semicolon if depth == 0 => return Some(words.at - 1),
@@ -126,9 +128,11 @@ pub(in crate::parse) fn extent(tokens: &[TokenWithSpan]) -> Option<usize> {
                     }
                     _ => {}
                 }
-                first = BEFORE_STATEMENTS.contains(&word.as_str());
+                first = named || BEFORE_STATEMENTS.contains(&word.as_str());
+                named = ["FOLLOWS", "PRECEDES"].contains(&word.as_str());
             }
-            Part::Open | Part::Other => first = false,
+            Part::Open => first = false,
+            Part::Other => (first, named) = (named, false),
         }
     }
     Some(tokens.len())
@@ -170,6 +174,14 @@ mod tests {
             ),
             (
                 "CREATE PROCEDURE p() IF (1) THEN SELECT 1; END IF; SELECT 1",
+                2,
+            ),
+            (
+                "CREATE TRIGGER b BEFORE INSERT ON t FOR EACH ROW FOLLOWS a IF 1 THEN SET @a = 1; END IF; SELECT 1",
+                2,
+            ),
+            (
+                "CREATE TRIGGER b BEFORE INSERT ON t FOR EACH ROW PRECEDES `a` IF 1 THEN SET @a = 1; END IF; SELECT 1",
                 2,
             ),
             ("CREATE TABLE t (a INT); BEGIN; SELECT 1; END", 4),

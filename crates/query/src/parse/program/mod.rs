@@ -1,4 +1,4 @@
-//! Stored programs: what a procedure consists of, and how its text is read.
+//! Stored programs: what a procedure or a trigger consists of, and how its text is read.
 //!
 //! The statements in it stay the tokens that they are, with the places where local variables stand: when one runs,
 //! literals take these places, as with the parameters of prepared statements. Names are found when the text is read:
@@ -11,6 +11,7 @@ mod expression;
 mod extent;
 mod scope;
 mod steps;
+mod trigger;
 
 pub use code::{Code, Slot};
 pub use condition::{Condition, Diagnostic, Information, Items, Signal, Signalled};
@@ -18,7 +19,9 @@ pub use create::{AlterRoutine, CreateRoutine};
 pub(super) use create::{alter, begins, create, drop};
 pub(super) use extent::extent;
 pub(super) use steps::{call, outside};
+pub use trigger::{CreateTrigger, Order, RowColumn, RowOf};
 
+use super::ProgramStatement;
 use sqlparser::ast::{ColumnDef, ObjectName};
 
 /// A parameter's direction.
@@ -53,7 +56,7 @@ pub struct Parameter {
     pub column: ColumnDef,
 }
 
-/// The code of a procedure.
+/// The code of a procedure or a trigger.
 #[derive(Debug)]
 pub struct Program {
     /// The parameters; they are the first variables.
@@ -64,6 +67,8 @@ pub struct Program {
     pub variables: usize,
     /// How many cursors there are.
     pub cursors: usize,
+    /// The columns that a trigger names; they are the first variables.
+    pub row: Vec<RowColumn>,
 }
 
 /// What a value is given to.

@@ -1,8 +1,11 @@
 //! What names mean in a program: variables, conditions, cursors and labels, each in the block that declares it.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-use super::{Condition, Label, Slot};
+use perigee_engine::catalog::Timing;
+
+use super::{Condition, Label, RowColumn, RowOf, Slot, Target};
 use crate::error::{Result, SqlError};
 
 /// The names of the blocks that a statement stands in.
@@ -10,12 +13,24 @@ use crate::error::{Result, SqlError};
 pub(super) struct Scopes {
     /// The text of the program.
     pub text: Arc<str>,
+    /// The columns that a trigger names: the first variables.
+    row: Vec<RowVariable>,
     blocks: Vec<Names>,
     labels: Vec<(String, Label, Kind)>,
     /// How many variables, cursors and labels there are so far.
     variables: usize,
     cursors: usize,
     last_label: Label,
+}
+
+/// A column that a trigger names.
+#[derive(Debug)]
+struct RowVariable {
+    column: RowColumn,
+    /// Why it cannot be given a value.
+    fixed: Option<SqlError>,
+    read: Cell<bool>,
+    assigned: Cell<bool>,
 }
 
 /// What a block declares; names in lower case.
@@ -47,6 +62,7 @@ impl Scopes {
     pub fn new(text: &str) -> Self {
         Self {
             text: Arc::from(text),
+            row: Vec::new(),
             blocks: Vec::new(),
             labels: Vec::new(),
             variables: 0,
@@ -108,6 +124,72 @@ impl Scopes {
         self.variables += 1;
         self.block().variables.push((lower, slot));
         Ok(slot)
+    }
+
+    /// Declares the columns that a trigger names, before anything else.
+    ///
+    /// # Errors
+    /// Those of [`Scopes::declare_variable`].
+    pub fn declare_row(&mut self, columns: Vec<RowColumn>, timing: Timing) -> Result<()> {
+        self.enter();
+        for column in columns {
+            self.declare_variable(&column.variable())?;
+            let fixed = match (column.row, timing) {
+                (RowOf::New, Timing::Before) => None,
+                (RowOf::New, Timing::After) => Some("after "),
+                (RowOf::Old, _) => Some(""),
+            };
+            let row = column.row.name();
+            self.row.push(RowVariable {
+                fixed: fixed.map(|timing| SqlError::row_not_updatable(row, timing)),
+                column,
+                read: Cell::new(false),
+                assigned: Cell::new(false),
+            });
+        }
+        Ok(())
+    }
+
+    /// Says that a variable is read.
+    pub fn read(&self, slot: Slot) {
+        if let Some(variable) = self.row.get(slot) {
+            variable.read.set(true);
+        }
+    }
+
+    /// Says that something is given a value.
+    ///
+    /// # Errors
+    /// 1362 for a column of a row that cannot be changed.
+    pub fn assign(&self, target: &Target) -> Result<()> {
+        let Target::Local(slot) = target else {
+            return Ok(());
+        };
+        match self.row.get(*slot) {
+            Some(RowVariable {
+                fixed: Some(error), ..
+            }) => Err(error.clone()),
+            Some(variable) => {
+                variable.assigned.set(true);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The columns that the trigger names.
+    pub fn into_row(self) -> Vec<RowColumn> {
+        let row = self.row.into_iter().map(|variable| RowColumn {
+            read: variable.read.get(),
+            assigned: variable.assigned.get(),
+            ..variable.column
+        });
+        row.collect()
+    }
+
+    /// True if it is a column that a trigger names.
+    pub fn is_of_row(&self, target: &Target) -> bool {
+        matches!(target, Target::Local(slot) if *slot < self.row.len())
     }
 
     /// Declares a condition.

@@ -1,13 +1,14 @@
 //! The statements of a program.
 
+use perigee_engine::catalog::Timing;
 use sqlparser::ast::{ColumnDef, Ident};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::scope::{Kind, Scopes};
 use super::{
-    Argument, Block, Call, Code, Declared, Handler, Label, Mode, Parameter, Program, Slot, Step,
-    Target, Until, condition, expression,
+    Argument, Block, Call, Code, Declared, Handler, Label, Mode, Parameter, Program, RowColumn,
+    Slot, Step, Target, Until, condition, expression,
 };
 use crate::error::{Result, SqlError};
 use crate::parse::{Cursor, MAX_DEPTH, Piece, Statement};
@@ -20,6 +21,8 @@ pub(super) struct Reader<'a> {
     pub cursor: Cursor<'a>,
     scopes: Scopes,
     depth: usize,
+    /// It runs while rows of another statement are changed.
+    in_trigger: bool,
 }
 
 /// CALL, outside programs; its first word was taken.
@@ -51,7 +54,7 @@ fn read_call(cursor: &mut Cursor<'_>, scopes: &Scopes) -> Result<Call> {
             let alone = ahead.peek_is(&Token::Comma) || ahead.peek_is(&Token::RParen);
             arguments.push(Argument {
                 value: expression::until(cursor, scopes, &[])?,
-                variable: variable.filter(|_| alone),
+                variable: variable.filter(|variable| alone && scopes.assign(variable).is_ok()),
             });
             if !cursor.accept_token(&Token::Comma) {
                 break;
@@ -69,7 +72,19 @@ impl<'a> Reader<'a> {
             cursor,
             scopes,
             depth: 0,
+            in_trigger: false,
         }
+    }
+
+    /// Of a trigger that names these columns.
+    ///
+    /// # Errors
+    /// 1331 for two of one name.
+    pub fn of_trigger(cursor: Cursor<'a>, timing: Timing, row: Vec<RowColumn>) -> Result<Self> {
+        let mut reader = Self::new(cursor);
+        reader.scopes.declare_row(row, timing)?;
+        reader.in_trigger = true;
+        Ok(reader)
     }
 
     /// `([IN | OUT | INOUT] name type, …)`.
@@ -119,6 +134,7 @@ impl<'a> Reader<'a> {
             body,
             variables,
             cursors,
+            row: self.scopes.into_row(),
         })
     }
 
@@ -273,11 +289,20 @@ impl<'a> Reader<'a> {
 
     fn statement(&mut self) -> Result<Step> {
         let piece = self.sql();
+        self.plain_statement(piece)
+    }
+
+    /// A statement that is run as it is.
+    fn plain_statement(&self, piece: Piece<'_>) -> Result<Step> {
         let (statement, code) = expression::statement(piece, &self.scopes)?;
-        match statement {
-            Statement::Program(_) => Err(SqlError::program_in_program("PROCEDURE")),
-            _ => Ok(Step::Statement(code)),
+        if let Statement::Program(program) = &statement {
+            return Err(SqlError::program_in_program(program.kind()));
         }
+        if self.in_trigger {
+            statement.check_no_result_set()?;
+            statement.check_within_rows()?;
+        }
+        Ok(Step::Statement(code))
     }
 
     /// A query, perhaps with INTO.
@@ -291,18 +316,14 @@ impl<'a> Reader<'a> {
                 break at;
             }
             match cursor.next() {
-                None => {
-                    let (_, code) = expression::statement(piece, &self.scopes)?;
-                    return Ok(Step::Statement(code));
-                }
+                None => return self.plain_statement(piece),
                 Some(Token::LParen) => depth += 1,
                 Some(Token::RParen) => depth = depth.saturating_sub(1),
                 Some(_) => {}
             }
         };
         if cursor.peek_any(&["OUTFILE", "DUMPFILE"]) {
-            let (_, code) = expression::statement(piece, &self.scopes)?;
-            return Ok(Step::Statement(code));
+            return self.plain_statement(piece);
         }
         let targets = self.targets(&mut cursor)?;
         if !cursor.at_end() && !cursor.peek_any(&["FROM", "FOR", "LOCK"]) {
@@ -323,7 +344,11 @@ impl<'a> Reader<'a> {
     fn targets(&self, cursor: &mut Cursor<'_>) -> Result<Vec<Target>> {
         let mut targets = Vec::new();
         loop {
-            targets.push(expression::target(cursor, &self.scopes)?);
+            let target = expression::target(cursor, &self.scopes)?;
+            if self.scopes.is_of_row(&target) {
+                return Err(cursor.error_at_last());
+            }
+            targets.push(target);
             if !cursor.accept_token(&Token::Comma) {
                 return Ok(targets);
             }
@@ -581,8 +606,10 @@ impl<'a> Reader<'a> {
         let mut slots: Vec<Slot> = Vec::new();
         loop {
             match expression::target(&mut self.cursor, &self.scopes)? {
-                Target::Local(slot) => slots.push(slot),
-                Target::User(_) => return Err(self.cursor.error_at_last()),
+                Target::Local(slot) if !self.scopes.is_of_row(&Target::Local(slot)) => {
+                    slots.push(slot);
+                }
+                Target::Local(_) | Target::User(_) => return Err(self.cursor.error_at_last()),
             }
             if !self.cursor.accept_token(&Token::Comma) {
                 return Ok(Step::Fetch(cursor, slots));
@@ -607,6 +634,7 @@ impl<'a> Reader<'a> {
                     "SET of variables of a program and of the system at once",
                 ));
             };
+            self.scopes.assign(&target)?;
             assigned.push((target, expression::until(&mut cursor, &self.scopes, &[])?));
             if !cursor.accept_token(&Token::Comma) {
                 break;
@@ -647,7 +675,10 @@ impl<'a> Reader<'a> {
 
     /// SET of user variables and system variables: values that are expressions may name variables of the program.
     fn set_others(&self, piece: Piece<'_>, mut cursor: Cursor<'_>) -> Result<Step> {
-        piece.parse()?;
+        let statement = piece.parse()?;
+        if self.in_trigger {
+            statement.check_within_rows()?;
+        }
         let mut variables = Vec::new();
         while let Some(token) = cursor.next() {
             if !matches!(token, Token::Eq | Token::Assignment) {

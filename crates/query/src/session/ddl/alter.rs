@@ -1,6 +1,6 @@
 //! ALTER TABLE, CREATE INDEX and DROP INDEX.
 
-use perigee_engine::catalog::{Table, is_temporary_schema};
+use perigee_engine::catalog::{Table, TableDef, is_temporary_schema};
 use perigee_engine::scan::CancelToken;
 use perigee_engine::{Alteration, EngineError, RelatedTables, Source, TableName};
 use perigee_sql_bind::Modes;
@@ -53,6 +53,10 @@ pub(super) async fn run(
     keep_start(session, &old, &mut draft).await?;
     let (def, sources) = draft.finish()?;
     check_temporary(&def)?;
+    let def = TableDef {
+        triggers: old.def.triggers.clone(),
+        ..def
+    };
     let rules = RowRules::new((&old.def, &def), session.zone(), cancel)?;
     let alteration = Alteration {
         sources,

@@ -447,6 +447,7 @@ fn definition_like(session: &Session, name: TableName, like: &ObjectName) -> Res
         auto_increment: auto.map(|auto| AutoIncrement { start: 1, ..auto }),
         checks: checks.collect(),
         foreign_keys: Vec::new(),
+        triggers: Vec::new(),
         schema: name.schema,
         name: name.name,
         ..like.def.clone()
@@ -460,7 +461,7 @@ impl Session {
     }
 
     /// The table of a name, locked exclusively.
-    async fn lock_exclusively(
+    pub(super) async fn lock_exclusively(
         &self,
         name: &ObjectName,
         cancel: &CancelToken,

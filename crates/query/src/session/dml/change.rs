@@ -3,17 +3,19 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use perigee_engine::catalog::ColumnDef;
+use perigee_engine::TableName;
+use perigee_engine::catalog::RowEvent;
 use perigee_engine::scan::CancelToken;
-use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock, Written};
+use perigee_engine::txn::{Isolation, LockMode, LockWait, RowLock};
 use perigee_sql_bind::query::{self, Change, Origin, Source};
-use perigee_value::{ColumnType, Datum, Now, Zone};
+use perigee_value::{Datum, Now, Zone};
 use sqlparser::ast::Expr;
 
-use super::assign::{Assigned, Given, Unresolved, assign};
+use super::assign::{Assigned, Given, Unresolved};
 use super::changed::{changed_targets, deleted_targets, first_of, point_of};
 use super::evaluated::Evaluated;
 use super::target::{Target, row_of, targets};
+use super::writing::Writing;
 use super::{Budget, Converter, CurrentRows, Strictness};
 use crate::access::table_schema;
 use crate::error::{Result, SqlError};
@@ -22,7 +24,7 @@ use crate::parse::{Delete, Piece, Rows, Update};
 use crate::result::OkResult;
 use crate::session::checks::Checks;
 use crate::session::generated::GeneratedColumns;
-use crate::session::insert::{duplicate_error, engine_error};
+use crate::session::program::Triggers;
 use crate::session::read_columns;
 use crate::session::select::{self, Prepared, Reading, Special};
 use crate::session::transaction::Work;
@@ -48,24 +50,24 @@ pub(in crate::session) struct ReadPhase {
     /// The tables whose rows change.
     pub targets: Vec<Target>,
     /// For each of them, what its rows have to meet to be written.
-    checks: Vec<Option<Checks>>,
+    pub(super) checks: Vec<Option<Checks>>,
     /// The generated columns of each target.
-    generated: Vec<Option<GeneratedColumns>>,
+    pub(super) generated: Vec<Option<GeneratedColumns>>,
     /// The key of the only row that it can be.
     point: Option<Vec<u8>>,
     /// Rows are changed in the order in which they are found.
     in_order: bool,
     ignore: bool,
     /// When the statement began.
-    now: Now,
+    pub(super) now: Now,
 }
 
 /// A row to change.
-struct Candidate {
-    target: usize,
-    key: Vec<u8>,
+pub(super) struct Candidate {
+    pub target: usize,
+    pub key: Vec<u8>,
     /// New values of columns.
-    values: Vec<(usize, Datum)>,
+    pub values: Vec<(usize, Datum)>,
 }
 
 /// What a statement did.
@@ -118,9 +120,10 @@ async fn run(
     cancel: &CancelToken,
 ) -> Result<(Counts, usize)> {
     bound::warn(session, &phase.query);
+    let triggers = phase.triggers(session)?;
     let mut work = session.begin_work(cancel);
     let outcome = loop {
-        match attempt(session, &mut work, phase, cancel).await {
+        match attempt(session, &mut work, (phase, &triggers), cancel).await {
             Err(error) if work.may_restart(&error) => {
                 if let Err(error) = work.restart().await {
                     break Err(error);
@@ -147,14 +150,15 @@ pub(in crate::session) fn keep<T>(
 
 /// Finds the rows and changes them.
 async fn attempt(
-    session: &Session,
+    session: &mut Session,
     work: &mut Work,
-    phase: &ReadPhase,
+    (phase, triggers): (&ReadPhase, &[Option<Triggers>]),
     cancel: &CancelToken,
 ) -> Result<(Counts, Converter)> {
     let mut tables = phase.targets.iter().map(|target| &target.table);
     tables.try_for_each(|table| work.check_writable(table))?;
     let mut converter = Converter::new(Strictness::new(session, phase.ignore));
+    converter.let_nulls_wait(triggers.iter().flatten().any(Triggers::has_before));
     let mut counts = Counts::default();
     let (candidates, check) = match &phase.point {
         Some(key) => {
@@ -176,28 +180,34 @@ async fn attempt(
             (phase.find(session, reading, &mut converter).await?, check)
         }
     };
+    let mut writing = Writing {
+        session,
+        work,
+        phase,
+        triggers,
+        converter,
+        cancel,
+    };
     for (number, candidate) in candidates.iter().enumerate() {
         if cancel.is_cancelled() {
             return Err(SqlError::interrupted());
         }
         let target = &phase.targets[candidate.target];
-        let record = locked_row(work, target, &candidate.key, check).await?;
+        let record = locked_row(writing.work, target, &candidate.key, check).await?;
         let Some(record) = record else {
             let (table, key) = (&target.table, &candidate.key);
             // It may have followed a row that was deleted before it.
-            if work.transaction().has_deleted(table, key).await? {
+            if writing.work.transaction().has_deleted(table, key).await? {
                 continue;
             }
             return Err(SqlError::record_changed(&table.def.name));
         };
         counts.matched += 1;
-        let number = number as u64;
-        let row = (candidate, record.as_slice(), number);
-        if write(session, work, phase, row, &mut converter, cancel).await? {
+        if writing.row(candidate, &record, number as u64).await? {
             counts.changed += 1;
         }
     }
-    Ok((counts, converter))
+    Ok((counts, writing.converter))
 }
 
 /// Locks a row and reads its record; none if there is none.
@@ -221,59 +231,6 @@ async fn locked_row(
             Ok(Some(record))
         }
         RowLock::Locked(None) | RowLock::Skipped => Ok(None),
-    }
-}
-
-/// Writes one row that is locked; true if that changed it.
-async fn write(
-    session: &Session,
-    work: &mut Work,
-    phase: &ReadPhase,
-    (candidate, record, number): (&Candidate, &[u8], u64),
-    converter: &mut Converter,
-    cancel: &CancelToken,
-) -> Result<bool> {
-    let table = &phase.targets[candidate.target].table;
-    let transaction = work.transaction();
-    let written = match phase.kind {
-        Kind::Delete => transaction.delete_row(table, &candidate.key).await,
-        Kind::Update => {
-            let before = row_of(table, record);
-            let mut row = before.clone();
-            assign(table, &mut row, &candidate.values, &before, phase.now);
-            if let Some(generated) = &phase.generated[candidate.target] {
-                let mut convert = |value: Datum, ty: ColumnType, column: &ColumnDef| {
-                    converter.value(value, ty, column, number)
-                };
-                let place = (&*session.frontend.engine, &**table);
-                let rows = (&before[..], &mut row[..]);
-                let computed = generated.follow(place, rows, &mut convert, cancel);
-                computed.await?;
-            }
-            let checks = phase.checks[candidate.target].as_ref();
-            if let Some(checks) = checks.filter(|_| row != before) {
-                let engine = &session.frontend.engine;
-                let violated = checks.stored_violates(engine, table, &row, cancel);
-                if let Some(violation) = violated.await? {
-                    converter.refused(violation)?;
-                    return Ok(false);
-                }
-            }
-            transaction.update_row(table, &candidate.key, &row).await
-        }
-    };
-    let allowed = converter.allowed(written);
-    let Some(written) = allowed.map_err(|e| engine_error(e, table, number))? else {
-        return Ok(false);
-    };
-    match written {
-        Written::Done => Ok(true),
-        Written::Unchanged => Ok(false),
-        Written::Missing => Err(SqlError::record_changed(&table.def.name)),
-        Written::Duplicate(row) => {
-            converter.refused(duplicate_error(table, &row))?;
-            Ok(false)
-        }
     }
 }
 
@@ -390,6 +347,22 @@ impl ReadPhase {
             ignore: false,
             now: Now::default(),
         })
+    }
+
+    /// The triggers of each target.
+    fn triggers(&self, session: &Session) -> Result<Vec<Option<Triggers>>> {
+        let event = match self.kind {
+            Kind::Update => RowEvent::Update,
+            Kind::Delete => RowEvent::Delete,
+        };
+        let names = self.tables().map(|table| TableName {
+            schema: table.schema.to_string(),
+            name: table.name.to_string(),
+        });
+        let in_use: Arc<[TableName]> = names.collect();
+        let targets = self.targets.iter();
+        let own = targets.map(|target| Triggers::of(session, &target.table, event, &in_use));
+        own.collect()
     }
 
     /// The plan of the query, for EXPLAIN.

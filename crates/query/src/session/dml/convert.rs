@@ -2,7 +2,7 @@
 //! come.
 
 use perigee_engine::EngineError;
-use perigee_engine::catalog::ColumnDef;
+use perigee_engine::catalog::{ColumnDef, TableDef};
 use perigee_value::time::MAX_TIME;
 use perigee_value::zone::Meant;
 use perigee_value::{
@@ -20,6 +20,8 @@ const LONGEST_DATE: usize = 40;
 /// Converts the values of a statement.
 pub(in crate::session) struct Converter {
     strictness: Strictness,
+    /// NULL is let into NOT NULL columns until [`Converter::settle`].
+    nulls_wait: bool,
     /// What would be errors without IGNORE or in a strict mode.
     pub warnings: Told,
 }
@@ -97,8 +99,33 @@ impl Converter {
     pub(in crate::session) fn new(strictness: Strictness) -> Self {
         Self {
             strictness,
+            nulls_wait: false,
             warnings: Told::default(),
         }
+    }
+
+    /// Lets NULL into NOT NULL columns for now: triggers may give them values before the row is written.
+    pub(in crate::session) fn let_nulls_wait(&mut self, wait: bool) {
+        self.nulls_wait = wait;
+    }
+
+    /// Checks a row of a table against NOT NULL that triggers have seen. NULL in the column that numbers rows asks for a
+    /// number.
+    ///
+    /// # Errors
+    /// Strictly, 1048.
+    pub(in crate::session) fn settle(&mut self, def: &TableDef, row: &mut [Datum]) -> Result<()> {
+        if !std::mem::take(&mut self.nulls_wait) {
+            return Ok(());
+        }
+        for (place, (value, column)) in row.iter_mut().zip(&def.columns).enumerate() {
+            let is_computed = column.generated.is_some() || def.is_auto_increment(place);
+            if value.is_null() && !is_computed {
+                *value = self.not_null(Datum::Null, column)?;
+            }
+        }
+        self.nulls_wait = true;
+        Ok(())
     }
 
     /// A value of a type as a value of a column, for row `row` of the statement.
@@ -247,7 +274,7 @@ impl Converter {
         value: Datum,
         column: &ColumnDef,
     ) -> Result<Datum> {
-        if !value.is_null() || column.nullable {
+        if !value.is_null() || column.nullable || self.nulls_wait {
             return Ok(value);
         }
         let error = SqlError::null_not_allowed(&column.name);

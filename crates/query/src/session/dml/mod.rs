@@ -16,6 +16,7 @@ mod evaluated;
 mod one_row;
 mod point;
 mod target;
+mod writing;
 
 pub(super) use assign::{assign, touch};
 pub(super) use change::{Kind, ReadPhase, delete, keep, update};

@@ -77,6 +77,9 @@ fn row_of(
 ) -> Option<(Arc<Table>, String, KeyTemplate, bool)> {
     let plain = rows.order_by.is_none() && rows.limit.is_none() && rows.hints.is_empty();
     let (table, alias, by_schema) = only_table(session, &rows.from).filter(|_| plain)?;
+    if !table.def.triggers.is_empty() {
+        return None;
+    }
     let names = Names::new(&table, alias.clone());
     let key = KeyTemplate::new(&table, &names, rows.selection.as_ref()?, parameters)?;
     (key.is_row && key.index == 0).then_some((table, alias, key, by_schema))

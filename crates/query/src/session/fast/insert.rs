@@ -67,7 +67,7 @@ pub(super) fn recognise(session: &Session, insert: &Insert) -> Option<Recognised
         return None;
     }
     let table = session.named_table(name).ok()?;
-    if table.def.has_generated() {
+    if table.def.has_generated() || !table.def.triggers.is_empty() {
         return None;
     }
     let names = insert

@@ -44,7 +44,7 @@ struct Waiting {
 /// An INSERT that runs.
 pub(super) struct Writer<'a> {
     pub(super) statement: &'a Statement,
-    pub(super) session: &'a Session,
+    pub(super) session: &'a mut Session,
     pub(super) work: &'a mut Work,
     pub(super) cancel: &'a CancelToken,
     pub(super) on_duplicate: Option<OnDuplicate>,
@@ -66,9 +66,9 @@ impl Writer<'_> {
         self.values(values, piece, &mut rows).await?;
         let mut more = piece.more_rows;
         let mut charge = self.session.frontend.memory.charge(0)?;
-        let session = self.session;
         loop {
             let waiting = rows.bytes;
+            let session = &*self.session;
             let admit =
                 |footprint: Footprint| session.admit(footprint.parsed() + waiting, &mut charge);
             let Some(block) = more.next_block(admit) else {
@@ -116,12 +116,20 @@ impl Writer<'_> {
             let row = self.row(values, waiting.number, piece).await?;
             waiting.bytes += row.iter().map(values::size).sum::<usize>();
             waiting.rows.push(row);
-            if waiting.rows.len() == ROWS || waiting.bytes > BYTES {
+            if waiting.rows.len() == self.most() || waiting.bytes > BYTES {
                 self.insert(&mut waiting.rows).await?;
                 waiting.bytes = 0;
             }
         }
         Ok(())
+    }
+
+    /// How many rows are given to the engine at a time. A trigger may see, and change, what the next row is made of.
+    fn most(&self) -> usize {
+        match self.statement.triggers.are_any() {
+            true => 1,
+            false => ROWS,
+        }
     }
 
     /// A row of VALUES.
@@ -233,6 +241,8 @@ impl Writer<'_> {
             .tables
             .iter()
             .any(|table| table.stored_schema() == def.schema && *table.name == *def.name);
+        // Nothing is read any more while triggers run.
+        let waits = meets_itself || self.statement.triggers.are_any();
         let mut budget = Budget::new(self.session)?;
         let mut stream = self.session.frontend.start(&prepared);
         let (mut rows, mut number, mut bytes) = (Vec::new(), 0, 0);
@@ -259,12 +269,12 @@ impl Writer<'_> {
                     row.push(converted);
                 }
                 let size = row.iter().map(values::size).sum();
-                if meets_itself {
+                if waits {
                     budget.take(size)?;
                 }
                 bytes += size;
                 rows.push(row);
-                if (rows.len() == ROWS || bytes > BYTES) && !meets_itself {
+                if (rows.len() == ROWS || bytes > BYTES) && !waits {
                     self.insert(&mut rows).await?;
                     bytes = 0;
                 }
@@ -281,7 +291,9 @@ impl Writer<'_> {
             ignore,
             ..
         } = self.statement;
-        let plain = matches!(on_duplicate, Duplicates::Refused) && !ignore;
+        let plain = matches!(on_duplicate, Duplicates::Refused)
+            && !ignore
+            && !self.statement.triggers.are_any();
         for rows in rows.chunks_mut(if plain { ROWS } else { 1 }) {
             if self.cancel.is_cancelled() {
                 return Err(SqlError::interrupted());
@@ -289,8 +301,10 @@ impl Writer<'_> {
             let first = self.counts.records;
             self.counts.records += rows.len() as u64;
             for (number, row) in rows.iter_mut().enumerate() {
+                let number = first + number as u64 + 1;
+                self.before_insert(row, number).await?;
                 self.generator.fill(row)?;
-                self.compute(row, first + number as u64 + 1)?;
+                self.compute(row, number)?;
             }
             let before = self.counts.inserted;
             let (kept, violation) = self.kept(rows)?;
@@ -311,7 +325,7 @@ impl Writer<'_> {
     }
 
     /// Gives a row, the one with this number, its generated columns.
-    fn compute(&mut self, row: &mut [Datum], number: u64) -> Result<()> {
+    pub(super) fn compute(&mut self, row: &mut [Datum], number: u64) -> Result<()> {
         let Some(generated) = &self.statement.generated else {
             return Ok(());
         };
@@ -353,14 +367,20 @@ impl Writer<'_> {
             };
             let Written::Duplicate(other) = written else {
                 self.counts.inserted += 1;
-                return Ok(());
+                return self.after_insert(own).await;
             };
             let done = match self.statement.on_duplicate {
                 Duplicates::Refused => {
                     self.converter.refused(duplicate_error(table, &other))?;
                     true
                 }
-                Duplicates::Replace => self.replace(row, &other).await?,
+                Duplicates::Replace => {
+                    let replaced = self.replace(own, &other).await?;
+                    if replaced {
+                        self.after_insert(own).await?;
+                    }
+                    replaced
+                }
                 Duplicates::Update(..) => self.update(row, &other).await?,
             };
             if done {
@@ -377,7 +397,8 @@ impl Writer<'_> {
         // With the last unique key no other row can be in the way, so one change does.
         // Rows that refer to the other one would not learn that it went.
         let last = table.indexes.iter().rposition(|index| index.unique);
-        if last == Some(other.index) && !transaction.is_referenced(table) {
+        let fires = self.statement.triggers.delete.is_some();
+        if last == Some(other.index) && !fires && !transaction.is_referenced(table) {
             let written = transaction.update_row(table, &other.key, row).await;
             match written.map_err(error)? {
                 Written::Done => {
@@ -393,10 +414,7 @@ impl Writer<'_> {
                 Written::Duplicate(_) => {}
             }
         }
-        let deleted = transaction.delete_row(table, &other.key).await;
-        if matches!(deleted.map_err(error)?, Written::Done) {
-            self.counts.deleted += 1;
-        }
+        self.delete(other).await?;
         Ok(false)
     }
 
@@ -426,18 +444,9 @@ impl Writer<'_> {
         );
         let assigned = assigned.await?;
         assign(table, &mut changed, &assigned, &existing, self.now);
-        if let Some(generated) = &self.statement.generated {
-            let (place, converter) = (
-                (&*self.session.frontend.engine, &**table),
-                &mut self.converter,
-            );
-            let mut convert = |value: Datum, ty: ColumnType, column: &ColumnDef| {
-                converter.value(value, ty, column, number)
-            };
-            let rows = (&existing[..], &mut changed[..]);
-            let computed = generated.follow(place, rows, &mut convert, self.cancel);
-            computed.await?;
-        }
+        self.follow((&existing, &mut changed), number).await?;
+        self.before_update((&existing, &mut changed), number)
+            .await?;
         if let Some(checks) = &self.statement.checks {
             let engine = &self.session.frontend.engine;
             let violated = checks.stored_violates(engine, table, &changed, self.cancel);
@@ -446,6 +455,7 @@ impl Writer<'_> {
                 return Ok(true);
             }
         }
+        let transaction = self.work.transaction();
         let written = transaction.update_row(table, &other.key, &changed).await;
         let written = match self.converter.allowed(written) {
             Ok(Some(written)) => written,
@@ -458,8 +468,30 @@ impl Writer<'_> {
             Written::Missing => return Ok(false),
             Written::Duplicate(third) => {
                 self.converter.refused(duplicate_error(table, &third))?;
+                return Ok(true);
             }
         }
+        self.after_update(&existing, &changed).await?;
         Ok(true)
+    }
+
+    /// Computes the generated columns of a row that changes which follow from columns that changed.
+    pub(super) async fn follow(
+        &mut self,
+        rows: (&[Datum], &mut [Datum]),
+        number: u64,
+    ) -> Result<()> {
+        let Some(generated) = &self.statement.generated else {
+            return Ok(());
+        };
+        let converter = &mut self.converter;
+        let mut convert = |value: Datum, ty: ColumnType, column: &ColumnDef| {
+            converter.value(value, ty, column, number)
+        };
+        let engine = &*self.session.frontend.engine;
+        let place = (engine, &*self.statement.table);
+        generated
+            .follow(place, rows, &mut convert, self.cancel)
+            .await
     }
 }

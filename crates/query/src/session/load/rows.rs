@@ -30,9 +30,10 @@ use crate::session::user_variables::UserValue;
 const LINES: usize = 1000;
 
 /// True if lines cannot go to the engine as they are.
-pub(super) fn are_needed(session: &Session, statement: &LoadData) -> bool {
+pub(super) fn are_needed(session: &Session, table: &Table, statement: &LoadData) -> bool {
     let mut fields = statement.columns.iter().flatten();
     !session.commits_each_statement()
+        || !table.def.triggers.is_empty()
         || statement.existing != Existing::Refused
         || !statement.assignments.is_empty()
         || fields.any(|field| matches!(field, Field::Variable(_)))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use perigee_accounts::{AccountName, Privileges};
 use perigee_engine::catalog::RoutineDef;
+use perigee_value::Collation;
 use sqlparser::ast::ObjectName;
 
 use super::frame::{Frame, Row1};
@@ -16,8 +17,18 @@ use crate::session::rights::Rights;
 /// Programs that may run within each other.
 const MAX_NESTED: usize = 256;
 
+/// What a program needs to be so in its session.
+pub(super) struct Setting<'d> {
+    /// The schema of names without one.
+    pub schema: &'d str,
+    /// User and host of the account whose rights count, if it is not the session's.
+    pub definer: Option<&'d (String, String)>,
+    pub sql_mode: &'d str,
+    pub connection: Collation,
+}
+
 /// What a program changes of its session for as long as it runs.
-struct Before {
+pub(super) struct Before {
     schema: Option<String>,
     account: Option<(AccountName, Rights)>,
     sql_mode: Option<String>,
@@ -41,8 +52,16 @@ pub(super) async fn nested(run: &mut Run<'_>, call: &Call) -> Result<()> {
             Mode::In | Mode::InOut => Some(run.value(&argument.value).await?),
         });
     }
-    let before = enter(run.session, &def)?;
+    let setting = Setting {
+        schema: &def.schema,
+        definer: (!def.invoker).then_some(&def.definer),
+        sql_mode: &def.sql_mode,
+        connection: def.connection,
+    };
+    let before = enter(run.session, setting)?;
+    run.session.running.push(def.clone());
     let outcome = within(run, &def, &program, given).await;
+    run.session.running.pop();
     leave(run.session, before);
     let results = outcome?;
     let outs = program.parameters.iter().zip(&call.arguments);
@@ -123,26 +142,35 @@ fn check_depth(session: &Session, def: &RoutineDef) -> Result<()> {
     if running > limit {
         return Err(SqlError::recursion_limit(limit, &def.name));
     }
-    match session.running.len() {
+    check_nested(session)
+}
+
+/// Checks that one more program may run within those that are running.
+///
+/// # Errors
+/// 1436.
+pub(super) fn check_nested(session: &Session) -> Result<()> {
+    match session.running.len() + session.fired.len() {
         MAX_NESTED.. => Err(SqlError::too_nested(MAX_NESTED)),
         _ => Ok(()),
     }
 }
 
-/// Makes the session one in which the procedure runs.
+/// Makes the session one in which a program runs.
 ///
 /// # Errors
 /// 1449.
-fn enter(session: &mut Session, def: &Arc<RoutineDef>) -> Result<Before> {
+pub(super) fn enter(session: &mut Session, setting: Setting<'_>) -> Result<Before> {
     let text = |session: &Session, name: &str| -> Result<Option<String>> {
         Ok(session.variables.get(name)?.map(str::to_owned))
     };
     let sql_mode = text(session, "sql_mode")?;
     let collation = text(session, "collation_connection")?;
-    let definer = AccountName::new(&def.definer.0, &def.definer.1);
-    let account = match def.invoker || definer == session.info.account {
-        true => None,
-        false => {
+    let definer = setting.definer;
+    let definer = definer.map(|(user, host)| AccountName::new(user, host));
+    let account = match definer.filter(|definer| *definer != session.info.account) {
+        None => None,
+        Some(definer) => {
             let (_, accounts) = session.frontend.accounts_now()?;
             if accounts.get(&definer).is_none() {
                 return Err(SqlError::no_such_definer(definer.user(), definer.host()));
@@ -151,15 +179,14 @@ fn enter(session: &mut Session, def: &Arc<RoutineDef>) -> Result<Before> {
             Some((own, std::mem::take(&mut session.rights)))
         }
     };
-    let schema = session.schema.replace(def.schema.clone());
+    let schema = session.schema.replace(setting.schema.to_owned());
     session
         .variables
-        .set("sql_mode", Some(def.sql_mode.clone()));
-    let connection = def.connection.name().to_owned();
+        .set("sql_mode", Some(setting.sql_mode.to_owned()));
+    let connection = setting.connection.name().to_owned();
     session
         .variables
         .set("collation_connection", Some(connection));
-    session.running.push(def.clone());
     let before = Before {
         schema,
         account,
@@ -176,8 +203,7 @@ fn enter(session: &mut Session, def: &Arc<RoutineDef>) -> Result<Before> {
 }
 
 /// Makes it what it was.
-fn leave(session: &mut Session, before: Before) {
-    session.running.pop();
+pub(super) fn leave(session: &mut Session, before: Before) {
     if let Some((account, rights)) = before.account {
         session.info.account = account;
         session.rights = rights;

@@ -20,7 +20,7 @@ use crate::values::size;
 /// A variable.
 struct Variable {
     /// Its name and type, as those of a column.
-    column: ColumnDef,
+    column: Arc<ColumnDef>,
     value: Datum,
 }
 
@@ -54,10 +54,27 @@ impl Frame {
 
     /// Declares a variable, which is NULL.
     pub fn declare(&mut self, slot: Slot, column: &AstColumn, zone: Zone) -> Result<()> {
-        let column = variable_definition(column, self.collation, zone)?;
+        let column = Arc::new(variable_definition(column, self.collation, zone)?);
         let value = Datum::Null;
         self.variables[slot] = Some(Variable { column, value });
         Ok(())
+    }
+
+    /// Declares a variable that is a column of a row, with a value that the column may have.
+    pub fn declare_of_row(
+        &mut self,
+        slot: Slot,
+        column: Arc<ColumnDef>,
+        value: Datum,
+    ) -> Result<()> {
+        self.bytes += size(&value);
+        self.variables[slot] = Some(Variable { column, value });
+        self.charge.resize(self.bytes)
+    }
+
+    /// The value of a variable as its column stores it.
+    pub fn stored(&self, slot: Slot) -> Result<Datum> {
+        Ok(self.variable(slot)?.value.clone())
     }
 
     /// Gives a variable a value of a type.

@@ -196,7 +196,9 @@ impl<'r> Run<'r> {
             },
         };
         // Who is stopped does nothing more.
-        let stopped = self.cancel.is_cancelled() || error.errno == SqlError::interrupted().errno;
+        let stopped = self.cancel.is_cancelled()
+            || error.errno == SqlError::interrupted().errno
+            || self.session.has_lost_transaction();
         let found = match stopped {
             true => None,
             false => self.handler(&error, is_error),

@@ -1,11 +1,11 @@
-//! [`Within`]: where the results of a program's statements go.
+//! [`Within`] and [`NoResults`]: where the results of a program's statements go.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::result::{OkResult, ResultColumn, ResultSink};
 
 /// Hands result sets on; a statement without one has no answer of its own.
@@ -35,6 +35,28 @@ impl ResultSink for Within<'_> {
 
     async fn ok(&mut self, ok: OkResult) -> Result<()> {
         self.ok = Some(ok);
+        Ok(())
+    }
+}
+
+/// Refuses result sets: what it is for has none.
+pub(super) struct NoResults(pub &'static str);
+
+#[async_trait]
+impl ResultSink for NoResults {
+    async fn columns(&mut self, _: &[ResultColumn]) -> Result<()> {
+        Err(SqlError::result_set_in(self.0))
+    }
+
+    async fn rows(&mut self, _: &RecordBatch) -> Result<()> {
+        Err(SqlError::result_set_in(self.0))
+    }
+
+    async fn finish(&mut self, _: u16) -> Result<()> {
+        Ok(())
+    }
+
+    async fn ok(&mut self, _: OkResult) -> Result<()> {
         Ok(())
     }
 }
