@@ -158,7 +158,8 @@ async fn attempt(
     let mut tables = phase.targets.iter().map(|target| &target.table);
     tables.try_for_each(|table| work.check_writable(table))?;
     let mut converter = Converter::new(Strictness::new(session, phase.ignore));
-    converter.let_nulls_wait(triggers.iter().flatten().any(Triggers::has_before));
+    // What is wrong with a row comes behind what triggers say of the rows before it.
+    converter.let_nulls_wait(triggers.iter().any(Option::is_some));
     let mut counts = Counts::default();
     let (candidates, check) = match &phase.point {
         Some(key) => {

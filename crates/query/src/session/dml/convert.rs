@@ -109,14 +109,14 @@ impl Converter {
         self.nulls_wait = wait;
     }
 
-    /// Checks a row of a table against NOT NULL that triggers have seen. NULL in the column that numbers rows asks for a
-    /// number.
+    /// Checks a row of a table against NOT NULL that triggers have seen, if NULL was let in; true if it was. NULL in the
+    /// column that numbers rows asks for a number.
     ///
     /// # Errors
     /// Strictly, 1048.
-    pub(in crate::session) fn settle(&mut self, def: &TableDef, row: &mut [Datum]) -> Result<()> {
+    pub(in crate::session) fn settle(&mut self, def: &TableDef, row: &mut [Datum]) -> Result<bool> {
         if !std::mem::take(&mut self.nulls_wait) {
-            return Ok(());
+            return Ok(false);
         }
         for (place, (value, column)) in row.iter_mut().zip(&def.columns).enumerate() {
             let is_computed = column.generated.is_some() || def.is_auto_increment(place);
@@ -125,7 +125,7 @@ impl Converter {
             }
         }
         self.nulls_wait = true;
-        Ok(())
+        Ok(true)
     }
 
     /// A value of a type as a value of a column, for row `row` of the statement.

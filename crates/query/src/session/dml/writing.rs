@@ -88,7 +88,8 @@ impl Writing<'_> {
             for place in fired.await? {
                 row[place] = new[place].clone();
             }
-            self.converter.settle(&table.def, &mut row)?;
+        }
+        if self.converter.settle(&table.def, &mut row)? {
             GeneratedColumns::forget(&table.def, (before, &mut row));
             self.follow(target, (before, &mut row), number).await?;
         }

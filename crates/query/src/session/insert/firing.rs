@@ -32,7 +32,7 @@ impl Writer<'_> {
                 row[place] = Datum::Null;
             }
         }
-        self.converter.settle(def, row)
+        self.converter.settle(def, row).map(|_| ())
     }
 
     /// Fires what fires after a row was inserted.
@@ -56,20 +56,20 @@ impl Writer<'_> {
         let statement = self.statement;
         let def = &statement.table.def;
         let triggers = statement.triggers.update.as_ref();
-        let Some(triggers) = triggers.filter(|triggers| triggers.has_before()) else {
-            return self.converter.settle(def, changed);
-        };
-        let mut new = triggers
-            .fetched(&self.session.frontend.engine, changed)
-            .await?;
-        let rows = (existing, &mut new[..]);
-        let fired = triggers.before(self.session, self.work, rows, self.cancel);
-        for place in fired.await? {
-            changed[place] = new[place].clone();
+        if let Some(triggers) = triggers.filter(|triggers| triggers.has_before()) {
+            let engine = &self.session.frontend.engine;
+            let mut new = triggers.fetched(engine, changed).await?;
+            let rows = (existing, &mut new[..]);
+            let fired = triggers.before(self.session, self.work, rows, self.cancel);
+            for place in fired.await? {
+                changed[place] = new[place].clone();
+            }
         }
-        self.converter.settle(def, changed)?;
-        GeneratedColumns::forget(def, (existing, changed));
-        self.follow((existing, changed), number).await
+        if self.converter.settle(def, changed)? {
+            GeneratedColumns::forget(def, (existing, changed));
+            self.follow((existing, changed), number).await?;
+        }
+        Ok(())
     }
 
     /// Fires what fires after ON DUPLICATE KEY UPDATE has come to a row.
