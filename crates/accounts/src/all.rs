@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use crate::host::specificity;
-use crate::{Account, AccountName, Credential, Grants, Plugin, Privileges, matches_host};
+use crate::roles::Roles;
+use crate::{Account, AccountName, Credential, Plugin, Privileges, Scope, matches_host};
 
 /// What a grant is for. Names are in lower case; a schema's may have wildcards unless a table's follows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,14 +16,62 @@ pub enum Level {
     Schema(String),
     /// `schema.table`.
     Table(String, String),
+    /// A column: of a schema and a table.
+    Column(String, String, String),
+    /// A routine: of a kind, with its schema.
+    Routine(RoutineKind, String, String),
+}
+
+impl Level {
+    /// What kind of level it is.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        match self {
+            Self::Global => Scope::Global,
+            Self::Schema(_) => Scope::Schema,
+            Self::Table(..) => Scope::Table,
+            Self::Column(..) => Scope::Column,
+            Self::Routine(..) => Scope::Routine,
+        }
+    }
+
+    /// True for the level itself, and for the columns of a table.
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Table(schema, table), Self::Column(own, of, _)) => schema == own && table == of,
+            _ => self == other,
+        }
+    }
+}
+
+/// A kind of routine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RoutineKind {
+    /// A stored function.
+    Function,
+    /// A procedure.
+    Procedure,
+}
+
+impl RoutineKind {
+    /// Its word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Function => "FUNCTION",
+            Self::Procedure => "PROCEDURE",
+        }
+    }
 }
 
 /// All accounts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accounts {
     accounts: BTreeMap<AccountName, Account>,
-    /// What is granted for schemas and tables; nowhere nothing.
+    /// What is granted for schemas, tables, columns and routines; nowhere nothing.
     grants: BTreeMap<AccountName, BTreeMap<Level, Privileges>>,
+    /// The roles of accounts; nowhere none.
+    pub(crate) roles: BTreeMap<AccountName, Roles>,
 }
 
 impl Accounts {
@@ -31,7 +80,7 @@ impl Accounts {
     pub fn first() -> Self {
         Self {
             accounts: BTreeMap::from([Account::first()]),
-            grants: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -49,6 +98,22 @@ impl Accounts {
     /// An account, to be changed.
     pub fn get_mut(&mut self, name: &AccountName) -> Option<&mut Account> {
         self.accounts.get_mut(name)
+    }
+
+    /// One account alone, with what is granted to it, without roles.
+    #[must_use]
+    pub fn only(&self, name: &AccountName) -> Self {
+        let own = |(own, account): (&AccountName, &Account)| (own.clone(), account.clone());
+        let account = self.accounts.get_key_value(name).map(own);
+        let grants = self.grants.get(name);
+        Self {
+            accounts: account.into_iter().collect(),
+            grants: grants
+                .map(|own| (name.clone(), own.clone()))
+                .into_iter()
+                .collect(),
+            roles: BTreeMap::new(),
+        }
     }
 
     /// The account that a client logs in to who says that it is `user`.
@@ -102,6 +167,7 @@ impl Accounts {
     /// Removes an account with all that is granted to it; false if there is none.
     pub fn remove(&mut self, name: &AccountName) -> bool {
         self.grants.remove(name);
+        self.forget_roles(name);
         self.accounts.remove(name).is_some()
     }
 
@@ -115,6 +181,9 @@ impl Accounts {
         };
         if let Some(grants) = self.grants.remove(from) {
             self.grants.insert(to.clone(), grants);
+        }
+        if let Some(roles) = self.roles.remove(from) {
+            self.roles.insert(to.clone(), roles);
         }
         self.accounts.insert(to, account);
         true
@@ -137,7 +206,7 @@ impl Accounts {
         true
     }
 
-    /// Takes privileges back; false if nothing is granted at that level.
+    /// Takes privileges back, for a table also those of its columns; false if nothing is granted at that level.
     pub fn revoke(&mut self, name: &AccountName, level: &Level, privileges: Privileges) -> bool {
         let Some(account) = self.accounts.get_mut(name) else {
             return false;
@@ -149,18 +218,28 @@ impl Accounts {
         let Some(grants) = self.grants.get_mut(name) else {
             return false;
         };
-        let Some(granted) = grants.get_mut(level) else {
-            return false;
-        };
-        *granted = granted.without(privileges);
+        let mut found = false;
+        for (_, granted) in grants.iter_mut().filter(|(own, _)| level.covers(own)) {
+            *granted = granted.without(privileges);
+            found = true;
+        }
         grants.retain(|_, granted| !granted.is_none());
         if grants.is_empty() {
             self.grants.remove(name);
         }
-        true
+        found
     }
 
-    /// Takes everything back; false if there is no such account.
+    /// Takes back what is granted for a routine, which is dropped.
+    pub fn forget_routine(&mut self, kind: RoutineKind, schema: &str, name: &str) {
+        let level = Level::Routine(kind, schema.to_owned(), name.to_owned());
+        self.grants.retain(|_, grants| {
+            grants.remove(&level);
+            !grants.is_empty()
+        });
+    }
+
+    /// Takes everything back, but not roles; false if there is no such account.
     pub fn revoke_everything(&mut self, name: &AccountName) -> bool {
         let Some(account) = self.accounts.get_mut(name) else {
             return false;
@@ -170,17 +249,10 @@ impl Accounts {
         true
     }
 
-    /// What is granted to an account for schemas and tables.
+    /// What is granted to an account at other levels than everywhere.
     pub fn levels(&self, name: &AccountName) -> impl Iterator<Item = (&Level, Privileges)> {
         let grants = self.grants.get(name).into_iter().flatten();
         grants.map(|(level, privileges)| (level, *privileges))
-    }
-
-    /// What an account may do; nothing if there is none.
-    #[must_use]
-    pub fn grants_of(&self, name: &AccountName) -> Grants {
-        let global = self.get(name).map_or(Privileges::NONE, |a| a.privileges);
-        Grants::new(global, self.levels(name))
     }
 }
 
@@ -278,11 +350,39 @@ mod tests {
     }
 
     #[test]
+    fn what_is_revoked_for_a_table_is_revoked_for_its_columns() {
+        let mut all = with(&[("ann", "%")]);
+        let ann = AccountName::new("ann", "%");
+        let column = |name: &str| Level::Column("m".into(), "t".into(), name.into());
+        assert!(all.grant(&ann, &column("a"), Privileges::SELECT));
+        assert!(all.grant(&ann, &column("b"), Privileges::OF_COLUMNS));
+        let table = Level::Table("m".into(), "t".into());
+        assert!(all.revoke(&ann, &table, Privileges::SELECT));
+        let left: Vec<_> = all.levels(&ann).map(|(level, _)| level.clone()).collect();
+        assert_eq!(left, [column("b")]);
+        let other = Level::Table("m".into(), "u".into());
+        assert!(!all.revoke(&ann, &other, Privileges::SELECT));
+    }
+
+    #[test]
+    fn what_is_granted_for_a_routine_goes_with_it() {
+        let mut all = with(&[("ann", "%")]);
+        let ann = AccountName::new("ann", "%");
+        let level = |kind| Level::Routine(kind, "m".into(), "p".into());
+        for kind in [RoutineKind::Function, RoutineKind::Procedure] {
+            assert!(all.grant(&ann, &level(kind), Privileges::EXECUTE));
+        }
+        all.forget_routine(RoutineKind::Procedure, "m", "p");
+        let left: Vec<_> = all.levels(&ann).map(|(level, _)| level.clone()).collect();
+        assert_eq!(left, [level(RoutineKind::Function)]);
+    }
+
+    #[test]
     fn everything_can_be_taken_back() {
         let mut all = Accounts::first();
         let root = AccountName::new("root", "localhost");
         all.grant(&root, &Level::Schema("m".into()), Privileges::SELECT);
         assert!(all.revoke_everything(&root));
-        assert!(!all.grants_of(&root).sees_schema("m"));
+        assert!(!all.grants_of(&root, &[]).sees_schema("m"));
     }
 }

@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
+use crate::SlowHash;
+
 /// A method of proving a password.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Plugin {
@@ -51,6 +53,8 @@ pub enum Credential {
     Native([u8; 20]),
     /// SHA256(SHA256(password)).
     Sha2([u8; 32]),
+    /// MySQL's slow hash.
+    Slow(SlowHash),
 }
 
 impl Default for Credential {
@@ -85,11 +89,20 @@ impl Credential {
         if text.is_empty() {
             return Some(Self::Empty(plugin));
         }
+        if let (Plugin::CachingSha2Password, Some(hash)) = (plugin, SlowHash::from_text(text)) {
+            return Some(Self::Slow(hash));
+        }
         let hash = text.strip_prefix(plugin.mark())?;
         match plugin {
             Plugin::NativePassword => from_hex(hash).map(Self::Native),
             Plugin::CachingSha2Password => from_hex(hash).map(Self::Sha2),
         }
+    }
+
+    /// What remembers a password that a slow hash was found to be of.
+    #[must_use]
+    pub fn double_sha256(password: &[u8]) -> [u8; 32] {
+        Sha256::digest(Sha256::digest(password)).into()
     }
 
     /// What is kept, as text: MySQL's `authentication_string`.
@@ -99,6 +112,7 @@ impl Credential {
             Self::Empty(_) => return String::new(),
             Self::Native(hash) => hash,
             Self::Sha2(hash) => hash,
+            Self::Slow(hash) => return hash.text(),
         };
         let mut text = self.plugin().mark().to_owned();
         for byte in hash {
@@ -113,7 +127,7 @@ impl Credential {
         match self {
             Self::Empty(plugin) => *plugin,
             Self::Native(_) => Plugin::NativePassword,
-            Self::Sha2(_) => Plugin::CachingSha2Password,
+            Self::Sha2(_) | Self::Slow(_) => Plugin::CachingSha2Password,
         }
     }
 
@@ -173,10 +187,10 @@ mod tests {
             assert_eq!(Plugin::by_name(plugin.name()), Some(plugin));
         }
         let slow = "$A$005$abcdefghijabcdefghijc2RhZ2hzZGdoc2RnaHNkZ2hzZGdoc2RnaHNkZ2hzZGc";
-        assert_eq!(
-            Credential::from_text(Plugin::CachingSha2Password, slow),
-            None
-        );
+        let credential = Credential::from_text(Plugin::CachingSha2Password, slow).unwrap();
+        assert_eq!(credential.text(), slow);
+        assert!(!format!("{credential:?}").contains("abc") && !credential.is_empty());
+        assert_eq!(Credential::from_text(Plugin::NativePassword, slow), None);
         let signed = format!("*{}", "+1".repeat(20));
         assert_eq!(Credential::from_text(Plugin::NativePassword, &signed), None);
     }

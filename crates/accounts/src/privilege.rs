@@ -11,6 +11,10 @@ pub enum Scope {
     Schema,
     /// Schemas and tables, too.
     Table,
+    /// Columns; of no privilege the narrowest level.
+    Column,
+    /// Single routines; of no privilege the narrowest level.
+    Routine,
 }
 
 /// A set of privileges.
@@ -65,6 +69,7 @@ privileges! {
     SYSTEM_VARIABLES_ADMIN 33 Dynamic "SYSTEM_VARIABLES_ADMIN";
     SESSION_VARIABLES_ADMIN 34 Dynamic "SESSION_VARIABLES_ADMIN";
     SYSTEM_USER 35 Dynamic "SYSTEM_USER";
+    ROLE_ADMIN 36 Dynamic "ROLE_ADMIN";
 }
 
 impl Privileges {
@@ -74,13 +79,24 @@ impl Privileges {
     /// The right to grant to others what one has.
     pub const GRANT_OPTION: Self = Self(1 << 10);
 
+    /// What can be granted for columns.
+    pub const OF_COLUMNS: Self = Self::SELECT
+        .with(Self::INSERT)
+        .with(Self::UPDATE)
+        .with(Self::REFERENCES);
+
+    /// What can be granted for single routines; who makes one gets it.
+    pub const OF_ROUTINES: Self = Self::EXECUTE.with(Self::ALTER_ROUTINE);
+
     /// What ALL stands for at a level: all that can be granted there, without GRANT OPTION.
     #[must_use]
     pub fn all_at(scope: Scope) -> Self {
-        let granted = ALL.iter().filter(|(_, own, _)| match scope {
+        let granted = ALL.iter().filter(|(one, own, _)| match scope {
             Scope::Global | Scope::Dynamic => true,
             Scope::Schema => matches!(own, Scope::Schema | Scope::Table),
             Scope::Table => *own == Scope::Table,
+            Scope::Column => Self::OF_COLUMNS.has(*one),
+            Scope::Routine => Self::OF_ROUTINES.has(*one),
         });
         granted.fold(Self::NONE, |all, (one, ..)| all.with(*one))
     }
@@ -100,6 +116,15 @@ impl Privileges {
 
     /// The most words that a privilege's name has.
     pub const MOST_WORDS: usize = 3;
+
+    /// All that there were before ROLE_ADMIN, whose owners got it.
+    #[must_use]
+    pub(crate) fn with_role_admin(self) -> Self {
+        match self.has(Self::all_at(Scope::Global).without(Self::ROLE_ADMIN)) {
+            true => self.with(Self::ROLE_ADMIN),
+            false => self,
+        }
+    }
 
     /// As a number, for records.
     #[must_use]
@@ -196,6 +221,9 @@ mod tests {
         let schema = Privileges::LOCK_TABLES.with(Privileges::GRANT_OPTION);
         assert_eq!(schema.foreign_to(Scope::Table), Privileges::LOCK_TABLES);
         assert!(schema.foreign_to(Scope::Schema).is_none());
+        let routine = Privileges::EXECUTE.with(Privileges::SELECT);
+        assert_eq!(routine.foreign_to(Scope::Routine), Privileges::SELECT);
+        assert_eq!(routine.foreign_to(Scope::Column), Privileges::EXECUTE);
         let dynamic = Privileges::everything().dynamic();
         assert!(dynamic.has(Privileges::CONNECTION_ADMIN) && !dynamic.has(Privileges::SUPER));
     }

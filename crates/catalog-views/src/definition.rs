@@ -1,5 +1,6 @@
 //! [`Definition`]: a view as a list of columns, each with what a fact says in it.
 
+use perigee_accounts::Privileges;
 use perigee_engine::catalog::{ColumnDef, TableDef};
 use perigee_value::{Collation, ColumnType, Datum};
 
@@ -152,6 +153,31 @@ pub(crate) fn null<T>(_: &T) -> Datum {
 /// An empty text.
 pub(crate) fn empty<T>(_: &T) -> Datum {
     of("")
+}
+
+/// Privileges as the values of a SET: `Select,Show view`.
+pub(crate) fn set_of(privileges: Privileges) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let before_grant = Privileges::from_bits(Privileges::GRANT_OPTION.bits() - 1);
+    words.extend(privileges.and(before_grant).names().map(in_words));
+    if privileges.has(Privileges::GRANT_OPTION) {
+        words.push("Grant".to_owned());
+    }
+    words.extend(privileges.without(before_grant).names().map(in_words));
+    words.join(",")
+}
+
+/// A privilege with capital letters at the beginnings of its words, of which one has none in MySQL.
+fn in_words(name: &str) -> String {
+    if name == "SHOW VIEW" {
+        return "Show view".to_owned();
+    }
+    let capital = |word: &str| {
+        let (first, rest) = word.split_at(1);
+        format!("{first}{}", rest.to_lowercase())
+    };
+    let words: Vec<_> = name.split(' ').map(capital).collect();
+    words.join(" ")
 }
 
 /// The name of the only catalog.

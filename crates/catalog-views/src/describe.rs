@@ -1,5 +1,6 @@
 //! What MySQL's tables and SHOW say of a column or an index, in its words.
 
+use perigee_accounts::Privileges;
 use perigee_engine::catalog::{ColumnDef, ColumnDefault, Descending, Hidden, Table, TableDef};
 use perigee_types::PAGE_SIZE;
 use perigee_value::{Collation, ColumnType, Datum};
@@ -12,6 +13,14 @@ pub const ENGINE_COMMENT: &str = "Pages built from the log, reduced inside the P
 
 /// What a user may do with a column.
 pub const PRIVILEGES: &str = "select,insert,update,references";
+
+/// What of it an account may do with a column; `None` if nothing.
+#[must_use]
+pub fn privileges(granted: Privileges) -> Option<String> {
+    let names = granted.and(Privileges::OF_COLUMNS).names();
+    let names: Vec<_> = names.map(str::to_lowercase).collect();
+    (!names.is_empty()).then(|| names.join(","))
+}
 
 /// CURRENT_TIMESTAMP with a column's digits.
 #[must_use]

@@ -3,10 +3,10 @@
 use perigee_value::{Collation, Zone};
 use std::sync::Arc;
 
-use perigee_accounts::Accounts;
+use perigee_accounts::{AccountName, Accounts, Grants};
 use perigee_engine::catalog::{RoutineDef, Table, TableDef, TriggerDef, ViewDef};
 
-use crate::View;
+use crate::{View, describe};
 
 /// A name and its value, such as a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,6 +129,19 @@ pub struct DigestFacts {
     pub sample: Option<String>,
 }
 
+/// The roles of the session's account.
+#[derive(Clone, Debug, Default)]
+pub struct RoleFacts {
+    /// All accounts: an account may see its roles, whatever else it may see.
+    pub accounts: Arc<Accounts>,
+    /// The account.
+    pub account: Option<AccountName>,
+    /// The roles that are active.
+    pub active: Vec<AccountName>,
+    /// Those that everybody has.
+    pub mandatory: Vec<AccountName>,
+}
+
 /// What is known when a statement reads views, as far as its account may see it.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
@@ -136,6 +149,10 @@ pub struct Facts {
     pub view_schemas: Vec<&'static str>,
     /// Accounts and what is granted to them.
     pub accounts: Accounts,
+    /// The session's roles.
+    pub roles: RoleFacts,
+    /// What the account may do with single columns; everything if there is none.
+    pub grants: Option<Grants>,
     /// Schemas of users, sorted, with the collations of their tables to come.
     pub schemas: Vec<(String, Collation)>,
     /// Their tables, sorted by schema and name.
@@ -161,6 +178,17 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// What the account may do with a column, as it is shown; `None` for a column that it may not see.
+    pub(crate) fn privileges(&self, def: &TableDef, number: usize) -> Option<String> {
+        match &self.grants {
+            Some(grants) if !crate::is_schema(&def.schema) => {
+                let column = def.columns[number].name.to_lowercase();
+                describe::privileges(grants.on_column(&def.schema, &def.name, &column))
+            }
+            _ => Some(describe::PRIVILEGES.to_owned()),
+        }
+    }
+
     /// The views that the account may see.
     pub(crate) fn own_views(&self) -> impl Iterator<Item = &'static dyn View> {
         crate::all().filter(|view| self.view_schemas.contains(&view.schema()))

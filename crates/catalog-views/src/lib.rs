@@ -13,7 +13,10 @@ mod performance_schema;
 use perigee_engine::catalog::TableDef;
 use perigee_value::Datum;
 
-pub use facts::{Connection, DigestFacts, Facts, NamedValue, RoutineFacts, TableFacts, TriggerFacts, ViewFacts};
+pub use facts::{
+    Connection, DigestFacts, Facts, NamedValue, RoleFacts, RoutineFacts, TableFacts, TriggerFacts,
+    ViewFacts,
+};
 
 /// Schemas that consist of views only.
 pub const SCHEMAS: [&str; 3] = [

@@ -1,10 +1,12 @@
 //! `mysql`: what tools read of the server's own tables.
 
-use perigee_accounts::{Account, AccountName, Level, Privileges};
+use std::collections::BTreeMap;
+
+use perigee_accounts::{Account, AccountName, Accounts, Level, Privileges};
 use perigee_value::Datum;
 
 use crate::definition::{
-    Column, Definition, count, empty, long, moment, none, null, number, of, text,
+    Column, Definition, count, long, moment, none, null, number, of, set_of, text,
 };
 use crate::{Facts, View};
 
@@ -15,8 +17,10 @@ pub(crate) const SCHEMA: &str = "mysql";
 pub(crate) const VIEWS: &[&dyn View] = &[
     &COLUMNS_PRIV,
     &DB,
+    &DEFAULT_ROLES,
     &GENERAL_LOG,
     &PROCS_PRIV,
+    &ROLE_EDGES,
     &SLOW_LOG,
     &TABLES_PRIV,
     &USER,
@@ -116,15 +120,23 @@ impl Granted {
     fn schema(&self) -> &str {
         match &self.level {
             Level::Global => "",
-            Level::Schema(schema) | Level::Table(schema, _) => schema,
+            Level::Schema(schema)
+            | Level::Table(schema, _)
+            | Level::Column(schema, ..)
+            | Level::Routine(_, schema, _) => schema,
         }
     }
 
     fn table(&self) -> &str {
         match &self.level {
-            Level::Table(_, table) => table,
+            Level::Table(_, table) | Level::Column(_, table, _) => table,
             _ => "",
         }
+    }
+
+    /// All that is granted at such levels.
+    fn at(facts: &Facts, is_it: fn(&Level) -> bool) -> Vec<Self> {
+        Self::all(facts).filter(|one| is_it(&one.level)).collect()
     }
 }
 
@@ -153,27 +165,166 @@ static DB: Definition<Granted> = Definition {
 };
 
 /// What is granted for tables.
-static TABLES_PRIV: Definition<Granted> = Definition {
+static TABLES_PRIV: Definition<OfTable> = Definition {
     schema: SCHEMA,
     name: "tables_priv",
+    columns: &[
+        text("Host", 255, |one| of(one.name.host())),
+        text("Db", 64, |one| of(&one.schema)),
+        text("User", 32, |one| of(one.name.user())),
+        text("Table_name", 64, |one| of(&one.table)),
+        text("Grantor", 288, null),
+        moment("Timestamp", null),
+        text("Table_priv", 512, |one| of(set_of(one.privileges))),
+        text("Column_priv", 64, |one| of(set_of(one.of_columns))),
+    ],
+    rows: tables,
+};
+
+/// What is granted for a table and for its columns.
+struct OfTable {
+    name: AccountName,
+    schema: String,
+    table: String,
+    privileges: Privileges,
+    of_columns: Privileges,
+}
+
+fn tables(facts: &Facts) -> Vec<OfTable> {
+    let mut found: BTreeMap<(&AccountName, &str, &str), [Privileges; 2]> = BTreeMap::new();
+    for (name, _) in facts.accounts.iter() {
+        for (level, privileges) in facts.accounts.levels(name) {
+            let (schema, table, number) = match level {
+                Level::Table(schema, table) => (schema, table, 0),
+                Level::Column(schema, table, _) => (schema, table, 1),
+                _ => continue,
+            };
+            let of_table = found.entry((name, schema, table)).or_default();
+            of_table[number] = of_table[number].with(privileges);
+        }
+    }
+    let row = |((name, schema, table), [privileges, of_columns]): (
+        (&AccountName, &str, &str),
+        [Privileges; 2],
+    )| {
+        OfTable {
+            name: name.clone(),
+            schema: schema.to_owned(),
+            table: table.to_owned(),
+            privileges,
+            of_columns,
+        }
+    };
+    found.into_iter().map(row).collect()
+}
+
+/// What is granted for columns.
+static COLUMNS_PRIV: Definition<Granted> = Definition {
+    schema: SCHEMA,
+    name: "columns_priv",
     columns: &[
         text("Host", 255, |one| of(one.name.host())),
         text("Db", 64, |one| of(one.schema())),
         text("User", 32, |one| of(one.name.user())),
         text("Table_name", 64, |one| of(one.table())),
-        text("Grantor", 288, null),
-        moment("Timestamp", null),
-        text("Table_priv", 512, |one| {
-            let names: Vec<_> = one.privileges.names().collect();
-            of(names.join(","))
+        text("Column_name", 64, |one| match &one.level {
+            Level::Column(.., column) => of(column),
+            _ => Datum::Null,
         }),
-        text("Column_priv", 64, empty),
+        moment("Timestamp", null),
+        text("Column_priv", 64, |one| of(set_of(one.privileges))),
+    ],
+    rows: |facts| Granted::at(facts, |level| matches!(level, Level::Column(..))),
+};
+
+/// What is granted for single routines.
+static PROCS_PRIV: Definition<Granted> = Definition {
+    schema: SCHEMA,
+    name: "procs_priv",
+    columns: &[
+        text("Host", 255, |one| of(one.name.host())),
+        text("Db", 64, |one| of(one.schema())),
+        text("User", 32, |one| of(one.name.user())),
+        text("Routine_name", 64, |one| match &one.level {
+            Level::Routine(.., name) => of(name),
+            _ => Datum::Null,
+        }),
+        text("Routine_type", 9, |one| match &one.level {
+            Level::Routine(kind, ..) => of(kind.name()),
+            _ => Datum::Null,
+        }),
+        text("Grantor", 288, null),
+        text("Proc_priv", 64, |one| of(set_of(one.privileges))),
+        moment("Timestamp", null),
+    ],
+    rows: |facts| Granted::at(facts, |level| matches!(level, Level::Routine(..))),
+};
+
+/// An account that has a role.
+struct Edge {
+    role: AccountName,
+    to: AccountName,
+    with_admin: bool,
+}
+
+/// Who has which role.
+static ROLE_EDGES: Definition<Edge> = Definition {
+    schema: SCHEMA,
+    name: "role_edges",
+    columns: &[
+        text("FROM_HOST", 255, |one| of(one.role.host())),
+        text("FROM_USER", 32, |one| of(one.role.user())),
+        text("TO_HOST", 255, |one| of(one.to.host())),
+        text("TO_USER", 32, |one| of(one.to.user())),
+        text("WITH_ADMIN_OPTION", 1, |one| {
+            of(if one.with_admin { "Y" } else { "N" })
+        }),
     ],
     rows: |facts| {
-        let is_table = |one: &Granted| matches!(one.level, Level::Table(..));
-        Granted::all(facts).filter(is_table).collect()
+        edges(facts, |accounts, name| {
+            accounts
+                .roles_of(name)
+                .map(|(role, admin)| (role.clone(), admin))
+                .collect()
+        })
     },
 };
+
+/// The roles that are active after logins.
+static DEFAULT_ROLES: Definition<Edge> = Definition {
+    schema: SCHEMA,
+    name: "default_roles",
+    columns: &[
+        text("HOST", 255, |one| of(one.to.host())),
+        text("USER", 32, |one| of(one.to.user())),
+        text("DEFAULT_ROLE_HOST", 255, |one| of(one.role.host())),
+        text("DEFAULT_ROLE_USER", 32, |one| of(one.role.user())),
+    ],
+    rows: |facts| {
+        edges(facts, |accounts, name| {
+            accounts
+                .default_roles(name)
+                .map(|role| (role.clone(), false))
+                .collect()
+        })
+    },
+};
+
+fn edges(
+    facts: &Facts,
+    roles: fn(&Accounts, &AccountName) -> Vec<(AccountName, bool)>,
+) -> Vec<Edge> {
+    let of_account = |(name, _): (&AccountName, &Account)| {
+        let to = name.clone();
+        let roles = roles(&facts.accounts, name).into_iter();
+        roles.map(move |(role, with_admin)| Edge {
+            role,
+            to: to.clone(),
+            with_admin,
+        })
+    };
+    facts.accounts.iter().flat_map(of_account).collect()
+}
 
 /// A view of what there is not.
 const fn nothing(name: &'static str, columns: &'static [Column<()>]) -> Definition<()> {
@@ -184,37 +335,6 @@ const fn nothing(name: &'static str, columns: &'static [Column<()>]) -> Definiti
         rows: none,
     }
 }
-
-const fn name(name: &'static str) -> Column<()> {
-    text(name, 255, null)
-}
-
-static COLUMNS_PRIV: Definition<()> = nothing(
-    "columns_priv",
-    &[
-        name("Host"),
-        name("Db"),
-        name("User"),
-        name("Table_name"),
-        name("Column_name"),
-        moment("Timestamp", null),
-        name("Column_priv"),
-    ],
-);
-
-static PROCS_PRIV: Definition<()> = nothing(
-    "procs_priv",
-    &[
-        name("Host"),
-        name("Db"),
-        name("User"),
-        name("Routine_name"),
-        name("Routine_type"),
-        name("Grantor"),
-        name("Proc_priv"),
-        moment("Timestamp", null),
-    ],
-);
 
 /// Dumps of all schemas have the definitions of the logs.
 static GENERAL_LOG: Definition<()> = nothing(

@@ -1,14 +1,68 @@
 //! The views over facts that the tests make up.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use perigee_accounts::Accounts;
+use perigee_accounts::{Account, AccountName, Accounts, Level, Privileges, RoleGrant, RoutineKind};
 use perigee_value::{Collation, ColumnType, Datum};
 
 use super::*;
 
+/// Root with a role that has something at each level.
+fn accounts() -> (Accounts, RoleFacts) {
+    let mut all = Accounts::first();
+    let user = AccountName::new("root", "localhost");
+    let role = AccountName::new("role", "%");
+    all.put(role.clone(), Account::default());
+    assert_eq!(all.grant_role(&role, &user, true), RoleGrant::Done);
+    assert!(all.add_default_role(&user, role.clone()));
+    let (schema, table) = ("shop".to_owned(), "t".to_owned());
+    for level in [
+        Level::Schema(schema.clone()),
+        Level::Table(schema.clone(), table.clone()),
+        Level::Column(schema.clone(), table.clone(), "a".into()),
+        Level::Routine(RoutineKind::Function, schema, table),
+    ] {
+        assert!(all.grant(&role, &level, Privileges::everything()));
+    }
+    let roles = RoleFacts {
+        accounts: Arc::new(all.clone()),
+        account: Some(user),
+        active: vec![role],
+        mandatory: Vec::new(),
+    };
+    (all, roles)
+}
+
+#[test]
+fn roles_and_what_they_have_are_told() {
+    let (accounts, roles) = accounts();
+    let facts = Facts {
+        accounts,
+        roles,
+        ..Facts::default()
+    };
+    for (schema, name) in [
+        ("information_schema", "APPLICABLE_ROLES"),
+        ("information_schema", "ADMINISTRABLE_ROLE_AUTHORIZATIONS"),
+        ("information_schema", "ENABLED_ROLES"),
+        ("information_schema", "ROLE_TABLE_GRANTS"),
+        ("information_schema", "ROLE_COLUMN_GRANTS"),
+        ("information_schema", "ROLE_ROUTINE_GRANTS"),
+        ("mysql", "role_edges"),
+        ("mysql", "default_roles"),
+        ("mysql", "tables_priv"),
+        ("mysql", "columns_priv"),
+        ("mysql", "procs_priv"),
+    ] {
+        assert_eq!(find(schema, name).unwrap().rows(&facts).len(), 1, "{name}");
+    }
+}
+
 #[test]
 fn every_value_is_of_its_columns_type() {
+    let (accounts, roles) = accounts();
     let named = |name: &str| NamedValue {
         name: name.to_owned(),
         value: "1".to_owned(),
@@ -16,7 +70,8 @@ fn every_value_is_of_its_columns_type() {
     let facts = Facts {
         schemas: vec![("shop".to_owned(), Collation::UTF8MB4_BIN)],
         view_schemas: SCHEMAS.to_vec(),
-        accounts: Accounts::first(),
+        accounts,
+        roles,
         connections: vec![Connection {
             id: 7,
             user: "root".to_owned(),

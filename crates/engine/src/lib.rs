@@ -40,8 +40,7 @@ pub use analyze::Analysis;
 pub use ddl::{
     Alteration, Complete, DefinitionsInUse, ExclusiveTable, Holds, LockedTables, LockedTablesId,
     NewTable, RelatedTables, RowCheck, RowFill, Source, TableLock, TableLocker, TableName,
-    TemporaryTables,
-    Triggers,
+    TemporaryTables, Triggers,
 };
 pub use engine::{Engine, EngineConfig};
 pub use errand::{Errand, freeing_space};

@@ -269,7 +269,7 @@ async fn serve(
     }
     let pools = pools + settings.buffer_pool;
     let _watch = Watch::begin(frontend.shared().memory().clone(), pools);
-    let accounts = CatalogAccounts(frontend.shared().clone());
+    let accounts = CatalogAccounts::new(frontend.shared().clone());
     let part = FrontendPart {
         engine: engine.clone(),
         frontend: frontend.shared().clone(),

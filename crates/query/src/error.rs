@@ -236,7 +236,19 @@ registry! {
     /// A statement that an account has no privilege for.
     table_access_denied(1142, "42000", command, user, host, table) => "{command} command denied to user '{user}'@'{host}' for table '{table}'";
     /// A statement that reads a column of a table that it may only change.
-    column_access_denied(1143, "42000", user, host, column, table) => "SELECT command denied to user '{user}'@'{host}' for column '{column}' in table '{table}'";
+    column_access_denied(1143, "42000", command, user, host, column, table) => "{command} command denied to user '{user}'@'{host}' for column '{column}' in table '{table}'";
+    /// REVOKE of what is not granted for a routine.
+    no_such_routine_grant(1403, "42000", user, host, routine) => "There is no such grant defined for user '{user}' on host '{host}' on routine '{routine}'";
+    /// GRANT and REVOKE of a role or an account that does not exist.
+    unknown_authorization(3523, "HY000", user, host) => "Unknown authorization ID `{user}`@`{host}`";
+    /// SET ROLE of a role that the account does not have.
+    role_not_granted(3530, "HY000", role, account) => "{role} is not granted to {account}";
+    /// RENAME USER of a role.
+    role_is_not_renamed(3532, "HY000") => "Renaming of a role identifier is forbidden";
+    /// A role of `mandatory_roles` that is to be dropped or revoked.
+    mandatory_role(3628, "HY000", role) => "The role {role} is a mandatory role and can't be revoked or dropped. The restriction can be lifted by excluding the role identifier from the global variable mandatory_roles.";
+    /// GRANT of a role to one of its own roles.
+    role_granted_to_itself(4027, "HY000", account, role) => "User account {account} is directly or indirectly granted to the role {role}. The GRANT would create a loop";
     /// A privilege that cannot be granted for a table.
     illegal_grant(1144, "42000") => "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used";
     /// REVOKE of what is not granted for a table.

@@ -116,7 +116,27 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         sql: "DROP PROCEDURE does",
-        back: &["CREATE PROCEDURE does() SELECT COUNT(*) FROM copy"],
+        back: &[
+            "CREATE PROCEDURE does() SELECT COUNT(*) FROM copy",
+            "GRANT EXECUTE ON PROCEDURE does TO user",
+        ],
+    },
+    Kind {
+        sql: "DROP ROLE role",
+        back: &[
+            "CREATE ROLE role",
+            "GRANT SELECT (id, a) ON copy TO role",
+            "GRANT role TO user",
+            "SET DEFAULT ROLE role TO user",
+        ],
+    },
+    Kind {
+        sql: "GRANT other TO user, role",
+        back: &["REVOKE other FROM user, role"],
+    },
+    Kind {
+        sql: "GRANT SELECT (s), UPDATE (a, s) ON copy TO role, user",
+        back: &["REVOKE SELECT (s), UPDATE (a, s) ON copy FROM role, user"],
     },
     Kind {
         sql: "CREATE TRIGGER fires AFTER DELETE ON copy FOR EACH ROW FOLLOWS first SET @long = '{long}'",
@@ -170,6 +190,12 @@ async fn create(client: &mut Client, dir: &Path) {
         "CREATE VIEW other.seen AS SELECT * FROM copy",
         "CREATE PROCEDURE does() SELECT COUNT(*) FROM copy",
         "CREATE TRIGGER first AFTER DELETE ON copy FOR EACH ROW SET @a = OLD.id",
+        "CREATE USER user",
+        "CREATE ROLE role, other",
+        "GRANT EXECUTE ON PROCEDURE does TO user",
+        "GRANT SELECT (id, a) ON copy TO role",
+        "GRANT role TO user",
+        "SET DEFAULT ROLE role TO user",
     ] {
         client.execute(sql).await.unwrap();
     }
@@ -197,8 +223,18 @@ async fn describe(client: &mut Client) -> String {
                    WHERE SCHEMA_NAME NOT IN ('information_schema', 'mysql', 'performance_schema') ORDER BY 1";
     let routines =
         "SELECT ROUTINE_NAME, ROUTINE_DEFINITION, ROUTINE_COMMENT FROM information_schema.ROUTINES";
-    for row in client.query(routines).await.unwrap() {
-        writeln!(out, "{row:?}").unwrap();
+    let accounts = [
+        "user",
+        "procs_priv",
+        "columns_priv",
+        "role_edges",
+        "default_roles",
+    ];
+    let accounts = accounts.map(|name| format!("SELECT * FROM mysql.{name}"));
+    for sql in std::iter::once(routines.to_owned()).chain(accounts) {
+        for row in client.query(&sql).await.unwrap() {
+            writeln!(out, "{row:?}").unwrap();
+        }
     }
     for schema in column(client, schemas, 0).await {
         for table in column(client, &format!("SHOW TABLES FROM {schema}"), 0).await {

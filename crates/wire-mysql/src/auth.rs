@@ -3,8 +3,8 @@
 //! Both compare a scramble made from the password and the connection's nonce against a double hash
 //! that the server keeps. `caching_sha2_password` in MySQL keeps a slow salted hash on disk and the
 //! double hash only in a cache, and needs the password itself (through TLS or RSA) to fill the
-//! cache; here the double hash is what an account holds, so the fast exchange always suffices and
-//! the full one is never asked for.
+//! cache; here the double hash is what most accounts hold, so that the fast exchange suffices. Accounts
+//! that came from MySQL with a slow hash need the full one, through TLS, until the double hash is known.
 //!
 //! Comparisons take the same time wherever the first difference is.
 
@@ -83,6 +83,7 @@ impl Account {
         Self::of(Some(Verifiers {
             native: Some(hash),
             sha2: None,
+            slow: false,
         }))
     }
 
@@ -92,7 +93,25 @@ impl Account {
         Self::of(Some(Verifiers {
             native: None,
             sha2: Some(hash),
+            slow: false,
         }))
+    }
+
+    /// An account of which a slow hash is kept, for `caching_sha2_password` only: the client has to send the password,
+    /// encrypted, which [`crate::Authenticator::check_password`] checks.
+    #[must_use]
+    pub fn with_slow_hash() -> Self {
+        Self::of(Some(Verifiers {
+            native: None,
+            sha2: None,
+            slow: true,
+        }))
+    }
+
+    /// True if only the password itself can be checked.
+    pub(crate) fn needs_password(&self, method: AuthMethod) -> bool {
+        let is_slow = self.verifiers.as_ref().is_some_and(|kept| kept.slow);
+        is_slow && method == AuthMethod::CachingSha2Password
     }
 
     /// The account with a name.
@@ -114,6 +133,7 @@ impl Account {
         Self::of(Some(Verifiers {
             native: Some(Sha1::digest(Sha1::digest(password)).into()),
             sha2: Some(Sha256::digest(Sha256::digest(password)).into()),
+            slow: false,
         }))
     }
 
@@ -127,6 +147,7 @@ impl Account {
         Self::of(Some(Verifiers {
             native: Some(native),
             sha2: Some(sha2),
+            slow: false,
         }))
     }
 
@@ -135,7 +156,7 @@ impl Account {
         match (&self.verifiers, method) {
             (None, _) => true,
             (Some(kept), AuthMethod::NativePassword) => kept.native.is_some(),
-            (Some(kept), AuthMethod::CachingSha2Password) => kept.sha2.is_some(),
+            (Some(kept), AuthMethod::CachingSha2Password) => kept.sha2.is_some() || kept.slow,
         }
     }
 

@@ -53,6 +53,11 @@ pub(crate) fn put_fast_auth_success(out: &mut BytesMut) {
     out.extend_from_slice(&[0x01, 0x03]);
 }
 
+/// Appends what tells a `caching_sha2_password` client that the password itself is needed.
+pub(crate) fn put_full_auth(out: &mut BytesMut) {
+    out.extend_from_slice(&[0x01, 0x04]);
+}
+
 /// True for the first part of a response, without a user, which asks for TLS before the whole of it follows.
 pub(crate) fn asks_for_tls(payload: &[u8]) -> bool {
     const FIRST_PART: usize = 4 + 4 + 1 + 23;

@@ -19,7 +19,8 @@ use crate::errors::{
 };
 use crate::flags::Capabilities;
 use crate::handshake::{
-    HandshakeResponse, asks_for_tls, put_auth_switch, put_fast_auth_success, put_greeting,
+    HandshakeResponse, asks_for_tls, put_auth_switch, put_fast_auth_success, put_full_auth,
+    put_greeting,
 };
 use crate::outlet::Outlet;
 use crate::session::{Account, AccountName, Authenticator};
@@ -165,7 +166,12 @@ impl Login<'_> {
                 (method, nonce, self.exchange().await?)
             }
         };
-        if !account.accepts(method, &nonce, &proof) {
+        let needs_password = account.needs_password(method) && !is_empty_password(&proof);
+        let is_right = match needs_password {
+            true => self.full_exchange(&account).await?,
+            false => account.accepts(method, &nonce, &proof),
+        };
+        if !is_right {
             return Err(LoginError::Refused(self.denied(&response.user, &proof)));
         }
         if account.locked {
@@ -177,10 +183,23 @@ impl Login<'_> {
             let denied = MUST_CHANGE_PASSWORD_LOGIN.with(&[]);
             return Err(LoginError::Refused(denied));
         }
-        if method == AuthMethod::CachingSha2Password && !is_empty_password(&proof) {
+        let was_fast = method == AuthMethod::CachingSha2Password && !needs_password;
+        if was_fast && !is_empty_password(&proof) {
             self.outlet.sender.packet(put_fast_auth_success);
         }
         Ok(account.name)
+    }
+
+    /// Asks for the password itself and has it checked. Only an encrypted connection may bring it.
+    async fn full_exchange(&mut self, account: &Account) -> Result<bool, LoginError> {
+        if self.receiver.tls().is_none() {
+            return Ok(false);
+        }
+        self.outlet.sender.packet(put_full_auth);
+        let answer = self.exchange().await?;
+        let password = answer.strip_suffix(&[0]).unwrap_or(&answer);
+        let checked = self.authenticator.check_password(&account.name, password);
+        checked.await.map_err(LoginError::Refused)
     }
 
     fn denied(&self, user: &str, proof: &[u8]) -> SqlError {

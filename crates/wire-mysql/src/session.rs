@@ -246,6 +246,15 @@ pub trait InfileSource: Send {
 pub trait Authenticator: Send + Sync + 'static {
     /// The account of `user` coming from `peer`; `None` if there is none.
     async fn account(&self, user: &str, peer: SocketAddr) -> Result<Option<Account>, SqlError>;
+
+    /// True if a password, which an encrypted connection brought, is that of an account [`Account::with_slow_hash`].
+    async fn check_password(
+        &self,
+        _account: &AccountName,
+        _password: &[u8],
+    ) -> Result<bool, SqlError> {
+        Ok(false)
+    }
 }
 
 /// An account that a client may log in to, and how it proves that it may. Passwords themselves are not kept.
@@ -277,6 +286,8 @@ pub(crate) struct Verifiers {
     pub(crate) native: Option<[u8; 20]>,
     /// SHA256(SHA256(password)), for `caching_sha2_password`.
     pub(crate) sha2: Option<[u8; 32]>,
+    /// For `caching_sha2_password`, too: only the password itself can be checked.
+    pub(crate) slow: bool,
 }
 
 /// Accounts that are written down when the server starts. [`StaticAccounts::default`] knows only

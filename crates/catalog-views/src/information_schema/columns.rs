@@ -48,7 +48,7 @@ pub(super) static COLUMNS: Definition<Place> = Definition {
         text("EXTRA", 256, |place| {
             of(describe::extra(&place.def, place.number))
         }),
-        text("PRIVILEGES", 154, |_| of(PRIVILEGES)),
+        text("PRIVILEGES", 154, |place| of(&place.privileges)),
         text("COLUMN_COMMENT", 1024, |place| of(&place.column().comment)),
         long("GENERATION_EXPRESSION", |place| {
             let generated = place.column().generated.as_ref();
@@ -63,11 +63,16 @@ pub(super) static COLUMNS: Definition<Place> = Definition {
 pub(super) struct Place {
     def: Arc<TableDef>,
     number: usize,
+    privileges: String,
 }
 
 impl Place {
     pub(super) fn new(def: Arc<TableDef>, number: usize) -> Self {
-        Self { def, number }
+        Self {
+            def,
+            number,
+            privileges: PRIVILEGES.to_owned(),
+        }
     }
 
     pub(super) fn number(&self) -> usize {
@@ -155,9 +160,12 @@ fn columns(facts: &Facts) -> Vec<Place> {
         .filter_map(|view| view.columns.clone().ok());
     let places = views.chain(base).chain(stored).flat_map(|def| {
         let def = Arc::new(def);
-        (0..def.own_columns().len()).map(move |number| Place {
-            def: def.clone(),
-            number,
+        (0..def.own_columns().len()).filter_map(move |number| {
+            Some(Place {
+                privileges: facts.privileges(&def, number)?,
+                def: def.clone(),
+                number,
+            })
         })
     });
     places.collect()

@@ -4,6 +4,7 @@ mod columns;
 mod constraints;
 mod nothing;
 mod privileges;
+mod roles;
 mod routines;
 mod server;
 mod statistics;
@@ -18,14 +19,15 @@ pub(crate) const SCHEMA: &str = "information_schema";
 
 /// Its views.
 pub(crate) const VIEWS: &[&dyn View] = &[
-    &nothing::APPLICABLE_ROLES,
+    &roles::ADMINISTRABLE_ROLE_AUTHORIZATIONS,
+    &roles::APPLICABLE_ROLES,
     &server::CHARACTER_SETS,
     &constraints::CHECK_CONSTRAINTS,
     &server::COLLATIONS,
     &server::COLLATION_CHARACTER_SET_APPLICABILITY,
     &columns::COLUMNS,
-    &nothing::COLUMN_PRIVILEGES,
-    &nothing::ENABLED_ROLES,
+    &privileges::COLUMN_PRIVILEGES,
+    &roles::ENABLED_ROLES,
     &server::ENGINES,
     &nothing::EVENTS,
     &nothing::FILES,
@@ -35,6 +37,9 @@ pub(crate) const VIEWS: &[&dyn View] = &[
     &nothing::PLUGINS,
     &server::PROCESSLIST,
     &constraints::REFERENTIAL_CONSTRAINTS,
+    &roles::ROLE_COLUMN_GRANTS,
+    &roles::ROLE_ROUTINE_GRANTS,
+    &roles::ROLE_TABLE_GRANTS,
     &routines::ROUTINES,
     &tables::SCHEMATA,
     &privileges::SCHEMA_PRIVILEGES,

@@ -22,44 +22,6 @@ const fn word(name: &'static str) -> Column<()> {
     text(name, 512, null)
 }
 
-pub(super) static APPLICABLE_ROLES: Definition<()> = view(
-    "APPLICABLE_ROLES",
-    &[
-        word("USER"),
-        word("HOST"),
-        word("GRANTEE"),
-        word("GRANTEE_HOST"),
-        word("ROLE_NAME"),
-        word("ROLE_HOST"),
-        word("IS_GRANTABLE"),
-        word("IS_DEFAULT"),
-        word("IS_MANDATORY"),
-    ],
-);
-
-pub(super) static COLUMN_PRIVILEGES: Definition<()> = view(
-    "COLUMN_PRIVILEGES",
-    &[
-        word("GRANTEE"),
-        word("TABLE_CATALOG"),
-        name("TABLE_SCHEMA"),
-        name("TABLE_NAME"),
-        name("COLUMN_NAME"),
-        name("PRIVILEGE_TYPE"),
-        name("IS_GRANTABLE"),
-    ],
-);
-
-pub(super) static ENABLED_ROLES: Definition<()> = view(
-    "ENABLED_ROLES",
-    &[
-        word("ROLE_NAME"),
-        word("ROLE_HOST"),
-        word("IS_DEFAULT"),
-        word("IS_MANDATORY"),
-    ],
-);
-
 pub(super) static EVENTS: Definition<()> = view(
     "EVENTS",
     &[

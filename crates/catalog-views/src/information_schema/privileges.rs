@@ -1,4 +1,4 @@
-//! USER_PRIVILEGES, SCHEMA_PRIVILEGES and TABLE_PRIVILEGES: a row for each privilege that is granted at a level.
+//! USER_PRIVILEGES, SCHEMA_PRIVILEGES, TABLE_PRIVILEGES and COLUMN_PRIVILEGES: a row for each privilege that is granted at a level.
 
 use perigee_accounts::{AccountName, Level, Privileges};
 
@@ -11,6 +11,7 @@ pub(super) struct Granted {
     name: AccountName,
     schema: String,
     table: String,
+    column: String,
     privilege: &'static str,
     is_grantable: bool,
 }
@@ -33,7 +34,8 @@ pub(super) static USER_PRIVILEGES: Definition<Granted> = Definition {
     ],
     rows: |facts| {
         let accounts = facts.accounts.iter();
-        let rows = accounts.flat_map(|(name, account)| rows(name, ("", ""), account.privileges));
+        let rows =
+            accounts.flat_map(|(name, account)| rows(name, ("", "", ""), account.privileges));
         rows.collect()
     },
 };
@@ -51,7 +53,7 @@ pub(super) static SCHEMA_PRIVILEGES: Definition<Granted> = Definition {
     ],
     rows: |facts| {
         granted(facts, |level| match level {
-            Level::Schema(schema) => Some((schema, "")),
+            Level::Schema(schema) => Some((schema, "", "")),
             _ => None,
         })
     },
@@ -71,14 +73,46 @@ pub(super) static TABLE_PRIVILEGES: Definition<Granted> = Definition {
     ],
     rows: |facts| {
         granted(facts, |level| match level {
-            Level::Table(schema, table) => Some((schema, table)),
+            Level::Table(schema, table) => Some((schema, table, "")),
             _ => None,
         })
     },
 };
 
-/// What is granted at the levels whose schema and table are given.
-fn granted(facts: &Facts, place: fn(&Level) -> Option<(&str, &str)>) -> Vec<Granted> {
+/// COLUMN_PRIVILEGES.
+pub(super) static COLUMN_PRIVILEGES: Definition<Granted> = Definition {
+    schema: SCHEMA,
+    name: "COLUMN_PRIVILEGES",
+    columns: &[
+        text("GRANTEE", 292, |one| of(one.name.to_string())),
+        text("TABLE_CATALOG", 512, catalog),
+        text("TABLE_SCHEMA", 64, |one| of(&one.schema)),
+        text("TABLE_NAME", 64, |one| of(&one.table)),
+        text("COLUMN_NAME", 64, |one| of(&one.column)),
+        text("PRIVILEGE_TYPE", 64, |one| of(one.privilege)),
+        text("IS_GRANTABLE", 3, |one| of(one.grantable())),
+    ],
+    rows: |facts| {
+        let mut rows = granted(facts, |level| match level {
+            Level::Column(schema, table, column) => Some((schema, table, column)),
+            _ => None,
+        });
+        // GRANT OPTION is the table's.
+        for row in &mut rows {
+            let level = Level::Table(row.schema.clone(), row.table.clone());
+            let mut levels = facts.accounts.levels(&row.name);
+            let table = levels.find(|(own, _)| **own == level);
+            row.is_grantable = table.is_some_and(|(_, own)| own.has(Privileges::GRANT_OPTION));
+        }
+        rows
+    },
+};
+
+/// Schema, table and column.
+type Place<'l> = (&'l str, &'l str, &'l str);
+
+/// What is granted at the levels whose places are given.
+fn granted(facts: &Facts, place: fn(&Level) -> Option<Place<'_>>) -> Vec<Granted> {
     let mut all = Vec::new();
     for (name, _) in facts.accounts.iter() {
         for (level, privileges) in facts.accounts.levels(name) {
@@ -91,7 +125,11 @@ fn granted(facts: &Facts, place: fn(&Level) -> Option<(&str, &str)>) -> Vec<Gran
 }
 
 /// A row for each privilege; who has none has USAGE.
-fn rows(name: &AccountName, (schema, table): (&str, &str), privileges: Privileges) -> Vec<Granted> {
+fn rows(
+    name: &AccountName,
+    (schema, table, column): Place<'_>,
+    privileges: Privileges,
+) -> Vec<Granted> {
     let mut names: Vec<_> = privileges.names().collect();
     if names.is_empty() {
         names.push("USAGE");
@@ -100,6 +138,7 @@ fn rows(name: &AccountName, (schema, table): (&str, &str), privileges: Privilege
         name: name.clone(),
         schema: schema.to_owned(),
         table: table.to_owned(),
+        column: column.to_owned(),
         privilege,
         is_grantable: privileges.has(Privileges::GRANT_OPTION),
     };

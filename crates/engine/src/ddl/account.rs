@@ -40,4 +40,20 @@ impl Engine {
         change.accounts(&old, new);
         Ok(self.make_change(turn, Vec::new(), change).await?)
     }
+
+    /// Has a change of other definitions change the records of accounts, too.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub(super) fn change_accounts_with<E>(
+        &self,
+        change: &mut Change,
+        make: impl FnOnce(&AccountRecords) -> Result<Option<AccountRecords>, E>,
+    ) -> Result<(), E> {
+        let (_, old) = self.accounts();
+        if let Some(new) = make(&old)?.filter(|new| *new != *old) {
+            change.accounts(&old, new);
+        }
+        Ok(())
+    }
 }

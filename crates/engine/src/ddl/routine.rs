@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::change::Change;
 use super::lock::TableName;
 use crate::EngineError;
-use crate::catalog::RoutineDef;
+use crate::catalog::{AccountRecords, RoutineDef};
 use crate::engine::Engine;
 
 impl Engine {
@@ -22,14 +22,16 @@ impl Engine {
         self.catalog.routines_of(schema)
     }
 
-    /// Makes a procedure, or puts it in the place of the one that `make` is given; nothing is done for `None`.
+    /// Makes a procedure, or puts it in the place of the one that `make` is given; nothing is done for `None`. The
+    /// records of accounts become those of `accounts` with it, if it gives some.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchSchema`]; [`EngineError::BadDefinition`] if it is too long; those of `make`.
+    /// [`EngineError::NoSuchSchema`]; [`EngineError::BadDefinition`] if it is too long; those of `make` and `accounts`.
     pub async fn put_routine<E: From<EngineError>>(
         self: &Arc<Self>,
         name: &TableName,
         make: impl FnOnce(Option<&RoutineDef>) -> Result<Option<RoutineDef>, E>,
+        accounts: impl FnOnce(&AccountRecords) -> Result<Option<AccountRecords>, E>,
     ) -> Result<(), E> {
         let turn = self.turn().await?;
         if !self.catalog.schemas.read().contains_key(&name.schema) {
@@ -41,20 +43,27 @@ impl Engine {
         };
         let mut change = Change::default();
         change.put_routine(def);
+        self.change_accounts_with(&mut change, accounts)?;
         Ok(self.make_change(turn, Vec::new(), change).await?)
     }
 
-    /// Drops a procedure; false if there is none.
+    /// Drops a procedure; false if there is none. The records of accounts become those of `accounts` with it, if it
+    /// gives some.
     ///
     /// # Errors
-    /// What storage says.
-    pub async fn drop_routine(self: &Arc<Self>, name: &TableName) -> Result<bool, EngineError> {
+    /// What storage says; those of `accounts`.
+    pub async fn drop_routine<E: From<EngineError>>(
+        self: &Arc<Self>,
+        name: &TableName,
+        accounts: impl FnOnce(&AccountRecords) -> Result<Option<AccountRecords>, E>,
+    ) -> Result<bool, E> {
         let turn = self.turn().await?;
         if self.routine(&name.schema, &name.name).is_none() {
             return Ok(false);
         }
         let mut change = Change::default();
         change.remove_routine(name);
+        self.change_accounts_with(&mut change, accounts)?;
         self.make_change(turn, Vec::new(), change).await?;
         Ok(true)
     }

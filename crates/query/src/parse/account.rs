@@ -1,9 +1,11 @@
-//! What statements about accounts and privileges say: CREATE, ALTER, DROP and RENAME USER, SET PASSWORD, GRANT, REVOKE.
+//! What statements about accounts say: CREATE, ALTER, DROP and RENAME USER, SET PASSWORD.
 
-use perigee_accounts::{AccountName, Credential, Level, Plugin, Privileges, Scope};
+use perigee_accounts::{AccountName, Credential, Plugin};
 use sqlparser::tokenizer::Token;
 
 use super::Cursor;
+use super::grant::Grant;
+use super::role::{RoleChoice, default_roles, role_name};
 use crate::error::{Result, SqlError};
 
 /// Most accounts that a statement names.
@@ -55,15 +57,6 @@ pub struct Options {
     pub expire: Option<bool>,
 }
 
-/// What is granted or revoked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Granted {
-    /// ALL PRIVILEGES.
-    All,
-    /// These.
-    Some(Privileges),
-}
-
 /// A statement about accounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccountStatement {
@@ -73,6 +66,8 @@ pub enum AccountStatement {
         if_not_exists: bool,
         /// The accounts.
         users: Vec<User>,
+        /// Roles that they get and that are active after a login.
+        default_roles: Vec<AccountName>,
         /// For all of them.
         options: Options,
     },
@@ -97,50 +92,40 @@ pub enum AccountStatement {
     /// SET PASSWORD.
     SetPassword(UserName, Secret),
     /// GRANT.
-    Grant {
-        /// What.
-        privileges: Granted,
-        /// For what; `None` is the current schema, and the table of a name without schema is in it, too.
-        on: On,
-        /// To whom.
-        users: Vec<UserName>,
-        /// WITH GRANT OPTION.
-        with_option: bool,
-    },
+    Grant(Grant),
     /// REVOKE.
-    Revoke {
-        /// What.
-        privileges: Granted,
-        /// For what.
-        on: On,
-        /// From whom.
-        users: Vec<UserName>,
-    },
+    Revoke(Grant),
     /// REVOKE ALL PRIVILEGES, GRANT OPTION.
     RevokeEverything(Vec<UserName>),
-}
-
-/// ON.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum On {
-    /// A level with all its names.
-    Level(Level),
-    /// `*`: the current schema.
-    CurrentSchema,
-    /// A table of the current schema.
-    CurrentTable(String),
-}
-
-impl On {
-    /// The level at which privileges are granted.
-    #[must_use]
-    pub fn scope(&self) -> Scope {
-        match self {
-            Self::Level(Level::Global) => Scope::Global,
-            Self::Level(Level::Schema(_)) | Self::CurrentSchema => Scope::Schema,
-            Self::Level(Level::Table(..)) | Self::CurrentTable(_) => Scope::Table,
-        }
-    }
+    /// CREATE ROLE.
+    CreateRoles {
+        /// Do not fail if one exists.
+        if_not_exists: bool,
+        /// The roles.
+        roles: Vec<AccountName>,
+    },
+    /// DROP ROLE.
+    DropRoles {
+        /// Do not fail if one is missing.
+        if_exists: bool,
+        /// The roles.
+        roles: Vec<AccountName>,
+    },
+    /// GRANT of roles.
+    GrantRoles {
+        /// Which.
+        roles: Vec<AccountName>,
+        /// To whom.
+        users: Vec<UserName>,
+        /// WITH ADMIN OPTION.
+        with_admin: bool,
+    },
+    /// REVOKE of roles: which, and from whom.
+    RevokeRoles(Vec<AccountName>, Vec<UserName>),
+    /// SET DEFAULT ROLE, and ALTER USER … DEFAULT ROLE.
+    SetDefaultRoles(RoleChoice, Vec<UserName>),
+    /// SET ROLE, which changes the session only.
+    SetRole(RoleChoice),
 }
 
 /// CREATE USER, behind CREATE.
@@ -150,6 +135,10 @@ pub(super) fn create(mut cursor: Cursor<'_>) -> Result<AccountStatement> {
     Ok(AccountStatement::Create {
         if_not_exists,
         users: list(&mut cursor, user)?,
+        default_roles: match cursor.accept_all(&["DEFAULT", "ROLE"]) {
+            true => list(&mut cursor, role_name)?,
+            false => Vec::new(),
+        },
         options: options(&mut cursor)?,
     })
 }
@@ -158,9 +147,21 @@ pub(super) fn create(mut cursor: Cursor<'_>) -> Result<AccountStatement> {
 pub(super) fn alter(mut cursor: Cursor<'_>) -> Result<AccountStatement> {
     cursor.expect_word("USER")?;
     let if_exists = cursor.accept_all(&["IF", "EXISTS"]);
+    let users = list(&mut cursor, user)?;
+    if let ([one], true) = (&users[..], cursor.accept_all(&["DEFAULT", "ROLE"])) {
+        if if_exists || one.identified.is_some() {
+            return Err(cursor.error_at_last());
+        }
+        let choice = default_roles(&mut cursor)?;
+        cursor.end()?;
+        return Ok(AccountStatement::SetDefaultRoles(
+            choice,
+            vec![one.name.clone()],
+        ));
+    }
     Ok(AccountStatement::Alter {
         if_exists,
-        users: list(&mut cursor, user)?,
+        users,
         options: options(&mut cursor)?,
     })
 }
@@ -201,58 +202,6 @@ pub(super) fn set_password(mut cursor: Cursor<'_>) -> Result<AccountStatement> {
     refuse_clauses(&cursor, &["REPLACE", "RETAIN"], "in SET PASSWORD")?;
     cursor.end()?;
     Ok(AccountStatement::SetPassword(name, password))
-}
-
-/// GRANT, behind the word.
-pub(super) fn grant(mut cursor: Cursor<'_>) -> Result<AccountStatement> {
-    let privileges = privileges(&mut cursor)?;
-    let Some(on) = on(&mut cursor)? else {
-        return Err(SqlError::not_supported("GRANT of roles"));
-    };
-    cursor.expect_word("TO")?;
-    let users = list(&mut cursor, user_name)?;
-    let with_option = cursor.accept_all(&["WITH", "GRANT", "OPTION"]);
-    refuse_clauses(&cursor, &["AS"], "in GRANT")?;
-    cursor.end()?;
-    Ok(AccountStatement::Grant {
-        privileges,
-        on,
-        users,
-        with_option,
-    })
-}
-
-/// REVOKE, behind the word.
-pub(super) fn revoke(mut cursor: Cursor<'_>) -> Result<AccountStatement> {
-    refuse_clauses(&cursor, &["IF"], "EXISTS in REVOKE")?;
-    let everything = cursor.accept("ALL") && {
-        cursor.accept("PRIVILEGES");
-        cursor.accept_token(&Token::Comma)
-    };
-    if everything {
-        cursor.expect_word("GRANT")?;
-        cursor.expect_word("OPTION")?;
-        cursor.expect_word("FROM")?;
-        let users = list(&mut cursor, user_name)?;
-        cursor.end()?;
-        return Ok(AccountStatement::RevokeEverything(users));
-    }
-    let privileges = match cursor.peek_any(&["ON"]) {
-        true => Granted::All,
-        false => privileges(&mut cursor)?,
-    };
-    let Some(on) = on(&mut cursor)? else {
-        return Err(SqlError::not_supported("REVOKE of roles"));
-    };
-    cursor.expect_word("FROM")?;
-    let users = list(&mut cursor, user_name)?;
-    refuse_clauses(&cursor, &["IGNORE"], "UNKNOWN USER in REVOKE")?;
-    cursor.end()?;
-    Ok(AccountStatement::Revoke {
-        privileges,
-        on,
-        users,
-    })
 }
 
 /// An account's name.
@@ -313,7 +262,7 @@ fn host(cursor: &mut Cursor<'_>) -> Result<Option<String>> {
 }
 
 /// Things between commas; at least one.
-fn list<T>(
+pub(super) fn list<T>(
     cursor: &mut Cursor<'_>,
     mut one: impl FnMut(&mut Cursor<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
@@ -329,7 +278,7 @@ fn list<T>(
 }
 
 /// Error 1235 if one of these words follows.
-fn refuse_clauses(cursor: &Cursor<'_>, words: &[&str], place: &str) -> Result<()> {
+pub(super) fn refuse_clauses(cursor: &Cursor<'_>, words: &[&str], place: &str) -> Result<()> {
     for word in words {
         if cursor.peek_any(&[word]) {
             return Err(SqlError::not_supported(format!("{word} {place}")));
@@ -366,11 +315,27 @@ fn identified(cursor: &mut Cursor<'_>) -> Result<Identified> {
     if !cursor.accept("AS") {
         return Ok(Identified::As(Credential::Empty(plugin)));
     }
-    let kept = cursor.string()?;
+    let kept = kept(cursor)?;
     match Credential::from_text(plugin, &kept) {
         Some(credential) => Ok(Identified::As(credential)),
         None => Err(SqlError::password_format()),
     }
+}
+
+/// What a plugin keeps of a password, which a hash with bytes that do not print may be written in hexadecimal digits.
+fn kept(cursor: &mut Cursor<'_>) -> Result<String> {
+    let Some(Token::HexStringLiteral(digits)) = cursor.peek() else {
+        return cursor.string();
+    };
+    let byte = |pair: &[u8]| {
+        let pair = str::from_utf8(pair).ok()?;
+        u8::from_str_radix(pair, 16).ok()
+    };
+    let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
+    let text = bytes.filter(|_| digits.len() % 2 == 0);
+    let text = text.and_then(|bytes| String::from_utf8(bytes).ok());
+    cursor.next();
+    text.ok_or_else(SqlError::password_format)
 }
 
 /// What stands behind the accounts of CREATE and ALTER USER. What says how things are anyway is accepted.
@@ -393,7 +358,6 @@ fn options(cursor: &mut Cursor<'_>) -> Result<Options> {
             let word = cursor.word();
             return match word.as_str() {
                 "WITH"
-                | "DEFAULT"
                 | "COMMENT"
                 | "ATTRIBUTE"
                 | "FAILED_LOGIN_ATTEMPTS"
@@ -431,92 +395,13 @@ fn unchanged_policy(cursor: &mut Cursor<'_>) -> Result<()> {
     Err(SqlError::not_supported(what.trim()))
 }
 
-/// Privileges between commas, or ALL.
-fn privileges(cursor: &mut Cursor<'_>) -> Result<Granted> {
-    if cursor.accept("ALL") {
-        cursor.accept("PRIVILEGES");
-        return Ok(Granted::All);
-    }
-    let all = list(cursor, privilege)?;
-    let all = all.into_iter().fold(Privileges::NONE, Privileges::with);
-    Ok(Granted::Some(all))
-}
-
-fn privilege(cursor: &mut Cursor<'_>) -> Result<Privileges> {
-    if cursor.accept("USAGE") {
-        return Ok(Privileges::NONE);
-    }
-    if cursor.accept_all(&["GRANT", "OPTION"]) {
-        return Ok(Privileges::GRANT_OPTION);
-    }
-    let mut longest = None;
-    let mut ahead = cursor.clone();
-    let mut name = String::new();
-    for _ in 0..Privileges::MOST_WORDS {
-        let word = ahead.word();
-        if word.is_empty() {
-            break;
-        }
-        name = if name.is_empty() {
-            word
-        } else {
-            format!("{name} {word}")
-        };
-        if let Some(found) = Privileges::by_name(&name) {
-            longest = Some((found, ahead.clone()));
-        }
-    }
-    let Some((found, behind)) = longest else {
-        let word = cursor.word();
-        // Names of roles and of privileges of other servers.
-        return match word.is_empty() {
-            true => Err(cursor.error()),
-            false => Err(SqlError::not_supported(format!("GRANT {word}"))),
-        };
-    };
-    *cursor = behind;
-    if cursor.peek_is(&Token::LParen) {
-        return Err(SqlError::not_supported("privileges of columns"));
-    }
-    Ok(found)
-}
-
-/// ON and its level; `None` if it is not there.
-fn on(cursor: &mut Cursor<'_>) -> Result<Option<On>> {
-    if !cursor.accept("ON") {
-        return Ok(None);
-    }
-    for kind in ["FUNCTION", "PROCEDURE"] {
-        if cursor.accept(kind) {
-            return Err(SqlError::not_supported(format!("privileges of a {kind}")));
-        }
-    }
-    cursor.accept("TABLE");
-    if cursor.accept_token(&Token::Mul) {
-        if !cursor.accept_token(&Token::Period) {
-            return Ok(Some(On::CurrentSchema));
-        }
-        cursor.expect(&Token::Mul)?;
-        return Ok(Some(On::Level(Level::Global)));
-    }
-    let first = cursor.identifier()?.to_lowercase();
-    if !cursor.accept_token(&Token::Period) {
-        return Ok(Some(On::CurrentTable(first)));
-    }
-    if cursor.accept_token(&Token::Mul) {
-        return Ok(Some(On::Level(Level::Schema(first))));
-    }
-    let table = cursor.name()?.to_lowercase();
-    Ok(Some(On::Level(Level::Table(first, table))))
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::parse::{Script, Statement};
 
-    fn parsed(text: &str) -> Result<AccountStatement> {
+    pub(in crate::parse) fn parsed(text: &str) -> Result<AccountStatement> {
         let script = Script::new(text)?;
         match script.pieces().next().unwrap().parse()? {
             Statement::Account(statement) => Ok(*statement),
@@ -524,7 +409,7 @@ mod tests {
         }
     }
 
-    fn named(user: &str, host: &str) -> UserName {
+    pub(in crate::parse) fn named(user: &str, host: &str) -> UserName {
         UserName::Named(AccountName::new(user, host))
     }
 
@@ -593,6 +478,7 @@ mod tests {
         let expected = AccountStatement::Create {
             if_not_exists: true,
             users,
+            default_roles: Vec::new(),
             options,
         };
         assert_eq!(statement, expected);
@@ -602,6 +488,10 @@ mod tests {
             ("CREATE USER a IDENTIFIED WITH sha256_password BY 'x'", 1524),
             (
                 "CREATE USER a IDENTIFIED WITH mysql_native_password AS 'x'",
+                1827,
+            ),
+            (
+                "CREATE USER a IDENTIFIED WITH caching_sha2_password AS 0x2441",
                 1827,
             ),
             ("CREATE USER a IDENTIFIED BY RANDOM PASSWORD", 1235),
@@ -614,65 +504,5 @@ mod tests {
         ] {
             assert_eq!(parsed(text).unwrap_err().errno, errno, "{text}");
         }
-    }
-
-    #[test]
-    fn privileges_and_levels() {
-        let granted = |text: &str| match parsed(text) {
-            Ok(AccountStatement::Grant { privileges, on, .. }) => Ok((privileges, on)),
-            Ok(other) => panic!("{other:?}"),
-            Err(error) => Err(error.errno),
-        };
-        let some = Privileges::SELECT.with(Privileges::CREATE_TEMPORARY_TABLES);
-        let schema = On::Level(Level::Schema("d".into()));
-        for (text, privileges, on) in [
-            ("ALL ON *.*", Granted::All, On::Level(Level::Global)),
-            ("ALL PRIVILEGES ON D.*", Granted::All, schema.clone()),
-            (
-                "SELECT, CREATE TEMPORARY TABLES ON d.*",
-                Granted::Some(some),
-                schema,
-            ),
-            (
-                "CREATE ON *",
-                Granted::Some(Privileges::CREATE),
-                On::CurrentSchema,
-            ),
-            (
-                "USAGE ON TABLE t",
-                Granted::Some(Privileges::NONE),
-                On::CurrentTable("t".into()),
-            ),
-            (
-                "GRANT OPTION ON `D_1`.`T`",
-                Granted::Some(Privileges::GRANT_OPTION),
-                On::Level(Level::Table("d_1".into(), "t".into())),
-            ),
-        ] {
-            let text = format!("GRANT {text} TO u");
-            assert_eq!(granted(&text), Ok((privileges, on)), "{text}");
-        }
-        for (text, errno) in [
-            ("GRANT SELECT (a) ON d.t TO u", 1235),
-            ("GRANT r TO u", 1235),
-            ("GRANT EXECUTE ON PROCEDURE d.p TO u", 1235),
-            ("GRANT SELECT ON d.t", 1064),
-            ("GRANT SELECT ON *.t TO u", 1064),
-            ("GRANT SELECT ON d.t TO u IDENTIFIED BY 'x'", 1064),
-            ("GRANT ON d.t TO u", 1235),
-        ] {
-            assert_eq!(granted(text), Err(errno), "{text}");
-        }
-        let users = vec![named("u", "%"), named("v", "h")];
-        let revoked = parsed("REVOKE ALL PRIVILEGES, GRANT OPTION FROM u, v@h");
-        assert_eq!(revoked, Ok(AccountStatement::RevokeEverything(users)));
-        let revoked = parsed("REVOKE ALL ON *.* FROM u").unwrap();
-        assert!(matches!(
-            revoked,
-            AccountStatement::Revoke {
-                privileges: Granted::All,
-                ..
-            }
-        ));
     }
 }

@@ -30,6 +30,21 @@ pub fn masked(text: String) -> String {
         rest = &rest[at + 1 + end + 1..];
     }
     shown.push_str(rest);
+    without_digits(&shown)
+}
+
+/// A text without what its hexadecimal numbers say.
+fn without_digits(text: &str) -> String {
+    let mut parts = text.split("0x");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+        shown.push_str("0x");
+        if rest.len() < part.len() {
+            shown.push_str(SECRET);
+        }
+        shown.push_str(rest);
+    }
     shown
 }
 
@@ -56,6 +71,10 @@ mod tests {
     fn strings_beside_passwords_are_not_shown() {
         for (text, shown) in [
             ("SELECT 'a'", "SELECT 'a'"),
+            (
+                "CREATE USER u IDENTIFIED WITH p AS 0x2441",
+                "CREATE USER u IDENTIFIED WITH p AS 0x<secret>",
+            ),
             (
                 r"CREATE USER 'u'@'%' IDENTIFIED BY 'it''s \' secret'",
                 "CREATE USER '<secret>'@'<secret>' IDENTIFIED BY '<secret>'",

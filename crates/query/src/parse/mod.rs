@@ -13,6 +13,7 @@ mod ddl;
 mod dialect;
 mod explain;
 mod footprint;
+mod grant;
 mod into;
 mod json_value;
 mod load;
@@ -23,6 +24,7 @@ mod more_rows;
 mod names;
 mod prepared;
 mod program;
+mod role;
 mod scan;
 mod settings;
 mod show;
@@ -40,7 +42,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
-pub use account::{AccountStatement, Granted, Identified, On, Options, Secret, User, UserName};
+pub use account::{AccountStatement, Identified, Options, Secret, User, UserName};
 pub use analyze::{Analyze, Histograms};
 pub use balance::halves;
 pub use bare_list::bare_list;
@@ -52,6 +54,7 @@ pub use ddl::{Clause, Ddl, Position};
 pub use dialect::Grammar;
 pub use explain::{Explain, ExplainFormat};
 pub use footprint::Footprint;
+pub use grant::{Grant, Granted, On};
 pub use into::Receiver;
 pub use load::{Existing, Field, Fields, Lines, LoadData};
 pub use lock::LockStatement;
@@ -64,6 +67,7 @@ pub use program::{
     Handler, Information, Items, Label, Mode, Order, Program, RowColumn, RowOf, Signal, Signalled,
     Slot, Step, Target as Given, Until,
 };
+pub use role::{RoleChoice, roles_of};
 pub use settings::{Assignment, Scope, Target, Value};
 pub use show::{Filter, Show};
 pub use source::{SelectLists, Source};
@@ -251,6 +255,11 @@ impl Statement {
         if let Self::Ddl(ddl) = self {
             return !ddl.is_temporary();
         }
+        if let Self::Account(statement) = self
+            && matches!(**statement, AccountStatement::SetRole(_))
+        {
+            return false;
+        }
         !matches!(
             self,
             Self::Query(_)
@@ -387,6 +396,13 @@ impl<'a> Script<'a> {
     }
 }
 
+/// True for a variable of the name that comes next.
+fn is_assigned(cursor: &Cursor<'_>) -> bool {
+    let mut behind = cursor.clone();
+    behind.next();
+    behind.peek_is(&Token::Eq) || behind.peek_is(&Token::Assignment)
+}
+
 /// Error 1064 at a place of the text.
 pub(crate) fn syntax_error(text: &str, at: Location) -> SqlError {
     let offset = Source::of(text).offset(at);
@@ -435,8 +451,12 @@ impl<'a> Piece<'a> {
             "DROP" if second(&["USER"]) => account::drop,
             "RENAME" if second(&["USER"]) => account::rename,
             "SET" if second(&["PASSWORD"]) => account::set_password,
-            "GRANT" => account::grant,
-            "REVOKE" => account::revoke,
+            "CREATE" if second(&["ROLE"]) => role::create,
+            "DROP" if second(&["ROLE"]) => role::drop,
+            "SET" if second(&["ROLE"]) && !is_assigned(&cursor) => role::set,
+            "SET" if second(&["DEFAULT"]) => role::set_default,
+            "GRANT" => grant::grant,
+            "REVOKE" => grant::revoke,
             _ => return self.parse_other(&first, cursor),
         };
         account(cursor).map(|statement| Statement::Account(Box::new(statement)))

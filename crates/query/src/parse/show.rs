@@ -1,10 +1,12 @@
 //! SHOW.
 
+use perigee_accounts::AccountName;
 use sqlparser::ast::{Expr, ObjectName};
 use sqlparser::tokenizer::Token;
 
-use super::account::{UserName, user_name};
+use super::account::{UserName, list, user_name};
 use super::balance::balance;
+use super::role::role_name;
 use super::{Cursor, Piece, Scope};
 use crate::error::{Result, SqlError};
 
@@ -106,8 +108,13 @@ pub enum Show {
         /// With whole texts.
         full: bool,
     },
-    /// GRANTS of an account.
-    Grants(UserName),
+    /// GRANTS.
+    Grants {
+        /// FOR an account; the own one with its active roles without.
+        account: Option<UserName>,
+        /// USING roles.
+        using: Vec<AccountName>,
+    },
     /// CREATE USER.
     CreateUser(UserName),
     /// What is always empty here, such as events: its columns, a `#` in front of numbers.
@@ -249,14 +256,15 @@ pub(super) fn parse(mut cursor: Cursor<'_>) -> Result<Show> {
         "PROCESSLIST" => Show::Processes { full },
         "PLUGINS" => Show::Nothing(PLUGINS),
         "GRANTS" => {
-            let user = match cursor.accept("FOR") {
-                true => user_name(&mut cursor)?,
-                false => UserName::Current,
+            let account = match cursor.accept("FOR") {
+                true => Some(user_name(&mut cursor)?),
+                false => None,
             };
-            if cursor.peek_any(&["USING"]) {
-                return Err(SqlError::not_supported("SHOW GRANTS USING roles"));
-            }
-            Show::Grants(user)
+            let using = match account.is_some() && cursor.accept("USING") {
+                true => list(&mut cursor, role_name)?,
+                false => Vec::new(),
+            };
+            Show::Grants { account, using }
         }
         "OPEN" => {
             cursor.expect_word("TABLES")?;

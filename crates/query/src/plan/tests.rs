@@ -98,6 +98,7 @@ fn table(name: &str) -> Option<TableDefinition> {
         expression: None,
     };
     (name == "t").then(|| TableDefinition {
+        denied: Vec::new(),
         columns: columns().iter().map(column).collect(),
         unique_keys: Vec::new(),
         indexes: Vec::new(),

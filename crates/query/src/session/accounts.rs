@@ -2,26 +2,29 @@
 //! and durably before it ends.
 
 use perigee_accounts::{
-    Account, AccountName, Accounts, Credential, Level, Plugin, Privileges, Records, Scope,
+    Account, AccountName, Accounts, Credential, Level, Plugin, Privileges, Records,
 };
 use perigee_engine::EngineError;
 
-use super::Session;
 use super::rowset::{Rowset, text};
+use super::{Session, grants, roles};
 use crate::error::{Result, SqlError};
-use crate::parse::{AccountStatement, Granted, Identified, On, Options, Secret, User, UserName};
+use crate::parse::{AccountStatement, Grant, Identified, Options, Secret, User, UserName};
 
 /// Runs a statement.
 pub(super) async fn run(session: &mut Session, statement: AccountStatement) -> Result<()> {
     check(session, &statement)?;
+    if let AccountStatement::SetRole(choice) = &statement {
+        return roles::set(session, choice);
+    }
     let on = match &statement {
-        AccountStatement::Grant { on, .. } | AccountStatement::Revoke { on, .. } => {
-            Some(level_of(session, on)?)
+        AccountStatement::Grant(grant) | AccountStatement::Revoke(grant) => {
+            Some(grants::level_of(session, &grant.on)?)
         }
         _ => None,
     };
-    if let AccountStatement::Grant { privileges, .. } = &statement {
-        check_table_exists(session, on.as_ref(), *privileges)?;
+    if let AccountStatement::Grant(grant) = &statement {
+        grants::check_exists(session, on.as_ref(), grant)?;
     }
     let mut notes = Vec::new();
     let statement_of = Statement {
@@ -64,8 +67,11 @@ fn check(session: &Session, statement: &AccountStatement) -> Result<()> {
         return check_expired(session, statement);
     }
     match statement {
-        AccountStatement::Create { .. }
-        | AccountStatement::Drop { .. }
+        AccountStatement::Create { default_roles, .. } => {
+            create_user()?;
+            roles::check_admin(session, default_roles)
+        }
+        AccountStatement::Drop { .. }
         | AccountStatement::Rename(_)
         | AccountStatement::RevokeEverything(_) => create_user(),
         // Its own password anybody may change.
@@ -78,8 +84,21 @@ fn check(session: &Session, statement: &AccountStatement) -> Result<()> {
         }
         AccountStatement::SetPassword(name, _) if is_own(name) => Ok(()),
         AccountStatement::SetPassword(..) => create_user(),
-        AccountStatement::Grant { privileges, on, .. }
-        | AccountStatement::Revoke { privileges, on, .. } => check_grant(session, on, *privileges),
+        AccountStatement::Grant(grant) | AccountStatement::Revoke(grant) => {
+            grants::check(session, grant)
+        }
+        AccountStatement::CreateRoles { .. } => {
+            session.check_server(Privileges::CREATE_USER.with(Privileges::CREATE_ROLE))
+        }
+        AccountStatement::DropRoles { .. } => {
+            session.check_server(Privileges::CREATE_USER.with(Privileges::DROP_ROLE))
+        }
+        AccountStatement::GrantRoles { roles, .. } | AccountStatement::RevokeRoles(roles, _) => {
+            roles::check_admin(session, roles)
+        }
+        AccountStatement::SetDefaultRoles(_, users) if users.iter().all(is_own) => Ok(()),
+        AccountStatement::SetDefaultRoles(..) => create_user(),
+        AccountStatement::SetRole(_) => Ok(()),
     }
 }
 
@@ -100,83 +119,8 @@ fn check_expired(session: &Session, statement: &AccountStatement) -> Result<()> 
     }
 }
 
-/// Who grants or revokes needs what is granted, and GRANT OPTION, at that level.
-fn check_grant(session: &Session, on: &On, granted: Granted) -> Result<()> {
-    let scope = on.scope();
-    let privileges = match granted {
-        Granted::All => Privileges::all_at(scope),
-        Granted::Some(privileges) => privileges,
-    };
-    check_scope(scope, privileges)?;
-    let needed = privileges.with(Privileges::GRANT_OPTION);
-    let (grants, account) = (session.grants(), &session.info.account);
-    match level_of(session, on)? {
-        Level::Global if !grants.global().has(needed) => Err(SqlError::access_denied(
-            account.user(),
-            account.host(),
-            session.password_was_given()?,
-        )),
-        Level::Schema(schema) if !grants.on_schema(&schema).has(needed) => {
-            Err(session.schema_denied(&schema))
-        }
-        Level::Table(schema, table) if !grants.on_table(&schema, &table).has(needed) => {
-            let own = grants.on_table(&schema, &table);
-            let missing = privileges.without(own).names().next();
-            Err(SqlError::table_access_denied(
-                missing.unwrap_or("GRANT"),
-                account.user(),
-                &session.info.host,
-                &table,
-            ))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Checks that privileges can be granted at a level.
-fn check_scope(scope: Scope, privileges: Privileges) -> Result<()> {
-    let foreign = privileges.foreign_to(scope);
-    if foreign.is_none() {
-        return Ok(());
-    }
-    let dynamic = foreign.dynamic();
-    if !dynamic.is_none() {
-        let names: Vec<_> = dynamic.names().collect();
-        return Err(SqlError::illegal_privilege_level(names.join(", ")));
-    }
-    match scope {
-        Scope::Table => Err(SqlError::illegal_grant()),
-        _ => Err(SqlError::wrong_usage("DB GRANT", "GLOBAL PRIVILEGES")),
-    }
-}
-
-/// A table must exist, unless the account is to be allowed to make it.
-fn check_table_exists(session: &Session, on: Option<&Level>, granted: Granted) -> Result<()> {
-    let creates = match granted {
-        Granted::All => true,
-        Granted::Some(privileges) => privileges.has(Privileges::CREATE),
-    };
-    match on {
-        Some(Level::Table(schema, table)) if !creates => {
-            session.definition(schema, table).map(|_| ())
-        }
-        _ => Ok(()),
-    }
-}
-
-fn level_of(session: &Session, on: &On) -> Result<Level> {
-    let current = || {
-        let schema = session.schema().map(str::to_owned);
-        schema.ok_or_else(SqlError::no_schema_selected)
-    };
-    Ok(match on {
-        On::Level(level) => level.clone(),
-        On::CurrentSchema => Level::Schema(current()?),
-        On::CurrentTable(table) => Level::Table(current()?, table.clone()),
-    })
-}
-
-fn name_of(session: &Session, name: &UserName) -> AccountName {
+/// The account that a name in a statement is of.
+pub(super) fn name_of(session: &Session, name: &UserName) -> AccountName {
     match name {
         UserName::Current => session.info.account.clone(),
         UserName::Named(name) => name.clone(),
@@ -200,12 +144,17 @@ impl Statement<'_> {
     }
 
     fn change(self, all: &mut Accounts, statement: &AccountStatement) -> Result<()> {
+        let session = self.session;
         match statement {
             AccountStatement::Create {
                 if_not_exists,
                 users,
+                default_roles,
                 options,
-            } => self.create(all, users, *options, *if_not_exists),
+            } => {
+                let new = (users.as_slice(), default_roles.as_slice());
+                self.create(all, new, *options, *if_not_exists)
+            }
             AccountStatement::Alter {
                 if_exists,
                 users,
@@ -221,15 +170,36 @@ impl Statement<'_> {
                 set_password(account, None, password);
                 Ok(())
             }
-            AccountStatement::Grant {
-                privileges,
+            AccountStatement::Grant(grant) => self.grant(all, grant),
+            AccountStatement::Revoke(grant) => self.revoke(all, grant),
+            AccountStatement::CreateRoles {
+                if_not_exists,
+                roles,
+            } => {
+                let existing = roles::create(all, roles);
+                self.noted("CREATE ROLE", existing, *if_not_exists, |name| {
+                    SqlError::user_exists(name)
+                })
+            }
+            AccountStatement::DropRoles { if_exists, roles } => {
+                let missing = roles::drop(session, all, roles)?;
+                self.noted("DROP ROLE", missing, *if_exists, |name| {
+                    SqlError::user_missing(name)
+                })
+            }
+            AccountStatement::GrantRoles {
+                roles,
                 users,
-                with_option,
-                ..
-            } => self.grant(all, *privileges, users, *with_option),
-            AccountStatement::Revoke {
-                privileges, users, ..
-            } => self.revoke(all, *privileges, users),
+                with_admin,
+            } => roles::grant(session, all, roles, users, *with_admin),
+            AccountStatement::RevokeRoles(roles, users) => {
+                roles::revoke(session, all, roles, users)
+            }
+            AccountStatement::SetDefaultRoles(choice, users) => {
+                roles::set_defaults(session, all, choice, users)
+            }
+            // It changes no account.
+            AccountStatement::SetRole(_) => Ok(()),
             AccountStatement::RevokeEverything(users) => {
                 let missing = self.missing(users, |name| all.revoke_everything(name));
                 match missing.first() {
@@ -241,6 +211,21 @@ impl Statement<'_> {
                 }
             }
         }
+    }
+
+    /// Error 1396 for accounts that exist or do not, or notes where that is no error.
+    fn noted(
+        self,
+        operation: &str,
+        names: Vec<AccountName>,
+        is_no_error: bool,
+        note: fn(&AccountName) -> SqlError,
+    ) -> Result<()> {
+        if is_no_error {
+            self.notes.extend(names.iter().map(note));
+            return Ok(());
+        }
+        failed(operation, &names)
     }
 
     /// Those of the accounts for which something fails.
@@ -256,7 +241,7 @@ impl Statement<'_> {
     fn create(
         self,
         all: &mut Accounts,
-        users: &[User],
+        (users, default_roles): (&[User], &[AccountName]),
         options: Options,
         if_not_exists: bool,
     ) -> Result<()> {
@@ -266,16 +251,14 @@ impl Statement<'_> {
             let mut account = Account::default();
             identify(&mut account, user.identified.as_ref());
             apply(&mut account, options);
-            if !all.put(name.clone(), account) {
-                existing.push(name);
+            match all.put(name.clone(), account) {
+                true => roles::give_defaults(all, default_roles, &name)?,
+                false => existing.push(name),
             }
         }
-        if if_not_exists {
-            self.notes
-                .extend(existing.iter().map(SqlError::user_exists));
-            return Ok(());
-        }
-        failed("CREATE USER", &existing)
+        self.noted("CREATE USER", existing, if_not_exists, |name| {
+            SqlError::user_exists(name)
+        })
     }
 
     fn alter(
@@ -296,28 +279,26 @@ impl Statement<'_> {
                 None => missing.push(name),
             }
         }
-        if if_exists {
-            self.notes
-                .extend(missing.iter().map(SqlError::user_missing));
-            return Ok(());
-        }
-        failed("ALTER USER", &missing)
+        self.noted("ALTER USER", missing, if_exists, |name| {
+            SqlError::user_missing(name)
+        })
     }
 
     fn drop(self, all: &mut Accounts, users: &[UserName], if_exists: bool) -> Result<()> {
-        let missing = self.missing(users, |name| all.remove(name));
-        if if_exists {
-            self.notes
-                .extend(missing.iter().map(SqlError::user_missing));
-            return Ok(());
-        }
-        failed("DROP USER", &missing)
+        let names = users.iter().map(|user| name_of(self.session, user));
+        let missing = roles::drop(self.session, all, &names.collect::<Vec<_>>())?;
+        self.noted("DROP USER", missing, if_exists, |name| {
+            SqlError::user_missing(name)
+        })
     }
 
     fn rename(self, all: &mut Accounts, renames: &[(UserName, UserName)]) -> Result<()> {
         let mut refused = Vec::new();
         for (from, to) in renames {
             let (from, to) = (name_of(self.session, from), name_of(self.session, to));
+            if roles::is_role(self.session, all, &from) {
+                return Err(SqlError::role_is_not_renamed());
+            }
             if !all.rename(&from, to) {
                 refused.push(from);
             }
@@ -325,50 +306,43 @@ impl Statement<'_> {
         failed("RENAME USER", &refused)
     }
 
-    fn grant(
-        self,
-        all: &mut Accounts,
-        granted: Granted,
-        users: &[UserName],
-        with_option: bool,
-    ) -> Result<()> {
+    fn grant(self, all: &mut Accounts, grant: &Grant) -> Result<()> {
         let Some(level) = &self.on else { return Ok(()) };
-        let mut privileges = of_level(granted, level);
-        if with_option {
+        let mut privileges = grants::of_level(grant.privileges, level);
+        if grant.with_option {
             privileges = privileges.with(Privileges::GRANT_OPTION);
         }
-        let missing = self.missing(users, |name| all.grant(name, level, privileges));
+        let columns = grants::levels_of_columns(level, grant);
+        let missing = self.missing(&grant.users, |name| {
+            let mut columns = columns.iter();
+            all.grant(name, level, privileges)
+                && columns.all(|(level, privileges)| all.grant(name, level, *privileges))
+        });
         match missing.is_empty() {
             true => Ok(()),
             false => Err(SqlError::grant_creates_no_user()),
         }
     }
 
-    fn revoke(self, all: &mut Accounts, granted: Granted, users: &[UserName]) -> Result<()> {
+    fn revoke(self, all: &mut Accounts, grant: &Grant) -> Result<()> {
         let Some(level) = &self.on else { return Ok(()) };
-        let privileges = of_level(granted, level);
-        let missing = self.missing(users, |name| all.revoke(name, level, privileges));
-        match (missing.first(), level) {
-            (None, _) => Ok(()),
-            (Some(name), Level::Table(_, table)) => Err(SqlError::no_such_table_grant(
-                name.user(),
-                name.host(),
-                table,
-            )),
-            (Some(name), _) => Err(SqlError::no_such_grant(name.user(), name.host())),
-        }
-    }
-}
-
-fn of_level(granted: Granted, level: &Level) -> Privileges {
-    let scope = match level {
-        Level::Global => Scope::Global,
-        Level::Schema(_) => Scope::Schema,
-        Level::Table(..) => Scope::Table,
-    };
-    match granted {
-        Granted::All => Privileges::all_at(scope),
-        Granted::Some(privileges) => privileges,
+        let privileges = grants::of_level(grant.privileges, level);
+        let columns = grants::levels_of_columns(level, grant);
+        let is_of_columns_only = privileges.is_none() && !columns.is_empty();
+        let missing = self.missing(&grant.users, |name| {
+            let mut columns = columns.iter();
+            (is_of_columns_only || all.revoke(name, level, privileges))
+                && columns.all(|(level, privileges)| all.revoke(name, level, *privileges))
+        });
+        let Some(name) = missing.first() else {
+            return Ok(());
+        };
+        let (user, host) = (name.user(), name.host());
+        Err(match level {
+            Level::Table(_, table) => SqlError::no_such_table_grant(user, host, table),
+            Level::Routine(_, _, routine) => SqlError::no_such_routine_grant(user, host, routine),
+            _ => SqlError::no_such_grant(user, host),
+        })
     }
 }
 
@@ -404,10 +378,22 @@ fn apply(account: &mut Account, options: Options) {
     account.expired = options.expire.unwrap_or(account.expired);
 }
 
-/// SHOW GRANTS.
-pub(super) fn grants(session: &Session, name: &UserName) -> Result<Rowset> {
-    let (name, accounts) = shown(session, name)?;
-    let lines = accounts.grant_statements(&name);
+/// SHOW GRANTS: without an account the own with its active roles.
+pub(super) fn show_grants(
+    session: &Session,
+    account: Option<&UserName>,
+    using: &[AccountName],
+) -> Result<Rowset> {
+    let (name, accounts) = shown(session, account.unwrap_or(&UserName::Current))?;
+    let using = match account {
+        Some(_) => {
+            roles::check_granted(session, &accounts, &name, using)?;
+            using
+        }
+        None => session.active_roles(),
+    };
+    let everybodys = session.frontend.mandatory_roles();
+    let lines = accounts.grant_statements(&name, using, &everybodys);
     if lines.is_empty() {
         return Err(SqlError::no_such_grant(name.user(), name.host()));
     }

@@ -52,7 +52,7 @@ struct Tables<'s> {
     /// What tables must be allowed to be used for; without it they must be allowed to be seen.
     needed: Option<Privileges>,
     /// Why one is not.
-    denied: RefCell<Option<SqlError>>,
+    refused: RefCell<Option<SqlError>>,
     /// The views around what is bound.
     acting: Acting,
     /// A view that is not in the catalog, if it is the first that is looked up.
@@ -76,7 +76,7 @@ impl<'s> Tables<'s> {
             with_row_ids,
             first: RefCell::default(),
             needed: Some(Privileges::SELECT),
-            denied: RefCell::default(),
+            refused: RefCell::default(),
             acting: Acting::default(),
             first_view: RefCell::default(),
             defining: None,
@@ -107,29 +107,58 @@ impl<'s> Tables<'s> {
 
     /// The error of a statement that means nothing, or may not be run.
     fn error(&self, error: BindError) -> SqlError {
-        self.denied.take().unwrap_or_else(|| error.into())
+        if let Some(denied) = self.refused.take() {
+            return denied;
+        }
+        match error {
+            BindError::Query(QueryError::TableDenied(table)) => {
+                self.session.denied("SELECT", &table)
+            }
+            BindError::Query(QueryError::ColumnDenied(column, table)) => {
+                self.session.column_denied("SELECT", &column, &table)
+            }
+            error => error.into(),
+        }
     }
 
     fn check(&self, schema: &str, table: &str) -> Bound<()> {
         if self.acting.is_in_view() {
             let needed = self.needed.unwrap_or(Privileges::SELECT);
             let names = (schema, table);
-            return match self.acting.may(self.session, needed, names) {
+            return match self.acting.may_somewhere(self.session, needed, names) {
                 true => Ok(()),
                 // What is wrong with the view is not told.
                 false => Err(QueryError::NoSuchTable(schema.into(), table.into()).into()),
             };
         }
         let checked = match self.needed {
-            Some(needed) => self.session.check_table(needed, schema, table),
+            Some(needed) => self.session.check_somewhere(needed, schema, table),
             None => self.session.check_visible(schema, table),
         };
         checked.map_err(|denied| self.stopped(denied))
     }
 
+    /// Which columns of a table or view may not be read, while others may; empty if all may, or none: then the table
+    /// is what is refused.
+    fn denied<'n>(
+        &self,
+        (schema, table): (&str, &str),
+        columns: impl Iterator<Item = &'n str>,
+    ) -> Vec<bool> {
+        let acting = self.acting.grants();
+        let grants = acting.as_ref().unwrap_or(self.session.grants());
+        let reads = Privileges::SELECT;
+        let reads_some = || grants.somewhere_on_table(schema, table).has(reads);
+        if grants.has_all_tables() || grants.on_table(schema, table).has(reads) || !reads_some() {
+            return Vec::new();
+        }
+        let may = |column: &str| grants.on_column(schema, table, &column.to_lowercase());
+        columns.map(|column| !may(column).has(reads)).collect()
+    }
+
     /// Stops with an error that is not the binder's.
     fn stopped(&self, error: SqlError) -> BindError {
-        self.denied.replace(Some(error));
+        self.refused.replace(Some(error));
         BindError::Stopped
     }
 
@@ -191,7 +220,8 @@ impl Catalog for Tables<'_> {
         let grants = self.session.rights_in(&found, self.acting.grants());
         let grants = grants.map_err(|error| self.stopped(error))?;
         let definition = stored_view::definition(&found);
-        let definition = definition.map_err(|error| self.stopped(error))?;
+        let mut definition = definition.map_err(|error| self.stopped(error))?;
+        definition.denied = self.denied((schema, view), found.columns.iter().map(String::as_str));
         self.acting.enter(grants);
         Ok(Some(definition))
     }
@@ -207,6 +237,11 @@ impl Catalog for Tables<'_> {
         self.check(schema, table)?;
         let found = self.read(schema, table)?;
         let mut definition = definition(&found);
+        // A temporary table is the session's own.
+        if !found.is_temporary() {
+            let columns = found.columns.iter().map(|column| column.name.as_str());
+            definition.denied = self.denied((schema, table), columns);
+        }
         let is_stored = perigee_catalog_views::find(schema, table).is_none();
         if self.with_row_ids && is_stored && found.primary_key.is_empty() {
             definition.columns.push(TableColumn {
@@ -370,10 +405,12 @@ pub(super) fn over_both(
         expression: None,
     });
     both.columns.extend(new);
-    let tables = Tables {
-        first: RefCell::new(Some(Arc::new(both))),
-        ..Tables::new(session, piece, false)
-    };
+    let tables = Tables::new(session, piece, false);
+    if !table.is_temporary() {
+        let columns = table.columns.iter().map(|column| column.name.as_str());
+        both.denied = tables.denied((&table.schema, &table.name), columns);
+    }
+    tables.first.replace(Some(Arc::new(both)));
     let rows = query::Rows {
         from,
         selection: None,

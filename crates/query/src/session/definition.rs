@@ -47,6 +47,7 @@ pub fn definition(def: &TableDef) -> TableDefinition {
     }
     TableDefinition {
         columns: columns.collect(),
+        denied: Vec::new(),
         unique_keys,
         indexes,
         invisible_indexes,

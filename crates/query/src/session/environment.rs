@@ -116,6 +116,7 @@ impl Session {
                 let account = &self.info.account;
                 string(format!("{}@{}", account.user(), account.host()))
             }
+            "current_role" => string(super::roles::shown(self.active_roles())),
             "connection_id" => number(self.info.connection_id),
             "last_insert_id" => number(self.last_insert_id),
             "row_count" => signed(self.row_count.last()),

@@ -176,6 +176,29 @@ fn needed(replaces: bool, updates: bool) -> Privileges {
     }
 }
 
+/// The column of a name.
+fn last_part(name: &ObjectName) -> Option<String> {
+    let last = name.0.last()?.as_ident()?;
+    Some(last.value.clone())
+}
+
+/// Checks that ON DUPLICATE KEY UPDATE may change the columns that it assigns to.
+///
+/// # Errors
+/// 1143.
+fn check_assigned(session: &Session, own: &(String, String), on: Option<&OnInsert>) -> Result<()> {
+    let Some(OnInsert::DuplicateKeyUpdate(assignments)) = on else {
+        return Ok(());
+    };
+    let column = |assignment: &Assignment| match &assignment.target {
+        AssignmentTarget::ColumnName(name) => last_part(name),
+        AssignmentTarget::Tuple(_) => None,
+    };
+    let columns: Vec<String> = assignments.iter().filter_map(column).collect();
+    let columns = columns.iter().map(String::as_str);
+    session.check_columns(Privileges::UPDATE, (&own.0, &own.1), columns)
+}
+
 impl Statement {
     fn new(session: &Session, mut insert: Insert, piece: Piece<'_>) -> Result<Self> {
         check(&insert)?;
@@ -183,7 +206,8 @@ impl Statement {
             return Err(SqlError::not_supported("INSERT into this kind of table"));
         };
         let needed = needed(insert.replace_into, insert.on.is_some());
-        session.check_named(needed, &name)?;
+        let own = session.resolve(&name)?;
+        session.check_somewhere(needed, &own.0, &own.1)?;
         let (columns, set) = match insert.assignments.is_empty() {
             true => (insert.columns, None),
             false => {
@@ -191,6 +215,7 @@ impl Statement {
                 (columns, Some(values))
             }
         };
+        let written: Vec<String> = columns.iter().filter_map(last_part).collect();
         let statement = match insert.replace_into {
             true => "REPLACE",
             false => "INSERT",
@@ -227,8 +252,12 @@ impl Statement {
         let fires = (insert.on.is_some(), insert.replace_into);
         let triggers = RowTriggers::of(session, &to.table, fires, &in_use)?;
         let on = (insert.on, insert.insert_alias);
+        let targets = to.targets(strictness.adjusts())?;
+        let columns = written.iter().map(String::as_str);
+        session.check_columns(Privileges::INSERT, (&own.0, &own.1), columns)?;
+        check_assigned(session, &own, on.0.as_ref())?;
         Ok(Self {
-            targets: to.targets(strictness.adjusts())?,
+            targets,
             on_duplicate: Self::duplicates(session, &to, insert.replace_into, on)?,
             checks: Checks::through(to.view(), &to.table.def, session.zone())?,
             generated: GeneratedColumns::of(&to.table.def, session.zone())?,

@@ -11,13 +11,15 @@
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use perigee_accounts::{Accounts, Grants, Privileges};
+use perigee_accounts::{AccountName, Accounts, Grants, Privileges};
+use perigee_catalog_views::describe::{self, PRIVILEGES};
 use perigee_engine::Engine;
-use perigee_engine::catalog::Table;
+use perigee_engine::catalog::{ColumnDef, Table, TableDef};
 use sqlparser::ast::ObjectName;
 
 use super::Session;
-use super::dml::{Kind, ReadPhase};
+use super::dml::{Kind, ReadPhase, UpdatedColumn};
+use super::variables::MANDATORY_ROLES;
 use crate::error::{Result, SqlError};
 use crate::parse::{Clause, Ddl, Scope, Statement, Target};
 
@@ -64,6 +66,8 @@ pub(super) struct Rights {
     /// The version of the accounts; none is 0.
     version: u64,
     grants: Grants,
+    /// The roles that are active; none before the session's first look, which those after a login are.
+    roles: Option<Vec<AccountName>>,
     /// The password had expired when the session began, and was not changed since.
     expired: bool,
 }
@@ -73,6 +77,7 @@ impl Default for Rights {
         Self {
             version: 0,
             grants: Grants::default(),
+            roles: None,
             expired: true,
         }
     }
@@ -89,12 +94,33 @@ impl Session {
         }
         let (version, accounts) = self.frontend.accounts_now()?;
         let name = &self.info.account;
+        let roles = match self.rights.roles.take() {
+            None => self.frontend.roles_at_login(&accounts, name),
+            Some(mut roles) => {
+                let granted = self.frontend.granted_roles(&accounts, name);
+                roles.retain(|role| granted.contains(role));
+                roles
+            }
+        };
         self.rights = Rights {
             version,
-            grants: accounts.grants_of(name),
+            grants: accounts.grants_of(name, &roles),
+            roles: Some(roles),
             expired: self.rights.expired && accounts.get(name).is_some_and(|own| own.expired),
         };
         Ok(())
+    }
+
+    /// Makes other roles active.
+    pub(super) fn activate(&mut self, roles: Vec<AccountName>) -> Result<()> {
+        self.rights.roles = Some(roles);
+        self.rights.version = 0;
+        self.renew_rights()
+    }
+
+    /// The roles that are active.
+    pub(super) fn active_roles(&self) -> &[AccountName] {
+        self.rights.roles.as_deref().unwrap_or_default()
     }
 
     /// What the account may do.
@@ -202,6 +228,48 @@ impl Session {
         }
     }
 
+    /// As [`Session::check_table`]; privileges for some of the columns are enough, of which each that is used is
+    /// checked apart.
+    pub(super) fn check_somewhere(
+        &self,
+        needed: Privileges,
+        schema: &str,
+        table: &str,
+    ) -> Result<()> {
+        if self.grants().has_all_tables() {
+            return Ok(());
+        }
+        let of_columns = needed.and(self.grants().somewhere_on_table(schema, table));
+        self.check_table(needed.without(of_columns), schema, table)
+    }
+
+    /// Checks that these columns may be used so, where the table may not; without columns all are meant.
+    ///
+    /// # Errors
+    /// 1142, 1143.
+    pub(super) fn check_columns<'n>(
+        &self,
+        needed: Privileges,
+        (schema, table): (&str, &str),
+        columns: impl Iterator<Item = &'n str>,
+    ) -> Result<()> {
+        if self.grants().has_all_tables() || self.on_table(schema, table).has(needed) {
+            return Ok(());
+        }
+        let command = needed.names().next().unwrap_or("SELECT");
+        let mut columns = columns.peekable();
+        if columns.peek().is_none() {
+            return Err(self.denied(command, table));
+        }
+        for column in columns {
+            let lower = column.to_lowercase();
+            if !self.grants().on_column(schema, table, &lower).has(needed) {
+                return Err(self.column_denied(command, column, table));
+            }
+        }
+        Ok(())
+    }
+
     /// As [`Session::check_table`], for a name in a statement.
     pub(super) fn check_named(&self, needed: Privileges, name: &ObjectName) -> Result<()> {
         if self.grants().has_all_tables() {
@@ -228,10 +296,34 @@ impl Session {
         }
     }
 
+    /// Checks that a table may be used in some way as a whole, not in some of its columns only.
+    ///
+    /// # Errors
+    /// 1142.
+    pub(super) fn check_whole(&self, name: &ObjectName) -> Result<()> {
+        let (schema, table) = self.resolve(name)?;
+        let any = Privileges::all_at(perigee_accounts::Scope::Table);
+        match self.on_table(&schema, &table).has_any(any) {
+            true => Ok(()),
+            false => Err(self.denied("SHOW", &table)),
+        }
+    }
+
     /// True if a table may be used in some way.
     pub(super) fn sees_table(&self, schema: &str, table: &str) -> bool {
         let open = perigee_catalog_views::is_schema(schema) && schema != MYSQL;
         open || self.grants().sees_table(schema, table)
+    }
+
+    /// What may be done with a column, as it is shown; `None` for a column that may not be seen.
+    pub(super) fn shown_privileges(&self, def: &TableDef, column: &ColumnDef) -> Option<String> {
+        let grants = self.grants();
+        let is_open = def.is_temporary() || perigee_catalog_views::is_schema(&def.schema);
+        if grants.has_all_tables() || is_open {
+            return Some(PRIVILEGES.to_owned());
+        }
+        let column = column.name.to_lowercase();
+        describe::privileges(grants.on_column(&def.schema, &def.name, &column))
     }
 
     /// True if something in a schema may be used.
@@ -240,7 +332,14 @@ impl Session {
         open || self.grants().sees_schema(schema)
     }
 
-    fn denied(&self, command: &str, table: &str) -> SqlError {
+    /// Error 1143 for a column.
+    pub(super) fn column_denied(&self, command: &str, column: &str, table: &str) -> SqlError {
+        let (user, host) = (self.info.account.user(), &self.info.host);
+        SqlError::column_access_denied(command, user, host, column, table)
+    }
+
+    /// Error 1142 for a table.
+    pub(super) fn denied(&self, command: &str, table: &str) -> SqlError {
         let (user, host) = (self.info.account.user(), &self.info.host);
         SqlError::table_access_denied(command, user, host, table)
     }
@@ -305,6 +404,10 @@ impl Session {
             Statement::Set(assignments) => {
                 let is_global =
                     |target: &Target| matches!(target, Target::System(Scope::Global, _));
+                let is_of_roles = |target: &Target| matches!(target, Target::System(Scope::Global, name) if name == MANDATORY_ROLES);
+                if assignments.iter().any(|one| is_of_roles(&one.target)) {
+                    self.check_server(Privileges::SUPER.with(Privileges::ROLE_ADMIN))?;
+                }
                 match assignments.iter().any(|one| is_global(&one.target)) {
                     true => {
                         let admin = Privileges::SYSTEM_VARIABLES_ADMIN;
@@ -400,25 +503,29 @@ impl Session {
         }
     }
 
-    /// Checks that a column may be read of a table that may be changed.
+    /// Checks that a column may be read of a table that may be changed. Where only some columns may be read, the binder
+    /// has looked at each.
     ///
     /// # Errors
     /// 1143.
-    pub(super) fn check_column(&self, schema: &str, table: &str, column: &str) -> Result<()> {
-        match self.on_table(schema, table).has(Privileges::SELECT) {
-            true => Ok(()),
-            false => {
-                let (user, host) = (self.info.account.user(), &self.info.host);
-                Err(SqlError::column_access_denied(user, host, column, table))
-            }
+    fn check_column(&self, schema: &str, table: &str, column: &str) -> Result<()> {
+        match self.check_somewhere(Privileges::SELECT, schema, table) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.column_denied("SELECT", column, table)),
         }
     }
 
-    /// Checks that an UPDATE or DELETE may change its targets and read what it reads, of its targets the column `read`.
+    /// Checks that an UPDATE or DELETE may change its targets, of which the columns `updated`, and read what it reads, of
+    /// its targets the column `read`.
     ///
     /// # Errors
     /// 1142, 1143.
-    pub(super) fn check_change(&self, phase: &ReadPhase, read: Option<&str>) -> Result<()> {
+    pub(super) fn check_change(
+        &self,
+        phase: &ReadPhase,
+        updated: &[UpdatedColumn],
+        read: Option<&str>,
+    ) -> Result<()> {
         for target in &phase.targets {
             self.check_locked(&target.table, true)?;
         }
@@ -437,6 +544,11 @@ impl Session {
             let names = (def.shown_schema(), &*def.name);
             self.check_through(change, &reference.views, names)?;
         }
+        for column in updated {
+            let names = (&*column.schema, &*column.table);
+            let column = std::iter::once(&*column.column);
+            self.check_columns(Privileges::UPDATE, names, column)?;
+        }
         for table in phase.tables() {
             let is_target = phase.targets.iter().any(|t| t.access == table.reference);
             match (is_target, read) {
@@ -444,10 +556,12 @@ impl Session {
                 // What a view reads was checked with the rights that count in it.
                 (_, _) if !table.views.is_empty() => {
                     let view = &table.views[0];
-                    self.check_table(Privileges::SELECT, &view.schema, &view.name)?;
+                    self.check_somewhere(Privileges::SELECT, &view.schema, &view.name)?;
                 }
                 (true, Some(column)) => self.check_column(&table.schema, &table.name, column)?,
-                (false, _) => self.check_table(Privileges::SELECT, &table.schema, &table.name)?,
+                (false, _) => {
+                    self.check_somewhere(Privileges::SELECT, &table.schema, &table.name)?;
+                }
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! SHOW and DESCRIBE.
 
 use perigee_accounts::Privileges;
-use perigee_catalog_views::describe::{self, Key, KeyPart, PRIVILEGES};
+use perigee_catalog_views::describe::{self, Key, KeyPart};
 use perigee_engine::catalog::{ColumnDef, ColumnDefault, Table, TableDef};
 use perigee_value::{Charset, Collation, ColumnType, LikePattern, Zone};
 use sqlparser::ast::ObjectName;
@@ -31,6 +31,7 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
             schema,
             filter,
         } => columns(
+            session,
             &definition_of(session, &table, schema)?,
             full,
             filter.as_ref(),
@@ -58,6 +59,7 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
         Show::Procedures(columns, filter) => procedures(session, columns, filter.as_ref())?,
         Show::CreateTable(name) if is_view(session, &name)? => shown_view(session, &name)?,
         Show::CreateTable(name) => {
+            session.check_whole(&name)?;
             let def = definition_of(session, &name, None)?;
             let next = match session.named_table(&name) {
                 Ok(table) => next_number(session, &table).await?,
@@ -90,7 +92,9 @@ pub(super) async fn run(session: &mut Session, show: Show, out: &mut dyn ResultS
             rows
         }
         Show::Processes { full } => table_status::processes(session, full),
-        Show::Grants(user) => accounts::grants(session, &user)?,
+        Show::Grants { account, using } => {
+            accounts::show_grants(session, account.as_ref(), &using)?
+        }
         Show::CreateUser(user) => accounts::create_user(session, &user)?,
         Show::Nothing(columns) => Rowset::new(columns),
     };
@@ -107,7 +111,9 @@ pub(super) async fn describe(
 ) -> Result<()> {
     let table = definition_of(session, table, None)?;
     let filter = column.map(|column| Filter::Like(column.to_owned()));
-    columns(&table, false, filter.as_ref())?.send(0, out).await
+    columns(session, &table, false, filter.as_ref())?
+        .send(0, out)
+        .await
 }
 
 impl Session {
@@ -126,6 +132,7 @@ impl Session {
         let columns = def.own_columns().iter().enumerate();
         let columns =
             columns.filter(|(_, column)| pattern.matches(column.name.to_lowercase().as_bytes()));
+        let columns = columns.filter(|(_, column)| self.shown_privileges(&def, column).is_some());
         let described = columns.map(|(i, column)| {
             let key = describe::key(&def, i as u16);
             ResultColumn {
@@ -257,7 +264,12 @@ fn tables(
     Ok(rows)
 }
 
-fn columns(def: &TableDef, full: bool, filter: Option<&Filter>) -> Result<Rowset> {
+fn columns(
+    session: &Session,
+    def: &TableDef,
+    full: bool,
+    filter: Option<&Filter>,
+) -> Result<Rowset> {
     let names: &[&str] = match full {
         true => &[
             "Field",
@@ -274,6 +286,9 @@ fn columns(def: &TableDef, full: bool, filter: Option<&Filter>) -> Result<Rowset
     };
     let mut rows = Rowset::new(names);
     for (i, column) in def.own_columns().iter().enumerate() {
+        let Some(privileges) = session.shown_privileges(def, column) else {
+            continue;
+        };
         let nullable = text(if column.nullable { "YES" } else { "NO" });
         let key = text(describe::key(def, i as u16));
         let mut row = vec![text(&column.name), text(column.type_text())];
@@ -284,7 +299,7 @@ fn columns(def: &TableDef, full: bool, filter: Option<&Filter>) -> Result<Rowset
         let extra = describe::extra(def, i);
         row.extend([nullable, key, describe::default_text(column), text(extra)]);
         if full {
-            row.extend([text(PRIVILEGES), text(&column.comment)]);
+            row.extend([text(privileges), text(&column.comment)]);
         }
         rows.push(row);
     }

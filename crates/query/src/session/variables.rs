@@ -10,7 +10,7 @@ use sqlparser::ast::{Expr, Value};
 
 use super::server_file::SECURE_FILE_PRIV;
 use crate::error::{Result, SqlError};
-use crate::parse::{Scope, collation_named};
+use crate::parse::{Scope, collation_named, roles_of};
 
 /// Where a variable can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,8 @@ enum Kind {
     Modes,
     /// A time zone.
     Zone,
+    /// A list of roles.
+    Roles,
 }
 
 struct Definition {
@@ -122,11 +124,22 @@ pub const TIME_ZONE: &str = "time_zone";
 /// Whether statistics of tables are gathered anew when many rows have changed.
 pub const RECALCULATE: &str = "innodb_stats_auto_recalc";
 
+/// Whether all roles of an account are active after a login.
+pub const ACTIVATE_ALL_ROLES: &str = "activate_all_roles_on_login";
+
+/// The roles that everybody has.
+pub const MANDATORY_ROLES: &str = "mandatory_roles";
+
+/// Whether who makes a routine may call, alter and drop it.
+pub const AUTOMATIC_PRIVILEGES: &str = "automatic_sp_privileges";
+
 /// All variables, by name.
 static DEFINITIONS: &[Definition] = &[
+    global(ACTIVATE_ALL_ROLES, Kind::Switch, "OFF"),
     both("auto_increment_increment", Kind::Integer(1, 65_535), "1"),
     both("auto_increment_offset", Kind::Integer(1, 65_535), "1"),
     both("autocommit", Kind::Switch, "ON"),
+    global(AUTOMATIC_PRIVILEGES, Kind::Switch, "ON"),
     both("character_set_client", Kind::Charset(false), "utf8mb4"),
     both("character_set_connection", Kind::Charset(false), "utf8mb4"),
     both("character_set_database", Kind::Fixed, "utf8mb4"),
@@ -184,6 +197,7 @@ static DEFINITIONS: &[Definition] = &[
     global("log_queries_not_using_indexes", Kind::Switch, "OFF"),
     both("long_query_time", Kind::Number(0.0, 31_536_000.0), "10"),
     never("lower_case_table_names", Kind::Integer(0, 2), "1"),
+    global(MANDATORY_ROLES, Kind::Roles, ""),
     global(
         "max_allowed_packet",
         Kind::Integer(1024, 1 << 30),
@@ -569,6 +583,10 @@ fn normal(definition: &Definition, value: &str) -> Result<String> {
             word.map(|w| (*w).to_owned()).ok_or_else(wrong)
         }
         Kind::Text => Ok(value.to_owned()),
+        Kind::Roles => match roles_of(value) {
+            Some(_) => Ok(value.to_owned()),
+            None => Err(wrong()),
+        },
         Kind::Fixed => {
             let same = value.eq_ignore_ascii_case(definition.default)
                 || (definition.default == "OFF" && value == "0")

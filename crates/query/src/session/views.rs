@@ -9,7 +9,9 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 use perigee_accounts::{Accounts, Privileges};
-use perigee_catalog_views::{Connection, Facts, NamedValue, TableFacts, View, ViewFacts};
+use perigee_catalog_views::{
+    Connection, Facts, NamedValue, RoleFacts, TableFacts, View, ViewFacts,
+};
 use perigee_value::Datum;
 
 use super::variables::Variables;
@@ -102,6 +104,16 @@ async fn facts(session: &Session, with_views: bool, with_routines: bool) -> Resu
     Ok(Facts {
         view_schemas,
         accounts: accounts(session)?,
+        grants: match session.grants() {
+            grants if grants.has_all_tables() => None,
+            grants => Some(grants.clone()),
+        },
+        roles: RoleFacts {
+            accounts: session.frontend.accounts()?,
+            account: Some(session.info.account.clone()),
+            active: session.active_roles().to_vec(),
+            mandatory: session.frontend.mandatory_roles(),
+        },
         schemas,
         tables,
         views,
@@ -143,15 +155,11 @@ fn stored_views(session: &Session, schemas: &[String]) -> Result<Vec<ViewFacts>>
 
 /// The accounts that the session may see: its own, or all.
 fn accounts(session: &Session) -> Result<Accounts> {
-    let mut all = session.frontend.accounts()?.as_ref().clone();
-    if !session.sees_accounts() {
-        let own = &session.info.account;
-        let others: Vec<_> = all.iter().map(|(name, _)| name.clone()).collect();
-        for name in others.iter().filter(|name| *name != own) {
-            all.remove(name);
-        }
-    }
-    Ok(all)
+    let all = session.frontend.accounts()?;
+    Ok(match session.sees_accounts() {
+        true => all.as_ref().clone(),
+        false => all.only(&session.info.account),
+    })
 }
 
 fn named(variables: &Variables) -> Vec<NamedValue> {

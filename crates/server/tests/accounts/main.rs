@@ -2,8 +2,10 @@
 //! means the same, it is given the same statements, and its errors have the same numbers.
 #![allow(clippy::unwrap_used, reason = "test code")]
 
+mod columns;
 mod life;
 mod privileges;
+mod roles;
 mod tls;
 
 use std::path::{Path, PathBuf};

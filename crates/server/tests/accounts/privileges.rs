@@ -370,7 +370,11 @@ fn procedures_have_the_rights_of_their_definers_or_callers() {
         let sql = format!("CALL v.{name}()");
         assert_eq!(number("ann", &sql), "1370 (42000)");
     }
-    served.root("GRANT EXECUTE ON v.* TO ann");
+    served.root("GRANT EXECUTE ON PROCEDURE v.as_root TO ann");
+    let called = served.try_as("ann", "x", "CALL v.as_root()").unwrap();
+    assert_eq!(called, "2\troot@localhost\t0\n");
+    assert_eq!(number("ann", "CALL v.as_caller()"), "1370 (42000)");
+    served.root("REVOKE EXECUTE ON PROCEDURE v.as_root FROM ann; GRANT EXECUTE ON v.* TO ann");
     let called = served.try_as("ann", "x", "CALL v.as_root()").unwrap();
     assert_eq!(called, "2\troot@localhost\t0\n");
     assert_eq!(number("ann", "CALL v.as_caller()"), "1142 (42000)");
@@ -395,6 +399,18 @@ fn procedures_have_the_rights_of_their_definers_or_callers() {
         made.starts_with("2\n") && made.contains("`maker`@`%`"),
         "{made}"
     );
+    let grants = served.try_as("maker", "x", "SHOW GRANTS").unwrap();
+    let own = "GRANT EXECUTE, ALTER ROUTINE ON PROCEDURE `v`.`own` TO `maker`@`%`";
+    assert!(grants.contains(own), "{grants}");
+    let again = "DROP PROCEDURE v.own; SHOW GRANTS";
+    let grants = served.try_as("maker", "x", again).unwrap();
+    assert!(!grants.contains("`own`"), "{grants}");
+    served.root("SET GLOBAL automatic_sp_privileges = OFF");
+    let sql = "CREATE PROCEDURE v.own() SELECT COUNT(*) FROM d.t; CALL v.own()";
+    assert_eq!(number("maker", sql), "1370 (42000)");
+    served.root("SET GLOBAL automatic_sp_privileges = ON; DROP PROCEDURE v.own");
+    let made = "CREATE PROCEDURE v.own() SELECT COUNT(*) FROM d.t";
+    served.try_as("maker", "x", made).unwrap();
     let other = "CREATE DEFINER = root@localhost PROCEDURE v.other() SELECT 1";
     assert_eq!(number("maker", other), "1227 (42000)");
     assert_eq!(number("maker", "DROP PROCEDURE v.as_root"), "1370 (42000)");

@@ -71,6 +71,8 @@ pub struct ViewDefinition {
     pub account: Option<Arc<str>>,
     /// The names of its columns.
     pub columns: Vec<Arc<str>>,
+    /// True for each column that the account may not read; empty if it may read all.
+    pub denied: Vec<bool>,
     /// False if it is to be computed by itself.
     pub merges: bool,
     /// WITH CHECK OPTION.
@@ -93,6 +95,8 @@ pub enum Check {
 pub struct TableDefinition {
     /// Its columns, in order.
     pub columns: Vec<TableColumn>,
+    /// True for each column that the account may not read; empty if it may read all.
+    pub denied: Vec<bool>,
     /// The columns of each key that is unique and has no NULLs, the primary key first.
     pub unique_keys: Vec<Vec<usize>>,
     /// The names of its indexes in lower case; that of the primary key is `primary`.

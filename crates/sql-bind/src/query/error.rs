@@ -94,6 +94,12 @@ pub enum QueryError {
     /// A column beside aggregate functions without GROUP BY (MySQL 1140).
     #[error("column {0} beside aggregates")]
     MixedGroups(String),
+    /// `*` of a table of which some columns may not be read (MySQL 1142).
+    #[error("not all columns of {0} may be read")]
+    TableDenied(String),
+    /// A column that may not be read, and its table (MySQL 1143).
+    #[error("column {0} of {1} may not be read")]
+    ColumnDenied(String, String),
     /// MySQL 1146.
     #[error("no such table {0}.{1}")]
     NoSuchTable(String, String),
@@ -202,6 +208,8 @@ impl QueryError {
             Self::TooManyTables(_) => 1116,
             Self::ValueCount(_) => 1136,
             Self::MixedGroups(_) => 1140,
+            Self::TableDenied(_) => 1142,
+            Self::ColumnDenied(..) => 1143,
             Self::NoSuchTable(..) => 1146,
             Self::UnknownKey(..) => 1176,
             Self::SetColumns => 1222,

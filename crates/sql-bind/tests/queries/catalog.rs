@@ -31,6 +31,7 @@ fn table(
         expression: None,
     });
     let definition = TableDefinition {
+        denied: Vec::new(),
         columns: columns.collect(),
         unique_keys: unique_keys.iter().map(|key| key.to_vec()).collect(),
         indexes: vec!["primary".into(), "by_a".into()],

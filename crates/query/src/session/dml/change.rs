@@ -235,6 +235,46 @@ async fn locked_row(
     }
 }
 
+/// A column that an UPDATE assigns to, as the statement sees it.
+pub(in crate::session) struct UpdatedColumn {
+    pub schema: String,
+    /// The table, or the view that is named in its place.
+    pub table: String,
+    pub column: String,
+}
+
+/// The columns that are assigned to.
+fn updated_columns(
+    change: &Change,
+    targets: &[Target],
+    assigned: &[Assigned],
+) -> Vec<UpdatedColumn> {
+    let column = |assigned: &Assigned| {
+        let target = &targets[assigned.target];
+        let (reference, column) = (target.access, assigned.column);
+        let def = &target.table.def;
+        let view = change.query.tables[reference].views.first();
+        let Some(view) = view else {
+            return UpdatedColumn {
+                schema: def.shown_schema().to_owned(),
+                table: def.name.clone(),
+                column: def.columns[column].name.clone(),
+            };
+        };
+        let is_it = |origin: Origin| origin.reference == reference && origin.column == column;
+        let mut sources = change.sources.iter();
+        let source = sources.find(|source| source.references.contains(&reference));
+        let mut columns = source.into_iter().flat_map(|source| &source.columns);
+        let named = columns.find(|column| column.origin.is_some_and(is_it));
+        UpdatedColumn {
+            schema: view.schema.to_string(),
+            table: view.name.to_string(),
+            column: named.map_or_else(String::new, |column| column.name.to_string()),
+        }
+    };
+    assigned.iter().map(column).collect()
+}
+
 impl ReadPhase {
     /// Of an UPDATE.
     ///
@@ -261,10 +301,11 @@ impl ReadPhase {
                 change.values[*item] = scalar.ok_or_else(unknown)?;
             }
         }
+        let updated = updated_columns(&change, &all, &assigned);
         let targets = changed_targets(&mut assigned, &all);
         let (kind, rows) = (Kind::Update, &update.rows);
         let phase = Self::of_change(kind, change, (targets, &assigned), rows, session.zone())?;
-        session.check_change(&phase, read.as_deref())?;
+        session.check_change(&phase, &updated, read.as_deref())?;
         Ok(Self {
             ignore: update.ignore,
             now,
@@ -287,7 +328,7 @@ impl ReadPhase {
         let (kind, rows) = (Kind::Delete, &delete.rows);
         let phase = Self::of_change(kind, change, (targets, &[]), rows, session.zone())?;
         let read = read_columns::of_change(rows, &rows.limit);
-        session.check_change(&phase, read.as_deref())?;
+        session.check_change(&phase, &[], read.as_deref())?;
         Ok(Self {
             ignore: delete.ignore,
             ..phase

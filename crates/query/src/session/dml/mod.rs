@@ -19,7 +19,7 @@ mod target;
 mod writing;
 
 pub(super) use assign::{assign, touch};
-pub(super) use change::{Kind, ReadPhase, delete, keep, update};
+pub(super) use change::{Kind, ReadPhase, UpdatedColumn, delete, keep, update};
 pub(super) use convert::{Converter, Strictness, implicit_default, is_moment};
 pub(super) use current::CurrentRows;
 pub(super) use duplicate::{NEW, OnDuplicate, table_of};

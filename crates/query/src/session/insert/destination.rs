@@ -120,8 +120,14 @@ impl Destination {
     /// 1143.
     pub fn check_column(&self, session: &Session, column: &str) -> Result<()> {
         let def = &self.table.def;
-        let (schema, name) = self.view().map_or((def.shown_schema(), &*def.name), names);
-        session.check_column(schema, name, column)
+        let needed = Privileges::SELECT;
+        let checked = match self.view().map(names) {
+            // Columns of a view are not looked at one by one.
+            Some((schema, name)) => session.check_table(needed, schema, name),
+            None => session.check_somewhere(needed, def.shown_schema(), &def.name),
+        };
+        let table = self.view().map_or(&*def.name, |view| names(view).1);
+        checked.map_err(|_| session.column_denied("SELECT", column, table))
     }
 
     /// Has assignments of ON DUPLICATE KEY UPDATE name the columns of a view as those of the table.

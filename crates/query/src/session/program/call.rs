@@ -109,13 +109,7 @@ async fn within(
 fn known(session: &Session, name: &ObjectName) -> Result<Arc<RoutineDef>> {
     let (schema, name) = session.resolve(name)?;
     let routine = session.frontend.engine.routine(&schema, &name);
-    session.check_routine(
-        Privileges::EXECUTE,
-        "execute",
-        routine.as_deref(),
-        &schema,
-        &name,
-    )?;
+    session.check_routine(Privileges::EXECUTE, "execute", &schema, &name)?;
     routine.ok_or_else(|| SqlError::no_such_procedure(format!("{schema}.{name}")))
 }
 

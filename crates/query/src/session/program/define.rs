@@ -1,6 +1,6 @@
 //! CREATE, ALTER and DROP PROCEDURE.
 
-use perigee_accounts::Privileges;
+use perigee_accounts::{AccountName, Accounts, Level, Privileges, Records, RoutineKind};
 use perigee_engine::TableName;
 use perigee_engine::catalog::RoutineDef;
 use sqlparser::ast::ObjectName;
@@ -9,6 +9,9 @@ use crate::error::{Result, SqlError};
 use crate::parse::{AlterRoutine, CreateRoutine, Program, Step};
 use crate::session::Session;
 use crate::session::ddl::{Failed, definer, new_name, variable_definition};
+use crate::session::variables::AUTOMATIC_PRIVILEGES;
+
+const KIND: RoutineKind = RoutineKind::Procedure;
 
 /// Makes a procedure.
 pub(super) async fn create(session: &mut Session, statement: CreateRoutine) -> Result<()> {
@@ -55,14 +58,34 @@ pub(super) async fn create(session: &mut Session, statement: CreateRoutine) -> R
         (Some(_), false) => Err(Failed(exists)),
     };
     let engine = session.frontend.engine.clone();
+    let maker = maker(session, &name);
+    let with_accounts = |records: &Records| {
+        let Some(maker) = maker else {
+            return Ok(None);
+        };
+        let mut all = Accounts::decode(records).map_err(|e| Failed(SqlError::corrupt(e)))?;
+        let level = Level::Routine(KIND, name.schema.clone(), name.name.clone());
+        all.grant(&maker, &level, Privileges::OF_ROUTINES);
+        Ok::<_, Failed>(Some(all.records()))
+    };
     engine
-        .put_routine(&name, make)
+        .put_routine(&name, make, with_accounts)
         .await
         .map_err(|Failed(e)| e)?;
     if let Some(note) = note {
         session.warn("Note", &note);
     }
     Ok(())
+}
+
+/// The account that gets EXECUTE and ALTER ROUTINE with a procedure that it makes: its own, if it does not have them
+/// anyway.
+fn maker(session: &Session, name: &TableName) -> Option<AccountName> {
+    let grants = session.grants();
+    let has = grants.on_routine(KIND, &name.schema, &name.name);
+    let is_automatic = session.frontend.globals.read().is_on(AUTOMATIC_PRIVILEGES);
+    let lacks = is_automatic && !has.has(Privileges::OF_ROUTINES);
+    lacks.then(|| session.info.account.clone())
 }
 
 /// Checks the types of a program's variables.
@@ -116,7 +139,9 @@ pub(super) async fn alter(session: &mut Session, statement: AlterRoutine) -> Res
         Ok::<_, Failed>(Some(def))
     };
     let engine = session.frontend.engine.clone();
-    engine.put_routine(&name, make).await.map_err(|Failed(e)| e)
+    let same_accounts = |_: &Records| Ok(None);
+    let altered = engine.put_routine(&name, make, same_accounts).await;
+    altered.map_err(|Failed(e)| e)
 }
 
 /// Drops a procedure.
@@ -128,7 +153,17 @@ pub(super) async fn drop(session: &mut Session, name: &ObjectName, if_exists: bo
         name => name?,
     };
     let engine = session.frontend.engine.clone();
-    if engine.drop_routine(&name).await? {
+    let is_automatic = session.frontend.globals.read().is_on(AUTOMATIC_PRIVILEGES);
+    let with_accounts = |records: &Records| {
+        if !is_automatic {
+            return Ok(None);
+        }
+        let mut all = Accounts::decode(records).map_err(|e| Failed(SqlError::corrupt(e)))?;
+        all.forget_routine(KIND, &name.schema, &name.name);
+        Ok::<_, Failed>(Some(all.records()))
+    };
+    let dropped = engine.drop_routine(&name, with_accounts).await;
+    if dropped.map_err(|Failed(e)| e)? {
         return Ok(());
     }
     let missing = SqlError::no_such_procedure(&name);
@@ -145,8 +180,7 @@ pub(super) async fn drop(session: &mut Session, name: &ObjectName, if_exists: bo
 fn checked(session: &Session, name: &ObjectName) -> Result<TableName> {
     let (schema, name) = session.resolve(name)?;
     session.check_own(&schema)?;
-    let routine = session.frontend.engine.routine(&schema, &name);
     let needed = Privileges::ALTER_ROUTINE;
-    session.check_routine(needed, "alter routine", routine.as_deref(), &schema, &name)?;
+    session.check_routine(needed, "alter routine", &schema, &name)?;
     Ok(TableName { schema, name })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use perigee_accounts::{AccountName, Privileges};
+use perigee_accounts::{AccountName, Privileges, RoutineKind};
 use perigee_catalog_views::RoutineFacts;
 use perigee_engine::catalog::{RoutineDef, SqlAccess, TableDef};
 use perigee_sql_bind::query::quoted;
@@ -144,7 +144,7 @@ pub(in crate::session) fn facts(session: &Session) -> Result<Vec<RoutineFacts>> 
 }
 
 impl Session {
-    /// Checks that a procedure may be used so: its definer may, whatever is granted.
+    /// Checks that a procedure may be used so.
     ///
     /// # Errors
     /// 1370.
@@ -152,35 +152,32 @@ impl Session {
         &self,
         needed: Privileges,
         command: &str,
-        routine: Option<&RoutineDef>,
         schema: &str,
         name: &str,
     ) -> Result<()> {
-        let account = &self.info.account;
-        let own = routine.is_some_and(|routine| {
-            *account == AccountName::new(&routine.definer.0, &routine.definer.1)
-        });
-        match own || self.grants().on_schema(schema).has(needed) {
+        let kind = RoutineKind::Procedure;
+        match self.grants().on_routine(kind, schema, name).has(needed) {
             true => Ok(()),
-            false => {
-                let (user, host) = (account.user(), &self.info.host);
-                let name = format!("{schema}.{name}");
-                Err(SqlError::routine_access_denied(command, user, host, name))
-            }
+            false => Err(self.routine_denied(command, format!("{schema}.{name}"))),
         }
     }
 
-    /// True if a procedure may be seen.
+    /// Error 1370.
+    pub(in crate::session) fn routine_denied(&self, command: &str, name: String) -> SqlError {
+        let (user, host) = (self.info.account.user(), &self.info.host);
+        SqlError::routine_access_denied(command, user, host, name)
+    }
+
+    /// True if a procedure may be seen: its definer sees it, whatever is granted.
     pub(super) fn sees_routine(&self, routine: &RoutineDef) -> bool {
-        let one_of = [
-            Privileges::EXECUTE,
-            Privileges::ALTER_ROUTINE,
-            Privileges::CREATE_ROUTINE,
-        ];
-        let may = |needed: &Privileges| {
-            self.check_routine(*needed, "", Some(routine), &routine.schema, &routine.name)
-                .is_ok()
-        };
-        self.grants().global().has(Privileges::SELECT) || one_of.iter().any(may)
+        let definer = AccountName::new(&routine.definer.0, &routine.definer.1);
+        let any = Privileges::OF_ROUTINES.with(Privileges::CREATE_ROUTINE);
+        let grants = self.grants();
+        let kind = RoutineKind::Procedure;
+        grants.global().has(Privileges::SELECT)
+            || definer == self.info.account
+            || grants
+                .on_routine(kind, &routine.schema, &routine.name)
+                .has_any(any)
     }
 }

@@ -34,6 +34,7 @@ pub(super) fn definition(view: &ViewDef) -> Result<ViewDefinition> {
             .iter()
             .map(|name| name.as_str().into())
             .collect(),
+        denied: Vec::new(),
         merges: view.algorithm != ViewAlgorithm::TempTable,
         check: match view.check {
             CheckOption::None => Check::None,

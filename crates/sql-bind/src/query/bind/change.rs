@@ -12,9 +12,9 @@ use sqlparser::ast::{
 use super::super::change::{Change, Source};
 use super::super::{Catalog, Clause, Operator, Origin, QueryError, Relation};
 use super::block::Block;
-use super::from::From;
+use super::from::{From, column};
 use super::order::exprs;
-use super::scope::Scope;
+use super::scope::{Found, Scope};
 use super::stage::Stage;
 use super::statement::Statement;
 use crate::{Environment, Result};
@@ -218,7 +218,11 @@ impl Block<'_> {
         let parts = assigned.column.0.iter();
         let name: Option<Vec<Ident>> = parts.map(|part| part.as_ident().cloned()).collect();
         // What is wrong with the name is said where the assignment is made.
-        let column = name.and_then(|name| self.resolve(&name).ok().flatten());
+        // What is assigned is not read.
+        let column = name.and_then(|name| match self.scope.located(&name) {
+            Ok(Found::One(named)) => Some(column(named)),
+            _ => None,
+        });
         let Some(Scalar {
             node: Node::Column(place),
             ty,

@@ -321,6 +321,7 @@ impl From<'_> {
             ty: known.ty.clone(),
         });
         let columns: Arc<[Column]> = columns.collect();
+        let is_denied = |place: usize| definition.denied.get(place) == Some(&true);
         let named = columns.iter().enumerate();
         let named = named.filter(|(place, _)| !definition.columns[*place].hidden);
         let named = named.map(|(place, column)| Named {
@@ -328,6 +329,7 @@ impl From<'_> {
             place,
             column: column.clone(),
             visible: definition.columns[place].visible,
+            denied: is_denied(place).then(|| Arc::clone(&name)),
         });
         let scope = Scope::of(Source {
             alias: Arc::clone(&alias),
@@ -438,6 +440,7 @@ pub(super) fn scope_of(alias: &Arc<str>, columns: &[Column]) -> Scope {
         place,
         column: column.clone(),
         visible: true,
+        denied: None,
     });
     Scope::of(Source {
         alias: Arc::clone(alias),

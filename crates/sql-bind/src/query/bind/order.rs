@@ -85,6 +85,7 @@ impl Statement<'_> {
                 place,
                 column,
                 visible: true,
+                denied: None,
             }
         });
         let scope = Scope::of(Source {

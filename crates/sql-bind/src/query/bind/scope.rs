@@ -21,6 +21,24 @@ pub(super) struct Named {
     pub column: Column,
     /// False for a column that `*` leaves out.
     pub visible: bool,
+    /// The table, if this column of it may not be read.
+    pub denied: Option<Arc<str>>,
+}
+
+impl Named {
+    /// Checks that it may be read.
+    ///
+    /// # Errors
+    /// 1143.
+    pub fn check(&self) -> Result<()> {
+        match &self.denied {
+            Some(table) => {
+                let column = self.column.name.to_string();
+                Err(QueryError::ColumnDenied(column, table.to_string()).into())
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// A table of a FROM, or what stands in the place of one.
@@ -87,6 +105,17 @@ impl Scope {
         self
     }
 
+    /// Notes which columns of its only table may not be read.
+    pub fn deny(&mut self, denied: &[bool], table: &Arc<str>) {
+        if denied.is_empty() {
+            return;
+        }
+        self.each(|column| {
+            let is_denied = denied.get(column.place) == Some(&true);
+            column.denied = is_denied.then(|| Arc::clone(table));
+        });
+    }
+
     fn each(&mut self, mut change: impl FnMut(&mut Named)) {
         let of_sources = self
             .sources
@@ -149,11 +178,23 @@ impl Scope {
         })
     }
 
+    /// What a name of one to three parts means that is read.
+    ///
+    /// # Errors
+    /// 1143; 1235 for a name of more parts.
+    pub fn find(&self, name: &[Ident]) -> Result<Found<'_>> {
+        let found = self.located(name)?;
+        if let Found::One(named) = found {
+            named.check()?;
+        }
+        Ok(found)
+    }
+
     /// What a name of one to three parts means.
     ///
     /// # Errors
     /// 1235 for a name of more parts.
-    pub fn find(&self, name: &[Ident]) -> Result<Found<'_>> {
+    pub fn located(&self, name: &[Ident]) -> Result<Found<'_>> {
         let lower = |ident: &Ident| ident.value.to_lowercase();
         let (schema, table, column) = match name {
             [column] => return Ok(self.unqualified(&lower(column))),
@@ -170,10 +211,13 @@ impl Scope {
     /// The only column of a name, for USING.
     ///
     /// # Errors
-    /// 1052, 1054.
+    /// 1052, 1054, 1143.
     pub fn only(&self, name: &str) -> Result<&Named> {
         match self.unqualified(name) {
-            Found::One(column) => Ok(column),
+            Found::One(column) => {
+                column.check()?;
+                Ok(column)
+            }
             Found::Nobody => Err(unknown(name, Clause::From)),
             Found::Several => {
                 let error = QueryError::AmbiguousColumn(name.to_owned(), Clause::From);

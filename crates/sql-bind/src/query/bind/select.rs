@@ -276,6 +276,9 @@ impl Block<'_> {
         };
         for named in all.iter().filter(|column| column.visible) {
             self.check_length(scalars.len())?;
+            if let Some(table) = &named.denied {
+                return Err(QueryError::TableDenied(table.to_string()).into());
+            }
             self.add_item(column(named), named.column.clone(), false, scalars, columns);
         }
         Ok(())
@@ -296,6 +299,7 @@ impl Block<'_> {
                     let name = ident.value.to_lowercase();
                     match self.scope.unqualified(&name) {
                         Found::One(named) => {
+                            named.check()?;
                             let name = std::slice::from_ref(ident);
                             self.statement.note_column(name, &self.scope, named);
                             column(named)

@@ -57,6 +57,7 @@ impl From<'_> {
         let columns = renamed(&relation.columns, &names, alias);
         relation.columns = columns.map_err(|error| broken(error, name))?;
         let mut scope = scope_of(alias, &relation.columns);
+        scope.deny(&view.denied, &name.name);
         let source = &mut scope.sources[0];
         source.schema = Some(Arc::clone(&name.schema));
         source.is_view = true;
@@ -261,7 +262,7 @@ fn tables_of(relation: &Relation, found: &mut Vec<Arc<Table>>) {
 /// What is wrong with the query of a view is wrong with the view.
 fn broken(error: BindError, name: &ViewName) -> BindError {
     match error.number() {
-        1049 | 1051 | 1052 | 1054 | 1060 | 1142 | 1146 | 1353 | 1356 => {
+        1049 | 1051 | 1052 | 1054 | 1060 | 1142 | 1143 | 1146 | 1353 | 1356 => {
             QueryError::BrokenView(name.to_string()).into()
         }
         _ => error,
