@@ -643,6 +643,8 @@ registry! {
     result_set_in(1415, "0A000", what) => "Not allowed to return a result set from a {what}";
     /// An end of the transaction in a trigger.
     commit_in_trigger(1422, "HY000") => "Explicit or implicit commit is not allowed in stored function or trigger.";
+    /// A trigger of a temporary table.
+    trigger_on_temporary(1361, "HY000", table) => "Trigger's '{table}' is view or temporary table";
     /// A trigger in another schema than its table.
     trigger_in_wrong_schema(1435, "HY000") => "Trigger in wrong schema";
     /// A trigger that changes a table of the statement that fires it.

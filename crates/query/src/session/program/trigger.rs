@@ -90,7 +90,7 @@ fn with(old: &Triggers, def: TriggerDef, order: Option<Order>) -> Result<Trigger
 /// The table of a trigger, which the session may give triggers.
 ///
 /// # Errors
-/// 1044, 1142, 1146, 1347.
+/// 1044, 1142, 1146, 1347, 1361.
 fn base_table(session: &Session, name: &ObjectName) -> Result<TableName> {
     let (schema, table) = session.resolve(name)?;
     session.check_own(&schema)?;
@@ -98,7 +98,9 @@ fn base_table(session: &Session, name: &ObjectName) -> Result<TableName> {
     if session.stored_view(&schema, &table).is_some() {
         return Err(SqlError::wrong_object(schema, table, "BASE TABLE"));
     }
-    session.table(&schema, &table)?;
+    if session.table(&schema, &table)?.def.is_temporary() {
+        return Err(SqlError::trigger_on_temporary(table));
+    }
     Ok(TableName {
         schema,
         name: table,
