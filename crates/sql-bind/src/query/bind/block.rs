@@ -207,11 +207,18 @@ impl<'q> Block<'q> {
 
     /// The item of a name in lower case.
     pub fn named_item(&self, name: &str) -> Result<Option<Scalar>> {
+        let place = self.named_place(name)?;
+        Ok(place.map(|place| self.items.borrow()[place].scalar.clone()))
+    }
+
+    /// The place in the select list of the item of a name in lower case.
+    pub fn named_place(&self, name: &str) -> Result<Option<usize>> {
         let items = self.items.borrow();
-        let mut found: Option<&Item> = None;
-        for item in items.iter().filter(|item| item.name == name) {
+        let mut found: Option<(usize, &Item)> = None;
+        let named = items.iter().enumerate();
+        for (place, item) in named.filter(|(_, item)| item.name == name) {
             match found {
-                Some(first) if !first.scalar.is_same(&item.scalar) => {
+                Some((_, first)) if !first.scalar.is_same(&item.scalar) => {
                     // An alias is meant before a column's own name.
                     match (first.is_alias, item.is_alias) {
                         (true, false) => continue,
@@ -225,9 +232,9 @@ impl<'q> Block<'q> {
                 }
                 _ => {}
             }
-            found = Some(item);
+            found = Some((place, item));
         }
-        Ok(found.map(|item| item.scalar.clone()))
+        Ok(found.map(|(place, _)| place))
     }
 
     /// HAVING names what the select list or GROUP BY has.

@@ -150,6 +150,7 @@ impl Statement<'_> {
             stage.filter(condition)?;
         }
         let order = block.order(exprs(rows.order)?, &[])?;
+        let order: Vec<_> = order.into_iter().map(|order| order.key).collect();
         let extras = block.extras.borrow();
         if !extras.windows.is_empty() {
             return Err(QueryError::Window {

@@ -40,7 +40,7 @@ struct Clauses {
     is_grouped: bool,
     rollup: bool,
     having: Option<Scalar>,
-    order: Vec<SortKey>,
+    order: Vec<OrderKey>,
 }
 
 impl Statement<'_> {
@@ -365,7 +365,7 @@ impl Block<'_> {
         &self,
         exprs: &[sqlparser::ast::OrderByExpr],
         items: &[Scalar],
-    ) -> Result<Vec<SortKey>> {
+    ) -> Result<Vec<OrderKey>> {
         self.check_length(exprs.len().saturating_sub(1))?;
         self.clause.set(Clause::Order);
         let mut keys = Vec::with_capacity(exprs.len());
@@ -374,15 +374,17 @@ impl Block<'_> {
                 Expr::Nested(inner) => inner,
                 expr => expr,
             };
-            let scalar = match (position(&key.expr), expr) {
-                (Some(number), _) => items[place(number, items.len(), Clause::Order)?].clone(),
+            let item = match (position(&key.expr), expr) {
+                (Some(number), _) => Some(place(number, items.len(), Clause::Order)?),
                 (None, Expr::Identifier(ident)) if !ident.value.starts_with('@') => {
-                    match self.named_item(&ident.value.to_lowercase())? {
-                        Some(item) => item,
-                        None => self.expression(expr, Clause::Order)?,
-                    }
+                    self.named_place(&ident.value.to_lowercase())?
                 }
-                _ => {
+                _ => None,
+            };
+            let scalar = match (item, expr) {
+                (Some(item), _) => items[item].clone(),
+                (None, Expr::Identifier(_)) => self.expression(expr, Clause::Order)?,
+                (None, _) => {
                     self.sees_items.set(true);
                     let scalar = self.expression(expr, Clause::Order);
                     self.sees_items.set(false);
@@ -391,11 +393,19 @@ impl Block<'_> {
             };
             let descending = descends(key)?;
             if !is_constant(&scalar) {
-                keys.push(SortKey { scalar, descending });
+                let key = SortKey { scalar, descending };
+                keys.push(OrderKey { item, key });
             }
         }
         Ok(keys)
     }
+}
+
+/// A key of ORDER BY.
+pub(super) struct OrderKey {
+    /// The item of the select list that it names: what may have another value each time is computed once.
+    item: Option<usize>,
+    pub key: SortKey,
 }
 
 impl Clauses {
@@ -403,7 +413,7 @@ impl Clauses {
     fn made(self, mut stage: Stage<'_, '_>, distinct: bool) -> Result<Relation> {
         if self.is_grouped {
             let mut needed = Needed::new(stage.block, &self.keys, &stage.relation, self.rollup);
-            let order = self.order.iter().map(|key| &key.scalar);
+            let order = self.order.iter().map(|order| &order.key.scalar);
             for scalar in self.items.iter().chain(&self.having).chain(order) {
                 needed.add(scalar)?;
             }
@@ -418,8 +428,9 @@ impl Clauses {
         let count = columns.len();
         let mut hidden: Vec<Scalar> = Vec::new();
         let mut keys = Vec::with_capacity(self.order.len());
-        for (number, key) in self.order.into_iter().enumerate() {
-            let item = self.items.iter().position(|item| item.is_same(&key.scalar));
+        for (number, OrderKey { item, key }) in self.order.into_iter().enumerate() {
+            let same = || self.items.iter().position(|item| item.is_same(&key.scalar));
+            let item = item.or_else(same);
             let scalar = match (item, distinct) {
                 (Some(item), _) => at(item, &self.items[item]),
                 (None, true) => match of_items(key.scalar, &self.items, number) {
