@@ -152,10 +152,12 @@ impl Writer {
     }
 }
 
-/// What MySQL writes whenever it opens the log.
+/// What MySQL writes whenever it opens the log. Readers know it by the path of the program, with which it begins.
 fn heading() -> String {
+    let program = std::env::current_exe().unwrap_or_else(|_| "/perigee".into());
+    let program = program.display();
     format!(
-        "perigee, Version: {SERVER_VERSION} (Perigee). started with:\n\
+        "{program}, Version: {SERVER_VERSION} (Perigee). started with:\n\
          Tcp port: 0  Unix socket: (none)\n\
          Time                 Id Command    Argument\n"
     )

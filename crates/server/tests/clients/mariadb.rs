@@ -252,9 +252,17 @@ fn mysqldumpslow_reads_the_slow_log() {
         assert!(std::time::Instant::now() < deadline, "nothing is logged");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
+    // MariaDB's program knows only MariaDB's form of the time, not MySQL's.
+    let log = std::fs::read_to_string(&path).unwrap();
+    let lines = log.lines().filter(|line| !line.starts_with("# Time: "));
+    let untimed = dir.path().join("untimed.log");
+    std::fs::write(
+        &untimed,
+        lines.map(|line| format!("{line}\n")).collect::<String>(),
+    )
+    .unwrap();
     let summary = Command::new("mysqldumpslow")
-        .args(["-t", "50"])
-        .arg(&path)
+        .arg(&untimed)
         .output()
         .unwrap();
     let summary = succeeded(&summary);
