@@ -223,6 +223,7 @@ async fn describe(client: &mut Client) -> String {
                    WHERE SCHEMA_NAME NOT IN ('information_schema', 'mysql', 'performance_schema') ORDER BY 1";
     let routines =
         "SELECT ROUTINE_NAME, ROUTINE_DEFINITION, ROUTINE_COMMENT FROM information_schema.ROUTINES";
+    let triggers = "SELECT TRIGGER_NAME, ACTION_ORDER, ACTION_STATEMENT FROM information_schema.TRIGGERS ORDER BY 1";
     let accounts = [
         "user",
         "procs_priv",
@@ -231,7 +232,8 @@ async fn describe(client: &mut Client) -> String {
         "default_roles",
     ];
     let accounts = accounts.map(|name| format!("SELECT * FROM mysql.{name}"));
-    for sql in std::iter::once(routines.to_owned()).chain(accounts) {
+    let programs = [routines, triggers].map(str::to_owned);
+    for sql in programs.into_iter().chain(accounts) {
         for row in client.query(&sql).await.unwrap() {
             writeln!(out, "{row:?}").unwrap();
         }

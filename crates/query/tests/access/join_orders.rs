@@ -502,7 +502,7 @@ async fn rows_are_grouped_before_they_are_joined_where_most_groups_are_asked_for
                 "SELECT h.id, COUNT(s.day), SUM(s.amount) FROM shop h {join} sales s ON s.shop = h.id WHERE {condition}
                  GROUP BY h.id"
             );
-            let sql = format!("EXPLAIN FORMAT=TREE {sql}");
+            let sql = format!("EXPLAIN FORMAT=ENGINE {sql}");
             let plan = answer(&fixture, session, &sql).await.join("\n");
             let place = |operator| plan.find(operator);
             let (join, groups) = (place("JoinExec"), place("AggregateExec"));
