@@ -293,9 +293,7 @@ impl Statement {
             Some(OnInsert::DuplicateKeyUpdate(assignments)) => {
                 to.check_assignments(&assignments)?;
                 let read = read_columns::of_duplicate(&assignments, alias.as_ref());
-                if let Some(column) = read {
-                    to.check_column(session, &column)?;
-                }
+                to.check_columns(session, &read)?;
                 Ok(Duplicates::Update(assignments, alias))
             }
             Some(_) => Err(SqlError::not_supported("ON CONFLICT")),

@@ -10,31 +10,36 @@ use crate::parse::Rows;
 /// The first column that an UPDATE or DELETE reads to choose rows or to compute values.
 pub(super) fn of_change(rows: &Rows, values: &impl Visit) -> Option<String> {
     let mut search = Search::default();
-    search
-        .of(&rows.selection)
-        .or_else(|| search.of(&rows.order_by))
-        .or_else(|| search.of(values))
+    search.of(&rows.selection);
+    search.of(&rows.order_by);
+    search.of(values);
+    search.found.into_iter().next()
 }
 
-/// The first column of the row in the way that ON DUPLICATE KEY UPDATE reads. Those of the row to insert are not read
+/// The columns of the row in the way that ON DUPLICATE KEY UPDATE reads. Those of the row to insert are not read
 /// from the table.
-pub(super) fn of_duplicate(
-    assignments: &impl Visit,
-    alias: Option<&InsertAliases>,
-) -> Option<String> {
-    let mut search = Search::default();
+pub(super) fn of_duplicate(assignments: &impl Visit, alias: Option<&InsertAliases>) -> Vec<String> {
+    let mut search = Search {
+        wants_all: true,
+        ..Search::default()
+    };
     if let Some(alias) = alias {
         let row = alias.row_alias.0.iter().filter_map(|part| part.as_ident());
         let columns = alias.col_aliases.iter().flatten();
         let names = row.chain(columns).map(|name| name.value.to_lowercase());
         search.other.extend(names);
     }
-    search.of(assignments)
+    search.of(assignments);
+    search.found
 }
 
-/// Looks for a column's name in expressions.
+/// Looks for names of columns in expressions.
 #[derive(Default)]
 struct Search {
+    /// All of them, not only the first one.
+    wants_all: bool,
+    /// Those that were found, in lower case.
+    found: Vec<String>,
     /// Names of other things than the columns of tables, in lower case.
     other: Vec<String>,
     /// How many VALUES(…) of ON DUPLICATE KEY UPDATE are around.
@@ -42,10 +47,9 @@ struct Search {
 }
 
 impl Search {
-    fn of(&mut self, part: &impl Visit) -> Option<String> {
-        match part.visit(self) {
-            ControlFlow::Break(name) => Some(name),
-            ControlFlow::Continue(()) => None,
+    fn of(&mut self, part: &impl Visit) {
+        if self.wants_all || self.found.is_empty() {
+            let _ = part.visit(self);
         }
     }
 
@@ -64,9 +68,9 @@ fn is_values(name: &ObjectName) -> bool {
 }
 
 impl Visitor for Search {
-    type Break = String;
+    type Break = ();
 
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         let (first, column) = match expr {
             Expr::Function(function) if is_values(&function.name) => {
                 self.in_values += 1;
@@ -79,13 +83,17 @@ impl Visitor for Search {
             },
             _ => return ControlFlow::Continue(()),
         };
-        match self.in_values > 0 || self.is_other(first) {
+        if self.in_values > 0 || self.is_other(first) {
+            return ControlFlow::Continue(());
+        }
+        self.found.push(column.value.to_lowercase());
+        match self.wants_all {
             true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(column.value.to_lowercase()),
+            false => ControlFlow::Break(()),
         }
     }
 
-    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         if matches!(expr, Expr::Function(function) if is_values(&function.name)) {
             self.in_values -= 1;
         }
@@ -107,7 +115,8 @@ mod tests {
             Statement::Delete(delete) => of_change(&delete.rows, &delete.rows.limit),
             Statement::Insert(insert) => match insert.on {
                 Some(OnInsert::DuplicateKeyUpdate(assignments)) => {
-                    of_duplicate(&assignments, insert.insert_alias.as_ref())
+                    let read = of_duplicate(&assignments, insert.insert_alias.as_ref());
+                    (!read.is_empty()).then(|| read.join(", "))
                 }
                 _ => None,
             },
@@ -135,8 +144,8 @@ mod tests {
                 None,
             ),
             (
-                "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = VALUES(a) + b",
-                Some("b"),
+                "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = VALUES(a) + b, b = t.C",
+                Some("b, c"),
             ),
             (
                 "INSERT INTO t VALUES (1) AS new ON DUPLICATE KEY UPDATE a = new.a",

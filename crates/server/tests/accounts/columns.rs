@@ -131,7 +131,13 @@ fn columns_may_be_used_as_in_mariadb() {
             // MySQL looks at the columns that a join has in common.
             "SELECT COUNT(*) FROM d.t JOIN d.u USING (b)"
             | "SELECT COUNT(*) FROM d.t NATURAL JOIN d.u" => "1143 (42000)".to_owned(),
-            sql => outcome(theirs(user, sql)),
+            // UPDATE of what is assigned and SELECT of what is read are enough for MySQL.
+            "INSERT INTO d.t (a, b) VALUES (3, 30) ON DUPLICATE KEY UPDATE b = 31"
+            | "INSERT INTO d.t (a, b) VALUES (3, 30) ON DUPLICATE KEY UPDATE b = t.b + t.a" => {
+                String::new()
+            }
+            // MySQL 8 shows no width of integers.
+            sql => outcome(theirs(user, sql)).replace("int(11)", "int"),
         };
         if ours != expected {
             different.push(format!(

@@ -114,20 +114,24 @@ impl Destination {
         })
     }
 
-    /// Checks that ON DUPLICATE KEY UPDATE may read a column of what the INSERT names.
+    /// Checks that ON DUPLICATE KEY UPDATE may read these columns of what the INSERT names.
     ///
     /// # Errors
     /// 1143.
-    pub fn check_column(&self, session: &Session, column: &str) -> Result<()> {
+    pub fn check_columns(&self, session: &Session, columns: &[String]) -> Result<()> {
+        let Some(first) = columns.first() else {
+            return Ok(());
+        };
         let def = &self.table.def;
         let needed = Privileges::SELECT;
-        let checked = match self.view().map(names) {
-            // Columns of a view are not looked at one by one.
-            Some((schema, name)) => session.check_table(needed, schema, name),
-            None => session.check_somewhere(needed, def.shown_schema(), &def.name),
+        let Some((schema, name)) = self.view().map(names) else {
+            let table = (def.shown_schema(), &*def.name);
+            let columns = columns.iter().map(String::as_str);
+            return session.check_columns(needed, table, columns);
         };
-        let table = self.view().map_or(&*def.name, |view| names(view).1);
-        checked.map_err(|_| session.column_denied("SELECT", column, table))
+        // Columns of a view are not looked at one by one.
+        let checked = session.check_table(needed, schema, name);
+        checked.map_err(|_| session.column_denied("SELECT", first, name))
     }
 
     /// Has assignments of ON DUPLICATE KEY UPDATE name the columns of a view as those of the table.
